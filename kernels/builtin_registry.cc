@@ -1,0 +1,18 @@
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/panel_gemm.h"
+#include "kernels/registry.h"
+
+namespace gemmd {
+
+const Registry& BuiltinRegistry() {
+  static const Registry* const registry = [] {
+    std::vector<std::unique_ptr<const Kernel>> kernels;
+    AppendCpuKernels(&kernels);
+    return new Registry(std::move(kernels));
+  }();
+  return *registry;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,25 @@
+// How a kernel would do a problem: tile, stages and so on, as a printable value.
+#pragma once
+
+#include <string>
+
+namespace gemmd {
+
+// Fields that a kernel does not have stay 0 and are not printed.
+struct Config {
+  int tile_m = 0;
+  int tile_n = 0;
+  int tile_k = 0;
+  int stages = 0;
+  int cluster_m = 0;
+  int cluster_n = 0;
+  int warps = 0;
+  int raster_group = 0;
+  int split_k = 0;
+  int threads = 0;  // of the CPU
+};
+
+// "tile=64x512 threads=8"
+std::string ToString(const Config& config);
+
+}  // namespace gemmd

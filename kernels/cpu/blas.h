@@ -1,0 +1,20 @@
+// The few OpenBLAS entry points used, by precision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gemmd {
+
+// C (m x n, row-major, tight) = op(A) * op(B); A is row-major m x k, B row-major
+// k x n or, with transpose_b, n x k. One thread. The first call of the process makes
+// OpenBLAS single-threaded for good: the callers are the parallelism.
+void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
+              std::int64_t lda, const float* b, std::int64_t ldb, float* c);
+void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
+              std::int64_t lda, const double* b, std::int64_t ldb, double* c);
+
+// "openblas-0.3.21-Zen": version and the core type it chose for this machine.
+const std::string& BlasVersion();
+
+}  // namespace gemmd

@@ -1,0 +1,23 @@
+// What selection needs to know of a device; a value, so that selection is tested
+// without one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gemmd {
+
+enum class DeviceKind : std::uint8_t { kCpu, kCuda };
+
+struct DeviceTraits {
+  DeviceKind kind = DeviceKind::kCpu;
+  std::string name;            // "cpu", "cuda:0"
+  std::string model;           // as the vendor prints it
+  int compute_capability = 0;  // 90 for sm_90; 0 for a CPU
+  int compute_units = 1;       // threads, or streaming multiprocessors
+  // Roofline that predictions start from.
+  double f32_gflops = 1;   // sustained by all units together
+  double memory_gbps = 1;  // GB/s
+};
+
+}  // namespace gemmd

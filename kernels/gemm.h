@@ -1,0 +1,16 @@
+// The kernels layer as the server sees it; the only header of kernels/ it includes.
+//
+//   Problem   what is asked                       problem.h
+//   Config    how a kernel would do it            config.h
+//   Kernel    a registry entry that can launch    kernel.h
+//   Registry  the kernels of this build           registry.h
+//   Plan      kernel + config for a problem       selection.h
+#pragma once
+
+#include "kernels/config.h"         // IWYU pragma: export
+#include "kernels/device_traits.h"  // IWYU pragma: export
+#include "kernels/kernel.h"         // IWYU pragma: export
+#include "kernels/problem.h"        // IWYU pragma: export
+#include "kernels/registry.h"       // IWYU pragma: export
+#include "kernels/selection.h"      // IWYU pragma: export
+#include "kernels/types.h"          // IWYU pragma: export

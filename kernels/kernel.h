@@ -1,0 +1,85 @@
+// The seam between a kernel and everything above it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "kernels/config.h"
+#include "kernels/device_traits.h"
+#include "kernels/problem.h"
+
+struct CUstream_st;
+
+namespace gemmd {
+
+// Addresses in the memory of the device that launches. Each buffer holds at least
+// size_bytes() of its layout; workspace holds what WorkspaceBytes() said.
+struct Arguments {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;     // null where beta is 0
+  const void* bias = nullptr;  // null where there is none
+  void* d = nullptr;
+  void* workspace = nullptr;  // aligned to 256 bytes
+};
+
+// Runs independent pieces of work on the CPU's cores.
+class ParallelExecutor {
+ public:
+  virtual ~ParallelExecutor() = default;
+  // Calls body(worker, index) once for each index in [0, count), with 0 <= worker < workers();
+  // two calls with the same worker never overlap. Returns when all have returned.
+  virtual void Run(std::int64_t count,
+                   absl::FunctionRef<void(int worker, std::int64_t index)> body) = 0;
+  virtual int workers() const = 0;
+};
+
+// Where a launch goes. The device that launches sets the member of its kind.
+struct LaunchTarget {
+  ParallelExecutor* executor = nullptr;  // kCpu: the launch has finished when Launch() returns
+  CUstream_st* stream = nullptr;         // kCuda: the launch is queued when Launch() returns
+};
+
+// An immutable registry entry. Every method is const and thread-safe.
+class Kernel {
+ public:
+  struct Traits {
+    std::string name;          // "cpu/panel_f32", "sm90/..."
+    std::string architecture;  // "cpu", "sm_90a"
+    std::string description;   // one line: the idea
+    Determinism determinism = Determinism::kFast;
+  };
+
+  explicit Kernel(Traits traits) : traits_(static_cast<Traits&&>(traits)) {}
+  virtual ~Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  const Traits& traits() const { return traits_; }
+
+  // Why this device cannot run the kernel, in one line; empty if it can.
+  virtual std::string UnavailableReason(const DeviceTraits& device) const = 0;
+
+  // Why the kernel does not take the problem, in one line; empty if it does.
+  virtual std::string Rejection(const Problem& problem) const = 0;
+
+  // The following REQUIRE UnavailableReason() and Rejection() to be empty.
+  virtual Config Configure(const Problem& problem, const DeviceTraits& device) const = 0;
+  virtual double PredictedUs(const Problem& problem, const Config& config,
+                             const DeviceTraits& device) const = 0;
+  virtual std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const = 0;
+
+  // Two results with the same id have equal bits in equal rows. In class
+  // kBatchInvariant it depends on N, K, types, layouts of B, device and version alone.
+  virtual std::string NumericsId(const Problem& problem) const = 0;
+
+  virtual absl::Status Launch(const Problem& problem, const Config& config,
+                              const Arguments& arguments, const LaunchTarget& target) const = 0;
+
+ private:
+  const Traits traits_;
+};
+
+}  // namespace gemmd

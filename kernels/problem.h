@@ -1,0 +1,91 @@
+// What is asked: a GEMM as a value. How it would be done is a Config (config.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/types.h"
+
+namespace gemmd {
+
+// One plane as it lies in memory. Element (r, c) is at index
+// r * leading_dimension + c (row-major) or c * leading_dimension + r (column-major).
+struct MatrixLayout {
+  DataType type = DataType::kF32;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  Order order = Order::kRowMajor;
+  std::int64_t leading_dimension = 0;  // elements; at least inner()
+
+  // The dimension that runs fastest, and the number of its lines.
+  std::int64_t inner() const { return order == Order::kRowMajor ? columns : rows; }
+  std::int64_t outer() const { return order == Order::kRowMajor ? rows : columns; }
+
+  std::int64_t row_stride() const { return order == Order::kRowMajor ? leading_dimension : 1; }
+  std::int64_t column_stride() const { return order == Order::kRowMajor ? 1 : leading_dimension; }
+
+  // Bytes up to and with the last element.
+  // REQUIRES: the layout was validated, so that this does not overflow.
+  std::uint64_t size_bytes() const {
+    const std::uint64_t elements =
+        static_cast<std::uint64_t>(outer() - 1) * static_cast<std::uint64_t>(leading_dimension) +
+        static_cast<std::uint64_t>(inner());
+    return (elements * static_cast<std::uint64_t>(SizeBits(type)) + 7) / 8;
+  }
+};
+
+// D = activation(alpha * op(A) * op(B) + beta * C + bias)
+struct Epilogue {
+  double alpha = 1;
+  double beta = 0;        // with 0, C is not read
+  bool has_bias = false;  // 1 x N of D's type, added to every row
+  Activation activation = Activation::kNone;
+};
+
+// REQUIRES of every Problem that reaches a kernel (server/admission checks them):
+//   op(A) is m x k, op(B) is k x n, C and D are m x n, all dimensions positive;
+//   every leading dimension is at least the dimension that runs fastest;
+//   C has D's type; no size in bytes overflows.
+struct Problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  MatrixLayout a;  // as stored, before op()
+  MatrixLayout b;
+  MatrixLayout c;  // meaningful where epilogue.beta is not 0
+  MatrixLayout d;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  DataType accumulate = DataType::kF32;
+  Epilogue epilogue;
+  Determinism determinism = Determinism::kBatchInvariant;
+
+  // Strides of op(A)(row, inner) and op(B)(inner, column), in elements.
+  std::int64_t a_row_stride() const { return transpose_a ? a.column_stride() : a.row_stride(); }
+  std::int64_t a_inner_stride() const { return transpose_a ? a.row_stride() : a.column_stride(); }
+  std::int64_t b_inner_stride() const { return transpose_b ? b.column_stride() : b.row_stride(); }
+  std::int64_t b_column_stride() const { return transpose_b ? b.row_stride() : b.column_stride(); }
+
+  // Whether consecutive elements of K are neighbours in memory.
+  bool a_is_k_major() const { return (a.order == Order::kRowMajor) != transpose_a; }
+  bool b_is_k_major() const { return (b.order == Order::kColumnMajor) != transpose_b; }
+
+  double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+};
+
+// One line, for logs and explanations: "1500x900x1700 f32,f32->f32 kn alpha=2",
+// where "kn" says that A is K-major and B is N-major.
+std::string ToString(const Problem& problem);
+
+// A problem of this shape with tightly packed row-major operands and defaults
+// elsewhere; transposed operands are stored n x k and k x m.
+Problem MakeProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType type,
+                    DataType output_type, bool transpose_a = false, bool transpose_b = false);
+
+// What D and the accumulator are where the caller does not say.
+DataType DefaultOutputType(DataType operand_type);
+DataType DefaultAccumulateType(DataType operand_type);
+
+}  // namespace gemmd

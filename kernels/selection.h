@@ -1,0 +1,43 @@
+// Which kernel serves a problem on a device, and why not the others. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/kernel.h"
+#include "kernels/registry.h"
+
+namespace gemmd {
+
+// Kernel and config chosen for a problem on a device.
+struct Plan {
+  const Kernel* kernel = nullptr;
+  Config config;
+  double predicted_us = 0;
+  std::uint64_t workspace_bytes = 0;
+  std::string numerics_id;
+};
+
+// One registry entry's part in a decision.
+struct Candidate {
+  const Kernel* kernel = nullptr;
+  std::string rejection;  // empty where legal
+  Plan plan;              // where legal
+  bool chosen = false;
+};
+
+// Considers every kernel of the registry, or only `kernel_name` where it is not
+// empty; the fastest legal one by prediction is chosen, the first of equals.
+std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
+                               const DeviceTraits& device, absl::string_view kernel_name = {});
+
+// The chosen candidate's plan.
+// FAILED_PRECONDITION: none is legal (the message gives each one's reason), or there
+// is no kernel of that name.
+absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
+                            const DeviceTraits& device, absl::string_view kernel_name = {});
+
+}  // namespace gemmd

@@ -1,0 +1,80 @@
+#include "kernels/types.h"
+
+namespace gemmd {
+
+int SizeBits(DataType type) {
+  switch (type) {
+    case DataType::kF64:
+      return 64;
+    case DataType::kF32:
+    case DataType::kTf32:
+    case DataType::kInt32:
+      return 32;
+    case DataType::kF16:
+    case DataType::kBf16:
+      return 16;
+    case DataType::kInt8:
+    case DataType::kFp8E4M3:
+    case DataType::kFp8E5M2:
+    case DataType::kMxfp8E4M3:
+    case DataType::kE8M0:
+      return 8;
+    case DataType::kInt4:
+      return 4;
+  }
+  return 0;
+}
+
+absl::string_view Name(DataType type) {
+  switch (type) {
+    case DataType::kF64:
+      return "f64";
+    case DataType::kF32:
+      return "f32";
+    case DataType::kTf32:
+      return "tf32";
+    case DataType::kF16:
+      return "f16";
+    case DataType::kBf16:
+      return "bf16";
+    case DataType::kInt8:
+      return "int8";
+    case DataType::kInt32:
+      return "int32";
+    case DataType::kFp8E4M3:
+      return "fp8_e4m3";
+    case DataType::kFp8E5M2:
+      return "fp8_e5m2";
+    case DataType::kMxfp8E4M3:
+      return "mxfp8_e4m3";
+    case DataType::kInt4:
+      return "int4";
+    case DataType::kE8M0:
+      return "e8m0";
+  }
+  return "?";
+}
+
+absl::string_view Name(Order order) {
+  return order == Order::kRowMajor ? "row_major" : "column_major";
+}
+
+absl::string_view Name(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return "none";
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kGeluTanh:
+      return "gelu_tanh";
+    case Activation::kSilu:
+      return "silu";
+  }
+  return "?";
+}
+
+absl::string_view Name(Determinism determinism) {
+  return determinism == Determinism::kBatchInvariant ? "batch_invariant" : "fast";
+}
+
+}  // namespace gemmd

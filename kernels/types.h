@@ -1,0 +1,43 @@
+// The words every layer shares: element types, orders, activations, classes of
+// determinism, each with its printable name.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+// Element types, as in gemmd.v1.DataType.
+enum class DataType : std::uint8_t {
+  kF64,
+  kF32,
+  kTf32,  // stored as binary32
+  kF16,
+  kBf16,
+  kInt8,
+  kInt32,
+  kFp8E4M3,
+  kFp8E5M2,
+  kMxfp8E4M3,
+  kInt4,
+  kE8M0,
+};
+
+// Which index runs fastest in memory.
+enum class Order : std::uint8_t { kRowMajor, kColumnMajor };
+
+enum class Activation : std::uint8_t { kNone, kRelu, kGeluTanh, kSilu };
+
+// What a result's bits may depend on; ARCHITECTURE.md defines the classes.
+enum class Determinism : std::uint8_t { kBatchInvariant, kFast };
+
+// Bits one element takes in memory: 4 for kInt4, else a multiple of 8.
+int SizeBits(DataType type);
+
+absl::string_view Name(DataType type);
+absl::string_view Name(Order order);
+absl::string_view Name(Activation activation);
+absl::string_view Name(Determinism determinism);
+
+}  // namespace gemmd
