@@ -133,6 +133,7 @@ _system_absl = repository_rule(
 # ---------------------------------------------------------------- Protocol Buffers
 
 _WELL_KNOWN = [
+    ("descriptor", []),
     ("any", []),
     ("duration", []),
     ("empty", []),

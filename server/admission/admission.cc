@@ -1,0 +1,115 @@
+#include "server/admission/admission.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/admission/retry_after.h"
+
+namespace gemmd {
+namespace {
+
+// Bounds of what a refused client is told to wait.
+constexpr double kMinRetryMs = 1;
+constexpr double kMaxRetryMs = 10000;
+
+}  // namespace
+
+Admission::Admission(const RequestLimits& limits, const Registry* registry, Device* device,
+                     Scheduler* scheduler, Statistics* statistics, const Clock* clock)
+    : limits_(limits),
+      registry_(registry),
+      device_(device),
+      scheduler_(scheduler),
+      statistics_(statistics),
+      clock_(clock) {}
+
+absl::Status Admission::Submit(std::uint64_t request_id, MatmulJob request,
+                               AllocateResult allocate_result, Callback done) {
+  const TimeNs start = clock_->Now();
+  if (scheduler_->draining()) {
+    return absl::UnavailableError("the server is draining: use another replica");
+  }
+  absl::StatusOr<Problem> problem = ValidateHeader(request.call, limits_);
+  if (!problem.ok()) return problem.status();
+  absl::StatusOr<Plan> plan = Select(*registry_, *problem, device_->traits(), request.call.kernel);
+  if (!plan.ok()) return plan.status();
+  const std::uint64_t in_flight_bytes = InFlightBytes(*problem);
+  const std::uint64_t limit_bytes = device_->memory().usage().limit_bytes;
+  if (in_flight_bytes > limit_bytes || plan->workspace_bytes > limit_bytes - in_flight_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request needs ", in_flight_bytes, " bytes and ", plan->workspace_bytes,
+                     " of workspace on ", device_->traits().name, ", which has ", limit_bytes));
+  }
+  if (absl::Status s = CheckDeadline(request.deadline, plan->predicted_us); !s.ok()) return s;
+  // From here on bytes are held; the payload is looked at last, as it will be when it
+  // arrives after its header.
+  absl::StatusOr<MemoryReservation> reservation =
+      device_->memory().Reserve(in_flight_bytes, plan->workspace_bytes);
+  if (!reservation.ok()) return FullNow(reservation.status());
+  absl::StatusOr<Payload> payload = CollectPayload(request.call, *problem);
+  if (!payload.ok()) return payload.status();
+
+  auto job = std::make_unique<Job>();
+  job->id = request_id;
+  job->deadline = request.deadline;
+  job->priority = request.call.priority;
+  job->reservation = *std::move(reservation);
+  HostBuffers& buffers = job->work.buffers;
+  buffers.a = payload->operands[static_cast<int>(OperandName::kA)];
+  buffers.b = payload->operands[static_cast<int>(OperandName::kB)];
+  buffers.c = payload->operands[static_cast<int>(OperandName::kC)];
+  buffers.bias = payload->operands[static_cast<int>(OperandName::kBias)];
+  buffers.d = allocate_result(problem->d.size_bytes());
+  if (buffers.d == nullptr) {
+    return FullNow(absl::ResourceExhaustedError(
+        absl::StrCat("the host has no ", problem->d.size_bytes(), " bytes for the result")));
+  }
+
+  Receipt& receipt = job->receipt;
+  receipt.request_id = request_id;
+  receipt.arrival = request.arrival;
+  receipt.device = device_->traits().name;
+  receipt.kernel = plan->kernel->traits().name;
+  receipt.plan = ToString(plan->config);
+  receipt.numerics_id = plan->numerics_id;
+  receipt.determinism = plan->kernel->traits().determinism;
+  receipt.flops = problem->flops();
+  receipt.payload_bytes_in = payload->bytes;
+  receipt.payload_bytes_out = problem->d.size_bytes();
+  receipt.spans.push_back(request.decode);
+
+  job->done = [problem = *problem, d = buffers.d, gathered = std::move(payload->gathered),
+               done = std::move(done)](absl::Status status, Receipt done_receipt) mutable {
+    void* const result = status.ok() ? d : nullptr;
+    std::move(done)({std::move(status), problem, std::move(done_receipt), result});
+  };
+  job->work.problem = *std::move(problem);
+  job->work.plan = *std::move(plan);
+  receipt.spans.push_back({Stage::kAdmission, start, clock_->Now()});
+  if (absl::Status s = scheduler_->Submit(std::move(job)); !s.ok()) {
+    return absl::IsResourceExhausted(s) ? FullNow(std::move(s)) : s;
+  }
+  statistics_->RecordAdmitted();
+  return absl::OkStatus();
+}
+
+absl::Status Admission::CheckDeadline(TimeNs deadline, double predicted_us) const {
+  if (deadline == kNoDeadline) return absl::OkStatus();
+  const double left_us = static_cast<double>(deadline - clock_->Now()) / 1e3;
+  if (left_us > predicted_us) return absl::OkStatus();
+  if (left_us <= 0) return absl::DeadlineExceededError("the deadline passed before admission");
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the deadline is ", std::llround(left_us),
+      " us away, and the product alone is predicted to take ", std::llround(predicted_us), " us"));
+}
+
+absl::Status Admission::FullNow(absl::Status status) const {
+  const double backlog_ms = scheduler_->predicted_backlog_us() / 1e3;
+  return WithRetryAfter(std::move(status),
+                        std::llround(std::clamp(backlog_ms, kMinRetryMs, kMaxRetryMs)));
+}
+
+}  // namespace gemmd

@@ -1,0 +1,69 @@
+// A request as it was sent: decoded, and not yet believed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "kernels/gemm.h"
+#include "server/scheduling/job.h"
+
+namespace gemmd {
+
+struct PlaneSpec {
+  DataType type = DataType::kF32;
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  Order order = Order::kRowMajor;
+  std::uint64_t leading_dimension = 0;  // 0: tight
+};
+
+enum class Source : std::uint8_t { kInline, kHandle, kDigest, kShared };
+
+struct OperandSpec {
+  PlaneSpec data;
+  bool has_scales = false;
+  bool has_zero_points = false;
+  Source source = Source::kInline;
+};
+
+enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
+inline constexpr int kOperandCount = 4;
+absl::string_view Name(OperandName operand);
+
+enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints };
+
+// Part of one plane's bytes, in memory that outlives the call's processing.
+struct PayloadChunk {
+  OperandName operand = OperandName::kA;
+  PlaneName plane = PlaneName::kData;
+  std::uint64_t offset = 0;
+  absl::string_view bytes;
+};
+
+// As gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
+struct MatmulCall {
+  std::optional<OperandSpec> a;
+  std::optional<OperandSpec> b;
+  std::optional<OperandSpec> c;
+  std::optional<OperandSpec> bias;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  double alpha = 1;
+  double beta = 0;
+  Activation activation = Activation::kNone;
+  std::optional<DataType> output_type;
+  Order output_order = Order::kRowMajor;
+  std::uint64_t output_leading_dimension = 0;
+  std::optional<DataType> accumulate_type;
+  Determinism determinism = Determinism::kBatchInvariant;
+  std::string kernel;
+  Priority priority = Priority::kNormal;
+  std::uint32_t verification_vectors = 0;
+
+  std::vector<PayloadChunk> payload;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,30 @@
+#include "server/admission/retry_after.h"
+
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+constexpr char kPayloadUrl[] = "gemmd/retry-after-ms";
+
+}  // namespace
+
+absl::Status WithRetryAfter(absl::Status status, std::int64_t milliseconds) {
+  status.SetPayload(kPayloadUrl, absl::Cord(absl::StrCat(milliseconds)));
+  return status;
+}
+
+std::optional<std::int64_t> RetryAfterMs(const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kPayloadUrl);
+  std::int64_t milliseconds = 0;
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &milliseconds)) {
+    return std::nullopt;
+  }
+  return milliseconds;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,194 @@
+#include "server/admission/validation.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::StrCat;
+
+// Every dimension is at most 2^31 - 1, so products of two and an element size fit here.
+using Wide = unsigned __int128;
+
+std::string ToText(Wide value) {
+  constexpr Wide kMax = ~std::uint64_t{0};
+  return value > kMax ? "more than 2^64" : StrCat(static_cast<std::uint64_t>(value));
+}
+
+Wide SizeBytes(const MatrixLayout& layout) {
+  const Wide elements =
+      static_cast<Wide>(layout.outer() - 1) * static_cast<Wide>(layout.leading_dimension) +
+      static_cast<Wide>(layout.inner());
+  return (elements * static_cast<Wide>(SizeBits(layout.type)) + 7) / 8;
+}
+
+absl::Status CheckDimension(absl::string_view field, std::uint64_t value, std::uint64_t limit) {
+  if (value >= 1 && value <= limit) return absl::OkStatus();
+  return InvalidArgumentError(StrCat(field, " is ", value, "; it must be 1 to ", limit));
+}
+
+absl::StatusOr<MatrixLayout> CheckPlane(absl::string_view field, const PlaneSpec& plane,
+                                        const RequestLimits& limits) {
+  const std::uint64_t limit = limits.dimension;
+  if (absl::Status s = CheckDimension(StrCat(field, ".rows"), plane.rows, limit); !s.ok()) return s;
+  if (absl::Status s = CheckDimension(StrCat(field, ".columns"), plane.columns, limit); !s.ok()) {
+    return s;
+  }
+  MatrixLayout layout{plane.type, static_cast<std::int64_t>(plane.rows),
+                      static_cast<std::int64_t>(plane.columns), plane.order, 0};
+  const auto inner = static_cast<std::uint64_t>(layout.inner());
+  const std::uint64_t leading = plane.leading_dimension == 0 ? inner : plane.leading_dimension;
+  if (leading < inner || leading > limit) {
+    return InvalidArgumentError(StrCat(field, ".leading_dimension is ", leading, "; it must be ",
+                                       inner, " (the ",
+                                       plane.order == Order::kRowMajor ? "columns" : "rows",
+                                       " of this ", Name(plane.order), " plane) to ", limit));
+  }
+  layout.leading_dimension = static_cast<std::int64_t>(leading);
+  return layout;
+}
+
+absl::Status CheckSource(absl::string_view field, const OperandSpec& operand) {
+  if (operand.source != Source::kInline) {
+    const char* source = operand.source == Source::kHandle   ? ".handle"
+                         : operand.source == Source::kDigest ? ".digest"
+                                                             : ".shared";
+    return absl::UnimplementedError(
+        StrCat(field, source, " is set: this server takes inline operands only"));
+  }
+  if (operand.has_scales || operand.has_zero_points) {
+    return absl::UnimplementedError(StrCat(field, operand.has_scales ? ".scales" : ".zero_points",
+                                           " is set: this server has no quantized types"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MatrixLayout> CheckOperand(absl::string_view field,
+                                          const std::optional<OperandSpec>& operand,
+                                          const RequestLimits& limits) {
+  if (!operand.has_value()) return InvalidArgumentError(StrCat(field, " is missing"));
+  if (absl::Status s = CheckSource(field, *operand); !s.ok()) return s;
+  return CheckPlane(StrCat(field, ".data"), operand->data, limits);
+}
+
+// C and bias: D's type, a stated shape.
+absl::StatusOr<MatrixLayout> CheckAddend(absl::string_view field,
+                                         const std::optional<OperandSpec>& operand,
+                                         const MatrixLayout& d, std::int64_t rows,
+                                         const RequestLimits& limits) {
+  absl::StatusOr<MatrixLayout> layout = CheckOperand(field, operand, limits);
+  if (!layout.ok()) return layout;
+  if (layout->rows != rows || layout->columns != d.columns) {
+    return InvalidArgumentError(StrCat(field, " is ", layout->rows, " x ", layout->columns,
+                                       "; it must be ", rows, " x ", d.columns));
+  }
+  if (layout->type != d.type) {
+    return InvalidArgumentError(StrCat(field, ".data.type is ", Name(layout->type),
+                                       "; it must be the output type, ", Name(d.type)));
+  }
+  return layout;
+}
+
+absl::Status CheckFactor(absl::string_view field, double value) {
+  if (std::isfinite(value)) return absl::OkStatus();
+  return InvalidArgumentError(StrCat(field, " is ", value, "; it must be finite"));
+}
+
+absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
+                        const RequestLimits& limits) {
+  const Wide d = SizeBytes(problem.d);
+  if (d > limits.result_bytes) {
+    return InvalidArgumentError(
+        StrCat("d is ", problem.m, " x ", problem.n, " ", Name(problem.d.type), ", ", ToText(d),
+               " bytes; a unary response carries at most ", limits.result_bytes));
+  }
+  Wide total = SizeBytes(problem.a) + SizeBytes(problem.b) + d;
+  if (call.c.has_value()) total += SizeBytes(problem.c);
+  if (total > limits.request_bytes) {
+    return InvalidArgumentError(StrCat("the operands and the result take ", ToText(total),
+                                       " bytes; one request may take ", limits.request_bytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::string_view Name(OperandName operand) {
+  switch (operand) {
+    case OperandName::kA:
+      return "a";
+    case OperandName::kB:
+      return "b";
+    case OperandName::kC:
+      return "c";
+    case OperandName::kBias:
+      return "bias";
+  }
+  return "?";
+}
+
+absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimits& limits) {
+  if (call.verification_vectors != 0) {
+    return absl::UnimplementedError(StrCat("verification.vectors is ", call.verification_vectors,
+                                           ": this server does not verify products yet"));
+  }
+  const absl::StatusOr<MatrixLayout> a = CheckOperand("a", call.a, limits);
+  if (!a.ok()) return a.status();
+  const absl::StatusOr<MatrixLayout> b = CheckOperand("b", call.b, limits);
+  if (!b.ok()) return b.status();
+
+  Problem problem;
+  problem.a = *a;
+  problem.b = *b;
+  problem.transpose_a = call.transpose_a;
+  problem.transpose_b = call.transpose_b;
+  problem.m = call.transpose_a ? a->columns : a->rows;
+  problem.k = call.transpose_a ? a->rows : a->columns;
+  problem.n = call.transpose_b ? b->rows : b->columns;
+  const std::int64_t b_inner = call.transpose_b ? b->columns : b->rows;
+  if (problem.k != b_inner) {
+    return InvalidArgumentError(StrCat("op(a) is ", problem.m, " x ", problem.k, " and op(b) is ",
+                                       b_inner, " x ", problem.n, ": the inner dimensions ",
+                                       problem.k, " and ", b_inner, " must be equal"));
+  }
+
+  const PlaneSpec output{
+      call.output_type.value_or(DefaultOutputType(a->type)), static_cast<std::uint64_t>(problem.m),
+      static_cast<std::uint64_t>(problem.n), call.output_order, call.output_leading_dimension};
+  const absl::StatusOr<MatrixLayout> d = CheckPlane("output", output, limits);
+  if (!d.ok()) return d.status();
+  problem.d = *d;
+  problem.accumulate = call.accumulate_type.value_or(DefaultAccumulateType(a->type));
+  problem.determinism = call.determinism;
+
+  if (absl::Status s = CheckFactor("alpha", call.alpha); !s.ok()) return s;
+  if (absl::Status s = CheckFactor("beta", call.beta); !s.ok()) return s;
+  problem.epilogue.alpha = call.alpha;
+  problem.epilogue.beta = call.beta;
+  problem.epilogue.activation = call.activation;
+  problem.c = problem.d;
+  if (call.beta != 0 && !call.c.has_value()) {
+    return InvalidArgumentError(StrCat("c is missing, and beta is ", call.beta));
+  }
+  if (call.c.has_value()) {
+    const absl::StatusOr<MatrixLayout> c = CheckAddend("c", call.c, problem.d, problem.m, limits);
+    if (!c.ok()) return c.status();
+    problem.c = *c;
+  }
+  if (call.bias.has_value()) {
+    const absl::StatusOr<MatrixLayout> bias = CheckAddend("bias", call.bias, problem.d, 1, limits);
+    if (!bias.ok()) return bias.status();
+    if (bias->order != Order::kRowMajor) {
+      return InvalidArgumentError("bias.data.order is column_major; it must be row_major");
+    }
+    problem.epilogue.has_bias = true;
+  }
+  if (absl::Status s = CheckSizes(call, problem, limits); !s.ok()) return s;
+  return problem;
+}
+
+}  // namespace gemmd

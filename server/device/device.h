@@ -1,0 +1,60 @@
+// The seam between the server and what computes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "kernels/gemm.h"
+#include "server/device/memory_budget.h"
+#include "server/observe/receipt.h"
+
+namespace gemmd {
+
+// Operands and result in host memory, laid out as the problem says; null where the
+// problem has none. They stay valid until the work's callback has been called.
+struct HostBuffers {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;
+  const void* bias = nullptr;
+  void* d = nullptr;
+};
+
+// One launch.
+struct DeviceWork {
+  Problem problem;
+  Plan plan;  // chosen for this device's traits
+  HostBuffers buffers;
+};
+
+struct DeviceResult {
+  absl::Status status;           // not OK: the contents of d are unspecified
+  std::vector<StageSpan> spans;  // kCopyIn, kCompute, kCopyOut, as far as they happened
+};
+
+// Thread-safe. Bytes are reserved from memory() by whoever admits work, before it is
+// submitted; a device never allocates beyond what was reserved for the work.
+class Device {
+ public:
+  using Callback = absl::AnyInvocable<void(DeviceResult) &&>;
+
+  virtual ~Device() = default;
+
+  virtual const DeviceTraits& traits() const = 0;
+  virtual MemoryBudget& memory() = 0;
+
+  // How many submitted works overlap usefully; the scheduler keeps at most this many
+  // between Submit and callback.
+  virtual int max_in_flight() const = 0;
+
+  // Starts the work and returns at once. The callback runs exactly once, on a thread of
+  // the device, and must not block: the next work may wait for it.
+  virtual void Submit(DeviceWork work, Callback done) = 0;
+};
+
+// Bytes that serving the problem with the plan holds, besides plan.workspace_bytes.
+std::uint64_t InFlightBytes(const Problem& problem);
+
+}  // namespace gemmd

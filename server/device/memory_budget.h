@@ -1,0 +1,65 @@
+// Counts a device's configured bytes, so that running out is an answer and never a
+// crash. Counts only: the memory itself belongs to the device.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+
+namespace gemmd {
+
+struct MemoryUsage {
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t in_flight_bytes = 0;
+
+  std::uint64_t free_bytes() const {
+    return limit_bytes - resident_bytes - workspace_bytes - in_flight_bytes;
+  }
+};
+
+class MemoryBudget;
+
+// Bytes held from a budget until destroyed. Movable; the budget must outlive it.
+class MemoryReservation {
+ public:
+  MemoryReservation() = default;
+  MemoryReservation(MemoryReservation&& other) noexcept { *this = std::move(other); }
+  MemoryReservation& operator=(MemoryReservation&& other) noexcept;
+  ~MemoryReservation() { Release(); }
+
+  void Release();
+
+ private:
+  friend class MemoryBudget;
+  MemoryReservation(MemoryBudget* budget, std::uint64_t in_flight_bytes,
+                    std::uint64_t workspace_bytes)
+      : budget_(budget), in_flight_bytes_(in_flight_bytes), workspace_bytes_(workspace_bytes) {}
+
+  MemoryBudget* budget_ = nullptr;
+  std::uint64_t in_flight_bytes_ = 0;
+  std::uint64_t workspace_bytes_ = 0;
+};
+
+// Thread-safe. Invariant: the parts never sum to more than the limit.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::uint64_t limit_bytes) { usage_.limit_bytes = limit_bytes; }
+
+  // RESOURCE_EXHAUSTED, naming what was asked, free and the limit: does not fit now.
+  absl::StatusOr<MemoryReservation> Reserve(std::uint64_t in_flight_bytes,
+                                            std::uint64_t workspace_bytes);
+
+  MemoryUsage usage() const;
+
+ private:
+  friend class MemoryReservation;
+  void Release(std::uint64_t in_flight_bytes, std::uint64_t workspace_bytes);
+
+  mutable std::mutex mutex_;
+  MemoryUsage usage_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,47 @@
+// A fixed set of threads that work on one loop at a time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "kernels/gemm.h"
+
+namespace gemmd {
+
+// Run() takes part in the work as worker 0, so `workers` threads compute and
+// workers - 1 are started. REQUIRES: one Run() at a time.
+class ThreadExecutor final : public ParallelExecutor {
+ public:
+  explicit ThreadExecutor(int workers);
+  ~ThreadExecutor() override;
+
+  void Run(std::int64_t count,
+           absl::FunctionRef<void(int worker, std::int64_t index)> body) override;
+  int workers() const override { return static_cast<int>(threads_.size()) + 1; }
+
+ private:
+  using Body = absl::FunctionRef<void(int worker, std::int64_t index)>;
+
+  void Work(int worker);
+  void TakeIndices(int worker, const Body& body, std::int64_t count);
+
+  // The loop that runs now; next_ is taken by the workers without the lock.
+  std::atomic<std::int64_t> next_{0};
+
+  std::mutex mutex_;
+  std::condition_variable loop_changed_;
+  std::condition_variable workers_done_;
+  const Body* body_ = nullptr;    // guarded by mutex_
+  std::int64_t count_ = 0;        // guarded by mutex_
+  std::uint64_t generation_ = 0;  // guarded by mutex_; one a loop
+  int busy_workers_ = 0;          // guarded by mutex_
+  bool stopping_ = false;         // guarded by mutex_
+
+  std::vector<std::thread> threads_;  // last: started when all else exists
+};
+
+}  // namespace gemmd

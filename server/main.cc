@@ -1,0 +1,34 @@
+// gemmd: the process. A map of the server, in the order of a request's way:
+//
+//   rpc/         bytes to calls and back       matmul_reactor.h is one request's life
+//   admission/   yes or no, and why            admission.h states the order of checks
+//   scheduling/  who waits, who is next        scheduler.h states a job's states
+//   device/      memory, threads, launches     device.h is the seam, cpu_device.h the CPU
+//   ../kernels/  what multiplies               gemm.h is the door
+//   observe/     receipts, statistics, logs, the clock
+//   options/     config.proto is every option
+//   lifecycle.h  start, serve, drain, end
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <variant>
+
+#include "absl/synchronization/mutex.h"
+#include "server/lifecycle.h"
+#include "server/options/options.h"
+
+int main(int argc, char** argv) {
+  // Debian's Abseil has deadlock detection on, which gRPC would pay for at every lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  const absl::StatusOr<gemmd::CommandLine> command = gemmd::ParseCommandLine(argc, argv);
+  if (!command.ok()) {
+    std::fprintf(stderr, "gemmd: %s\n", std::string(command.status().message()).c_str());
+    return gemmd::kExitUsage;
+  }
+  if (const auto* text = std::get_if<std::string>(&*command)) {
+    std::fputs(text->c_str(), stdout);
+    return gemmd::kExitOk;
+  }
+  return gemmd::Serve(std::get<gemmd::config::ServerConfig>(*command));
+}

@@ -1,0 +1,88 @@
+#include "server/observe/receipt.h"
+
+#include <algorithm>
+
+namespace gemmd {
+namespace {
+
+// Lower is charged first.
+int Rank(Stage stage) {
+  switch (stage) {
+    case Stage::kCompute:
+      return 0;
+    case Stage::kCopyIn:
+      return 1;
+    case Stage::kCopyOut:
+      return 2;
+    case Stage::kDecode:
+      return 3;
+    case Stage::kAdmission:
+      return 4;
+    case Stage::kEncode:
+      return 5;
+    case Stage::kQueue:
+      return 6;
+  }
+  return 7;
+}
+
+}  // namespace
+
+absl::string_view Name(Stage stage) {
+  switch (stage) {
+    case Stage::kDecode:
+      return "decode";
+    case Stage::kAdmission:
+      return "admission";
+    case Stage::kQueue:
+      return "queue";
+    case Stage::kCopyIn:
+      return "copy_in";
+    case Stage::kCompute:
+      return "compute";
+    case Stage::kCopyOut:
+      return "copy_out";
+    case Stage::kEncode:
+      return "encode";
+  }
+  return "?";
+}
+
+Attribution Attribute(const Receipt& receipt) {
+  Attribution result;
+  result.exposed.assign(receipt.spans.size(), 0);
+  result.total = std::max<TimeNs>(0, receipt.finish - receipt.arrival);
+
+  // Between two neighbouring boundaries the set of running spans does not change.
+  std::vector<TimeNs> boundaries = {receipt.arrival, receipt.finish};
+  for (const StageSpan& span : receipt.spans) {
+    boundaries.push_back(std::clamp(span.start, receipt.arrival, receipt.finish));
+    boundaries.push_back(std::clamp(span.end, receipt.arrival, receipt.finish));
+  }
+  std::sort(boundaries.begin(), boundaries.end());
+  for (std::size_t i = 1; i < boundaries.size(); ++i) {
+    const TimeNs start = boundaries[i - 1];
+    const TimeNs end = boundaries[i];
+    if (start == end) continue;
+    std::ptrdiff_t accountable = -1;
+    for (std::size_t s = 0; s < receipt.spans.size(); ++s) {
+      const StageSpan& span = receipt.spans[s];
+      if (span.start > start || span.end < end) continue;
+      if (accountable < 0 || Rank(span.stage) < Rank(receipt.spans[accountable].stage)) {
+        accountable = static_cast<std::ptrdiff_t>(s);
+      }
+    }
+    (accountable < 0 ? result.unattributed : result.exposed[accountable]) += end - start;
+  }
+  return result;
+}
+
+double AchievedGflops(const Receipt& receipt) {
+  TimeNs compute = 0;
+  for (const StageSpan& span : receipt.spans) {
+    if (span.stage == Stage::kCompute) compute += span.end - span.start;
+  }
+  return compute > 0 ? receipt.batch_flops / static_cast<double>(compute) : 0;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,75 @@
+// The telemetry of one request, as a value that travels with its job.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "kernels/gemm.h"
+#include "server/observe/clock.h"
+
+namespace gemmd {
+
+// As gemmd.v1.StageName, in the order a request goes through them.
+enum class Stage : std::uint8_t {
+  kDecode,
+  kAdmission,
+  kQueue,
+  kCopyIn,
+  kCompute,
+  kCopyOut,
+  kEncode,
+};
+
+inline constexpr std::size_t kStageCount = 7;
+
+absl::string_view Name(Stage stage);
+
+// When one stage ran. REQUIRES: start <= end.
+struct StageSpan {
+  Stage stage = Stage::kDecode;
+  TimeNs start = 0;
+  TimeNs end = 0;
+};
+
+struct Receipt {
+  std::uint64_t request_id = 0;
+  TimeNs arrival = 0;  // when the server had the whole request
+  TimeNs finish = 0;   // when the receipt was written
+  std::vector<StageSpan> spans;
+
+  std::string device;
+  std::string kernel;
+  std::string plan;
+  std::string numerics_id;
+  Determinism determinism = Determinism::kBatchInvariant;
+  std::uint64_t batch_requests = 0;
+  std::uint64_t batch_rows = 0;
+  double flops = 0;        // of this request
+  double batch_flops = 0;  // of the launch it was part of
+  std::uint64_t payload_bytes_in = 0;
+  std::uint64_t payload_bytes_out = 0;
+};
+
+// Who is accountable for each nanosecond between arrival and finish.
+struct Attribution {
+  std::vector<TimeNs> exposed;  // by index in Receipt::spans
+  TimeNs total = 0;
+  TimeNs unattributed = 0;
+};
+
+// Charges each moment to the running span that is first in the order compute,
+// copy-in, copy-out, decode, admission, encode, queue (ties: the first in `spans`):
+// work hidden behind useful work costs nothing. Parts of spans outside
+// [arrival, finish] count for nothing, so
+// sum(exposed) + unattributed == total always.
+Attribution Attribute(const Receipt& receipt);
+
+// FLOPs of the launch per nanosecond of its compute stage, which is GFLOP/s; 0 if
+// there was none.
+double AchievedGflops(const Receipt& receipt);
+
+}  // namespace gemmd

@@ -1,0 +1,48 @@
+#include "server/observe/statistics.h"
+
+#include <algorithm>
+
+namespace gemmd {
+
+void Statistics::RecordReceived() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++totals_.received;
+  ++totals_.in_flight;
+}
+
+void Statistics::RecordAdmitted() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++totals_.admitted;
+}
+
+void Statistics::RecordRefused(absl::StatusCode code) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  CountFinished(code);
+}
+
+void Statistics::RecordFinished(absl::StatusCode code, const Receipt& receipt) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  CountFinished(code);
+  if (code != absl::StatusCode::kOk) return;
+  totals_.payload_bytes_in += receipt.payload_bytes_in;
+  totals_.payload_bytes_out += receipt.payload_bytes_out;
+  totals_.flops += receipt.flops;
+  for (const StageSpan& span : receipt.spans) {
+    StageTotals& stage = totals_.stages[static_cast<std::size_t>(span.stage)];
+    ++stage.count;
+    stage.sum += span.end - span.start;
+    stage.max = std::max(stage.max, span.end - span.start);
+  }
+}
+
+Statistics::Snapshot Statistics::Read() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return totals_;
+}
+
+void Statistics::CountFinished(absl::StatusCode code) {
+  ++totals_.finished[absl::StatusCodeToString(code)];
+  --totals_.in_flight;
+}
+
+}  // namespace gemmd

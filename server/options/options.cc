@@ -1,0 +1,218 @@
+#include "server/options/options.h"
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "server/version.h"
+
+namespace gemmd {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// One leaf of the configuration: the way to it, and the flag's text if it was given.
+struct Leaf {
+  std::vector<const FieldDescriptor*> path;
+  std::string flag;
+  std::string text;
+  CLI::Option* option = nullptr;
+};
+
+std::string FlagName(const std::vector<const FieldDescriptor*>& path) {
+  std::vector<std::string> names;
+  names.reserve(path.size());
+  for (const FieldDescriptor* field : path) names.push_back(field->name());
+  return absl::StrCat("--", absl::StrReplaceAll(absl::StrJoin(names, "."), {{"_", "-"}}));
+}
+
+// A deque, because options keep the addresses of its elements.
+void CollectLeaves(const google::protobuf::Descriptor* type,
+                   std::vector<const FieldDescriptor*> path, std::deque<Leaf>* leaves) {
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    path.push_back(field);
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      CollectLeaves(field->message_type(), path, leaves);
+    } else {
+      leaves->push_back({path, FlagName(path), {}, nullptr});
+    }
+    path.pop_back();
+  }
+}
+
+std::vector<std::string> Choices(const FieldDescriptor* field) {
+  std::vector<std::string> choices;
+  for (int i = 0; i < field->options().ExtensionSize(config::choice); ++i) {
+    choices.push_back(field->options().GetExtension(config::choice, i));
+  }
+  return choices;
+}
+
+std::string Help(const FieldDescriptor* field) {
+  std::string text = field->options().GetExtension(config::help);
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+    absl::StrAppend(&text, " (", field->options().GetExtension(config::min), " to ",
+                    field->options().GetExtension(config::max), "; default ",
+                    field->default_value_int64(), ")");
+  } else {
+    const std::vector<std::string> choices = Choices(field);
+    if (!choices.empty()) absl::StrAppend(&text, ": ", absl::StrJoin(choices, " | "));
+    if (!field->default_value_string().empty()) {
+      absl::StrAppend(&text, " (default ", field->default_value_string(), ")");
+    }
+  }
+  return text;
+}
+
+absl::Status CheckField(const std::string& flag, const FieldDescriptor* field,
+                        const Message& holder) {
+  const auto* reflection = holder.GetReflection();
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+    const std::int64_t value = reflection->GetInt64(holder, field);
+    const std::int64_t min = field->options().GetExtension(config::min);
+    const std::int64_t max = field->options().GetExtension(config::max);
+    if (value >= min && value <= max) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " is ", value, "; it must be ", min, " to ", max));
+  }
+  const std::string value = reflection->GetString(holder, field);
+  const std::vector<std::string> choices = Choices(field);
+  if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " is \"", value, "\"; it must be ", absl::StrJoin(choices, ", ")));
+}
+
+absl::Status CheckFields(const Message& message, std::vector<const FieldDescriptor*> path) {
+  const auto* type = message.GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    path.push_back(field);
+    const absl::Status status =
+        field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE
+            ? CheckFields(message.GetReflection()->GetMessage(message, field), path)
+            : CheckField(FlagName(path), field, message);
+    if (!status.ok()) return status;
+    path.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetLeaf(const Leaf& leaf, Message* message) {
+  for (std::size_t i = 0; i + 1 < leaf.path.size(); ++i) {
+    message = message->GetReflection()->MutableMessage(message, leaf.path[i]);
+  }
+  const FieldDescriptor* field = leaf.path.back();
+  if (field->cpp_type() != FieldDescriptor::CPPTYPE_INT64) {
+    message->GetReflection()->SetString(message, field, leaf.text);
+    return absl::OkStatus();
+  }
+  std::int64_t value = 0;
+  if (!absl::SimpleAtoi(leaf.text, &value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(leaf.flag, " is \"", leaf.text, "\"; it must be an integer"));
+  }
+  message->GetReflection()->SetInt64(message, field, value);
+  return absl::OkStatus();
+}
+
+// Keeps the first error of a textproto file.
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+absl::Status ReadConfig(const std::string& path, config::ServerConfig* config) {
+  std::ifstream file(path);
+  std::ostringstream contents;
+  contents << file.rdbuf();
+  if (!file) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--config is \"", path, "\", which cannot be read"));
+  }
+  google::protobuf::TextFormat::Parser parser;
+  FirstError error;
+  parser.RecordErrorsTo(&error);
+  if (parser.ParseFromString(contents.str(), config)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path, ":", error.text()));
+}
+
+}  // namespace
+
+absl::Status Validate(const config::ServerConfig& config) {
+  if (absl::Status status = CheckFields(config, {}); !status.ok()) return status;
+  if (config.tls().certificate_file().empty() != config.tls().key_file().empty()) {
+    return absl::InvalidArgumentError(
+        "--tls.certificate-file and --tls.key-file go together: one of them is empty");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  CLI::App app{
+      "gemmd: general matrix multiplication as a service.\n"
+      "Serves gemmd.v1 over gRPC until SIGTERM, then finishes what it admitted.",
+      "gemmd"};
+  app.footer(
+      "Examples:\n"
+      "  gemmd\n"
+      "  gemmd --listen=0.0.0.0:50051 --cpu.threads=8\n"
+      "  gemmd --config=gemmd.textproto     # listen: \"[::]:50051\" cpu { threads: 8 }\n"
+      "\n"
+      "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage;\n"
+      "3 the drain was cut short by its timeout or by a second signal.");
+  bool version = false;
+  app.add_flag("--version", version, "print the version and end");
+  std::string config_file;
+  app.add_option("--config", config_file, "textproto file of gemmd.config.ServerConfig")
+      ->type_name("FILE");
+  std::deque<Leaf> leaves;
+  CollectLeaves(config::ServerConfig::descriptor(), {}, &leaves);
+  for (Leaf& leaf : leaves) {
+    leaf.option =
+        app.add_option(leaf.flag, leaf.text, Help(leaf.path.back()))
+            ->type_name(leaf.path.back()->cpp_type() == FieldDescriptor::CPPTYPE_INT64 ? "N"
+                                                                                       : "TEXT");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return app.help();
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  if (version) return absl::StrCat("gemmd ", kVersion, "\n");
+
+  config::ServerConfig config;
+  if (!config_file.empty()) {
+    if (absl::Status status = ReadConfig(config_file, &config); !status.ok()) return status;
+  }
+  for (const Leaf& leaf : leaves) {
+    if (leaf.option->count() == 0) continue;
+    if (absl::Status status = SetLeaf(leaf, &config); !status.ok()) return status;
+  }
+  if (absl::Status status = Validate(config); !status.ok()) return status;
+  return config;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,142 @@
+#include "server/rpc/admin_service.h"
+
+#include <string>
+#include <utility>
+
+#include "server/admission/validation.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/unary.h"
+#include "server/rpc/wire_types.h"
+#include "server/version.h"
+
+namespace gemmd {
+namespace {
+
+constexpr const char* kNotBuilt[] = {
+    "Gemm.MatmulStream", "Gemm.Estimate",     "Operands.FindMissing",
+    "Operands.Upload",   "Operands.Download", "Operands.Get",
+    "Operands.List",     "Operands.Release",  "Operands.Renew",
+};
+
+void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
+  const DeviceTraits& traits = device->traits();
+  wire->set_name(traits.name);
+  wire->set_model(traits.model);
+  wire->set_architecture(
+      traits.kind == DeviceKind::kCpu ? "cpu" : absl::StrCat("sm_", traits.compute_capability));
+  wire->set_compute_units(traits.compute_units);
+  const MemoryUsage usage = device->memory().usage();
+  v1::MemoryUsage* memory = wire->mutable_memory();
+  memory->set_limit_bytes(usage.limit_bytes);
+  memory->set_resident_bytes(usage.resident_bytes);
+  memory->set_workspace_bytes(usage.workspace_bytes);
+  memory->set_in_flight_bytes(usage.in_flight_bytes);
+  memory->set_free_bytes(usage.free_bytes());
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AdminService::ServerInfo(grpc::CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
+  return HandleUnary<v1::ServerInfoRequest>(context, request, response,
+                                            [this](const v1::ServerInfoRequest&) {
+                                              return absl::StatusOr<v1::ServerInfoResponse>(Info());
+                                            });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListKernels(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* request,
+                                                    grpc::ByteBuffer* response) {
+  return HandleUnary<v1::ListKernelsRequest>(
+      context, request, response,
+      [this](const v1::ListKernelsRequest& message) { return Kernels(message); });
+}
+
+grpc::ServerUnaryReactor* AdminService::Statistics(grpc::CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
+  return HandleUnary<v1::StatisticsRequest>(
+      context, request, response, [this](const v1::StatisticsRequest&) {
+        return absl::StatusOr<v1::StatisticsResponse>(Counts());
+      });
+}
+
+v1::ServerInfoResponse AdminService::Info() const {
+  v1::ServerInfoResponse info;
+  info.set_version(kVersion);
+  SetUptime(info.mutable_uptime());
+  info.mutable_limits()->set_message_bytes(sources_.message_bytes);
+  info.mutable_limits()->set_dimension(sources_.admission->limits().dimension);
+  info.mutable_limits()->set_request_bytes(sources_.admission->limits().request_bytes);
+  info.mutable_limits()->set_queue_requests(sources_.max_queued_jobs);
+  EncodeDevice(sources_.device, info.add_devices());
+  for (const char* method : kNotBuilt) info.add_unimplemented_rpcs(method);
+  info.set_draining(sources_.scheduler->draining());
+  return info;
+}
+
+absl::StatusOr<v1::ListKernelsResponse> AdminService::Kernels(
+    const v1::ListKernelsRequest& request) const {
+  const DeviceTraits& traits = sources_.device->traits();
+  v1::ListKernelsResponse response;
+  for (const auto& kernel : sources_.registry->kernels()) {
+    v1::Kernel* wire = response.add_kernels();
+    wire->set_name(kernel->traits().name);
+    wire->set_architecture(kernel->traits().architecture);
+    wire->set_description(kernel->traits().description);
+    wire->set_determinism(ToWire(kernel->traits().determinism));
+    wire->set_unavailable_reason(kernel->UnavailableReason(traits));
+  }
+  if (!request.has_explain()) return response;
+  const absl::StatusOr<MatmulCall> call = DecodeShape(request.explain());
+  if (!call.ok()) return call.status();
+  const absl::StatusOr<Problem> problem = ValidateHeader(*call, sources_.admission->limits());
+  if (!problem.ok()) return problem.status();
+  for (const Candidate& candidate : Explain(*sources_.registry, *problem, traits)) {
+    v1::Candidate* wire = response.add_candidates();
+    wire->set_kernel(candidate.kernel->traits().name);
+    wire->set_rejection(candidate.rejection);
+    wire->set_plan(ToString(candidate.plan.config));
+    wire->set_predicted_us(candidate.plan.predicted_us);
+    wire->set_chosen(candidate.chosen);
+  }
+  return response;
+}
+
+v1::StatisticsResponse AdminService::Counts() const {
+  const gemmd::Statistics::Snapshot totals = sources_.statistics->Read();
+  v1::StatisticsResponse response;
+  SetUptime(response.mutable_uptime());
+  response.set_received_requests(totals.received);
+  response.set_admitted_requests(totals.admitted);
+  for (const auto& [code, count] : totals.finished) {
+    (*response.mutable_finished_requests())[code] = count;
+  }
+  response.set_in_flight_requests(totals.in_flight);
+  response.set_queued_requests(sources_.scheduler->queued_jobs());
+  const MemoryUsage usage = sources_.device->memory().usage();
+  response.set_reserved_bytes(usage.in_flight_bytes + usage.workspace_bytes);
+  response.set_payload_bytes_in(totals.payload_bytes_in);
+  response.set_payload_bytes_out(totals.payload_bytes_out);
+  response.set_flops(totals.flops);
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    const gemmd::Statistics::StageTotals& stage = totals.stages[i];
+    if (stage.count == 0) continue;
+    v1::StageStatistics* wire = response.add_stages();
+    wire->set_name(ToWire(static_cast<Stage>(i)));
+    wire->set_count(stage.count);
+    wire->set_sum_us(static_cast<double>(stage.sum) / 1e3);
+    wire->set_max_us(static_cast<double>(stage.max) / 1e3);
+  }
+  return response;
+}
+
+void AdminService::SetUptime(google::protobuf::Duration* uptime) const {
+  constexpr TimeNs kSecond = 1000000000;
+  const TimeNs elapsed = sources_.clock->Now() - start_;
+  uptime->set_seconds(elapsed / kSecond);
+  uptime->set_nanos(static_cast<std::int32_t>(elapsed % kSecond));
+}
+
+}  // namespace gemmd

@@ -1,0 +1,55 @@
+// gemmd.v1.Admin: what the server is and has done.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "gemmd/v1/admin.grpc.pb.h"
+#include "server/admission/admission.h"
+#include "server/device/device.h"
+#include "server/observe/statistics.h"
+#include "server/scheduling/scheduler.h"
+
+namespace gemmd {
+
+using RawAdminService =
+    v1::Admin::WithRawCallbackMethod_ServerInfo<v1::Admin::WithRawCallbackMethod_ListKernels<
+        v1::Admin::WithRawCallbackMethod_Statistics<v1::Admin::Service>>>;
+
+class AdminService final : public RawAdminService {
+ public:
+  // What the answers are made of; all pointers outlive the service.
+  struct Sources {
+    const Registry* registry = nullptr;
+    Device* device = nullptr;
+    const Scheduler* scheduler = nullptr;
+    const Admission* admission = nullptr;
+    const gemmd::Statistics* statistics = nullptr;
+    const Clock* clock = nullptr;
+    std::uint64_t message_bytes = 0;
+    std::uint64_t max_queued_jobs = 0;
+  };
+
+  explicit AdminService(const Sources& sources) : sources_(sources), start_(sources.clock->Now()) {}
+
+  grpc::ServerUnaryReactor* ServerInfo(grpc::CallbackServerContext* context,
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* context,
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Statistics(grpc::CallbackServerContext* context,
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
+
+ private:
+  v1::ServerInfoResponse Info() const;
+  absl::StatusOr<v1::ListKernelsResponse> Kernels(const v1::ListKernelsRequest& request) const;
+  v1::StatisticsResponse Counts() const;
+  void SetUptime(google::protobuf::Duration* uptime) const;
+
+  const Sources sources_;
+  const TimeNs start_;
+};
+
+}  // namespace gemmd

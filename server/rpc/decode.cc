@@ -1,0 +1,134 @@
+#include "server/rpc/decode.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "server/rpc/wire_types.h"
+
+namespace gemmd {
+namespace {
+
+// Converts one enum field, or names it, its value and what would be right.
+template <typename Wire, typename Ours>
+absl::Status Decode(absl::string_view field, Wire wire, Ours* ours) {
+  const auto value = FromWire(wire);
+  if (!value.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, " is ", static_cast<int>(wire), "; it must be a value of the enum in gemmd.v1",
+        static_cast<int>(wire) == 0 ? " other than unspecified" : ""));
+  }
+  *ours = *value;
+  return absl::OkStatus();
+}
+
+absl::Status DecodeOptionalType(absl::string_view field, v1::DataType wire,
+                                std::optional<DataType>* ours) {
+  if (wire == v1::DATA_TYPE_UNSPECIFIED) return absl::OkStatus();
+  return Decode(field, wire, &ours->emplace());
+}
+
+Source SourceOf(const v1::Operand& operand) {
+  switch (operand.source_case()) {
+    case v1::Operand::kHandle:
+      return Source::kHandle;
+    case v1::Operand::kDigest:
+      return Source::kDigest;
+    case v1::Operand::kShared:
+      return Source::kShared;
+    case v1::Operand::kInline:
+    case v1::Operand::SOURCE_NOT_SET:
+      break;
+  }
+  return Source::kInline;
+}
+
+absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
+                           std::optional<OperandSpec>* ours) {
+  if (!wire.has_data()) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ".data is missing"));
+  }
+  OperandSpec& operand = ours->emplace();
+  operand.source = SourceOf(wire);
+  operand.has_scales = wire.has_scales();
+  operand.has_zero_points = wire.has_zero_points();
+  PlaneSpec& plane = operand.data;
+  plane.rows = wire.data().rows();
+  plane.columns = wire.data().columns();
+  plane.leading_dimension = wire.data().leading_dimension();
+  absl::Status status = Decode(absl::StrCat(field, ".data.type"), wire.data().type(), &plane.type);
+  status.Update(Decode(absl::StrCat(field, ".data.order"), wire.data().order(), &plane.order));
+  return status;
+}
+
+absl::Status DecodeHeader(const v1::MatmulHeader& header, MatmulCall* call) {
+  absl::Status status;
+  if (header.has_a()) status.Update(DecodeOperand("a", header.a(), &call->a));
+  if (header.has_b()) status.Update(DecodeOperand("b", header.b(), &call->b));
+  if (header.has_c()) status.Update(DecodeOperand("c", header.c(), &call->c));
+  if (header.has_bias()) status.Update(DecodeOperand("bias", header.bias(), &call->bias));
+  call->transpose_a = header.transpose_a();
+  call->transpose_b = header.transpose_b();
+  if (header.has_alpha()) call->alpha = header.alpha();
+  if (header.has_beta()) call->beta = header.beta();
+  status.Update(Decode("activation", header.activation(), &call->activation));
+  status.Update(DecodeOptionalType("output_type", header.output_type(), &call->output_type));
+  status.Update(Decode("output_order", header.output_order(), &call->output_order));
+  call->output_leading_dimension = header.output_leading_dimension();
+  status.Update(
+      DecodeOptionalType("accumulate_type", header.accumulate_type(), &call->accumulate_type));
+  status.Update(Decode("determinism", header.determinism(), &call->determinism));
+  call->kernel = header.kernel();
+  status.Update(Decode("priority", header.priority(), &call->priority));
+  call->verification_vectors = header.verification().vectors();
+  return status;
+}
+
+}  // namespace
+
+absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
+  grpc::ByteBuffer copy = bytes;  // of references: parsing consumes its buffer
+  const grpc::Status parsed =
+      grpc::SerializationTraits<google::protobuf::Message>::Deserialize(&copy, message);
+  if (parsed.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the request is not a ", message->GetTypeName(), ": malformed protobuf"));
+}
+
+absl::StatusOr<MatmulCall> DecodeMatmul(const v1::MatmulRequest& request) {
+  MatmulCall call;
+  if (absl::Status status = DecodeHeader(request.header(), &call); !status.ok()) return status;
+  call.payload.reserve(request.payload_size());
+  for (const v1::Chunk& wire : request.payload()) {
+    PayloadChunk& chunk = call.payload.emplace_back();
+    absl::Status status = Decode("payload.operand", wire.operand(), &chunk.operand);
+    status.Update(Decode("payload.plane", wire.plane(), &chunk.plane));
+    if (!status.ok()) return status;
+    chunk.offset = wire.offset_bytes();
+    chunk.bytes = wire.data();
+  }
+  return call;
+}
+
+absl::StatusOr<MatmulCall> DecodeShape(const v1::ProblemShape& shape) {
+  MatmulCall call;
+  std::optional<DataType> type;
+  absl::Status status = DecodeOptionalType("explain.type", shape.type(), &type);
+  status.Update(DecodeOptionalType("explain.output_type", shape.output_type(), &call.output_type));
+  status.Update(Decode("explain.determinism", shape.determinism(), &call.determinism));
+  if (!status.ok()) return status;
+  const auto plane = [&](std::uint64_t rows, std::uint64_t columns, bool transpose) {
+    OperandSpec operand;
+    operand.data.type = type.value_or(DataType::kF32);
+    operand.data.rows = transpose ? columns : rows;
+    operand.data.columns = transpose ? rows : columns;
+    return operand;
+  };
+  call.transpose_a = shape.transpose_a();
+  call.transpose_b = shape.transpose_b();
+  call.a = plane(shape.m(), shape.k(), shape.transpose_a());
+  call.b = plane(shape.k(), shape.n(), shape.transpose_b());
+  return call;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,70 @@
+#include "server/rpc/matmul_reactor.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "server/rpc/decode.h"
+#include "server/rpc/status.h"
+
+namespace gemmd {
+namespace {
+
+TimeNs DeadlineOf(const grpc::CallbackServerContext& context, TimeNs now) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return kNoDeadline;
+  const auto left = deadline - std::chrono::system_clock::now();
+  return now + std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+}
+
+}  // namespace
+
+MatmulReactor::MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
+                             grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                             grpc::ByteBuffer* response)
+    : admission_(admission),
+      statistics_(statistics),
+      clock_(clock),
+      context_(context),
+      response_(response),
+      request_id_(admission->NextRequestId()) {
+  statistics_->RecordReceived();
+  if (const absl::Status status = Start(*request); !status.ok()) {
+    statistics_->RecordRefused(status.code());
+    Finish(ToGrpcStatus(status, context_));
+  }
+}
+
+absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
+  MatmulJob job;
+  job.arrival = clock_->Now();
+  job.deadline = DeadlineOf(*context_, job.arrival);
+  if (absl::Status status = ParseMessage(request, &request_); !status.ok()) return status;
+  absl::StatusOr<MatmulCall> call = DecodeMatmul(request_);
+  if (!call.ok()) return call.status();
+  job.call = *std::move(call);
+  job.decode = {Stage::kDecode, job.arrival, clock_->Now()};
+  const auto allocate = [this](std::uint64_t bytes) {
+    d_ = AllocateResult(bytes);
+    return d_.get();
+  };
+  return admission_->Submit(request_id_, std::move(job), allocate,
+                            [this](MatmulOutcome outcome) { OnFinished(std::move(outcome)); });
+}
+
+void MatmulReactor::OnFinished(MatmulOutcome outcome) {
+  Receipt& receipt = outcome.receipt;
+  if (outcome.status.ok()) {
+    const TimeNs start = clock_->Now();
+    // The device wrote the elements; padding between lines must not tell what the
+    // memory held before.
+    ClearPadding(outcome.problem.d, d_.get());
+    receipt.finish = clock_->Now();
+    receipt.spans.push_back({Stage::kEncode, start, receipt.finish});
+    *response_ = EncodeMatmulResponse(receipt, outcome.problem.d, std::move(d_));
+  }
+  statistics_->RecordFinished(outcome.status.code(), receipt);
+  Finish(ToGrpcStatus(outcome.status, context_));
+}
+
+}  // namespace gemmd

@@ -1,0 +1,39 @@
+// One unary Matmul, from its bytes to its answer. Owns everything the job points to.
+#pragma once
+
+#include "gemmd/v1/gemm.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "server/admission/admission.h"
+#include "server/observe/statistics.h"
+#include "server/rpc/encode.h"
+
+namespace gemmd {
+
+class MatmulReactor final : public grpc::ServerUnaryReactor {
+ public:
+  // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
+  MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
+                grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                grpc::ByteBuffer* response);
+
+  void OnCancel() override { admission_->Cancel(request_id_); }
+  void OnDone() override { delete this; }
+
+ private:
+  ~MatmulReactor() override = default;
+
+  absl::Status Start(const grpc::ByteBuffer& request);
+  void OnFinished(MatmulOutcome outcome);
+
+  Admission* const admission_;
+  Statistics* const statistics_;
+  const Clock* const clock_;
+  grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer* const response_;
+  const std::uint64_t request_id_;
+
+  v1::MatmulRequest request_;  // the job's operands point into it
+  ResultBuffer d_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,14 @@
+// The one place where a status inside the server becomes a gRPC status.
+#pragma once
+
+#include "absl/status/status.h"
+#include "grpcpp/grpcpp.h"
+
+namespace gemmd {
+
+// Code and message pass through. A bug's message (INTERNAL, UNKNOWN, DATA_LOSS) stays
+// in the log under a fresh incident id, which is all the client is told. A status with
+// RetryAfterMs() sets grpc-retry-pushback-ms on the call.
+grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
+
+}  // namespace gemmd
