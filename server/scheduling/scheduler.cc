@@ -121,6 +121,8 @@ void Scheduler::OnLaunchDone(std::uint64_t launch_id, DeviceResult result) {
     const TimeNs now = clock_->Now();
     for (auto& job : launch.batch) {
       Receipt& receipt = job->receipt;
+      // A job waits until the device really begins, not until it was handed over.
+      if (!result.spans.empty()) receipt.spans.back().end = result.spans.front().start;
       receipt.spans.insert(receipt.spans.end(), result.spans.begin(), result.spans.end());
       receipt.batch_requests = launch.batch.size();
       receipt.batch_rows = rows;

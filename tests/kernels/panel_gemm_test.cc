@@ -1,0 +1,160 @@
+#include "kernels/cpu/panel_gemm.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/reference.h"
+#include "kernels/gemm.h"
+#include "tests/testing/matrices.h"
+
+namespace gemmd {
+namespace {
+
+using testing::Distribution;
+using testing::Operands;
+
+// Works on one thread and claims to be several, so that per-worker memory is exercised.
+class RotatingExecutor final : public ParallelExecutor {
+ public:
+  explicit RotatingExecutor(int workers) : workers_(workers) {}
+  void Run(std::int64_t count, absl::FunctionRef<void(int, std::int64_t)> body) override {
+    for (std::int64_t i = 0; i < count; ++i) body(static_cast<int>(i % workers_), i);
+  }
+  int workers() const override { return workers_; }
+
+ private:
+  const int workers_;
+};
+
+DeviceTraits Cpu(int threads) {
+  DeviceTraits traits;
+  traits.name = "cpu";
+  traits.compute_units = threads;
+  traits.f32_gflops = 10;
+  traits.memory_gbps = 10;
+  return traits;
+}
+
+// Computes operands->d with the plan selection makes.
+void Compute(const Problem& problem, Operands* operands, int threads = 3) {
+  const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), problem, Cpu(threads));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  RotatingExecutor executor(threads);
+  std::vector<char> workspace(plan->workspace_bytes + 256);
+  Arguments arguments = operands->arguments();
+  arguments.workspace = reinterpret_cast<void*>(
+      (reinterpret_cast<std::uintptr_t>(workspace.data()) + 255) & ~std::uintptr_t{255});
+  LaunchTarget target;
+  target.executor = &executor;
+  const absl::Status status = plan->kernel->Launch(problem, plan->config, arguments, target);
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+struct TypePair {
+  DataType operands;
+  DataType output;
+};
+
+class SmallProblems : public ::testing::TestWithParam<TypePair> {};
+
+TEST_P(SmallProblems, AgreeWithTheReferenceWithinTheStatedBound) {
+  constexpr Distribution kDistributions[] = {Distribution::kNormal, Distribution::kUniform,
+                                             Distribution::kWideScale};
+  std::uint32_t seed = 1;
+  for (const Problem& problem : testing::SmallProblems(GetParam().operands, GetParam().output)) {
+    Operands operands(problem, kDistributions[seed % 3], seed);
+    Compute(problem, &operands);
+    ASSERT_EQ(testing::CompareWithReference(problem, operands), "");
+    ++seed;
+  }
+}
+
+// Bytes between the lines of D belong to the caller.
+TEST_P(SmallProblems, LeavePaddingUntouched) {
+  Problem problem = MakeProblem(70, 33, 9, GetParam().operands, GetParam().output);
+  problem.d.leading_dimension = 40;
+  Operands operands(problem, Distribution::kNormal, 7);
+  const testing::PlaneBytes poison = operands.d;
+  Compute(problem, &operands);
+  const std::size_t element = SizeBits(problem.d.type) / 8;
+  for (std::int64_t row = 0; row + 1 < problem.m; ++row) {
+    const std::size_t offset = (row * 40 + 33) * element;
+    ASSERT_EQ(std::memcmp(&operands.d[offset], &poison[offset], 7 * element), 0) << row;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SmallProblems,
+                         ::testing::Values(TypePair{DataType::kF64, DataType::kF64},
+                                           TypePair{DataType::kF32, DataType::kF32},
+                                           TypePair{DataType::kF16, DataType::kF16},
+                                           TypePair{DataType::kF16, DataType::kF32},
+                                           TypePair{DataType::kBf16, DataType::kBf16},
+                                           TypePair{DataType::kBf16, DataType::kF32},
+                                           TypePair{DataType::kInt8, DataType::kInt32},
+                                           TypePair{DataType::kInt8, DataType::kF32}),
+                         [](const auto& info) {
+                           return std::string(Name(info.param.operands)) + "_to_" +
+                                  std::string(Name(info.param.output));
+                         });
+
+TEST(Int8, IsExactAtTheLargestKWhereInt32HoldsEverySum) {
+  Problem problem = MakeProblem(2, 3, kMaxInt8K, DataType::kInt8, DataType::kInt32);
+  Operands operands(problem, Distribution::kNormal, 1);
+  std::fill(operands.a.begin(), operands.a.end(), char{-128});
+  std::fill(operands.b.begin(), operands.b.end(), char{-128});
+  Compute(problem, &operands);
+  for (std::int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(LoadElement(problem.d, operands.d.data(), i / 3, i % 3), 16384.0 * kMaxInt8K);
+  }
+}
+
+TEST(Int8, RefusesAKThatCouldOverflow) {
+  const Problem problem = MakeProblem(1, 1, kMaxInt8K + 1, DataType::kInt8, DataType::kInt32);
+  const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), problem, Cpu(1));
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(plan.status().message().find("131072"), std::string::npos) << plan.status();
+  EXPECT_NE(plan.status().message().find("131071"), std::string::npos) << plan.status();
+}
+
+// IEEE 754: NaN and infinities go where the arithmetic takes them, and nowhere else.
+TEST(SpecialValues, ReachExactlyTheElementsTheyBelongTo) {
+  for (const DataType type : {DataType::kF64, DataType::kF32, DataType::kF16, DataType::kBf16}) {
+    Problem problem = MakeProblem(66, 5, 40, type, type);
+    Operands operands(problem, Distribution::kUniform, 3);
+    StoreElement(problem.a, operands.a.data(), 2, 7, std::nan(""));
+    StoreElement(problem.a, operands.a.data(), 65, 0, INFINITY);
+    StoreElement(problem.b, operands.b.data(), 9, 4, -INFINITY);
+    StoreElement(problem.a, operands.a.data(), 30, 9, 0.0);  // 0 * -inf is NaN
+    Compute(problem, &operands);
+    for (std::int64_t row = 0; row < problem.m; ++row) {
+      for (std::int64_t column = 0; column < problem.n; ++column) {
+        const double value = LoadElement(problem.d, operands.d.data(), row, column);
+        if (row == 2 || (column == 4 && (row == 30 || row == 65))) {
+          EXPECT_TRUE(std::isnan(value)) << row << "," << column;
+        } else if (column == 4) {
+          EXPECT_EQ(value, -INFINITY) << row;
+        } else if (row == 65) {
+          EXPECT_EQ(value, INFINITY) << column;
+        } else {
+          EXPECT_TRUE(std::isfinite(value)) << row << "," << column;
+        }
+      }
+    }
+  }
+}
+
+TEST(SpecialValues, BetaZeroDoesNotReadC) {
+  Problem problem = MakeProblem(4, 4, 4, DataType::kF32, DataType::kF32);
+  Operands operands(problem, Distribution::kNormal, 5);
+  operands.c = testing::RandomPlane(problem.c, Distribution::kNormal, 1);
+  StoreElement(problem.c, operands.c.data(), 0, 0, std::nan(""));
+  Compute(problem, &operands);
+  EXPECT_EQ(testing::CompareWithReference(problem, operands), "");
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,55 @@
+#include "server/device/cpu_device.h"
+
+#include <future>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/testing/matrices.h"
+
+namespace gemmd {
+namespace {
+
+CpuDevice::Options SmallOptions() {
+  CpuDevice::Options options;
+  options.threads = 2;
+  options.memory_bytes = 1 << 20;
+  return options;
+}
+
+TEST(CpuDevice, ComputesManyWorksAndTellsWhenEachRan) {
+  const SteadyClock clock;
+  CpuDevice device(SmallOptions(), &clock);
+  EXPECT_GT(device.traits().f32_gflops, 0);
+  EXPECT_GT(device.traits().memory_gbps, 0);
+  const Problem problem = MakeProblem(70, 40, 30, DataType::kF32, DataType::kF32);
+  std::vector<testing::Operands> operands;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    operands.emplace_back(problem, testing::Distribution::kNormal, seed);
+  }
+  std::vector<std::future<DeviceResult>> results;
+  for (testing::Operands& each : operands) {
+    DeviceWork work;
+    work.problem = problem;
+    work.plan = *Select(BuiltinRegistry(), problem, device.traits());
+    work.buffers = {each.a.data(), each.b.data(), nullptr, nullptr, each.d.data()};
+    std::promise<DeviceResult> promise;
+    results.push_back(promise.get_future());
+    device.Submit(std::move(work), [promise = std::move(promise)](DeviceResult result) mutable {
+      promise.set_value(std::move(result));
+    });
+  }
+  TimeNs previous_end = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const DeviceResult result = results[i].get();
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    ASSERT_EQ(result.spans.size(), 1u);
+    EXPECT_EQ(result.spans[0].stage, Stage::kCompute);
+    EXPECT_GE(result.spans[0].start, previous_end);
+    EXPECT_GT(result.spans[0].end, result.spans[0].start);
+    previous_end = result.spans[0].end;
+    EXPECT_EQ(testing::CompareWithReference(problem, operands[i]), "");
+  }
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,63 @@
+#include "server/observe/receipt.h"
+
+#include <numeric>
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+TEST(Attribution, ChargesEachMomentOnce) {
+  Receipt receipt;
+  receipt.arrival = 100;
+  receipt.finish = 200;
+  receipt.spans = {{Stage::kDecode, 100, 110},
+                   {Stage::kQueue, 110, 150},
+                   {Stage::kCopyIn, 130, 160},    // hides 20 of the queue
+                   {Stage::kCompute, 140, 180},   // hides 20 of the copy
+                   {Stage::kCopyOut, 170, 190}};  // 10 of it hidden
+  const Attribution attribution = Attribute(receipt);
+  EXPECT_EQ(attribution.total, 100);
+  EXPECT_EQ(attribution.exposed, (std::vector<TimeNs>{10, 20, 10, 40, 10}));
+  EXPECT_EQ(attribution.unattributed, 10);
+}
+
+TEST(Attribution, SumsToTheTotalWhateverTheSpans) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 1000; ++round) {
+    Receipt receipt;
+    receipt.arrival = random() % 50;
+    receipt.finish = receipt.arrival + random() % 100;
+    for (unsigned i = random() % 12; i > 0; --i) {
+      const TimeNs start = random() % 200;
+      receipt.spans.push_back(
+          {static_cast<Stage>(random() % kStageCount), start, start + TimeNs(random() % 60)});
+    }
+    const Attribution attribution = Attribute(receipt);
+    EXPECT_EQ(std::accumulate(attribution.exposed.begin(), attribution.exposed.end(),
+                              attribution.unattributed),
+              attribution.total);
+    EXPECT_GE(attribution.unattributed, 0);
+  }
+}
+
+TEST(Attribution, IgnoresWhatLiesOutsideTheRequest) {
+  Receipt receipt;
+  receipt.arrival = 100;
+  receipt.finish = 110;
+  receipt.spans = {{Stage::kCompute, 0, 1000}};
+  EXPECT_EQ(Attribute(receipt).exposed[0], 10);
+  EXPECT_EQ(Attribute(receipt).unattributed, 0);
+}
+
+TEST(AchievedGflops, CountsTheWholeLaunch) {
+  Receipt receipt;
+  receipt.batch_flops = 5000;
+  receipt.spans = {{Stage::kCompute, 0, 100}};
+  EXPECT_DOUBLE_EQ(AchievedGflops(receipt), 50);
+  EXPECT_EQ(AchievedGflops(Receipt{}), 0);
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,79 @@
+#include "server/options/options.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+absl::StatusOr<CommandLine> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "gemmd");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+config::ServerConfig Config(const absl::StatusOr<CommandLine>& command) {
+  EXPECT_TRUE(command.ok()) << command.status();
+  return command.ok() ? std::get<config::ServerConfig>(*command) : config::ServerConfig();
+}
+
+std::string WriteFile(const std::string& name, const std::string& text) {
+  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+  std::ofstream(path) << text;
+  return "--config=" + path;
+}
+
+TEST(Options, DefaultsAreValid) {
+  const config::ServerConfig config = Config(Parse({}));
+  EXPECT_EQ(config.listen(), "127.0.0.1:50051");
+  EXPECT_EQ(config.limits().message_bytes(), 67108864);
+  EXPECT_TRUE(Validate(config).ok());
+}
+
+TEST(Options, FlagsWinOverTheFileAndTheFileOverDefaults) {
+  const std::string file =
+      WriteFile("good", "listen: \"[::]:1\" cpu { threads: 3 memory_bytes: 4096 }");
+  const config::ServerConfig config = Config(Parse({file.c_str(), "--cpu.threads=5"}));
+  EXPECT_EQ(config.listen(), "[::]:1");
+  EXPECT_EQ(config.cpu().threads(), 5);
+  EXPECT_EQ(config.cpu().memory_bytes(), 4096);
+}
+
+TEST(Options, ErrorsNameFlagValueAndRange) {
+  EXPECT_EQ(Parse({"--limits.message-bytes=1"}).status().message(),
+            "--limits.message-bytes is 1; it must be 4096 to 2147483647");
+  EXPECT_EQ(Parse({"--cpu.threads=many"}).status().message(),
+            "--cpu.threads is \"many\"; it must be an integer");
+  EXPECT_EQ(Parse({"--device=tpu"}).status().message(),
+            "--device is \"tpu\"; it must be auto, cpu, cuda");
+  EXPECT_EQ(Parse({"--tls.key-file=x"}).status().message(),
+            "--tls.certificate-file and --tls.key-file go together: one of them is empty");
+  EXPECT_NE(Parse({"--lissten=x"}).status().message().find("--lissten"), std::string::npos);
+}
+
+TEST(Options, FileErrorsNameFileLineAndField) {
+  const std::string file = WriteFile("bad", "listen: \"x\"\nthreds: 3\n");
+  const absl::Status status = Parse({file.c_str()}).status();
+  EXPECT_NE(status.message().find("bad:2:"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("threds"), std::string::npos) << status;
+  EXPECT_NE(Parse({"--config=/nonexistent"}).status().message().find("cannot be read"),
+            std::string::npos);
+  const std::string out_of_range = WriteFile("range", "log { level: \"loud\" }");
+  EXPECT_EQ(Parse({out_of_range.c_str()}).status().message(),
+            "--log.level is \"loud\"; it must be debug, info, warning, error");
+}
+
+TEST(Options, HelpShowsEveryOptionWithItsRange) {
+  const absl::StatusOr<CommandLine> command = Parse({"--help"});
+  ASSERT_TRUE(command.ok());
+  const auto& text = std::get<std::string>(*command);
+  for (const char* word : {"--listen", "--limits.message-bytes", "4096 to 2147483647",
+                           "auto | cpu | cuda", "Exit codes", "Examples"}) {
+    EXPECT_NE(text.find(word), std::string::npos) << word;
+  }
+}
+
+}  // namespace
+}  // namespace gemmd

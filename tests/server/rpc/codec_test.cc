@@ -1,0 +1,146 @@
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
+#include "server/rpc/wire_types.h"
+
+namespace gemmd {
+namespace {
+
+// Slices need an initialised gRPC; an object of it holds the initialisation.
+const auto* const keeps_grpc_initialised =
+    new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+
+grpc::ByteBuffer Bytes(const std::string& text) {
+  const grpc::Slice slice(text);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+v1::MatmulRequest GoodRequest() {
+  v1::MatmulRequest request;
+  v1::MatmulHeader* header = request.mutable_header();
+  for (v1::Operand* operand : {header->mutable_a(), header->mutable_b()}) {
+    operand->mutable_data()->set_type(v1::F32);
+    operand->mutable_data()->set_rows(2);
+    operand->mutable_data()->set_columns(2);
+  }
+  v1::Chunk* chunk = request.add_payload();
+  chunk->set_operand(v1::A);
+  chunk->set_data("0123456789abcdef");
+  return request;
+}
+
+TEST(Decode, DefaultsAreThoseOfTheContract) {
+  const v1::MatmulRequest request = GoodRequest();
+  const absl::StatusOr<MatmulCall> call = DecodeMatmul(request);
+  ASSERT_TRUE(call.ok()) << call.status();
+  EXPECT_EQ(call->alpha, 1);
+  EXPECT_EQ(call->beta, 0);
+  EXPECT_FALSE(call->output_type.has_value());
+  EXPECT_EQ(call->determinism, Determinism::kBatchInvariant);
+  EXPECT_EQ(call->a->source, Source::kInline);
+  ASSERT_EQ(call->payload.size(), 1u);
+  EXPECT_EQ(call->payload[0].bytes.data(), request.payload(0).data().data());
+}
+
+TEST(Decode, PresentZerosAreNotDefaults) {
+  v1::MatmulRequest request = GoodRequest();
+  request.mutable_header()->set_alpha(0);
+  EXPECT_EQ(DecodeMatmul(request)->alpha, 0);
+}
+
+TEST(Decode, UnknownEnumValuesAreRefusedByField) {
+  const auto message = [](auto spoil) {
+    v1::MatmulRequest request = GoodRequest();
+    spoil(&request);
+    return std::string(DecodeMatmul(request).status().message());
+  };
+  EXPECT_EQ(
+      message([](v1::MatmulRequest* r) {
+        r->mutable_header()->mutable_a()->mutable_data()->set_type(static_cast<v1::DataType>(99));
+      }),
+      "a.data.type is 99; it must be a value of the enum in gemmd.v1");
+  EXPECT_EQ(message([](v1::MatmulRequest* r) {
+              r->mutable_header()->mutable_b()->mutable_data()->clear_type();
+            }),
+            "b.data.type is 0; it must be a value of the enum in gemmd.v1 other than unspecified");
+  EXPECT_EQ(message([](v1::MatmulRequest* r) {
+              r->mutable_header()->set_activation(static_cast<v1::Activation>(7));
+            }),
+            "activation is 7; it must be a value of the enum in gemmd.v1");
+  EXPECT_EQ(message([](v1::MatmulRequest* r) { r->mutable_payload(0)->set_operand(v1::D); }),
+            "payload.operand is 5; it must be a value of the enum in gemmd.v1");
+  EXPECT_EQ(message([](v1::MatmulRequest* r) { r->mutable_header()->mutable_a()->clear_data(); }),
+            "a.data is missing");
+}
+
+TEST(Decode, MalformedBytesAreInvalidArguments) {
+  std::mt19937 random(3);
+  const std::string good = GoodRequest().SerializeAsString();
+  v1::MatmulRequest request;
+  EXPECT_TRUE(ParseMessage(Bytes(good), &request).ok());
+  const absl::Status status = ParseMessage(Bytes("\xff\xff\xff\xff"), &request);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "the request is not a gemmd.v1.MatmulRequest: malformed protobuf");
+  for (int round = 0; round < 2000; ++round) {  // whatever happens, nothing crashes
+    std::string bytes = good;
+    for (int flips = 0; flips < 3; ++flips) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    bytes.resize(bytes.size() - random() % 4);
+    v1::MatmulRequest parsed;
+    if (ParseMessage(Bytes(bytes), &parsed).ok()) DecodeMatmul(parsed).IgnoreError();
+  }
+}
+
+// The hand-written payload field must be what the generated parser reads.
+TEST(Encode, TheResponseParsesAsItsMessage) {
+  for (const std::int64_t columns : {1, 3, 127, 5000, 70000}) {
+    const MatrixLayout layout{DataType::kF32, 3, columns, Order::kRowMajor, columns + 2};
+    ResultBuffer d = AllocateResult(layout.size_bytes());
+    std::memset(d.get(), 'x', layout.size_bytes());
+    ClearPadding(layout, d.get());
+    std::string expected(static_cast<const char*>(d.get()), layout.size_bytes());
+    EXPECT_EQ(expected.substr(columns * 4, 8), std::string(8, '\0'));
+    Receipt receipt;
+    receipt.request_id = 9;
+    receipt.kernel = "cpu/panel_f32";
+    receipt.spans = {{Stage::kCompute, 1000, 3000}};
+    receipt.finish = 4000;
+    const grpc::ByteBuffer bytes = EncodeMatmulResponse(receipt, layout, std::move(d));
+    v1::MatmulResponse response;
+    ASSERT_TRUE(ParseMessage(bytes, &response).ok());
+    EXPECT_EQ(response.receipt().request_id(), 9u);
+    EXPECT_EQ(response.receipt().total_us(), 4);
+    EXPECT_EQ(response.receipt().stages(0).exposed_us(), 2);
+    EXPECT_EQ(response.receipt().unattributed_us(), 2);
+    EXPECT_EQ(response.d().type(), v1::F32);
+    EXPECT_EQ(response.d().rows(), 3u);
+    EXPECT_EQ(response.d().columns(), static_cast<std::uint64_t>(columns));
+    EXPECT_EQ(response.d().leading_dimension(), static_cast<std::uint64_t>(columns) + 2);
+    ASSERT_EQ(response.payload_size(), 1);
+    EXPECT_EQ(response.payload(0).operand(), v1::D);
+    EXPECT_EQ(response.payload(0).data(), expected);
+  }
+}
+
+TEST(WireTypes, EveryValueComesBack) {
+  for (int i = 1; i <= v1::DataType_MAX; ++i) {
+    const auto wire = static_cast<v1::DataType>(i);
+    ASSERT_TRUE(FromWire(wire).has_value()) << i;
+    EXPECT_EQ(ToWire(*FromWire(wire)), wire);
+  }
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    EXPECT_EQ(ToWire(static_cast<Stage>(i)), static_cast<v1::StageName>(i + 1));
+  }
+  EXPECT_FALSE(FromWire(v1::DATA_TYPE_UNSPECIFIED).has_value());
+}
+
+}  // namespace
+}  // namespace gemmd

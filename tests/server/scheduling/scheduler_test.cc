@@ -1,0 +1,192 @@
+#include "server/scheduling/scheduler.h"
+
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/fake_device.h"
+
+namespace gemmd {
+namespace {
+
+using testing::FakeClock;
+using testing::FakeDevice;
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  // How each finished job ended, by id; a second end of the same job fails the test.
+  std::unique_ptr<Job> MakeJob(std::uint64_t id, TimeNs deadline = kNoDeadline) {
+    auto job = std::make_unique<Job>();
+    job->id = id;
+    job->deadline = deadline;
+    job->work.problem = MakeProblem(4, 4, 4, DataType::kF32, DataType::kF32);
+    job->work.plan.predicted_us = 10;
+    job->reservation = *device_.memory().Reserve(100, 10);
+    job->done = [this, id](absl::Status status, Receipt receipt) {
+      EXPECT_TRUE(ends_.emplace(id, std::move(status)).second) << id << " ended twice";
+      receipts_[id] = std::move(receipt);
+    };
+    return job;
+  }
+
+  absl::StatusCode End(std::uint64_t id) const {
+    const auto position = ends_.find(id);
+    return position == ends_.end() ? absl::StatusCode::kUnknown : position->second.code();
+  }
+
+  FakeClock clock_;
+  FakeDevice device_{&clock_, 1000000, 2};
+  Scheduler scheduler_{&device_, &clock_, {3}};
+  std::map<std::uint64_t, absl::Status> ends_;
+  std::map<std::uint64_t, Receipt> receipts_;
+};
+
+TEST_F(SchedulerTest, KeepsTheDeviceFullAndServesInOrder) {
+  for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
+  EXPECT_EQ(device_.running(), 2u);
+  EXPECT_EQ(scheduler_.queued_jobs(), 3u);
+  EXPECT_DOUBLE_EQ(scheduler_.predicted_backlog_us(), 50);
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    EXPECT_EQ(End(id), absl::StatusCode::kUnknown);
+    EXPECT_TRUE(device_.FinishOne());
+    EXPECT_EQ(End(id), absl::StatusCode::kOk);
+  }
+  EXPECT_EQ(device_.most_in_flight(), 2u);
+  EXPECT_TRUE(scheduler_.WaitUntilIdle(0));
+  EXPECT_EQ(scheduler_.predicted_backlog_us(), 0);
+  EXPECT_EQ(device_.memory().usage().free_bytes(), 1000000u);
+}
+
+TEST_F(SchedulerTest, RefusesBeyondItsBound) {
+  for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
+  const absl::Status refused = scheduler_.Submit(MakeJob(6));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(), "the queue is full: 3 requests wait, and 3 may");
+  EXPECT_EQ(End(6), absl::StatusCode::kUnknown);
+  while (device_.FinishOne()) {
+  }
+  EXPECT_EQ(device_.memory().usage().free_bytes(), 1000000u);
+}
+
+TEST_F(SchedulerTest, ACancelledQueuedJobEndsAtOnceAndFreesItsBytes) {
+  for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
+  const std::uint64_t free = device_.memory().usage().free_bytes();
+  scheduler_.Cancel(3);
+  EXPECT_EQ(End(3), absl::StatusCode::kCancelled);
+  EXPECT_EQ(device_.memory().usage().free_bytes(), free + 110);
+  scheduler_.Cancel(3);
+  scheduler_.Cancel(99);
+  while (device_.FinishOne()) {
+  }
+  EXPECT_EQ(End(4), absl::StatusCode::kOk);
+}
+
+TEST_F(SchedulerTest, ACancelledLaunchedJobRunsOnAndItsResultIsDropped) {
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
+  scheduler_.Cancel(1);
+  EXPECT_EQ(End(1), absl::StatusCode::kUnknown);
+  EXPECT_FALSE(scheduler_.WaitUntilIdle(0));
+  device_.FinishOne();
+  EXPECT_EQ(End(1), absl::StatusCode::kCancelled);
+}
+
+TEST_F(SchedulerTest, DeadlinesEndJobsInTheQueueAndAfterTheLaunch) {
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(2, clock_.Now() + 50)).ok());
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(3, clock_.Now() + 50)).ok());
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(4, clock_.Now() + 500)).ok());
+  clock_.Advance(50);
+  device_.FinishOne();
+  EXPECT_EQ(End(1), absl::StatusCode::kOk);
+  EXPECT_EQ(End(3), absl::StatusCode::kDeadlineExceeded);
+  device_.FinishOne();
+  EXPECT_EQ(End(2), absl::StatusCode::kDeadlineExceeded);
+  device_.FinishOne();
+  EXPECT_EQ(End(4), absl::StatusCode::kOk);
+  EXPECT_EQ(device_.running(), 0u);
+}
+
+TEST_F(SchedulerTest, ADeviceErrorReachesItsJobAlone) {
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(2)).ok());
+  device_.FinishOne(absl::UnavailableError("device lost"));
+  device_.FinishOne();
+  EXPECT_EQ(ends_.at(1), absl::UnavailableError("device lost"));
+  EXPECT_EQ(End(2), absl::StatusCode::kOk);
+}
+
+TEST_F(SchedulerTest, DrainingFinishesWhatWasAdmittedAndTakesNoMore) {
+  for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
+  scheduler_.StartDraining();
+  EXPECT_EQ(scheduler_.Submit(MakeJob(5)).code(), absl::StatusCode::kUnavailable);
+  while (device_.FinishOne()) {
+  }
+  for (std::uint64_t id = 1; id <= 4; ++id) EXPECT_EQ(End(id), absl::StatusCode::kOk);
+  EXPECT_TRUE(scheduler_.WaitUntilIdle(0));
+}
+
+TEST_F(SchedulerTest, ReceiptsTellQueueComputeAndBatch) {
+  for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
+  clock_.Advance(70);
+  device_.FinishOne();
+  clock_.Advance(5);
+  device_.FinishOne();
+  device_.FinishOne();
+  const Receipt& receipt = receipts_.at(3);
+  ASSERT_EQ(receipt.spans.size(), 2u);
+  EXPECT_EQ(receipt.spans[0].stage, Stage::kQueue);
+  EXPECT_EQ(receipt.spans[0].end - receipt.spans[0].start, 70);
+  EXPECT_EQ(receipt.spans[1].stage, Stage::kCompute);
+  EXPECT_EQ(receipt.spans[1].start, receipt.spans[0].end);
+  EXPECT_EQ(receipt.batch_requests, 1u);
+  EXPECT_EQ(receipt.batch_rows, 4u);
+  EXPECT_EQ(receipt.batch_flops, 128);
+}
+
+// Submits, cancels, expiries and finishes from four threads: each admitted job ends
+// exactly once, and every byte comes back.
+TEST(SchedulerRace, NothingIsLostAndNothingLeaks) {
+  FakeClock clock;
+  FakeDevice device(&clock, 100000, 2);
+  Scheduler scheduler(&device, &clock, {8});
+  std::atomic<int> admitted{0};
+  std::atomic<int> ended{0};
+  std::atomic<bool> stop{false};
+  std::thread finisher([&] {
+    while (!stop || device.running() > 0) device.FinishOne();
+  });
+  std::vector<std::thread> clients;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    clients.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      for (std::uint64_t i = 0; i < 3000; ++i) {
+        auto job = std::make_unique<Job>();
+        job->id = seed * 1000000 + i;
+        job->work.problem = MakeProblem(1, 1, 1, DataType::kF32, DataType::kF32);
+        if (random() % 4 == 0) job->deadline = clock.Now() + TimeNs(random() % 20);
+        absl::StatusOr<MemoryReservation> bytes = device.memory().Reserve(random() % 100, 1);
+        if (!bytes.ok()) continue;
+        job->reservation = *std::move(bytes);
+        job->done = [&ended](const absl::Status&, const Receipt&) { ++ended; };
+        if (scheduler.Submit(std::move(job)).ok()) ++admitted;
+        if (random() % 3 == 0) scheduler.Cancel(seed * 1000000 + i - random() % 3);
+        clock.Advance(random() % 5);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  while (!scheduler.WaitUntilIdle(1)) {
+  }
+  stop = true;
+  finisher.join();
+  EXPECT_EQ(ended, admitted);
+  EXPECT_GT(admitted, 0);
+  EXPECT_EQ(device.memory().usage().free_bytes(), 100000u);
+}
+
+}  // namespace
+}  // namespace gemmd
