@@ -13,9 +13,17 @@
 namespace gemmd {
 namespace {
 
-// Slices need an initialised gRPC; an object of it holds the initialisation.
-const auto* const keeps_grpc_initialised =
-    new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+// Slices need an initialised gRPC; a channel holds the initialisation.
+class GrpcEnvironment final : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    channel_ = grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials());
+  }
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+};
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new GrpcEnvironment);
 
 grpc::ByteBuffer Bytes(const std::string& text) {
   const grpc::Slice slice(text);
