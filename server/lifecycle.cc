@@ -1,11 +1,13 @@
 #include "server/lifecycle.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <ctime>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -56,31 +58,40 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config) {
   return options;
 }
 
-// SIGTERM and SIGINT as values. Constructed before any thread, so that every thread
-// inherits the mask and only Wait() sees the signals.
+// SIGTERM and SIGINT as values, in the order they came: the handler writes each into a
+// pipe. (Blocking them for sigwait() would need every thread to do so, and OpenBLAS
+// starts threads before main().)
 class StopSignals {
  public:
   StopSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();  // the process has no files left
+    read_end_ = ends[0];
+    write_end = ends[1];
+    struct sigaction action {};
+    action.sa_handler = [](int signal) {
+      const auto byte = static_cast<char>(signal);
+      static_cast<void>(!write(write_end, &byte, 1));
+    };
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
   }
 
-  int Wait() const {
-    int signal = 0;
-    sigwait(&signals_, &signal);
-    return signal;
-  }
-
-  // Whether a signal is pending, without waiting.
-  bool Poll() const {
-    const timespec zero{};
-    return sigtimedwait(&signals_, nullptr, &zero) > 0;
+  // The next signal; 0 if none came for `timeout_ms`, where -1 waits for ever.
+  int Wait(int timeout_ms) const {
+    pollfd file{read_end_, POLLIN, 0};
+    char byte = 0;
+    do {
+      const int ready = poll(&file, 1, timeout_ms);
+      if (ready == 0) return 0;
+    } while (read(read_end_, &byte, 1) != 1);
+    return byte;
   }
 
  private:
-  sigset_t signals_{};
+  static inline int write_end = -1;
+  int read_end_ = -1;
 };
 
 // Whether everything admitted finished; false if a signal or the timeout came first.
@@ -91,7 +102,7 @@ bool Drain(GrpcServer* server, Scheduler* scheduler, const StopSignals& signals,
   server->SetServing(false);
   scheduler->StartDraining();
   while (!scheduler->WaitUntilIdle(kPollMs)) {
-    if (signals.Poll() || clock.Now() >= end) return false;
+    if (signals.Wait(0) != 0 || clock.Now() >= end) return false;
   }
   return true;
 }
@@ -147,7 +158,8 @@ int Serve(const config::ServerConfig& config) {
        {"f32_gflops", device->traits().f32_gflops},
        {"memory_bytes", device->memory().usage().limit_bytes}});
 
-  const int signal = signals.Wait();
+  constexpr int kForEver = -1;
+  const int signal = signals.Wait(kForEver);
   Log(Severity::kInfo, "draining",
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
        {"in_flight", statistics.Read().in_flight}});

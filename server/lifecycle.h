@@ -14,7 +14,7 @@ inline constexpr int kExitDrainCutShort = 3;
 // health turns NOT_SERVING, new requests get UNAVAILABLE, admitted ones finish. A second
 // signal or the drain timeout ends the process at once. Returns the process's exit code.
 //
-// REQUIRES: called from the main thread, before any other thread was started.
+// REQUIRES: called once in the process, which takes over SIGTERM and SIGINT.
 int Serve(const config::ServerConfig& config);
 
 }  // namespace gemmd

@@ -192,7 +192,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     leaf.option =
         app.add_option(leaf.flag, leaf.text, Help(leaf.path.back()))
             ->type_name(leaf.path.back()->cpp_type() == FieldDescriptor::CPPTYPE_INT64 ? "N"
-                                                                                       : "TEXT");
+                                                                                       : "TEXT")
+            ->take_last();
   }
   try {
     app.parse(argc, argv);

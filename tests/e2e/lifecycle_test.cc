@@ -1,0 +1,169 @@
+// Start, serve, drain, end: by signal and exit code, as an operator sees them.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gemmd/v1/admin.grpc.pb.h"
+#include "gemmd/v1/gemm.grpc.pb.h"
+#include "gtest/gtest.h"
+#include "tests/testing/raw_call.h"
+#include "tests/testing/server_process.h"
+#include "tests/testing/wire.h"
+
+namespace gemmd {
+namespace {
+
+using testing::ServerProcess;
+
+// A product that computes for about a second on one thread.
+v1::MatmulRequest LongRequest() {
+  const Problem problem = MakeProblem(1500, 1500, 8000, DataType::kInt8, DataType::kInt32);
+  const testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+  return testing::MakeRequest(problem, operands);
+}
+
+// A call in flight.
+struct PendingCall {
+  explicit PendingCall(v1::Gemm::Stub* stub, const v1::MatmulRequest& request) {
+    reader = stub->AsyncMatmul(&context, request, &queue);
+    reader->Finish(&response, &status, nullptr);
+  }
+  ~PendingCall() { queue.Shutdown(); }
+
+  const grpc::Status& Wait() {
+    void* tag;
+    bool ok;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    return status;
+  }
+
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  v1::MatmulResponse response;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::MatmulResponse>> reader;
+};
+
+class LifecycleTest : public ::testing::Test {
+ protected:
+  void Start(std::vector<std::string> flags) {
+    flags.push_back("--cpu.threads=1");
+    server_ = std::make_unique<ServerProcess>(std::move(flags));
+    ASSERT_NE(server_->address(), "");
+    channel_ = server_->NewChannel();
+    gemm_ = v1::Gemm::NewStub(channel_);
+    admin_ = v1::Admin::NewStub(channel_);
+  }
+
+  v1::StatisticsResponse Statistics() {
+    grpc::ClientContext context;
+    v1::StatisticsResponse response;
+    EXPECT_TRUE(admin_->Statistics(&context, {}, &response).ok());
+    return response;
+  }
+
+  void WaitUntilAdmitted(std::uint64_t count) {
+    while (Statistics().admitted_requests() < count) {
+    }
+  }
+
+  std::unique_ptr<ServerProcess> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Gemm::Stub> gemm_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
+};
+
+TEST_F(LifecycleTest, SigtermFinishesWhatWasAdmittedAndExitsZero) {
+  Start({});
+  PendingCall running(gemm_.get(), LongRequest());
+  PendingCall queued(gemm_.get(), LongRequest());
+  WaitUntilAdmitted(2);
+  server_->Signal(SIGTERM);
+  // From the signal on a new request is refused, by the draining server or, if it has
+  // already ended, by nobody being there: UNAVAILABLE both times.
+  grpc::Status refused;
+  do {
+    grpc::ClientContext context;
+    v1::MatmulResponse response;
+    refused = gemm_->Matmul(&context, testing::ZeroRequest(2), &response);
+  } while (refused.ok());
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  const testing::RawAnswer health =
+      testing::RawUnaryCall(channel_, "/grpc.health.v1.Health/Check", "");
+  if (health.status.ok()) {
+    EXPECT_EQ(health.bytes, std::string("\x08\x02", 2));  // NOT_SERVING
+  } else {
+    EXPECT_EQ(health.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+  EXPECT_TRUE(running.Wait().ok()) << running.status.error_message();
+  EXPECT_TRUE(queued.Wait().ok()) << queued.status.error_message();
+  EXPECT_EQ(server_->WaitForExit(), 0);
+  EXPECT_NE(server_->log().find("\"event\":\"drained\""), std::string::npos);
+}
+
+TEST_F(LifecycleTest, ASecondSignalEndsItAtOnce) {
+  Start({});
+  std::vector<std::unique_ptr<PendingCall>> calls;
+  const v1::MatmulRequest request = LongRequest();
+  for (int i = 0; i < 4; ++i) calls.push_back(std::make_unique<PendingCall>(gemm_.get(), request));
+  WaitUntilAdmitted(4);
+  server_->Signal(SIGINT);
+  server_->Signal(SIGTERM);
+  EXPECT_EQ(server_->WaitForExit(), 3);
+  EXPECT_EQ(calls.back()->Wait().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(LifecycleTest, TheDrainTimeoutEndsIt) {
+  Start({"--lifecycle.drain-timeout-ms=0"});
+  std::vector<std::unique_ptr<PendingCall>> calls;
+  const v1::MatmulRequest request = LongRequest();
+  for (int i = 0; i < 3; ++i) calls.push_back(std::make_unique<PendingCall>(gemm_.get(), request));
+  WaitUntilAdmitted(3);
+  server_->Signal(SIGTERM);
+  EXPECT_EQ(server_->WaitForExit(), 3);
+  EXPECT_NE(server_->log().find("drain_cut_short"), std::string::npos);
+}
+
+TEST_F(LifecycleTest, CancelledCallsLeaveTheQueueAndTheirBytes) {
+  Start({});
+  const v1::MatmulRequest request = LongRequest();
+  PendingCall running(gemm_.get(), request);
+  WaitUntilAdmitted(1);
+  PendingCall queued(gemm_.get(), request);
+  WaitUntilAdmitted(2);
+  queued.context.TryCancel();
+  EXPECT_EQ(queued.Wait().error_code(), grpc::StatusCode::CANCELLED);
+  running.context.TryCancel();
+  while (Statistics().in_flight_requests() > 0) {
+  }
+  const v1::StatisticsResponse statistics = Statistics();
+  EXPECT_EQ(statistics.finished_requests().at("CANCELLED"), 2u);
+  EXPECT_EQ(statistics.reserved_bytes(), 0u);
+  EXPECT_EQ(statistics.queued_requests(), 0u);
+}
+
+TEST(Start, BadOptionsExitWithTwo) {
+  ServerProcess server({"--cpu.threads=-1"});
+  EXPECT_EQ(server.address(), "");
+  EXPECT_EQ(server.WaitForExit(), 2);
+  EXPECT_EQ(server.log(), "gemmd: --cpu.threads is -1; it must be 0 to 1024\n");
+}
+
+TEST(Start, AnAddressInUseExitsWithOne) {
+  ServerProcess first;
+  ServerProcess second({"--listen=" + first.address()});
+  EXPECT_EQ(second.WaitForExit(), 1);
+  EXPECT_NE(second.log().find("cannot listen on " + first.address()), std::string::npos)
+      << second.log();
+}
+
+TEST(Start, AnUnreadableCertificateExitsWithOne) {
+  ServerProcess server({"--tls.certificate-file=/none.pem", "--tls.key-file=/none.key"});
+  EXPECT_EQ(server.WaitForExit(), 1);
+  EXPECT_NE(server.log().find("tls.certificate_file is \\\"/none.pem\\\""), std::string::npos)
+      << server.log();
+}
+
+}  // namespace
+}  // namespace gemmd

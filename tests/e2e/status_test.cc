@@ -1,0 +1,267 @@
+// Every cause of refusal, sent to a real server: code, message, and nothing left behind.
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gemmd/v1/admin.grpc.pb.h"
+#include "gemmd/v1/gemm.grpc.pb.h"
+#include "gemmd/v1/operands.grpc.pb.h"
+#include "gtest/gtest.h"
+#include "tests/testing/raw_call.h"
+#include "tests/testing/server_process.h"
+#include "tests/testing/wire.h"
+
+namespace gemmd {
+namespace {
+
+using grpc::StatusCode;
+using testing::ZeroRequest;
+
+class StatusTest : public ::testing::Test {
+ protected:
+  explicit StatusTest(std::vector<std::string> flags = {"--cpu.threads=1"})
+      : server_(std::move(flags)),
+        channel_(server_.NewChannel()),
+        gemm_(v1::Gemm::NewStub(channel_)),
+        admin_(v1::Admin::NewStub(channel_)) {}
+
+  grpc::Status Call(const v1::MatmulRequest& request, std::int64_t timeout_ms = 60000) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
+    v1::MatmulResponse response;
+    return gemm_->Matmul(&context, request, &response);
+  }
+
+  v1::StatisticsResponse Statistics() {
+    grpc::ClientContext context;
+    v1::StatisticsResponse response;
+    EXPECT_TRUE(admin_->Statistics(&context, {}, &response).ok());
+    return response;
+  }
+
+  testing::ServerProcess server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Gemm::Stub> gemm_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
+};
+
+TEST_F(StatusTest, BadRequestsAreRefusedByFieldAndTheServerServesOn) {
+  struct Row {
+    std::function<void(v1::MatmulHeader* header, v1::MatmulRequest* request)> spoil;
+    StatusCode code;
+    const char* part_of_message;
+  };
+  constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<Row> rows = {
+      {[](auto* h, auto*) { h->clear_a(); }, StatusCode::INVALID_ARGUMENT, "a is missing"},
+      {[](auto* h, auto*) { h->mutable_a()->mutable_data()->set_rows(0); },
+       StatusCode::INVALID_ARGUMENT, "a.data.rows is 0; it must be 1 to 2147483647"},
+      {[](auto* h, auto*) { h->mutable_b()->mutable_data()->set_columns(kHuge); },
+       StatusCode::INVALID_ARGUMENT, "b.data.columns is 18446744073709551615"},
+      {[](auto* h, auto*) {
+         for (auto* o : {h->mutable_a(), h->mutable_b()}) {
+           o->mutable_data()->set_rows(2147483647);
+           o->mutable_data()->set_columns(2147483647);
+           o->mutable_data()->set_leading_dimension(0);
+         }
+       },
+       StatusCode::INVALID_ARGUMENT,
+       "d is 2147483647 x 2147483647 f32, 18446744056529682436 bytes"},
+      {[](auto* h, auto*) { h->mutable_a()->mutable_data()->set_leading_dimension(3); },
+       StatusCode::INVALID_ARGUMENT, "a.data.leading_dimension is 3; it must be 8"},
+      {[](auto* h, auto*) { h->mutable_a()->mutable_data()->set_type(v1::DataType(77)); },
+       StatusCode::INVALID_ARGUMENT, "a.data.type is 77"},
+      {[](auto* h, auto*) { h->mutable_b()->mutable_data()->set_rows(9); },
+       StatusCode::INVALID_ARGUMENT, "inner dimensions 8 and 9"},
+      {[](auto*, auto* r) { r->mutable_payload(0)->mutable_data()->pop_back(); },
+       StatusCode::INVALID_ARGUMENT, "payload of a has 255 bytes; its plane has 256"},
+      {[](auto*, auto* r) { r->mutable_payload()->RemoveLast(); }, StatusCode::INVALID_ARGUMENT,
+       "payload of b has 0 bytes"},
+      {[](auto*, auto* r) { r->mutable_payload(1)->set_offset_bytes(kHuge); },
+       StatusCode::INVALID_ARGUMENT, "at offset 18446744073709551615"},
+      {[](auto*, auto* r) { r->mutable_payload(1)->set_operand(v1::BIAS); },
+       StatusCode::INVALID_ARGUMENT, "a plane of bias that the header does not have"},
+      {[](auto* h, auto*) { h->set_alpha(std::numeric_limits<double>::quiet_NaN()); },
+       StatusCode::INVALID_ARGUMENT, "alpha is nan"},
+      {[](auto* h, auto*) { h->set_beta(1); }, StatusCode::INVALID_ARGUMENT, "c is missing"},
+      {[](auto* h, auto*) { h->set_activation(v1::Activation(9)); }, StatusCode::INVALID_ARGUMENT,
+       "activation is 9"},
+      {[](auto* h, auto*) { h->set_kernel("sm90/imagined"); }, StatusCode::FAILED_PRECONDITION,
+       "kernel is \"sm90/imagined\""},
+      {[](auto* h, auto*) { h->set_output_type(v1::F16); }, StatusCode::FAILED_PRECONDITION,
+       "cpu/panel_f32: does not write f16"},
+      {[](auto* h, auto*) { h->set_accumulate_type(v1::F16); }, StatusCode::FAILED_PRECONDITION,
+       "cpu/panel_f32: accumulates in f32"},
+      {[](auto* h, auto*) {
+         for (auto* o : {h->mutable_a(), h->mutable_b()}) o->mutable_data()->set_type(v1::TF32);
+       },
+       StatusCode::FAILED_PRECONDITION, "cpu/panel_f32: takes f32 operands"},
+      {[](auto* h, auto*) { h->mutable_b()->set_handle("weights"); }, StatusCode::UNIMPLEMENTED,
+       "b.handle is set"},
+      {[](auto* h, auto*) { h->mutable_verification()->set_vectors(3); }, StatusCode::UNIMPLEMENTED,
+       "verification.vectors is 3"},
+  };
+  for (const Row& row : rows) {
+    v1::MatmulRequest request = ZeroRequest(8);
+    row.spoil(request.mutable_header(), &request);
+    const grpc::Status status = Call(request);
+    EXPECT_EQ(status.error_code(), row.code) << row.part_of_message;
+    EXPECT_NE(status.error_message().find(row.part_of_message), std::string::npos)
+        << status.error_message();
+  }
+  EXPECT_TRUE(Call(ZeroRequest(8)).ok());
+  const v1::StatisticsResponse statistics = Statistics();
+  EXPECT_EQ(statistics.received_requests(), rows.size() + 1);
+  EXPECT_EQ(statistics.in_flight_requests(), 0u);
+  EXPECT_EQ(statistics.reserved_bytes(), 0u);
+  EXPECT_EQ(statistics.finished_requests().at("OK"), 1u);
+}
+
+TEST_F(StatusTest, MalformedProtobufIsAnInvalidArgumentForEveryUnaryMethod) {
+  for (const std::string method :
+       {"Gemm/Matmul", "Admin/ServerInfo", "Admin/ListKernels", "Admin/Statistics"}) {
+    const grpc::Status status =
+        testing::RawUnaryCall(channel_, "/gemmd.v1." + method, "\xff\xff\xff\xff\x07").status;
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << method;
+    EXPECT_NE(status.error_message().find("malformed protobuf"), std::string::npos) << method;
+  }
+}
+
+TEST_F(StatusTest, UnbuiltMethodsSayTheirName) {
+  grpc::ClientContext context;
+  v1::EstimateResponse estimate;
+  grpc::Status status = gemm_->Estimate(&context, {}, &estimate);
+  EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(status.error_message(), "Gemm.Estimate is not built yet");
+
+  grpc::ClientContext stream_context;
+  const auto stream = gemm_->MatmulStream(&stream_context);
+  stream->WritesDone();
+  status = stream->Finish();
+  EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(status.error_message(), "Gemm.MatmulStream is not built yet");
+
+  const auto operands = v1::Operands::NewStub(channel_);
+  grpc::ClientContext upload_context;
+  v1::UploadResponse uploaded;
+  const auto upload = operands->Upload(&upload_context, &uploaded);
+  upload->WritesDone();
+  EXPECT_EQ(upload->Finish().error_message(), "Operands.Upload is not built yet");
+  grpc::ClientContext download_context;
+  const auto download = operands->Download(&download_context, {});
+  v1::DownloadResponse part;
+  EXPECT_FALSE(download->Read(&part));
+  EXPECT_EQ(download->Finish().error_message(), "Operands.Download is not built yet");
+  grpc::ClientContext list_context;
+  v1::ListResponse list;
+  EXPECT_EQ(operands->List(&list_context, {}, &list).error_message(),
+            "Operands.List is not built yet");
+
+  grpc::ClientContext info_context;
+  v1::ServerInfoResponse info;
+  ASSERT_TRUE(admin_->ServerInfo(&info_context, {}, &info).ok());
+  EXPECT_EQ(info.unimplemented_rpcs_size(), 9);
+}
+
+TEST_F(StatusTest, ADeadlineThatCannotBeMetIsRefusedByTheServer) {
+  // A rank-one product whose result alone takes longer to write than the deadline.
+  const Problem problem = MakeProblem(4000, 4000, 1, DataType::kF32, DataType::kF32);
+  const testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+  const grpc::Status status = Call(testing::MakeRequest(problem, operands), 2);
+  EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(Call(ZeroRequest(4)).ok());
+}
+
+TEST_F(StatusTest, ExplainsAndRefusesMalformedShapes) {
+  grpc::ClientContext context;
+  v1::ListKernelsRequest request;
+  v1::ListKernelsResponse response;
+  request.mutable_explain()->set_m(10);
+  request.mutable_explain()->set_n(20);
+  const grpc::Status bad = admin_->ListKernels(&context, request, &response);
+  EXPECT_EQ(bad.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(bad.error_message(), "a.data.columns is 0; it must be 1 to 2147483647");
+
+  request.mutable_explain()->set_k(30);
+  grpc::ClientContext good_context;
+  ASSERT_TRUE(admin_->ListKernels(&good_context, request, &response).ok());
+  EXPECT_EQ(response.kernels_size(), response.candidates_size());
+  int chosen = 0;
+  for (const v1::Candidate& candidate : response.candidates()) {
+    EXPECT_NE(candidate.rejection().empty(), candidate.plan().empty());
+    if (candidate.chosen()) {
+      ++chosen;
+      EXPECT_EQ(candidate.kernel(), "cpu/panel_f32");
+    }
+  }
+  EXPECT_EQ(chosen, 1);
+}
+
+class SmallServer : public StatusTest {
+ protected:
+  SmallServer()
+      : StatusTest({"--cpu.threads=1", "--limits.message-bytes=100000",
+                    "--scheduling.max-queued-requests=1"}) {}
+};
+
+TEST_F(SmallServer, AMessageOverTheLimitIsRefusedWithoutPushback) {
+  grpc::ClientContext context;
+  v1::MatmulResponse response;
+  const grpc::Status status = gemm_->Matmul(&context, ZeroRequest(200), &response);
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(status.error_message().find("100000"), std::string::npos) << status.error_message();
+  EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 0u);
+}
+
+TEST_F(SmallServer, AResultOverTheLimitIsAnInvalidArgument) {
+  const Problem problem = MakeProblem(200, 200, 1, DataType::kF32, DataType::kF32);
+  const testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+  const grpc::Status status = Call(testing::MakeRequest(problem, operands));
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(),
+            "d is 200 x 200 f32, 160000 bytes; a unary response carries at most 100000");
+}
+
+// One runs, one waits; sent all at once, most of the others find the queue full.
+TEST_F(SmallServer, AFullQueueAnswersAtOnceWithPushback) {
+  constexpr int kCalls = 200;
+  struct Pending {
+    grpc::ClientContext context;
+    v1::MatmulResponse response;
+    grpc::Status status;
+  };
+  const v1::MatmulRequest request = ZeroRequest(100);
+  std::vector<Pending> calls(kCalls);
+  std::vector<std::unique_ptr<grpc::ClientAsyncResponseReader<v1::MatmulResponse>>> readers;
+  grpc::CompletionQueue queue;
+  for (Pending& call : calls) {
+    readers.push_back(gemm_->AsyncMatmul(&call.context, request, &queue));
+    readers.back()->Finish(&call.response, &call.status, nullptr);
+  }
+  void* tag;
+  bool ok;
+  for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(queue.Next(&tag, &ok));
+  std::uint64_t served = 0;
+  std::uint64_t refused = 0;
+  for (const Pending& call : calls) {
+    if (call.status.ok()) {
+      ++served;
+      continue;
+    }
+    ++refused;
+    EXPECT_EQ(call.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(call.status.error_message(), "the queue is full: 1 requests wait, and 1 may");
+    EXPECT_EQ(call.context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
+  }
+  EXPECT_GE(served, 2u);
+  const v1::StatisticsResponse statistics = Statistics();
+  EXPECT_EQ(statistics.admitted_requests(), served);
+  EXPECT_EQ(statistics.reserved_bytes(), 0u);
+  EXPECT_EQ(statistics.queued_requests(), 0u);
+  RecordProperty("refused", static_cast<int>(refused));
+}
+
+}  // namespace
+}  // namespace gemmd

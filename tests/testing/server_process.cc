@@ -1,0 +1,93 @@
+#include "tests/testing/server_process.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "nlohmann/json.hpp"
+
+extern char** environ;
+
+namespace gemmd::testing {
+namespace {
+
+constexpr char kBinary[] = "server/gemmd";
+
+}  // namespace
+
+ServerProcess::ServerProcess(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), {kBinary, "--listen=127.0.0.1:0"});
+  std::vector<char*> argv;
+  for (std::string& flag : flags) argv.push_back(flag.data());
+  argv.push_back(nullptr);
+
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  if (posix_spawn(&pid_, kBinary, &actions, nullptr, argv.data(), environ) != 0) std::abort();
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  log_fd_ = ends[0];
+
+  std::string line;
+  while (ReadLine(&line)) {
+    const nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
+    if (event.is_object() && event.value("event", "") == "serving") {
+      address_ = event.value("address", "");
+      return;
+    }
+  }
+}
+
+ServerProcess::~ServerProcess() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(log_fd_);
+}
+
+std::shared_ptr<grpc::Channel> ServerProcess::NewChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  return grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void ServerProcess::Signal(int signal) const { kill(pid_, signal); }
+
+int ServerProcess::WaitForExit() {
+  std::string line;
+  while (ReadLine(&line)) {
+  }
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool ServerProcess::ReadLine(std::string* line) {
+  while (true) {
+    const std::size_t end = buffered_.find('\n');
+    if (end != std::string::npos) {
+      *line = buffered_.substr(0, end);
+      buffered_.erase(0, end + 1);
+      return true;
+    }
+    char bytes[4096];
+    const ssize_t count = read(log_fd_, bytes, sizeof bytes);
+    if (count <= 0) return false;
+    buffered_.append(bytes, count);
+    log_.append(bytes, count);
+  }
+}
+
+}  // namespace gemmd::testing

@@ -1,0 +1,85 @@
+#include "tests/testing/wire.h"
+
+namespace gemmd::testing {
+namespace {
+
+v1::DataType WireType(DataType type) {
+  switch (type) {
+    case DataType::kF64:
+      return v1::F64;
+    case DataType::kF32:
+      return v1::F32;
+    case DataType::kF16:
+      return v1::F16;
+    case DataType::kBf16:
+      return v1::BF16;
+    case DataType::kInt8:
+      return v1::INT8;
+    case DataType::kInt32:
+      return v1::INT32;
+    default:
+      return v1::DATA_TYPE_UNSPECIFIED;
+  }
+}
+
+v1::Order WireOrder(Order order) {
+  return order == Order::kRowMajor ? v1::ROW_MAJOR : v1::COLUMN_MAJOR;
+}
+
+void Describe(const MatrixLayout& layout, v1::Operand* operand) {
+  v1::Plane* plane = operand->mutable_data();
+  plane->set_type(WireType(layout.type));
+  plane->set_rows(layout.rows);
+  plane->set_columns(layout.columns);
+  plane->set_order(WireOrder(layout.order));
+  plane->set_leading_dimension(layout.leading_dimension);
+}
+
+void Add(v1::OperandName name, const PlaneBytes& bytes, v1::MatmulRequest* request) {
+  v1::Chunk* chunk = request->add_payload();
+  chunk->set_operand(name);
+  chunk->set_data(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+v1::MatmulRequest MakeRequest(const Problem& problem, const Operands& operands) {
+  v1::MatmulRequest request;
+  v1::MatmulHeader* header = request.mutable_header();
+  const Epilogue& e = problem.epilogue;
+  Describe(problem.a, header->mutable_a());
+  Describe(problem.b, header->mutable_b());
+  Add(v1::A, operands.a, &request);
+  Add(v1::B, operands.b, &request);
+  if (e.beta != 0) {
+    Describe(problem.c, header->mutable_c());
+    Add(v1::C, operands.c, &request);
+  }
+  if (e.has_bias) {
+    Describe({problem.d.type, 1, problem.n, Order::kRowMajor, problem.n}, header->mutable_bias());
+    Add(v1::BIAS, operands.bias, &request);
+  }
+  header->set_transpose_a(problem.transpose_a);
+  header->set_transpose_b(problem.transpose_b);
+  header->set_alpha(e.alpha);
+  header->set_beta(e.beta);
+  header->set_activation(static_cast<v1::Activation>(e.activation));
+  header->set_output_type(WireType(problem.d.type));
+  header->set_output_order(WireOrder(problem.d.order));
+  header->set_output_leading_dimension(problem.d.leading_dimension);
+  return request;
+}
+
+v1::MatmulRequest ZeroRequest(std::uint64_t n) {
+  const auto size = static_cast<std::int64_t>(n);
+  const Problem problem = MakeProblem(size, size, size, DataType::kF32, DataType::kF32);
+  v1::MatmulRequest request;
+  Describe(problem.a, request.mutable_header()->mutable_a());
+  Describe(problem.b, request.mutable_header()->mutable_b());
+  const PlaneBytes zeros(problem.a.size_bytes());
+  Add(v1::A, zeros, &request);
+  Add(v1::B, zeros, &request);
+  return request;
+}
+
+}  // namespace gemmd::testing

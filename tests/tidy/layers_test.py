@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The rules of the tree that no compiler checks; each failure names file, line and rule."""
+import pathlib
+import re
+import unittest
+
+# This file is reached through a link in the test's runfiles: its real place is the tree.
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A request's way through the server. A folder includes itself and what comes after it.
+LAYERS = ["rpc", "admission", "scheduling", "device"]
+# Plain values and options that stand beside the layers: who they may include.
+LEAVES = {"observe": set(), "options": set()}
+WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1)/')
+ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
+
+
+def sources(*folders):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".h", ".cc", ".cu", ".cuh"}:
+                yield path
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
+        if match:
+            yield number, match.group(1)
+
+
+class LayersTest(unittest.TestCase):
+    def complain(self, faults):
+        self.assertEqual([], [str(fault) for fault in faults], "\n" + "\n".join(map(str, faults)))
+
+    def test_the_tree_is_here(self):
+        self.assertGreater(len(list(sources("server", "kernels", "client"))), 50)
+
+    def test_no_layer_includes_a_header_from_a_layer_before_it(self):
+        faults = []
+        for path in sources("server"):
+            own = path.relative_to(ROOT).parts[1]
+            for number, header in includes(path):
+                match = re.match(r"server/(\w+)/", header)
+                if not match or own not in LAYERS + list(LEAVES):
+                    continue
+                other = match.group(1)
+                if own in LEAVES:
+                    allowed = {own} | LEAVES[own]
+                else:
+                    allowed = set(LAYERS[LAYERS.index(own):]) | {"observe"}
+                if other not in allowed:
+                    faults.append(f"{path}:{number}: server/{own} includes {header}")
+        for path in sources("kernels"):
+            for number, header in includes(path):
+                if header.startswith(("server/", "client/", "proto/")):
+                    faults.append(f"{path}:{number}: kernels includes {header}")
+        for path in sources("client"):
+            for number, header in includes(path):
+                if header.startswith("server/"):
+                    faults.append(f"{path}:{number}: client includes {header}")
+        self.complain(faults)
+
+    def test_the_server_sees_one_header_of_the_kernels(self):
+        self.complain([f"{path}:{number}: {header}" for path in sources("server")
+                       for number, header in includes(path)
+                       if header.startswith("kernels/") and header != "kernels/gemm.h"])
+
+    def test_grpc_and_the_wire_stay_in_server_rpc_and_client(self):
+        faults = []
+        for path in sources("server", "kernels"):
+            if path.is_relative_to(ROOT / "server/rpc"):
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if "#include" in line and WIRE.search(line):
+                    faults.append(f"{path}:{number}: {line}")
+        self.complain(faults)
+
+    def test_asm_stands_in_kernels_ptx_alone(self):
+        faults = []
+        for path in sources("server", "client", "kernels"):
+            if path.is_relative_to(ROOT / "kernels/ptx"):
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if ASM.search(line.split("//")[0]):
+                    faults.append(f"{path}:{number}: {line.strip()}")
+        self.complain(faults)
+
+    def test_every_folder_says_what_it_receives_and_hands_on(self):
+        faults = []
+        for folder in ["server", "kernels", "client", "proto"]:
+            for build in sorted((ROOT / folder).rglob("BUILD.bazel")):
+                if "eceives" not in build.read_text():
+                    readme = build.parent / "README.md"
+                    if not (readme.exists() and "eceives" in readme.read_text()):
+                        faults.append(build)
+        self.complain(faults)
+
+    def test_lines_are_short_clean_and_finished(self):
+        faults = []
+        for path in sources("server", "client", "kernels", "tests"):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if len(line) > 100 or line != line.rstrip() or re.search(r"\b(TODO|FIXME|XXX)\b", line):
+                    faults.append(f"{path}:{number}: {line}")
+        self.complain(faults)
+
+
+if __name__ == "__main__":
+    unittest.main()
