@@ -80,7 +80,6 @@ struct Int8 {
 // The exact integer product as D: no arithmetic after the sum.
 struct Int32 {
   using Storage = std::int32_t;
-  static constexpr DataType kType = DataType::kInt32;
   static std::int32_t Widen(std::int32_t x) { return x; }
   static std::int32_t Narrow(double x) { return static_cast<std::int32_t>(x); }
 };

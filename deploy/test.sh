@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# README's second command: installs what is missing, builds everything, passes every test.
+# Arguments go to Bazel, for example --config=asan.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+deploy/install_packages.sh
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+bazel test --config=opt "$@" //... 2>&1 | tee "$log" || status=$?
+
+# Bazel's summary, as one line that says how many targets passed.
+passed=$(grep -cE '^//.* PASSED in ' "$log" || true)
+failed=$(grep -cE '^//.* (FAILED|TIMEOUT|NO STATUS|FAILED TO BUILD)' "$log" || true)
+skipped=$(grep -cE '^//.* SKIPPED' "$log" || true)
+echo "$passed passed, $failed failed, $skipped skipped"
+exit "$status"
