@@ -1,0 +1,38 @@
+#include "client/channel.h"
+
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace gemmd::client {
+namespace {
+
+std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::optional<TlsOptions>& tls) {
+  if (!tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = tls->root_certificates;
+  options.pem_cert_chain = tls->client_certificate;
+  options.pem_private_key = tls->client_key;
+  return grpc::SslCredentials(options);
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_NONE);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // gRPC waits a second before it dials again, longer than all our own attempts take:
+  // without this they would all see the same refused connection.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  if (options.tls && !options.tls->server_name_override.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls->server_name_override);
+  }
+  return grpc::CreateCustomChannel(options.target, Credentials(options.tls), arguments);
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,31 @@
+// How a client reaches its server.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "grpcpp/channel.h"
+
+namespace gemmd::client {
+
+// All PEM. Empty root certificates mean the system's. A client certificate and its key
+// are given both or not at all.
+struct TlsOptions {
+  std::string root_certificates;
+  std::string client_certificate;
+  std::string client_key;
+  std::string server_name_override;  // the name to check the server's certificate for
+};
+
+struct ChannelOptions {
+  std::string target = "127.0.0.1:50051";  // anything gRPC resolves: host:port, dns:///, unix:
+  std::optional<TlsOptions> tls;           // plaintext without
+};
+
+// Never fails and does not connect yet: a bad target or certificate shows as
+// UNAVAILABLE in the first call. Sends and receives messages of any size, never
+// compresses, and leaves retries to call.h.
+std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
+
+}  // namespace gemmd::client

@@ -1,0 +1,82 @@
+#include "client/cli/app.h"
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/command.h"
+#include "client/cli/connection.h"
+#include "client/cli/failure.h"
+#include "client/cli/options.h"
+#include "client/version.h"
+
+namespace gemmd::cli {
+namespace {
+
+constexpr char kExamples[] = R"(  gemm info
+  gemm matmul A.npy B.npy -o D.npy
+  gemm --server gpu-node:50051 kernels --explain 2048 2048 2048
+  gemm matmul --help
+)";
+
+// The usage hint of the subcommand that was being read.
+std::string HelpHint(const CLI::App& app) {
+  const auto selected = app.get_subcommands();
+  return absl::StrCat(" (see gemm ", selected.empty() ? "" : selected[0]->get_name() + " ",
+                      "--help)");
+}
+
+// The exit code of a help or version that was asked for, or the failure to parse.
+Outcome Parse(int argc, const char* const* argv, CLI::App& app) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return UsageFailure(absl::StrCat(error.what(), HelpHint(app)));
+  }
+  return std::nullopt;
+}
+
+Outcome Flush() {
+  std::cout.flush();
+  if (std::cout.good()) return std::nullopt;
+  return Failure{ExitCode::kFile, "standard output", "cannot be written", std::nullopt};
+}
+
+}  // namespace
+
+int Run(int argc, const char* const* argv) {
+  GlobalOptions global;
+  CLI::App app("Matrix products on a gemmd server", "gemm");
+  Commands commands{app, global, {}};
+  app.require_subcommand(1);
+  // Lets global options stand after a subcommand too; subcommands inherit it.
+  app.fallthrough();
+  app.set_version_flag("--version", absl::StrCat("gemm ", client::kVersion),
+                       "Print the version and exit");
+  AddGlobalOptions(app, global);
+  AddMatmulCommand(commands);
+  AddInfoCommand(commands);
+  AddStatsCommand(commands);
+  AddKernelsCommand(commands);
+  AddCompletionCommand(commands);
+  app.footer(Footer(kExamples));
+
+  Outcome failure = Parse(argc, argv, app);
+  if (!failure && commands.selected) failure = commands.selected();
+  if (!failure) failure = Flush();
+  if (!failure) return static_cast<int>(ExitCode::kOk);
+  std::cerr << ToLine(*failure) << "\n";
+  // Looked for by hand, because options are unread where parsing them is what failed.
+  const bool json = std::any_of(argv, argv + argc, [](const char* argument) {
+    return absl::string_view(argument) == "--json";
+  });
+  if (json) std::cout << ToJson(*failure).dump() << std::endl;
+  return static_cast<int>(failure->exit_code);
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,29 @@
+// What every subcommand gives to app.cc.
+#pragma once
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/connection.h"
+#include "client/cli/failure.h"
+
+namespace gemmd::cli {
+
+// Runs the command whose options have been parsed.
+using Action = std::function<Outcome()>;
+
+// Where a subcommand puts its action when the command line names it. All references
+// that Add…Command functions take outlive the action.
+struct Commands {
+  CLI::App& app;
+  const GlobalOptions& global;
+  Action selected;
+};
+
+void AddMatmulCommand(Commands& commands);
+void AddInfoCommand(Commands& commands);
+void AddStatsCommand(Commands& commands);
+void AddKernelsCommand(Commands& commands);
+void AddCompletionCommand(Commands& commands);
+
+}  // namespace gemmd::cli

@@ -1,0 +1,75 @@
+#include "client/cli/connection.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "client/cli/options.h"
+#include "client/file.h"
+
+namespace gemmd::cli {
+namespace {
+
+// Leaves `text` alone where no path was given.
+Outcome ReadWhole(const std::string& path, std::string& text) {
+  if (path.empty()) return std::nullopt;
+  const absl::StatusOr<client::InputFile> file = client::InputFile::Open(path);
+  if (!file.ok()) return FileFailure(file.status());
+  absl::StatusOr<std::string> bytes = file->Read(0, file->size_bytes());
+  if (!bytes.ok()) return FileFailure(bytes.status());
+  text = *std::move(bytes);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
+  app.add_option("--server", options.server, "Where the server listens")
+      ->envname("GEMMD_SERVER")
+      ->type_name("HOST:PORT")
+      ->capture_default_str();
+  AddDuration(app, "--timeout", options.timeout, "For each call, its retries included")
+      ->default_str("60s");
+  app.add_flag("--json", options.json, "Print one JSON object, for an error too");
+  CLI::Option* tls = app.add_flag("--tls", options.tls, "Encrypt, and check who the server is");
+  app.add_option("--tls-root-certs", options.tls_root_certs,
+                 "PEM file of authorities to trust instead of the system's")
+      ->needs(tls)
+      ->type_name("FILE");
+  CLI::Option* certificate =
+      app.add_option("--tls-client-cert", options.tls_client_cert, "PEM file to be known by")
+          ->needs(tls)
+          ->type_name("FILE");
+  CLI::Option* key = app.add_option("--tls-client-key", options.tls_client_key, "Its private key")
+                         ->needs(tls)
+                         ->needs(certificate)
+                         ->type_name("FILE");
+  certificate->needs(key);
+  app.add_option("--tls-server-name", options.tls_server_name,
+                 "The name to expect in the server's certificate")
+      ->needs(tls)
+      ->type_name("NAME");
+}
+
+Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result) {
+  client::ClientOptions client_options;
+  client_options.channel.target = options.server;
+  if (options.tls) {
+    client::TlsOptions& tls = client_options.channel.tls.emplace();
+    if (Outcome failure = ReadWhole(options.tls_root_certs, tls.root_certificates)) return failure;
+    if (Outcome failure = ReadWhole(options.tls_client_cert, tls.client_certificate)) {
+      return failure;
+    }
+    if (Outcome failure = ReadWhole(options.tls_client_key, tls.client_key)) return failure;
+    tls.server_name_override = options.tls_server_name;
+  }
+  result = std::make_unique<client::Client>(client_options);
+  return std::nullopt;
+}
+
+client::CallOptions CallWithin(absl::Duration timeout) {
+  client::CallOptions call;
+  call.timeout = timeout;
+  return call;
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,34 @@
+// The options that every command shares, and the client made of them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/time.h"
+#include "client/cli/failure.h"
+#include "client/client.h"
+
+namespace gemmd::cli {
+
+struct GlobalOptions {
+  std::string server = "127.0.0.1:50051";
+  absl::Duration timeout = absl::Seconds(60);
+  bool json = false;
+
+  bool tls = false;
+  std::string tls_root_certs;  // paths, all of them
+  std::string tls_client_cert;
+  std::string tls_client_key;
+  std::string tls_server_name;
+};
+
+// `options` must outlive the parse.
+void AddGlobalOptions(CLI::App& app, GlobalOptions& options);
+
+// Reads the certificates; does not wait for the server.
+Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result);
+
+client::CallOptions CallWithin(absl::Duration timeout);
+
+}  // namespace gemmd::cli

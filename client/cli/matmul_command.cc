@@ -1,0 +1,190 @@
+// gemm matmul: one product from files to a file.
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cli/command.h"
+#include "client/cli/operand_file.h"
+#include "client/cli/options.h"
+#include "client/cli/product_report.h"
+#include "client/file.h"
+#include "client/matmul.h"
+#include "client/npy.h"
+
+namespace gemmd::cli {
+namespace {
+
+constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
+  gemm matmul X.npy W.npy -o Y.npy --transpose-b --bias b.npy --activation gelu-tanh
+  gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
+  gemm matmul A.bin B.npy --shape a=1500x1700 --dtype a=bf16 --output-type f32 -o D.npy
+  gemm --json matmul A.npy B.npy --deadline 250ms
+)";
+
+struct MatmulArguments {
+  std::string a;
+  std::string b;
+  std::string c;
+  std::string bias;
+  std::string output;
+  OperandFormats formats;
+  client::MatmulOptions options;
+  absl::Duration deadline;  // zero: the global timeout
+};
+
+const Choices<v1::Priority>& PriorityChoices() {
+  static const auto& choices = *new Choices<v1::Priority>{
+      {"low", v1::PRIORITY_LOW}, {"normal", v1::PRIORITY_NORMAL}, {"high", v1::PRIORITY_HIGH}};
+  return choices;
+}
+
+// An option of OperandFormats, which may come several times.
+void AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
+                     absl::Status (OperandFormats::*add)(absl::string_view),
+                     OperandFormats& formats, const std::string& description) {
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [name, add, &formats](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             const absl::Status status = (formats.*add)(text);
+             if (!status.ok()) throw CLI::ValidationError(name, std::string(status.message()));
+           }
+         },
+         description)
+      ->type_name("[OPERAND=]" + value)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Files");
+}
+
+void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
+  app.add_option("A", arguments.a, "Left operand, M x K")->required()->type_name("FILE");
+  app.add_option("B", arguments.b, "Right operand, K x N")->required()->type_name("FILE");
+  app.add_option("-o,--output", arguments.output, "Write D as .npy, whole or not at all")
+      ->type_name("FILE")
+      ->group("Files");
+  AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments.formats,
+                  "The operand's file is raw bytes of this shape. OPERAND is a, b, c or bias; "
+                  "without it: all");
+  AddFormatOption(app, "--dtype", "TYPE", &OperandFormats::AddType, arguments.formats,
+                  "Type of a raw file, or of a .npy file that leaves it open (fp8)");
+  AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments.formats,
+                  "Order of a raw file: row-major (unless given) or column-major");
+}
+
+void AddEpilogueOptions(CLI::App& app, MatmulArguments& arguments) {
+  client::MatmulOptions& options = arguments.options;
+  app.add_flag("--transpose-a", options.transpose_a, "Multiply by A's transpose")->group("Product");
+  app.add_flag("--transpose-b", options.transpose_b, "Multiply by B's transpose")->group("Product");
+  app.add_option("--alpha", options.alpha, "Factor of A B")
+      ->capture_default_str()
+      ->group("Product");
+  CLI::Option* beta = app.add_option("--beta", options.beta, "Factor of C")
+                          ->capture_default_str()
+                          ->group("Product");
+  CLI::Option* c = app.add_option("--c", arguments.c, "M x N matrix of D's type, added beta times")
+                       ->type_name("FILE")
+                       ->group("Product");
+  beta->needs(c);
+  c->needs(beta);
+  app.add_option("--bias", arguments.bias, "N elements of D's type, added to every row")
+      ->type_name("FILE")
+      ->group("Product");
+  AddChoice(app, "--activation", ActivationChoices(), options.activation, "Applied last")
+      ->default_str("none")
+      ->group("Product");
+  AddChoice(app, "--output-type", TypeChoices(), options.output_type,
+            "Type of D; A's, and int32 for int8, unless given")
+      ->group("Product");
+  AddChoice(app, "--output-order", OrderChoices(), options.output_order, "Order of D")
+      ->default_str("row-major")
+      ->group("Product");
+}
+
+void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
+  client::MatmulOptions& options = arguments.options;
+  AddChoice(app, "--accumulate-type", TypeChoices(), options.accumulate_type,
+            "Type of the sums; the server's rule unless given")
+      ->group("Execution");
+  AddChoice(app, "--determinism", DeterminismChoices(), options.determinism,
+            "What a row's bits may depend on")
+      ->default_str("batch-invariant")
+      ->group("Execution");
+  app.add_option("--kernel", options.kernel, "Use this kernel (gemm kernels lists them)")
+      ->type_name("NAME")
+      ->group("Execution");
+  AddChoice(app, "--priority", PriorityChoices(), options.priority, "Who goes first")
+      ->default_str("normal")
+      ->group("Execution");
+  AddDuration(app, "--deadline", arguments.deadline, "For this product, instead of --timeout")
+      ->group("Execution");
+  app.add_option("--verify", options.verification_vectors,
+                 "Have the server check the product with N random vectors; 3 is usual")
+      ->type_name("N")
+      ->group("Execution");
+}
+
+Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::MatmulInputs>& inputs) {
+  std::optional<client::Matrix> a;
+  std::optional<client::Matrix> b;
+  std::optional<client::Matrix> c;
+  std::optional<client::Matrix> bias;
+  const OperandFormats& formats = arguments.formats;
+  if (Outcome failure = formats.Read("a", arguments.a, a)) return failure;
+  if (Outcome failure = formats.Read("b", arguments.b, b)) return failure;
+  if (!arguments.c.empty()) {
+    if (Outcome failure = formats.Read("c", arguments.c, c)) return failure;
+  }
+  if (!arguments.bias.empty()) {
+    if (Outcome failure = formats.Read("bias", arguments.bias, bias)) return failure;
+  }
+  inputs = client::MatmulInputs{*std::move(a), *std::move(b), std::move(c), std::move(bias)};
+  return std::nullopt;
+}
+
+Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
+  if (!arguments.output.empty()) {
+    const absl::Status writable = client::CheckWritable(arguments.output);
+    if (!writable.ok()) return FileFailure(writable);
+  }
+  std::unique_ptr<client::Client> connection;
+  if (Outcome failure = Connect(global, connection)) return failure;
+  std::optional<client::MatmulInputs> inputs;
+  if (Outcome failure = ReadInputs(arguments, inputs)) return failure;
+  const absl::Duration timeout =
+      arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout;
+  const absl::StatusOr<client::Product> product =
+      connection->Matmul(*std::move(inputs), arguments.options, CallWithin(timeout));
+  if (!product.ok()) return ServerFailure(global.server, product.status());
+  if (!arguments.output.empty()) {
+    const absl::Status written = client::WriteNpy(arguments.output, product->d.view());
+    if (!written.ok()) return FileFailure(written);
+  }
+  if (global.json) {
+    std::cout << ReportJson(*product, arguments.output).dump() << "\n";
+  } else {
+    std::cout << Report(*product, arguments.output);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddMatmulCommand(Commands& commands) {
+  CLI::App& app = *commands.app.add_subcommand(
+      "matmul", "Multiply: D = activation(alpha op(A) op(B) + beta C + bias)");
+  const auto arguments = std::make_shared<MatmulArguments>();
+  AddFileOptions(app, *arguments);
+  AddEpilogueOptions(app, *arguments);
+  AddExecutionOptions(app, *arguments);
+  app.footer(Footer(kExamples));
+  app.callback([&commands, arguments] {
+    commands.selected = [&commands, arguments] { return RunMatmul(commands.global, *arguments); };
+  });
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,43 @@
+// Operands given as files: .npy, or raw bytes that the command line describes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/failure.h"
+#include "client/matrix.h"
+#include "kernels/types.h"
+
+namespace gemmd::cli {
+
+// What --shape, --dtype and --order say. Each is [OPERAND=]VALUE, where OPERAND is a, b, c
+// or bias; without it the value is for every operand that has none of its own.
+//
+// A file is raw exactly if its operand has a shape. --dtype is then required; on a .npy
+// file it names what the file leaves open, and must agree with the rest.
+class OperandFormats {
+ public:
+  // INVALID_ARGUMENT quotes what is wrong with the text.
+  absl::Status AddShape(absl::string_view text);  // ROWSxCOLUMNS
+  absl::Status AddType(absl::string_view text);
+  absl::Status AddOrder(absl::string_view text);
+
+  // `operand` is "a", "b", "c" or "bias"; a bias may have one dimension.
+  Outcome Read(const std::string& operand, const std::string& path,
+               std::optional<client::Matrix>& matrix) const;
+
+ private:
+  using Shape = std::pair<std::uint64_t, std::uint64_t>;
+
+  std::map<std::string, Shape> shapes_;  // by operand; "" is for all
+  std::map<std::string, DataType> types_;
+  std::map<std::string, Order> orders_;
+};
+
+}  // namespace gemmd::cli

@@ -1,0 +1,63 @@
+#include "client/cli/options.h"
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/failure.h"
+
+namespace gemmd::cli {
+
+const Choices<DataType>& TypeChoices() {
+  static const auto& choices = *[] {
+    auto* result = new Choices<DataType>;
+    for (const DataType type : client::MatrixTypes()) {
+      result->emplace_back(std::string(Name(type)), type);
+    }
+    return result;
+  }();
+  return choices;
+}
+
+const Choices<Order>& OrderChoices() {
+  static const auto& choices =
+      *new Choices<Order>{{client::OptionName(Name(Order::kRowMajor)), Order::kRowMajor},
+                          {client::OptionName(Name(Order::kColumnMajor)), Order::kColumnMajor}};
+  return choices;
+}
+
+const Choices<Determinism>& DeterminismChoices() {
+  static const auto& choices = *new Choices<Determinism>{
+      {client::OptionName(Name(Determinism::kBatchInvariant)), Determinism::kBatchInvariant},
+      {client::OptionName(Name(Determinism::kFast)), Determinism::kFast}};
+  return choices;
+}
+
+const Choices<Activation>& ActivationChoices() {
+  static const auto& choices = *new Choices<Activation>{
+      {client::OptionName(Name(Activation::kNone)), Activation::kNone},
+      {client::OptionName(Name(Activation::kRelu)), Activation::kRelu},
+      {client::OptionName(Name(Activation::kGeluTanh)), Activation::kGeluTanh},
+      {client::OptionName(Name(Activation::kSilu)), Activation::kSilu}};
+  return choices;
+}
+
+CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& target,
+                         const std::string& description) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [name, &target](const std::string& text) {
+            if (!absl::ParseDuration(text, &target) || target <= absl::ZeroDuration()) {
+              throw CLI::ValidationError(
+                  name, "'" + text + "' is no positive duration such as 10s, 250ms or 1m30s");
+            }
+          },
+          description)
+      ->type_name("DURATION");
+}
+
+std::string Footer(absl::string_view examples) {
+  return absl::StrCat(
+      "Every command also takes the options of gemm itself (gemm --help).\n\nExamples:\n", examples,
+      "\n", ExitCodesHelp());
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,52 @@
+// Kinds of options that more than one command has.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/names.h"
+#include "kernels/types.h"
+
+namespace gemmd::cli {
+
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+const Choices<DataType>& TypeChoices();
+const Choices<Order>& OrderChoices();
+const Choices<Determinism>& DeterminismChoices();
+const Choices<Activation>& ActivationChoices();
+
+// An option whose words are in --help and in completions. Hyphens and underscores are
+// the same. Target is Value or std::optional<Value>; it must outlive the parse.
+template <typename Value, typename Target>
+CLI::Option* AddChoice(CLI::App& app, const std::string& name, const Choices<Value>& choices,
+                       Target& target, const std::string& description) {
+  std::vector<std::string> words;
+  for (const auto& choice : choices) words.push_back(choice.first);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [choices, &target](const std::string& word) {
+            for (const auto& choice : choices) {
+              if (choice.first == word) target = choice.second;
+            }
+          },
+          description)
+      ->check(
+          CLI::IsMember(words, [](const std::string& word) { return client::OptionName(word); }))
+      ->type_name("WORD");
+}
+
+// "10s", "250ms", "1m30s": positive.
+CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& target,
+                         const std::string& description);
+
+// What --help ends with: the examples, then the exit codes.
+std::string Footer(absl::string_view examples);
+
+}  // namespace gemmd::cli

@@ -1,0 +1,99 @@
+#include "client/cli/product_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/message_format.h"
+#include "client/cli/table.h"
+#include "client/names.h"
+
+namespace gemmd::cli {
+namespace {
+
+double Us(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
+
+// What no other row shows: failed attempts, and the client's own bookkeeping.
+double OtherUs(const client::ClientTimes& times) {
+  return Us(times.total - times.encode - times.waited - times.round_trip - times.decode);
+}
+
+double ClientGflops(const client::Product& product) {
+  const double us = Us(product.receipt.client.total);
+  return us > 0 ? product.receipt.server.flops() / us * 1e-3 : 0;
+}
+
+std::string Stages(const client::Receipt& receipt) {
+  Table table({{"side", Table::Align::kLeft},
+               {"stage", Table::Align::kLeft},
+               {"start us", Table::Align::kRight},
+               {"end us", Table::Align::kRight},
+               {"exposed us", Table::Align::kRight}});
+  const client::ClientTimes& times = receipt.client;
+  const auto span = [&](const char* stage, absl::Duration start, absl::Duration end) {
+    table.AddRow({"client", stage, Microseconds(Us(start)), Microseconds(Us(end)),
+                  Microseconds(Us(end - start))});
+  };
+  const auto part = [&](const char* side, const char* stage, double us) {
+    table.AddRow({side, stage, "", "", Microseconds(us)});
+  };
+  span("encode", absl::ZeroDuration(), times.encode);
+  part("client", "network and wire", Us(times.wire));
+  for (const v1::Stage& stage : receipt.server.stages()) {
+    table.AddRow({"server", Word(v1::StageName_Name(stage.name())), Microseconds(stage.start_us()),
+                  Microseconds(stage.end_us()), Microseconds(stage.exposed_us())});
+  }
+  part("server", "unattributed", receipt.server.unattributed_us());
+  span("decode", times.total - times.decode, times.total);
+  if (times.attempts > 1) part("client", "waits between attempts", Us(times.waited));
+  part("client", times.attempts > 1 ? "failed attempts, other" : "other", OtherUs(times));
+  span("total", absl::ZeroDuration(), times.total);
+  return table.Render();
+}
+
+}  // namespace
+
+std::string Report(const client::Product& product, const std::string& output_path) {
+  const v1::Receipt& server = product.receipt.server;
+  Table what({{}, {}});
+  what.AddRow({"D", absl::StrCat(client::ToString(product.d.format()),
+                                 output_path.empty() ? "" : " -> ", output_path)});
+  what.AddRow({"kernel", server.kernel()});
+  what.AddRow({"plan", server.plan()});
+  what.AddRow({"numerics", absl::StrCat(server.numerics_id(), " (",
+                                        Word(v1::Determinism_Name(server.determinism())), ")")});
+  what.AddRow({"device", absl::StrCat(server.device(), ", launch of ", server.batch_requests(),
+                                      server.batch_requests() == 1 ? " request, " : " requests, ",
+                                      server.batch_rows(), " rows")});
+  what.AddRow({"payload", absl::StrCat(HumanBytes(server.payload_bytes_in()), " in, ",
+                                       HumanBytes(server.payload_bytes_out()), " out")});
+  return absl::StrCat(
+      what.Render(), "\n", Stages(product.receipt), "\n",
+      absl::StrFormat("%.3g GFLOP: %.1f GFLOP/s in the kernel, %.1f GFLOP/s as the client sees it",
+                      server.flops() * 1e-9, server.achieved_gflops(), ClientGflops(product)),
+      product.receipt.client.attempts > 1
+          ? absl::StrCat(" (", product.receipt.client.attempts, " attempts)")
+          : "",
+      "\n");
+}
+
+nlohmann::ordered_json ReportJson(const client::Product& product, const std::string& output_path) {
+  const client::MatrixFormat& format = product.d.format();
+  const client::ClientTimes& times = product.receipt.client;
+  nlohmann::ordered_json d = {{"rows", format.rows},
+                              {"columns", format.columns},
+                              {"type", std::string(Name(format.type))},
+                              {"order", std::string(Name(format.order))}};
+  if (!output_path.empty()) d["path"] = output_path;
+  return {{"d", std::move(d)},
+          {"receipt", ToJson(product.receipt.server)},
+          {"client",
+           {{"attempts", times.attempts},
+            {"encode_us", Us(times.encode)},
+            {"waited_us", Us(times.waited)},
+            {"round_trip_us", Us(times.round_trip)},
+            {"wire_us", Us(times.wire)},
+            {"decode_us", Us(times.decode)},
+            {"total_us", Us(times.total)},
+            {"gflops", ClientGflops(product)}}}};
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,17 @@
+// A product's receipt, for people and for programs.
+#pragma once
+
+#include <string>
+
+#include "client/matmul.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::cli {
+
+// What computed it, then every stage with its start and end on its own side's clock and
+// the time it alone accounts for; those times sum to the client's total.
+std::string Report(const client::Product& product, const std::string& output_path);
+
+nlohmann::ordered_json ReportJson(const client::Product& product, const std::string& output_path);
+
+}  // namespace gemmd::cli

@@ -1,0 +1,76 @@
+// gemm stats: what the server has done since it started.
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/command.h"
+#include "client/cli/message_format.h"
+#include "client/cli/options.h"
+#include "client/cli/table.h"
+
+namespace gemmd::cli {
+namespace {
+
+constexpr char kExamples[] = R"(  gemm stats
+  gemm stats --json | jq .finished_requests
+)";
+
+std::string Describe(const v1::StatisticsResponse& statistics) {
+  Table facts({{}, {}});
+  facts.AddRow({"uptime", Human(statistics.uptime())});
+  facts.AddRow({"requests", absl::StrCat(statistics.received_requests(), " received, ",
+                                         statistics.admitted_requests(), " admitted, ",
+                                         statistics.queued_requests(), " queued, ",
+                                         statistics.in_flight_requests(), " in flight")});
+  // Protocol Buffers' maps have no order of their own.
+  const std::map<std::string, std::uint64_t> finished(statistics.finished_requests().begin(),
+                                                      statistics.finished_requests().end());
+  for (const auto& [code, count] : finished) {
+    facts.AddRow({"finished", absl::StrCat(count, " ", code)});
+  }
+  facts.AddRow({"reserved", HumanBytes(statistics.reserved_bytes())});
+  facts.AddRow({"payload", absl::StrCat(HumanBytes(statistics.payload_bytes_in()), " in, ",
+                                        HumanBytes(statistics.payload_bytes_out()), " out")});
+  facts.AddRow({"work", absl::StrFormat("%.3g GFLOP", statistics.flops() * 1e-9)});
+
+  Table stages({{"stage", Table::Align::kLeft},
+                {"count", Table::Align::kRight},
+                {"mean us", Table::Align::kRight},
+                {"max us", Table::Align::kRight},
+                {"sum us", Table::Align::kRight}});
+  for (const v1::StageStatistics& stage : statistics.stages()) {
+    const double mean_us =
+        stage.count() == 0 ? 0 : stage.sum_us() / static_cast<double>(stage.count());
+    stages.AddRow({Word(v1::StageName_Name(stage.name())), absl::StrCat(stage.count()),
+                   Microseconds(mean_us), Microseconds(stage.max_us()),
+                   Microseconds(stage.sum_us())});
+  }
+  return absl::StrCat(facts.Render(), "\n", stages.Render());
+}
+
+Outcome RunStats(const GlobalOptions& global) {
+  std::unique_ptr<client::Client> connection;
+  if (Outcome failure = Connect(global, connection)) return failure;
+  const auto statistics = connection->Statistics(CallWithin(global.timeout));
+  if (!statistics.ok()) return ServerFailure(global.server, statistics.status());
+  if (global.json) {
+    std::cout << ToJson(*statistics).dump() << "\n";
+  } else {
+    std::cout << Describe(*statistics);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddStatsCommand(Commands& commands) {
+  CLI::App& app = *commands.app.add_subcommand("stats", "Show what the server has done so far");
+  app.footer(Footer(kExamples));
+  app.callback(
+      [&commands] { commands.selected = [&commands] { return RunStats(commands.global); }; });
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,64 @@
+// A connection to one gemmd server.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/channel.h"
+#include "client/matmul.h"
+#include "client/retry.h"
+#include "client/timer.h"
+#include "gemmd/v1/admin.pb.h"
+
+namespace gemmd::client {
+
+struct ClientOptions {
+  ChannelOptions channel;
+  RetryPolicy retry;
+  std::shared_ptr<Timer> timer;  // between attempts; gRPC's alarms if null
+};
+
+struct CallOptions {
+  // For the whole call, its retries included. The server sees it and may refuse at
+  // once what it cannot finish in time.
+  absl::Duration timeout = absl::InfiniteDuration();
+};
+
+// Thread-safe. Connects at the first call, and again by itself after a failure.
+//
+// Errors have the code and message that the server gave (status.h has the exception);
+// INTERNAL also where the server's answer contradicts itself or the request.
+class Client {
+ public:
+  explicit Client(const ClientOptions& options);
+  // Waits until every call has finished, its callback included, and so must not run in
+  // a callback.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Consumes the inputs, so that nothing is copied; Matrix::CopyOf keeps one's own.
+  absl::StatusOr<Product> Matmul(MatmulInputs inputs, const MatmulOptions& options = {},
+                                 const CallOptions& call = {});
+
+  // Returns once the request is under way. `done` runs exactly once, on a thread of
+  // gRPC's, or on the caller's for a request that cannot be sent; it must not block,
+  // and so must not call a synchronous method here.
+  using MatmulDone = std::function<void(absl::StatusOr<Product>)>;
+  void MatmulAsync(MatmulInputs inputs, const MatmulOptions& options, const CallOptions& call,
+                   MatmulDone done);
+
+  absl::StatusOr<v1::ServerInfoResponse> ServerInfo(const CallOptions& call = {});
+  absl::StatusOr<v1::ListKernelsResponse> ListKernels(const v1::ListKernelsRequest& request,
+                                                      const CallOptions& call = {});
+  absl::StatusOr<v1::StatisticsResponse> Statistics(const CallOptions& call = {});
+
+ private:
+  struct Connection;
+  const std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace gemmd::client

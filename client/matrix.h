@@ -1,0 +1,90 @@
+// A dense matrix in host memory: its shape and layout, and the bytes they describe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/types.h"
+
+namespace gemmd::client {
+
+// What the wire accepts for rows and columns (matrix.proto).
+inline constexpr std::uint64_t kMaxDimension = (std::uint64_t{1} << 31) - 1;
+
+// Element (r, c) lies at index r * leading_dimension + c (row-major) or
+// c * leading_dimension + r (column-major), little-endian.
+struct MatrixFormat {
+  DataType type = DataType::kF32;
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  Order order = Order::kRowMajor;
+  std::uint64_t leading_dimension = 0;  // elements; 0 means tightly packed
+
+  // The dimension that runs fastest, and the number of its lines.
+  std::uint64_t inner() const { return order == Order::kRowMajor ? columns : rows; }
+  std::uint64_t outer() const { return order == Order::kRowMajor ? rows : columns; }
+
+  // Elements between the starts of neighbouring lines; never 0 for a valid format.
+  std::uint64_t stride() const { return leading_dimension == 0 ? inner() : leading_dimension; }
+};
+
+// Bytes up to and with the last element, or INVALID_ARGUMENT that names the field
+// where a dimension is outside 1 .. kMaxDimension, a leading dimension is too
+// short, or the size does not fit 63 bits.
+absl::StatusOr<std::uint64_t> SizeBytes(const MatrixFormat& format);
+
+// "1500 x 900 f32 row-major".
+std::string ToString(const MatrixFormat& format);
+
+// Someone else's bytes, read as a matrix.
+//
+// Invariant: the format is valid and bytes().size() == *SizeBytes(format()).
+class MatrixView {
+ public:
+  // INVALID_ARGUMENT where the bytes are not exactly those that the format says.
+  static absl::StatusOr<MatrixView> Create(const MatrixFormat& format, absl::string_view bytes);
+
+  const MatrixFormat& format() const { return format_; }
+  absl::string_view bytes() const { return bytes_; }
+
+ private:
+  friend class Matrix;
+  MatrixView(const MatrixFormat& format, absl::string_view bytes)
+      : format_(format), bytes_(bytes) {}
+
+  MatrixFormat format_;
+  absl::string_view bytes_;
+};
+
+// A matrix that owns its bytes: a value, cheap to move. The bytes are a std::string
+// because the wire's are, so that moving a Matrix into a request, or out of a
+// response, copies nothing.
+//
+// Same invariant as MatrixView.
+class Matrix {
+ public:
+  static absl::StatusOr<Matrix> Create(const MatrixFormat& format, std::string bytes);
+  static Matrix CopyOf(const MatrixView& view) {
+    return Matrix(view.format(), std::string(view.bytes()));
+  }
+
+  const MatrixFormat& format() const { return format_; }
+  absl::string_view bytes() const { return bytes_; }
+  MatrixView view() const { return MatrixView(format_, bytes_); }
+
+  // Leaves this matrix valid only for assignment and destruction.
+  std::string TakeBytes() && { return std::move(bytes_); }
+
+ private:
+  Matrix(const MatrixFormat& format, std::string bytes)
+      : format_(format), bytes_(std::move(bytes)) {}
+
+  MatrixFormat format_;
+  std::string bytes_;
+};
+
+}  // namespace gemmd::client

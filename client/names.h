@@ -1,0 +1,23 @@
+// The words of kernels/types.h as people write them in options and files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/types.h"
+
+namespace gemmd::client {
+
+// A name as options spell it: "gelu_tanh" is "gelu-tanh".
+std::string OptionName(absl::string_view name);
+
+// Every type an operand or a result can have (E8M0 belongs to scales alone).
+const std::vector<DataType>& MatrixTypes();
+
+// By Name() or by OptionName(); INVALID_ARGUMENT lists what is accepted.
+absl::StatusOr<DataType> ParseDataType(absl::string_view text);
+absl::StatusOr<Order> ParseOrder(absl::string_view text);
+
+}  // namespace gemmd::client

@@ -1,0 +1,128 @@
+#include "client/npy.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/file.h"
+#include "client/npy_header.h"
+#include "client/npy_type.h"
+
+namespace gemmd::client {
+namespace {
+
+absl::Status Annotate(absl::string_view path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+struct OpenNpy {
+  std::uint64_t data_offset = 0;
+  NpyDictionary dictionary;
+};
+
+absl::StatusOr<OpenNpy> ReadHeader(const InputFile& file) {
+  absl::StatusOr<std::string> start = file.Read(0, std::min(file.size_bytes(), kNpyPreambleBytes));
+  if (!start.ok()) return start.status();
+  const absl::StatusOr<NpyPreamble> preamble = ParseNpyPreamble(*start);
+  if (!preamble.ok()) return Annotate(file.path(), preamble.status());
+  if (preamble->dictionary_bytes > file.size_bytes() - preamble->dictionary_offset) {
+    return Annotate(file.path(), absl::InvalidArgumentError(absl::StrCat(
+                                     "header length ", preamble->dictionary_bytes,
+                                     " reaches beyond the file of ", file.size_bytes(), " bytes")));
+  }
+  const absl::StatusOr<std::string> text =
+      file.Read(preamble->dictionary_offset, preamble->dictionary_bytes);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<NpyDictionary> dictionary = ParseNpyDictionary(*text);
+  if (!dictionary.ok()) return Annotate(file.path(), dictionary.status());
+  return OpenNpy{preamble->dictionary_offset + preamble->dictionary_bytes, *std::move(dictionary)};
+}
+
+// The matrix behind an offset, once the file's size has been accounted for.
+absl::StatusOr<Matrix> ReadData(const InputFile& file, std::uint64_t offset,
+                                const MatrixFormat& format) {
+  const absl::StatusOr<std::uint64_t> bytes = SizeBytes(format);
+  if (!bytes.ok()) return Annotate(file.path(), bytes.status());
+  if (*bytes != file.size_bytes() - offset) {
+    return Annotate(file.path(),
+                    absl::InvalidArgumentError(absl::StrCat(ToString(format), " takes ", *bytes,
+                                                            " bytes of data, but the file has ",
+                                                            file.size_bytes() - offset)));
+  }
+  absl::StatusOr<std::string> data = file.Read(offset, *bytes);
+  if (!data.ok()) return data.status();
+  return Matrix::Create(format, *std::move(data));
+}
+
+absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> asked,
+                            bool is_vector) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<OpenNpy> npy = ReadHeader(*file);
+  if (!npy.ok()) return npy.status();
+  const absl::StatusOr<DataType> type = TypeOfDescr(npy->dictionary.descr, asked);
+  if (!type.ok()) return Annotate(path, type.status());
+
+  std::vector<std::uint64_t> shape = npy->dictionary.shape;
+  const std::string written = absl::StrCat("shape ", FormatShape(shape));
+  if (is_vector && shape.size() == 1) shape.insert(shape.begin(), 1);
+  if (shape.size() != 2 || (is_vector && shape[0] != 1)) {
+    return Annotate(path, absl::InvalidArgumentError(absl::StrCat(
+                              written, ": ", is_vector ? "(N,) or (1, N) is" : "two dimensions are",
+                              " accepted")));
+  }
+  MatrixFormat format;
+  format.type = *type;
+  format.rows = shape[0];
+  format.columns = shape[1];
+  format.order = npy->dictionary.fortran_order ? Order::kColumnMajor : Order::kRowMajor;
+  return ReadData(*file, npy->data_offset, format);
+}
+
+// The lines of a padded matrix without their padding.
+std::string Pack(const MatrixView& matrix) {
+  const MatrixFormat& format = matrix.format();
+  const std::size_t element_bytes = static_cast<std::size_t>(SizeBits(format.type)) / 8;
+  std::string packed;
+  packed.reserve(format.inner() * format.outer() * element_bytes);
+  for (std::uint64_t line = 0; line < format.outer(); ++line) {
+    packed.append(matrix.bytes().data() + line * format.stride() * element_bytes,
+                  format.inner() * element_bytes);
+  }
+  return packed;
+}
+
+}  // namespace
+
+absl::StatusOr<Matrix> ReadNpy(const std::string& path, std::optional<DataType> asked) {
+  return Read(path, asked, /*is_vector=*/false);
+}
+
+absl::StatusOr<Matrix> ReadNpyVector(const std::string& path, std::optional<DataType> asked) {
+  return Read(path, asked, /*is_vector=*/true);
+}
+
+absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& format) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (!file.ok()) return file.status();
+  return ReadData(*file, 0, format);
+}
+
+absl::Status WriteNpy(const std::string& path, const MatrixView& matrix) {
+  const MatrixFormat& format = matrix.format();
+  const absl::StatusOr<absl::string_view> descr = DescrOfType(format.type);
+  if (!descr.ok()) return Annotate(path, descr.status());
+  NpyDictionary dictionary;
+  dictionary.descr = std::string(*descr);
+  dictionary.fortran_order = format.order == Order::kColumnMajor;
+  dictionary.shape = {format.rows, format.columns};
+  const std::string header = FormatNpyHeader(dictionary);
+  const bool padded = format.stride() != format.inner() && format.outer() > 1;
+  const std::string packed = padded ? Pack(matrix) : std::string();
+  return WriteFile(path, {header, padded ? absl::string_view(packed) : matrix.bytes()});
+}
+
+}  // namespace gemmd::client

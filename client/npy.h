@@ -1,0 +1,33 @@
+// Matrices as .npy files (format versions 1.0, 2.0, 3.0) and as raw bytes.
+//
+// Every error begins with the path and names the field, its value and what is
+// accepted. A file is believed about nothing: its header, shape and type must account
+// for its size to the byte before memory is taken for it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/matrix.h"
+#include "kernels/types.h"
+
+namespace gemmd::client {
+
+// Two dimensions; fortran_order gives a column-major matrix. `asked` as in npy_type.h.
+absl::StatusOr<Matrix> ReadNpy(const std::string& path,
+                               std::optional<DataType> asked = std::nullopt);
+
+// One dimension of N elements as 1 x N, or a 1 x N matrix.
+absl::StatusOr<Matrix> ReadNpyVector(const std::string& path,
+                                     std::optional<DataType> asked = std::nullopt);
+
+// The file holds exactly the format's bytes and nothing else.
+absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& format);
+
+// Version 1.0, tightly packed, whole or not at all (file.h). np.load reads it; bf16
+// comes back as V2 and is used by .view(ml_dtypes.bfloat16).
+absl::Status WriteNpy(const std::string& path, const MatrixView& matrix);
+
+}  // namespace gemmd::client

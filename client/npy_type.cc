@@ -1,0 +1,74 @@
+#include "client/npy_type.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace gemmd::client {
+namespace {
+
+struct DescrMeaning {
+  absl::string_view descr;
+  DataType type;
+  bool must_be_asked;  // the file alone does not say which type it is
+};
+
+// The first row of a type is how it is written.
+constexpr DescrMeaning kMeanings[] = {
+    {"<f8", DataType::kF64, false},    {"<f4", DataType::kF32, false},
+    {"<f2", DataType::kF16, false},    {"|i1", DataType::kInt8, false},
+    {"<i1", DataType::kInt8, false},   {"<i4", DataType::kInt32, false},
+    {"<V2", DataType::kBf16, false},   {"|V2", DataType::kBf16, false},
+    {"<f4", DataType::kTf32, true},    {"|V1", DataType::kFp8E4M3, true},
+    {"<V1", DataType::kFp8E4M3, true}, {"|V1", DataType::kFp8E5M2, true},
+    {"<V1", DataType::kFp8E5M2, true}, {"<f1", DataType::kFp8E5M2, true},
+};
+
+constexpr absl::string_view kAccepted =
+    "<f8, <f4, <f2, |i1, <i4, V2 (bf16), and V1 with --dtype fp8_e4m3 or fp8_e5m2";
+
+absl::string_view Hint(absl::string_view descr) {
+  if (descr.empty()) return "";
+  if (descr.front() == '>') return " is big-endian";
+  switch (descr.size() > 1 ? descr[1] : descr[0]) {
+    case 'O':
+      return " holds Python objects";
+    case 'S':
+    case 'U':
+      return " holds strings";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DataType> TypeOfDescr(absl::string_view descr, std::optional<DataType> asked) {
+  bool known = false;
+  for (const DescrMeaning& meaning : kMeanings) {
+    if (meaning.descr != descr) continue;
+    known = true;
+    if (asked ? *asked == meaning.type : !meaning.must_be_asked) return meaning.type;
+  }
+  const std::string quoted = absl::StrCat("descr '", absl::CHexEscape(descr), "'");
+  if (known && asked) {
+    return absl::InvalidArgumentError(absl::StrCat(quoted, " cannot be ", Name(*asked),
+                                                   ", which was asked for; the file's type and "
+                                                   "--dtype must agree"));
+  }
+  if (known) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(quoted, " is one opaque byte: say --dtype fp8_e4m3 or --dtype fp8_e5m2"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(quoted, Hint(descr), ": accepted are ", kAccepted));
+}
+
+absl::StatusOr<absl::string_view> DescrOfType(DataType type) {
+  for (const DescrMeaning& meaning : kMeanings) {
+    if (meaning.type == type) return meaning.descr;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(Name(type), ": .npy cannot hold it"));
+}
+
+}  // namespace gemmd::client

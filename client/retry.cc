@@ -1,0 +1,62 @@
+#include "client/retry.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/random/distributions.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+
+namespace gemmd::client {
+namespace {
+
+absl::Duration Backoff(const RetryPolicy& policy, int attempts, absl::BitGenRef generator) {
+  absl::Duration backoff = policy.initial_backoff;
+  for (int i = 1; i < attempts && backoff < policy.max_backoff; ++i) backoff *= policy.multiplier;
+  const double factor =
+      absl::Uniform(absl::IntervalClosed, generator, 1 - policy.jitter, 1 + policy.jitter);
+  return std::min(backoff, policy.max_backoff) * factor;
+}
+
+}  // namespace
+
+Pushback ParsePushback(std::optional<absl::string_view> value) {
+  Pushback pushback;
+  if (!value) return pushback;
+  std::int32_t milliseconds = -1;
+  // SimpleAtoi alone would take signs and white space.
+  const bool digits = std::all_of(value->begin(), value->end(),
+                                  [](unsigned char c) { return absl::ascii_isdigit(c); });
+  if (!digits || !absl::SimpleAtoi(*value, &milliseconds)) {
+    pushback.kind = Pushback::Kind::kForbidden;
+    return pushback;
+  }
+  pushback.kind = Pushback::Kind::kDelay;
+  pushback.delay = absl::Milliseconds(milliseconds);
+  return pushback;
+}
+
+std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, const FailedAttempt& failed,
+                                         absl::BitGenRef generator) {
+  const bool exhausted = failed.code == absl::StatusCode::kResourceExhausted;
+  if (!exhausted && failed.code != absl::StatusCode::kUnavailable) return std::nullopt;
+  if (failed.attempts >= policy.max_attempts) return std::nullopt;
+
+  absl::Duration delay;
+  switch (failed.pushback.kind) {
+    case Pushback::Kind::kForbidden:
+      return std::nullopt;
+    case Pushback::Kind::kAbsent:
+      if (exhausted) return std::nullopt;
+      delay = Backoff(policy, failed.attempts, generator);
+      break;
+    case Pushback::Kind::kDelay:
+      delay = failed.pushback.delay;
+      if (delay > policy.max_pushback) return std::nullopt;
+      break;
+  }
+  if (failed.now + delay >= failed.deadline) return std::nullopt;
+  return delay;
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,15 @@
+// The one conversion between gRPC's status and Abseil's.
+#pragma once
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace gemmd::client {
+
+// The same code and message, with one exception: gRPC's own refusal of a message over
+// the receiver's limit is RESOURCE_EXHAUSTED, though trying again cannot help. It becomes
+// INVALID_ARGUMENT, the contract's code for anything over a fixed limit, and says the
+// size, the limit, and where that limit can be read.
+absl::Status FromGrpc(const grpc::Status& status);
+
+}  // namespace gemmd::client

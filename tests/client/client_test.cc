@@ -1,0 +1,363 @@
+#include "client/client.h"
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/testing/recording_timer.h"
+#include "tests/client/testing/scripted_server.h"
+#include "tests/client/testing/self_signed.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::gemmd::testing::Answer;
+using ::gemmd::testing::AnswerChanged;
+using ::gemmd::testing::Fail;
+using ::gemmd::testing::RecordingTimer;
+using ::gemmd::testing::ScriptedServer;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Matrix Int8(std::uint64_t rows, std::uint64_t columns, std::string bytes) {
+  return *Matrix::Create(MatrixFormat{DataType::kInt8, rows, columns, Order::kRowMajor, 0},
+                         std::move(bytes));
+}
+
+MatmulInputs TwoByTwo() { return MatmulInputs{Int8(2, 2, "aaaa"), Int8(2, 2, "bbbb")}; }
+
+class ClientTest : public ::testing::Test {
+ protected:
+  ClientOptions Options() {
+    ClientOptions options;
+    options.channel.target = server_.target();
+    options.retry.jitter = 0;
+    options.timer = timer_;
+    return options;
+  }
+
+  absl::StatusOr<Product> Matmul(const CallOptions& call = {}) {
+    return client_.Matmul(TwoByTwo(), {}, call);
+  }
+
+  ScriptedServer server_;
+  std::shared_ptr<RecordingTimer> timer_ = std::make_shared<RecordingTimer>();
+  Client client_{Options()};
+};
+
+TEST_F(ClientTest, SendsHeaderAndPlanesAndReturnsProductAndReceipt) {
+  server_.Then(Answer(3, 4, "abcdefghijkl"));
+  MatmulOptions options;
+  options.transpose_a = true;
+  options.alpha = 0;
+  options.beta = 2;
+  options.activation = Activation::kGeluTanh;
+  options.output_type = DataType::kInt8;
+  options.accumulate_type = DataType::kInt32;
+  options.determinism = Determinism::kFast;
+  options.kernel = "cpu/test";
+  options.priority = v1::PRIORITY_LOW;
+  options.verification_vectors = 3;
+  const auto product = client_.Matmul(MatmulInputs{Int8(2, 3, "aaaaaa"), Int8(2, 4, "bbbbbbbb"),
+                                                   Int8(3, 4, "cccccccccccc"), Int8(1, 4, "dddd")},
+                                      options);
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(ToString(product->d.format()), "3 x 4 int8 row-major");
+  EXPECT_EQ(product->d.bytes(), "abcdefghijkl");
+  EXPECT_EQ(product->receipt.server.kernel(), "cpu/test");
+  EXPECT_EQ(product->receipt.client.attempts, 1);
+  EXPECT_GT(product->receipt.client.round_trip, absl::ZeroDuration());
+  EXPECT_EQ(product->receipt.client.wire,
+            product->receipt.client.round_trip - absl::Microseconds(5));
+  EXPECT_GE(product->receipt.client.total, product->receipt.client.round_trip);
+
+  const v1::MatmulRequest request = server_.requests().at(0);
+  const v1::MatmulHeader& header = request.header();
+  EXPECT_EQ(header.a().data().rows(), 2U);
+  EXPECT_EQ(header.a().data().columns(), 3U);
+  EXPECT_EQ(header.a().data().type(), v1::INT8);
+  EXPECT_TRUE(header.b().has_inline_());
+  EXPECT_TRUE(header.transpose_a());
+  EXPECT_FALSE(header.transpose_b());
+  EXPECT_TRUE(header.has_alpha());
+  EXPECT_EQ(header.alpha(), 0);
+  EXPECT_EQ(header.beta(), 2);
+  EXPECT_EQ(header.activation(), v1::GELU_TANH);
+  EXPECT_EQ(header.output_type(), v1::INT8);
+  EXPECT_EQ(header.accumulate_type(), v1::INT32);
+  EXPECT_EQ(header.determinism(), v1::FAST);
+  EXPECT_EQ(header.kernel(), "cpu/test");
+  EXPECT_EQ(header.priority(), v1::PRIORITY_LOW);
+  EXPECT_EQ(header.verification().vectors(), 3U);
+  std::vector<std::string> payload;
+  for (const v1::Chunk& chunk : request.payload()) {
+    payload.push_back(v1::OperandName_Name(chunk.operand()) + ":" + chunk.data());
+  }
+  EXPECT_THAT(payload, ElementsAre("A:aaaaaa", "B:bbbbbbbb", "C:cccccccccccc", "BIAS:dddd"));
+}
+
+TEST_F(ClientTest, UnsetOptionsAreLeftToTheServer) {
+  server_.Then(Answer(2, 2, "abcd"));
+  ASSERT_TRUE(Matmul().ok());
+  const v1::MatmulHeader header = server_.requests().at(0).header();
+  EXPECT_EQ(header.output_type(), v1::DATA_TYPE_UNSPECIFIED);
+  EXPECT_EQ(header.accumulate_type(), v1::DATA_TYPE_UNSPECIFIED);
+  EXPECT_FALSE(header.has_c());
+  EXPECT_FALSE(header.has_bias());
+  EXPECT_FALSE(header.has_verification());
+}
+
+TEST_F(ClientTest, ErrorsKeepCodeAndMessage) {
+  const std::vector<grpc::StatusCode> codes = {grpc::StatusCode::INVALID_ARGUMENT,
+                                               grpc::StatusCode::NOT_FOUND,
+                                               grpc::StatusCode::FAILED_PRECONDITION,
+                                               grpc::StatusCode::UNIMPLEMENTED,
+                                               grpc::StatusCode::INTERNAL,
+                                               grpc::StatusCode::UNAUTHENTICATED};
+  for (const grpc::StatusCode code : codes) {
+    server_.Then(Fail(code, "rows 0: at least 1"));
+    const auto product = Matmul();
+    EXPECT_EQ(static_cast<int>(product.status().code()), static_cast<int>(code));
+    EXPECT_EQ(product.status().message(), "rows 0: at least 1");
+  }
+  EXPECT_THAT(timer_->delays, IsEmpty());
+}
+
+TEST_F(ClientTest, RetriesAsTheServerAsks) {
+  server_.Then(Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", "1234"));
+  server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, "draining"));
+  server_.Then(Answer(2, 2, "abcd"));
+  const auto product = Matmul();
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_THAT(timer_->delays, ElementsAre(absl::Milliseconds(1234), absl::Milliseconds(100)));
+  EXPECT_EQ(product->receipt.client.attempts, 3);
+  EXPECT_EQ(product->receipt.client.waited, absl::Milliseconds(1334));
+  EXPECT_EQ(server_.requests().at(2).payload(1).data(), "bbbb");
+}
+
+TEST_F(ClientTest, DoesNotRetryWhereTheServerForbidsOrSaysNothing) {
+  server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, "gone", "-1"));
+  server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, "gone", "soon"));
+  server_.Then(Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "too much"));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(Matmul().ok());
+  EXPECT_EQ(server_.requests().size(), 3U);
+  EXPECT_THAT(timer_->delays, IsEmpty());
+}
+
+TEST_F(ClientTest, GivesUpAfterTheLastAttemptWithTheLastError) {
+  for (const char* message : {"one", "two", "three", "four", "five"}) {
+    server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, message));
+  }
+  const auto product = Matmul();
+  EXPECT_EQ(product.status(), absl::UnavailableError("four"));
+  EXPECT_EQ(server_.requests().size(), 4U);
+}
+
+TEST_F(ClientTest, DoesNotWaitBeyondItsDeadline) {
+  server_.Then(Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", "50000"));
+  CallOptions call;
+  call.timeout = absl::Seconds(40);
+  EXPECT_EQ(Matmul(call).status(), absl::ResourceExhaustedError("full"));
+  EXPECT_THAT(timer_->delays, IsEmpty());
+}
+
+TEST_F(ClientTest, TheServerSeesTheDeadline) {
+  absl::Duration left;
+  server_.Then(
+      [&left](grpc::ServerContext& context, const v1::MatmulRequest&, v1::MatmulResponse&) {
+        left = absl::FromChrono(context.deadline()) - absl::Now();
+        return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "cannot be met");
+      });
+  CallOptions call;
+  call.timeout = absl::Minutes(10);
+  EXPECT_EQ(Matmul(call).status(), absl::DeadlineExceededError("cannot be met"));
+  // gRPC rounds a long timeout up on its way.
+  EXPECT_LE(left, absl::Minutes(11));
+  EXPECT_GT(left, absl::Minutes(5));
+}
+
+// The server never answers, so nothing but the deadline can end the call.
+TEST_F(ClientTest, ADeadlineEndsTheCall) {
+  server_.Then([](grpc::ServerContext& context, const v1::MatmulRequest&, v1::MatmulResponse&) {
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  });
+  CallOptions call;
+  call.timeout = absl::ZeroDuration();
+  EXPECT_EQ(Matmul(call).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(ClientTest, NobodyListeningIsUnavailable) {
+  ClientOptions options = Options();
+  options.channel.target = "127.0.0.1:1";
+  Client client(options);
+  EXPECT_EQ(client.Matmul(TwoByTwo()).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(timer_->delays.size(), 3U);
+}
+
+TEST_F(ClientTest, AlarmsRetryToo) {
+  ClientOptions options = Options();
+  options.timer = nullptr;
+  Client client(options);
+  server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, "draining", "1"));
+  server_.Then(Answer(2, 2, "abcd"));
+  EXPECT_TRUE(client.Matmul(TwoByTwo()).ok());
+}
+
+TEST_F(ClientTest, ManyCallsAtOnceEachFinishOnce) {
+  constexpr int kCalls = 64;
+  std::vector<std::promise<std::string>> results(kCalls);
+  for (int i = 0; i < kCalls; ++i) server_.Then(Answer(2, 2, "abcd"));
+  {
+    Client client(Options());
+    for (auto& result : results) {
+      client.MatmulAsync(TwoByTwo(), {}, {}, [&result](absl::StatusOr<Product> product) {
+        result.set_value(product.ok() ? std::string(product->d.bytes())
+                                      : product.status().ToString());
+      });
+    }
+    // Its end waits for them all.
+  }
+  for (auto& result : results) EXPECT_EQ(result.get_future().get(), "abcd");
+}
+
+TEST_F(ClientTest, AMessageOverTheServersLimitSaysSizeAndLimit) {
+  ScriptedServer::Options small;
+  small.max_message_bytes = 1000;
+  ScriptedServer server(small);
+  ClientOptions options = Options();
+  options.channel.target = server.target();
+  Client client(options);
+  const auto product = client.Matmul(
+      MatmulInputs{Int8(100, 100, std::string(10000, 'a')), Int8(100, 1, std::string(100, 'b'))});
+  EXPECT_EQ(product.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(product.status().message()),
+      AllOf(HasSubstr("a message of 101"), HasSubstr("bytes, but the server accepts at most 1000"),
+            HasSubstr("ServerInfo.limits.message_bytes")));
+  EXPECT_THAT(timer_->delays, IsEmpty());
+}
+
+TEST_F(ClientTest, ChunksAreJoinedInTheOrderOfTheirOffsets) {
+  server_.Then(AnswerChanged([](v1::MatmulResponse& response) {
+    response.mutable_payload(0)->set_data("cd");
+    response.mutable_payload(0)->set_offset_bytes(2);
+    response.add_payload()->set_data("ab");
+    response.mutable_payload(1)->set_operand(v1::D);
+  }));
+  const auto product = Matmul();
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(product->d.bytes(), "abcd");
+}
+
+TEST_F(ClientTest, PaddingOfTheLastLineIsDropped) {
+  for (const char* bytes : {"ab.cd", "ab.cd."}) {
+    server_.Then(AnswerChanged([bytes](v1::MatmulResponse& response) {
+      response.mutable_d()->set_leading_dimension(3);
+      response.mutable_payload(0)->set_data(bytes);
+    }));
+    const auto product = Matmul();
+    ASSERT_TRUE(product.ok()) << product.status();
+    EXPECT_EQ(product->d.bytes(), "ab.cd");
+  }
+}
+
+TEST_F(ClientTest, AResponseThatContradictsItselfOrTheRequestIsInternal) {
+  using Change = std::function<void(v1::MatmulResponse&)>;
+  const std::vector<std::pair<Change, const char*>> cases = {
+      {[](auto& r) { r.clear_payload(); }, "takes 4 bytes, but 0 came"},
+      {[](auto& r) { r.mutable_payload(0)->set_data("abc"); }, "takes 4 bytes, but 3 came"},
+      {[](auto& r) { r.mutable_payload(0)->set_data("abcde"); }, "takes 4 bytes, but 5 came"},
+      {[](auto& r) { r.mutable_payload(0)->set_offset_bytes(1); },
+       "begins at byte 1 where byte 0 comes next"},
+      {[](auto& r) { r.mutable_payload(0)->set_offset_bytes(UINT64_MAX); }, "begins at byte 18446"},
+      {[](auto& r) { *r.add_payload() = r.payload(0); }, "begins at byte 0 where byte 4"},
+      {[](auto& r) {
+         *r.add_payload() = r.payload(0);
+         r.mutable_payload(1)->set_offset_bytes(3);
+       },
+       "begins at byte 3 where byte 4"},
+      {[](auto& r) { r.mutable_payload(0)->set_operand(v1::A); }, "something else than the data"},
+      {[](auto& r) { r.mutable_payload(0)->set_plane(v1::SCALES); },
+       "something else than the data"},
+      {[](auto& r) { r.clear_d(); }, "data type 0, unknown here"},
+      {[](auto& r) { r.mutable_d()->set_type(static_cast<v1::DataType>(99)); }, "data type 99"},
+      {[](auto& r) { r.mutable_d()->set_order(static_cast<v1::Order>(9)); }, "order 9"},
+      {[](auto& r) { r.mutable_d()->set_rows(4), r.mutable_d()->set_columns(1); },
+       "D is 4 x 1 int8 row-major, but 2 x 2 int8 row-major was asked for"},
+      {[](auto& r) { r.mutable_d()->set_order(v1::COLUMN_MAJOR); }, "was asked for"},
+      {[](auto& r) { r.mutable_d()->set_leading_dimension(1); }, "leading dimension 1: at least 2"},
+      {[](auto& r) { r.mutable_d()->set_leading_dimension(UINT64_MAX); }, "overflows"},
+      {[](auto& r) { r.mutable_d()->set_leading_dimension(1ULL << 40); }, "but 4 came"},
+  };
+  for (const auto& [change, message] : cases) {
+    SCOPED_TRACE(message);
+    server_.Then(AnswerChanged(change));
+    const auto product = Matmul();
+    EXPECT_EQ(product.status().code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(product.status().message()), HasSubstr(message));
+  }
+}
+
+TEST_F(ClientTest, AnotherTypeThanAskedForIsInternal) {
+  server_.Then(Answer(2, 2, "abcd"));
+  MatmulOptions options;
+  options.output_type = DataType::kInt32;
+  EXPECT_THAT(std::string(client_.Matmul(TwoByTwo(), options).status().message()),
+              HasSubstr("2 x 2 int32 row-major was asked for"));
+}
+
+TEST_F(ClientTest, AsksAdmin) {
+  server_.server_info.set_version("1.2.3");
+  server_.kernels.add_kernels()->set_name("cpu/test");
+  server_.statistics.set_received_requests(9);
+  EXPECT_EQ(client_.ServerInfo()->version(), "1.2.3");
+  v1::ListKernelsRequest request;
+  request.mutable_explain()->set_m(5);
+  EXPECT_EQ(client_.ListKernels(request)->kernels(0).name(), "cpu/test");
+  EXPECT_EQ(server_.last_list_kernels.explain().m(), 5U);
+  EXPECT_EQ(client_.Statistics()->received_requests(), 9U);
+  server_.admin_status = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "not yours");
+  EXPECT_EQ(client_.ServerInfo().status(), absl::PermissionDeniedError("not yours"));
+}
+
+TEST(ClientTlsTest, ChecksTheServerAndShowsItsOwnCertificate) {
+  const testing::CertifiedKey server_key = testing::MakeSelfSigned("gemmd.test");
+  const testing::CertifiedKey client_key = testing::MakeSelfSigned("caller.test");
+  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = client_key.certificate;
+  tls.pem_key_cert_pairs.push_back({server_key.key, server_key.certificate});
+  ScriptedServer::Options server_options;
+  server_options.credentials = grpc::SslServerCredentials(tls);
+  ScriptedServer server(server_options);
+  server.server_info.set_version("1.2.3");
+
+  ClientOptions options;
+  options.channel.target = server.target();
+  options.retry.max_attempts = 1;
+  options.channel.tls =
+      TlsOptions{server_key.certificate, client_key.certificate, client_key.key, "gemmd.test"};
+  const auto info = Client(options).ServerInfo();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->version(), "1.2.3");
+
+  ClientOptions wrong_name = options;
+  wrong_name.channel.tls->server_name_override = "else.test";
+  EXPECT_EQ(Client(wrong_name).ServerInfo().status().code(), absl::StatusCode::kUnavailable);
+  ClientOptions wrong_root = options;
+  wrong_root.channel.tls->root_certificates = client_key.certificate;
+  EXPECT_EQ(Client(wrong_root).ServerInfo().status().code(), absl::StatusCode::kUnavailable);
+  ClientOptions plaintext = options;
+  plaintext.channel.tls.reset();
+  EXPECT_EQ(Client(plaintext).ServerInfo().status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace gemmd::client

@@ -1,0 +1,73 @@
+#include "client/matrix.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/names.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+MatrixFormat Format(std::uint64_t rows, std::uint64_t columns, std::uint64_t leading_dimension = 0,
+                    DataType type = DataType::kF32, Order order = Order::kRowMajor) {
+  return MatrixFormat{type, rows, columns, order, leading_dimension};
+}
+
+TEST(MatrixTest, SizeIsUpToTheLastElement) {
+  EXPECT_EQ(*SizeBytes(Format(2, 3)), 24U);
+  EXPECT_EQ(*SizeBytes(Format(2, 3, 8)), 44U);
+  EXPECT_EQ(*SizeBytes(Format(2, 3, 8, DataType::kF32, Order::kColumnMajor)), 72U);
+  EXPECT_EQ(*SizeBytes(Format(3, 3, 0, DataType::kInt4)), 5U);
+  EXPECT_EQ(*SizeBytes(Format(1, 3, 3)), 12U);
+}
+
+TEST(MatrixTest, BadFormatsAreRefusedByField) {
+  const std::vector<std::pair<MatrixFormat, const char*>> cases = {
+      {Format(0, 3), "rows 0: 1 to 2147483647 are accepted"},
+      {Format(3, 0), "columns 0: 1 to 2147483647 are accepted"},
+      {Format(kMaxDimension + 1, 1), "rows 2147483648"},
+      {Format(2, 3, 2), "leading dimension 2: at least 3"},
+      {Format(3, 2, 2, DataType::kF32, Order::kColumnMajor), "leading dimension 2: at least 3"},
+      {Format(2, 3, UINT64_MAX), "overflows"},
+      {Format(kMaxDimension, kMaxDimension, 0, DataType::kF64), "overflows"},
+  };
+  for (const auto& [format, message] : cases) {
+    EXPECT_THAT(std::string(SizeBytes(format).status().message()), HasSubstr(message));
+  }
+  EXPECT_TRUE(SizeBytes(Format(kMaxDimension, kMaxDimension, 0, DataType::kInt8)).ok());
+}
+
+TEST(MatrixTest, BytesMustBeThoseOfTheFormat) {
+  EXPECT_TRUE(Matrix::Create(Format(1, 2), "abcdefgh").ok());
+  EXPECT_THAT(std::string(Matrix::Create(Format(1, 2), "abc").status().message()),
+              HasSubstr("1 x 2 f32 row-major takes 8 bytes, not 3"));
+  EXPECT_FALSE(MatrixView::Create(Format(1, 2), "abcdefghi").ok());
+}
+
+TEST(MatrixTest, MovingKeepsTheBytesWhereTheyAre) {
+  const std::string bytes(4096, 'x');
+  auto matrix = Matrix::Create(Format(1, 1024), bytes);
+  ASSERT_TRUE(matrix.ok());
+  const char* address = matrix->bytes().data();
+  Matrix moved = *std::move(matrix);
+  EXPECT_EQ(moved.bytes().data(), address);
+  EXPECT_EQ(std::move(moved).TakeBytes().data(), address);
+}
+
+TEST(NamesTest, AreReadInBothSpellings) {
+  EXPECT_EQ(*ParseDataType("fp8_e4m3"), DataType::kFp8E4M3);
+  EXPECT_EQ(*ParseDataType("fp8-e4m3"), DataType::kFp8E4M3);
+  EXPECT_EQ(*ParseOrder("column-major"), Order::kColumnMajor);
+  EXPECT_THAT(std::string(ParseOrder("diagonal").status().message()),
+              HasSubstr("order 'diagonal': one of row-major, column-major is accepted"));
+  EXPECT_FALSE(ParseDataType("e8m0").ok());
+}
+
+}  // namespace
+}  // namespace gemmd::client

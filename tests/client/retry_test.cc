@@ -1,0 +1,108 @@
+#include "client/retry.h"
+
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gemmd::client {
+namespace {
+
+constexpr absl::Time kNow = absl::UnixEpoch();
+
+FailedAttempt Failed(absl::StatusCode code, std::optional<absl::string_view> pushback,
+                     int attempts = 1) {
+  FailedAttempt failed;
+  failed.attempts = attempts;
+  failed.code = code;
+  failed.pushback = ParsePushback(pushback);
+  failed.now = kNow;
+  return failed;
+}
+
+class RetryTest : public ::testing::Test {
+ protected:
+  std::optional<absl::Duration> Delay(const FailedAttempt& failed) {
+    return RetryDelay(policy_, failed, generator_);
+  }
+
+  RetryPolicy policy_;
+  std::mt19937 generator_{7};
+};
+
+TEST_F(RetryTest, OnlyUnavailableAndExhaustedAreTriedAgain) {
+  for (int code = 1; code <= 16; ++code) {
+    const auto status_code = static_cast<absl::StatusCode>(code);
+    const bool retried = status_code == absl::StatusCode::kUnavailable ||
+                         status_code == absl::StatusCode::kResourceExhausted;
+    EXPECT_EQ(Delay(Failed(status_code, "10")).has_value(), retried) << code;
+  }
+}
+
+TEST_F(RetryTest, APushbackIsKeptExactly) {
+  EXPECT_EQ(Delay(Failed(absl::StatusCode::kResourceExhausted, "1234")), absl::Milliseconds(1234));
+  EXPECT_EQ(Delay(Failed(absl::StatusCode::kUnavailable, "0")), absl::ZeroDuration());
+}
+
+TEST_F(RetryTest, NegativeOrMalformedPushbackForbids) {
+  for (const char* value :
+       {"-1", "", " 5", "5 ", "+5", "5ms", "1.5", "abc", "2147483648", "99999999999999999999"}) {
+    EXPECT_FALSE(Delay(Failed(absl::StatusCode::kUnavailable, value))) << value;
+    EXPECT_FALSE(Delay(Failed(absl::StatusCode::kResourceExhausted, value))) << value;
+  }
+}
+
+TEST_F(RetryTest, ExhaustedWithoutPushbackIsNoTransientRefusal) {
+  EXPECT_FALSE(Delay(Failed(absl::StatusCode::kResourceExhausted, std::nullopt)));
+  EXPECT_TRUE(Delay(Failed(absl::StatusCode::kUnavailable, std::nullopt)));
+}
+
+TEST_F(RetryTest, BackoffGrowsToItsBound) {
+  policy_.jitter = 0;
+  policy_.max_attempts = 100;
+  const std::vector<int> expected_ms = {50, 100, 200, 400, 800, 1600, 2000, 2000};
+  for (int i = 0; i < static_cast<int>(expected_ms.size()); ++i) {
+    EXPECT_EQ(Delay(Failed(absl::StatusCode::kUnavailable, std::nullopt, i + 1)),
+              absl::Milliseconds(expected_ms[i]));
+  }
+  EXPECT_EQ(Delay(Failed(absl::StatusCode::kUnavailable, std::nullopt, 99)), policy_.max_backoff);
+}
+
+TEST_F(RetryTest, JitterStaysWithinItsFraction) {
+  absl::Duration least = absl::InfiniteDuration();
+  absl::Duration most = absl::ZeroDuration();
+  for (int i = 0; i < 1000; ++i) {
+    const auto delay = Delay(Failed(absl::StatusCode::kUnavailable, std::nullopt));
+    ASSERT_TRUE(delay);
+    least = std::min(least, *delay);
+    most = std::max(most, *delay);
+  }
+  EXPECT_GE(least, absl::Milliseconds(40));
+  EXPECT_LE(most, absl::Milliseconds(60));
+  EXPECT_LT(least, absl::Milliseconds(42));
+  EXPECT_GT(most, absl::Milliseconds(58));
+}
+
+TEST_F(RetryTest, AttemptsAreBounded) {
+  EXPECT_TRUE(Delay(Failed(absl::StatusCode::kUnavailable, "1", policy_.max_attempts - 1)));
+  EXPECT_FALSE(Delay(Failed(absl::StatusCode::kUnavailable, "1", policy_.max_attempts)));
+}
+
+TEST_F(RetryTest, NeverReachesTheDeadline) {
+  FailedAttempt failed = Failed(absl::StatusCode::kUnavailable, "100");
+  failed.deadline = kNow + absl::Milliseconds(101);
+  EXPECT_TRUE(Delay(failed));
+  failed.deadline = kNow + absl::Milliseconds(100);
+  EXPECT_FALSE(Delay(failed));
+  failed.deadline = kNow - absl::Seconds(1);
+  EXPECT_FALSE(Delay(failed));
+}
+
+TEST_F(RetryTest, ALongPushbackIsNotWaitedFor) {
+  EXPECT_TRUE(Delay(Failed(absl::StatusCode::kUnavailable, "60000")));
+  EXPECT_FALSE(Delay(Failed(absl::StatusCode::kUnavailable, "60001")));
+}
+
+}  // namespace
+}  // namespace gemmd::client
