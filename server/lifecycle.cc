@@ -22,7 +22,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/operands_service.h"
 #include "server/scheduling/scheduler.h"
-#include "server/version.h"
+#include "version.h"
 
 namespace gemmd {
 namespace {

@@ -11,7 +11,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/failure.h"
 #include "client/cli/options.h"
-#include "client/version.h"
+#include "version.h"
 
 namespace gemmd::cli {
 namespace {
@@ -56,8 +56,7 @@ int Run(int argc, const char* const* argv) {
   app.require_subcommand(1);
   // Lets global options stand after a subcommand too; subcommands inherit it.
   app.fallthrough();
-  app.set_version_flag("--version", absl::StrCat("gemm ", client::kVersion),
-                       "Print the version and exit");
+  app.set_version_flag("--version", absl::StrCat("gemm ", kVersion), "Print the version and exit");
   AddGlobalOptions(app, global);
   AddMatmulCommand(commands);
   AddInfoCommand(commands);

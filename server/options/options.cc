@@ -15,7 +15,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
-#include "server/version.h"
+#include "version.h"
 
 namespace gemmd {
 namespace {

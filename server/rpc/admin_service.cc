@@ -7,7 +7,7 @@
 #include "server/rpc/decode.h"
 #include "server/rpc/unary.h"
 #include "server/rpc/wire_types.h"
-#include "server/version.h"
+#include "version.h"
 
 namespace gemmd {
 namespace {

@@ -1,6 +1,5 @@
 #include "server/options/options.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <vector>
 
@@ -20,7 +19,7 @@ config::ServerConfig Config(const absl::StatusOr<CommandLine>& command) {
 }
 
 std::string WriteFile(const std::string& name, const std::string& text) {
-  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+  const std::string path = ::testing::TempDir() + "/" + name;
   std::ofstream(path) << text;
   return "--config=" + path;
 }

@@ -2,7 +2,7 @@
 
 namespace gemmd {
 
-// As in CHANGELOG.md.
+// Of the server, the client and the contract alike; as in CHANGELOG.md.
 inline constexpr char kVersion[] = "0.1.0";
 
 }  // namespace gemmd
