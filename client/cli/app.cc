@@ -22,21 +22,21 @@ constexpr char kExamples[] = R"(  gemm info
   gemm matmul --help
 )";
 
-// The usage hint of the subcommand that was being read.
+// Where to read more: in the help of the subcommand that was being read.
 std::string HelpHint(const CLI::App& app) {
   const auto selected = app.get_subcommands();
   return absl::StrCat(" (see gemm ", selected.empty() ? "" : selected[0]->get_name() + " ",
                       "--help)");
 }
 
-// The exit code of a help or version that was asked for, or the failure to parse.
+// Prints a help or version that was asked for; then nothing is selected.
 Outcome Parse(int argc, const char* const* argv, CLI::App& app) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
     app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return UsageFailure(absl::StrCat(error.what(), HelpHint(app)));
+    return UsageFailure(error.what());
   }
   return std::nullopt;
 }
@@ -69,6 +69,7 @@ int Run(int argc, const char* const* argv) {
   if (!failure && commands.selected) failure = commands.selected();
   if (!failure) failure = Flush();
   if (!failure) return static_cast<int>(ExitCode::kOk);
+  if (failure->exit_code == ExitCode::kUsage) absl::StrAppend(&failure->why, HelpHint(app));
   std::cerr << ToLine(*failure) << "\n";
   // Looked for by hand, because options are unread where parsing them is what failed.
   const bool json = std::any_of(argv, argv + argc, [](const char* argument) {

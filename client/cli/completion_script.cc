@@ -1,5 +1,6 @@
 #include "client/cli/completion_script.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,14 @@ void AddOptions(const CLI::App& app, Command& command) {
   }
 }
 
+void RemoveRepeated(std::vector<std::string>& words) {
+  std::vector<std::string> once;
+  for (std::string& word : words) {
+    if (std::find(once.begin(), once.end(), word) == once.end()) once.push_back(std::move(word));
+  }
+  words = std::move(once);
+}
+
 std::vector<Command> Describe(const CLI::App& app) {
   std::vector<Command> commands(1);
   const std::vector<const CLI::App*> subcommands =
@@ -55,8 +64,9 @@ std::vector<Command> Describe(const CLI::App& app) {
     Command command;
     command.name = subcommand->get_name();
     AddOptions(*subcommand, command);
-    // Global options are taken after a subcommand too.
+    // Global options are taken after a subcommand too; --help is in both.
     AddOptions(app, command);
+    RemoveRepeated(command.words);
     commands.push_back(std::move(command));
   }
   return commands;

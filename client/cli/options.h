@@ -31,13 +31,18 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& name, const Choices<Val
   return app
       .add_option_function<std::string>(
           name,
-          [choices, &target](const std::string& word) {
+          [name, choices, &target](const std::string& word) {
             for (const auto& choice : choices) {
-              if (choice.first == word) target = choice.second;
+              if (choice.first == word) {
+                target = choice.second;
+                return;
+              }
             }
+            throw CLI::ValidationError(name, "'" + word + "' has no meaning");
           },
           description)
-      ->check(
+      // transform() and not check(), so that the word arrives as `choices` spells it.
+      ->transform(
           CLI::IsMember(words, [](const std::string& word) { return client::OptionName(word); }))
       ->type_name("WORD");
 }

@@ -1,0 +1,215 @@
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/client/cli/cli_fixture.h"
+#include "tests/client/testing/self_signed.h"
+
+namespace gemmd::cli {
+namespace {
+
+using ::gemmd::testing::ProcessResult;
+using ::gemmd::testing::RunProcess;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST_F(CliTest, InfoShowsTheServer) {
+  v1::ServerInfoResponse& info = server_.server_info;
+  info.set_version("1.2.3");
+  info.mutable_uptime()->set_seconds(3661);
+  info.mutable_uptime()->set_nanos(500000000);
+  info.mutable_limits()->set_message_bytes(64 << 20);
+  info.add_unimplemented_rpcs("Gemm.Estimate");
+  info.add_devices()->set_name("cpu");
+  info.mutable_devices(0)->mutable_memory()->set_free_bytes(1023);
+
+  const ProcessResult human = Gemm({"info"});
+  EXPECT_EQ(human.exit_code, 0) << human.error;
+  EXPECT_THAT(human.output,
+              AllOf(HasSubstr("gemmd 1.2.3"), HasSubstr("1h1m1s"), HasSubstr("message 64.0 MiB"),
+                    HasSubstr("Gemm.Estimate"), HasSubstr("1023 B"), HasSubstr("serving")));
+  const auto json = nlohmann::json::parse(Gemm({"info", "--json"}).output);
+  EXPECT_EQ(json["version"], "1.2.3");
+  EXPECT_EQ(json["uptime_s"], 3661.5);
+  EXPECT_EQ(json["draining"], false);
+  EXPECT_EQ(json["limits"]["message_bytes"], 64 << 20);
+  EXPECT_EQ(json["devices"][0]["memory"]["free_bytes"], 1023);
+  EXPECT_EQ(json["unimplemented_rpcs"][0], "Gemm.Estimate");
+}
+
+TEST_F(CliTest, StatsShowWhatWasDone) {
+  v1::StatisticsResponse& statistics = server_.statistics;
+  statistics.set_received_requests(9);
+  (*statistics.mutable_finished_requests())["OK"] = 7;
+  (*statistics.mutable_finished_requests())["INVALID_ARGUMENT"] = 2;
+  v1::StageStatistics& stage = *statistics.add_stages();
+  stage.set_name(v1::COPY_IN);
+  stage.set_count(4);
+  stage.set_sum_us(10);
+  stage.set_max_us(6);
+
+  const ProcessResult human = Gemm({"stats"});
+  EXPECT_EQ(human.exit_code, 0) << human.error;
+  EXPECT_THAT(human.output, AllOf(HasSubstr("9 received"), HasSubstr("2 INVALID_ARGUMENT"),
+                                  HasSubstr("copy-in      4      2.5     6.0    10.0")));
+  const auto json = nlohmann::json::parse(Gemm({"--json", "stats"}).output);
+  EXPECT_EQ(json["finished_requests"]["OK"], 7);
+  EXPECT_EQ(json["stages"][0]["name"], "copy_in");
+  EXPECT_EQ(json["reserved_bytes"], 0);
+}
+
+TEST_F(CliTest, KernelsAreListedAndExplained) {
+  v1::Kernel& kernel = *server_.kernels.add_kernels();
+  kernel.set_name("sm90/wgmma");
+  kernel.set_unavailable_reason("needs sm_90");
+  v1::Candidate& chosen = *server_.kernels.add_candidates();
+  chosen.set_kernel("cpu/panel_f32");
+  chosen.set_plan("rows=64");
+  chosen.set_chosen(true);
+  v1::Candidate& rejected = *server_.kernels.add_candidates();
+  rejected.set_kernel("cpu/panel_f64");
+  rejected.set_rejection("takes f64 operands");
+
+  const ProcessResult list = Gemm({"kernels"});
+  EXPECT_EQ(list.exit_code, 0) << list.error;
+  EXPECT_THAT(list.output, AllOf(HasSubstr("sm90/wgmma"), HasSubstr("no: needs sm_90")));
+  EXPECT_FALSE(server_.last_list_kernels.has_explain());
+
+  const ProcessResult explanation =
+      Gemm({"kernels", "--explain", "5", "6", "7", "--type", "bf16", "--output-type", "f32",
+            "--transpose-b", "--determinism", "fast"});
+  EXPECT_EQ(explanation.exit_code, 0) << explanation.error;
+  EXPECT_THAT(explanation.output,
+              AllOf(HasSubstr("chosen: rows=64"), HasSubstr("rejected: takes f64 operands")));
+  const v1::ProblemShape& problem = server_.last_list_kernels.explain();
+  EXPECT_EQ(problem.m(), 5U);
+  EXPECT_EQ(problem.n(), 6U);
+  EXPECT_EQ(problem.k(), 7U);
+  EXPECT_EQ(problem.type(), v1::BF16);
+  EXPECT_EQ(problem.output_type(), v1::F32);
+  EXPECT_FALSE(problem.transpose_a());
+  EXPECT_TRUE(problem.transpose_b());
+  EXPECT_EQ(problem.determinism(), v1::FAST);
+
+  const auto json =
+      nlohmann::json::parse(Gemm({"kernels", "--explain", "5", "6", "7", "--json"}).output);
+  EXPECT_EQ(json["candidates"][0]["chosen"], true);
+  EXPECT_EQ(Gemm({"kernels", "--explain", "5", "6"}).exit_code, 2);
+  EXPECT_EQ(Gemm({"kernels", "--type", "bf16"}).exit_code, 2);
+}
+
+TEST_F(CliTest, AdminErrorsHaveTheirExitCodes) {
+  server_.admin_status = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "not yours");
+  for (const char* command : {"info", "stats", "kernels"}) {
+    const ProcessResult result = Gemm({command});
+    EXPECT_EQ(result.exit_code, 7);
+    EXPECT_EQ(result.error,
+              absl::StrCat("gemm: ", server_.target(), ": PERMISSION_DENIED: not yours\n"));
+  }
+}
+
+TEST_F(CliTest, TheServerOptionComesBeforeTheEnvironment) {
+  const ProcessResult result = Gemm({"info", "--server", "127.0.0.1:1"});
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_THAT(result.error, StartsWith("gemm: 127.0.0.1:1: UNAVAILABLE: "));
+}
+
+TEST_F(CliTest, TlsIsOneOptionAway) {
+  const testing::CertifiedKey key = testing::MakeSelfSigned("gemmd.test");
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs.push_back({key.key, key.certificate});
+  testing::ScriptedServer::Options options;
+  options.credentials = grpc::SslServerCredentials(tls);
+  testing::ScriptedServer server(options);
+  server.server_info.set_version("1.2.3");
+  const std::vector<std::string> arguments = {"info",
+                                              "--server",
+                                              server.target(),
+                                              "--tls",
+                                              "--tls-root-certs",
+                                              directory_.File("root.pem", key.certificate),
+                                              "--tls-server-name",
+                                              "gemmd.test"};
+  const ProcessResult result = Gemm(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("gemmd 1.2.3"));
+  EXPECT_EQ(Gemm({"info", "--server", server.target()}).exit_code, 5);
+}
+
+TEST_F(CliTest, EveryHelpHasExamplesAndExitCodes) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"--help"},          {"matmul", "--help"},  {"info", "--help"},
+      {"stats", "--help"}, {"kernels", "--help"}, {"completion", "--help"}};
+  for (const auto& command : commands) {
+    const ProcessResult result = Gemm(command);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.error, "");
+    EXPECT_THAT(result.output, AllOf(HasSubstr("Examples:\n"), HasSubstr("Exit codes:\n"),
+                                     HasSubstr("\n  7  not allowed")))
+        << command[0];
+  }
+}
+
+TEST_F(CliTest, VersionAndUsage) {
+  EXPECT_EQ(Gemm({"--version"}).output, "gemm 0.1.0\n");
+  const ProcessResult none = Gemm({});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_EQ(none.error, "gemm: usage: A subcommand is required (see gemm --help)\n");
+  EXPECT_EQ(Gemm({"multiply"}).exit_code, 2);
+  const auto json = nlohmann::json::parse(Gemm({"--json", "multiply"}).output);
+  EXPECT_EQ(json["error"]["exit_code"], 2);
+  EXPECT_EQ(json["error"]["what"], "usage");
+}
+
+TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
+  const ProcessResult result =
+      RunProcess({"bash", "-c", absl::StrCat(kBinary, " completion bash > /dev/full")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.error, "gemm: standard output: cannot be written\n");
+}
+
+class CompletionTest : public CliTest {
+ protected:
+  // What bash offers for the last of `words`.
+  std::string Complete(const std::string& words) {
+    const std::string script = directory_.File("script", Gemm({"completion", "bash"}).output);
+    const ProcessResult result = RunProcess(
+        {"bash", "-c",
+         absl::StrCat("source ", script, "; COMP_WORDS=(gemm ", words,
+                      "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gemm; echo ${COMPREPLY[@]}")});
+    EXPECT_EQ(result.error, "");
+    return result.output;
+  }
+};
+
+TEST_F(CompletionTest, BashTakesTheScript) {
+  const std::string script = directory_.File("script", Gemm({"completion", "bash"}).output);
+  const ProcessResult result = RunProcess({"bash", "-n", script});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+}
+
+TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
+  EXPECT_EQ(Complete("ma"), "matmul\n");
+  EXPECT_EQ(Complete("completion ''"),
+            "-h --help bash zsh --version --server --timeout --json "
+            "--tls --tls-root-certs --tls-client-cert --tls-client-key "
+            "--tls-server-name\n");
+  EXPECT_EQ(Complete("matmul --activation ''"), "none relu gelu-tanh silu\n");
+  EXPECT_EQ(Complete("--server x matmul a.npy --transpose"), "--transpose-a --transpose-b\n");
+  EXPECT_EQ(Complete("kernels --determinism f"), "fast\n");
+  EXPECT_EQ(Complete("matmul --output ''"), "\n");
+}
+
+TEST_F(CompletionTest, ZshHasTheSameWords) {
+  const std::string script = Gemm({"completion", "zsh"}).output;
+  EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
+                            HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
+                            HasSubstr("matmul|info|stats|kernels|completion)")));
+}
+
+}  // namespace
+}  // namespace gemmd::cli

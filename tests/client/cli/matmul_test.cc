@@ -1,0 +1,250 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "tests/client/cli/cli_fixture.h"
+
+namespace gemmd::cli {
+namespace {
+
+using ::gemmd::testing::Answer;
+using ::gemmd::testing::Fail;
+using ::gemmd::testing::FileBytes;
+using ::gemmd::testing::NpyBytes;
+using ::gemmd::testing::NpyDictionaryText;
+using ::gemmd::testing::ProcessResult;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+using MatmulTest = CliTest;
+
+TEST_F(MatmulTest, WritesTheProductAndPrintsTheReceipt) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const std::string d = directory_.Path("d.npy");
+  const ProcessResult result = Gemm({"matmul", a_, b_, "-o", d});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(FileBytes(d), NpyBytes(NpyDictionaryText("|i1", "(2, 2)"), "abcd"));
+  EXPECT_EQ(result.error, "");
+  for (const char* part : {"2 x 2 int8 row-major -> ", "kernel    cpu/test", "plan      rows=64",
+                           "numerics  test/1 (batch-invariant)", "exposed us", "server  compute",
+                           "network and wire", "unattributed", "client  encode", "client  decode",
+                           "client  total", "1.5 GFLOP/s in the kernel"}) {
+    EXPECT_THAT(result.output, HasSubstr(part));
+  }
+}
+
+TEST_F(MatmulTest, JsonIsOneObjectWhosePartsSumToTheTotal) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult result = Gemm({"matmul", a_, b_, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.output);
+  EXPECT_EQ(json["d"]["rows"], 2);
+  EXPECT_EQ(json["d"]["type"], "int8");
+  EXPECT_EQ(json["receipt"]["kernel"], "cpu/test");
+  EXPECT_EQ(json["receipt"]["numerics_id"], "test/1");
+  EXPECT_EQ(json["receipt"]["determinism"], "batch_invariant");
+  EXPECT_EQ(json["receipt"]["stages"][1]["name"], "compute");
+  EXPECT_EQ(json["receipt"]["stages"][1]["exposed_us"], 3.0);
+  EXPECT_EQ(json["client"]["attempts"], 1);
+  const auto& client = json["client"];
+  EXPECT_NEAR(client["wire_us"].get<double>() + json["receipt"]["total_us"].get<double>(),
+              client["round_trip_us"].get<double>(), 0.01);
+  EXPECT_GE(client["total_us"].get<double>(), client["round_trip_us"].get<double>());
+}
+
+TEST_F(MatmulTest, EveryOptionReachesTheServer) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult result = Gemm({"matmul",
+                                     a_,
+                                     b_,
+                                     "--transpose-a",
+                                     "--transpose-b",
+                                     "--alpha",
+                                     "-0.5",
+                                     "--beta",
+                                     "2",
+                                     "--c",
+                                     Int8File("c.npy", "(2, 2)", "cccc"),
+                                     "--bias",
+                                     Int8File("bias.npy", "(2,)", "dd"),
+                                     "--activation",
+                                     "gelu_tanh",
+                                     "--output-type",
+                                     "int8",
+                                     "--output-order",
+                                     "row-major",
+                                     "--accumulate-type",
+                                     "int32",
+                                     "--determinism",
+                                     "fast",
+                                     "--kernel",
+                                     "cpu/test",
+                                     "--priority",
+                                     "high",
+                                     "--verify",
+                                     "3",
+                                     "--deadline",
+                                     "30s"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const v1::MatmulRequest request = server_.requests().at(0);
+  const v1::MatmulHeader& header = request.header();
+  EXPECT_TRUE(header.transpose_a() && header.transpose_b());
+  EXPECT_EQ(header.alpha(), -0.5);
+  EXPECT_EQ(header.beta(), 2);
+  EXPECT_EQ(header.bias().data().rows(), 1U);
+  EXPECT_EQ(header.bias().data().columns(), 2U);
+  EXPECT_EQ(header.activation(), v1::GELU_TANH);
+  EXPECT_EQ(header.output_type(), v1::INT8);
+  EXPECT_EQ(header.accumulate_type(), v1::INT32);
+  EXPECT_EQ(header.determinism(), v1::FAST);
+  EXPECT_EQ(header.kernel(), "cpu/test");
+  EXPECT_EQ(header.priority(), v1::PRIORITY_HIGH);
+  EXPECT_EQ(header.verification().vectors(), 3U);
+  EXPECT_EQ(request.payload(2).data(), "cccc");
+  EXPECT_EQ(request.payload(3).data(), "dd");
+}
+
+TEST_F(MatmulTest, RawFilesAreDescribedByOptions) {
+  server_.Then(Answer(3, 2, "abcdef"));
+  const ProcessResult result =
+      Gemm({"matmul", directory_.File("a.bin", "aaaaaaaaaaaa"), b_, "--shape", "a=3x2", "--dtype",
+            "a=bf16", "--order", "a=column-major"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const v1::Plane plane = server_.requests().at(0).header().a().data();
+  EXPECT_EQ(plane.type(), v1::BF16);
+  EXPECT_EQ(plane.rows(), 3U);
+  EXPECT_EQ(plane.columns(), 2U);
+  EXPECT_EQ(plane.order(), v1::COLUMN_MAJOR);
+  EXPECT_EQ(server_.requests().at(0).header().b().data().type(), v1::INT8);
+}
+
+TEST_F(MatmulTest, OneTypeMayServeEveryOperand) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const std::string fp8 =
+      directory_.File("fp8.npy", NpyBytes(NpyDictionaryText("|V1", "(2, 2)"), "aaaa"));
+  const ProcessResult result = Gemm({"matmul", fp8, fp8, "--dtype", "fp8-e4m3"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(server_.requests().at(0).header().b().data().type(), v1::FP8_E4M3);
+}
+
+TEST_F(MatmulTest, EveryStatusCodeHasItsExitCode) {
+  const std::vector<std::pair<grpc::StatusCode, int>> cases = {
+      {grpc::StatusCode::INVALID_ARGUMENT, 4},   {grpc::StatusCode::FAILED_PRECONDITION, 4},
+      {grpc::StatusCode::NOT_FOUND, 4},          {grpc::StatusCode::UNIMPLEMENTED, 4},
+      {grpc::StatusCode::OUT_OF_RANGE, 4},       {grpc::StatusCode::UNAVAILABLE, 5},
+      {grpc::StatusCode::RESOURCE_EXHAUSTED, 6}, {grpc::StatusCode::DEADLINE_EXCEEDED, 6},
+      {grpc::StatusCode::UNAUTHENTICATED, 7},    {grpc::StatusCode::PERMISSION_DENIED, 7},
+      {grpc::StatusCode::INTERNAL, 1},           {grpc::StatusCode::UNKNOWN, 1},
+      {grpc::StatusCode::CANCELLED, 1},          {grpc::StatusCode::DATA_LOSS, 1},
+  };
+  for (const auto& [code, exit_code] : cases) {
+    server_.Then(Fail(code, "because\nof a test", "-1"));
+    const std::string d = directory_.Path("d.npy");
+    const ProcessResult result = Gemm({"matmul", a_, b_, "-o", d});
+    EXPECT_EQ(result.exit_code, exit_code) << code;
+    EXPECT_EQ(result.output, "");
+    const std::string name = absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
+    EXPECT_EQ(result.error,
+              absl::StrCat("gemm: ", server_.target(), ": ", name, ": because of a test\n"));
+    EXPECT_EQ(directory_.Names(), "a.npy b.npy");
+  }
+}
+
+TEST_F(MatmulTest, AnErrorIsAnObjectToo) {
+  server_.Then(Fail(grpc::StatusCode::INVALID_ARGUMENT, "rows 0"));
+  const ProcessResult result = Gemm({"--json", "matmul", a_, b_});
+  EXPECT_EQ(result.exit_code, 4);
+  const auto json = nlohmann::json::parse(result.output);
+  EXPECT_EQ(json["error"]["exit_code"], 4);
+  EXPECT_EQ(json["error"]["code"], "INVALID_ARGUMENT");
+  EXPECT_EQ(json["error"]["why"], "rows 0");
+}
+
+TEST_F(MatmulTest, ARetryIsReported) {
+  server_.Then(Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", "1"));
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult result = Gemm({"matmul", a_, b_});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("(2 attempts)"), HasSubstr("waits between attempts")));
+}
+
+TEST_F(MatmulTest, ADeadlineEndsIt) {
+  server_.Then([](grpc::ServerContext& context, const v1::MatmulRequest&, v1::MatmulResponse&) {
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  });
+  const ProcessResult result = Gemm({"matmul", a_, b_, "--deadline", "20ms"});
+  EXPECT_EQ(result.exit_code, 6);
+  EXPECT_THAT(result.error, HasSubstr("DEADLINE_EXCEEDED"));
+}
+
+TEST_F(MatmulTest, AMalformedResponseIsABug) {
+  server_.Then(Answer(2, 2, "abc"));
+  const ProcessResult result = Gemm({"matmul", a_, b_, "-o", directory_.Path("d.npy")});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error, HasSubstr("takes 4 bytes, but 3 came"));
+  EXPECT_EQ(directory_.Names(), "a.npy b.npy");
+}
+
+TEST_F(MatmulTest, UnusableFilesAreRefusedBeforeAnythingIsSent) {
+  const std::string truncated = directory_.File("truncated.npy", FileBytes(a_).substr(0, 100));
+  const std::string strings =
+      directory_.File("strings.npy", NpyBytes(NpyDictionaryText("|S1", "(2, 2)"), "aaaa"));
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{a_, directory_.Path("absent.npy")}, "absent.npy: open: No such file"},
+      {{directory_.File("empty.npy", ""), b_}, "empty.npy: the file is empty"},
+      {{truncated, b_}, "truncated.npy: header length 118 reaches beyond"},
+      {{strings, b_}, "strings.npy: descr '|S1' holds strings"},
+      {{Int8File("v.npy", "(4,)", "aaaa"), b_}, "v.npy: shape (4,): two dimensions"},
+      {{Int8File("lying.npy", "(9, 9)", "aaaa"), b_}, "lying.npy: 9 x 9 int8"},
+      {{a_, b_, "--beta", "1", "--c", directory_.Path("no-c.npy")}, "no-c.npy"},
+      {{a_, b_, "--bias", a_}, "a.npy: shape (2, 2): (N,) or (1, N) is accepted"},
+      {{a_, b_, "--dtype", "f64"}, "a.npy: descr '|i1' cannot be f64"},
+      {{a_, b_, "--shape", "a=2x3", "--dtype", "a=int8"}, "takes 6 bytes of data"},
+      {{a_, b_, "-o", directory_.Path("no/such/d.npy")}, "no/such/d.npy: write: No such file"},
+      {{a_, b_, "--tls", "--tls-root-certs", directory_.Path("no.pem")}, "no.pem: open"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    std::vector<std::string> command = {"matmul"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const ProcessResult result = Gemm(command);
+    EXPECT_EQ(result.exit_code, 3) << message;
+    EXPECT_THAT(result.error, AllOf(StartsWith("gemm: /"), HasSubstr(message)));
+  }
+  EXPECT_THAT(server_.requests(), IsEmpty());
+}
+
+TEST_F(MatmulTest, AWrongCommandLineIsUsage) {
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{"matmul"}, "A is required"},
+      {{"matmul", a_}, "B is required"},
+      {{"matmul", a_, b_, "--alpha", "two"}, "--alpha"},
+      {{"matmul", a_, b_, "--beta", "2"}, "--beta requires --c"},
+      {{"matmul", a_, b_, "--activation", "tanh"}, "--activation: tanh not in {none,relu"},
+      {{"matmul", a_, b_, "--deadline", "soon"}, "'soon' is no positive duration"},
+      {{"matmul", a_, b_, "--timeout", "-1s"}, "'-1s' is no positive duration"},
+      {{"matmul", a_, b_, "--shape", "a=3by2"}, "'3by2' is not ROWSxCOLUMNS"},
+      {{"matmul", a_, b_, "--shape", "d=3x2"}, "operand 'd': one of a, b, c, bias"},
+      {{"matmul", a_, b_, "--shape", "a=2x2"}, "a raw file needs a type: --dtype a=TYPE"},
+      {{"matmul", a_, b_, "--order", "a=row-major"}, "a .npy file has its own order"},
+      {{"matmul", a_, b_, "--verify", "-3"}, "--verify"},
+      {{"matmul", a_, b_, "--nonsense"}, "--nonsense"},
+      {{"matmul", a_, b_, "--tls-root-certs", "x"}, "--tls-root-certs requires --tls"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const ProcessResult result = Gemm(arguments);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_THAT(result.error, AllOf(StartsWith("gemm: usage: "), HasSubstr(message),
+                                    HasSubstr("(see gemm matmul --help)\n")));
+  }
+  EXPECT_THAT(server_.requests(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gemmd::cli
