@@ -53,13 +53,13 @@ Step Answer(std::uint64_t rows, std::uint64_t columns, std::string bytes) {
 }
 
 Step AnswerChanged(std::function<void(v1::MatmulResponse&)> change) {
-  return [change = std::move(change), answer = Answer(2, 2, "abcd")](
-             grpc::ServerContext& context, const v1::MatmulRequest& request,
-             v1::MatmulResponse& response) {
-    grpc::Status status = answer(context, request, response);
-    change(response);
-    return status;
-  };
+  return
+      [change = std::move(change)](grpc::ServerContext& context, const v1::MatmulRequest& request,
+                                   v1::MatmulResponse& response) {
+        grpc::Status status = Answer(2, 2, "abcd")(context, request, response);
+        change(response);
+        return status;
+      };
 }
 
 ScriptedServer::ScriptedServer(const Options& options) {
