@@ -29,7 +29,14 @@ struct PendingCall {
     reader = stub->AsyncMatmul(&context, request, &queue);
     reader->Finish(&response, &status, nullptr);
   }
-  ~PendingCall() { queue.Shutdown(); }
+  ~PendingCall() {
+    context.TryCancel();
+    queue.Shutdown();
+    void* tag;
+    bool ok;
+    while (queue.Next(&tag, &ok)) {
+    }
+  }
 
   const grpc::Status& Wait() {
     void* tag;
