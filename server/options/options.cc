@@ -102,7 +102,7 @@ absl::Status CheckFields(const Message& message, std::vector<const FieldDescript
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
     path.push_back(field);
-    const absl::Status status =
+    absl::Status status =
         field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE
             ? CheckFields(message.GetReflection()->GetMessage(message, field), path)
             : CheckField(FlagName(path), field, message);

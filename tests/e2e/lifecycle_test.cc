@@ -113,6 +113,7 @@ TEST_F(LifecycleTest, ASecondSignalEndsItAtOnce) {
   Start({});
   std::vector<std::unique_ptr<PendingCall>> calls;
   const v1::MatmulRequest request = LongRequest();
+  calls.reserve(4);
   for (int i = 0; i < 4; ++i) calls.push_back(std::make_unique<PendingCall>(gemm_.get(), request));
   WaitUntilAdmitted(4);
   server_->Signal(SIGINT);
@@ -125,6 +126,7 @@ TEST_F(LifecycleTest, TheDrainTimeoutEndsIt) {
   Start({"--lifecycle.drain-timeout-ms=0"});
   std::vector<std::unique_ptr<PendingCall>> calls;
   const v1::MatmulRequest request = LongRequest();
+  calls.reserve(3);
   for (int i = 0; i < 3; ++i) calls.push_back(std::make_unique<PendingCall>(gemm_.get(), request));
   WaitUntilAdmitted(3);
   server_->Signal(SIGTERM);

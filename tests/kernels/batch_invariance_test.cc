@@ -31,11 +31,10 @@ std::vector<char> Product(const Problem& whole, Operands* operands, std::int64_t
   traits.compute_units = executor->workers();
   const Plan plan = *Select(BuiltinRegistry(), problem, traits);
   std::vector<char> d(problem.d.size_bytes());
-  std::vector<char> workspace(plan.workspace_bytes + 64);
+  const testing::Workspace workspace(plan.workspace_bytes);
   Arguments arguments = operands->arguments();
   arguments.d = d.data();
-  arguments.workspace = reinterpret_cast<void*>(
-      (reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) & ~std::uintptr_t{63});
+  arguments.workspace = workspace.data();
   LaunchTarget target;
   target.executor = executor;
   EXPECT_TRUE(plan.kernel->Launch(problem, plan.config, arguments, target).ok());

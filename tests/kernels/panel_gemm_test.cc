@@ -44,10 +44,9 @@ void Compute(const Problem& problem, Operands* operands, int threads = 3) {
   const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), problem, Cpu(threads));
   ASSERT_TRUE(plan.ok()) << plan.status();
   RotatingExecutor executor(threads);
-  std::vector<char> workspace(plan->workspace_bytes + 256);
+  const testing::Workspace workspace(plan->workspace_bytes);
   Arguments arguments = operands->arguments();
-  arguments.workspace = reinterpret_cast<void*>(
-      (reinterpret_cast<std::uintptr_t>(workspace.data()) + 255) & ~std::uintptr_t{255});
+  arguments.workspace = workspace.data();
   LaunchTarget target;
   target.executor = &executor;
   const absl::Status status = plan->kernel->Launch(problem, plan->config, arguments, target);

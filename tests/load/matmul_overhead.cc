@@ -116,6 +116,7 @@ void RunCli(const std::string& server, const std::string& folder) {
                                     folder + "/A.npy", folder + "/B.npy",    "-o",
                                     folder + "/C.npy"};
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,18 @@ struct Operands {
   PlaneBytes c;
   PlaneBytes bias;
   PlaneBytes d;
+};
+
+// Memory as a device gives it to a launch: aligned to 256 bytes.
+class Workspace {
+ public:
+  explicit Workspace(std::uint64_t bytes)
+      : memory_(std::aligned_alloc(256, (bytes + 256) / 256 * 256), std::free) {}
+
+  void* data() const { return memory_.get(); }
+
+ private:
+  const std::unique_ptr<void, void (*)(void*)> memory_;
 };
 
 // Small problems of one operand type: edges of 64 x 512 units, both orders of every

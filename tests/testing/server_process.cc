@@ -22,6 +22,7 @@ constexpr char kBinary[] = "server/gemmd";
 ServerProcess::ServerProcess(std::vector<std::string> flags) {
   flags.insert(flags.begin(), {kBinary, "--listen=127.0.0.1:0"});
   std::vector<char*> argv;
+  argv.reserve(flags.size() + 1);
   for (std::string& flag : flags) argv.push_back(flag.data());
   argv.push_back(nullptr);
 
