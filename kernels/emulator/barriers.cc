@@ -47,7 +47,7 @@ void Sync(Barrier& barrier, std::uint32_t expected, const char* name, const Call
     Complete(barrier);
     return;
   }
-  BlockCurrent(absl::StrCat(name, " (", expected, " threads)"), site);
+  BlockCurrent({name, site, false, 0, expected});
 }
 
 Barrier& Named(std::uint32_t id, std::uint32_t threads, const CallSite& site) {
@@ -138,7 +138,7 @@ void ClusterWait(const CallSite& site) {
   }
   if (barrier.generation == thread.cluster_generation) {
     barrier.waiting.push_back(&thread);
-    BlockCurrent("barrier.cluster.wait", site);
+    BlockCurrent({"barrier.cluster.wait", site});
   }
   thread.knows.Join(barrier.completed);
   thread.cluster_arrived = false;

@@ -49,16 +49,21 @@ struct Knowledge {
   VectorClock generic;
   // Generic-proxy accesses that a fence.proxy.async has passed on.
   VectorClock async_proxy;
-  // A third view for tcgen05 (fence::after_thread_sync) has its place here.
+  // mbarrier initialisations that a fence has passed on: a fence.mbarrier_init passes on
+  // these alone, a fence.proxy.async both.
+  VectorClock mbarrier_init;
+  // A further view for tcgen05 (fence::after_thread_sync) has its place here.
 
   void Join(const Knowledge& other) {
     generic.Join(other.generic);
     async_proxy.Join(other.async_proxy);
+    mbarrier_init.Join(other.mbarrier_init);
   }
 
   void Clear() {
     generic.Clear();
     async_proxy.Clear();
+    mbarrier_init.Clear();
   }
 };
 

@@ -31,7 +31,7 @@ void WarpCollective(const char* operation, void* operand, const CallSite& site,
   CheckConverged(warp, operation, site);
   warp.operand[thread.lane] = operand;
   if (++warp.arrived < kWarpSize) {
-    BlockCurrent(absl::StrCat("the rest of its warp in ", operation), site);
+    BlockCurrent({operation, site});
     return;
   }
   warp.arrived = 0;
@@ -48,7 +48,7 @@ void WarpgroupCollective(const char* operation, void* operand, const CallSite& s
   CheckConverged(group, operation, site);
   group.operand[CurrentThread().index % kWarpgroupSize] = operand;
   if (++group.arrived < kWarpgroupSize) {
-    BlockCurrent(absl::StrCat("the rest of its warpgroup in ", operation), site);
+    BlockCurrent({operation, site});
     return;
   }
   group.arrived = 0;

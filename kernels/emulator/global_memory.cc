@@ -65,7 +65,7 @@ void GlobalWaitAtLeast(const std::uint32_t* address, std::uint32_t value, const 
   CheckGlobal(address, sizeof *address, sizeof *address, false, "ld.acquire", site);
   while (*address < value) {
     CurrentGrid().polling.push_back(&CurrentThread());
-    BlockCurrent(absl::StrCat("a counter in global memory to reach ", value), site);
+    BlockCurrent({"a counter in global memory to reach", site, false, 0, value});
   }
 }
 

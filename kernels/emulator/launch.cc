@@ -166,16 +166,28 @@ void CheckRemoteArrivals(const Cluster& cluster) {
   }
 }
 
+std::string DescribeWait(const Thread& thread) {
+  const WaitReason& reason = thread.waiting_for;
+  const std::string file = reason.site.file;
+  std::string text = reason.what;
+  if (reason.is_mbarrier) {
+    const auto offset = static_cast<std::int64_t>(reason.address & kOffsetMask) - kSharedBase;
+    absl::StrAppend(&text, " shared+", offset, " of block rank ", thread.block->rank, ", parity ",
+                    reason.value);
+  } else if (reason.value != 0) {
+    absl::StrAppend(&text, " (", reason.value, ")");
+  }
+  absl::StrAppend(&text, " at ", file.substr(file.rfind('/') + 1), ":", reason.site.line);
+  return text;
+}
+
 std::string DescribeDeadlock(const Grid& grid) {
   // Threads that wait for the same at the same place are one line.
   std::map<std::string, std::pair<int, std::string>> waits;
   for (const auto& cluster : grid.resident) {
     for (const Thread& thread : cluster->threads) {
       if (thread.state != Thread::State::kBlocked) continue;
-      const std::string file = thread.waiting_at.file;
-      const std::string key =
-          absl::StrCat(thread.waiting_for, " at ", file.substr(file.rfind('/') + 1), ":",
-                       thread.waiting_at.line);
+      const std::string key = DescribeWait(thread);
       auto& [count, first] = waits[key];
       if (count++ == 0) {
         first = absl::StrCat("block (", thread.block->index.x, ", ", thread.block->index.y, ", ",
@@ -259,10 +271,9 @@ Thread& CurrentThread() { return *current_grid->running; }
 
 bool OnThread() { return current_grid != nullptr && current_grid->running != nullptr; }
 
-void BlockCurrent(std::string waiting_for, const CallSite& site) {
+void BlockCurrent(const WaitReason& reason) {
   Thread& thread = CurrentThread();
-  thread.waiting_for = std::move(waiting_for);
-  thread.waiting_at = site;
+  thread.waiting_for = reason;
   thread.state = Thread::State::kBlocked;
   --thread.warp->ready;
   thread.fiber.Suspend();

@@ -80,9 +80,10 @@ struct Mbarrier {
   std::uint32_t count = 0;
   std::int64_t pending = 0;
   std::int64_t transaction_bytes = 0;
-  Step phase = 0;        // completed phases
-  Knowledge collecting;  // of those who arrived in the current phase
-  Knowledge completed;   // of those who arrived in completed ones
+  std::int64_t bytes_in_flight = 0;  // of copies issued and not landed
+  Step phase = 0;                    // completed phases
+  Knowledge collecting;              // of those who arrived in the current phase
+  Knowledge completed;               // of those who arrived in completed ones
   std::vector<Thread*> waiting;
   Agent initialiser = 0;
   Step initialised_at = 0;
@@ -139,6 +140,15 @@ struct Warpgroup {
 
 // ------------------------------------------------------------ threads
 
+// What a blocked thread waits for; made a sentence only in a report.
+struct WaitReason {
+  const char* what = "";
+  CallSite site;
+  bool is_mbarrier = false;
+  std::uint32_t address = 0;  // of the mbarrier
+  std::uint32_t value = 0;    // its parity, a count of threads, ...
+};
+
 struct Thread {
   enum class State : std::uint8_t { kReady, kBlocked, kDone };
 
@@ -152,9 +162,7 @@ struct Thread {
   Knowledge knows;
   Step step() const { return knows.generic[agent]; }
 
-  // What a blocked thread waits for.
-  std::string waiting_for;
-  CallSite waiting_at;
+  WaitReason waiting_for;  // while blocked
 
   std::vector<ThreadCopy> open_copies;
   std::deque<std::vector<ThreadCopy>> copy_groups;
@@ -237,7 +245,7 @@ Thread& CurrentThread();
 bool OnThread();
 
 // Suspends the running thread until Wake().
-void BlockCurrent(std::string waiting_for, const CallSite& site);
+void BlockCurrent(const WaitReason& reason);
 void Wake(Thread& thread);
 // Lets others run.
 void YieldCurrent();

@@ -46,9 +46,13 @@ std::uint16_t Narrow(HalfFormat format, float value) {
 }
 
 void Factors::Set(HalfFormat format, int k, std::uint16_t bits) {
+  const bool is_f16 = format == HalfFormat::kF16;
+  const std::int32_t bias = is_f16 ? 15 : 127;
+  const std::int32_t all_ones = 2 * bias + 1;
+  const std::int32_t field = is_f16 ? (bits >> 10) & 31 : (bits >> 7) & 255;
   value[k] = Widen(format, bits);
-  exponent[k] = ExponentOf(value[k]);
-  finite = finite && std::isfinite(value[k]);
+  exponent[k] = (bits & 0x7fff) == 0 ? kNoExponent : std::max(field, 1) - bias;
+  finite = finite && field != all_ones;
 }
 
 double AlignedSum(double addend, const Factors& a, const Factors& b) {

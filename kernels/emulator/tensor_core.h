@@ -5,7 +5,8 @@
 // one instruction adds blocks of 16 products to the accumulator. In a block
 //   1. products are exact;
 //   2. products and addend are aligned to the largest exponent among them, where a
-//      product's exponent is the sum of its factors' (so not normalised);
+//      product's exponent is the sum of its factors' (so not normalised), and a
+//      subnormal factor has that of the smallest normal number;
 //   3. each is truncated toward zero to 25 bits below that exponent;
 //   4. the sum is exact, and rounded once: toward zero for an f32 accumulator, to
 //      nearest even for an f16 one.

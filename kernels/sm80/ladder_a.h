@@ -26,8 +26,8 @@ class LadderAWorker {
         shared_(ptx::SharedBase()),
         k_tiles_((params.k + kTileK - 1) / kTileK) {
     const std::uint32_t warp = thread_ / 32;
-    warp_row_ = warp % 2 * kWarpM;
-    warp_column_ = warp / 2 * kWarpN;
+    warp_row_ = warp % kWarpsM * kWarpM;
+    warp_column_ = warp / kWarpsM * kWarpN;
     PickTile();
   }
 
@@ -47,8 +47,8 @@ class LadderAWorker {
   using BLayout = TileLayout<kTileK, kTileN, Step::kSwizzle>;
   using DLayout = TileLayout<kTileM, kTileN, Step::kSwizzle>;
 
-  static constexpr int kWarpM = kTileM / 2;
-  static constexpr int kWarpN = kTileN / 2;
+  static constexpr int kWarpM = kTileM / kWarpsM;
+  static constexpr int kWarpN = kTileN / kWarpsN;
   static constexpr int kRowTiles = kWarpM / 16;  // 16x8 tiles of D that a warp holds
   static constexpr int kColumnTiles = kWarpN / 8;
   static constexpr int kSteps = kTileK / 16;  // mma.sync steps in a tile of K
@@ -248,7 +248,7 @@ class LadderAWorker {
   // ------------------------------------------------------------ epilogue
 
   // Through shared memory, so that global memory is written 16 bytes a thread and whole
-  // rows at a time. REQUIRES: everyone has read the first stage.
+  // rows at a time. REQUIRES: everyone has read the stages.
   GEMMD_DEVICE void StoreTile() {
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) {
@@ -307,7 +307,7 @@ class LadderAWorker {
 };
 
 template <class Step, class Types>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 2)
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, kBlocksPerMultiprocessor)
     LadderA(const GEMMD_GRID_CONSTANT LadderAParams params) {
   LadderAWorker<Step, Types> worker(params);
   worker.Run();

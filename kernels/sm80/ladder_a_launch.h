@@ -35,7 +35,7 @@ absl::Status LaunchLadderA(const Problem& problem, const Arguments& arguments,
   shape.kernel = Step::kName;
   shape.blocks_x = params.tiles_m * params.tiles_n;
   shape.threads = kThreads;
-  shape.shared_bytes = Step::kStages * kStageBytes;
+  shape.shared_bytes = LadderASharedBytes(Step::kStages);
   return ptx::Launch(LadderA<Step, Types>, shape, params,
                      {{arguments.a, problem.a.size_bytes(), "A"},
                       {arguments.b, problem.b.size_bytes(), "B"},

@@ -109,10 +109,10 @@ class LadderAEntry final : public Kernel {
                              sm80::kTileK;
     const double tiles = static_cast<double>(Tiles(problem));
     if (device.kind == DeviceKind::kEmulated) return tiles * tile_macs / kEmulatedMacsPerUs;
-    // Two blocks share a multiprocessor.
-    const double waves = std::max(1.0, tiles / (2.0 * device.compute_units));
+    const double at_once = sm80::kBlocksPerMultiprocessor;
+    const double waves = std::max(1.0, tiles / (at_once * device.compute_units));
     const double compute_us =
-        waves * 2 * tile_macs / (kMacsPerCycle * kCyclesPerUs * kSteps[step_].efficiency);
+        waves * at_once * tile_macs / (kMacsPerCycle * kCyclesPerUs * kSteps[step_].efficiency);
     const double bytes = static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() +
                                              problem.d.size_bytes());
     return std::max(compute_us, bytes / (device.memory_gbps * 1e3));
