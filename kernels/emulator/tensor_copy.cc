@@ -138,6 +138,19 @@ void LandStore(const TensorMap& map, const Coordinates& corner,
   });
 }
 
+// Found on an H200: a first coordinate that is not a whole number of 16-byte units ends the
+// kernel with "illegal instruction", inside the tensor and outside; so does a negative
+// coordinate of a store, in any dimension. Loads may start before the tensor.
+void CheckCorner(const TensorMap& map, const Coordinates& corner, const char* what,
+                 const CallSite& site) {
+  const std::int64_t x_bytes =
+      static_cast<std::int64_t>(corner.at[0]) * ElementBytes(map.element);
+  if (x_bytes % kUnit == 0) return;
+  Fail(Violation::kMisaligned, site,
+       absl::StrCat(what, ": the first coordinate ", corner.at[0], " is ", x_bytes,
+                    " bytes, not a multiple of ", kUnit));
+}
+
 Agent BulkAgent(Thread& thread) {
   if (!thread.has_bulk_agent) {
     thread.has_bulk_agent = true;
@@ -153,6 +166,7 @@ void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinat
   const char* what = "cp.async.bulk.tensor";
   Cluster& cluster = *CurrentThread().block->cluster;
   const std::uint32_t bytes = BoxBytes(map);
+  CheckCorner(map, corner, what, site);
   if (mask == 0 || (mask >> cluster.blocks.size()) != 0) {
     Fail(Violation::kBadOperand, site,
          absl::StrCat(what, ": multicast to mask ", mask, " in a cluster of ",
@@ -178,6 +192,12 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
   Thread& thread = CurrentThread();
   Cluster& cluster = *thread.block->cluster;
   const std::uint32_t bytes = BoxBytes(map);
+  CheckCorner(map, corner, what, site);
+  for (std::uint32_t i = 0; i < map.rank; ++i) {
+    if (corner.at[i] >= 0) continue;
+    Fail(Violation::kBadOperand, site,
+         absl::StrCat(what, ": coordinate ", i, " is ", corner.at[i], ", before the tensor"));
+  }
   OwnSharedBytes(source, bytes, SwizzlePeriod(map.swizzle), what, site);
   const Agent agent = BulkAgent(thread);
   CheckAsyncRead(source, bytes, agent, thread.bulk_committed + 1, what, site);

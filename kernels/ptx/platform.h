@@ -33,7 +33,7 @@
 #include "kernels/emulator/call_site.h"
 
 #define GEMMD_BACKEND emulated
-#define GEMMD_KERNEL
+#define GEMMD_KERNEL inline
 #define GEMMD_DEVICE inline
 #define GEMMD_LAUNCH_BOUNDS(threads, blocks)
 #define GEMMD_GRID_CONSTANT

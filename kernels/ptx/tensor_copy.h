@@ -4,7 +4,9 @@
 // In shared memory a box is its rows one after another, swizzled as its map says, at an
 // address aligned to 128 bytes and to the swizzle's period (8 spans). A load fills what
 // lies outside the tensor with zeros and counts the whole box's bytes on its mbarrier. A
-// store skips what lies outside, in the first dimension in units of 16 bytes.
+// store skips what lies outside, in the first dimension in units of 16 bytes. The first
+// coordinate is a multiple of 16 bytes, and no coordinate of a store is negative (an H200
+// ends the kernel with "illegal instruction" otherwise); a load may start before the tensor.
 #pragma once
 
 #include "kernels/ptx/platform.h"
@@ -62,8 +64,7 @@ GEMMD_DEVICE void TensorLoad2DMulticast(SharedAddress destination, const TensorM
   GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, mask, site);)
 }
 
-// .2d.global.shared::cta.tile.bulk_group: the box at `source` to element (x, y). x times
-// the element's size is a multiple of 16 bytes.
+// .2d.global.shared::cta.tile.bulk_group: the box at `source` to element (x, y).
 GEMMD_DEVICE void TensorStore2D(const TensorMap* map, SharedAddress source, std::int32_t x,
                                 std::int32_t y GEMMD_SITE) {
   GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"

@@ -17,13 +17,13 @@ constexpr const char* kSteps[] = {"sm80/a01a", "sm80/a01b", "sm80/a02",
                                   "sm80/a03",  "sm80/a04",  "sm80/a05"};
 
 constexpr Shape kShapes[] = {
-    {128, 128, 64},    // one tile
-    {256, 128, 320},   // more tiles of K than stages
+    {256, 128, 64},    // one tile
+    {512, 128, 320},   // more tiles of K than stages
     {1, 1, 1},         // almost nothing
     {77, 131, 333},    // every edge ragged
-    {130, 257, 40},    // a few rows and columns over, K below a tile
+    {260, 257, 40},    // a few rows and columns over, K below a tile
     {300, 40, 72},     // N far below a tile
-    {129, 264, 1000},  // K long and ragged
+    {129, 136, 1000},  // K long and ragged
 };
 
 Problem MakeHalfProblem(ProductForm form, const Shape& shape) {
