@@ -143,8 +143,7 @@ void LandStore(const TensorMap& map, const Coordinates& corner,
 // coordinate of a store, in any dimension. Loads may start before the tensor.
 void CheckCorner(const TensorMap& map, const Coordinates& corner, const char* what,
                  const CallSite& site) {
-  const std::int64_t x_bytes =
-      static_cast<std::int64_t>(corner.at[0]) * ElementBytes(map.element);
+  const std::int64_t x_bytes = static_cast<std::int64_t>(corner.at[0]) * ElementBytes(map.element);
   if (x_bytes % kUnit == 0) return;
   Fail(Violation::kMisaligned, site,
        absl::StrCat(what, ": the first coordinate ", corner.at[0], " is ", x_bytes,
@@ -179,7 +178,7 @@ void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinat
     SharedBytes(to, bytes, SwizzlePeriod(map.swizzle), what, site);
     const Mbarrier& object = BeginTransaction(on, bytes, site);
     CheckAsyncWrite(to, bytes, object.agent, object.phase + 1, what, site);
-    Post(cluster, [&cluster, map, corner, to, on, bytes, site] {
+    Post(cluster, [map, &cluster, site, corner, to, on, bytes] {
       LandLoad(cluster, map, corner, to, site);
       CompleteTransaction(cluster, on, bytes, site);
     });
@@ -206,9 +205,9 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
   auto box = std::make_shared<std::vector<std::uint8_t>>();
   const std::uint64_t channel = (std::uint64_t{1} << 32) + CurrentGrid().next_operation;
   const OperationId read = Post(
-      cluster, [&cluster, map, source, box] { *box = ReadBox(cluster, map, source); }, channel);
+      cluster, [map, &cluster, box, source] { *box = ReadBox(cluster, map, source); }, channel);
   const OperationId write = Post(
-      cluster, [map, corner, box, kind, site] { LandStore(map, corner, *box, kind, site); },
+      cluster, [map, box, site, corner, kind] { LandStore(map, corner, *box, kind, site); },
       channel);
   thread.open_bulk.emplace_back(read, write);
 }

@@ -104,9 +104,9 @@ class LadderAEntry final : public Kernel {
 
   double PredictedUs(const Problem& problem, const Config&,
                      const DeviceTraits& device) const override {
-    const double tile_macs = static_cast<double>(sm80::kTileM) * sm80::kTileN *
-                             static_cast<double>((problem.k + sm80::kTileK - 1) / sm80::kTileK) *
-                             sm80::kTileK;
+    const std::int64_t k_tiles = (problem.k + sm80::kTileK - 1) / sm80::kTileK;
+    const double tile_macs = static_cast<double>(sm80::kTileM) * sm80::kTileN * sm80::kTileK *
+                             static_cast<double>(k_tiles);
     const double tiles = static_cast<double>(Tiles(problem));
     if (device.kind == DeviceKind::kEmulated) return tiles * tile_macs / kEmulatedMacsPerUs;
     const double at_once = sm80::kBlocksPerMultiprocessor;
