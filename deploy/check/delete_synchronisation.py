@@ -30,7 +30,7 @@ SYNCHRONISATION = re.compile(
 # What a deletion leaves correct: (source, text of the line, how many such lines): reason.
 REDUNDANT = {}
 
-FLAGS = ["-std=c++17", "-O2", "-I.", "-Wno-psabi"]
+FLAGS = ["-std=c++17", "-O2", "-I."]
 LIBRARIES = ["absl_statusor", "absl_status", "absl_strings"]
 
 
