@@ -1,8 +1,8 @@
 // Ladder A: six steps from fragment loads by hand to a rasterised software pipeline.
 //
 // One kernel family (ladder_a.h) reads these values; each step is the one before it with
-// one thing changed. After "PTX MMA HGEMM" as published for an A100; the table with its
-// figures beside ours is in BENCHMARKS.md once the ladder has been measured there.
+// one thing changed. A ladder of this shape was published for an A100; kernels/NOTES.md has
+// its figures beside ours.
 #pragma once
 
 namespace gemmd::sm80 {

@@ -42,7 +42,9 @@ void ExpectNone(const std::string& path, const std::string& code, const char* pa
 // As a whole word, in any spelling.
 constexpr char kAssembly[] = R"([^\w](asm|__asm|__asm__|__asm_volatile__)[^\w])";
 constexpr char kVendorSpellings[] =
-    R"([^\w](threadIdx|blockIdx|blockDim|gridDim|warpSize|__sync\w*|__shared__|__half2?|__nv_\w+|half2|nv_bfloat16\w*|__ld\w+|__st\w+|__shfl\w*|__cvta\w*|__CUDA_ARCH__|__CUDACC__|cooperative_groups|nvcuda|wmma)[^\w])";
+    R"([^\w](threadIdx|blockIdx|blockDim|gridDim|warpSize|__sync\w*|__shared__|)"
+    R"(__half2?|__nv_\w+|half2|nv_bfloat16\w*|__ld\w+|__st\w+|__shfl\w*|__cvta\w*|)"
+    R"(__CUDA_ARCH__|__CUDACC__|cooperative_groups|nvcuda|wmma)[^\w])";
 
 TEST(Purity, AssemblyStandsInPtxAlone) {
   int wrappers = 0;
