@@ -120,7 +120,7 @@ TEST(CopyAsync, LandsAtItsWaitAndNotBefore) {
   launching.buffers = {{data, sizeof data, "data", true}};
   const auto copy = [](bool waits, bool syncs) {
     const std::uint32_t thread = ptx::ThreadIndex();
-    ptx::CopyAsync16(Word(4 * thread), data + 4 * thread, 16);
+    ptx::CopyAsync16(Word(4 * thread), data + std::size_t{4} * thread, 16);
     ptx::CopyAsyncCommit();
     if (waits) ptx::CopyAsyncWait<0>();
     if (syncs) ptx::SyncThreads();
@@ -192,7 +192,7 @@ TEST(Barriers, ArrivalsOrderWhatPrecedesThem) {
 TEST(Collectives, MustMeetAtOnePlace) {
   ExpectViolation(Violation::kDivergedCollective, [] {
     if (ptx::LaneIndex() == 3) {
-      ptx::Shuffle(1, 0);
+      ptx::ElectOne();
     } else {
       ptx::Shuffle(1, 0);
     }
