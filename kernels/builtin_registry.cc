@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/registry.h"
+#include "kernels/sm80/ladder_a_registry.h"
 
 namespace gemmd {
 
@@ -10,6 +11,7 @@ const Registry& BuiltinRegistry() {
   static const Registry* const registry = [] {
     std::vector<std::unique_ptr<const Kernel>> kernels;
     AppendCpuKernels(&kernels);
+    AppendLadderA(&kernels);
     return new Registry(std::move(kernels));
   }();
   return *registry;

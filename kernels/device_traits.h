@@ -7,7 +7,11 @@
 
 namespace gemmd {
 
-enum class DeviceKind : std::uint8_t { kCpu, kCuda };
+enum class DeviceKind : std::uint8_t {
+  kCpu,
+  kCuda,
+  kEmulated,  // GPU kernels on the CPU, in kernels/emulator: exact, checked and slow
+};
 
 struct DeviceTraits {
   DeviceKind kind = DeviceKind::kCpu;

@@ -12,6 +12,10 @@
 
 struct CUstream_st;
 
+namespace gemmd::emulator {
+struct Session;
+}  // namespace gemmd::emulator
+
 namespace gemmd {
 
 // Addresses in the memory of the device that launches. Each buffer holds at least
@@ -38,8 +42,9 @@ class ParallelExecutor {
 
 // Where a launch goes. The device that launches sets the member of its kind.
 struct LaunchTarget {
-  ParallelExecutor* executor = nullptr;  // kCpu: the launch has finished when Launch() returns
-  CUstream_st* stream = nullptr;         // kCuda: the launch is queued when Launch() returns
+  ParallelExecutor* executor = nullptr;   // kCpu: the launch has finished when Launch() returns
+  CUstream_st* stream = nullptr;          // kCuda: the launch is queued when Launch() returns
+  emulator::Session* emulator = nullptr;  // kEmulated: the launch has finished, as for kCpu
 };
 
 // An immutable registry entry. Every method is const and thread-safe.

@@ -1,0 +1,70 @@
+// Vector clocks: who knows how much of whom.
+//
+// Every agent that can make memory accesses (a thread, and each asynchronous engine:
+// an mbarrier that bulk copies complete on, a warpgroup's tensor core, a thread's bulk
+// stores) counts its own steps. A clock holds, for each agent, the last step whose
+// effects the owner is known to follow. An access (agent, step) is ordered before
+// whatever its clock's owner does next exactly where clock[agent] >= step.
+//
+// Lamport, "Time, clocks, and the ordering of events in a distributed system", 1978;
+// Mattern, "Virtual time and global states of distributed systems", 1989.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace gemmd::emulator {
+
+using Step = std::uint32_t;
+using Agent = std::uint32_t;
+
+// Steps of all agents; those beyond its size are 0.
+class VectorClock {
+ public:
+  Step operator[](Agent agent) const { return agent < steps_.size() ? steps_[agent] : 0; }
+
+  void Raise(Agent agent, Step step) {
+    if (agent >= steps_.size()) steps_.resize(agent + 1, 0);
+    steps_[agent] = std::max(steps_[agent], step);
+  }
+
+  void Join(const VectorClock& other) {
+    if (other.steps_.size() > steps_.size()) steps_.resize(other.steps_.size(), 0);
+    const Step* from = other.steps_.data();
+    Step* to = steps_.data();
+    for (std::size_t i = 0; i < other.steps_.size(); ++i) to[i] = std::max(to[i], from[i]);
+  }
+
+  void Clear() { std::fill(steps_.begin(), steps_.end(), 0); }
+
+ private:
+  std::vector<Step> steps_;
+};
+
+// What one thread knows, once for each way of reaching shared memory. PTX ISA,
+// "Memory Consistency Model: Proxies": an access through the generic proxy is seen
+// by the async proxy (TMA, wgmma) only across a proxy fence.
+struct Knowledge {
+  VectorClock generic;
+  // Generic-proxy accesses that a fence.proxy.async has passed on.
+  VectorClock async_proxy;
+  // mbarrier initialisations that a fence has passed on: a fence.mbarrier_init passes on
+  // these alone, a fence.proxy.async both.
+  VectorClock mbarrier_init;
+  // A further view for tcgen05 (fence::after_thread_sync) has its place here.
+
+  void Join(const Knowledge& other) {
+    generic.Join(other.generic);
+    async_proxy.Join(other.async_proxy);
+    mbarrier_init.Join(other.mbarrier_init);
+  }
+
+  void Clear() {
+    generic.Clear();
+    async_proxy.Clear();
+    mbarrier_init.Clear();
+  }
+};
+
+}  // namespace gemmd::emulator

@@ -1,0 +1,206 @@
+#include "kernels/emulator/mbarrier.h"
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/emulator/failure.h"
+#include "kernels/emulator/happens_before.h"
+#include "kernels/emulator/machine.h"
+#include "kernels/emulator/mbarrier_engine.h"
+
+namespace gemmd::emulator {
+namespace {
+
+constexpr std::uint32_t kObjectBytes = 8;
+constexpr std::uint32_t kMaxCount = (1u << 20) - 1;
+constexpr std::int64_t kMaxTransactionBytes = (1 << 20) - 1;
+
+std::map<std::uint32_t, Mbarrier>& ObjectsAt(Cluster& cluster, std::uint32_t address) {
+  return cluster.blocks[RankOf(address)].mbarriers;
+}
+
+enum class View { kGeneric, kAsyncProxy };
+
+Mbarrier& Find(std::uint32_t address, View view, const char* what, const CallSite& site) {
+  SharedBytes(address, kObjectBytes, kObjectBytes, what, site);
+  Thread& thread = CurrentThread();
+  auto& objects = ObjectsAt(*thread.block->cluster, address);
+  const auto found = objects.find(address);
+  if (found == objects.end()) {
+    Fail(Violation::kMbarrierProtocol, site,
+         absl::StrCat(what, ": no mbarrier was initialised at ", DescribeShared(address)));
+  }
+  Mbarrier& object = found->second;
+  if (!CurrentGrid().options.check_order) return object;
+  if (thread.knows.generic[object.initialiser] < object.initialised_at) {
+    Fail(Violation::kRace, site,
+         absl::StrCat(what, ": the initialisation of ", DescribeShared(address),
+                      " is not ordered before this"));
+  }
+  if (view == View::kAsyncProxy &&
+      thread.knows.mbarrier_init[object.initialiser] < object.initialised_at) {
+    Fail(Violation::kMissingFence, site,
+         absl::StrCat(what, ": the initialisation of ", DescribeShared(address),
+                      " is not visible to the async proxy (fence.mbarrier_init)"));
+  }
+  return object;
+}
+
+// Flips the phase where nothing is pending.
+void Update(Mbarrier& object, std::uint32_t address, const CallSite& site) {
+  if (object.pending < 0) {
+    Fail(Violation::kMbarrierProtocol, site,
+         absl::StrCat(DescribeShared(address), " gets more arrivals than its count of ",
+                      object.count));
+  }
+  if (std::abs(object.transaction_bytes) > kMaxTransactionBytes) {
+    Fail(Violation::kMbarrierProtocol, site,
+         absl::StrCat(DescribeShared(address), " expects ", object.transaction_bytes, " bytes"));
+  }
+  if (object.pending != 0 || object.transaction_bytes != 0) return;
+  if (object.bytes_in_flight != 0) {
+    Fail(Violation::kMbarrierProtocol, site,
+         absl::StrCat(DescribeShared(address), " completes its phase while ",
+                      object.bytes_in_flight, " bytes are still to land on it"));
+  }
+  ++object.phase;
+  object.pending = object.count;
+  object.collecting.generic.Raise(object.agent, object.phase);
+  object.completed.Join(object.collecting);
+  object.collecting.Clear();
+  for (Thread* thread : std::exchange(object.waiting, {})) Wake(*thread);
+}
+
+void Arrive(Mbarrier& object, std::uint32_t address, const CallSite& site) {
+  Thread& thread = CurrentThread();
+  if (RankOf(address) != thread.block->rank) {
+    thread.block->cluster->blocks[RankOf(address)].remote_arrivals[thread.agent] = thread.step();
+  }
+  object.collecting.Join(thread.knows);
+  BeginStep(thread);
+  --object.pending;
+  Update(object, address, site);
+}
+
+bool IsComplete(const Mbarrier& object, std::uint32_t parity) { return object.phase % 2 != parity; }
+
+// The phase waited for is the latest one, or a later phase than the thread can tell by
+// its parity: then it waits for the wrong one, unless it knew of the phases between.
+void Acquire(const Mbarrier& object, std::uint32_t address, std::uint32_t parity,
+             const CallSite& site) {
+  Thread& thread = CurrentThread();
+  const Step known = thread.knows.generic[object.agent];
+  if (CurrentGrid().options.check_order && object.phase > known + 1) {
+    Fail(Violation::kMbarrierProtocol, site,
+         absl::StrCat("a wait for parity ", parity, " of ", DescribeShared(address), " sees phase ",
+                      object.phase, ", and the thread knows only of ", known));
+  }
+  thread.knows.Join(object.completed);
+}
+
+Mbarrier& FindForWait(std::uint32_t address, std::uint32_t parity, const CallSite& site) {
+  const char* what = "mbarrier.try_wait";
+  if (parity > 1) Fail(Violation::kBadOperand, site, absl::StrCat(what, " of parity ", parity));
+  OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
+  return Find(address, View::kGeneric, what, site);
+}
+
+}  // namespace
+
+void MbarrierInit(std::uint32_t address, std::uint32_t count, const CallSite& site) {
+  const char* what = "mbarrier.init";
+  OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
+  if (count == 0 || count > kMaxCount) {
+    Fail(Violation::kBadOperand, site, absl::StrCat(what, " with a count of ", count));
+  }
+  Thread& thread = CurrentThread();
+  auto& objects = ObjectsAt(*thread.block->cluster, address);
+  if (objects.count(address) > 0) {
+    Fail(Violation::kMbarrierProtocol, site,
+         absl::StrCat(what, " of a live object at ", DescribeShared(address)));
+  }
+  ClaimForMbarrier(address, site);
+  Mbarrier& object = objects[address];
+  object.agent = NewAgent(*thread.block->cluster);
+  object.count = count;
+  object.pending = count;
+  object.initialiser = thread.agent;
+  object.initialised_at = thread.step();
+}
+
+void MbarrierInvalidate(std::uint32_t address, const CallSite& site) {
+  Mbarrier& object = Find(address, View::kGeneric, "mbarrier.inval", site);
+  if (!object.waiting.empty() || object.transaction_bytes != 0) {
+    Fail(Violation::kMbarrierProtocol, site,
+         absl::StrCat("mbarrier.inval of ", DescribeShared(address), ", which is in use"));
+  }
+  ObjectsAt(*CurrentThread().block->cluster, address).erase(address);
+  ReleaseFromMbarrier(address, site);
+}
+
+void MbarrierArrive(std::uint32_t address, const CallSite& site) {
+  Arrive(Find(address, View::kGeneric, "mbarrier.arrive", site), address, site);
+}
+
+void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site) {
+  const char* what = "mbarrier.arrive.expect_tx";
+  OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
+  Mbarrier& object = Find(address, View::kGeneric, what, site);
+  object.transaction_bytes += bytes;
+  Arrive(object, address, site);
+}
+
+bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite& site) {
+  Mbarrier& object = FindForWait(address, parity, site);
+  if (!IsComplete(object, parity)) {
+    YieldCurrent();
+    return false;
+  }
+  Acquire(object, address, parity, site);
+  return true;
+}
+
+void MbarrierWait(std::uint32_t address, std::uint32_t parity, const CallSite& site) {
+  Mbarrier& object = FindForWait(address, parity, site);
+  while (!IsComplete(object, parity)) {
+    object.waiting.push_back(&CurrentThread());
+    BlockCurrent({"mbarrier", site, true, address, parity});
+  }
+  Acquire(object, address, parity, site);
+}
+
+void FenceMbarrierInit() {
+  Thread& thread = CurrentThread();
+  thread.knows.mbarrier_init = thread.knows.generic;
+  BeginStep(thread);
+}
+
+void FenceProxyAsync() {
+  Thread& thread = CurrentThread();
+  thread.knows.mbarrier_init = thread.knows.generic;
+  thread.knows.async_proxy = thread.knows.generic;
+  BeginStep(thread);
+}
+
+Mbarrier& BeginTransaction(std::uint32_t address, std::uint32_t bytes, const CallSite& site) {
+  Mbarrier& object = Find(address, View::kAsyncProxy, "a bulk copy's mbarrier", site);
+  object.bytes_in_flight += bytes;
+  return object;
+}
+
+void CompleteTransaction(Cluster& cluster, std::uint32_t address, std::uint32_t bytes,
+                         const CallSite& site) {
+  auto& objects = ObjectsAt(cluster, address);
+  const auto found = objects.find(address);
+  if (found == objects.end()) {
+    Fail(Violation::kMbarrierProtocol, site, "a bulk copy lands after its mbarrier is gone");
+  }
+  Mbarrier& object = found->second;
+  object.bytes_in_flight -= bytes;
+  object.transaction_bytes -= bytes;
+  Update(object, address, site);
+}
+
+}  // namespace gemmd::emulator

@@ -1,0 +1,31 @@
+// mbarrier objects. PTX ISA, "Parallel Synchronization and Communication Instructions:
+// mbarrier": an object counts pending arrivals and pending transaction bytes; when both
+// are zero its phase completes and the counts start again.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/emulator/call_site.h"
+
+namespace gemmd::emulator {
+
+struct Cluster;
+
+void MbarrierInit(std::uint32_t address, std::uint32_t count, const CallSite& site);
+void MbarrierInvalidate(std::uint32_t address, const CallSite& site);
+
+// An arrival with release semantics. The object may be another block's: its block must
+// not exit before, which a cluster barrier has to ensure.
+void MbarrierArrive(std::uint32_t address, const CallSite& site);
+// As above, in this block, after expecting `bytes` more.
+void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site);
+
+// Whether the phase of this parity has completed; if so, acquires what arrivals released.
+bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
+void MbarrierWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
+
+// fence.mbarrier_init.release.cluster and fence.proxy.async
+void FenceMbarrierInit();
+void FenceProxyAsync();
+
+}  // namespace gemmd::emulator

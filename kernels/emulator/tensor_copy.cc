@@ -1,0 +1,247 @@
+#include "kernels/emulator/tensor_copy.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/float_bits.h"
+#include "kernels/emulator/async_engine.h"
+#include "kernels/emulator/failure.h"
+#include "kernels/emulator/global_memory.h"
+#include "kernels/emulator/happens_before.h"
+#include "kernels/emulator/mbarrier_engine.h"
+#include "kernels/emulator/swizzle.h"
+#include "kernels/emulator/tensor_core.h"
+
+namespace gemmd::emulator {
+namespace {
+
+constexpr std::uint32_t kUnit = 16;  // bytes: what swizzling and clipping work in
+
+std::uint32_t BoxBytes(const TensorMap& map) {
+  std::uint32_t bytes = ElementBytes(map.element);
+  for (std::uint32_t i = 0; i < map.rank; ++i) bytes *= map.box[i];
+  return bytes;
+}
+
+// Calls f(box_row, inside, first_byte) for each row of the box along the first dimension:
+// whether its other coordinates lie inside, and the offset of the row's tensor line.
+template <typename F>
+void ForEachRow(const TensorMap& map, const Coordinates& corner, F f) {
+  std::uint32_t rows = 1;
+  for (std::uint32_t i = 1; i < map.rank; ++i) rows *= map.box[i];
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    std::uint32_t rest = row;
+    bool inside = true;
+    std::int64_t line = 0;
+    for (std::uint32_t i = 1; i < map.rank; ++i) {
+      const std::int64_t at = corner.at[i] + static_cast<std::int64_t>(rest % map.box[i]);
+      rest /= map.box[i];
+      inside = inside && at >= 0 && at < static_cast<std::int64_t>(map.size[i]);
+      line += at * static_cast<std::int64_t>(map.stride_bytes[i]);
+    }
+    f(row, inside, line);
+  }
+}
+
+std::uint8_t* GlobalByte(const TensorMap& map, std::int64_t offset) {
+  return const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(map.base)) + offset;
+}
+
+void LandLoad(Cluster& cluster, const TensorMap& map, const Coordinates& corner,
+              std::uint32_t destination, const CallSite& site) {
+  const std::uint32_t element = ElementBytes(map.element);
+  const std::uint32_t row_bytes = map.box[0] * element;
+  ForEachRow(map, corner, [&](std::uint32_t row, bool inside, std::int64_t line) {
+    for (std::uint32_t byte = 0; byte < row_bytes; byte += element) {
+      const std::uint32_t at = destination + row * row_bytes + byte;
+      std::uint8_t* to = LandedBytes(cluster, SwizzleAddress(at, map.swizzle));
+      const std::int64_t x = corner.at[0] + static_cast<std::int64_t>(byte / element);
+      if (!inside || x < 0 || x >= static_cast<std::int64_t>(map.size[0])) {
+        std::memset(to, 0, element);
+        continue;
+      }
+      const std::uint8_t* from = GlobalByte(map, line + x * element);
+      CheckGlobal(from, element, element, false, "cp.async.bulk.tensor", site);
+      std::memcpy(to, from, element);
+    }
+  });
+}
+
+void AddElement(TensorElement element, std::uint8_t* to, const std::uint8_t* from) {
+  const auto add_half = [&](HalfFormat format) {
+    std::uint16_t a;
+    std::uint16_t b;
+    std::memcpy(&a, to, sizeof a);
+    std::memcpy(&b, from, sizeof b);
+    const std::uint16_t sum = Narrow(format, Widen(format, a) + Widen(format, b));
+    std::memcpy(to, &sum, sizeof sum);
+  };
+  switch (element) {
+    case TensorElement::kF16:
+      return add_half(HalfFormat::kF16);
+    case TensorElement::kBf16:
+      return add_half(HalfFormat::kBf16);
+    case TensorElement::kF32: {
+      float a;
+      float b;
+      std::memcpy(&a, to, sizeof a);
+      std::memcpy(&b, from, sizeof b);
+      a += b;
+      std::memcpy(to, &a, sizeof a);
+      return;
+    }
+    default: {
+      std::uint32_t a;
+      std::uint32_t b;
+      std::memcpy(&a, to, sizeof a);
+      std::memcpy(&b, from, sizeof b);
+      a += b;
+      std::memcpy(to, &a, sizeof a);
+      return;
+    }
+  }
+}
+
+// The box as it lay in shared memory, unswizzled.
+std::vector<std::uint8_t> ReadBox(Cluster& cluster, const TensorMap& map, std::uint32_t source) {
+  std::vector<std::uint8_t> box(BoxBytes(map));
+  for (std::uint32_t byte = 0; byte < box.size(); byte += kUnit) {
+    std::memcpy(&box[byte], LandedBytes(cluster, SwizzleAddress(source + byte, map.swizzle)),
+                kUnit);
+  }
+  return box;
+}
+
+void LandStore(const TensorMap& map, const Coordinates& corner,
+               const std::vector<std::uint8_t>& box, TensorStoreKind kind, const CallSite& site) {
+  const std::uint32_t element = ElementBytes(map.element);
+  const std::uint32_t row_bytes = map.box[0] * element;
+  const auto end = static_cast<std::int64_t>((map.size[0] * element + kUnit - 1) / kUnit * kUnit);
+  ForEachRow(map, corner, [&](std::uint32_t row, bool inside, std::int64_t line) {
+    if (!inside) return;
+    for (std::uint32_t byte = 0; byte < row_bytes; byte += element) {
+      const std::int64_t x_bytes =
+          static_cast<std::int64_t>(corner.at[0]) * element + static_cast<std::int64_t>(byte);
+      if (x_bytes < 0 || x_bytes >= end) continue;
+      std::uint8_t* to = GlobalByte(map, line + x_bytes);
+      const std::uint8_t* from = &box[row * row_bytes + byte];
+      CheckGlobal(to, element, element, true, "cp.async.bulk.tensor", site);
+      if (kind == TensorStoreKind::kAdd) {
+        AddElement(map.element, to, from);
+      } else {
+        std::memcpy(to, from, element);
+      }
+    }
+  });
+}
+
+// Found on an H200: a first coordinate that is not a whole number of 16-byte units ends the
+// kernel with "illegal instruction", inside the tensor and outside; so does a negative
+// coordinate of a store, in any dimension. Loads may start before the tensor.
+void CheckCorner(const TensorMap& map, const Coordinates& corner, const char* what,
+                 const CallSite& site) {
+  const std::int64_t x_bytes = static_cast<std::int64_t>(corner.at[0]) * ElementBytes(map.element);
+  if (x_bytes % kUnit == 0) return;
+  Fail(Violation::kMisaligned, site,
+       absl::StrCat(what, ": the first coordinate ", corner.at[0], " is ", x_bytes,
+                    " bytes, not a multiple of ", kUnit));
+}
+
+Agent BulkAgent(Thread& thread) {
+  if (!thread.has_bulk_agent) {
+    thread.has_bulk_agent = true;
+    thread.bulk_agent = NewAgent(*thread.block->cluster);
+  }
+  return thread.bulk_agent;
+}
+
+}  // namespace
+
+void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
+                std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site) {
+  const char* what = "cp.async.bulk.tensor";
+  Cluster& cluster = *CurrentThread().block->cluster;
+  const std::uint32_t bytes = BoxBytes(map);
+  CheckCorner(map, corner, what, site);
+  if (mask == 0 || (mask >> cluster.blocks.size()) != 0) {
+    Fail(Violation::kBadOperand, site,
+         absl::StrCat(what, ": multicast to mask ", mask, " in a cluster of ",
+                      cluster.blocks.size()));
+  }
+  for (std::uint32_t rank = 0; rank < cluster.blocks.size(); ++rank) {
+    if (((mask >> rank) & 1) == 0) continue;
+    const std::uint32_t to = (destination & kOffsetMask) | (rank << kRankShift);
+    const std::uint32_t on = (mbarrier & kOffsetMask) | (rank << kRankShift);
+    SharedBytes(to, bytes, SwizzlePeriod(map.swizzle), what, site);
+    const Mbarrier& object = BeginTransaction(on, bytes, site);
+    CheckAsyncWrite(to, bytes, object.agent, object.phase + 1, what, site);
+    Post(cluster, [map, &cluster, site, corner, to, on, bytes] {
+      LandLoad(cluster, map, corner, to, site);
+      CompleteTransaction(cluster, on, bytes, site);
+    });
+  }
+}
+
+void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& corner,
+                 TensorStoreKind kind, const CallSite& site) {
+  const char* what = "cp.async.bulk.tensor store";
+  Thread& thread = CurrentThread();
+  Cluster& cluster = *thread.block->cluster;
+  const std::uint32_t bytes = BoxBytes(map);
+  CheckCorner(map, corner, what, site);
+  for (std::uint32_t i = 0; i < map.rank; ++i) {
+    if (corner.at[i] >= 0) continue;
+    Fail(Violation::kBadOperand, site,
+         absl::StrCat(what, ": coordinate ", i, " is ", corner.at[i], ", before the tensor"));
+  }
+  OwnSharedBytes(source, bytes, SwizzlePeriod(map.swizzle), what, site);
+  const Agent agent = BulkAgent(thread);
+  CheckAsyncRead(source, bytes, agent, thread.bulk_committed + 1, what, site);
+  // Reading shared memory and writing global memory land one after the other, each when
+  // it likes.
+  auto box = std::make_shared<std::vector<std::uint8_t>>();
+  const std::uint64_t channel = (std::uint64_t{1} << 32) + CurrentGrid().next_operation;
+  const OperationId read = Post(
+      cluster, [map, &cluster, box, source] { *box = ReadBox(cluster, map, source); }, channel);
+  const OperationId write = Post(
+      cluster, [map, box, site, corner, kind] { LandStore(map, corner, *box, kind, site); },
+      channel);
+  thread.open_bulk.emplace_back(read, write);
+}
+
+void BulkCommit() {
+  Thread& thread = CurrentThread();
+  BulkGroup group;
+  for (const auto& [read, write] : thread.open_bulk) {
+    group.reads.push_back(read);
+    group.writes.push_back(write);
+  }
+  thread.open_bulk.clear();
+  thread.bulk_groups.push_back(std::move(group));
+  ++thread.bulk_committed;
+}
+
+void BulkWaitRead(std::uint32_t pending) {
+  Thread& thread = CurrentThread();
+  if (thread.bulk_groups.size() <= pending) return;
+  for (std::size_t i = 0; i < thread.bulk_groups.size() - pending; ++i) {
+    for (const OperationId read : thread.bulk_groups[i].reads) LandNow(read);
+  }
+  const Step done = thread.bulk_committed - pending;
+  thread.bulk_read = std::max(thread.bulk_read, done);
+  thread.knows.generic.Raise(BulkAgent(thread), done);
+}
+
+void BulkWait(std::uint32_t pending) {
+  Thread& thread = CurrentThread();
+  BulkWaitRead(pending);
+  while (thread.bulk_groups.size() > pending) {
+    for (const OperationId write : thread.bulk_groups.front().writes) LandNow(write);
+    thread.bulk_groups.pop_front();
+  }
+}
+
+}  // namespace gemmd::emulator

@@ -1,0 +1,38 @@
+// TMA: copies of tensor tiles between global and shared memory. PTX ISA, "Data Movement
+// and Conversion Instructions: cp.async.bulk.tensor".
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/emulator/call_site.h"
+#include "kernels/emulator/tensor_map.h"
+
+namespace gemmd::emulator {
+
+// Element index of a box's corner; parts of the box may lie outside the tensor.
+struct Coordinates {
+  std::int32_t at[kMaxTensorRank] = {0, 0, 0, 0, 0};
+};
+
+// Fills the box at `destination` of each block in `mask`; what lies outside the tensor
+// becomes zero. Completes the whole box's bytes on the mbarrier at the same offset of
+// each of those blocks.
+void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
+                std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site);
+
+enum class TensorStoreKind : std::uint8_t { kCopy, kAdd };
+
+// Writes, or adds, the box at `source` to the tensor. Dimensions but the first are
+// clipped by element, the first in units of 16 bytes, as an H200 does: a row that ends
+// inside a unit is overwritten to its end.
+void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& corner,
+                 TensorStoreKind kind, const CallSite& site);
+
+// The thread's bulk stores since the last commit become a group.
+void BulkCommit();
+// Until at most `pending` of the newest groups have shared memory left to read.
+void BulkWaitRead(std::uint32_t pending);
+// Until at most `pending` of the newest groups are incomplete.
+void BulkWait(std::uint32_t pending);
+
+}  // namespace gemmd::emulator

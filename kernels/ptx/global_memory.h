@@ -1,0 +1,56 @@
+// Loads and stores of global memory, and the flags by which blocks wait for each other.
+#pragma once
+
+#include "kernels/ptx/platform.h"
+
+#ifndef __CUDACC__
+#include "kernels/emulator/global_memory.h"
+#endif
+
+namespace gemmd::ptx {
+inline namespace GEMMD_BACKEND {
+
+// PTX ISA, "Data Movement and Conversion Instructions: ld" and "st", state space .global:
+// T has 1, 2, 4, 8 or 16 bytes, and the address is a multiple of them.
+template <typename T>
+GEMMD_DEVICE T LoadGlobal(const T* address GEMMD_SITE) {
+  GEMMD_IN_EMULATOR(emulator::CheckGlobal(address, sizeof(T), sizeof(T), false, "ld", site);)
+  return *address;
+}
+
+template <typename T>
+GEMMD_DEVICE void StoreGlobal(T* address, const T& value GEMMD_SITE) {
+  GEMMD_IN_EMULATOR(emulator::CheckGlobal(address, sizeof(T), sizeof(T), true, "st", site);)
+  *address = value;
+}
+
+// PTX ISA, "Parallel Synchronization and Communication Instructions: atom",
+// atom.acq_rel.gpu.global.add.u32: returns the value before.
+GEMMD_DEVICE std::uint32_t AtomicAddGlobal(std::uint32_t* address, std::uint32_t value GEMMD_SITE) {
+  GEMMD_ON_DEVICE(std::uint32_t old; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+                                                  : "=r"(old)
+                                                  : "l"(address), "r"(value)
+                                                  : "memory");
+                  return old;)
+  GEMMD_IN_EMULATOR(return emulator::GlobalAtomicAdd(address, value, site);)
+}
+
+// st.release.gpu.global.u32: what this thread wrote before is seen by whoever waits for
+// the value with WaitGlobalAtLeast().
+GEMMD_DEVICE void StoreGlobalRelease(std::uint32_t* address, std::uint32_t value GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value)
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::GlobalStoreRelease(address, value, site);)
+}
+
+// Repeats ld.acquire.gpu.global.u32 until the counter is at least `value`. The blocks
+// that count it up must be resident together with this one.
+GEMMD_DEVICE void WaitGlobalAtLeast(const std::uint32_t* address, std::uint32_t value GEMMD_SITE) {
+  GEMMD_ON_DEVICE(std::uint32_t seen; do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(address) : "memory");
+  } while (seen < value);)
+  GEMMD_IN_EMULATOR(emulator::GlobalWaitAtLeast(address, value, site);)
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::ptx

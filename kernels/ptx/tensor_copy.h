@@ -1,0 +1,124 @@
+// TMA: tiles of a tensor between global and shared memory (sm_90). One thread issues a
+// copy. PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor".
+//
+// In shared memory a box is its rows one after another, swizzled as its map says, at an
+// address aligned to 128 bytes and to the swizzle's period (8 spans). A load fills what
+// lies outside the tensor with zeros and counts the whole box's bytes on its mbarrier. A
+// store skips what lies outside, in the first dimension in units of 16 bytes. The first
+// coordinate is a multiple of 16 bytes, and no coordinate of a store is negative (an H200
+// ends the kernel with "illegal instruction" otherwise); a load may start before the tensor.
+#pragma once
+
+#include "kernels/ptx/platform.h"
+#include "kernels/ptx/tensor_map.h"
+
+#ifndef __CUDACC__
+#include "kernels/emulator/tensor_copy.h"
+#endif
+
+namespace gemmd::ptx {
+inline namespace GEMMD_BACKEND {
+
+// prefetch.tensormap: the map will be used soon. PTX ISA, "prefetch, prefetchu".
+GEMMD_DEVICE void PrefetchTensorMap(const TensorMap* map) {
+  GEMMD_ON_DEVICE(asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");)
+  GEMMD_IN_EMULATOR(static_cast<void>(map);)
+}
+
+// .2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes: the box with its corner at
+// element (x, y) to `destination` of this block.
+GEMMD_DEVICE void TensorLoad2D(SharedAddress destination, const TensorMap* map, std::int32_t x,
+                               std::int32_t y, SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(
+      asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                   ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(destination),
+                   "l"(map), "r"(mbarrier), "r"(x), "r"(y)
+                   : "memory");)
+  GEMMD_IN_EMULATOR(
+      emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, 1u << (destination >> 24), site);)
+}
+
+GEMMD_DEVICE void TensorLoad3D(SharedAddress destination, const TensorMap* map, std::int32_t x,
+                               std::int32_t y, std::int32_t z, SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(
+      asm volatile(
+          "cp.async.bulk.tensor.3d.shared::cluster.global.tile"
+          ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(destination),
+          "l"(map), "r"(mbarrier), "r"(x), "r"(y), "r"(z)
+          : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{x, y, z}}, mbarrier,
+                                         1u << (destination >> 24), site);)
+}
+
+// With .multicast::cluster: to the same offset of every block whose bit is set in `mask`,
+// each completing on its own mbarrier at the offset of `mbarrier`.
+GEMMD_DEVICE void TensorLoad2DMulticast(SharedAddress destination, const TensorMap* map,
+                                        std::int32_t x, std::int32_t y, SharedAddress mbarrier,
+                                        std::uint32_t mask GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes.multicast::cluster"
+                               " [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(destination),
+                               "l"(map), "r"(mbarrier), "r"(x), "r"(y),
+                               "h"(static_cast<std::uint16_t>(mask))
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, mask, site);)
+}
+
+// .2d.global.shared::cta.tile.bulk_group: the box at `source` to element (x, y).
+GEMMD_DEVICE void TensorStore2D(const TensorMap* map, SharedAddress source, std::int32_t x,
+                                std::int32_t y GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+                               " [%0, {%2, %3}], [%1];" ::"l"(map),
+                               "r"(source), "r"(x), "r"(y)
+                               : "memory");)
+  GEMMD_IN_EMULATOR(
+      emulator::TensorStore(*map, source, {{x, y}}, emulator::TensorStoreKind::kCopy, site);)
+}
+
+GEMMD_DEVICE void TensorStore3D(const TensorMap* map, SharedAddress source, std::int32_t x,
+                                std::int32_t y, std::int32_t z GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group"
+                               " [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+                               "r"(source), "r"(x), "r"(y), "r"(z)
+                               : "memory");)
+  GEMMD_IN_EMULATOR(
+      emulator::TensorStore(*map, source, {{x, y, z}}, emulator::TensorStoreKind::kCopy, site);)
+}
+
+// cp.reduce.async.bulk.tensor .add: adds the box to what the tensor holds, element by
+// element, atomically each. PTX ISA, "cp.reduce.async.bulk.tensor".
+GEMMD_DEVICE void TensorAdd2D(const TensorMap* map, SharedAddress source, std::int32_t x,
+                              std::int32_t y GEMMD_SITE) {
+  GEMMD_ON_DEVICE(
+      asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+                   " [%0, {%2, %3}], [%1];" ::"l"(map),
+                   "r"(source), "r"(x), "r"(y)
+                   : "memory");)
+  GEMMD_IN_EMULATOR(
+      emulator::TensorStore(*map, source, {{x, y}}, emulator::TensorStoreKind::kAdd, site);)
+}
+
+// cp.async.bulk.commit_group: this thread's stores since the last one become a group.
+GEMMD_DEVICE void BulkCommit() {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.commit_group;" ::: "memory");)
+  GEMMD_IN_EMULATOR(emulator::BulkCommit();)
+}
+
+// cp.async.bulk.wait_group.read: until at most kPending of this thread's newest groups
+// have shared memory left to read; the others' may then be written again. A thread waits
+// for <0> before it exits.
+template <int kPending>
+GEMMD_DEVICE void BulkWaitRead() {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");)
+  GEMMD_IN_EMULATOR(emulator::BulkWaitRead(kPending);)
+}
+
+// cp.async.bulk.wait_group: until at most kPending of them are incomplete.
+template <int kPending>
+GEMMD_DEVICE void BulkWait() {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");)
+  GEMMD_IN_EMULATOR(emulator::BulkWait(kPending);)
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::ptx

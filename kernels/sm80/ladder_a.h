@@ -1,0 +1,317 @@
+// The kernels of ladder A (ladder_a_steps.h says what each step changes).
+#pragma once
+
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/copy_async.h"
+#include "kernels/ptx/global_memory.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/matrix_memory.h"
+#include "kernels/ptx/platform.h"
+#include "kernels/ptx/shared_memory.h"
+#include "kernels/sm80/ladder_a_params.h"
+#include "kernels/sm80/ladder_a_steps.h"
+#include "kernels/sm80/tile_layout.h"
+
+namespace gemmd::sm80 {
+inline namespace GEMMD_BACKEND {
+
+// One thread's part in computing one tile of D.
+template <class Step, class Types>
+class LadderAWorker {
+ public:
+  GEMMD_DEVICE explicit LadderAWorker(const LadderAParams& params)
+      : params_(params),
+        thread_(ptx::ThreadIndex()),
+        lane_(thread_ % 32),
+        shared_(ptx::SharedBase()),
+        k_tiles_((params.k + kTileK - 1) / kTileK) {
+    const std::uint32_t warp = thread_ / 32;
+    warp_row_ = warp % kWarpsM * kWarpM;
+    warp_column_ = warp / kWarpsM * kWarpN;
+    PickTile();
+  }
+
+  GEMMD_DEVICE void Run() {
+    if constexpr (Step::kPipelineFragments) {
+      RunFragmentPipeline();
+    } else if constexpr (Step::kStages > 1) {
+      RunStages();
+    } else {
+      RunOneStage();
+    }
+    StoreTile();
+  }
+
+ private:
+  using ALayout = TileLayout<kTileM, kTileK, Step::kSwizzle>;
+  using BLayout = TileLayout<kTileK, kTileN, Step::kSwizzle>;
+  using DLayout = TileLayout<kTileM, kTileN, Step::kSwizzle>;
+
+  static constexpr int kWarpM = kTileM / kWarpsM;
+  static constexpr int kWarpN = kTileN / kWarpsN;
+  static constexpr int kRowTiles = kWarpM / 16;  // 16x8 tiles of D that a warp holds
+  static constexpr int kColumnTiles = kWarpN / 8;
+  static constexpr int kSteps = kTileK / 16;  // mma.sync steps in a tile of K
+
+  // What one step of K multiplies.
+  struct Fragments {
+    std::uint32_t a[kRowTiles][4];
+    std::uint32_t b[kColumnTiles][2];
+  };
+
+  // Blocks are numbered along a row of tiles; or, in groups of kRasterGroup rows, down
+  // the columns of the group, so that blocks running together share more of A and B.
+  GEMMD_DEVICE void PickTile() {
+    const std::uint32_t block = ptx::BlockIndexX();
+    const std::uint32_t in_group = Step::kRasterGroup * params_.tiles_n;
+    const std::uint32_t first_row = block / in_group * Step::kRasterGroup;
+    const std::uint32_t rows_left = params_.tiles_m - first_row;
+    const std::uint32_t rows = rows_left < Step::kRasterGroup ? rows_left : Step::kRasterGroup;
+    const std::uint32_t nth = block % in_group;
+    first_row_ = static_cast<std::int32_t>((first_row + nth % rows) * kTileM);
+    first_column_ = static_cast<std::int32_t>(nth / rows * kTileN);
+  }
+
+  GEMMD_DEVICE ptx::SharedAddress ATile(int stage) const { return shared_ + stage * kStageBytes; }
+  GEMMD_DEVICE ptx::SharedAddress BTile(int stage) const { return ATile(stage) + ALayout::kBytes; }
+
+  // ------------------------------------------------------------ global to shared
+
+  // How many of a chunk's 16 bytes lie before the end of its row.
+  static GEMMD_DEVICE std::uint32_t BytesInside(std::int32_t column, std::int32_t columns) {
+    const std::int32_t left = columns - column;
+    return left <= 0 ? 0u : left >= 8 ? 16u : static_cast<std::uint32_t>(2 * left);
+  }
+
+  // Copies rows of one tile chunk by chunk; what lies outside the matrix becomes zero,
+  // which adds nothing to the product.
+  template <class Layout>
+  GEMMD_DEVICE void CopyTile(ptx::SharedAddress tile, const std::uint16_t* matrix,
+                             std::int64_t leading_dimension, std::int32_t first_row,
+                             std::int32_t rows, std::int32_t first_column, std::int32_t columns) {
+    constexpr int kRowsAtOnce = kThreads / Layout::kRowChunks;
+    const std::uint32_t chunk = thread_ % Layout::kRowChunks;
+    const std::int32_t column = first_column + static_cast<std::int32_t>(chunk * 8);
+    const std::uint32_t inside = BytesInside(column, columns);
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kRows / kRowsAtOnce; ++i) {
+      const std::uint32_t row = thread_ / Layout::kRowChunks + i * kRowsAtOnce;
+      const std::int32_t matrix_row = first_row + static_cast<std::int32_t>(row);
+      const std::uint32_t bytes = matrix_row < rows ? inside : 0;
+      const std::uint16_t* source =
+          bytes > 0 ? matrix + matrix_row * leading_dimension + column : matrix;
+      ptx::CopyAsync16(tile + Layout::Chunk(row, chunk), source, bytes);
+    }
+  }
+
+  // Issues the copies of a tile of K as one group; past the last tile the group is empty,
+  // so that waits count groups alike in every iteration.
+  GEMMD_DEVICE void IssueTile(int k_tile, int stage) {
+    if (k_tile < k_tiles_) {
+      const std::int32_t first_k = k_tile * kTileK;
+      CopyTile<ALayout>(ATile(stage), params_.a, params_.lda, first_row_, params_.m, first_k,
+                        params_.k);
+      CopyTile<BLayout>(BTile(stage), params_.b, params_.ldb, first_k, params_.k, first_column_,
+                        params_.n);
+    }
+    ptx::CopyAsyncCommit();
+  }
+
+  // ------------------------------------------------------------ shared to registers
+
+  GEMMD_DEVICE void LoadFragments(Fragments& to, int stage, int step) const {
+    GEMMD_UNROLL
+    for (int i = 0; i < kRowTiles; ++i) LoadA(to.a[i], ATile(stage), warp_row_ + i * 16, step * 16);
+    GEMMD_UNROLL
+    for (int j = 0; j < kColumnTiles; ++j) {
+      LoadB(to.b[j], BTile(stage), step * 16, warp_column_ + j * 8);
+    }
+  }
+
+  // The 16x16 tile of A at (row, k), in the layout of mma_sync.h.
+  GEMMD_DEVICE void LoadA(std::uint32_t (&a)[4], ptx::SharedAddress tile, std::uint32_t row,
+                          std::uint32_t k) const {
+    if constexpr (Step::kFragmentLoad == FragmentLoad::kByMatrix) {
+      ptx::LoadMatrix4(a, tile + ALayout::Chunk(row + lane_ % 16, k / 8 + lane_ / 16));
+    } else {
+      GEMMD_UNROLL
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        const std::uint32_t at_row = row + lane_ / 4 + 8 * (i % 2);
+        const std::uint32_t at_k = k + 2 * (lane_ % 4) + 8 * (i / 2);
+        a[i] =
+            Pair(tile + ALayout::Element(at_row, at_k), tile + ALayout::Element(at_row, at_k + 1));
+      }
+    }
+  }
+
+  // The 16x8 tile of B at (k, column).
+  GEMMD_DEVICE void LoadB(std::uint32_t (&b)[2], ptx::SharedAddress tile, std::uint32_t k,
+                          std::uint32_t column) const {
+    if constexpr (Step::kFragmentLoad == FragmentLoad::kByMatrix) {
+      ptx::LoadMatrix2Transposed(b, tile + BLayout::Chunk(k + lane_ % 16, column / 8));
+    } else {
+      GEMMD_UNROLL
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const std::uint32_t at_k = k + 2 * (lane_ % 4) + 8 * i;
+        const std::uint32_t at_column = column + lane_ / 4;
+        b[i] = Pair(tile + BLayout::Element(at_k, at_column),
+                    tile + BLayout::Element(at_k + 1, at_column));
+      }
+    }
+  }
+
+  static GEMMD_DEVICE std::uint32_t Pair(ptx::SharedAddress low, ptx::SharedAddress high) {
+    const std::uint32_t low_half = ptx::LoadShared<std::uint16_t>(low);
+    const std::uint32_t high_half = ptx::LoadShared<std::uint16_t>(high);
+    return low_half | (high_half << 16);
+  }
+
+  // ------------------------------------------------------------ main loops
+
+  GEMMD_DEVICE void Multiply(const Fragments& fragments) {
+    GEMMD_UNROLL
+    for (int i = 0; i < kRowTiles; ++i) {
+      GEMMD_UNROLL
+      for (int j = 0; j < kColumnTiles; ++j) {
+        Types::MultiplyAdd(sum_[i][j], fragments.a[i], fragments.b[j]);
+      }
+    }
+  }
+
+  GEMMD_DEVICE void MultiplyStage(int stage) {
+    GEMMD_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      Fragments fragments;
+      LoadFragments(fragments, stage, step);
+      Multiply(fragments);
+    }
+  }
+
+  GEMMD_DEVICE void RunOneStage() {
+    for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
+      IssueTile(k_tile, 0);
+      ptx::CopyAsyncWait<0>();
+      ptx::SyncThreads();  // everyone's copies are visible
+      MultiplyStage(0);
+      ptx::SyncThreads();  // everyone has read the stage: it may be filled again
+    }
+  }
+
+  GEMMD_DEVICE void RunStages() {
+    FillStages();
+    for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
+      ptx::CopyAsyncWait<Step::kStages - 2>();
+      // Tile k_tile is visible, and everyone has read the stage of tile k_tile - 1, which
+      // the next copies fill.
+      ptx::SyncThreads();
+      IssueTile(k_tile + Step::kStages - 1, (k_tile + Step::kStages - 1) % Step::kStages);
+      MultiplyStage(k_tile % Step::kStages);
+    }
+    ptx::SyncThreads();  // the epilogue reuses the stages
+  }
+
+  // Fragments of step s + 1 load while step s multiplies; the last step of a tile loads
+  // the first fragments of the next one, so that no step waits for shared memory.
+  GEMMD_DEVICE void RunFragmentPipeline() {
+    FillStages();
+    ptx::CopyAsyncWait<Step::kStages - 2>();
+    ptx::SyncThreads();
+    Fragments fragments[2];
+    LoadFragments(fragments[0], 0, 0);
+    for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
+      const int stage = k_tile % Step::kStages;
+      GEMMD_UNROLL
+      for (int step = 0; step < kSteps; ++step) {
+        if (step == kSteps - 1) {
+          // As in RunStages(): the next tile is visible, this one's stage is read.
+          ptx::CopyAsyncWait<Step::kStages - 2>();
+          ptx::SyncThreads();
+          if (k_tile + 1 < k_tiles_) {
+            LoadFragments(fragments[(step + 1) % 2], (k_tile + 1) % Step::kStages, 0);
+          }
+        } else {
+          LoadFragments(fragments[(step + 1) % 2], stage, step + 1);
+        }
+        if (step == kSteps / 2) {
+          IssueTile(k_tile + Step::kStages - 1, (k_tile + Step::kStages - 1) % Step::kStages);
+        }
+        Multiply(fragments[step % 2]);
+      }
+    }
+  }
+
+  GEMMD_DEVICE void FillStages() {
+    GEMMD_UNROLL
+    for (int stage = 0; stage < Step::kStages - 1; ++stage) IssueTile(stage, stage);
+  }
+
+  // ------------------------------------------------------------ epilogue
+
+  // Through shared memory, so that global memory is written 16 bytes a thread and whole
+  // rows at a time. REQUIRES: everyone has read the stages.
+  GEMMD_DEVICE void StoreTile() {
+    GEMMD_UNROLL
+    for (int i = 0; i < kRowTiles; ++i) {
+      GEMMD_UNROLL
+      for (int j = 0; j < kColumnTiles; ++j) {
+        GEMMD_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const std::uint32_t row = warp_row_ + i * 16 + lane_ / 4 + 8 * half;
+          const std::uint32_t column = warp_column_ + j * 8 + 2 * (lane_ % 4);
+          ptx::StoreShared(shared_ + DLayout::Element(row, column),
+                           Types::Output(sum_[i][j], half));
+        }
+      }
+    }
+    ptx::SyncThreads();
+    constexpr int kRowsAtOnce = kThreads / DLayout::kRowChunks;
+    const std::uint32_t chunk = thread_ % DLayout::kRowChunks;
+    const std::int32_t column = first_column_ + static_cast<std::int32_t>(chunk * 8);
+    GEMMD_UNROLL
+    for (int i = 0; i < kTileM / kRowsAtOnce; ++i) {
+      const std::uint32_t row = thread_ / DLayout::kRowChunks + i * kRowsAtOnce;
+      const std::int32_t matrix_row = first_row_ + static_cast<std::int32_t>(row);
+      if (matrix_row >= params_.m || column >= params_.n) continue;
+      std::uint16_t* to = params_.d + matrix_row * params_.ldd + column;
+      const auto value = ptx::LoadShared<ptx::Vector4>(shared_ + DLayout::Chunk(row, chunk));
+      if (column + 8 <= params_.n) {
+        ptx::StoreGlobal(reinterpret_cast<ptx::Vector4*>(to), value);
+      } else {
+        StorePart(to, value, params_.n - column);
+      }
+    }
+  }
+
+  // The first `count` of eight elements: a row of D may end inside a chunk, and what
+  // follows it need not be ours.
+  static GEMMD_DEVICE void StorePart(std::uint16_t* to, const ptx::Vector4& value,
+                                     std::int32_t count) {
+    const std::uint32_t words[4] = {value.x, value.y, value.z, value.w};
+    GEMMD_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      if (i >= count) continue;
+      ptx::StoreGlobal(to + i, static_cast<std::uint16_t>(words[i / 2] >> (16 * (i % 2))));
+    }
+  }
+
+  const LadderAParams& params_;
+  const std::uint32_t thread_;
+  const std::uint32_t lane_;
+  const ptx::SharedAddress shared_;
+  const std::int32_t k_tiles_;
+  std::uint32_t warp_row_;
+  std::uint32_t warp_column_;
+  std::int32_t first_row_;
+  std::int32_t first_column_;
+  typename Types::Accumulator sum_[kRowTiles][kColumnTiles];
+};
+
+template <class Step, class Types>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, kBlocksPerMultiprocessor)
+    LadderA(const GEMMD_GRID_CONSTANT LadderAParams params) {
+  LadderAWorker<Step, Types> worker(params);
+  worker.Run();
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm80

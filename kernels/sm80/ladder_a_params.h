@@ -1,0 +1,49 @@
+// What a ladder A kernel is launched with, and the shape of its launch.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/platform.h"
+
+namespace gemmd::sm80 {
+
+// A block computes kTileM x kTileN of D, kTileK of K at a time, with a grid of kWarpsM x
+// kWarpsN warps.
+inline constexpr int kTileM = 256;
+inline constexpr int kTileN = 128;
+inline constexpr int kTileK = 64;
+inline constexpr int kWarpsM = 4;
+inline constexpr int kWarpsN = 2;
+inline constexpr int kThreads = 32 * kWarpsM * kWarpsN;
+inline constexpr int kBlocksPerMultiprocessor = 1;
+
+// Bytes of one stage: a tile of A and one of B.
+inline constexpr std::uint32_t kStageBytes = (kTileM + kTileN) * kTileK * 2;
+
+// Shared memory of a block: its stages, which the epilogue reuses for the tile of D.
+constexpr std::uint32_t LadderASharedBytes(int stages) {
+  const std::uint32_t stage_bytes = static_cast<std::uint32_t>(stages) * kStageBytes;
+  const std::uint32_t output_bytes = kTileM * kTileN * 2;
+  return stage_bytes > output_bytes ? stage_bytes : output_bytes;
+}
+
+inline namespace GEMMD_BACKEND {
+
+// D = A * B, all row-major with 16-bit elements. A is m x k, B is k x n. Pointers are
+// aligned to 16 bytes and leading dimensions are multiples of 8 elements.
+struct LadderAParams {
+  const std::uint16_t* a;
+  const std::uint16_t* b;
+  std::uint16_t* d;
+  std::int64_t lda;
+  std::int64_t ldb;
+  std::int64_t ldd;
+  std::int32_t m;
+  std::int32_t n;
+  std::int32_t k;
+  std::uint32_t tiles_m;
+  std::uint32_t tiles_n;
+};
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm80

@@ -1,0 +1,55 @@
+// Ladder A: six steps from fragment loads by hand to a rasterised software pipeline.
+//
+// One kernel family (ladder_a.h) reads these values; each step is the one before it with
+// one thing changed. A ladder of this shape was published for an A100; kernels/NOTES.md has
+// its figures beside ours.
+#pragma once
+
+namespace gemmd::sm80 {
+
+enum class FragmentLoad : unsigned char {
+  kByElement,  // ld.shared of 16 bits, one for every element
+  kByMatrix,   // ldmatrix
+};
+
+struct A01a {
+  static constexpr const char* kName = "sm80/a01a";
+  static constexpr const char* kIdea = "mma.sync fed element by element from shared memory";
+  static constexpr FragmentLoad kFragmentLoad = FragmentLoad::kByElement;
+  static constexpr bool kSwizzle = false;
+  static constexpr int kStages = 1;
+  static constexpr bool kPipelineFragments = false;
+  static constexpr int kRasterGroup = 1;  // rows of tiles walked together
+};
+
+struct A01b : A01a {
+  static constexpr const char* kName = "sm80/a01b";
+  static constexpr const char* kIdea = "a01a with fragments by ldmatrix";
+  static constexpr FragmentLoad kFragmentLoad = FragmentLoad::kByMatrix;
+};
+
+struct A02 : A01b {
+  static constexpr const char* kName = "sm80/a02";
+  static constexpr const char* kIdea = "a01b with shared memory swizzled: no bank conflicts";
+  static constexpr bool kSwizzle = true;
+};
+
+struct A03 : A02 {
+  static constexpr const char* kName = "sm80/a03";
+  static constexpr const char* kIdea = "a02 with three stages of copies in flight";
+  static constexpr int kStages = 3;
+};
+
+struct A04 : A03 {
+  static constexpr const char* kName = "sm80/a04";
+  static constexpr const char* kIdea = "a03 with fragments loaded one step ahead, across tiles too";
+  static constexpr bool kPipelineFragments = true;
+};
+
+struct A05 : A04 {
+  static constexpr const char* kName = "sm80/a05";
+  static constexpr const char* kIdea = "a04 with blocks rasterised in groups for the L2 cache";
+  static constexpr int kRasterGroup = 8;
+};
+
+}  // namespace gemmd::sm80
