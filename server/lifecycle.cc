@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
 #include "server/device/cpu_device.h"
+#include "server/device/emulated_device.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
 #include "server/rpc/admin_service.h"
@@ -45,6 +46,17 @@ CpuDevice::Options CpuOptions(const config::Cpu& config) {
                              ? static_cast<std::uint64_t>(config.memory_bytes())
                              : machine_bytes / 2;
   return options;
+}
+
+// REQUIRES: config.device() is not "cuda".
+std::unique_ptr<Device> MakeDevice(const config::ServerConfig& config, const Clock* clock) {
+  const CpuDevice::Options options = CpuOptions(config.cpu());
+  if (config.device() != "emulated") return std::make_unique<CpuDevice>(options, clock);
+  Log(Severity::kWarning, "emulated_device",
+      {{"note",
+        "GPU kernels run on the CPU with every access checked: thousands of times "
+        "slower than a GPU, for tests and for writing kernels"}});
+  return std::make_unique<EmulatedDevice>(options.memory_bytes, clock);
 }
 
 GrpcServerOptions RpcOptions(const config::ServerConfig& config) {
@@ -120,7 +132,7 @@ int Serve(const config::ServerConfig& config) {
 
   const SteadyClock clock;
   Statistics statistics;
-  const auto device = std::make_unique<CpuDevice>(CpuOptions(config.cpu()), &clock);
+  const std::unique_ptr<Device> device = MakeDevice(config, &clock);
   SchedulerOptions scheduling;
   scheduling.max_queued_jobs = static_cast<std::size_t>(config.scheduling().max_queued_requests());
   Scheduler scheduler(device.get(), &clock, scheduling);

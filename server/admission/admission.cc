@@ -34,9 +34,10 @@ absl::Status Admission::Submit(std::uint64_t request_id, MatmulJob request,
   }
   absl::StatusOr<Problem> problem = ValidateHeader(request.call, limits_);
   if (!problem.ok()) return problem.status();
-  absl::StatusOr<Plan> plan = Select(*registry_, *problem, device_->traits(), request.call.kernel);
+  const Problem landed = device_->Landed(*problem);
+  absl::StatusOr<Plan> plan = Select(*registry_, landed, device_->traits(), request.call.kernel);
   if (!plan.ok()) return plan.status();
-  const std::uint64_t in_flight_bytes = InFlightBytes(*problem);
+  const std::uint64_t in_flight_bytes = InFlightBytes(landed);
   const std::uint64_t limit_bytes = device_->memory().usage().limit_bytes;
   if (in_flight_bytes > limit_bytes || plan->workspace_bytes > limit_bytes - in_flight_bytes) {
     return absl::InvalidArgumentError(

@@ -1,32 +1,17 @@
 #include "server/device/cpu_device.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/device/host_memory.h"
 
 namespace gemmd {
 namespace {
-
-constexpr std::size_t kWorkspaceAlignment = 256;
-
-struct Free {
-  void operator()(void* pointer) const { std::free(pointer); }
-};
-using Buffer = std::unique_ptr<void, Free>;
-
-// Null if there is no memory.
-Buffer Allocate(std::uint64_t bytes) {
-  const std::uint64_t rounded =
-      (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
-  return Buffer(std::aligned_alloc(kWorkspaceAlignment, std::max(rounded, kWorkspaceAlignment)));
-}
 
 std::string ModelName() {
   std::ifstream file("/proc/cpuinfo");
@@ -43,17 +28,23 @@ std::string ModelName() {
 }  // namespace
 
 CpuDevice::CpuDevice(const Options& options, const Clock* clock)
-    : clock_(clock), memory_(options.memory_bytes), executor_(options.threads) {
+    : clock_(clock),
+      memory_(options.memory_bytes),
+      executor_(options.threads),
+      thread_([this](const DeviceWork& work) { return Launch(work); }) {
   traits_.kind = DeviceKind::kCpu;
   traits_.name = "cpu";
   traits_.model = ModelName();
   traits_.compute_units = options.threads;
+  MeasureRoofline();
+}
 
+void CpuDevice::MeasureRoofline() {
   // The first launch pays for OpenBLAS's start; the best of the others is the roofline.
   constexpr std::int64_t kSize = 512;
   const Problem problem = MakeProblem(kSize, kSize, kSize, DataType::kF32, DataType::kF32);
-  const Buffer a = Allocate(problem.a.size_bytes());
-  const Buffer d = Allocate(problem.d.size_bytes());
+  const HostMemory a = AllocateHostMemory(problem.a.size_bytes());
+  const HostMemory d = AllocateHostMemory(problem.d.size_bytes());
   std::fill_n(static_cast<float*>(a.get()), kSize * kSize, 1.0f);
   DeviceWork work;
   work.problem = problem;
@@ -76,44 +67,12 @@ CpuDevice::CpuDevice(const Options& options, const Clock* clock)
                 static_cast<char*>(d.get()));
   const double nanoseconds = std::max<double>(1, clock_->Now() - start);
   traits_.memory_gbps = 2.0 * kCopies * problem.d.size_bytes() / nanoseconds;
-
-  thread_ = std::thread([this] { Loop(); });
-}
-
-CpuDevice::~CpuDevice() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-}
-
-void CpuDevice::Submit(DeviceWork work, Callback done) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    items_.push_back({std::move(work), std::move(done)});
-  }
-  changed_.notify_one();
-}
-
-void CpuDevice::Loop() {
-  while (true) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return stopping_ || !items_.empty(); });
-    if (items_.empty()) return;
-    Item item = std::move(items_.front());
-    items_.pop_front();
-    lock.unlock();
-    DeviceResult result = Launch(item.work);
-    std::move(item.done)(std::move(result));
-  }
 }
 
 DeviceResult CpuDevice::Launch(const DeviceWork& work) {
   DeviceResult result;
   const TimeNs start = clock_->Now();
-  const Buffer workspace = Allocate(work.plan.workspace_bytes);
+  const HostMemory workspace = AllocateHostMemory(work.plan.workspace_bytes);
   if (workspace == nullptr) {
     result.status = absl::ResourceExhaustedError(
         absl::StrCat("the host has no ", work.plan.workspace_bytes, " bytes for workspace"));

@@ -2,12 +2,10 @@
 // is tested anywhere. Host memory is its device memory: nothing is copied.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <thread>
+#include <utility>
 
 #include "server/device/device.h"
+#include "server/device/launch_thread.h"
 #include "server/device/thread_executor.h"
 
 namespace gemmd {
@@ -22,34 +20,22 @@ class CpuDevice final : public Device {
   // Warms the kernels up and measures the roofline, which takes some milliseconds.
   CpuDevice(const Options& options, const Clock* clock);
 
-  // Finishes what was submitted.
-  ~CpuDevice() override;
-
   const DeviceTraits& traits() const override { return traits_; }
   MemoryBudget& memory() override { return memory_; }
   int max_in_flight() const override { return 1; }
-  void Submit(DeviceWork work, Callback done) override;
+  void Submit(DeviceWork work, Callback done) override {
+    thread_.Submit(std::move(work), std::move(done));
+  }
 
  private:
-  struct Item {
-    DeviceWork work;
-    Callback done;
-  };
-
-  void Loop();
+  void MeasureRoofline();
   DeviceResult Launch(const DeviceWork& work);
 
   const Clock* const clock_;
   MemoryBudget memory_;
-  ThreadExecutor executor_;  // used by the launching thread alone
+  ThreadExecutor executor_;  // used by one launch at a time
   DeviceTraits traits_;      // constant after construction
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Item> items_;  // guarded by mutex_
-  bool stopping_ = false;   // guarded by mutex_
-
-  std::thread thread_;  // last: started when all else exists
+  LaunchThread thread_;      // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -24,8 +24,8 @@ struct HostBuffers {
 
 // One launch.
 struct DeviceWork {
-  Problem problem;
-  Plan plan;  // chosen for this device's traits
+  Problem problem;  // as the buffers have it
+  Plan plan;        // chosen for the problem as it lands on this device
   HostBuffers buffers;
 };
 
@@ -44,6 +44,10 @@ class Device {
 
   virtual const DeviceTraits& traits() const = 0;
   virtual MemoryBudget& memory() = 0;
+
+  // The problem as kernels will see it here: the same shapes and types, in the layouts
+  // that operands have once they landed in the device's memory. Plans are chosen for it.
+  virtual Problem Landed(const Problem& problem) const { return problem; }
 
   // How many submitted works overlap usefully; the scheduler keeps at most this many
   // between Submit and callback.

@@ -18,12 +18,17 @@ constexpr const char* kNotBuilt[] = {
     "Operands.List",     "Operands.Release",  "Operands.Renew",
 };
 
+std::string Architecture(const DeviceTraits& traits) {
+  if (traits.kind == DeviceKind::kCpu) return "cpu";
+  const bool is_emulated = traits.kind == DeviceKind::kEmulated;
+  return absl::StrCat(is_emulated ? "emulated sm_" : "sm_", traits.compute_capability);
+}
+
 void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
   const DeviceTraits& traits = device->traits();
   wire->set_name(traits.name);
   wire->set_model(traits.model);
-  wire->set_architecture(
-      traits.kind == DeviceKind::kCpu ? "cpu" : absl::StrCat("sm_", traits.compute_capability));
+  wire->set_architecture(Architecture(traits));
   wire->set_compute_units(traits.compute_units);
   const MemoryUsage usage = device->memory().usage();
   v1::MemoryUsage* memory = wire->mutable_memory();
@@ -93,7 +98,8 @@ absl::StatusOr<v1::ListKernelsResponse> AdminService::Kernels(
   if (!call.ok()) return call.status();
   const absl::StatusOr<Problem> problem = ValidateHeader(*call, sources_.admission->limits());
   if (!problem.ok()) return problem.status();
-  for (const Candidate& candidate : Explain(*sources_.registry, *problem, traits)) {
+  for (const Candidate& candidate :
+       Explain(*sources_.registry, sources_.device->Landed(*problem), traits)) {
     v1::Candidate* wire = response.add_candidates();
     wire->set_kernel(candidate.kernel->traits().name);
     wire->set_rejection(candidate.rejection);

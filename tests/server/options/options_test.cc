@@ -46,7 +46,7 @@ TEST(Options, ErrorsNameFlagValueAndRange) {
   EXPECT_EQ(Parse({"--cpu.threads=many"}).status().message(),
             "--cpu.threads is \"many\"; it must be an integer");
   EXPECT_EQ(Parse({"--device=tpu"}).status().message(),
-            "--device is \"tpu\"; it must be auto, cpu, cuda");
+            "--device is \"tpu\"; it must be auto, cpu, cuda, emulated");
   EXPECT_EQ(Parse({"--tls.key-file=x"}).status().message(),
             "--tls.certificate-file and --tls.key-file go together: one of them is empty");
   EXPECT_NE(Parse({"--lissten=x"}).status().message().find("--lissten"), std::string::npos);
@@ -69,7 +69,7 @@ TEST(Options, HelpShowsEveryOptionWithItsRange) {
   ASSERT_TRUE(command.ok());
   const auto& text = std::get<std::string>(*command);
   for (const char* word : {"--listen", "--limits.message-bytes", "4096 to 2147483647",
-                           "auto | cpu | cuda", "Exit codes", "Examples"}) {
+                           "auto | cpu | cuda | emulated", "Exit codes", "Examples"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word;
   }
 }

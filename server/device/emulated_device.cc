@@ -1,0 +1,96 @@
+#include "server/device/emulated_device.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "server/device/host_memory.h"
+
+namespace gemmd {
+namespace {
+
+constexpr std::int64_t kLineBits = 16 * 8;
+
+void PadLines(MatrixLayout* layout) {
+  const std::int64_t elements = kLineBits / SizeBits(layout->type);
+  layout->leading_dimension = (layout->inner() + elements - 1) / elements * elements;
+}
+
+// Bytes of whole lines, so that a kernel may touch the padding of the last one too.
+std::uint64_t PaddedBytes(const MatrixLayout& layout) {
+  return static_cast<std::uint64_t>(layout.outer()) *
+         static_cast<std::uint64_t>(layout.leading_dimension) *
+         static_cast<std::uint64_t>(SizeBits(layout.type)) / 8;
+}
+
+// Line by line, between layouts that differ in their leading dimension alone.
+void CopyLines(const MatrixLayout& from_layout, const void* from, const MatrixLayout& to_layout,
+               void* to) {
+  const auto bytes = [](const MatrixLayout& layout, std::int64_t elements) {
+    return static_cast<std::size_t>(elements) * static_cast<std::size_t>(SizeBits(layout.type)) / 8;
+  };
+  for (std::int64_t line = 0; line < from_layout.outer(); ++line) {
+    std::memcpy(
+        static_cast<char*>(to) + bytes(to_layout, line * to_layout.leading_dimension),
+        static_cast<const char*>(from) + bytes(from_layout, line * from_layout.leading_dimension),
+        bytes(from_layout, from_layout.inner()));
+  }
+}
+
+// Null if there is no memory, or nothing to land.
+HostMemory Land(const MatrixLayout& layout, const void* data, const MatrixLayout& landed) {
+  if (data == nullptr) return nullptr;
+  HostMemory memory = AllocateHostMemory(PaddedBytes(landed));
+  if (memory == nullptr) return nullptr;
+  std::memset(memory.get(), 0, PaddedBytes(landed));
+  CopyLines(layout, data, landed, memory.get());
+  return memory;
+}
+
+}  // namespace
+
+EmulatedDevice::EmulatedDevice(std::uint64_t memory_bytes, const Clock* clock)
+    : clock_(clock),
+      memory_(memory_bytes),
+      thread_([this](const DeviceWork& work) { return Launch(work); }) {
+  traits_.kind = DeviceKind::kEmulated;
+  traits_.name = "emulated";
+  traits_.model = "GPU emulator with the arithmetic of sm_90";
+  traits_.compute_capability = 90;
+  traits_.compute_units = 1;
+}
+
+Problem EmulatedDevice::Landed(const Problem& problem) const {
+  Problem landed = problem;
+  for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) PadLines(layout);
+  return landed;
+}
+
+DeviceResult EmulatedDevice::Launch(const DeviceWork& work) const {
+  const Problem landed = Landed(work.problem);
+  DeviceResult result;
+  const TimeNs start = clock_->Now();
+  const HostMemory a = Land(work.problem.a, work.buffers.a, landed.a);
+  const HostMemory b = Land(work.problem.b, work.buffers.b, landed.b);
+  const HostMemory c = Land(work.problem.c, work.buffers.c, landed.c);
+  const HostMemory d = AllocateHostMemory(PaddedBytes(landed.d));
+  const HostMemory workspace = AllocateHostMemory(work.plan.workspace_bytes);
+  const bool c_is_missing = work.buffers.c != nullptr && c == nullptr;
+  if (a == nullptr || b == nullptr || c_is_missing || d == nullptr || workspace == nullptr) {
+    result.status = absl::ResourceExhaustedError("the host has no memory for the landed operands");
+    return result;
+  }
+  const TimeNs landed_at = clock_->Now();
+  const Arguments arguments{a.get(), b.get(), c.get(), work.buffers.bias, d.get(), workspace.get()};
+  emulator::Session session;
+  LaunchTarget target;
+  target.emulator = &session;
+  result.status = work.plan.kernel->Launch(landed, work.plan.config, arguments, target);
+  const TimeNs computed_at = clock_->Now();
+  if (result.status.ok()) CopyLines(landed.d, d.get(), work.problem.d, work.buffers.d);
+  result.spans = {{Stage::kCopyIn, start, landed_at},
+                  {Stage::kCompute, landed_at, computed_at},
+                  {Stage::kCopyOut, computed_at, clock_->Now()}};
+  return result;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,34 @@
+// GPU kernels on the CPU, every memory access checked: what a server offers to somebody
+// who writes kernels, and to CI. Thousands of times slower than a GPU.
+#pragma once
+
+#include "server/device/device.h"
+#include "server/device/launch_thread.h"
+
+namespace gemmd {
+
+class EmulatedDevice final : public Device {
+ public:
+  EmulatedDevice(std::uint64_t memory_bytes, const Clock* clock);
+
+  const DeviceTraits& traits() const override { return traits_; }
+  MemoryBudget& memory() override { return memory_; }
+  int max_in_flight() const override { return 1; }
+
+  // Lines padded to 16 bytes, as TMA and 16-byte copies need them.
+  Problem Landed(const Problem& problem) const override;
+
+  void Submit(DeviceWork work, Callback done) override {
+    thread_.Submit(std::move(work), std::move(done));
+  }
+
+ private:
+  DeviceResult Launch(const DeviceWork& work) const;
+
+  const Clock* const clock_;
+  MemoryBudget memory_;
+  DeviceTraits traits_;
+  LaunchThread thread_;  // last: it uses all else
+};
+
+}  // namespace gemmd

@@ -1,0 +1,46 @@
+// One thread that launches works in the order they come.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "server/device/device.h"
+
+namespace gemmd {
+
+// Thread-safe.
+class LaunchThread {
+ public:
+  // `launch` runs on the thread, one work at a time, and returns when the work is done.
+  explicit LaunchThread(std::function<DeviceResult(const DeviceWork&)> launch);
+
+  // Finishes what was submitted.
+  ~LaunchThread();
+  LaunchThread(const LaunchThread&) = delete;
+  LaunchThread& operator=(const LaunchThread&) = delete;
+
+  // As Device::Submit().
+  void Submit(DeviceWork work, Device::Callback done);
+
+ private:
+  struct Item {
+    DeviceWork work;
+    Device::Callback done;
+  };
+
+  void Loop();
+
+  const std::function<DeviceResult(const DeviceWork&)> launch_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> items_;  // guarded by mutex_
+  bool stopping_ = false;   // guarded by mutex_
+
+  std::thread thread_;  // last: started when all else exists
+};
+
+}  // namespace gemmd
