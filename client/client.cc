@@ -10,16 +10,24 @@
 #include "client/call_count.h"
 #include "client/codec.h"
 #include "gemmd/v1/admin.grpc.pb.h"
-#include "gemmd/v1/gemm.grpc.pb.h"
+#include "gemmd/v1/gemm.pb.h"
+#include "grpcpp/generic/generic_stub.h"
 
 namespace gemmd::client {
+
+namespace {
+
+constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
+
+}  // namespace
 
 struct Client::Connection {
   std::shared_ptr<CallCount> calls = std::make_shared<CallCount>();
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;
   std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<v1::Gemm::Stub> gemm;
+  // Bytes that we serialized out, a message in.
+  std::unique_ptr<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::MatmulResponse>> matmul;
   std::unique_ptr<v1::Admin::Stub> admin;
 
   template <typename Request, typename Response>
@@ -79,7 +87,9 @@ Client::Client(const ClientOptions& options) : connection_(std::make_unique<Conn
   connection_->retry = options.retry;
   connection_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
   connection_->channel = MakeChannel(options.channel);
-  connection_->gemm = v1::Gemm::NewStub(connection_->channel);
+  connection_->matmul =
+      std::make_unique<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::MatmulResponse>>(
+          connection_->channel);
   connection_->admin = v1::Admin::NewStub(connection_->channel);
 }
 
@@ -92,12 +102,14 @@ void Client::MatmulAsync(MatmulInputs inputs, const MatmulOptions& options, cons
   absl::StatusOr<v1::MatmulRequest> request = EncodeRequest(std::move(inputs), options);
   if (!request.ok()) return done(request.status());
   ClientTimes times;
+  grpc::ByteBuffer bytes = SerializeRequest(*std::move(request));
   times.encode = Since(begun);
-  connection_->Start<v1::MatmulRequest, v1::MatmulResponse>(
-      *std::move(request), call,
+  connection_->Start<grpc::ByteBuffer, v1::MatmulResponse>(
+      std::move(bytes), call,
       [connection = connection_.get()](auto* context, auto* message, auto* response,
                                        auto on_status) {
-        connection->gemm->async()->Matmul(context, message, response, std::move(on_status));
+        connection->matmul->UnaryCall(context, kMatmul, grpc::StubOptions(), message, response,
+                                      std::move(on_status));
       },
       [expected, begun, times, done = std::move(done)](
           const absl::Status& status, v1::MatmulResponse* response, const CallTimes& call_times) {

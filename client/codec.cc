@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/wire_types.h"
+#include "proto/chunk_framing.h"
 
 namespace gemmd::client {
 namespace {
@@ -119,6 +121,27 @@ absl::StatusOr<v1::MatmulRequest> EncodeRequest(MatmulInputs inputs, const Matmu
                                                    " at most; split the product"));
   }
   return request;
+}
+
+grpc::ByteBuffer SerializeRequest(v1::MatmulRequest request) {
+  using Holder = std::shared_ptr<v1::MatmulRequest>;
+  const auto holder = std::make_shared<v1::MatmulRequest>(std::move(request));
+  v1::MatmulRequest head;
+  *head.mutable_header() = holder->header();
+  std::string prefix = head.SerializeAsString();
+  std::vector<grpc::Slice> slices;
+  for (v1::Chunk& chunk : *holder->mutable_payload()) {
+    v1::Chunk fields;
+    fields.set_operand(chunk.operand());
+    prefix += ChunkPrefix(v1::MatmulRequest::kPayloadFieldNumber, fields, chunk.data().size());
+    slices.emplace_back(prefix);
+    prefix.clear();
+    std::string& data = *chunk.mutable_data();
+    slices.emplace_back(
+        data.data(), data.size(), [](void* owner) { delete static_cast<Holder*>(owner); },
+        new Holder(holder));
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
 ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options) {

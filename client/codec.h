@@ -5,12 +5,17 @@
 #include "client/matmul.h"
 #include "client/matrix.h"
 #include "gemmd/v1/gemm.pb.h"
+#include "grpcpp/support/byte_buffer.h"
 
 namespace gemmd::client {
 
 // Consumes the inputs: their bytes move into the request, one Chunk a plane.
 // INVALID_ARGUMENT where the message would pass the 2 GiB that protobuf can write.
 absl::StatusOr<v1::MatmulRequest> EncodeRequest(MatmulInputs inputs, const MatmulOptions& options);
+
+// The request as it goes over the wire. The payload is the message's own memory, which
+// lives as long as gRPC needs it: no byte of a matrix is copied.
+grpc::ByteBuffer SerializeRequest(v1::MatmulRequest request);
 
 // What the result must be, as far as the request says.
 struct ExpectedResult {

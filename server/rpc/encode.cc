@@ -5,26 +5,13 @@
 #include <cstring>
 #include <string>
 
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/wire_format_lite.h"
+#include "proto/chunk_framing.h"
 #include "server/rpc/wire_types.h"
 
 namespace gemmd {
 namespace {
 
-using google::protobuf::internal::WireFormatLite;
-
 double Us(TimeNs nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
-
-std::uint32_t BytesTag(int field) {
-  return WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
-}
-
-std::size_t TagAndLengthSize(int field, std::uint64_t length) {
-  using google::protobuf::io::CodedOutputStream;
-  return CodedOutputStream::VarintSize32(BytesTag(field)) + CodedOutputStream::VarintSize64(length);
-}
 
 }  // namespace
 
@@ -85,22 +72,10 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
   head.mutable_d()->set_leading_dimension(layout.leading_dimension);
   std::string bytes = head.SerializeAsString();
 
-  // Then, by hand, payload { operand: D data: <size bytes> } up to the data itself.
   v1::Chunk chunk;
   chunk.set_operand(v1::D);
-  const std::string chunk_head = chunk.SerializeAsString();
   const std::uint64_t size = layout.size_bytes();
-  const std::uint64_t chunk_size =
-      chunk_head.size() + TagAndLengthSize(v1::Chunk::kDataFieldNumber, size) + size;
-  {
-    google::protobuf::io::StringOutputStream appended(&bytes);
-    google::protobuf::io::CodedOutputStream out(&appended);
-    out.WriteTag(BytesTag(v1::MatmulResponse::kPayloadFieldNumber));
-    out.WriteVarint64(chunk_size);
-    out.WriteString(chunk_head);
-    out.WriteTag(BytesTag(v1::Chunk::kDataFieldNumber));
-    out.WriteVarint64(size);
-  }
+  bytes += ChunkPrefix(v1::MatmulResponse::kPayloadFieldNumber, chunk, size);
   void* const memory = d.release();
   const std::array<grpc::Slice, 2> slices = {grpc::Slice(bytes),
                                              grpc::Slice(memory, size, std::free)};

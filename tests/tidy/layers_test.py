@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = ["rpc", "admission", "scheduling", "device"]
 # Plain values and options that stand beside the layers: who they may include.
 LEAVES = {"observe": set(), "options": set()}
-WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1)/')
+WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
 
 
