@@ -25,17 +25,17 @@ CBLAS_TRANSPOSE Op(bool transpose) { return transpose ? CblasTrans : CblasNoTran
 }  // namespace
 
 void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
-              std::int64_t lda, const float* b, std::int64_t ldb, float* c) {
+              std::int64_t lda, const float* b, std::int64_t ldb, float* c, std::int64_t ldc) {
   BecomeSingleThreaded();
   cblas_sgemm(CblasRowMajor, CblasNoTrans, Op(transpose_b), Int(m), Int(n), Int(k), 1.0f, a,
-              Int(lda), b, Int(ldb), 0.0f, c, Int(n));
+              Int(lda), b, Int(ldb), 0.0f, c, Int(ldc));
 }
 
 void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
-              std::int64_t lda, const double* b, std::int64_t ldb, double* c) {
+              std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc) {
   BecomeSingleThreaded();
   cblas_dgemm(CblasRowMajor, CblasNoTrans, Op(transpose_b), Int(m), Int(n), Int(k), 1.0, a,
-              Int(lda), b, Int(ldb), 0.0, c, Int(n));
+              Int(lda), b, Int(ldb), 0.0, c, Int(ldc));
 }
 
 const std::string& BlasVersion() {

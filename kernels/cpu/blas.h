@@ -6,13 +6,13 @@
 
 namespace gemmd {
 
-// C (m x n, row-major, tight) = op(A) * op(B); A is row-major m x k, B row-major
+// C (m x n, row-major) = op(A) * op(B); A is row-major m x k, B row-major
 // k x n or, with transpose_b, n x k. One thread. The first call of the process makes
 // OpenBLAS single-threaded for good: the callers are the parallelism.
 void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
-              std::int64_t lda, const float* b, std::int64_t ldb, float* c);
+              std::int64_t lda, const float* b, std::int64_t ldb, float* c, std::int64_t ldc);
 void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
-              std::int64_t lda, const double* b, std::int64_t ldb, double* c);
+              std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc);
 
 // "openblas-0.3.21-Zen": version and the core type it chose for this machine.
 const std::string& BlasVersion();

@@ -191,6 +191,14 @@ class Launcher {
     return panel;
   }
 
+  // Whether what BLAS computes is D as it stands: the same bits as through a tile.
+  bool WritesInPlace(std::int64_t rows) const {
+    const Epilogue& e = problem_.epilogue;
+    return !Workspace<In>::kWidened && rows == kPanelRows && problem_.d.type == In::kType &&
+           problem_.d.order == Order::kRowMajor && e.alpha == 1 && e.beta == 0 && !e.has_bias &&
+           e.activation == Activation::kNone;
+  }
+
   void RunUnit(int worker, std::int64_t first_row, std::int64_t first_column) const {
     const std::int64_t rows = std::min(kPanelRows, problem_.m - first_row);
     const std::int64_t columns = std::min(kPanelColumns, problem_.n - first_column);
@@ -205,14 +213,21 @@ class Launcher {
       std::fill(sum, sum + kPanelRows * columns, 0);
       for (std::int64_t k = 0; k < problem_.k; k += kExactTerms) {
         BlasGemm(b_is_k_major, kPanelRows, columns, std::min(kExactTerms, problem_.k - k), a + k,
-                 lda, b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile);
+                 lda, b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile, columns);
         for (std::int64_t i = 0; i < kPanelRows * columns; ++i) {
           sum[i] += static_cast<std::int32_t>(tile[i]);
         }
       }
       StoreAs(sum, first_row, rows, first_column, columns);
     } else {
-      BlasGemm(b_is_k_major, kPanelRows, columns, problem_.k, a, lda, b, ldb_, tile);
+      if (WritesInPlace(rows)) {
+        auto* d = static_cast<Multiply*>(arguments_.d) + first_row * problem_.d.row_stride() +
+                  first_column;
+        BlasGemm(b_is_k_major, kPanelRows, columns, problem_.k, a, lda, b, ldb_, d,
+                 problem_.d.leading_dimension);
+        return;
+      }
+      BlasGemm(b_is_k_major, kPanelRows, columns, problem_.k, a, lda, b, ldb_, tile, columns);
       StoreAs(tile, first_row, rows, first_column, columns);
     }
   }

@@ -1,5 +1,7 @@
 #include "server/rpc/encode.h"
 
+#include <sys/mman.h>
+
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -45,9 +47,17 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
 void FreeDeleter::operator()(void* memory) const { std::free(memory); }
 
 ResultBuffer AllocateResult(std::uint64_t bytes) {
-  constexpr std::uint64_t kAlignment = 64;
-  return ResultBuffer(
-      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  // Large results take huge pages: first touches of small ones would cost more than the
+  // stores.
+  constexpr std::uint64_t kCacheLine = 64;
+  constexpr std::uint64_t kHugePage = 2 << 20;
+  const std::uint64_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
+  const std::uint64_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  ResultBuffer result(std::aligned_alloc(alignment, rounded));
+  if (result != nullptr && alignment == kHugePage) {
+    madvise(result.get(), rounded, MADV_HUGEPAGE);  // a hint: without it, small pages serve
+  }
+  return result;
 }
 
 void ClearPadding(const MatrixLayout& layout, void* d) {
