@@ -102,10 +102,10 @@ void Client::MatmulAsync(MatmulInputs inputs, const MatmulOptions& options, cons
   absl::StatusOr<v1::MatmulRequest> request = EncodeRequest(std::move(inputs), options);
   if (!request.ok()) return done(request.status());
   ClientTimes times;
-  grpc::ByteBuffer bytes = SerializeRequest(*std::move(request));
+  const grpc::ByteBuffer bytes = SerializeRequest(*std::move(request));
   times.encode = Since(begun);
   connection_->Start<grpc::ByteBuffer, v1::MatmulResponse>(
-      std::move(bytes), call,
+      bytes, call,
       [connection = connection_.get()](auto* context, auto* message, auto* response,
                                        auto on_status) {
         connection->matmul->UnaryCall(context, kMatmul, grpc::StubOptions(), message, response,

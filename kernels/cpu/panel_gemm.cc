@@ -343,10 +343,10 @@ class PanelKernel final : public Kernel {
 
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
-    const double panels = static_cast<double>((problem.m + kPanelRows - 1) / kPanelRows);
-    const double columns = static_cast<double>(std::min(problem.n, kPanelColumns));
-    const double units =
-        panels * static_cast<double>((problem.n + kPanelColumns - 1) / kPanelColumns);
+    const std::int64_t panels = (problem.m + kPanelRows - 1) / kPanelRows;
+    const std::int64_t tiles = (problem.n + kPanelColumns - 1) / kPanelColumns;
+    const auto columns = static_cast<double>(std::min(problem.n, kPanelColumns));
+    const double units = static_cast<double>(panels) * static_cast<double>(tiles);
     const double rounds = std::max(1.0, units / config.threads);
     const double unit_flops = 2.0 * kPanelRows * columns * static_cast<double>(problem.k);
     const double unit_gflops =

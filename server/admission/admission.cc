@@ -26,7 +26,7 @@ Admission::Admission(const RequestLimits& limits, const Registry* registry, Devi
       statistics_(statistics),
       clock_(clock) {}
 
-absl::Status Admission::Submit(std::uint64_t request_id, MatmulJob request,
+absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& request,
                                AllocateResult allocate_result, Callback done) {
   const TimeNs start = clock_->Now();
   if (scheduler_->draining()) {

@@ -56,8 +56,8 @@ class Admission {
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
   //   RESOURCE_EXHAUSTED   memory or queue are full now; carries RetryAfterMs()
-  absl::Status Submit(std::uint64_t request_id, MatmulJob job, AllocateResult allocate_result,
-                      Callback done);
+  absl::Status Submit(std::uint64_t request_id, const MatmulJob& request,
+                      AllocateResult allocate_result, Callback done);
 
   // See Scheduler::Cancel.
   void Cancel(std::uint64_t request_id) { scheduler_->Cancel(request_id); }

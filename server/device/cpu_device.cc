@@ -55,18 +55,20 @@ void CpuDevice::MeasureRoofline() {
   for (int repeat = 0; repeat < 4; ++repeat) {
     const DeviceResult result = Launch(work);
     const StageSpan& compute = result.spans.front();
-    const double nanoseconds = std::max<double>(1, compute.end - compute.start);
+    const double nanoseconds =
+        static_cast<double>(std::max<TimeNs>(1, compute.end - compute.start));
     traits_.f32_gflops = std::max(traits_.f32_gflops, problem.flops() / nanoseconds);
   }
   // Streaming rate of one core is a lower bound of what all reach together, which is
   // the safe side for a prediction that may refuse a deadline.
   const TimeNs start = clock_->Now();
   constexpr int kCopies = 8;
-  for (int i = 0; i < kCopies; ++i)
+  for (int i = 0; i < kCopies; ++i) {
     std::copy_n(static_cast<const char*>(a.get()), problem.d.size_bytes(),
                 static_cast<char*>(d.get()));
-  const double nanoseconds = std::max<double>(1, clock_->Now() - start);
-  traits_.memory_gbps = 2.0 * kCopies * problem.d.size_bytes() / nanoseconds;
+  }
+  const double nanoseconds = static_cast<double>(std::max<TimeNs>(1, clock_->Now() - start));
+  traits_.memory_gbps = 2.0 * kCopies * static_cast<double>(problem.d.size_bytes()) / nanoseconds;
 }
 
 DeviceResult CpuDevice::Launch(const DeviceWork& work) {

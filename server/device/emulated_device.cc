@@ -8,7 +8,7 @@
 namespace gemmd {
 namespace {
 
-constexpr std::int64_t kLineBits = 16 * 8;
+constexpr std::int64_t kLineBits = 128;  // 16 bytes
 
 void PadLines(MatrixLayout* layout) {
   const std::int64_t elements = kLineBits / SizeBits(layout->type);

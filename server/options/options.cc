@@ -55,6 +55,7 @@ void CollectLeaves(const google::protobuf::Descriptor* type,
 
 std::vector<std::string> Choices(const FieldDescriptor* field) {
   std::vector<std::string> choices;
+  choices.reserve(field->options().ExtensionSize(config::choice));
   for (int i = 0; i < field->options().ExtensionSize(config::choice); ++i) {
     choices.push_back(field->options().GetExtension(config::choice, i));
   }

@@ -48,7 +48,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
     d_ = AllocateResult(bytes);
     return d_.get();
   };
-  return admission_->Submit(request_id_, std::move(job), allocate,
+  return admission_->Submit(request_id_, job, allocate,
                             [this](MatmulOutcome outcome) { OnFinished(std::move(outcome)); });
 }
 

@@ -43,9 +43,9 @@ class AdmissionTest : public ::testing::Test {
     return job;
   }
 
-  absl::Status Submit(MatmulJob job) {
+  absl::Status Submit(const MatmulJob& job) {
     return admission_->Submit(
-        admission_->NextRequestId(), std::move(job),
+        admission_->NextRequestId(), job,
         [this](std::uint64_t bytes) { return results_.emplace_back(bytes, ' ').data(); },
         [this](MatmulOutcome outcome) { outcomes_.push_back(std::move(outcome)); });
   }
@@ -107,7 +107,7 @@ TEST_F(AdmissionTest, ADeadlineThatCannotBeMetIsRefusedBeforeAnyByteIsHeld) {
 TEST_F(AdmissionTest, ABadPayloadGivesItsBytesBack) {
   MatmulJob job = Request(8);
   job.call.payload.pop_back();
-  EXPECT_EQ(Submit(std::move(job)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Submit(job).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(AdmissionTest, DrainingComesBeforeEverything) {
