@@ -32,7 +32,7 @@ std::vector<std::unique_ptr<Job>> BatchQueue::RemoveExpired(TimeNs now) {
   return expired;
 }
 
-std::unique_ptr<Job> BatchQueue::Take(Iterator position) {
+std::unique_ptr<Job> BatchQueue::Take(const Iterator& position) {
   std::unique_ptr<Job> job = std::move(*position);
   jobs_.erase(position);
   // An empty queue has exactly no predicted time, whatever rounding left.

@@ -39,7 +39,7 @@ class BatchQueue {
 
  private:
   using Iterator = std::deque<std::unique_ptr<Job>>::iterator;
-  std::unique_ptr<Job> Take(Iterator position);
+  std::unique_ptr<Job> Take(const Iterator& position);
 
   std::deque<std::unique_ptr<Job>> jobs_;
   double predicted_us_ = 0;
