@@ -24,6 +24,7 @@ std::string ToString(const Config& config) {
   add("raster_group", config.raster_group);
   add("split_k", config.split_k);
   add("threads", config.threads);
+  add("algorithm", config.algorithm);
   return absl::StrJoin(words, " ");
 }
 

@@ -16,7 +16,8 @@ struct Config {
   int warps = 0;
   int raster_group = 0;
   int split_k = 0;
-  int threads = 0;  // of the CPU
+  int threads = 0;    // of the CPU
+  int algorithm = 0;  // of a vendor's library, counted from 1 in the order it offers them
 };
 
 // "tile=64x512 threads=8"

@@ -16,6 +16,7 @@ enum class DeviceKind : std::uint8_t {
 struct DeviceTraits {
   DeviceKind kind = DeviceKind::kCpu;
   std::string name;            // "cpu", "cuda:0"
+  int ordinal = 0;             // kCuda: the device's number, as the CUDA runtime counts
   std::string model;           // as the vendor prints it
   int compute_capability = 0;  // 90 for sm_90; 0 for a CPU
   int compute_units = 1;       // threads, or streaming multiprocessors

@@ -26,7 +26,9 @@ struct Arguments {
   const void* c = nullptr;     // null where beta is 0
   const void* bias = nullptr;  // null where there is none
   void* d = nullptr;
-  void* workspace = nullptr;  // aligned to 256 bytes
+  void* workspace = nullptr;        // aligned to 256 bytes
+  const float* a_scales = nullptr;  // null where there are none; see Scaling
+  const float* b_scales = nullptr;
 };
 
 // Runs independent pieces of work on the CPU's cores.

@@ -17,6 +17,9 @@ std::string ToString(const Problem& problem) {
       absl::StrCat(problem.m, "x", problem.n, "x", problem.k, " ", Name(problem.a.type), ",",
                    Name(problem.b.type), "->", Name(problem.d.type), " ",
                    problem.a_is_k_major() ? "k" : "m", problem.b_is_k_major() ? "k" : "n");
+  if (problem.a_scaling != Scaling::kNone || problem.b_scaling != Scaling::kNone) {
+    absl::StrAppend(&text, " scales=", Name(problem.a_scaling), ",", Name(problem.b_scaling));
+  }
   if (e.alpha != 1) absl::StrAppend(&text, " alpha=", e.alpha);
   if (e.beta != 0) absl::StrAppend(&text, " beta=", e.beta);
   if (e.has_bias) absl::StrAppend(&text, " bias");

@@ -34,7 +34,8 @@ struct MatrixLayout {
   }
 };
 
-// D = activation(alpha * op(A) * op(B) + beta * C + bias)
+// D = activation(alpha * op(A) * op(B) + beta * C + bias), where A and B are the values
+// that scales (see Problem) make of what is stored.
 struct Epilogue {
   double alpha = 1;
   double beta = 0;        // with 0, C is not read
@@ -56,6 +57,10 @@ struct Problem {
   MatrixLayout d;
   bool transpose_a = false;
   bool transpose_b = false;
+  // Scales are f32 planes of their own, tightly packed: 1 x 1, m x 1 for op(A)'s rows
+  // or 1 x n for op(B)'s columns. Only operands of 8-bit types have them.
+  Scaling a_scaling = Scaling::kNone;
+  Scaling b_scaling = Scaling::kNone;
   DataType accumulate = DataType::kF32;
   Epilogue epilogue;
   Determinism determinism = Determinism::kBatchInvariant;

@@ -73,6 +73,18 @@ absl::string_view Name(Activation activation) {
   return "?";
 }
 
+absl::string_view Name(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::kNone:
+      return "none";
+    case Scaling::kTensor:
+      return "tensor";
+    case Scaling::kVector:
+      return "vector";
+  }
+  return "?";
+}
+
 absl::string_view Name(Determinism determinism) {
   return determinism == Determinism::kBatchInvariant ? "batch_invariant" : "fast";
 }

@@ -80,8 +80,9 @@ DeviceResult CpuDevice::Launch(const DeviceWork& work) {
         absl::StrCat("the host has no ", work.plan.workspace_bytes, " bytes for workspace"));
     return result;
   }
-  const Arguments arguments{work.buffers.a,    work.buffers.b, work.buffers.c,
-                            work.buffers.bias, work.buffers.d, workspace.get()};
+  const HostBuffers& buffers = work.buffers;
+  const Arguments arguments{buffers.a, buffers.b,       buffers.c,        buffers.bias,
+                            buffers.d, workspace.get(), buffers.a_scales, buffers.b_scales};
   LaunchTarget target;
   target.executor = &executor_;
   result.status = work.plan.kernel->Launch(work.problem, work.plan.config, arguments, target);

@@ -19,6 +19,8 @@ struct HostBuffers {
   const void* b = nullptr;
   const void* c = nullptr;
   const void* bias = nullptr;
+  const float* a_scales = nullptr;
+  const float* b_scales = nullptr;
   void* d = nullptr;
 };
 

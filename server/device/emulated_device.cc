@@ -80,7 +80,9 @@ DeviceResult EmulatedDevice::Launch(const DeviceWork& work) const {
     return result;
   }
   const TimeNs landed_at = clock_->Now();
-  const Arguments arguments{a.get(), b.get(), c.get(), work.buffers.bias, d.get(), workspace.get()};
+  const HostBuffers& buffers = work.buffers;
+  const Arguments arguments{a.get(), b.get(),         c.get(),          buffers.bias,
+                            d.get(), workspace.get(), buffers.a_scales, buffers.b_scales};
   emulator::Session session;
   LaunchTarget target;
   target.emulator = &session;
