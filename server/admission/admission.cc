@@ -26,8 +26,7 @@ Admission::Admission(const RequestLimits& limits, const Registry* registry, Devi
       statistics_(statistics),
       clock_(clock) {}
 
-absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& request,
-                               AllocateResult allocate_result, Callback done) {
+absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& request, Callback done) {
   const TimeNs start = clock_->Now();
   if (scheduler_->draining()) {
     return absl::UnavailableError("the server is draining: use another replica");
@@ -37,19 +36,22 @@ absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& reques
   const Problem landed = device_->Landed(*problem);
   absl::StatusOr<Plan> plan = Select(*registry_, landed, device_->traits(), request.call.kernel);
   if (!plan.ok()) return plan.status();
-  const std::uint64_t in_flight_bytes = InFlightBytes(landed);
+  const Footprint footprint = device_->FootprintOf(*problem, *plan);
   const std::uint64_t limit_bytes = device_->memory().usage().limit_bytes;
-  if (in_flight_bytes > limit_bytes || plan->workspace_bytes > limit_bytes - in_flight_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the request needs ", in_flight_bytes, " bytes and ", plan->workspace_bytes,
-                     " of workspace on ", device_->traits().name, ", which has ", limit_bytes));
+  if (footprint.in_flight_bytes > limit_bytes ||
+      footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
+        " of workspace on ", device_->traits().name, ", which has ", limit_bytes));
   }
   if (absl::Status s = CheckDeadline(request.deadline, plan->predicted_us); !s.ok()) return s;
   // From here on bytes are held; the payload is looked at last, as it will be when it
   // arrives after its header.
   absl::StatusOr<MemoryReservation> reservation =
-      device_->memory().Reserve(in_flight_bytes, plan->workspace_bytes);
+      device_->memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes);
   if (!reservation.ok()) return FullNow(reservation.status());
+  absl::StatusOr<HostBuffer> d = device_->AllocateResult(problem->d);
+  if (!d.ok()) return absl::IsResourceExhausted(d.status()) ? FullNow(d.status()) : d.status();
   absl::StatusOr<Payload> payload = CollectPayload(request.call, *problem);
   if (!payload.ok()) return payload.status();
 
@@ -63,11 +65,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& reques
   buffers.b = payload->operands[static_cast<int>(OperandName::kB)];
   buffers.c = payload->operands[static_cast<int>(OperandName::kC)];
   buffers.bias = payload->operands[static_cast<int>(OperandName::kBias)];
-  buffers.d = allocate_result(problem->d.size_bytes());
-  if (buffers.d == nullptr) {
-    return FullNow(absl::ResourceExhaustedError(
-        absl::StrCat("the host has no ", problem->d.size_bytes(), " bytes for the result")));
-  }
+  buffers.d = *d;
 
   Receipt& receipt = job->receipt;
   receipt.request_id = request_id;
@@ -82,10 +80,13 @@ absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& reques
   receipt.payload_bytes_out = problem->d.size_bytes();
   receipt.spans.push_back(request.decode);
 
-  job->done = [problem = *problem, d = buffers.d, gathered = std::move(payload->gathered),
+  job->done = [problem = *problem, d = *std::move(d), gathered = std::move(payload->gathered),
                done = std::move(done)](absl::Status status, Receipt done_receipt) mutable {
-    void* const result = status.ok() ? d : nullptr;
-    std::move(done)({std::move(status), problem, std::move(done_receipt), result});
+    // The device wrote the elements; padding between lines must not tell what the
+    // memory held before.
+    if (status.ok()) ClearPadding(problem.d, d);
+    HostBuffer result = status.ok() ? std::move(d) : HostBuffer();
+    std::move(done)({std::move(status), problem, std::move(done_receipt), std::move(result)});
   };
   job->work.problem = *std::move(problem);
   job->work.plan = *std::move(plan);

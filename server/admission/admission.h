@@ -29,15 +29,12 @@ struct MatmulOutcome {
   absl::Status status;
   Problem problem;
   Receipt receipt;
-  void* d = nullptr;  // problem.d laid out; null unless OK
+  HostBuffer d;  // problem.d laid out, zeros between its lines; empty unless OK
 };
 
 // Thread-safe. All that is passed to the constructor outlives the admission.
 class Admission {
  public:
-  // Gives the memory that D of `bytes` bytes is written to; it lives until `done`
-  // returns. Null: the host has none.
-  using AllocateResult = absl::FunctionRef<void*(std::uint64_t bytes)>;
   using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
 
   Admission(const RequestLimits& limits, const Registry* registry, Device* device,
@@ -56,8 +53,7 @@ class Admission {
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
   //   RESOURCE_EXHAUSTED   memory or queue are full now; carries RetryAfterMs()
-  absl::Status Submit(std::uint64_t request_id, const MatmulJob& request,
-                      AllocateResult allocate_result, Callback done);
+  absl::Status Submit(std::uint64_t request_id, const MatmulJob& request, Callback done);
 
   // See Scheduler::Cancel.
   void Cancel(std::uint64_t request_id) { scheduler_->Cancel(request_id); }
