@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -26,11 +27,23 @@ struct HostBuffers {
   HostBuffer d;  // as AllocateResult() gave it
 };
 
+// An operand that a device holds, as it landed there. Its memory is free again when the
+// last reference is gone.
+class ResidentOperand {
+ public:
+  virtual ~ResidentOperand() = default;
+  // The address in the device's memory.
+  virtual const void* data() const = 0;
+};
+
 // One launch.
 struct DeviceWork {
   Problem problem;  // as the buffers have it
   Plan plan;        // chosen for the problem as it lands on this device
   HostBuffers buffers;
+  // Of this device, landed as Landed(problem) says; null where the operand is in `buffers`.
+  std::shared_ptr<const ResidentOperand> resident_a;
+  std::shared_ptr<const ResidentOperand> resident_b;
 };
 
 // Bytes of the device's memory that serving one work holds.
@@ -54,6 +67,8 @@ class Device {
 
   virtual const DeviceTraits& traits() const = 0;
   virtual MemoryBudget& memory() = 0;
+  // Of the pinned host memory that results and staging take; all zero where there is none.
+  virtual MemoryUsage host_memory_usage() const { return {}; }
 
   // The problem as kernels will see it here: the same shapes and types, in the layouts
   // that operands have once they landed in the device's memory. Plans are chosen for it.
