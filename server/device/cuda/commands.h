@@ -18,8 +18,7 @@ namespace gemmd {
 class CudaSlot {
  public:
   // `staging` is pinned memory of its own.
-  static absl::StatusOr<std::unique_ptr<CudaSlot>> Create(CudaBackend* backend,
-                                                          HostPiece staging);
+  static absl::StatusOr<std::unique_ptr<CudaSlot>> Create(CudaBackend* backend, HostPiece staging);
 
   CudaStream stream() const { return stream_; }
   const HostPiece& staging() const { return staging_; }

@@ -21,8 +21,9 @@ constexpr std::chrono::microseconds kNap(20);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
-    std::shared_ptr<CudaBackend> backend, const Options& options, const Clock* clock) {
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(std::shared_ptr<CudaBackend> backend,
+                                                               const Options& options,
+                                                               const Clock* clock) {
   std::unique_ptr<CudaDevice> device(new CudaDevice(std::move(backend), options, clock));
   if (absl::Status status = device->Start(); !status.ok()) return status;
   return device;
@@ -68,9 +69,9 @@ absl::Status CudaDevice::Start() {
     if (!event.ok()) return event.status();
     events.push_back(*event);
   }
-  ring_ = std::make_unique<StagingRing>(backend_.get(), take(staging_, kRingSlabs), events,
-                                        &gatherers_,
-                                        [this](CudaEvent event) { return WaitUntilDone(event); });
+  ring_ =
+      std::make_unique<StagingRing>(backend_.get(), take(staging_, kRingSlabs), events, &gatherers_,
+                                    [this](CudaEvent event) { return WaitUntilDone(event); });
   for (HostPiece& piece : take(staging_, slots + 1)) {
     absl::StatusOr<std::unique_ptr<CudaSlot>> slot = CudaSlot::Create(backend_.get(), piece);
     if (!slot.ok()) return slot.status();
@@ -117,7 +118,7 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan) cons
   DeviceWork work;
   work.problem = problem;
   work.plan = plan;
-  const BlockLayout block = Prepare(work).block;
+  const BlockLayout block = Prepare(work, options_.panel_bytes).block;
   const std::uint64_t workspace_bytes = block.total_bytes - block.workspace.offset;
   return {block.total_bytes - workspace_bytes, workspace_bytes};
 }
@@ -137,7 +138,7 @@ void CudaDevice::Submit(DeviceWork work, Callback done) {
   auto item = std::make_unique<Item>();
   item->work = std::move(work);
   item->done = std::move(done);
-  const PreparedWork prepared = Prepare(item->work);
+  const PreparedWork prepared = Prepare(item->work, options_.panel_bytes);
   if (std::unique_ptr<CudaSlot> slot = TakeSlot(); slot != nullptr) {
     item->slot = std::move(slot);
     if (WorkIssuer::IsSmall(prepared, *item->slot) && lost().ok()) {
@@ -161,7 +162,7 @@ void CudaDevice::IssueLarge(ItemPtr item) {
       free_slots_.pop_back();
     }
   }
-  const PreparedWork prepared = Prepare(item->work);
+  const PreparedWork prepared = Prepare(item->work, options_.panel_bytes);
   while (lost().ok()) {
     item->issued = issuer_->IssueLarge(prepared, item->slot.get(), ring_.get());
     if (item->issued.last != nullptr || !absl::IsResourceExhausted(item->issued.status)) break;
@@ -280,6 +281,7 @@ void CudaDevice::Finish(ItemPtr item, absl::Status status, TimeNs now) {
     free_slots_.push_back(std::move(item->slot));
   }
   slot_is_free_.notify_all();
+  item->work = {};  // what it holds is free before its end is told
   std::move(item->done)(std::move(result));
 }
 

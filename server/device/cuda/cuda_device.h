@@ -30,10 +30,11 @@ namespace gemmd {
 class CudaDevice final : public Device {
  public:
   struct Options {
-    std::uint64_t memory_bytes = 0;  // of the device, that requests may hold together
-    std::uint64_t pinned_bytes = 0;  // of the host, for results
-    int staging_threads = 1;         // gather large operands
-    int in_flight = 8;               // works at a time
+    std::uint64_t memory_bytes = 0;       // of the device, that requests may hold together
+    std::uint64_t pinned_bytes = 0;       // of the host, for results
+    int staging_threads = 1;              // gather large operands
+    int in_flight = 8;                    // works at a time
+    std::uint64_t panel_bytes = 4 << 20;  // see CutIntoPanels()
     std::int64_t stall_timeout_ms = 30000;
     // Called once, on any thread, before the works are told.
     std::function<void(const absl::Status&)> on_lost = [](const absl::Status&) {};
@@ -85,8 +86,7 @@ class CudaDevice final : public Device {
   absl::Status Start();
   absl::Status RunOnZeros(const Problem& problem, const Plan& plan);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreOnFeeder(const Problem& problem,
-                                                                       Side side,
-                                                                       const void* data);
+                                                                       Side side, const void* data);
 
   // A free slot, or null.
   std::unique_ptr<CudaSlot> TakeSlot();

@@ -6,13 +6,11 @@ namespace gemmd {
 namespace {
 
 constexpr std::int64_t kMaxPanels = 8;
-constexpr std::uint64_t kPanelBytes = 4 << 20;  // of the cut operand, at least
-constexpr std::int64_t kPanelStep = 256;        // a multiple of every kernel's tile
+constexpr std::int64_t kPanelStep = 256;  // a multiple of every kernel's tile
 
 std::vector<Panel> Cut(const Problem& landed, bool cut_rows, std::int64_t count) {
   const std::int64_t size = cut_rows ? landed.m : landed.n;
-  const std::int64_t step =
-      ((size + count - 1) / count + kPanelStep - 1) / kPanelStep * kPanelStep;
+  const std::int64_t step = ((size + count - 1) / count + kPanelStep - 1) / kPanelStep * kPanelStep;
   std::vector<Panel> panels;
   for (std::int64_t begin = 0; begin < size; begin += step) {
     const std::int64_t end = std::min(size, begin + step);
@@ -23,14 +21,14 @@ std::vector<Panel> Cut(const Problem& landed, bool cut_rows, std::int64_t count)
 
 }  // namespace
 
-std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& resident,
-                                 const Plan& plan) {
+std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& resident, const Plan& plan,
+                                 std::uint64_t panel_bytes) {
   const std::uint64_t a_bytes = resident.a ? 0 : LandedBytes(landed.a);
   const std::uint64_t b_bytes = resident.b ? 0 : LandedBytes(landed.b);
   const bool cut_rows = a_bytes >= b_bytes;
   // D counts too: it leaves in panels even where no operand arrives.
   const std::uint64_t bytes = std::max({a_bytes, b_bytes, LandedBytes(landed.d)});
-  const auto count = std::min(kMaxPanels, static_cast<std::int64_t>(bytes / kPanelBytes));
+  const auto count = std::min(kMaxPanels, static_cast<std::int64_t>(bytes / panel_bytes));
   if (count > 1) {
     std::vector<Panel> panels = Cut(landed, cut_rows, count);
     const Problem first = PanelProblem(landed, panels.front());
@@ -74,10 +72,10 @@ PanelOffsets OffsetsOf(const Problem& landed, const Panel& panel) {
   PanelOffsets offsets;
   offsets.a = ElementBytes(landed.a, panel.m_begin * landed.a_row_stride());
   offsets.b = ElementBytes(landed.b, panel.n_begin * landed.b_column_stride());
-  offsets.c = ElementBytes(landed.c, panel.m_begin * landed.c.row_stride() +
-                                         panel.n_begin * landed.c.column_stride());
-  offsets.d = ElementBytes(landed.d, panel.m_begin * landed.d.row_stride() +
-                                         panel.n_begin * landed.d.column_stride());
+  offsets.c = ElementBytes(
+      landed.c, panel.m_begin * landed.c.row_stride() + panel.n_begin * landed.c.column_stride());
+  offsets.d = ElementBytes(
+      landed.d, panel.m_begin * landed.d.row_stride() + panel.n_begin * landed.d.column_stride());
   offsets.bias = ElementBytes(landed.d, panel.n_begin);
   const auto scales = [](Scaling scaling, std::int64_t index) {
     return scaling == Scaling::kVector ? sizeof(float) * static_cast<std::uint64_t>(index) : 0;

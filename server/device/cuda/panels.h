@@ -19,11 +19,12 @@ struct Panel {
   std::int64_t n_end = 0;
 };
 
-// In order of their work; one panel for what is small, or for a kernel whose bits would
-// depend on the cut. The larger operand is cut; the other arrives whole, before it.
+// In order of their work, of at least about `panel_bytes` of the operand that is cut: the
+// larger one; the other arrives whole, before it. One panel for what is small, or for a
+// kernel whose bits would depend on the cut.
 // REQUIRES: landed == LandedProblem(some problem), and the plan was chosen for it.
-std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& resident,
-                                 const Plan& plan);
+std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& resident, const Plan& plan,
+                                 std::uint64_t panel_bytes);
 
 // The panel as a problem of its own; its operands start at PanelOffsets().
 Problem PanelProblem(const Problem& landed, const Panel& panel);

@@ -6,16 +6,17 @@
 
 namespace gemmd {
 
-absl::StatusOr<std::shared_ptr<PinnedPool>> PinnedPool::Create(
-    std::shared_ptr<CudaBackend> backend, std::uint64_t slab_bytes, std::uint64_t slabs) {
+absl::StatusOr<std::shared_ptr<PinnedPool>> PinnedPool::Create(std::shared_ptr<CudaBackend> backend,
+                                                               std::uint64_t slab_bytes,
+                                                               std::uint64_t slabs) {
   const absl::StatusOr<void*> memory = backend->AllocatePinned(slabs * slab_bytes);
   if (!memory.ok()) return memory.status();
   return std::shared_ptr<PinnedPool>(
       new PinnedPool(std::move(backend), static_cast<char*>(*memory), slab_bytes, slabs));
 }
 
-PinnedPool::PinnedPool(std::shared_ptr<CudaBackend> backend, char* memory,
-                       std::uint64_t slab_bytes, std::uint64_t slabs)
+PinnedPool::PinnedPool(std::shared_ptr<CudaBackend> backend, char* memory, std::uint64_t slab_bytes,
+                       std::uint64_t slabs)
     : backend_(std::move(backend)), memory_(memory), slab_bytes_(slab_bytes), slabs_(slabs) {
   // Backwards, so that the first slabs, which are the warmest, are taken first.
   for (std::uint64_t slab = slabs; slab > 0; --slab) {
@@ -27,27 +28,27 @@ PinnedPool::~PinnedPool() { backend_->FreePinned(memory_); }
 
 absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
   if (count > slabs_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the result needs ", count * slab_bytes_, " bytes of pinned host memory, which has ",
-        slabs_ * slab_bytes_));
+    return absl::InvalidArgumentError(absl::StrCat("the result needs ", count * slab_bytes_,
+                                                   " bytes of pinned host memory, which has ",
+                                                   slabs_ * slab_bytes_));
   }
   std::vector<char*> taken;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (count > free_.size()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "the result needs ", count * slab_bytes_, " bytes of pinned host memory; ",
-          free_.size() * slab_bytes_, " of ", slabs_ * slab_bytes_, " are free"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the result needs ", count * slab_bytes_, " bytes of pinned host memory; ",
+                       free_.size() * slab_bytes_, " of ", slabs_ * slab_bytes_, " are free"));
     }
     taken.assign(free_.end() - static_cast<std::ptrdiff_t>(count), free_.end());
     free_.resize(free_.size() - count);
   }
   HostBuffer buffer;
   for (char* const slab : taken) {
-    buffer.push_back({slab, slab_bytes_,
-                      std::shared_ptr<void>(slab, [pool = shared_from_this()](void* memory) {
-                        pool->GiveBack(static_cast<char*>(memory));
-                      })});
+    buffer.push_back(
+        {slab, slab_bytes_, std::shared_ptr<void>(slab, [pool = shared_from_this()](void* memory) {
+           pool->GiveBack(static_cast<char*>(memory));
+         })});
   }
   return buffer;
 }

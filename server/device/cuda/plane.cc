@@ -18,8 +18,7 @@ PlaneRect RectOf(const MatrixLayout& layout, std::int64_t row_begin, std::int64_
     return {row_begin, row_end, ElementBytes(layout, column_begin),
             ElementBytes(layout, column_end)};
   }
-  return {column_begin, column_end, ElementBytes(layout, row_begin),
-          ElementBytes(layout, row_end)};
+  return {column_begin, column_end, ElementBytes(layout, row_begin), ElementBytes(layout, row_end)};
 }
 
 // What a piece of a plane holds: whole lines (the last may lack its padding), or part of
@@ -69,8 +68,8 @@ std::vector<PlanePiece> CutPlane(const MatrixLayout& layout, std::uint64_t slab_
       const std::int64_t end = std::min(layout.outer(), line + lines_a_slab);
       // The plane ends with its last element.
       const std::uint64_t padding = end == layout.outer() ? pitch - used : 0;
-      pieces.push_back({{line, end, 0, pitch},
-                        static_cast<std::uint64_t>(end - line) * pitch - padding});
+      pieces.push_back(
+          {{line, end, 0, pitch}, static_cast<std::uint64_t>(end - line) * pitch - padding});
     }
     return pieces;
   }

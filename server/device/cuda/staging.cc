@@ -11,7 +11,8 @@ namespace {
 std::vector<PlaneRect> CutForSlabs(const PlaneRect& rect, std::uint64_t pitch,
                                    std::uint64_t slab_bytes) {
   std::vector<PlaneRect> parts;
-  const auto lines_a_slab = static_cast<std::int64_t>(std::max<std::uint64_t>(1, slab_bytes / pitch));
+  const auto lines_a_slab =
+      static_cast<std::int64_t>(std::max<std::uint64_t>(1, slab_bytes / pitch));
   for (std::int64_t line = rect.line_begin; line < rect.line_end; line += lines_a_slab) {
     for (std::uint64_t byte = rect.byte_begin; byte < rect.byte_end; byte += slab_bytes) {
       parts.push_back({line, std::min(rect.line_end, line + lines_a_slab), byte,

@@ -27,8 +27,8 @@ class StagingRing {
   // Issues copies of the rectangle from host memory with `host_pitch` bytes from line to
   // line to the same place of a plane on the device. `host` and `device` are the planes'
   // starts. The host memory has been read when this returns.
-  absl::Status Copy(const PlaneRect& rect, const void* host, std::uint64_t host_pitch,
-                    void* device, std::uint64_t device_pitch, CudaStream stream);
+  absl::Status Copy(const PlaneRect& rect, const void* host, std::uint64_t host_pitch, void* device,
+                    std::uint64_t device_pitch, CudaStream stream);
 
  private:
   absl::Status WaitForSlab(std::size_t slab);

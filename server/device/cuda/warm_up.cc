@@ -7,9 +7,8 @@
 namespace gemmd {
 namespace {
 
-constexpr DataType kTypes[] = {DataType::kF64,  DataType::kF32,  DataType::kTf32,
-                               DataType::kF16,  DataType::kBf16, DataType::kInt8,
-                               DataType::kFp8E4M3};
+constexpr DataType kTypes[] = {DataType::kF64,  DataType::kF32,  DataType::kTf32,   DataType::kF16,
+                               DataType::kBf16, DataType::kInt8, DataType::kFp8E4M3};
 
 }  // namespace
 
@@ -34,6 +33,7 @@ absl::Status CudaDevice::RunOnZeros(const Problem& problem, const Plan& plan) {
 absl::Status CudaDevice::WarmUp(const Registry& registry) {
   constexpr std::int64_t kSize = 256;
   constexpr std::int64_t kTallSize = 8192;  // its A is cut into panels
+  constexpr std::int64_t kWidth = 16;
   for (const DataType type : kTypes) {
     Problem problem = MakeProblem(kSize, kSize, kSize, type, DefaultOutputType(type));
     problem.determinism = Determinism::kFast;
@@ -42,7 +42,7 @@ absl::Status CudaDevice::WarmUp(const Registry& registry) {
       if (absl::Status s = RunOnZeros(problem, candidate.plan); !s.ok()) return s;
     }
   }
-  const Problem tall = MakeProblem(kTallSize, kSize, kSize, DataType::kF32, DataType::kF32);
+  const Problem tall = MakeProblem(kTallSize, kWidth, kSize, DataType::kF32, DataType::kF32);
   const absl::StatusOr<Plan> plan = Select(registry, Landed(tall), traits_);
   // Without a kernel for f32 there is no request in panels to spare it.
   return plan.ok() ? RunOnZeros(tall, *plan) : absl::OkStatus();

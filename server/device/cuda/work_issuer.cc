@@ -21,7 +21,9 @@ bool IsPadded(const MatrixLayout& sent, const MatrixLayout& landed) {
   return sent.rows != landed.rows || sent.columns != landed.columns;
 }
 
-bool CutsRows(const std::vector<Panel>& panels) { return panels.front().m_end != panels.back().m_end; }
+bool CutsRows(const std::vector<Panel>& panels) {
+  return panels.front().m_end != panels.back().m_end;
+}
 bool CutsColumns(const std::vector<Panel>& panels) {
   return panels.front().n_end != panels.back().n_end;
 }
@@ -88,12 +90,12 @@ void TransposeInput(const MatrixLayout& sent, const MatrixLayout& landed, std::i
 
 }  // namespace
 
-PreparedWork Prepare(const DeviceWork& work) {
+PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes) {
   PreparedWork prepared;
   prepared.work = &work;
   prepared.landed = LandedProblem(work.problem);
   prepared.resident = {work.resident_a != nullptr, work.resident_b != nullptr};
-  prepared.panels = CutIntoPanels(prepared.landed, prepared.resident, work.plan);
+  prepared.panels = CutIntoPanels(prepared.landed, prepared.resident, work.plan, panel_bytes);
   prepared.block = LayOutBlock(work.problem, prepared.landed, prepared.resident,
                                PanelWorkspaceBytes(prepared.landed, prepared.panels, work.plan));
   return prepared;
@@ -143,14 +145,19 @@ IssuedWork WorkIssuer::IssueSmall(const PreparedWork& prepared, CudaSlot* slot) 
   Compute(prepared, whole, true, block, stream, &commands);
   const CudaEvent computed = commands.Mark(stream);
   CopyOut(prepared, whole, block, stream, &commands);
+  // Freed before the last mark, so that a work that ended holds nothing.
+  commands.Free(block, stream);
   const CudaEvent end = commands.Mark(stream);
   issued.stages = {{Stage::kCopyIn, begin, landed_mark},
                    {Stage::kCompute, landed_mark, computed},
                    {Stage::kCopyOut, computed, end}};
+  issued.last = end;
   issued.status = commands.TakeStatus();
-  commands.Free(block, stream);
-  issued.last = issued.status.ok() ? end : commands.Mark(stream);
-  issued.status.Update(commands.status());
+  if (!issued.status.ok()) {
+    commands.Free(block, stream);
+    issued.last = commands.Mark(stream);
+    issued.status.Update(commands.status());
+  }
   return issued;
 }
 
@@ -197,8 +204,8 @@ IssuedWork WorkIssuer::IssueLarge(const PreparedWork& prepared, CudaSlot* slot,
     commands.Wait(streams_.copy_out, computed);
     const CudaEvent copy_out_begin = commands.Mark(streams_.copy_out);
     CopyOut(prepared, panel, block, streams_.copy_out, &commands);
-    issued.last = commands.Mark(streams_.copy_out);
-    issued.stages.push_back({Stage::kCopyOut, copy_out_begin, issued.last});
+    const CudaEvent copy_out_end = commands.Mark(streams_.copy_out);
+    issued.stages.push_back({Stage::kCopyOut, copy_out_begin, copy_out_end});
   }
 
   issued.status = commands.TakeStatus();
@@ -207,9 +214,9 @@ IssuedWork WorkIssuer::IssueLarge(const PreparedWork& prepared, CudaSlot* slot,
     // are in use until then.
     commands.Wait(streams_.compute, commands.Mark(streams_.copy_in));
     commands.Wait(streams_.copy_out, commands.Mark(streams_.compute));
-    issued.last = commands.Mark(streams_.copy_out);
   }
   commands.Free(block, streams_.copy_out);
+  issued.last = commands.Mark(streams_.copy_out);
   issued.status.Update(commands.status());
   return issued;
 }
@@ -279,12 +286,10 @@ void WorkIssuer::Compute(const PreparedWork& prepared, const Panel& panel, bool 
                    block + layout.b.offset, stream, commands);
   }
 
-  const auto* const a = prepared.resident.a
-                            ? static_cast<const char*>(work.resident_a->data())
-                            : block + layout.a.offset;
-  const auto* const b = prepared.resident.b
-                            ? static_cast<const char*>(work.resident_b->data())
-                            : block + layout.b.offset;
+  const auto* const a = prepared.resident.a ? static_cast<const char*>(work.resident_a->data())
+                                            : block + layout.a.offset;
+  const auto* const b = prepared.resident.b ? static_cast<const char*>(work.resident_b->data())
+                                            : block + layout.b.offset;
   const PanelOffsets offsets = OffsetsOf(landed, panel);
   Arguments arguments;
   arguments.a = a + offsets.a;
@@ -294,12 +299,12 @@ void WorkIssuer::Compute(const PreparedWork& prepared, const Panel& panel, bool 
   arguments.d = block + layout.d.offset + offsets.d;
   arguments.workspace = block + layout.workspace.offset;
   if (layout.a_scales.bytes != 0) {
-    arguments.a_scales = reinterpret_cast<const float*>(block + layout.a_scales.offset +
-                                                        offsets.a_scales);
+    arguments.a_scales =
+        reinterpret_cast<const float*>(block + layout.a_scales.offset + offsets.a_scales);
   }
   if (layout.b_scales.bytes != 0) {
-    arguments.b_scales = reinterpret_cast<const float*>(block + layout.b_scales.offset +
-                                                        offsets.b_scales);
+    arguments.b_scales =
+        reinterpret_cast<const float*>(block + layout.b_scales.offset + offsets.b_scales);
   }
   commands->Launch(
       [kernel = work.plan.kernel, config = work.plan.config, problem = PanelProblem(landed, panel),

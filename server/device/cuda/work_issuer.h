@@ -45,7 +45,7 @@ struct PreparedWork {
   BlockLayout block;
 };
 
-PreparedWork Prepare(const DeviceWork& work);
+PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
 
 class WorkIssuer {
  public:
