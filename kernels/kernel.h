@@ -98,6 +98,11 @@ class Kernel {
   // kBatchInvariant it depends on N, K, types, layouts of B, device and version alone.
   virtual std::string NumericsId(const Problem& problem) const = 0;
 
+  // The same of results that the config computed, for kernels whose bits depend on it.
+  virtual std::string PlannedNumericsId(const Problem& problem, const Config& /*config*/) const {
+    return NumericsId(problem);
+  }
+
   // The problem is the one that the config was made for, or a panel of it: the same but
   // for fewer rows or fewer columns. REQUIRES of kCuda: the stream's device is the calling
   // thread's current one.
