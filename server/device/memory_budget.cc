@@ -39,9 +39,9 @@ absl::StatusOr<MemoryReservation> MemoryBudget::Reserve(std::uint64_t in_flight_
 absl::StatusOr<MemoryReservation> MemoryBudget::ReserveResident(std::uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes > usage_.free_bytes()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("device memory is full: the operand needs ", bytes, " bytes, and ",
-                     usage_.free_bytes(), " of ", usage_.limit_bytes, " are free"));
+    return absl::ResourceExhaustedError(absl::StrCat("device memory is full: the operand needs ",
+                                                     bytes, " bytes, and ", usage_.free_bytes(),
+                                                     " of ", usage_.limit_bytes, " are free"));
   }
   usage_.resident_bytes += bytes;
   return MemoryReservation(this, 0, 0, bytes);

@@ -18,8 +18,8 @@ class AdmissionTest : public ::testing::Test {
       : device_(&clock_, memory_bytes, 1), free_bytes_(memory_bytes) {
     limits_.request_bytes = 1 << 30;
     limits_.result_bytes = 1 << 26;
-    admission_ = std::make_unique<Admission>(limits_, &BuiltinRegistry(), &device_, &scheduler_,
-                                             &statistics_, &clock_);
+    admission_ =
+        std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &statistics_, &clock_);
   }
 
   ~AdmissionTest() override {
@@ -53,6 +53,7 @@ class AdmissionTest : public ::testing::Test {
   testing::FakeDevice device_;
   const std::uint64_t free_bytes_;
   Scheduler scheduler_{&device_, &clock_, {2}};
+  Router router_{{{&device_, &scheduler_}}};
   Statistics statistics_;
   RequestLimits limits_;
   std::unique_ptr<Admission> admission_;
