@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/config.h"             // IWYU pragma: export
+#include "kernels/cuda_traits.h"        // IWYU pragma: export
 #include "kernels/device_traits.h"      // IWYU pragma: export
 #include "kernels/emulator/session.h"   // IWYU pragma: export
 #include "kernels/kernel.h"             // IWYU pragma: export
