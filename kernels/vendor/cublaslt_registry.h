@@ -2,9 +2,9 @@
 // cublaslt/f64, f32, tf32, f16, bf16, int8, fp8_promoted, fp8_fast.
 //
 // They run on CUDA devices, fp8 from sm_89. Every leading dimension is a multiple of 16
-// bytes. int8 and fp8 operands are K-major and M, N and K multiples of 16, as their tensor
-// core kernels want; the device pads and transposes on landing. cuBLASLt takes tf32
-// operands in any order, so these entries do too. fp8_e4m3 multiplies with itself and with
+// bytes. int8 and fp8 operands are K-major, and K and the extent that runs fastest in D are
+// multiples of 16, as their tensor core kernels want; the device pads and transposes on
+// landing. cuBLASLt takes tf32 operands in any order, so these entries do too. fp8_e4m3 multiplies with itself and with
 // fp8_e5m2. fp8_fast is chosen only by name.
 //
 // Output: f16 and bf16 operands write f32, f16 or bf16; int8 writes the exact int32 product
