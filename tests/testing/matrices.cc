@@ -118,7 +118,7 @@ std::vector<Problem> SmallProblems(DataType type, DataType output_type) {
   return problems;
 }
 
-std::string CompareWithReference(const Problem& problem, const Operands& operands) {
+std::string CompareWithReference(const Problem& problem, const Operands& operands, double slack) {
   Operands copy = operands;
   const ReferenceResult reference = ReferenceGemm(problem, copy.arguments());
   const DataType accumulate =
@@ -136,6 +136,7 @@ std::string CompareWithReference(const Problem& problem, const Operands& operand
                     reference.magnitude[i] +
                 Epsilon(problem.d.type) * std::abs(expected) * slope + smallest_step;
       }
+      bound += slack * reference.magnitude[i];
       if (std::abs(actual - expected) <= bound) continue;
       return absl::StrCat(ToString(problem), ": d(", row, ", ", column, ") is ", actual,
                           ", expected ", expected, " within ", bound);

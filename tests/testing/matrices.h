@@ -58,7 +58,9 @@ std::vector<Problem> SmallProblems(DataType type, DataType output_type);
 
 // Compares d with the binary64 reference. Empty if each element is within
 // (k + 4) * epsilon * magnitude + half a unit in the last place of the output (twice
-// that through an activation, whose slope is below 1.13); else the first that is not.
-std::string CompareWithReference(const Problem& problem, const Operands& operands);
+// that through an activation, whose slope is below 1.13) and `slack` times magnitude; else
+// the first that is not.
+std::string CompareWithReference(const Problem& problem, const Operands& operands,
+                                 double slack = 0);
 
 }  // namespace gemmd::testing
