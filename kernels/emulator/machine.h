@@ -118,12 +118,19 @@ struct BulkGroup {
   std::vector<OperationId> writes;  // of global memory
 };
 
-// Registers that wgmma has in flight (wgmma.h).
+// Registers that wgmma has in flight (wgmma.cc).
+struct AccumulatorTile;
 struct FlyingAccumulator {
   Step group = 0;
-  std::uint32_t registers = 0;                 // per thread
-  std::vector<float*> thread_array;            // where each thread's registers lie
-  std::shared_ptr<std::vector<float>> values;  // 64 x N
+  std::vector<void*> thread_array;  // where each thread's registers lie
+  std::shared_ptr<AccumulatorTile> tile;
+};
+// A's fragments, which the threads may not write before the wait.
+struct FlyingFragments {
+  Step group = 0;
+  CallSite site;
+  std::array<const std::uint32_t*, kWarpgroupSize> thread_array{};
+  std::array<std::array<std::uint32_t, 4>, kWarpgroupSize> words{};
 };
 
 struct Warpgroup {
@@ -135,7 +142,8 @@ struct Warpgroup {
   bool has_agent = false;
   Step open_group = 1;
   std::vector<std::pair<Step, OperationId>> operations;
-  std::map<float*, FlyingAccumulator> flying;  // by thread 0's registers
+  std::map<void*, FlyingAccumulator> flying;  // by thread 0's registers
+  std::vector<FlyingFragments> flying_fragments;
 };
 
 // ------------------------------------------------------------ threads
