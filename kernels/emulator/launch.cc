@@ -124,6 +124,7 @@ std::unique_ptr<Cluster> MakeCluster(Grid& grid, std::uint64_t number,
   cluster->agents = blocks * threads;
   cluster->blocks = std::vector<Block>(blocks);
   cluster->warps = std::vector<Warp>(std::size_t{blocks} * threads / kWarpSize);
+  cluster->number = static_cast<std::uint32_t>(number);
   cluster->threads = std::vector<Thread>(std::size_t{blocks} * threads);
   const std::uint64_t across = request.grid.x / blocks;
   for (std::uint32_t rank = 0; rank < blocks; ++rank) {

@@ -133,6 +133,8 @@ struct FlyingFragments {
   std::array<std::array<std::uint32_t, 4>, kWarpgroupSize> words{};
 };
 
+struct GlobalOrder;  // global_order.cc
+
 struct Warpgroup {
   std::uint32_t arrived = 0;
   const char* operation = "";
@@ -144,6 +146,9 @@ struct Warpgroup {
   std::vector<std::pair<Step, OperationId>> operations;
   std::map<void*, FlyingAccumulator> flying;  // by thread 0's registers
   std::vector<FlyingFragments> flying_fragments;
+  // setmaxnreg (registers.cc)
+  std::uint32_t registers = 0;  // a thread
+  std::vector<Step> set_at;     // each thread's step at the last setmaxnreg
 };
 
 // ------------------------------------------------------------ threads
@@ -177,7 +182,8 @@ struct Thread {
 
   std::vector<std::pair<OperationId, OperationId>> open_bulk;  // read, write
   std::deque<BulkGroup> bulk_groups;
-  Agent bulk_agent = 0;
+  Agent bulk_agent = 0;        // its steps are groups whose shared memory is read
+  Agent bulk_write_agent = 0;  // its steps are groups whose global memory is written
   bool has_bulk_agent = false;
   Step bulk_committed = 0;
   Step bulk_read = 0;  // groups whose shared memory is known to be read
@@ -211,10 +217,13 @@ struct Block {
   std::vector<Warpgroup> warpgroups;
   std::map<Agent, Step> remote_arrivals;  // last one of each thread of another block
   VectorClock at_exit;                    // joined over the block's threads
+  std::uint32_t free_registers = 0;       // what setmaxnreg.dec gave back
+  std::vector<Thread*> waiting_for_registers;
 };
 
 struct Cluster {
   Grid* grid = nullptr;
+  std::uint32_t number = 0;  // in its launch
   std::uint32_t live_threads = 0;
   Agent agents = 0;  // threads first, then engines as they appear
   std::vector<Block> blocks;
@@ -238,6 +247,7 @@ struct Grid {
   std::vector<Operation> operations;
   OperationId next_operation = 1;
   std::vector<Thread*> polling;  // blocked on global memory (global_memory.h)
+  std::shared_ptr<GlobalOrder> global_order;
   Thread* running = nullptr;
   Report report;
 
