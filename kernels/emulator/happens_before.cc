@@ -109,6 +109,7 @@ void ForgetReaders(Cell& cell, std::uint32_t address) {
 
 void CheckReadersDone(const Cell& cell, std::uint32_t address, const char* what,
                       const CallSite& site) {
+  if (cell.readers == 0 && !cell.has_more_readers) return;
   const VectorClock& knows = CurrentThread().knows.generic;
   ForEachReader(cell, [&](const Cell::Reader& reader) {
     if (knows[reader.agent] >= reader.step) return;
@@ -211,13 +212,24 @@ void CheckRead(std::uint32_t address, std::uint32_t bytes, const char* what, con
   Thread& thread = CurrentThread();
   Cell* cell = CellAt(address);
   const std::uint32_t count = CellCount(address, bytes);
+  const Step step = thread.step();
+  const bool check_order = CurrentGrid().options.check_order;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t at = address + 4 * i;
+    // The usual case: a store that is ordered before, and nobody else has read since.
+    if (check_order && cell[i].state == Cell::State::kGeneric &&
+        thread.knows.generic[cell[i].writer] >= cell[i].write_step && cell[i].readers <= 1 &&
+        !cell[i].has_more_readers &&
+        (cell[i].readers == 0 || cell[i].reader[0].agent == thread.agent)) {
+      cell[i].readers = 1;
+      cell[i].reader[0] = {thread.agent, step};
+      continue;
+    }
     if (cell[i].state == Cell::State::kUnwritten) {
       FailOnWriter(Violation::kUnwritten, cell[i], at, what, "", site);
     }
     CheckLastWrite(cell[i], at, what, site);
-    if (CurrentGrid().options.check_order) AddReader(cell[i], at, thread.agent, thread.step());
+    if (check_order) AddReader(cell[i], at, thread.agent, step);
   }
 }
 

@@ -21,8 +21,6 @@ constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::uint32_t kMaxShared = 227 * 1024;
 constexpr std::uint32_t kMaxCluster = 8;
 
-thread_local Grid* current_grid = nullptr;
-
 // Leaves a function that runs outside any fiber after Fail() has filled the report.
 struct Aborted : std::exception {};
 
@@ -210,6 +208,7 @@ void RunWarp(Grid& grid, Warp& warp) {
     if (thread.state != Thread::State::kReady) continue;
     grid.running = &thread;
     thread.fiber.Resume();
+    lane = grid.running->lane;  // a lane that blocks runs the next one itself
     grid.running = nullptr;
   }
 }
@@ -266,25 +265,7 @@ void RunGrid(Grid& grid, absl::FunctionRef<void()> body) {
 
 }  // namespace
 
-Grid& CurrentGrid() { return *current_grid; }
-
-Thread& CurrentThread() { return *current_grid->running; }
-
-bool OnThread() { return current_grid != nullptr && current_grid->running != nullptr; }
-
-void BlockCurrent(const WaitReason& reason) {
-  Thread& thread = CurrentThread();
-  thread.waiting_for = reason;
-  thread.state = Thread::State::kBlocked;
-  --thread.warp->ready;
-  thread.fiber.Suspend();
-}
-
-void Wake(Thread& thread) {
-  if (thread.state != Thread::State::kBlocked) return;
-  thread.state = Thread::State::kReady;
-  ++thread.warp->ready;
-}
+__thread Grid* current_grid = nullptr;
 
 void YieldCurrent() { CurrentThread().fiber.Suspend(); }
 

@@ -1,11 +1,20 @@
 #include "kernels/emulator/mma_sync.h"
 
 #include <array>
+#include <cstring>
+#include <memory>
 
 #include "kernels/emulator/collectives.h"
 #include "kernels/emulator/product_block.h"
 
 namespace gemmd::emulator {
+
+struct PreparedRows {
+  HalfFormat format;
+  std::array<HalfLine, 16> lines;
+  std::array<RowFactors, 16> rows;
+};
+
 namespace {
 
 constexpr std::uint32_t kRows = 16;
@@ -44,25 +53,41 @@ struct Operand {
 };
 
 struct Matrices {
-  RowFactors rows[kRows];
+  const RowFactors* rows;
   ColumnFactors columns;
 };
 
+// A warp multiplies one fragment of A with many of B: the last one prepared is kept.
+void PrepareRows(HalfFormat format, const std::array<HalfLine, kRows>& lines, Matrices* matrices) {
+  std::shared_ptr<PreparedRows>& last = CurrentThread().warp->last_rows;
+  if (last == nullptr || last->format != format || last->lines != lines) {
+    if (last == nullptr) last = std::make_shared<PreparedRows>();
+    last->format = format;
+    last->lines = lines;
+    for (std::uint32_t row = 0; row < kRows; ++row) {
+      last->rows[row] = PrepareRow(format, lines[row]);
+    }
+  }
+  matrices->rows = last->rows.data();
+}
+
 void Gather(HalfFormat format, void* const* operands, Matrices* matrices) {
-  HalfLine a[kRows];
-  std::array<HalfLine, kColumns> b;
+  std::array<HalfLine, kRows> a;
+  ColumnBits b;
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const auto& operand = *static_cast<const Operand*>(operands[lane]);
     const std::uint32_t group = lane / 4;
-    for (std::uint32_t half = 0; half < 2; ++half) {
-      const std::uint32_t k = 2 * (lane % 4) + half;
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        a[group + 8 * (i % 2)][k + 8 * (i / 2)] = Half(operand.a[i], half);
-      }
-      for (std::uint32_t i = 0; i < 2; ++i) b[group][k + 8 * i] = Half(operand.b[i], half);
+    const std::uint32_t k = 2 * (lane % 4);
+    // Both halves of a register at once.
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      std::memcpy(&a[group + 8 * (i % 2)][k + 8 * (i / 2)], &operand.a[i], sizeof operand.a[i]);
+    }
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      b[k + 8 * i][group] = Half(operand.b[i], 0);
+      b[k + 8 * i + 1][group] = Half(operand.b[i], 1);
     }
   }
-  for (std::uint32_t row = 0; row < kRows; ++row) matrices->rows[row] = PrepareRow(format, a[row]);
+  PrepareRows(format, a, matrices);
   PrepareColumns(format, b, &matrices->columns);
 }
 

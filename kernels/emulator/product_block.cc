@@ -17,59 +17,68 @@ using Longs = std::int64_t __attribute__((vector_size(64)));
 // Of a zero: below every sum of two exponents that takes part, and far from overflow.
 constexpr std::int32_t kNoExponent = -2000;
 constexpr std::int32_t kAlignedBits = 25;  // tensor_core.h, step 3
-// A term this many binary places below the largest has no bit left.
-constexpr std::int32_t kFarBelow = -60;
+// Of moderate factors.
+constexpr std::int32_t kModerate = 60;
 // Where every result is a normal f32 whatever its 25 to 33 bits are.
 constexpr std::int32_t kLowestExponent = -101;
 constexpr std::int32_t kHighestExponent = 120;
 
-constexpr std::int32_t FractionBits(HalfFormat format) {
-  return format == HalfFormat::kF16 ? 10 : 7;
+// 2^exponent, by its bits. REQUIRES: a normal f32.
+inline __attribute__((always_inline)) void PowerOfTwo(const Ints& exponent, Floats* power) {
+  const Ints bits = (exponent + 127) << 23;
+  std::memcpy(power, &bits, sizeof bits);
 }
 
-struct Factor {
-  float significand;
-  std::int32_t exponent;
-};
+inline __attribute__((always_inline)) bool IsNone(const Ints& wrong) {
+  std::int32_t any = 0;
+  for (int i = 0; i < kBlockColumns; ++i) any |= wrong[i];
+  return any == 0;
+}
 
+// Eight factors' values and exponents; in *wrong, which of them are not moderate.
 template <HalfFormat kFormat>
-inline __attribute__((always_inline)) Factor Split(std::uint16_t bits) {
-  constexpr std::int32_t kFraction = FractionBits(kFormat);
+inline __attribute__((always_inline)) void Split(const std::uint16_t* from, float* value,
+                                                 std::int32_t* exponent, Ints* wrong) {
+  constexpr std::int32_t kFraction = kFormat == HalfFormat::kF16 ? 10 : 7;
   constexpr std::int32_t kBias = kFormat == HalfFormat::kF16 ? 15 : 127;
-  const std::int32_t magnitude = bits & 0x7fff;
-  const std::int32_t field = magnitude >> kFraction;
-  const std::int32_t fraction = magnitude & ((1 << kFraction) - 1);
-  const std::int32_t whole = field > 0 ? fraction | (1 << kFraction) : fraction;
-  const std::int32_t signed_whole = (bits & 0x8000) != 0 ? -whole : whole;
-  return {static_cast<float>(signed_whole),
-          magnitude == 0 ? kNoExponent : std::max(field, 1) - kBias};
-}
-
-bool IsFinite(HalfFormat format, const HalfLine& line) {
-  const std::uint16_t all_ones = format == HalfFormat::kF16 ? 0x7c00 : 0x7f80;
-  bool finite = true;
-  for (const std::uint16_t bits : line) finite &= (bits & all_ones) != all_ones;
-  return finite;
-}
-
-template <HalfFormat kFormat>
-void SplitRow(const HalfLine& line, RowFactors* row) {
-  for (int k = 0; k < kBlockProducts; ++k) {
-    const Factor factor = Split<kFormat>(line[k]);
-    row->significand[k] = factor.significand;
-    row->exponent[k] = factor.exponent;
-  }
+  using Halves = std::uint16_t __attribute__((vector_size(16)));
+  Halves halves;
+  std::memcpy(&halves, from, sizeof halves);
+  const Ints bits = __builtin_convertvector(halves, Ints);
+  const Ints magnitude = bits & 0x7fff;
+  const Ints field = magnitude >> kFraction;
+  const Ints hidden = (field > 0) & (1 << kFraction);
+  const Ints whole = (magnitude & ((1 << kFraction) - 1)) | hidden;
+  const Ints signed_whole = (bits & 0x8000) != 0 ? -whole : whole;
+  const Ints place = (field > 0 ? field : Ints{} + 1) - kBias;
+  const Ints is_zero = magnitude == 0;
+  const Ints is_wrong = (field == 2 * kBias + 1) | (place > kModerate) | (place < -kModerate);
+  *wrong |= is_wrong & ~is_zero;
+  Floats scale;
+  PowerOfTwo((is_wrong ? Ints{} : place) - kFraction, &scale);
+  const Floats result = __builtin_convertvector(signed_whole, Floats) * scale;
+  const Ints result_exponent = is_zero ? Ints{} + kNoExponent : place;
+  std::memcpy(value, &result, sizeof result);
+  std::memcpy(exponent, &result_exponent, sizeof result_exponent);
 }
 
 template <HalfFormat kFormat>
-void SplitColumns(const std::array<HalfLine, kBlockColumns>& lines, ColumnFactors* columns) {
-  for (int k = 0; k < kBlockProducts; ++k) {
-    for (int i = 0; i < kBlockColumns; ++i) {
-      const Factor factor = Split<kFormat>(lines[i][k]);
-      columns->significand[k][i] = factor.significand;
-      columns->exponent[k][i] = factor.exponent;
-    }
+inline __attribute__((always_inline)) void SplitRow(const HalfLine& line, RowFactors* row) {
+  Ints wrong = {};
+  for (int k = 0; k < kBlockProducts; k += kBlockColumns) {
+    Split<kFormat>(&line[k], &row->value[k], &row->exponent[k], &wrong);
   }
+  row->moderate = IsNone(wrong);
+}
+
+template <HalfFormat kFormat>
+inline __attribute__((always_inline)) void SplitColumns(const ColumnBits& bits,
+                                                        ColumnFactors* columns) {
+  Ints wrong = {};
+  for (int k = 0; k < kBlockProducts; ++k) {
+    Split<kFormat>(bits[k].data(), columns->value[k].data(), columns->exponent[k].data(), &wrong);
+  }
+  columns->moderate = IsNone(wrong);
 }
 
 Factors Exact(HalfFormat format, const HalfLine& line) {
@@ -83,68 +92,52 @@ void SumByDefinition(HalfFormat format, const RowFactors& row, const ColumnFacto
                      const float* addend, double* sum) {
   const Factors a = Exact(format, row.bits);
   for (int i = 0; i < kBlockColumns; ++i) {
-    sum[i] = AlignedSum(addend[i], a, Exact(format, columns.bits[i]));
+    HalfLine column;
+    for (int k = 0; k < kBlockProducts; ++k) column[k] = columns.bits[k][i];
+    sum[i] = AlignedSum(addend[i], a, Exact(format, column));
   }
-}
-
-// 2^exponent, by its bits. REQUIRES: a normal f32.
-inline __attribute__((always_inline)) void PowerOfTwo(const Ints& exponent, Floats* power) {
-  const Ints bits = (exponent + 127) << 23;
-  std::memcpy(power, &bits, sizeof bits);
 }
 
 // Steps 2 to 4 of tensor_core.h with the sum rounded toward zero to f32's 24 bits, and in
 // *lost whether that lost any. False where the quick way does not apply.
-template <HalfFormat kFormat>
 inline __attribute__((always_inline)) bool Sum(const RowFactors& row, const ColumnFactors& columns,
                                                const float* addend, float* result,
                                                std::int32_t* lost) {
-  // The addend as significand * 2^(exponent - 23).
+  Floats addends;
   Ints bits;
+  std::memcpy(&addends, addend, sizeof addends);
   std::memcpy(&bits, addend, sizeof bits);
   const Ints field = (bits >> 23) & 255;
   const Ints is_zero = (bits & 0x7fffffff) == 0;
   const Ints is_odd = (field == 255) | ((field == 0) & ~is_zero);
-  const Ints whole = (bits & 0x7fffff) | (is_zero ? Ints{} : Ints{} + 0x800000);
-  const Ints signed_whole = bits < 0 ? -whole : whole;
-  const Ints addend_exponent = is_zero ? Ints{} + kNoExponent : field - 127;
 
-  Ints largest = addend_exponent;
+  Ints largest = is_zero ? Ints{} + kNoExponent : field - 127;
   for (int k = 0; k < kBlockProducts; ++k) {
-    Ints exponent;
-    std::memcpy(&exponent, &columns.exponent[k], sizeof exponent);
-    exponent += row.exponent[k];
-    largest = exponent > largest ? exponent : largest;
+    Ints of_product;
+    std::memcpy(&of_product, &columns.exponent[k], sizeof of_product);
+    of_product += row.exponent[k];
+    largest = of_product > largest ? of_product : largest;
   }
   const Ints is_out =
       is_odd | (largest > kHighestExponent) | ((largest < kLowestExponent) & (largest > -1000));
-  std::int32_t outside = 0;
-  for (int i = 0; i < kBlockColumns; ++i) outside |= is_out[i];
-  if (outside != 0) return false;
+  if (!IsNone(is_out)) return false;
 
-  // Products of two significands are whole and below 2^22, the addend's is below 2^24: a
-  // multiplication by a power of two is exact, and the conversion truncates.
-  constexpr std::int32_t kProductShift = kAlignedBits - 2 * FractionBits(kFormat);
+  // Products have at most 22 bits, so that they are exact, and so is their multiplication by
+  // a power of two, except where the result is far below one; the conversion truncates.
+  const Ints exponent = (largest > kLowestExponent ? largest : Ints{} + kLowestExponent);
   Floats scale;
-  Ints below = addend_exponent - largest;
-  PowerOfTwo((below > kFarBelow ? below : Ints{} + kFarBelow) + (kAlignedBits - 23), &scale);
-  const Ints first =
-      __builtin_convertvector(__builtin_convertvector(signed_whole, Floats) * scale, Ints);
+  PowerOfTwo(kAlignedBits - exponent, &scale);
+  const Ints first = __builtin_convertvector(addends * scale, Ints);
   // An aligned product is below 2^27: eight of them fit 32 bits, sixteen need not.
   Ints partial[2] = {};
   for (int k = 0; k < kBlockProducts; ++k) {
-    Ints exponent;
-    Floats significand;
-    std::memcpy(&exponent, &columns.exponent[k], sizeof exponent);
-    std::memcpy(&significand, &columns.significand[k], sizeof significand);
-    below = exponent + row.exponent[k] - largest;
-    PowerOfTwo((below > kFarBelow ? below : Ints{} + kFarBelow) + kProductShift, &scale);
-    partial[k / 8] += __builtin_convertvector(significand * row.significand[k] * scale, Ints);
+    Floats value;
+    std::memcpy(&value, &columns.value[k], sizeof value);
+    partial[k / 8] += __builtin_convertvector(value * row.value[k] * scale, Ints);
   }
   const Doubles sum = __builtin_convertvector(partial[0], Doubles) +
                       __builtin_convertvector(partial[1], Doubles) +
                       __builtin_convertvector(first, Doubles);
-  const Ints exponent = (largest > kLowestExponent ? largest : Ints{} + kLowestExponent);
   Floats unscale;
   PowerOfTwo(exponent - kAlignedBits, &unscale);
   // The sum has at most 32 bits, so the product is exact.
@@ -164,37 +157,65 @@ inline __attribute__((always_inline)) bool Sum(const RowFactors& row, const Colu
   return true;
 }
 
-using SumFunction = bool (*)(const RowFactors&, const ColumnFactors&, const float*, float*,
-                             std::int32_t*);
-
+// The same code for any processor and for one with AVX2.
 template <HalfFormat kFormat>
-bool SumBaseline(const RowFactors& row, const ColumnFactors& columns, const float* addend,
-                 float* result, std::int32_t* lost) {
-  return Sum<kFormat>(row, columns, addend, result, lost);
-}
+struct Baseline {
+  static bool DoSum(const RowFactors& row, const ColumnFactors& columns, const float* addend,
+                    float* result, std::int32_t* lost) {
+    return Sum(row, columns, addend, result, lost);
+  }
+  static void DoRow(const HalfLine& line, RowFactors* row) { SplitRow<kFormat>(line, row); }
+  static void DoColumns(const ColumnBits& bits, ColumnFactors* columns) {
+    SplitColumns<kFormat>(bits, columns);
+  }
+};
 
 #if defined(__x86_64__)
+#define GEMMD_AVX2 __attribute__((target("avx2")))
 template <HalfFormat kFormat>
-__attribute__((target("avx2"))) bool SumAvx2(const RowFactors& row, const ColumnFactors& columns,
-                                             const float* addend, float* result,
-                                             std::int32_t* lost) {
-  return Sum<kFormat>(row, columns, addend, result, lost);
-}
+struct Avx2 {
+  GEMMD_AVX2 static bool DoSum(const RowFactors& row, const ColumnFactors& columns,
+                               const float* addend, float* result, std::int32_t* lost) {
+    return Sum(row, columns, addend, result, lost);
+  }
+  GEMMD_AVX2 static void DoRow(const HalfLine& line, RowFactors* row) {
+    SplitRow<kFormat>(line, row);
+  }
+  GEMMD_AVX2 static void DoColumns(const ColumnBits& bits, ColumnFactors* columns) {
+    SplitColumns<kFormat>(bits, columns);
+  }
+};
+#undef GEMMD_AVX2
 #endif
 
+struct Functions {
+  bool (*sum)(const RowFactors&, const ColumnFactors&, const float*, float*, std::int32_t*);
+  void (*row)(const HalfLine&, RowFactors*);
+  void (*columns)(const ColumnBits&, ColumnFactors*);
+
+  template <typename T>
+  static Functions Of() {
+    return {T::DoSum, T::DoRow, T::DoColumns};
+  }
+};
+
 template <HalfFormat kFormat>
-SumFunction Choose() {
+Functions Choose() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return SumAvx2<kFormat>;
+  if (__builtin_cpu_supports("avx2")) return Functions::Of<Avx2<kFormat>>();
 #endif
-  return SumBaseline<kFormat>;
+  return Functions::Of<Baseline<kFormat>>();
 }
 
-template <HalfFormat kFormat>
-bool SumQuickly(const RowFactors& row, const ColumnFactors& columns, const float* addend,
-                float* result, std::int32_t* lost) {
-  static const SumFunction sum = Choose<kFormat>();
-  return row.finite && columns.finite && sum(row, columns, addend, result, lost);
+const Functions& FunctionsOf(HalfFormat format) {
+  static const Functions kAll[2] = {Choose<HalfFormat::kF16>(), Choose<HalfFormat::kBf16>()};
+  return kAll[format == HalfFormat::kF16 ? 0 : 1];
+}
+
+bool SumQuickly(HalfFormat format, const RowFactors& row, const ColumnFactors& columns,
+                const float* addend, float* result, std::int32_t* lost) {
+  return row.moderate && columns.moderate &&
+         FunctionsOf(format).sum(row, columns, addend, result, lost);
 }
 
 }  // namespace
@@ -202,33 +223,18 @@ bool SumQuickly(const RowFactors& row, const ColumnFactors& columns, const float
 RowFactors PrepareRow(HalfFormat format, const HalfLine& line) {
   RowFactors row;
   row.bits = line;
-  row.finite = IsFinite(format, line);
-  if (format == HalfFormat::kF16) {
-    SplitRow<HalfFormat::kF16>(line, &row);
-  } else {
-    SplitRow<HalfFormat::kBf16>(line, &row);
-  }
+  FunctionsOf(format).row(line, &row);
   return row;
 }
 
-void PrepareColumns(HalfFormat format, const std::array<HalfLine, kBlockColumns>& lines,
-                    ColumnFactors* columns) {
-  columns->bits = lines;
-  columns->finite = true;
-  for (const HalfLine& line : lines) columns->finite &= IsFinite(format, line);
-  if (format == HalfFormat::kF16) {
-    SplitColumns<HalfFormat::kF16>(lines, columns);
-  } else {
-    SplitColumns<HalfFormat::kBf16>(lines, columns);
-  }
+void PrepareColumns(HalfFormat format, const ColumnBits& bits, ColumnFactors* columns) {
+  columns->bits = bits;
+  FunctionsOf(format).columns(bits, columns);
 }
 
 void MultiplyAddF32(HalfFormat format, const RowFactors& row, const ColumnFactors& columns,
                     float* sum) {
-  const bool is_done = format == HalfFormat::kF16
-                           ? SumQuickly<HalfFormat::kF16>(row, columns, sum, sum, nullptr)
-                           : SumQuickly<HalfFormat::kBf16>(row, columns, sum, sum, nullptr);
-  if (is_done) return;
+  if (SumQuickly(format, row, columns, sum, sum, nullptr)) return;
   double exact[kBlockColumns];
   SumByDefinition(format, row, columns, sum, exact);
   for (int i = 0; i < kBlockColumns; ++i) sum[i] = RoundToF32(exact[i]);
@@ -240,7 +246,7 @@ void MultiplyAddF16(const RowFactors& row, const ColumnFactors& columns, std::ui
   for (int i = 0; i < kBlockColumns; ++i) addend[i] = Widen(kFormat, sum[i]);
   float truncated[kBlockColumns];
   std::int32_t lost[kBlockColumns];
-  if (SumQuickly<kFormat>(row, columns, addend, truncated, lost)) {
+  if (SumQuickly(kFormat, row, columns, addend, truncated, lost)) {
     // As RoundToF16(): lost bits are marked in the last place.
     for (int i = 0; i < kBlockColumns; ++i) {
       sum[i] = ToF16(FloatOf(BitsOf(truncated[i]) | (lost[i] != 0 ? 1u : 0u)));

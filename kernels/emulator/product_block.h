@@ -15,26 +15,29 @@ constexpr int kBlockColumns = 8;
 // 16 factors of one line of A or of one column of B, as they lie in memory.
 using HalfLine = std::array<std::uint16_t, kBlockProducts>;
 
-// A row of A, prepared. A factor is significand * 2^(exponent - fraction bits of the
-// format), the significand a whole number; a zero's exponent is far below all others.
+// The same of eight columns, side by side for each k.
+using ColumnBits = std::array<std::array<std::uint16_t, kBlockColumns>, kBlockProducts>;
+
+// A row of A, prepared: each factor's value and its exponent as tensor_core.h counts it, a
+// zero's far below all others. Moderate factors, which are finite and not zero outside
+// 2^-60..2^61, go the quick way: products of two of them fit f32.
 struct RowFactors {
-  std::array<float, kBlockProducts> significand;
+  std::array<float, kBlockProducts> value;
   std::array<std::int32_t, kBlockProducts> exponent;
-  bool finite;
+  bool moderate;
   HalfLine bits;
 };
 
 // Eight columns of B, side by side for each k.
 struct ColumnFactors {
-  alignas(32) std::array<std::array<float, kBlockColumns>, kBlockProducts> significand;
+  alignas(32) std::array<std::array<float, kBlockColumns>, kBlockProducts> value;
   alignas(32) std::array<std::array<std::int32_t, kBlockColumns>, kBlockProducts> exponent;
-  bool finite;
-  std::array<HalfLine, kBlockColumns> bits;
+  bool moderate;
+  ColumnBits bits;
 };
 
 RowFactors PrepareRow(HalfFormat format, const HalfLine& line);
-void PrepareColumns(HalfFormat format, const std::array<HalfLine, kBlockColumns>& lines,
-                    ColumnFactors* columns);
+void PrepareColumns(HalfFormat format, const ColumnBits& bits, ColumnFactors* columns);
 
 // sum[i] = round(sum[i] + row * column i), for each i of 8; toward zero. REQUIRES: row and
 // columns were prepared for `format`.

@@ -179,8 +179,7 @@ void CheckCorner(const TensorMap& map, const Coordinates& corner, const char* wh
 }
 
 bool IsTensorMap(const TensorMap* map) {
-  return map != nullptr && reinterpret_cast<std::uint64_t>(map) % alignof(TensorMap) == 0 &&
-         map->base != nullptr && map->rank >= 1 && map->rank <= 5;
+  return map != nullptr && map->base != nullptr && map->rank >= 1 && map->rank <= kMaxTensorRank;
 }
 
 Agent BulkAgent(Thread& thread) {
@@ -196,8 +195,7 @@ Agent BulkAgent(Thread& thread) {
 
 void CheckTensorMap(const TensorMap* map, const char* what, const CallSite& site) {
   if (IsTensorMap(map)) return;
-  Fail(Violation::kBadOperand, site, absl::StrCat(what, ": not a tensor map at a multiple of ",
-                                                  alignof(TensorMap), " bytes"));
+  Fail(Violation::kBadOperand, site, absl::StrCat(what, ": not a tensor map"));
 }
 
 void TensorPrefetch(const TensorMap& map, const Coordinates& corner, const CallSite& site) {

@@ -26,7 +26,7 @@ constexpr std::uint32_t ElementBytes(TensorElement element) {
 
 // A tensor of `rank` dimensions, the first running fastest, and the box of it that one
 // copy moves.
-struct alignas(64) TensorMap {
+struct TensorMap {
   const void* base = nullptr;
   std::uint64_t size[kMaxTensorRank] = {1, 1, 1, 1, 1};
   std::uint64_t stride_bytes[kMaxTensorRank] = {0, 0, 0, 0, 0};  // of [0]: the element

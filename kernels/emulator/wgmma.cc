@@ -166,9 +166,11 @@ void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
   for (const HalfLine& line : a) rows.push_back(PrepareRow(product.format, line));
   ColumnFactors columns;
   for (std::uint32_t column = 0; column < product.columns; column += kBlockColumns) {
-    std::array<HalfLine, kBlockColumns> lines;
-    std::copy_n(&b[column], kBlockColumns, lines.begin());
-    PrepareColumns(product.format, lines, &columns);
+    ColumnBits bits;
+    for (int k = 0; k < kBlockProducts; ++k) {
+      for (int i = 0; i < kBlockColumns; ++i) bits[k][i] = b[column + i][k];
+    }
+    PrepareColumns(product.format, bits, &columns);
     for (std::uint32_t row = 0; row < kRows; ++row) {
       const std::size_t at = std::size_t{row} * product.columns + column;
       if (tile->is_f16) {

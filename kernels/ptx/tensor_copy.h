@@ -23,7 +23,7 @@ namespace gemmd::ptx {
 inline namespace GEMMD_BACKEND {
 
 // prefetch.tensormap: the map will be used soon. PTX ISA, "Data Movement and Conversion
-// Instructions: prefetch, prefetchu". The map is one of MakeTensorMap(), 64-byte aligned.
+// Instructions: prefetch, prefetchu". The map is one of MakeTensorMap().
 GEMMD_DEVICE void PrefetchTensorMap(const TensorMap* map GEMMD_SITE) {
   GEMMD_ON_DEVICE(asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");)
   GEMMD_IN_EMULATOR(emulator::CheckTensorMap(map, "prefetch.tensormap", site);)
