@@ -269,7 +269,13 @@ __thread Grid* current_grid = nullptr;
 
 void YieldCurrent() { CurrentThread().fiber.Suspend(); }
 
-Agent NewAgent(Cluster& cluster) { return cluster.agents++; }
+Agent NewAgent(Cluster& cluster) {
+  if (cluster.agents == kMostAgents) {
+    Fail(Violation::kBadLaunch, CallSite(),
+         absl::StrCat("more than ", kMostAgents, " mbarriers and other engines in a cluster"));
+  }
+  return cluster.agents++;
+}
 
 void Fail(Violation violation, const CallSite& site, const std::string& what) {
   Grid& grid = CurrentGrid();

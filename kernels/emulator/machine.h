@@ -43,17 +43,22 @@ struct Warp;
 
 // ------------------------------------------------------------ shared memory
 
-// Shadow of four bytes of shared memory (happens_before.h).
+// An agent's number where there are many of them; a cluster has fewer (NewAgent()).
+using ShortAgent = std::uint16_t;
+constexpr Agent kMostAgents = 65535;
+
+// Shadow of four bytes of shared memory (happens_before.h). Small, since reading it is what
+// checking an access costs.
 struct Cell {
   enum class State : std::uint8_t { kUnwritten, kGeneric, kAsync, kInFlight, kMbarrier };
-  struct Reader {
-    Agent agent;
+  struct __attribute__((packed, aligned(2))) Reader {
     Step step;
+    ShortAgent agent;
   };
   static constexpr int kInlineReaders = 4;
 
   Step write_step = 0;
-  Agent writer = 0;
+  ShortAgent writer = 0;
   std::uint16_t writer_line = 0;
   State state = State::kUnwritten;
   std::uint8_t readers = 0;  // of `reader`; more are in Block::more_readers
@@ -269,7 +274,13 @@ inline bool OnThread() { return current_grid != nullptr && current_grid->running
 // Suspends the running thread until Wake().
 inline __attribute__((always_inline)) void BlockCurrent(const WaitReason& reason) {
   Thread& thread = CurrentThread();
-  thread.waiting_for = reason;
+  // One by one, since a copy of the whole would wait for the stores that made `reason`.
+  thread.waiting_for.what = reason.what;
+  thread.waiting_for.site.file = reason.site.file;
+  thread.waiting_for.site.line = reason.site.line;
+  thread.waiting_for.is_mbarrier = reason.is_mbarrier;
+  thread.waiting_for.address = reason.address;
+  thread.waiting_for.value = reason.value;
   thread.state = Thread::State::kBlocked;
   --thread.warp->ready;
   // Straight to the next lane of the warp: half the switches of going by the scheduler.
