@@ -1,5 +1,6 @@
 #include "kernels/selection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,42 +9,93 @@
 namespace gemmd {
 namespace {
 
-std::string Rejection(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
-  std::string reason = kernel.UnavailableReason(device);
-  if (!reason.empty()) return reason;
-  if (problem.determinism == Determinism::kBatchInvariant &&
-      kernel.traits().determinism != Determinism::kBatchInvariant) {
-    return "class fast, and the request asks for batch_invariant";
-  }
-  return kernel.Rejection(problem);
+constexpr char kWrongClass[] = "class fast, and the request asks for batch_invariant";
+
+bool IsBatchInvariant(const Kernel& kernel) {
+  return kernel.traits().determinism == Determinism::kBatchInvariant;
 }
 
-Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
+std::string Rejection(const Kernel& kernel, const Problem& problem, const DeviceTraits& device,
+                      bool is_named) {
+  std::string reason = kernel.UnavailableReason(device);
+  if (reason.empty() && kernel.traits().only_by_name && !is_named) {
+    reason = "less accurate than the accumulate type promises: serves only requests that name it";
+  }
+  if (reason.empty()) reason = kernel.Rejection(problem);
+  if (reason.empty()) reason = kernel.DeviceRejection(problem, device);
+  return reason;
+}
+
+// Whether kernels of class fast may serve the request.
+bool AdmitsFast(const Problem& problem, const DeviceTraits& device,
+                const std::vector<Candidate>& candidates) {
+  if (problem.determinism == Determinism::kFast) return true;
+  if (device.kind != DeviceKind::kCuda) return false;
+  return std::none_of(candidates.begin(), candidates.end(), [](const Candidate& candidate) {
+    return candidate.rejection.empty() && IsBatchInvariant(*candidate.kernel);
+  });
+}
+
+Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& device,
+              const Config& config) {
   Plan plan;
   plan.kernel = &kernel;
-  plan.config = kernel.Configure(problem, device);
+  plan.config = config;
   plan.predicted_us = kernel.PredictedUs(problem, plan.config, device);
   plan.workspace_bytes = kernel.WorkspaceBytes(problem, plan.config);
-  plan.numerics_id = kernel.NumericsId(problem);
+  plan.numerics_id = kernel.PlannedNumericsId(problem, plan.config);
   return plan;
+}
+
+// Replaces the predicted choice by the measured one where that may serve; see selection.h.
+void PreferMeasured(const MeasuredPlan& measured, const Problem& problem,
+                    const DeviceTraits& device, std::vector<Candidate>* candidates,
+                    Candidate** best) {
+  for (Candidate& candidate : *candidates) {
+    const Kernel& kernel = *candidate.kernel;
+    if (kernel.traits().name != measured.kernel || !candidate.rejection.empty()) continue;
+    const std::vector<Config> offered = kernel.Alternatives(problem, device);
+    if (std::find(offered.begin(), offered.end(), measured.config) == offered.end()) return;
+    Plan plan = MakePlan(kernel, problem, device, measured.config);
+    plan.predicted_us = measured.measured_us;
+    const bool keeps_bits =
+        problem.determinism == Determinism::kBatchInvariant && IsBatchInvariant(*(*best)->kernel);
+    if (keeps_bits && plan.numerics_id != (*best)->plan.numerics_id) return;
+    candidate.plan = std::move(plan);
+    *best = &candidate;
+    return;
+  }
 }
 
 }  // namespace
 
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
-                               const DeviceTraits& device, absl::string_view kernel_name) {
+                               const DeviceTraits& device, absl::string_view kernel_name,
+                               const PlanCache* measured) {
   std::vector<Candidate> candidates;
-  Candidate* best = nullptr;
-  candidates.reserve(registry.kernels().size());  // `best` points into it
   for (const auto& kernel : registry.kernels()) {
     if (!kernel_name.empty() && kernel->traits().name != kernel_name) continue;
     Candidate& candidate = candidates.emplace_back();
     candidate.kernel = kernel.get();
-    candidate.rejection = Rejection(*kernel, problem, device);
+    candidate.rejection = Rejection(*kernel, problem, device, !kernel_name.empty());
+  }
+  const bool admits_fast = AdmitsFast(problem, device, candidates);
+  Candidate* best = nullptr;
+  for (Candidate& candidate : candidates) {
     if (!candidate.rejection.empty()) continue;
-    candidate.plan = MakePlan(*kernel, problem, device);
+    if (!admits_fast && !IsBatchInvariant(*candidate.kernel)) {
+      candidate.rejection = kWrongClass;
+      continue;
+    }
+    candidate.plan =
+        MakePlan(*candidate.kernel, problem, device, candidate.kernel->Configure(problem, device));
     if (best == nullptr || candidate.plan.predicted_us < best->plan.predicted_us) {
       best = &candidate;
+    }
+  }
+  if (best != nullptr && measured != nullptr) {
+    if (const std::optional<MeasuredPlan> plan = measured->Find(problem, device)) {
+      PreferMeasured(*plan, problem, device, &candidates, &best);
     }
   }
   if (best != nullptr) best->chosen = true;
@@ -51,13 +103,14 @@ std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
 }
 
 absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
-                            const DeviceTraits& device, absl::string_view kernel_name) {
+                            const DeviceTraits& device, absl::string_view kernel_name,
+                            const PlanCache* measured) {
   if (!kernel_name.empty() && registry.Find(kernel_name) == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("kernel is \"", kernel_name, "\": this server has no kernel of that name"));
   }
   std::vector<std::string> reasons;
-  for (Candidate& candidate : Explain(registry, problem, device, kernel_name)) {
+  for (Candidate& candidate : Explain(registry, problem, device, kernel_name, measured)) {
     if (candidate.chosen) return std::move(candidate.plan);
     reasons.push_back(absl::StrCat(candidate.kernel->traits().name, ": ", candidate.rejection));
   }

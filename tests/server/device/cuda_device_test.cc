@@ -1,0 +1,132 @@
+#include "server/device/cuda/cuda_device.h"
+
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "tests/server/device/cuda_fixture.h"
+
+namespace gemmd {
+namespace {
+
+using testing::CudaDeviceTest;
+using testing::FakeCuda;
+using testing::kMiB;
+using testing::Operands;
+
+TEST_F(CudaDeviceTest, EveryLayoutTypeAndEpilogueComesBackRight) {
+  Start(1);
+  const std::pair<DataType, DataType> types[] = {{DataType::kF32, DataType::kF32},
+                                                 {DataType::kTf32, DataType::kF32},
+                                                 {DataType::kBf16, DataType::kBf16},
+                                                 {DataType::kInt8, DataType::kInt32}};
+  for (const auto& [type, output_type] : types) {
+    std::uint32_t seed = 0;
+    for (const Problem& problem : testing::SmallProblems(type, output_type)) {
+      // One problem in three, walking through the variants.
+      if (++seed % 3 != 0) continue;
+      EXPECT_EQ(Compute(problem, seed), "");
+    }
+  }
+  EXPECT_EQ(cuda_->allocated_bytes(), 0u);
+}
+
+// Over three streams; a missing wait between them gives a wrong result for some seed.
+TEST_F(CudaDeviceTest, LargeOperandsTravelInPanels) {
+  Problem tall = MakeProblem(1024, 8, 70, DataType::kF32, DataType::kF32);
+  tall.epilogue.beta = 2;
+  tall.epilogue.has_bias = true;
+  const Problem tall_by_columns = MakeProblem(1200, 6, 50, DataType::kF32, DataType::kF32, true);
+  const Problem wide = MakeProblem(8, 1500, 60, DataType::kF32, DataType::kF32);
+  Problem wide_by_columns = wide;
+  wide_by_columns.b.order = Order::kColumnMajor;
+  wide_by_columns.b.leading_dimension = 63;
+  wide_by_columns.d.order = Order::kColumnMajor;
+  wide_by_columns.d.leading_dimension = 11;
+  const Problem big_result = MakeProblem(400, 300, 3, DataType::kF32, DataType::kF32);
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    Start(seed);
+    for (const Problem& problem : {tall, tall_by_columns, wide, wide_by_columns, big_result}) {
+      EXPECT_EQ(Compute(problem, seed), "") << "seed " << seed;
+    }
+    EXPECT_GE(cuda_->most_busy_streams(), 3u);
+    EXPECT_EQ(device_->host_memory_usage().in_flight_bytes, 0u);
+  }
+}
+
+TEST_F(CudaDeviceTest, PanelsOfWhatIsTransposedOnLanding) {
+  Start(3);
+  const Problem problem = MakeProblem(2500, 5, 64, DataType::kInt8, DataType::kInt32, true);
+  EXPECT_FALSE(problem.a_is_k_major());
+  const Problem landed = LandedProblem(problem);
+  EXPECT_TRUE(landed.a_is_k_major());
+  const Plan plan = *Select(registry_, landed, device_->traits());
+  ASSERT_EQ(CutIntoPanels(landed, {}, plan, 64 << 10).size(), 2u);
+  EXPECT_EQ(Compute(problem, 1), "");
+}
+
+TEST_F(CudaDeviceTest, ALineLongerThanASlabIsCut) {
+  Start(4);
+  EXPECT_EQ(Compute(MakeProblem(2, 300000, 2, DataType::kF32, DataType::kF32), 1), "");
+  EXPECT_EQ(Compute(MakeProblem(2, 1, 600000, DataType::kF64, DataType::kF64), 2), "");
+}
+
+TEST_F(CudaDeviceTest, SpansFollowOneAnotherAndEndBeforeTheCallback) {
+  Start(5);
+  const Problem problem = MakeProblem(16, 16, 16, DataType::kF32, DataType::kF32);
+  const Operands operands(problem, testing::Distribution::kNormal, 1);
+  const DeviceResult result = Submit(MakeWork(problem, operands)).get();
+  ASSERT_EQ(result.spans.size(), 3u);
+  EXPECT_EQ(result.spans[0].stage, Stage::kCopyIn);
+  EXPECT_EQ(result.spans[1].stage, Stage::kCompute);
+  EXPECT_EQ(result.spans[2].stage, Stage::kCopyOut);
+  for (const StageSpan& span : result.spans) EXPECT_LT(span.start, span.end);
+  EXPECT_EQ(result.spans[0].end, result.spans[1].start);
+  EXPECT_LE(result.spans[2].end, clock_.Now());
+}
+
+TEST_F(CudaDeviceTest, AStoredOperandStaysUntilItsLastUse) {
+  Start(6);
+  for (const DataType type : {DataType::kF32, DataType::kInt8}) {
+    const Problem problem =
+        MakeProblem(3, 70, 50, type, DefaultOutputType(type));  // B is not K-major
+    Operands operands(problem, testing::Distribution::kNormal, 9);
+    auto stored = device_->Store(problem, CudaDevice::Side::kB, operands.b.data());
+    ASSERT_TRUE(stored.ok()) << stored.status();
+    EXPECT_GT(device_->memory().usage().resident_bytes, 0u);
+    DeviceWork work = MakeWork(problem, operands);
+    work.buffers.b = nullptr;
+    work.resident_b = *std::move(stored);
+    stored = absl::UnknownError("moved");
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const DeviceResult result = Submit(work).get();
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      CopyOut(work.buffers.d, &operands.d);
+      EXPECT_EQ(CompareWithReference(problem, operands), "");
+    }
+    work = {};
+    EXPECT_EQ(device_->memory().usage().resident_bytes, 0u);
+  }
+}
+
+TEST_F(CudaDeviceTest, WarmUpRunsEveryKernelAndAPanelledWork) {
+  Start(9);
+  ASSERT_TRUE(device_->WarmUp(registry_).ok());
+  const auto& kernel =
+      static_cast<const testing::ReferenceKernel&>(*registry_.Find("test/reference"));
+  EXPECT_GT(kernel.launches(), 7);
+}
+
+TEST_F(CudaDeviceTest, AMigSliceIsASmallerDevice) {
+  CudaDevice::Options options;
+  options.memory_bytes = 8 * kMiB;
+  options.pinned_bytes = 16 * kMiB;
+  auto device =
+      CudaDevice::Create(std::make_shared<FakeCuda>(1, FakeCuda::MigSlice()), options, &clock_);
+  ASSERT_TRUE(device.ok());
+  EXPECT_EQ((*device)->traits().model, "NVIDIA H200 MIG 1g.18gb");
+  EXPECT_EQ((*device)->traits().compute_units, 16);
+  EXPECT_EQ((*device)->memory().usage().limit_bytes, 8 * kMiB);
+}
+
+}  // namespace
+}  // namespace gemmd
