@@ -96,18 +96,18 @@ FlyingAccumulator& TakeOff(Warpgroup& group, bool is_f16, std::uint32_t columns,
   tile.is_f16 = is_f16;
   tile.columns = columns;
   if (is_f16) {
-    tile.f16.resize(kRows * columns);
+    tile.f16.resize(std::size_t{kRows} * columns);
   } else {
-    tile.f32.resize(kRows * columns);
+    tile.f32.resize(std::size_t{kRows} * columns);
   }
   for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
     auto* registers = static_cast<unsigned char*>(CallOf(group, t).registers);
     flying.thread_array.push_back(registers);
     for (std::uint32_t i = 0; i < tile.words(); ++i) {
       std::uint32_t word;
-      std::memcpy(&word, registers + 4 * i, sizeof word);
+      std::memcpy(&word, registers + std::size_t{4} * i, sizeof word);
       SetWord(&tile, t, i, word);
-      std::memcpy(registers + 4 * i, &kPoison, sizeof kPoison);
+      std::memcpy(registers + std::size_t{4} * i, &kPoison, sizeof kPoison);
     }
   }
   return group.flying.emplace(CallOf(group, 0).registers, std::move(flying)).first->second;
@@ -117,7 +117,8 @@ void Deliver(const FlyingAccumulator& flying) {
   for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
     for (std::uint32_t i = 0; i < flying.tile->words(); ++i) {
       const std::uint32_t word = WordOf(*flying.tile, t, i);
-      std::memcpy(static_cast<unsigned char*>(flying.thread_array[t]) + 4 * i, &word, sizeof word);
+      std::memcpy(static_cast<unsigned char*>(flying.thread_array[t]) + std::size_t{4} * i, &word,
+                  sizeof word);
     }
   }
 }
@@ -163,6 +164,7 @@ void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
     std::fill(tile->f16.begin(), tile->f16.end(), std::uint16_t{0});
   }
   std::vector<RowFactors> rows;
+  rows.reserve(a.size());
   for (const HalfLine& line : a) rows.push_back(PrepareRow(product.format, line));
   ColumnFactors columns;
   for (std::uint32_t column = 0; column < product.columns; column += kBlockColumns) {
