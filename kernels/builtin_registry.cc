@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/panel_gemm.h"
+#include "kernels/fault/fault_kernels.h"
 #include "kernels/registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/vendor/cublaslt_registry.h"
@@ -17,6 +18,9 @@ const Registry& BuiltinRegistry() {
     AppendCpuKernels(&kernels);
     AppendLadderA(&kernels);
     AppendCublasLt(&vendor::CublasLtEngine(), &kernels);
+#if GEMMD_FAULTS
+    AppendFaultKernels(&kernels);
+#endif
     return new Registry(std::move(kernels));
   }();
   return *registry;

@@ -20,10 +20,7 @@
 namespace gemmd::landing {
 
 inline constexpr int kTransposeThreads = 512;
-inline constexpr int kTileSquares = 64;  // in each direction
-// Rows of tiles that are walked together, so that blocks in flight write neighbouring parts
-// of a line of the destination too.
-inline constexpr std::uint32_t kRasterGroup = 8;
+inline constexpr int kTileSquares = 64;                          // in each direction
 inline constexpr std::uint32_t kSharedPitch = kTileSquares + 1;  // words
 
 inline namespace GEMMD_BACKEND {
@@ -38,8 +35,7 @@ struct TransposeParams {
   std::int64_t columns;
   std::int64_t padded_rows;
   std::int64_t padded_columns;
-  std::uint32_t tiles_along_columns;  // of the source
-  std::uint32_t tiles_along_rows;
+  std::uint32_t tiles_along_columns;  // of the source; neighbouring blocks share its lines
 };
 
 // What differs between element sizes. A word holds kSide elements.
@@ -47,6 +43,8 @@ template <int kElementBytes>
 struct TransposeShape {
   static constexpr int kSide = kElementBytes < 4 ? 4 / kElementBytes : 1;
   static constexpr int kElementBits = 8 * kElementBytes;
+  // Loads of this many blocks are in flight on a multiprocessor: 64 KB or more.
+  static constexpr int kBlocks = kElementBytes == 4 ? 4 : kElementBytes == 2 ? 3 : 2;
   static constexpr std::int64_t kTile = kTileSquares * kSide;  // elements, both directions
 };
 
@@ -104,7 +102,7 @@ GEMMD_DEVICE Word Gather(const Word (&words)[TransposeShape<kElementBytes>::kSid
 }
 
 template <int kElementBytes>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kTransposeThreads, 2)
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kTransposeThreads, TransposeShape<kElementBytes>::kBlocks)
     Transpose(GEMMD_GRID_CONSTANT const TransposeParams params) {
   using Shape = TransposeShape<kElementBytes>;
   using Word = typename TransposeWord<kElementBytes>::Type;
@@ -113,13 +111,9 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kTransposeThreads, 2)
   // Neighbouring threads take neighbouring squares, then the next row of squares.
   const auto across = static_cast<int>(ptx::ThreadIndex() % kTileSquares);
   const auto first_along = static_cast<int>(ptx::ThreadIndex() / kTileSquares);
-  const std::uint32_t group_tiles = kRasterGroup * params.tiles_along_columns;
-  const std::uint32_t first_tile_row = ptx::BlockIndexX() / group_tiles * kRasterGroup;
-  const std::uint32_t in_group = ptx::BlockIndexX() % group_tiles;
-  const std::uint32_t rows_left = params.tiles_along_rows - first_tile_row;
-  const std::uint32_t group_rows = rows_left < kRasterGroup ? rows_left : kRasterGroup;
-  const std::int64_t first_row = (first_tile_row + in_group % group_rows) * Shape::kTile;
-  const std::int64_t first_column = in_group / group_rows * Shape::kTile;
+  const std::uint32_t tile = ptx::BlockIndexX();
+  const std::int64_t first_column = tile % params.tiles_along_columns * Shape::kTile;
+  const std::int64_t first_row = tile / params.tiles_along_columns * Shape::kTile;
   const ptx::SharedAddress shared = ptx::SharedBase();
   // Where the word `i` of destination line `line * kSide + index` lies.
   const auto address = [shared](int index, int line, int i) {

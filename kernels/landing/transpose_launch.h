@@ -25,10 +25,9 @@ absl::Status LaunchTransposeOf(const Transposition& t, const LaunchTarget& targe
     return static_cast<std::uint32_t>((elements + Shape::kTile - 1) / Shape::kTile);
   };
   params.tiles_along_columns = tiles(t.padded_rows);
-  params.tiles_along_rows = tiles(t.padded_columns);
   ptx::LaunchShape shape;
   shape.kernel = "landing/transpose";
-  shape.blocks_x = params.tiles_along_columns * params.tiles_along_rows;
+  shape.blocks_x = params.tiles_along_columns * tiles(t.padded_columns);
   shape.threads = kTransposeThreads;
   shape.shared_bytes = TransposeSharedBytes<kElementBytes>();
   const auto bytes = [](std::int64_t lines, std::int64_t leading_dimension) {

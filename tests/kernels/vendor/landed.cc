@@ -199,9 +199,9 @@ double WorstError(const HostProblem& host, const ErrorBound& bound) {
                                              : 0x1p-8;
   const double slope = p.epilogue.activation == Activation::kNone ? 1 : 1.13;
   const bool is_gelu = p.epilogue.activation == Activation::kGeluTanh;
-  const bool rounds_twice = bound.rounds_before_activation &&
-                            p.epilogue.activation != Activation::kNone && p.d.type == p.a.type &&
-                            p.accumulate == DataType::kF32;
+  const bool rounds_twice = bound.rounds_before_bias &&
+                            (p.epilogue.has_bias || p.epilogue.activation != Activation::kNone) &&
+                            p.d.type == p.a.type && p.accumulate == DataType::kF32;
   double worst = 0;
   for (std::int64_t row = 0; row < p.m; ++row) {
     for (std::int64_t column = 0; column < p.n; ++column) {

@@ -45,8 +45,8 @@ struct ErrorBound {
   double per_term = 0;
   double fixed = 0;
   double gelu = 0;  // more through gelu_tanh, whose tanh the library approximates
-  // The library may round to D's 16-bit type before a fused activation, and after it again.
-  bool rounds_before_activation = false;
+  // The library may round to D's 16-bit type before a fused bias or activation, and again.
+  bool rounds_before_bias = false;
   bool exact = false;
 };
 double WorstError(const HostProblem& host, const ErrorBound& bound);

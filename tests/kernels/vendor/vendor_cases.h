@@ -27,7 +27,7 @@ inline std::vector<VendorCase> VendorCases() {
   f32.per_term = 0x1p-24;
   f32.gelu = 0x1p-17;
   ErrorBound half = f32;
-  half.rounds_before_activation = true;
+  half.rounds_before_bias = true;
   ErrorBound tf32 = f32;
   tf32.fixed = 0x1p-9;  // each operand cut to 11 bits
   ErrorBound f16_sum;

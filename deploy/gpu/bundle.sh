@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Builds everything that needs a GPU to run and packs it into one file for a machine that
+# has a driver and CUDA's libraries (cuBLASLt; CUPTI and compute-sanitizer where they are):
+#   deploy/gpu/bundle.sh [FILE]     default: gemmd-gpu-tests.tar.xz
+# There:  tar -xJf gemmd-gpu-tests.tar.xz && gemmd-gpu-tests/run.sh
+# Arguments for Bazel come from BAZEL_FLAGS. The code is for one architecture, sm_90a.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+readonly bundle=${1:-gemmd-gpu-tests.tar.xz}
+readonly limit_bytes=60000000
+readonly targets=(
+  //tests/kernels/sm80:ladder_a_on_gpu
+  //tests/kernels/vendor:vendor_on_gpu
+  //tests/server/device/gpu:cuda_device_on_gpu
+  //server:gemmd
+  //client/cli:gemm
+)
+
+read -ra flags <<< "${BAZEL_FLAGS:-}"
+bazel build --config=opt --config=h200 --define=faults=on "${flags[@]}" "${targets[@]}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+readonly folder=$work/gemmd-gpu-tests
+mkdir "$folder"
+for target in "${targets[@]}"; do
+  path=bazel-bin/${target#//}
+  strip -o "$folder/${target##*:}" "${path/://}"
+done
+cp deploy/gpu/run.sh deploy/gpu/server_check.sh "$folder"
+tar -C "$work" -cJf "$bundle" gemmd-gpu-tests
+size=$(stat -c %s "$bundle")
+echo "$bundle: $size bytes"
+if ((size > limit_bytes)); then
+  echo "the bundle may have $limit_bytes bytes" >&2
+  exit 1
+fi

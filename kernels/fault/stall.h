@@ -1,0 +1,14 @@
+// A stream that stops.
+#pragma once
+
+#include "absl/status/status.h"
+
+struct CUstream_st;
+
+namespace gemmd {
+
+// What comes later on the stream waits for a minute.
+// UNIMPLEMENTED: this build has no CUDA.
+absl::Status StallStream(CUstream_st* stream);
+
+}  // namespace gemmd
