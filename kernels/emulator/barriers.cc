@@ -144,11 +144,4 @@ void ClusterWait(const CallSite& site) {
   thread.cluster_arrived = false;
 }
 
-void SetMaxRegisters(std::uint32_t count, const CallSite& site) {
-  if (count < 24 || count > 256 || count % 8 != 0) {
-    Fail(Violation::kBadOperand, site, absl::StrCat("setmaxnreg ", count));
-  }
-  WarpCollective("setmaxnreg", nullptr, site, [](void* const*) {});
-}
-
 }  // namespace gemmd::emulator

@@ -31,7 +31,4 @@ std::uint32_t Shuffle(std::uint32_t value, std::uint32_t source_lane, const Call
 void ClusterArrive(const CallSite& site);
 void ClusterWait(const CallSite& site);
 
-// setmaxnreg.sync.aligned: every warp of a warpgroup executes it; no effect here.
-void SetMaxRegisters(std::uint32_t count, const CallSite& site);
-
 }  // namespace gemmd::emulator

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 namespace gemmd::emulator {
@@ -42,9 +44,25 @@ class VectorClock {
   std::vector<Step> steps_;
 };
 
-// What one thread knows, once for each way of reaching shared memory. PTX ISA,
-// "Memory Consistency Model: Proxies": an access through the generic proxy is seen
-// by the async proxy (TMA, wgmma) only across a proxy fence.
+// Clocks of other clusters, by cluster number: what flags in global memory pass on. Few
+// kernels use any, so that it is shared and null until then.
+using ForeignClocks = std::map<std::uint32_t, VectorClock>;
+using ForeignPointer = std::shared_ptr<const ForeignClocks>;
+
+inline void JoinForeign(ForeignPointer* to, const ForeignPointer& other) {
+  if (other == nullptr || *to == other) return;
+  if (*to == nullptr) {
+    *to = other;
+    return;
+  }
+  auto joined = std::make_shared<ForeignClocks>(**to);
+  for (const auto& [cluster, clock] : *other) (*joined)[cluster].Join(clock);
+  *to = std::move(joined);
+}
+
+// What one thread knows, once for each way of reaching memory. PTX ISA, "Memory
+// Consistency Model: Proxies": an access through the generic proxy is seen by the async
+// proxy (TMA, wgmma) only across a proxy fence.
 struct Knowledge {
   VectorClock generic;
   // Generic-proxy accesses that a fence.proxy.async has passed on.
@@ -52,18 +70,32 @@ struct Knowledge {
   // mbarrier initialisations that a fence has passed on: a fence.mbarrier_init passes on
   // these alone, a fence.proxy.async both.
   VectorClock mbarrier_init;
+  // As async_proxy, for global memory: a fence.proxy.async of .global or of no state space.
+  VectorClock async_global;
+  ForeignPointer foreign;
+  ForeignPointer foreign_async;
+  // griddepcontrol.wait is behind this thread (grid_dependency.h).
+  bool preceding_grid = false;
   // A further view for tcgen05 (fence::after_thread_sync) has its place here.
 
   void Join(const Knowledge& other) {
     generic.Join(other.generic);
     async_proxy.Join(other.async_proxy);
     mbarrier_init.Join(other.mbarrier_init);
+    async_global.Join(other.async_global);
+    JoinForeign(&foreign, other.foreign);
+    JoinForeign(&foreign_async, other.foreign_async);
+    preceding_grid = preceding_grid || other.preceding_grid;
   }
 
   void Clear() {
     generic.Clear();
     async_proxy.Clear();
     mbarrier_init.Clear();
+    async_global.Clear();
+    foreign = nullptr;
+    foreign_async = nullptr;
+    preceding_grid = false;
   }
 };
 

@@ -6,40 +6,11 @@
 #include "kernels/emulator/failure.h"
 
 namespace gemmd::emulator {
-namespace {
-
-// Shared by Warp and Warpgroup, which both have arrived, operation and site.
-template <typename Group>
-void CheckConverged(Group& group, const char* operation, const CallSite& site) {
-  if (group.arrived == 0) {
-    group.operation = operation;
-    group.site = site;
-    return;
-  }
-  if (group.operation == operation && group.site == site) return;
+void FailDiverged(const char* operation, const char* others, const CallSite& others_site,
+                  const CallSite& site) {
   Fail(Violation::kDivergedCollective, site,
-       absl::StrCat(operation, " while others of the same group are at ", group.operation,
-                    " of line ", group.site.line));
-}
-
-}  // namespace
-
-void WarpCollective(const char* operation, void* operand, const CallSite& site,
-                    absl::FunctionRef<void(void* const* operands)> execute) {
-  Thread& thread = CurrentThread();
-  Warp& warp = *thread.warp;
-  CheckConverged(warp, operation, site);
-  warp.operand[thread.lane] = operand;
-  if (++warp.arrived < kWarpSize) {
-    BlockCurrent({operation, site});
-    return;
-  }
-  warp.arrived = 0;
-  ++CurrentGrid().report.statistics.warp_collectives;
-  execute(warp.operand.data());
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    Wake(thread.block->cluster->threads[warp.first_agent + lane]);
-  }
+       absl::StrCat(operation, " while others of the same group are at ", others, " of line ",
+                    others_site.line));
 }
 
 void WarpgroupCollective(const char* operation, void* operand, const CallSite& site,

@@ -12,9 +12,41 @@
 
 namespace gemmd::emulator {
 
+[[noreturn]] void FailDiverged(const char* operation, const char* others,
+                               const CallSite& others_site, const CallSite& site);
+
+// Shared by Warp and Warpgroup, which both have arrived, operation and site.
+template <typename Group>
+void CheckConverged(Group& group, const char* operation, const CallSite& site) {
+  if (group.arrived == 0) {
+    group.operation = operation;
+    group.site = site;
+    return;
+  }
+  if (group.operation == operation && group.site == site) return;
+  FailDiverged(operation, group.operation, group.site, site);
+}
+
 // Calls execute(operands) on the last of the 32 lanes; operands[lane] is what each gave.
-void WarpCollective(const char* operation, void* operand, const CallSite& site,
-                    absl::FunctionRef<void(void* const* operands)> execute);
+// Inline as BlockCurrent() is.
+template <typename F>
+inline __attribute__((always_inline)) void WarpCollective(const char* operation, void* operand,
+                                                          const CallSite& site, const F& execute) {
+  Thread& thread = CurrentThread();
+  Warp& warp = *thread.warp;
+  CheckConverged(warp, operation, site);
+  warp.operand[thread.lane] = operand;
+  if (++warp.arrived < kWarpSize) {
+    BlockCurrent({operation, site});
+    return;
+  }
+  warp.arrived = 0;
+  ++CurrentGrid().report.statistics.warp_collectives;
+  execute(static_cast<void* const*>(warp.operand.data()));
+  for (Thread* lane = &thread - thread.lane; lane < &thread - thread.lane + kWarpSize; ++lane) {
+    Wake(*lane);
+  }
+}
 
 // The same for the 128 threads of a warpgroup: four warps, the first a multiple of 4.
 void WarpgroupCollective(const char* operation, void* operand, const CallSite& site,

@@ -9,20 +9,17 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace gemmd::emulator {
-namespace {
 
-constexpr std::size_t kStackBytes = 256 << 10;
-constexpr std::size_t kGuardBytes = 4096;
+__thread Fiber* Fiber::giver = nullptr;
 
 // Stacks are kept for the next launch: mapping one costs more than running on it.
 class StackPool {
  public:
   ~StackPool() {
-    for (void* stack : free_) munmap(stack, kStackBytes);
+    for (void* stack : free_) munmap(stack, Fiber::kStackBytes);
   }
 
   void* Take() {
@@ -31,16 +28,17 @@ class StackPool {
       free_.pop_back();
       return stack;
     }
-    void* stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+    void* stack = mmap(nullptr, Fiber::kStackBytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) throw std::bad_alloc();
-    mprotect(stack, kGuardBytes, PROT_NONE);
+    mprotect(stack, Fiber::kGuardBytes, PROT_NONE);
     return stack;
   }
 
   void Give(void* stack) {
 #if defined(__SANITIZE_ADDRESS__)
-    ASAN_UNPOISON_MEMORY_REGION(static_cast<char*>(stack) + kGuardBytes, kStackBytes - kGuardBytes);
+    ASAN_UNPOISON_MEMORY_REGION(static_cast<char*>(stack) + Fiber::kGuardBytes,
+                                Fiber::kStackBytes - Fiber::kGuardBytes);
 #endif
     free_.push_back(stack);
   }
@@ -48,6 +46,8 @@ class StackPool {
  private:
   std::vector<void*> free_;
 };
+
+namespace {
 
 StackPool& Pool() {
   thread_local StackPool pool;
@@ -60,22 +60,6 @@ struct Borrowed {
   void deallocate(boost::context::stack_context&) {}
 };
 
-void BeforeSwitch(void** fake_stack, const void* bottom, std::size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(fake_stack, bottom, bytes);
-#else
-  static_cast<void>(fake_stack), static_cast<void>(bottom), static_cast<void>(bytes);
-#endif
-}
-
-void AfterSwitch(void* fake_stack, const void** bottom, std::size_t* bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake_stack, bottom, bytes);
-#else
-  static_cast<void>(fake_stack), static_cast<void>(bottom), static_cast<void>(bytes);
-#endif
-}
-
 }  // namespace
 
 Fiber::~Fiber() {
@@ -86,14 +70,15 @@ Fiber::~Fiber() {
 void Fiber::Start(std::function<void()> body) {
   if (stack_ == nullptr) stack_ = Pool().Take();
   boost::context::stack_context context;
-  context.size = kStackBytes - kGuardBytes;
-  context.sp = static_cast<char*>(stack_) + kStackBytes;
+  context.size = UsableBytes(stack_);
+  context.sp = static_cast<char*>(stack_) + Fiber::kGuardBytes + context.size;
   fiber_ = boost::context::fiber(
       std::allocator_arg, boost::context::preallocated(context.sp, context.size, context),
-      Borrowed(), [this, body = std::move(body)](boost::context::fiber&& scheduler) {
-        AfterSwitch(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
-        scheduler_ = std::move(scheduler);
+      Borrowed(), [this, body = std::move(body)](boost::context::fiber&& from) {
+        AfterSwitch(nullptr, giver == nullptr);
+        Receive(std::move(from));
         body();
+        giver = this;
         BeforeSwitch(nullptr, scheduler_stack_, scheduler_stack_bytes_);
         return std::move(scheduler_);
       });
@@ -101,16 +86,20 @@ void Fiber::Start(std::function<void()> body) {
 
 void Fiber::Resume() {
   void* fake_stack = nullptr;
-  BeforeSwitch(&fake_stack, static_cast<char*>(stack_) + kGuardBytes, kStackBytes - kGuardBytes);
-  fiber_ = std::move(fiber_).resume();
-  AfterSwitch(fake_stack, nullptr, nullptr);
+  giver = nullptr;
+  BeforeSwitch(&fake_stack, static_cast<char*>(stack_) + Fiber::kGuardBytes, UsableBytes(stack_));
+  boost::context::fiber from = std::move(fiber_).resume();
+  AfterSwitch(fake_stack, false);
+  giver->fiber_ = std::move(from);
 }
 
 void Fiber::Suspend() {
   void* fake_stack = nullptr;
+  giver = this;
   BeforeSwitch(&fake_stack, scheduler_stack_, scheduler_stack_bytes_);
-  scheduler_ = std::move(scheduler_).resume();
-  AfterSwitch(fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
+  boost::context::fiber from = std::move(scheduler_).resume();
+  AfterSwitch(fake_stack, giver == nullptr);
+  Receive(std::move(from));
 }
 
 }  // namespace gemmd::emulator

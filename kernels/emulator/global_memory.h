@@ -1,4 +1,5 @@
-// Global memory: real memory of this process, limited to the launch's buffers.
+// Global memory: real memory of this process, limited to the launch's buffers; global_order.h
+// has what is checked of the order of accesses.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace gemmd::emulator {
 
-// The access must lie in one buffer and be aligned to `alignment`.
+// An access by the running thread: it must lie in one buffer, be aligned to `alignment`, and
+// be ordered after those it conflicts with.
 void CheckGlobal(const void* address, std::uint64_t bytes, std::uint64_t alignment, bool is_write,
                  const char* what, const CallSite& site);
 
@@ -18,7 +20,13 @@ std::uint32_t GlobalAtomicAdd(std::uint32_t* address, std::uint32_t value, const
 void GlobalStoreRelease(std::uint32_t* address, std::uint32_t value, const CallSite& site);
 
 // ld.acquire.gpu until the value is at least `value`, as counters of finished parts
-// are waited for. What it orders is global memory, which the checker does not follow.
+// are waited for.
 void GlobalWaitAtLeast(const std::uint32_t* address, std::uint32_t value, const CallSite& site);
+
+// fence.proxy.async.global
+void FenceProxyAsyncGlobal();
+
+// prefetch.global.L2: the address must lie in a buffer.
+void PrefetchGlobal(const void* address, const CallSite& site);
 
 }  // namespace gemmd::emulator

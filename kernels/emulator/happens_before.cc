@@ -85,7 +85,7 @@ void AddReader(Cell& cell, std::uint32_t address, Agent agent, Step step) {
   }
   cell.readers = static_cast<std::uint8_t>(kept);
   if (kept < Cell::kInlineReaders) {
-    cell.reader[cell.readers++] = {agent, step};
+    cell.reader[cell.readers++] = {step, static_cast<ShortAgent>(agent)};
     return;
   }
   Block& block = CurrentThread().block->cluster->blocks[RankOf(address)];
@@ -93,11 +93,11 @@ void AddReader(Cell& cell, std::uint32_t address, Agent agent, Step step) {
   cell.has_more_readers = true;
   for (Cell::Reader& reader : more) {
     if (reader.agent == agent || knows[reader.agent] >= reader.step) {
-      reader = {agent, step};
+      reader = {step, static_cast<ShortAgent>(agent)};
       return;
     }
   }
-  more.push_back({agent, step});
+  more.push_back({step, static_cast<ShortAgent>(agent)});
 }
 
 void ForgetReaders(Cell& cell, std::uint32_t address) {
@@ -109,6 +109,7 @@ void ForgetReaders(Cell& cell, std::uint32_t address) {
 
 void CheckReadersDone(const Cell& cell, std::uint32_t address, const char* what,
                       const CallSite& site) {
+  if (cell.readers == 0 && !cell.has_more_readers) return;
   const VectorClock& knows = CurrentThread().knows.generic;
   ForEachReader(cell, [&](const Cell::Reader& reader) {
     if (knows[reader.agent] >= reader.step) return;
@@ -136,7 +137,7 @@ void CheckLastWrite(const Cell& cell, std::uint32_t address, const char* what,
 void SetWriter(Cell& cell, std::uint32_t address, Cell::State state, Agent agent, Step step,
                const CallSite& site) {
   cell.state = state;
-  cell.writer = agent;
+  cell.writer = static_cast<ShortAgent>(agent);
   cell.write_step = step;
   cell.writer_line = static_cast<std::uint16_t>(site.line);
   ForgetReaders(cell, address);
@@ -187,6 +188,22 @@ std::uint8_t* OwnSharedBytes(std::uint32_t address, std::uint32_t bytes, std::ui
   return SharedBytes(address, bytes, alignment, what, site);
 }
 
+std::uint8_t* ClusterSharedBytes(std::uint32_t address, std::uint32_t bytes,
+                                 std::uint32_t alignment, const char* what, const CallSite& site) {
+  std::uint8_t* const at = SharedBytes(address, bytes, alignment, what, site);
+  Thread& thread = CurrentThread();
+  Cluster& cluster = *thread.block->cluster;
+  if (RankOf(address) == thread.block->rank || !CurrentGrid().options.check_order) return at;
+  const auto threads = static_cast<Agent>(cluster.threads.size() / cluster.blocks.size());
+  if (thread.knows.generic[RankOf(address) * threads] == 0) {
+    Fail(Violation::kRace, site,
+         absl::StrCat(what, " of ", DescribeShared(address),
+                      ": that block may not have started: no cluster barrier before this"));
+  }
+  BlockOfRank(cluster, RankOf(address)).remote_arrivals[thread.agent] = thread.step();
+  return at;
+}
+
 std::uint8_t* LandedBytes(Cluster& cluster, std::uint32_t address) {
   return cluster.blocks[RankOf(address)].shared.data() + ((address & kOffsetMask) - kSharedBase);
 }
@@ -195,13 +212,24 @@ void CheckRead(std::uint32_t address, std::uint32_t bytes, const char* what, con
   Thread& thread = CurrentThread();
   Cell* cell = CellAt(address);
   const std::uint32_t count = CellCount(address, bytes);
+  const Step step = thread.step();
+  const bool check_order = CurrentGrid().options.check_order;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t at = address + 4 * i;
+    // The usual case: a store that is ordered before, and nobody else has read since.
+    if (check_order && cell[i].state == Cell::State::kGeneric &&
+        thread.knows.generic[cell[i].writer] >= cell[i].write_step && cell[i].readers <= 1 &&
+        !cell[i].has_more_readers &&
+        (cell[i].readers == 0 || cell[i].reader[0].agent == thread.agent)) {
+      cell[i].readers = 1;
+      cell[i].reader[0] = {step, static_cast<ShortAgent>(thread.agent)};
+      continue;
+    }
     if (cell[i].state == Cell::State::kUnwritten) {
       FailOnWriter(Violation::kUnwritten, cell[i], at, what, "", site);
     }
     CheckLastWrite(cell[i], at, what, site);
-    if (CurrentGrid().options.check_order) AddReader(cell[i], at, thread.agent, thread.step());
+    if (check_order) AddReader(cell[i], at, thread.agent, step);
   }
 }
 
@@ -226,13 +254,23 @@ void CheckAsyncRead(std::uint32_t address, std::uint32_t bytes, Agent agent, Ste
                     const char* what, const CallSite& site) {
   Thread& thread = CurrentThread();
   Cell* cell = CellAt(address);
-  for (std::uint32_t i = 0; i < CellCount(address, bytes); ++i) {
+  const std::uint32_t count = CellCount(address, bytes);
+  const bool check_order = CurrentGrid().options.check_order;
+  for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t at = address + 4 * i;
+    // The usual case: bytes of a bulk copy that is known to have landed, read by no other.
+    if (check_order && cell[i].state == Cell::State::kAsync &&
+        thread.knows.generic[cell[i].writer] >= cell[i].write_step && cell[i].readers <= 1 &&
+        !cell[i].has_more_readers && (cell[i].readers == 0 || cell[i].reader[0].agent == agent)) {
+      cell[i].readers = 1;
+      cell[i].reader[0] = {step, static_cast<ShortAgent>(agent)};
+      continue;
+    }
     if (cell[i].state == Cell::State::kUnwritten) {
       FailOnWriter(Violation::kUnwritten, cell[i], at, what, "", site);
     }
     CheckLastWrite(cell[i], at, what, site);
-    if (!CurrentGrid().options.check_order) continue;
+    if (!check_order) continue;
     if (cell[i].state == Cell::State::kGeneric &&
         thread.knows.async_proxy[cell[i].writer] < cell[i].write_step) {
       FailOnWriter(Violation::kMissingFence, cell[i], at, what,

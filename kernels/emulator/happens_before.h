@@ -36,6 +36,13 @@ std::uint8_t* SharedBytes(std::uint32_t address, std::uint32_t bytes, std::uint3
 std::uint8_t* OwnSharedBytes(std::uint32_t address, std::uint32_t bytes, std::uint32_t alignment,
                              const char* what, const CallSite& site);
 
+// An access to the shared memory of any block of the cluster. Another block's must be known
+// to have started, and must not exit before: a cluster barrier stands before the first use of
+// another block's shared memory and one after the last. PTX ISA, "State Spaces: Shared State
+// Space", .shared::cluster.
+std::uint8_t* ClusterSharedBytes(std::uint32_t address, std::uint32_t bytes,
+                                 std::uint32_t alignment, const char* what, const CallSite& site);
+
 // The bytes without any check, for operations that were checked when they were issued.
 std::uint8_t* LandedBytes(Cluster& cluster, std::uint32_t address);
 

@@ -21,8 +21,6 @@ constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::uint32_t kMaxShared = 227 * 1024;
 constexpr std::uint32_t kMaxCluster = 8;
 
-thread_local Grid* current_grid = nullptr;
-
 // Leaves a function that runs outside any fiber after Fail() has filled the report.
 struct Aborted : std::exception {};
 
@@ -124,6 +122,7 @@ std::unique_ptr<Cluster> MakeCluster(Grid& grid, std::uint64_t number,
   cluster->agents = blocks * threads;
   cluster->blocks = std::vector<Block>(blocks);
   cluster->warps = std::vector<Warp>(std::size_t{blocks} * threads / kWarpSize);
+  cluster->number = static_cast<std::uint32_t>(number);
   cluster->threads = std::vector<Thread>(std::size_t{blocks} * threads);
   const std::uint64_t across = request.grid.x / blocks;
   for (std::uint32_t rank = 0; rank < blocks; ++rank) {
@@ -209,6 +208,7 @@ void RunWarp(Grid& grid, Warp& warp) {
     if (thread.state != Thread::State::kReady) continue;
     grid.running = &thread;
     thread.fiber.Resume();
+    lane = grid.running->lane;  // a lane that blocks runs the next one itself
     grid.running = nullptr;
   }
 }
@@ -265,29 +265,17 @@ void RunGrid(Grid& grid, absl::FunctionRef<void()> body) {
 
 }  // namespace
 
-Grid& CurrentGrid() { return *current_grid; }
-
-Thread& CurrentThread() { return *current_grid->running; }
-
-bool OnThread() { return current_grid != nullptr && current_grid->running != nullptr; }
-
-void BlockCurrent(const WaitReason& reason) {
-  Thread& thread = CurrentThread();
-  thread.waiting_for = reason;
-  thread.state = Thread::State::kBlocked;
-  --thread.warp->ready;
-  thread.fiber.Suspend();
-}
-
-void Wake(Thread& thread) {
-  if (thread.state != Thread::State::kBlocked) return;
-  thread.state = Thread::State::kReady;
-  ++thread.warp->ready;
-}
+__thread Grid* current_grid = nullptr;
 
 void YieldCurrent() { CurrentThread().fiber.Suspend(); }
 
-Agent NewAgent(Cluster& cluster) { return cluster.agents++; }
+Agent NewAgent(Cluster& cluster) {
+  if (cluster.agents == kMostAgents) {
+    Fail(Violation::kBadLaunch, CallSite(),
+         absl::StrCat("more than ", kMostAgents, " mbarriers and other engines in a cluster"));
+  }
+  return cluster.agents++;
+}
 
 void Fail(Violation violation, const CallSite& site, const std::string& what) {
   Grid& grid = CurrentGrid();

@@ -8,7 +8,7 @@ namespace gemmd::emulator {
 
 // Calls body() once for each thread of the grid, each on a fiber of its own. Returns
 // when all have returned, or at the first broken rule; whatever the kernel wrote to
-// global memory until then stays. One core, no parallelism: about 0.1 GMAC/s, checks included.
+// global memory until then stays. One core, no parallelism: about 0.5 GMAC/s, checks included.
 //
 // Different OS threads may launch at the same time. Not reentrant.
 Report Launch(const LaunchRequest& request, const Options& options, absl::FunctionRef<void()> body);

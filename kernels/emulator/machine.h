@@ -43,17 +43,22 @@ struct Warp;
 
 // ------------------------------------------------------------ shared memory
 
-// Shadow of four bytes of shared memory (happens_before.h).
+// An agent's number where there are many of them; a cluster has fewer (NewAgent()).
+using ShortAgent = std::uint16_t;
+constexpr Agent kMostAgents = 65535;
+
+// Shadow of four bytes of shared memory (happens_before.h). Small, since reading it is what
+// checking an access costs.
 struct Cell {
   enum class State : std::uint8_t { kUnwritten, kGeneric, kAsync, kInFlight, kMbarrier };
-  struct Reader {
-    Agent agent;
+  struct __attribute__((packed, aligned(2))) Reader {
     Step step;
+    ShortAgent agent;
   };
-  static constexpr int kInlineReaders = 3;
+  static constexpr int kInlineReaders = 4;
 
   Step write_step = 0;
-  Agent writer = 0;
+  ShortAgent writer = 0;
   std::uint16_t writer_line = 0;
   State state = State::kUnwritten;
   std::uint8_t readers = 0;  // of `reader`; more are in Block::more_readers
@@ -118,13 +123,22 @@ struct BulkGroup {
   std::vector<OperationId> writes;  // of global memory
 };
 
-// Registers that wgmma has in flight (wgmma.h).
+// Registers that wgmma has in flight (wgmma.cc).
+struct AccumulatorTile;
 struct FlyingAccumulator {
   Step group = 0;
-  std::uint32_t registers = 0;                 // per thread
-  std::vector<float*> thread_array;            // where each thread's registers lie
-  std::shared_ptr<std::vector<float>> values;  // 64 x N
+  std::vector<void*> thread_array;  // where each thread's registers lie
+  std::shared_ptr<AccumulatorTile> tile;
 };
+// A's fragments, which the threads may not write before the wait.
+struct FlyingFragments {
+  Step group = 0;
+  CallSite site;
+  std::array<const std::uint32_t*, kWarpgroupSize> thread_array{};
+  std::array<std::array<std::uint32_t, 4>, kWarpgroupSize> words{};
+};
+
+struct GlobalOrder;  // global_order.cc
 
 struct Warpgroup {
   std::uint32_t arrived = 0;
@@ -135,7 +149,11 @@ struct Warpgroup {
   bool has_agent = false;
   Step open_group = 1;
   std::vector<std::pair<Step, OperationId>> operations;
-  std::map<float*, FlyingAccumulator> flying;  // by thread 0's registers
+  std::map<void*, FlyingAccumulator> flying;  // by thread 0's registers
+  std::vector<FlyingFragments> flying_fragments;
+  // setmaxnreg (registers.cc)
+  std::uint32_t registers = 0;  // a thread
+  std::vector<Step> set_at;     // each thread's step at the last setmaxnreg
 };
 
 // ------------------------------------------------------------ threads
@@ -159,17 +177,17 @@ struct Thread {
   Warp* warp = nullptr;
   Block* block = nullptr;
   Fiber fiber;
+  WaitReason waiting_for;  // while blocked
   Knowledge knows;
   Step step() const { return knows.generic[agent]; }
-
-  WaitReason waiting_for;  // while blocked
 
   std::vector<ThreadCopy> open_copies;
   std::deque<std::vector<ThreadCopy>> copy_groups;
 
   std::vector<std::pair<OperationId, OperationId>> open_bulk;  // read, write
   std::deque<BulkGroup> bulk_groups;
-  Agent bulk_agent = 0;
+  Agent bulk_agent = 0;        // its steps are groups whose shared memory is read
+  Agent bulk_write_agent = 0;  // its steps are groups whose global memory is written
   bool has_bulk_agent = false;
   Step bulk_committed = 0;
   Step bulk_read = 0;  // groups whose shared memory is known to be read
@@ -179,6 +197,8 @@ struct Thread {
   std::uint64_t cluster_generation = 0;
 };
 
+struct PreparedRows;  // mma_sync.cc
+
 struct Warp {
   Block* block = nullptr;
   std::uint32_t first_agent = 0;
@@ -187,6 +207,7 @@ struct Warp {
   const char* operation = "";
   CallSite site;
   std::array<void*, kWarpSize> operand{};
+  std::shared_ptr<PreparedRows> last_rows;
 };
 
 struct Block {
@@ -203,10 +224,13 @@ struct Block {
   std::vector<Warpgroup> warpgroups;
   std::map<Agent, Step> remote_arrivals;  // last one of each thread of another block
   VectorClock at_exit;                    // joined over the block's threads
+  std::uint32_t free_registers = 0;       // what setmaxnreg.dec gave back
+  std::vector<Thread*> waiting_for_registers;
 };
 
 struct Cluster {
   Grid* grid = nullptr;
+  std::uint32_t number = 0;  // in its launch
   std::uint32_t live_threads = 0;
   Agent agents = 0;  // threads first, then engines as they appear
   std::vector<Block> blocks;
@@ -230,6 +254,7 @@ struct Grid {
   std::vector<Operation> operations;
   OperationId next_operation = 1;
   std::vector<Thread*> polling;  // blocked on global memory (global_memory.h)
+  std::shared_ptr<GlobalOrder> global_order;
   Thread* running = nullptr;
   Report report;
 
@@ -239,14 +264,40 @@ struct Grid {
 };
 
 // The launch that runs on this OS thread. REQUIRES: one does.
-Grid& CurrentGrid();
+// __thread, since thread_local would call a function for each use in another file.
+extern __thread Grid* current_grid;
+inline Grid& CurrentGrid() { return *current_grid; }
 // The thread whose fiber runs. REQUIRES: one does.
-Thread& CurrentThread();
-bool OnThread();
+inline Thread& CurrentThread() { return *current_grid->running; }
+inline bool OnThread() { return current_grid != nullptr && current_grid->running != nullptr; }
 
 // Suspends the running thread until Wake().
-void BlockCurrent(const WaitReason& reason);
-void Wake(Thread& thread);
+inline __attribute__((always_inline)) void BlockCurrent(const WaitReason& reason) {
+  Thread& thread = CurrentThread();
+  // One by one, since a copy of the whole would wait for the stores that made `reason`.
+  thread.waiting_for.what = reason.what;
+  thread.waiting_for.site.file = reason.site.file;
+  thread.waiting_for.site.line = reason.site.line;
+  thread.waiting_for.is_mbarrier = reason.is_mbarrier;
+  thread.waiting_for.address = reason.address;
+  thread.waiting_for.value = reason.value;
+  thread.state = Thread::State::kBlocked;
+  --thread.warp->ready;
+  // Straight to the next lane of the warp: half the switches of going by the scheduler.
+  Thread* const last = &thread + (kWarpSize - 1 - thread.lane);
+  for (Thread* next = &thread + 1; next <= last; ++next) {
+    if (next->state != Thread::State::kReady) continue;
+    CurrentGrid().running = next;
+    thread.fiber.SwitchTo(next->fiber);
+    return;
+  }
+  thread.fiber.Suspend();
+}
+inline void Wake(Thread& thread) {
+  if (thread.state != Thread::State::kBlocked) return;
+  thread.state = Thread::State::kReady;
+  ++thread.warp->ready;
+}
 // Lets others run.
 void YieldCurrent();
 

@@ -18,8 +18,12 @@ enum class Landing : std::uint8_t {
 struct Options {
   std::uint64_t seed = 1;
   Landing landing = Landing::kRandom;
-  // The happens-before checker over shared memory (happens_before.h).
+  // The happens-before checkers over shared memory (happens_before.h) and over global memory
+  // (global_order.h).
   bool check_order = true;
+  // Buffers longer than this are not checked for races in global memory, whose shadow takes
+  // 28 bytes a byte; Statistics::unchecked_buffers names them.
+  std::uint64_t global_order_limit = 64 << 20;
   bool count_bank_conflicts = false;
   // Clusters that run at the same time; the rest start as these end. A kernel whose
   // clusters wait for each other needs its whole grid resident.
@@ -34,6 +38,9 @@ struct Buffer {
   std::uint64_t bytes = 0;
   std::string name;
   bool read_only = false;
+  // No grid ahead of this one in its stream writes it: with overlaps_preceding, it may be
+  // touched before griddepcontrol.wait.
+  bool settled = false;
 };
 
 struct Dimensions {
@@ -48,6 +55,11 @@ struct LaunchRequest {
   std::uint32_t threads = 32;
   std::uint32_t cluster_size = 1;  // blocks, along x
   std::uint32_t shared_bytes = 0;
+  // Registers a thread has at launch, as the compiler gave them: what setmaxnreg starts from.
+  // 0: as many as fit, for a kernel bound to one block a multiprocessor.
+  std::uint32_t registers = 0;
+  // Launched with programmatic stream serialization (grid_dependency.h).
+  bool overlaps_preceding = false;
   std::vector<Buffer> buffers;
 };
 
@@ -83,7 +95,8 @@ struct BankUse {
 struct Statistics {
   std::uint64_t turns = 0;
   std::uint64_t warp_collectives = 0;
-  std::map<std::string, BankUse> banks;  // by "file:line instruction"; see Options
+  std::vector<std::string> unchecked_buffers;  // by global_order_limit
+  std::map<std::string, BankUse> banks;        // by "file:line instruction"; see Options
 
   // Over all lines.
   int worst_bank_ways() const;

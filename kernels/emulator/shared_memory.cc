@@ -78,6 +78,22 @@ void StoreShared(std::uint32_t address, const void* value, std::uint32_t bytes,
   std::memcpy(to, value, bytes);
 }
 
+void LoadSharedRemote(void* value, std::uint32_t address, std::uint32_t bytes,
+                      const CallSite& site) {
+  const char* what = "ld.shared::cluster";
+  const std::uint8_t* from = ClusterSharedBytes(address, bytes, bytes, what, site);
+  CheckRead(address, bytes, what, site);
+  std::memcpy(value, from, bytes);
+}
+
+void StoreSharedRemote(std::uint32_t address, const void* value, std::uint32_t bytes,
+                       const CallSite& site) {
+  const char* what = "st.shared::cluster";
+  std::uint8_t* to = ClusterSharedBytes(address, bytes, bytes, what, site);
+  CheckWrite(address, bytes, what, site);
+  std::memcpy(to, value, bytes);
+}
+
 void LoadMatrix(std::uint32_t* registers, std::uint32_t address, std::uint32_t matrices,
                 bool transpose, const CallSite& site) {
   const char* name = "ldmatrix";

@@ -15,6 +15,12 @@ void LoadShared(void* value, std::uint32_t address, std::uint32_t bytes, const C
 void StoreShared(std::uint32_t address, const void* value, std::uint32_t bytes,
                  const CallSite& site);
 
+// The same at an address of any block of the cluster: ld.shared::cluster, st.shared::cluster.
+void LoadSharedRemote(void* value, std::uint32_t address, std::uint32_t bytes,
+                      const CallSite& site);
+void StoreSharedRemote(std::uint32_t address, const void* value, std::uint32_t bytes,
+                       const CallSite& site);
+
 // ldmatrix.sync.aligned.m8n8.xN[.trans].b16: lane l of group l / 8 < N gives the address
 // of row l % 8 of matrix l / 8; registers[j] receives this lane's pair of matrix j.
 void LoadMatrix(std::uint32_t* registers, std::uint32_t address, std::uint32_t matrices,

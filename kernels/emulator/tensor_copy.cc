@@ -1,5 +1,6 @@
 #include "kernels/emulator/tensor_copy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -9,7 +10,7 @@
 #include "kernels/cpu/float_bits.h"
 #include "kernels/emulator/async_engine.h"
 #include "kernels/emulator/failure.h"
-#include "kernels/emulator/global_memory.h"
+#include "kernels/emulator/global_order.h"
 #include "kernels/emulator/happens_before.h"
 #include "kernels/emulator/mbarrier_engine.h"
 #include "kernels/emulator/swizzle.h"
@@ -50,22 +51,51 @@ std::uint8_t* GlobalByte(const TensorMap& map, std::int64_t offset) {
   return const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(map.base)) + offset;
 }
 
+// How many of the 16 bytes from byte `at` of a tensor's line lie before `end`.
+std::uint32_t InsideUnit(std::int64_t at, std::int64_t end) {
+  if (at < 0 || at >= end) return 0;
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(kUnit, end - at));
+}
+
+// Where a line of the tensor ends, for a load and for a store: a store clips its first
+// dimension in whole units.
+std::int64_t EndOfLine(const TensorMap& map, bool is_store) {
+  const std::uint64_t end = map.size[0] * ElementBytes(map.element);
+  return static_cast<std::int64_t>(is_store ? (end + kUnit - 1) / kUnit * kUnit : end);
+}
+
+std::int64_t FirstByte(const TensorMap& map, const Coordinates& corner) {
+  return static_cast<std::int64_t>(corner.at[0]) * ElementBytes(map.element);
+}
+
+std::uint32_t RowBytes(const TensorMap& map) { return map.box[0] * ElementBytes(map.element); }
+
+// Checks what a copy touches of global memory, row by row, as the running thread issues it.
+void CheckBox(const TensorMap& map, const Coordinates& corner, const GlobalUse& use,
+              const char* what, const CallSite& site) {
+  const std::int64_t first = std::max<std::int64_t>(FirstByte(map, corner), 0);
+  const std::int64_t last =
+      std::min(FirstByte(map, corner) + RowBytes(map), EndOfLine(map, use.writes));
+  if (last <= first) return;
+  ForEachRow(map, corner, [&](std::uint32_t, bool inside, std::int64_t line) {
+    if (!inside) return;
+    CheckGlobalUse(GlobalByte(map, line + first), static_cast<std::uint64_t>(last - first),
+                   ElementBytes(map.element), use, what, site);
+  });
+}
+
 void LandLoad(Cluster& cluster, const TensorMap& map, const Coordinates& corner,
-              std::uint32_t destination, const CallSite& site) {
-  const std::uint32_t element = ElementBytes(map.element);
-  const std::uint32_t row_bytes = map.box[0] * element;
+              std::uint32_t destination) {
+  const std::uint32_t row_bytes = RowBytes(map);
+  const std::int64_t end = EndOfLine(map, false);
   ForEachRow(map, corner, [&](std::uint32_t row, bool inside, std::int64_t line) {
-    for (std::uint32_t byte = 0; byte < row_bytes; byte += element) {
-      const std::uint32_t at = destination + row * row_bytes + byte;
-      std::uint8_t* to = LandedBytes(cluster, SwizzleAddress(at, map.swizzle));
-      const std::int64_t x = corner.at[0] + static_cast<std::int64_t>(byte / element);
-      if (!inside || x < 0 || x >= static_cast<std::int64_t>(map.size[0])) {
-        std::memset(to, 0, element);
-        continue;
-      }
-      const std::uint8_t* from = GlobalByte(map, line + x * element);
-      CheckGlobal(from, element, element, false, "cp.async.bulk.tensor", site);
-      std::memcpy(to, from, element);
+    for (std::uint32_t byte = 0; byte < row_bytes; byte += kUnit) {
+      const std::int64_t x = FirstByte(map, corner) + byte;
+      const std::uint32_t count = inside ? InsideUnit(x, end) : 0;
+      std::uint8_t* to =
+          LandedBytes(cluster, SwizzleAddress(destination + row * row_bytes + byte, map.swizzle));
+      if (count > 0) std::memcpy(to, GlobalByte(map, line + x), count);
+      std::memset(to + count, 0, kUnit - count);
     }
   });
 }
@@ -116,24 +146,22 @@ std::vector<std::uint8_t> ReadBox(Cluster& cluster, const TensorMap& map, std::u
 }
 
 void LandStore(const TensorMap& map, const Coordinates& corner,
-               const std::vector<std::uint8_t>& box, TensorStoreKind kind, const CallSite& site) {
+               const std::vector<std::uint8_t>& box, TensorStoreKind kind) {
   const std::uint32_t element = ElementBytes(map.element);
-  const std::uint32_t row_bytes = map.box[0] * element;
-  const auto end = static_cast<std::int64_t>((map.size[0] * element + kUnit - 1) / kUnit * kUnit);
+  const std::uint32_t row_bytes = RowBytes(map);
+  const std::int64_t end = EndOfLine(map, true);
   ForEachRow(map, corner, [&](std::uint32_t row, bool inside, std::int64_t line) {
-    if (!inside) return;
-    for (std::uint32_t byte = 0; byte < row_bytes; byte += element) {
-      const std::int64_t x_bytes =
-          static_cast<std::int64_t>(corner.at[0]) * element + static_cast<std::int64_t>(byte);
-      if (x_bytes < 0 || x_bytes >= end) continue;
-      std::uint8_t* to = GlobalByte(map, line + x_bytes);
+    for (std::uint32_t byte = 0; inside && byte < row_bytes; byte += kUnit) {
+      const std::int64_t x = FirstByte(map, corner) + byte;
+      const std::uint32_t count = InsideUnit(x, end);
+      if (count == 0) continue;
+      std::uint8_t* to = GlobalByte(map, line + x);
       const std::uint8_t* from = &box[row * row_bytes + byte];
-      CheckGlobal(to, element, element, true, "cp.async.bulk.tensor", site);
-      if (kind == TensorStoreKind::kAdd) {
-        AddElement(map.element, to, from);
-      } else {
-        std::memcpy(to, from, element);
+      if (kind == TensorStoreKind::kCopy) {
+        std::memcpy(to, from, count);
+        continue;
       }
+      for (std::uint32_t i = 0; i < count; i += element) AddElement(map.element, to + i, from + i);
     }
   });
 }
@@ -150,19 +178,36 @@ void CheckCorner(const TensorMap& map, const Coordinates& corner, const char* wh
                     " bytes, not a multiple of ", kUnit));
 }
 
+bool IsTensorMap(const TensorMap* map) {
+  return map != nullptr && map->base != nullptr && map->rank >= 1 && map->rank <= kMaxTensorRank;
+}
+
 Agent BulkAgent(Thread& thread) {
   if (!thread.has_bulk_agent) {
     thread.has_bulk_agent = true;
     thread.bulk_agent = NewAgent(*thread.block->cluster);
+    thread.bulk_write_agent = NewAgent(*thread.block->cluster);
   }
   return thread.bulk_agent;
 }
 
 }  // namespace
 
+void CheckTensorMap(const TensorMap* map, const char* what, const CallSite& site) {
+  if (IsTensorMap(map)) return;
+  Fail(Violation::kBadOperand, site, absl::StrCat(what, ": not a tensor map"));
+}
+
+void TensorPrefetch(const TensorMap& map, const Coordinates& corner, const CallSite& site) {
+  const char* what = "cp.async.bulk.prefetch.tensor";
+  CheckTensorMap(&map, what, site);
+  CheckCorner(map, corner, what, site);
+}
+
 void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
                 std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site) {
   const char* what = "cp.async.bulk.tensor";
+  CheckTensorMap(&map, what, site);
   Cluster& cluster = *CurrentThread().block->cluster;
   const std::uint32_t bytes = BoxBytes(map);
   CheckCorner(map, corner, what, site);
@@ -178,8 +223,9 @@ void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinat
     SharedBytes(to, bytes, SwizzlePeriod(map.swizzle), what, site);
     const Mbarrier& object = BeginTransaction(on, bytes, site);
     CheckAsyncWrite(to, bytes, object.agent, object.phase + 1, what, site);
+    CheckBox(map, corner, {false, true, false, object.agent, object.phase + 1}, what, site);
     Post(cluster, [map, &cluster, site, corner, to, on, bytes] {
-      LandLoad(cluster, map, corner, to, site);
+      LandLoad(cluster, map, corner, to);
       CompleteTransaction(cluster, on, bytes, site);
     });
   }
@@ -188,6 +234,7 @@ void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinat
 void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& corner,
                  TensorStoreKind kind, const CallSite& site) {
   const char* what = "cp.async.bulk.tensor store";
+  CheckTensorMap(&map, what, site);
   Thread& thread = CurrentThread();
   Cluster& cluster = *thread.block->cluster;
   const std::uint32_t bytes = BoxBytes(map);
@@ -200,6 +247,10 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
   OwnSharedBytes(source, bytes, SwizzlePeriod(map.swizzle), what, site);
   const Agent agent = BulkAgent(thread);
   CheckAsyncRead(source, bytes, agent, thread.bulk_committed + 1, what, site);
+  CheckBox(map, corner,
+           {true, true, kind == TensorStoreKind::kAdd, thread.bulk_write_agent,
+            thread.bulk_committed + 1},
+           what, site);
   // Reading shared memory and writing global memory land one after the other, each when
   // it likes.
   auto box = std::make_shared<std::vector<std::uint8_t>>();
@@ -207,8 +258,7 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
   const OperationId read = Post(
       cluster, [map, &cluster, box, source] { *box = ReadBox(cluster, map, source); }, channel);
   const OperationId write = Post(
-      cluster, [map, box, site, corner, kind] { LandStore(map, corner, *box, kind, site); },
-      channel);
+      cluster, [map, box, corner, kind] { LandStore(map, corner, *box, kind); }, channel);
   thread.open_bulk.emplace_back(read, write);
 }
 
@@ -241,6 +291,10 @@ void BulkWait(std::uint32_t pending) {
   while (thread.bulk_groups.size() > pending) {
     for (const OperationId write : thread.bulk_groups.front().writes) LandNow(write);
     thread.bulk_groups.pop_front();
+  }
+  if (thread.bulk_committed > pending) {
+    BulkAgent(thread);
+    thread.knows.generic.Raise(thread.bulk_write_agent, thread.bulk_committed - pending);
   }
 }
 

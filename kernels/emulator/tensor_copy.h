@@ -20,6 +20,12 @@ struct Coordinates {
 void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
                 std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site);
 
+// Ends the launch unless `map` is one of MakeTensorMap(): what prefetch.tensormap needs.
+void CheckTensorMap(const TensorMap* map, const char* what, const CallSite& site);
+
+// cp.async.bulk.prefetch.tensor: checks the coordinates; touches nothing.
+void TensorPrefetch(const TensorMap& map, const Coordinates& corner, const CallSite& site);
+
 enum class TensorStoreKind : std::uint8_t { kCopy, kAdd };
 
 // Writes, or adds, the box at `source` to the tensor. Dimensions but the first are

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,82 +12,28 @@
 #include "kernels/emulator/failure.h"
 #include "kernels/emulator/happens_before.h"
 #include "kernels/emulator/machine.h"
-#include "kernels/emulator/swizzle.h"
+#include "kernels/emulator/matrix_operand.h"
+#include "kernels/emulator/product_block.h"
 
 namespace gemmd::emulator {
+
+// 64 x columns accumulators out of their registers, as bits of f32 or of f16.
+struct AccumulatorTile {
+  bool is_f16;
+  std::uint32_t columns;
+  std::vector<float> f32;
+  std::vector<std::uint16_t> f16;
+
+  std::uint32_t words() const { return is_f16 ? columns / 4 : columns / 2; }  // per thread
+};
+
 namespace {
 
 constexpr std::uint32_t kRows = 64;
-constexpr std::uint32_t kDepth = 16;
-constexpr std::uint32_t kChunk = 16;  // bytes
+constexpr std::uint32_t kPoison = 0x7fff7fffu;  // NaN as f32, and as two f16
 
-// A decoded matrix descriptor. PTX ISA, "Shared Memory Matrix Layout: Matrix Descriptor
-// Format" of wgmma: 16-byte units in bits 0-13 (start), 16-29 (leading offset), 32-45
-// (stride offset); base offset in 49-51; layout in 62-63.
-struct Operand {
-  std::uint32_t start;
-  std::uint32_t leading;
-  std::uint32_t stride;
-  Swizzle swizzle;
-
-  // The address of byte `byte` of row `row`, K-major: eight rows make a group, rows of
-  // a group lie one swizzle span apart, groups `stride` apart; without swizzling, rows
-  // are 16 bytes long and the next 16 bytes of K lie `leading` away.
-  std::uint32_t Address(std::uint32_t row, std::uint32_t byte) const {
-    if (swizzle == Swizzle::kNone) {
-      return start + row / 8 * stride + row % 8 * kChunk + byte / kChunk * leading + byte % kChunk;
-    }
-    const std::uint32_t span = static_cast<std::uint32_t>(swizzle);
-    return SwizzleAddress(start + row / 8 * stride + row % 8 * span + byte, swizzle);
-  }
-};
-
-Operand Decode(std::uint64_t descriptor, std::uint32_t rank, const CallSite& site) {
-  const auto field = [descriptor](int bit) {
-    return static_cast<std::uint32_t>((descriptor >> bit) & 0x3fff) << 4;
-  };
-  static constexpr Swizzle kLayouts[4] = {Swizzle::kNone, Swizzle::k128B, Swizzle::k64B,
-                                          Swizzle::k32B};
-  Operand operand{field(0) | (rank << kRankShift), field(16), field(32),
-                  kLayouts[descriptor >> 62]};
-  const std::uint32_t period = SwizzlePeriod(operand.swizzle);
-  const auto span = static_cast<std::uint32_t>(operand.swizzle);
-  const bool has_base_offset = ((descriptor >> 49) & 7) != 0;
-  if (operand.swizzle != Swizzle::kNone && !has_base_offset &&
-      (operand.start & (period - 1) & ~(span - 1)) != 0) {
-    Fail(Violation::kMisaligned, site,
-         absl::StrCat("wgmma: an operand starts at ", DescribeShared(operand.start),
-                      ", inside the swizzle's period of ", period, " bytes"));
-  }
-  return operand;
-}
-
-void CheckOperand(const Operand& operand, std::uint32_t rows, Agent agent, Step group,
-                  const CallSite& site) {
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    for (std::uint32_t byte = 0; byte < kDepth * 2; byte += kChunk) {
-      const std::uint32_t address = operand.Address(row, byte);
-      SharedBytes(address, kChunk, kChunk, "wgmma", site);
-      CheckAsyncRead(address, kChunk, agent, group, "wgmma", site);
-    }
-  }
-}
-
-std::vector<Factors> Load(Cluster& cluster, HalfFormat format, const Operand& operand,
-                          std::uint32_t rows) {
-  std::vector<Factors> lines(rows);
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    for (std::uint32_t k = 0; k < kDepth; ++k) {
-      std::uint16_t bits;
-      std::memcpy(&bits, LandedBytes(cluster, operand.Address(row, 2 * k)), sizeof bits);
-      lines[row].Set(format, static_cast<int>(k), bits);
-    }
-  }
-  return lines;
-}
-
-// Register i of thread t holds this row and column. PTX ISA, "Register Fragments" of
-// wgmma.m64nNk16, the figure of D.
+// Register i of thread t holds this row and column of f32; of f16, a pair of columns with
+// i counting pairs. PTX ISA, "Register Fragments" of wgmma.m64nNk16, the figures of D.
 std::uint32_t RowOf(std::uint32_t thread, std::uint32_t i) {
   return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
 }
@@ -96,46 +41,177 @@ std::uint32_t ColumnOf(std::uint32_t thread, std::uint32_t i) {
   return i / 4 * 8 + thread % 4 * 2 + i % 2;
 }
 
+// Word i of thread t, between registers and tile.
+std::uint32_t WordOf(const AccumulatorTile& tile, std::uint32_t t, std::uint32_t i) {
+  const std::uint32_t element = tile.is_f16 ? 2 * i : i;
+  const std::size_t at = RowOf(t, element) * tile.columns + ColumnOf(t, element);
+  std::uint32_t word;
+  std::memcpy(&word, tile.is_f16 ? static_cast<const void*>(&tile.f16[at]) : &tile.f32[at],
+              sizeof word);
+  return word;
+}
+void SetWord(AccumulatorTile* tile, std::uint32_t t, std::uint32_t i, std::uint32_t word) {
+  const std::uint32_t element = tile->is_f16 ? 2 * i : i;
+  const std::size_t at = RowOf(t, element) * tile->columns + ColumnOf(t, element);
+  std::memcpy(tile->is_f16 ? static_cast<void*>(&tile->f16[at]) : &tile->f32[at], &word,
+              sizeof word);
+}
+
 struct Call {
-  float* registers;
-  std::uint64_t a;
-  std::uint64_t b;
-  bool accumulate;
+  WgmmaProduct product;
+  void* registers;
+  const std::uint32_t* fragments;
 };
 
 const Call& CallOf(const Warpgroup& group, std::uint32_t i) {
   return *static_cast<const Call*>(group.operand[i]);
 }
 
+void CheckSameOperands(const Warpgroup& group, const CallSite& site) {
+  const WgmmaProduct& first = CallOf(group, 0).product;
+  for (std::uint32_t t = 1; t < kWarpgroupSize; ++t) {
+    const WgmmaProduct& other = CallOf(group, t).product;
+    if (other.a == first.a && other.b == first.b && other.accumulate == first.accumulate) continue;
+    Fail(Violation::kBadOperand, site, "wgmma: operands differ between threads");
+  }
+}
+
+void CheckFenced(const char* what, const CallSite& site) {
+  for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
+    if (WarpgroupThread(t).wgmma_fenced) continue;
+    Fail(Violation::kMissingFence, site,
+         absl::StrCat("wgmma: ", what, " without a wgmma.fence since they were last touched"));
+  }
+}
+
 // Takes the accumulators out of the threads' registers.
-FlyingAccumulator& TakeOff(Warpgroup& group, std::uint32_t columns, const CallSite& site) {
+FlyingAccumulator& TakeOff(Warpgroup& group, bool is_f16, std::uint32_t columns,
+                           const CallSite& site) {
   const auto found = group.flying.find(CallOf(group, 0).registers);
   if (found != group.flying.end()) return found->second;
+  CheckFenced("accumulator registers", site);
   FlyingAccumulator flying;
-  flying.registers = columns / 2;
-  flying.values = std::make_shared<std::vector<float>>(kRows * columns);
+  flying.tile = std::make_shared<AccumulatorTile>();
+  AccumulatorTile& tile = *flying.tile;
+  tile.is_f16 = is_f16;
+  tile.columns = columns;
+  if (is_f16) {
+    tile.f16.resize(std::size_t{kRows} * columns);
+  } else {
+    tile.f32.resize(std::size_t{kRows} * columns);
+  }
   for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
-    if (!WarpgroupThread(t).wgmma_fenced) {
-      Fail(Violation::kMissingFence, site,
-           "wgmma: accumulator registers without a wgmma.fence since they were last touched");
-    }
-    float* registers = CallOf(group, t).registers;
+    auto* registers = static_cast<unsigned char*>(CallOf(group, t).registers);
     flying.thread_array.push_back(registers);
-    for (std::uint32_t i = 0; i < flying.registers; ++i) {
-      (*flying.values)[RowOf(t, i) * columns + ColumnOf(t, i)] = registers[i];
-      registers[i] = std::numeric_limits<float>::quiet_NaN();
+    for (std::uint32_t i = 0; i < tile.words(); ++i) {
+      std::uint32_t word;
+      std::memcpy(&word, registers + std::size_t{4} * i, sizeof word);
+      SetWord(&tile, t, i, word);
+      std::memcpy(registers + std::size_t{4} * i, &kPoison, sizeof kPoison);
     }
   }
   return group.flying.emplace(CallOf(group, 0).registers, std::move(flying)).first->second;
 }
 
 void Deliver(const FlyingAccumulator& flying) {
-  const std::uint32_t columns = flying.registers * 2;
   for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
-    for (std::uint32_t i = 0; i < flying.registers; ++i) {
-      flying.thread_array[t][i] = (*flying.values)[RowOf(t, i) * columns + ColumnOf(t, i)];
+    for (std::uint32_t i = 0; i < flying.tile->words(); ++i) {
+      const std::uint32_t word = WordOf(*flying.tile, t, i);
+      std::memcpy(static_cast<unsigned char*>(flying.thread_array[t]) + std::size_t{4} * i, &word,
+                  sizeof word);
     }
   }
+}
+
+// Rows of A out of the threads' fragments: PTX ISA, "Register Fragments" of
+// wgmma.m64nNk16, the figure of A; 16 rows a warp, laid out as mma_sync.cc has them.
+std::vector<HalfLine> TakeFragments(Warpgroup& group, const CallSite& site) {
+  CheckFenced("registers of A", site);
+  FlyingFragments flying;
+  flying.group = group.open_group;
+  flying.site = site;
+  std::vector<HalfLine> lines(kRows);
+  for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
+    const std::uint32_t* words = CallOf(group, t).fragments;
+    flying.thread_array[t] = words;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      flying.words[t][i] = words[i];
+      const std::uint32_t row = t / 32 * 16 + t % 32 / 4 + i % 2 * 8;
+      const std::uint32_t k = t % 4 * 2 + i / 2 * 8;
+      std::memcpy(&lines[row][k], &words[i], sizeof words[i]);
+    }
+  }
+  group.flying_fragments.push_back(flying);
+  return lines;
+}
+
+void CheckFragmentsUnchanged(const FlyingFragments& flying) {
+  for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
+    if (std::memcmp(flying.thread_array[t], flying.words[t].data(), sizeof flying.words[t]) == 0) {
+      continue;
+    }
+    Fail(Violation::kRace, flying.site,
+         absl::StrCat("wgmma: thread ", t, " of the warpgroup wrote registers of A before the ",
+                      "wait for the product that reads them"));
+  }
+}
+
+// One product, once its operands are known.
+void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
+              const std::vector<HalfLine>& b, AccumulatorTile* tile) {
+  if (!product.accumulate) {
+    std::fill(tile->f32.begin(), tile->f32.end(), 0.0f);
+    std::fill(tile->f16.begin(), tile->f16.end(), std::uint16_t{0});
+  }
+  std::vector<RowFactors> rows;
+  rows.reserve(a.size());
+  for (const HalfLine& line : a) rows.push_back(PrepareRow(product.format, line));
+  ColumnFactors columns;
+  for (std::uint32_t column = 0; column < product.columns; column += kBlockColumns) {
+    ColumnBits bits;
+    for (int k = 0; k < kBlockProducts; ++k) {
+      for (int i = 0; i < kBlockColumns; ++i) bits[k][i] = b[column + i][k];
+    }
+    PrepareColumns(product.format, bits, &columns);
+    for (std::uint32_t row = 0; row < kRows; ++row) {
+      const std::size_t at = std::size_t{row} * product.columns + column;
+      if (tile->is_f16) {
+        MultiplyAddF16(rows[row], columns, &tile->f16[at]);
+      } else {
+        MultiplyAddF32(product.format, rows[row], columns, &tile->f32[at]);
+      }
+    }
+  }
+}
+
+void Issue(Warpgroup& group, bool is_f16, const CallSite& site) {
+  CheckSameOperands(group, site);
+  const Call& call = CallOf(group, CurrentThread().index % kWarpgroupSize);
+  const WgmmaProduct product = call.product;
+  Block& block = *CurrentThread().block;
+  Cluster& cluster = *block.cluster;
+  const bool has_fragments = call.fragments != nullptr;
+  MatrixOperand a = {};
+  std::vector<HalfLine> fragments;
+  if (has_fragments) {
+    fragments = TakeFragments(group, site);
+  } else {
+    a = DecodeMatrix(product.a, product.transpose_a, block.rank, site);
+    CheckMatrixRead(a, kRows, group.agent, group.open_group, site);
+  }
+  const MatrixOperand b = DecodeMatrix(product.b, product.transpose_b, block.rank, site);
+  CheckMatrixRead(b, product.columns, group.agent, group.open_group, site);
+  FlyingAccumulator& flying = TakeOff(group, is_f16, product.columns, site);
+  flying.group = group.open_group;
+  const OperationId id = Post(
+      cluster,
+      [&cluster, product, a, b, has_fragments, fragments = std::move(fragments),
+       tile = flying.tile] {
+        Multiply(product, has_fragments ? fragments : LoadLines(cluster, a, kRows),
+                 LoadLines(cluster, b, product.columns), tile.get());
+      },
+      1 + group.agent);
+  group.operations.emplace_back(group.open_group, id);
 }
 
 }  // namespace
@@ -145,42 +221,18 @@ void WgmmaFence(const CallSite& site) {
   WarpgroupCollective("wgmma.fence", nullptr, site, [](Warpgroup&) {});
 }
 
-void WgmmaMultiply(HalfFormat format, float* registers, std::uint32_t columns,
-                   std::uint64_t a_descriptor, std::uint64_t b_descriptor, bool accumulate,
+void WgmmaMultiply(const WgmmaProduct& product, float* registers, const std::uint32_t* fragments,
                    const CallSite& site) {
-  Call call{registers, a_descriptor, b_descriptor, accumulate};
-  WarpgroupCollective("wgmma.mma_async", &call, site, [&](Warpgroup& group) {
-    for (std::uint32_t t = 1; t < kWarpgroupSize; ++t) {
-      const Call& other = CallOf(group, t);
-      if (other.a == a_descriptor && other.b == b_descriptor && other.accumulate == accumulate) {
-        continue;
-      }
-      Fail(Violation::kBadOperand, site, "wgmma: operands differ between threads");
-    }
-    Thread& thread = CurrentThread();
-    Cluster& cluster = *thread.block->cluster;
-    const Operand a = Decode(a_descriptor, thread.block->rank, site);
-    const Operand b = Decode(b_descriptor, thread.block->rank, site);
-    CheckOperand(a, kRows, group.agent, group.open_group, site);
-    CheckOperand(b, columns, group.agent, group.open_group, site);
-    FlyingAccumulator& flying = TakeOff(group, columns, site);
-    flying.group = group.open_group;
-    auto values = flying.values;
-    const OperationId id = Post(
-        cluster,
-        [&cluster, format, a, b, columns, accumulate, values] {
-          const std::vector<Factors> rows = Load(cluster, format, a, kRows);
-          const std::vector<Factors> lines = Load(cluster, format, b, columns);
-          for (std::uint32_t row = 0; row < kRows; ++row) {
-            for (std::uint32_t column = 0; column < columns; ++column) {
-              float& sum = (*values)[row * columns + column];
-              sum = RoundToF32(AlignedSum(accumulate ? sum : 0.0, rows[row], lines[column]));
-            }
-          }
-        },
-        1 + group.agent);
-    group.operations.emplace_back(group.open_group, id);
-  });
+  Call call{product, registers, fragments};
+  WarpgroupCollective("wgmma.mma_async", &call, site,
+                      [&](Warpgroup& group) { Issue(group, false, site); });
+}
+
+void WgmmaMultiply(const WgmmaProduct& product, std::uint32_t* registers,
+                   const std::uint32_t* fragments, const CallSite& site) {
+  Call call{product, registers, fragments};
+  WarpgroupCollective("wgmma.mma_async", &call, site,
+                      [&](Warpgroup& group) { Issue(group, true, site); });
 }
 
 void WgmmaCommit(const CallSite& site) {
@@ -192,14 +244,21 @@ void WgmmaWait(std::uint32_t pending, const CallSite& site) {
   WarpgroupCollective("wgmma.wait_group", nullptr, site, [pending](Warpgroup& group) {
     const Step committed = group.open_group - 1;
     const Step done = committed - std::min(pending, committed);
+    const auto is_done = [done](const auto& each) { return each.group <= done; };
     for (const auto& [step, id] : group.operations) {
       if (step <= done) LandNow(id);
     }
     group.operations.erase(std::remove_if(group.operations.begin(), group.operations.end(),
                                           [done](const auto& each) { return each.first <= done; }),
                            group.operations.end());
+    for (const FlyingFragments& flying : group.flying_fragments) {
+      if (is_done(flying)) CheckFragmentsUnchanged(flying);
+    }
+    group.flying_fragments.erase(
+        std::remove_if(group.flying_fragments.begin(), group.flying_fragments.end(), is_done),
+        group.flying_fragments.end());
     for (auto it = group.flying.begin(); it != group.flying.end();) {
-      if (it->second.group > done) {
+      if (!is_done(it->second)) {
         ++it;
         continue;
       }

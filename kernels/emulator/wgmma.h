@@ -9,14 +9,31 @@
 
 namespace gemmd::emulator {
 
-// Accumulators are in flight from here to the wait; until then they read as NaN.
+// d[64 x columns] (+)= a * b, 16 products deep. `a` and `b` are descriptors of operands in
+// shared memory; the transpose bits say that they are MN-major.
+struct WgmmaProduct {
+  HalfFormat format;
+  std::uint32_t columns;
+  bool transpose_a;
+  bool transpose_b;
+  bool accumulate;
+  std::uint64_t a;
+  std::uint64_t b;
+};
+
+// Accumulators are in flight from the product to the wait; until then they read as NaN.
 void WgmmaFence(const CallSite& site);
 
-// d[64 x columns] (+)= a * b, 16 products deep, K-major operands in shared memory by
-// descriptor. `registers` is this thread's columns / 2 accumulators.
-void WgmmaMultiply(HalfFormat format, float* registers, std::uint32_t columns,
-                   std::uint64_t a_descriptor, std::uint64_t b_descriptor, bool accumulate,
+// `registers` is this thread's accumulators: columns / 2 of f32, or columns / 4 words of two
+// f16. Where `fragments` is not null, it is this thread's four words of A, and product.a is
+// not used.
+//
+// Checked of fragments: a fence since the last wait, and that they are the same at the wait.
+// Not seen: a fragment that is first written after the fence.
+void WgmmaMultiply(const WgmmaProduct& product, float* registers, const std::uint32_t* fragments,
                    const CallSite& site);
+void WgmmaMultiply(const WgmmaProduct& product, std::uint32_t* registers,
+                   const std::uint32_t* fragments, const CallSite& site);
 void WgmmaCommit(const CallSite& site);
 void WgmmaWait(std::uint32_t pending, const CallSite& site);
 

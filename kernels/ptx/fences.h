@@ -1,4 +1,4 @@
-// Fences between the ways of reaching shared memory (sm_90).
+// Fences between the ways of reaching memory (sm_90).
 // PTX ISA, "Parallel Synchronization and Communication Instructions: membar, fence" and
 // "Memory Consistency Model: Proxies".
 #pragma once
@@ -6,6 +6,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
+#include "kernels/emulator/global_memory.h"
 #include "kernels/emulator/mbarrier.h"
 #endif
 
@@ -17,6 +18,13 @@ inline namespace GEMMD_BACKEND {
 GEMMD_DEVICE void FenceProxyAsync() {
   GEMMD_ON_DEVICE(asm volatile("fence.proxy.async.shared::cta;" ::: "memory");)
   GEMMD_IN_EMULATOR(emulator::FenceProxyAsync();)
+}
+
+// fence.proxy.async.global: the same for global memory, between stores and the bulk copies
+// that read or write the same bytes. Where blocks wait for a flag, either side may fence.
+GEMMD_DEVICE void FenceProxyAsyncGlobal() {
+  GEMMD_ON_DEVICE(asm volatile("fence.proxy.async.global;" ::: "memory");)
+  GEMMD_IN_EMULATOR(emulator::FenceProxyAsyncGlobal();)
 }
 
 // fence.mbarrier_init.release.cluster: the same for mbarrier.init alone, and for other

@@ -24,6 +24,13 @@ GEMMD_DEVICE void StoreGlobal(T* address, const T& value GEMMD_SITE) {
   *address = value;
 }
 
+// prefetch.global.L2: the cache line will be used soon; no access, and no order. PTX ISA,
+// "Data Movement and Conversion Instructions: prefetch, prefetchu".
+GEMMD_DEVICE void PrefetchGlobal(const void* address GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");)
+  GEMMD_IN_EMULATOR(emulator::PrefetchGlobal(address, site);)
+}
+
 // PTX ISA, "Parallel Synchronization and Communication Instructions: atom",
 // atom.acq_rel.gpu.global.add.u32: returns the value before.
 GEMMD_DEVICE std::uint32_t AtomicAddGlobal(std::uint32_t* address, std::uint32_t value GEMMD_SITE) {

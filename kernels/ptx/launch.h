@@ -27,6 +27,9 @@ struct DeviceBuffer {
   std::uint64_t bytes = 0;
   const char* name = "";
   bool read_only = true;
+  // No launch ahead in the stream writes it, so that a launch which overlaps them may read
+  // it before WaitForPrecedingGrid(): weights, for example.
+  bool settled = false;
 };
 
 struct LaunchShape {
@@ -89,8 +92,10 @@ absl::Status Launch(void (*kernel)(Params), const LaunchShape& shape, const Para
   request.threads = shape.threads;
   request.cluster_size = shape.cluster_size;
   request.shared_bytes = shape.shared_bytes;
+  request.overlaps_preceding = shape.overlaps_preceding;
   for (const DeviceBuffer& buffer : buffers) {
-    request.buffers.push_back({buffer.data, buffer.bytes, buffer.name, buffer.read_only});
+    request.buffers.push_back(
+        {buffer.data, buffer.bytes, buffer.name, buffer.read_only, buffer.settled});
   }
   target.emulator->report =
       emulator::Launch(request, target.emulator->options, [&] { kernel(params); });

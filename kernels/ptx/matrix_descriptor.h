@@ -1,5 +1,6 @@
 // Matrix descriptors: how wgmma finds an operand in shared memory.
-// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: Matrix Descriptor Format".
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: Matrix Descriptor Format" and
+// "Shared Memory Matrix Layout".
 #pragma once
 
 #include "kernels/ptx/platform.h"
@@ -8,12 +9,25 @@
 namespace gemmd::ptx {
 inline namespace GEMMD_BACKEND {
 
-// For a K-major operand: rows of M or N, with elements of K side by side. Eight rows form
-// a group. Swizzled, the rows of a group lie one span apart, groups lie
-// `stride_bytes` apart (8 spans where they are dense), and `leading_bytes` is not used;
-// the group starts at a multiple of 8 spans, and the address may advance inside the first
-// row to step along K. Without swizzling, a group is 8 rows of 16 bytes, and the next 16
-// bytes of K lie `leading_bytes` away.
+// Which elements of an operand lie side by side: those of one row of M or N (K-major), or
+// those of one k (MN-major, the transposed form, for 16-bit elements alone).
+enum class Major : int { kK = 0, kMn = 1 };
+
+// What leading and stride mean; chunk is 16 bytes, 8 elements; span is the swizzle's 32, 64
+// or 128 bytes. "Dense" is what a TMA box with that swizzle leaves.
+//
+// K-major: rows of M or N with elements of K side by side; eight rows form a group.
+//   swizzled  rows of a group lie one span apart, groups `stride_bytes` apart (8 spans where
+//             dense); `leading_bytes` is not used. The group starts at a multiple of 8 spans;
+//             the address may advance inside the first row to step along K.
+//   none      a group is 8 rows of one chunk; groups lie `stride_bytes` apart, the next
+//             chunk of K `leading_bytes` away.
+// MN-major: lines of K with elements of M or N side by side; eight lines form a group.
+//   swizzled  lines of a group lie one span apart, groups of k `stride_bytes` apart (8 spans
+//             where dense); the next span of M or N lies `leading_bytes` away. The group
+//             starts at a multiple of 8 spans.
+//   none      a group is 8 lines of one chunk; groups of k lie `leading_bytes` apart, the
+//             next chunk of M or N `stride_bytes` away.
 //
 // Bits: start address / 16 in 0-13, leading / 16 in 16-29, stride / 16 in 32-45, base
 // offset (0) in 49-51, layout in 62-63: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes.
@@ -27,7 +41,7 @@ GEMMD_DEVICE std::uint64_t MakeWgmmaDescriptor(SharedAddress address, std::uint3
          (std::uint64_t{stride_bytes >> 4} << 32) | (layout << 62);
 }
 
-// The usual one: a dense tile with rows of 128 bytes.
+// The usual one: a dense K-major tile with rows of 128 bytes.
 GEMMD_DEVICE std::uint64_t MakeWgmmaDescriptor128B(SharedAddress address) {
   return MakeWgmmaDescriptor(address, 16, 1024, Swizzle::k128B);
 }

@@ -7,6 +7,9 @@
 // store skips what lies outside, in the first dimension in units of 16 bytes. The first
 // coordinate is a multiple of 16 bytes, and no coordinate of a store is negative (an H200
 // ends the kernel with "illegal instruction" otherwise); a load may start before the tensor.
+//
+// Tile mode alone: im2col, which gathers a convolution's windows, has no use in a matrix
+// product, whose operands are boxes of a dense tensor.
 #pragma once
 
 #include "kernels/ptx/platform.h"
@@ -19,10 +22,22 @@
 namespace gemmd::ptx {
 inline namespace GEMMD_BACKEND {
 
-// prefetch.tensormap: the map will be used soon. PTX ISA, "prefetch, prefetchu".
-GEMMD_DEVICE void PrefetchTensorMap(const TensorMap* map) {
+// prefetch.tensormap: the map will be used soon. PTX ISA, "Data Movement and Conversion
+// Instructions: prefetch, prefetchu". The map is one of MakeTensorMap().
+GEMMD_DEVICE void PrefetchTensorMap(const TensorMap* map GEMMD_SITE) {
   GEMMD_ON_DEVICE(asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");)
-  GEMMD_IN_EMULATOR(static_cast<void>(map);)
+  GEMMD_IN_EMULATOR(emulator::CheckTensorMap(map, "prefetch.tensormap", site);)
+}
+
+// cp.async.bulk.prefetch.tensor.2d.L2.global.tile: the box will be loaded soon. No access and
+// no order; coordinates as a load's. PTX ISA, "cp.async.bulk.prefetch.tensor".
+GEMMD_DEVICE void TensorPrefetch2D(const TensorMap* map, std::int32_t x,
+                                   std::int32_t y GEMMD_SITE) {
+  GEMMD_ON_DEVICE(
+      asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map),
+                   "r"(x), "r"(y)
+                   : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorPrefetch(*map, {{x, y}}, site);)
 }
 
 // .2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes: the box with its corner at

@@ -8,7 +8,8 @@
 // TMA wrote need the wait for their mbarrier alone.
 //
 // Accumulators, m64nNk16: register i of thread t is row t / 32 * 16 + t % 32 / 4 +
-// i / 2 % 2 * 8, column i / 4 * 8 + t % 4 * 2 + i % 2.
+// i / 2 % 2 * 8, column i / 4 * 8 + t % 4 * 2 + i % 2. A in registers: those of mma_sync.h for
+// the 16 rows of each warp. wgmma_f16.h has the forms with an f16 accumulator.
 #pragma once
 
 #include "kernels/ptx/matrix_descriptor.h"
@@ -45,75 +46,86 @@ GEMMD_DEVICE void WgmmaWait(GEMMD_ONLY_SITE) {
 enum class WgmmaType : int { kF16, kBf16 };
 
 #ifdef __CUDACC__
-// wgmma.mma_async.sync.aligned.m64nNk16.f32.TYPE.TYPE, scales 1, both operands K-major. The
-// predicate scale-d says whether D takes part in the sum.
-#define GEMMD_WGMMA_ASM(columns, type, a_name, b_name, scale_name)                                 \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " scale_name                                      \
-               ", 0;\n"                                                                            \
-               "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type               \
-               " {" GEMMD_WGMMA_ALL_NAMES_##columns "}, " a_name ", " b_name ", p, 1, 1, 0, 0;\n}" \
-               : GEMMD_WGMMA_ALL_FLOATS_##columns                                                  \
-               : "l"(a_descriptor), "l"(b_descriptor),                                             \
-                 "r"(static_cast<std::uint32_t>(accumulate)))
-#define GEMMD_WGMMA_CASE(columns, a_name, b_name, scale_name)       \
-  if constexpr (kColumns == columns) {                              \
-    if constexpr (kType == WgmmaType::kBf16) {                      \
-      GEMMD_WGMMA_ASM(columns, "bf16", a_name, b_name, scale_name); \
-    } else {                                                        \
-      GEMMD_WGMMA_ASM(columns, "f16", a_name, b_name, scale_name);  \
-    }                                                               \
+// wgmma.mma_async.sync.aligned.m64nNk16.f32.TYPE.TYPE, scales 1. The predicate scale-d says
+// whether D takes part in the sum; a transpose bit, that the operand is MN-major.
+#define GEMMD_WGMMA_SHARED_ASM(columns, type, i0, i1, i2, i3, i4)                           \
+  asm volatile(                                                                             \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, " i2                                                \
+      ", 0;\n"                                                                              \
+      "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type                 \
+      " {" GEMMD_WGMMA_ALL_NAMES_##columns "}, " i0 ", " i1 ", p, 1, 1, " i3 ", " i4 ";\n}" \
+      : GEMMD_WGMMA_ALL_FLOATS_##columns                                                    \
+      : "l"(a_descriptor), "l"(b_descriptor), "r"(static_cast<std::uint32_t>(accumulate)),  \
+        "n"(static_cast<int>(kAMajor)), "n"(static_cast<int>(kBMajor)))
+#define GEMMD_WGMMA_SHARED(columns, twice, i0, i1, i2, i3, i4, i5, i6) \
+  if constexpr (kColumns == columns) {                                 \
+    if constexpr (kType == WgmmaType::kBf16) {                         \
+      GEMMD_WGMMA_SHARED_ASM(columns, "bf16", i0, i1, i2, i3, i4);     \
+    } else {                                                           \
+      GEMMD_WGMMA_SHARED_ASM(columns, "f16", i0, i1, i2, i3, i4);      \
+    }                                                                  \
   }
+#define GEMMD_WGMMA_REGISTERS_ASM(columns, type, i0, i1, i2, i3, i4, i5, i6)                   \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " i5                                          \
+               ", 0;\n"                                                                        \
+               "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type           \
+               " {" GEMMD_WGMMA_ALL_NAMES_##columns "}, {" i0 ", " i1 ", " i2 ", " i3 "}, " i4 \
+                                                    ", p, 1, 1, " i6 ";\n}"                    \
+               : GEMMD_WGMMA_ALL_FLOATS_##columns                                              \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor),                \
+                 "r"(static_cast<std::uint32_t>(accumulate)), "n"(static_cast<int>(kBMajor)))
+#define GEMMD_WGMMA_REGISTERS(columns, twice, i0, i1, i2, i3, i4, i5, i6)     \
+  if constexpr (kColumns == columns) {                                        \
+    if constexpr (kType == WgmmaType::kBf16) {                                \
+      GEMMD_WGMMA_REGISTERS_ASM(columns, "bf16", i0, i1, i2, i3, i4, i5, i6); \
+    } else {                                                                  \
+      GEMMD_WGMMA_REGISTERS_ASM(columns, "f16", i0, i1, i2, i3, i4, i5, i6);  \
+    }                                                                         \
+  }
+#else
+// The emulator's word for what the wrapper was asked.
+template <WgmmaType kType>
+constexpr emulator::HalfFormat kWgmmaFormat =
+    kType == WgmmaType::kF16 ? emulator::HalfFormat::kF16 : emulator::HalfFormat::kBf16;
 #endif
 
 // d[64 x kColumns] = a * b (+ d where `accumulate`): a is 64x16, b is kColumns x 16, by
 // descriptor, f16 or bf16; kColumns is a multiple of 8 up to 256.
-template <WgmmaType kType, int kColumns>
+template <WgmmaType kType, int kColumns, Major kAMajor = Major::kK, Major kBMajor = Major::kK>
 GEMMD_DEVICE void Wgmma(float (&d)[kColumns / 2], std::uint64_t a_descriptor,
                         std::uint64_t b_descriptor, bool accumulate GEMMD_SITE) {
   static_assert(kColumns % 8 == 0 && kColumns >= 8 && kColumns <= 256);
 #ifdef __CUDACC__
-  GEMMD_WGMMA_CASE(8, "%4", "%5", "%6")
-  GEMMD_WGMMA_CASE(16, "%8", "%9", "%10")
-  GEMMD_WGMMA_CASE(24, "%12", "%13", "%14")
-  GEMMD_WGMMA_CASE(32, "%16", "%17", "%18")
-  GEMMD_WGMMA_CASE(40, "%20", "%21", "%22")
-  GEMMD_WGMMA_CASE(48, "%24", "%25", "%26")
-  GEMMD_WGMMA_CASE(56, "%28", "%29", "%30")
-  GEMMD_WGMMA_CASE(64, "%32", "%33", "%34")
-  GEMMD_WGMMA_CASE(72, "%36", "%37", "%38")
-  GEMMD_WGMMA_CASE(80, "%40", "%41", "%42")
-  GEMMD_WGMMA_CASE(88, "%44", "%45", "%46")
-  GEMMD_WGMMA_CASE(96, "%48", "%49", "%50")
-  GEMMD_WGMMA_CASE(104, "%52", "%53", "%54")
-  GEMMD_WGMMA_CASE(112, "%56", "%57", "%58")
-  GEMMD_WGMMA_CASE(120, "%60", "%61", "%62")
-  GEMMD_WGMMA_CASE(128, "%64", "%65", "%66")
-  GEMMD_WGMMA_CASE(136, "%68", "%69", "%70")
-  GEMMD_WGMMA_CASE(144, "%72", "%73", "%74")
-  GEMMD_WGMMA_CASE(152, "%76", "%77", "%78")
-  GEMMD_WGMMA_CASE(160, "%80", "%81", "%82")
-  GEMMD_WGMMA_CASE(168, "%84", "%85", "%86")
-  GEMMD_WGMMA_CASE(176, "%88", "%89", "%90")
-  GEMMD_WGMMA_CASE(184, "%92", "%93", "%94")
-  GEMMD_WGMMA_CASE(192, "%96", "%97", "%98")
-  GEMMD_WGMMA_CASE(200, "%100", "%101", "%102")
-  GEMMD_WGMMA_CASE(208, "%104", "%105", "%106")
-  GEMMD_WGMMA_CASE(216, "%108", "%109", "%110")
-  GEMMD_WGMMA_CASE(224, "%112", "%113", "%114")
-  GEMMD_WGMMA_CASE(232, "%116", "%117", "%118")
-  GEMMD_WGMMA_CASE(240, "%120", "%121", "%122")
-  GEMMD_WGMMA_CASE(248, "%124", "%125", "%126")
-  GEMMD_WGMMA_CASE(256, "%128", "%129", "%130")
+  GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_SHARED)
+  GEMMD_WGMMA_EACH_ABOVE_128(GEMMD_WGMMA_SHARED)
+#else
+  emulator::WgmmaMultiply({kWgmmaFormat<kType>, kColumns, kAMajor == Major::kMn,
+                           kBMajor == Major::kMn, accumulate, a_descriptor, b_descriptor},
+                          d, nullptr, site);
+#endif
+}
+
+// The same with A in registers: four words a thread, which may be written again after the
+// wait, and after they are written, need a WgmmaFence().
+template <WgmmaType kType, int kColumns, Major kBMajor = Major::kK>
+GEMMD_DEVICE void WgmmaRegisters(float (&d)[kColumns / 2], const std::uint32_t (&a)[4],
+                                 std::uint64_t b_descriptor, bool accumulate GEMMD_SITE) {
+  static_assert(kColumns % 8 == 0 && kColumns >= 8 && kColumns <= 256);
+#ifdef __CUDACC__
+  GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_REGISTERS)
+  GEMMD_WGMMA_EACH_ABOVE_128(GEMMD_WGMMA_REGISTERS)
 #else
   emulator::WgmmaMultiply(
-      kType == WgmmaType::kF16 ? emulator::HalfFormat::kF16 : emulator::HalfFormat::kBf16, d,
-      kColumns, a_descriptor, b_descriptor, accumulate, site);
+      {kWgmmaFormat<kType>, kColumns, false, kBMajor == Major::kMn, accumulate, 0, b_descriptor}, d,
+      a, site);
 #endif
 }
 
 #ifdef __CUDACC__
-#undef GEMMD_WGMMA_CASE
-#undef GEMMD_WGMMA_ASM
+#undef GEMMD_WGMMA_REGISTERS
+#undef GEMMD_WGMMA_REGISTERS_ASM
+#undef GEMMD_WGMMA_SHARED
+#undef GEMMD_WGMMA_SHARED_ASM
 #endif
 
 }  // namespace GEMMD_BACKEND

@@ -1,5 +1,5 @@
 // The operand lists of wgmma.mma_async for every N, as macros: an instruction names each
-// accumulator register. Included by wgmma.h alone, for the device.
+// accumulator register. Included by wgmma.h and wgmma_f16.h alone, for the device.
 #pragma once
 
 // Four registers at a time: their names in the instruction, then their constraints.
@@ -133,3 +133,74 @@
 #define GEMMD_WGMMA_ALL_FLOATS_240 GEMMD_WGMMA_ALL_FLOATS_232, GEMMD_WGMMA_FLOATS_29
 #define GEMMD_WGMMA_ALL_FLOATS_248 GEMMD_WGMMA_ALL_FLOATS_240, GEMMD_WGMMA_FLOATS_30
 #define GEMMD_WGMMA_ALL_FLOATS_256 GEMMD_WGMMA_ALL_FLOATS_248, GEMMD_WGMMA_FLOATS_31
+
+// The same registers as words, of two f16 accumulators each.
+#define GEMMD_WGMMA_WORDS_0 "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+#define GEMMD_WGMMA_WORDS_1 "+r"(d[4]), "+r"(d[5]), "+r"(d[6]), "+r"(d[7])
+#define GEMMD_WGMMA_WORDS_2 "+r"(d[8]), "+r"(d[9]), "+r"(d[10]), "+r"(d[11])
+#define GEMMD_WGMMA_WORDS_3 "+r"(d[12]), "+r"(d[13]), "+r"(d[14]), "+r"(d[15])
+#define GEMMD_WGMMA_WORDS_4 "+r"(d[16]), "+r"(d[17]), "+r"(d[18]), "+r"(d[19])
+#define GEMMD_WGMMA_WORDS_5 "+r"(d[20]), "+r"(d[21]), "+r"(d[22]), "+r"(d[23])
+#define GEMMD_WGMMA_WORDS_6 "+r"(d[24]), "+r"(d[25]), "+r"(d[26]), "+r"(d[27])
+#define GEMMD_WGMMA_WORDS_7 "+r"(d[28]), "+r"(d[29]), "+r"(d[30]), "+r"(d[31])
+#define GEMMD_WGMMA_WORDS_8 "+r"(d[32]), "+r"(d[33]), "+r"(d[34]), "+r"(d[35])
+#define GEMMD_WGMMA_WORDS_9 "+r"(d[36]), "+r"(d[37]), "+r"(d[38]), "+r"(d[39])
+#define GEMMD_WGMMA_WORDS_10 "+r"(d[40]), "+r"(d[41]), "+r"(d[42]), "+r"(d[43])
+#define GEMMD_WGMMA_WORDS_11 "+r"(d[44]), "+r"(d[45]), "+r"(d[46]), "+r"(d[47])
+#define GEMMD_WGMMA_WORDS_12 "+r"(d[48]), "+r"(d[49]), "+r"(d[50]), "+r"(d[51])
+#define GEMMD_WGMMA_WORDS_13 "+r"(d[52]), "+r"(d[53]), "+r"(d[54]), "+r"(d[55])
+#define GEMMD_WGMMA_WORDS_14 "+r"(d[56]), "+r"(d[57]), "+r"(d[58]), "+r"(d[59])
+#define GEMMD_WGMMA_WORDS_15 "+r"(d[60]), "+r"(d[61]), "+r"(d[62]), "+r"(d[63])
+#define GEMMD_WGMMA_ALL_WORDS_8 GEMMD_WGMMA_WORDS_0
+#define GEMMD_WGMMA_ALL_WORDS_16 GEMMD_WGMMA_ALL_WORDS_8, GEMMD_WGMMA_WORDS_1
+#define GEMMD_WGMMA_ALL_WORDS_24 GEMMD_WGMMA_ALL_WORDS_16, GEMMD_WGMMA_WORDS_2
+#define GEMMD_WGMMA_ALL_WORDS_32 GEMMD_WGMMA_ALL_WORDS_24, GEMMD_WGMMA_WORDS_3
+#define GEMMD_WGMMA_ALL_WORDS_40 GEMMD_WGMMA_ALL_WORDS_32, GEMMD_WGMMA_WORDS_4
+#define GEMMD_WGMMA_ALL_WORDS_48 GEMMD_WGMMA_ALL_WORDS_40, GEMMD_WGMMA_WORDS_5
+#define GEMMD_WGMMA_ALL_WORDS_56 GEMMD_WGMMA_ALL_WORDS_48, GEMMD_WGMMA_WORDS_6
+#define GEMMD_WGMMA_ALL_WORDS_64 GEMMD_WGMMA_ALL_WORDS_56, GEMMD_WGMMA_WORDS_7
+#define GEMMD_WGMMA_ALL_WORDS_72 GEMMD_WGMMA_ALL_WORDS_64, GEMMD_WGMMA_WORDS_8
+#define GEMMD_WGMMA_ALL_WORDS_80 GEMMD_WGMMA_ALL_WORDS_72, GEMMD_WGMMA_WORDS_9
+#define GEMMD_WGMMA_ALL_WORDS_88 GEMMD_WGMMA_ALL_WORDS_80, GEMMD_WGMMA_WORDS_10
+#define GEMMD_WGMMA_ALL_WORDS_96 GEMMD_WGMMA_ALL_WORDS_88, GEMMD_WGMMA_WORDS_11
+#define GEMMD_WGMMA_ALL_WORDS_104 GEMMD_WGMMA_ALL_WORDS_96, GEMMD_WGMMA_WORDS_12
+#define GEMMD_WGMMA_ALL_WORDS_112 GEMMD_WGMMA_ALL_WORDS_104, GEMMD_WGMMA_WORDS_13
+#define GEMMD_WGMMA_ALL_WORDS_120 GEMMD_WGMMA_ALL_WORDS_112, GEMMD_WGMMA_WORDS_14
+#define GEMMD_WGMMA_ALL_WORDS_128 GEMMD_WGMMA_ALL_WORDS_120, GEMMD_WGMMA_WORDS_15
+
+// Calls f(n, 2 * n, ...) for each n, with the names of the seven operands that follow n / 2
+// registers: of n columns in f32, or of 2 * n in f16.
+#define GEMMD_WGMMA_EACH_TO_128(f)                                                                 \
+  f(8, 16, "%4", "%5", "%6", "%7", "%8", "%9", "%10") f(                                           \
+      16, 32, "%8", "%9", "%10", "%11", "%12", "%13",                                              \
+      "%14") f(24, 48, "%12", "%13", "%14", "%15", "%16", "%17",                                   \
+               "%18") f(32, 64, "%16", "%17", "%18", "%19", "%20", "%21",                          \
+                        "%22") f(40, 80, "%20", "%21", "%22", "%23", "%24", "%25",                 \
+                                 "%26") f(48, 96, "%24", "%25", "%26", "%27", "%28", "%29", "%30") \
+      f(56, 112, "%28", "%29", "%30", "%31", "%32", "%33", "%34")                                  \
+          f(64, 128, "%32", "%33", "%34", "%35", "%36", "%37", "%38")                              \
+              f(72, 144, "%36", "%37", "%38", "%39", "%40", "%41", "%42")                          \
+                  f(80, 160, "%40", "%41", "%42", "%43", "%44", "%45", "%46")                      \
+                      f(88, 176, "%44", "%45", "%46", "%47", "%48", "%49", "%50")                  \
+                          f(96, 192, "%48", "%49", "%50", "%51", "%52", "%53", "%54")              \
+                              f(104, 208, "%52", "%53", "%54", "%55", "%56", "%57", "%58")         \
+                                  f(112, 224, "%56", "%57", "%58", "%59", "%60", "%61", "%62") f(  \
+                                      120, 240, "%60", "%61", "%62", "%63", "%64", "%65", "%66")   \
+                                      f(128, 256, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+#define GEMMD_WGMMA_EACH_ABOVE_128(f)                                                             \
+  f(136, 272, "%68", "%69", "%70", "%71", "%72", "%73", "%74") f(                                 \
+      144, 288, "%72", "%73", "%74", "%75", "%76", "%77",                                         \
+      "%78") f(152, 304, "%76", "%77", "%78", "%79", "%80", "%81",                                \
+               "%82") f(160, 320, "%80", "%81", "%82", "%83", "%84", "%85",                       \
+                        "%86") f(168, 336, "%84", "%85", "%86", "%87", "%88", "%89", "%90")       \
+      f(176, 352, "%88", "%89", "%90", "%91", "%92", "%93",                                       \
+        "%94") f(184, 368, "%92", "%93", "%94", "%95", "%96", "%97",                              \
+                 "%98") f(192, 384, "%96", "%97", "%98", "%99", "%100", "%101", "%102")           \
+          f(200, 400, "%100", "%101", "%102", "%103", "%104", "%105",                             \
+            "%106") f(208, 416, "%104", "%105", "%106", "%107", "%108", "%109",                   \
+                      "%110") f(216, 432, "%108", "%109", "%110", "%111", "%112", "%113", "%114") \
+              f(224, 448, "%112", "%113", "%114", "%115", "%116", "%117", "%118")                 \
+                  f(232, 464, "%116", "%117", "%118", "%119", "%120", "%121", "%122")             \
+                      f(240, 480, "%120", "%121", "%122", "%123", "%124", "%125", "%126")         \
+                          f(248, 496, "%124", "%125", "%126", "%127", "%128", "%129", "%130")     \
+                              f(256, 512, "%128", "%129", "%130", "%131", "%132", "%133", "%134")

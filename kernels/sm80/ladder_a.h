@@ -29,6 +29,7 @@ class LadderAWorker {
     warp_row_ = warp % kWarpsM * kWarpM;
     warp_column_ = warp / kWarpsM * kWarpN;
     PickTile();
+    StartCopies();
   }
 
   GEMMD_DEVICE void Run() {
@@ -52,6 +53,7 @@ class LadderAWorker {
   static constexpr int kRowTiles = kWarpM / 16;  // 16x8 tiles of D that a warp holds
   static constexpr int kColumnTiles = kWarpN / 8;
   static constexpr int kSteps = kTileK / 16;  // mma.sync steps in a tile of K
+  static_assert(kColumnTiles % 2 == 0, "LoadB() fills two");
 
   // What one step of K multiplies.
   struct Fragments {
@@ -83,36 +85,51 @@ class LadderAWorker {
     return left <= 0 ? 0u : left >= 8 ? 16u : static_cast<std::uint32_t>(2 * left);
   }
 
-  // Copies rows of one tile chunk by chunk; what lies outside the matrix becomes zero,
-  // which adds nothing to the product.
+  // Copies this thread's chunks of one tile, every kRowsAtOnce rows from `source` on. What
+  // lies outside the matrix becomes zero, which adds nothing to the product: rows from
+  // `rows_left` on, and what a row has beyond `bytes`.
   template <class Layout>
-  GEMMD_DEVICE void CopyTile(ptx::SharedAddress tile, const std::uint16_t* matrix,
-                             std::int64_t leading_dimension, std::int32_t first_row,
-                             std::int32_t rows, std::int32_t first_column, std::int32_t columns) {
+  GEMMD_DEVICE void CopyTile(ptx::SharedAddress tile, const std::uint16_t* source,
+                             std::int64_t leading_dimension, std::int32_t rows_left,
+                             std::uint32_t bytes) {
     constexpr int kRowsAtOnce = kThreads / Layout::kRowChunks;
+    const std::uint32_t row = thread_ / Layout::kRowChunks;
     const std::uint32_t chunk = thread_ % Layout::kRowChunks;
-    const std::int32_t column = first_column + static_cast<std::int32_t>(chunk * 8);
-    const std::uint32_t inside = BytesInside(column, columns);
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kRows / kRowsAtOnce; ++i) {
-      const std::uint32_t row = thread_ / Layout::kRowChunks + i * kRowsAtOnce;
-      const std::int32_t matrix_row = first_row + static_cast<std::int32_t>(row);
-      const std::uint32_t bytes = matrix_row < rows ? inside : 0;
-      const std::uint16_t* source =
-          bytes > 0 ? matrix + matrix_row * leading_dimension + column : matrix;
-      ptx::CopyAsync16(tile + Layout::Chunk(row, chunk), source, bytes);
+      ptx::CopyAsync16(tile + Layout::Chunk(row + i * kRowsAtOnce, chunk), source,
+                       i * kRowsAtOnce < rows_left ? bytes : 0);
+      source += kRowsAtOnce * leading_dimension;
     }
   }
 
-  // Issues the copies of a tile of K as one group; past the last tile the group is empty,
-  // so that waits count groups alike in every iteration.
+  // Where this thread's first chunks of A and B lie; IssueTile() moves them along K, which
+  // takes fewer registers than finding each row again.
+  GEMMD_DEVICE void StartCopies() {
+    const std::uint32_t a_row = thread_ / ALayout::kRowChunks;
+    const std::uint32_t b_row = thread_ / BLayout::kRowChunks;
+    const auto a_column = static_cast<std::int32_t>(thread_ % ALayout::kRowChunks * 8);
+    const auto b_column =
+        first_column_ + static_cast<std::int32_t>(thread_ % BLayout::kRowChunks * 8);
+    a_source_ = params_.a + static_cast<std::int64_t>(first_row_ + a_row) * params_.lda + a_column;
+    b_source_ = params_.b + b_row * params_.ldb + b_column;
+    a_rows_left_ = params_.m - first_row_ - static_cast<std::int32_t>(a_row);
+    b_bytes_ = BytesInside(b_column, params_.n);
+  }
+
+  // Issues the copies of the next tile of K as one group; past the last tile the group is
+  // empty, so that waits count groups alike in every iteration.
   GEMMD_DEVICE void IssueTile(int k_tile, int stage) {
     if (k_tile < k_tiles_) {
       const std::int32_t first_k = k_tile * kTileK;
-      CopyTile<ALayout>(ATile(stage), params_.a, params_.lda, first_row_, params_.m, first_k,
-                        params_.k);
-      CopyTile<BLayout>(BTile(stage), params_.b, params_.ldb, first_k, params_.k, first_column_,
-                        params_.n);
+      const auto a_column = static_cast<std::int32_t>(thread_ % ALayout::kRowChunks * 8);
+      const auto b_row = static_cast<std::int32_t>(thread_ / BLayout::kRowChunks);
+      CopyTile<ALayout>(ATile(stage), a_source_, params_.lda, a_rows_left_,
+                        BytesInside(first_k + a_column, params_.k));
+      CopyTile<BLayout>(BTile(stage), b_source_, params_.ldb, params_.k - first_k - b_row,
+                        b_bytes_);
+      a_source_ += kTileK;
+      b_source_ += kTileK * params_.ldb;
     }
     ptx::CopyAsyncCommit();
   }
@@ -123,8 +140,8 @@ class LadderAWorker {
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) LoadA(to.a[i], ATile(stage), warp_row_ + i * 16, step * 16);
     GEMMD_UNROLL
-    for (int j = 0; j < kColumnTiles; ++j) {
-      LoadB(to.b[j], BTile(stage), step * 16, warp_column_ + j * 8);
+    for (int j = 0; j < kColumnTiles; j += 2) {
+      LoadB(to.b[j], to.b[j + 1], BTile(stage), step * 16, warp_column_ + j * 8);
     }
   }
 
@@ -144,19 +161,31 @@ class LadderAWorker {
     }
   }
 
-  // The 16x8 tile of B at (k, column).
-  GEMMD_DEVICE void LoadB(std::uint32_t (&b)[2], ptx::SharedAddress tile, std::uint32_t k,
-                          std::uint32_t column) const {
+  // The 16x8 tiles of B at (k, column) and (k, column + 8).
+  GEMMD_DEVICE void LoadB(std::uint32_t (&left)[2], std::uint32_t (&right)[2],
+                          ptx::SharedAddress tile, std::uint32_t k, std::uint32_t column) const {
     if constexpr (Step::kFragmentLoad == FragmentLoad::kByMatrix) {
-      ptx::LoadMatrix2Transposed(b, tile + BLayout::Chunk(k + lane_ % 16, column / 8));
+      std::uint32_t both[4];
+      ptx::LoadMatrix4Transposed(both,
+                                 tile + BLayout::Chunk(k + lane_ % 16, column / 8 + lane_ / 16));
+      left[0] = both[0];
+      left[1] = both[1];
+      right[0] = both[2];
+      right[1] = both[3];
     } else {
-      GEMMD_UNROLL
-      for (std::uint32_t i = 0; i < 2; ++i) {
-        const std::uint32_t at_k = k + 2 * (lane_ % 4) + 8 * i;
-        const std::uint32_t at_column = column + lane_ / 4;
-        b[i] = Pair(tile + BLayout::Element(at_k, at_column),
-                    tile + BLayout::Element(at_k + 1, at_column));
-      }
+      LoadBByElement(left, tile, k, column);
+      LoadBByElement(right, tile, k, column + 8);
+    }
+  }
+
+  GEMMD_DEVICE void LoadBByElement(std::uint32_t (&b)[2], ptx::SharedAddress tile, std::uint32_t k,
+                                   std::uint32_t column) const {
+    GEMMD_UNROLL
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t at_k = k + 2 * (lane_ % 4) + 8 * i;
+      const std::uint32_t at_column = column + lane_ / 4;
+      b[i] = Pair(tile + BLayout::Element(at_k, at_column),
+                  tile + BLayout::Element(at_k + 1, at_column));
     }
   }
 
@@ -303,6 +332,10 @@ class LadderAWorker {
   std::uint32_t warp_column_;
   std::int32_t first_row_;
   std::int32_t first_column_;
+  const std::uint16_t* a_source_;
+  const std::uint16_t* b_source_;
+  std::int32_t a_rows_left_;
+  std::uint32_t b_bytes_;
   typename Types::Accumulator sum_[kRowTiles][kColumnTiles];
 };
 

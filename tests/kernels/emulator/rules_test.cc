@@ -15,53 +15,11 @@
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/mbarrier.h"
-#include "kernels/ptx/registers.h"
 #include "kernels/ptx/shared_memory.h"
+#include "tests/kernels/emulator/rule.h"
 
-namespace gemmd {
+namespace gemmd::testing {
 namespace {
-
-using emulator::Violation;
-
-struct Launching {
-  std::uint32_t blocks = 1;
-  std::uint32_t threads = 64;
-  std::uint32_t cluster = 1;
-  std::vector<emulator::Buffer> buffers;
-  emulator::Options options;
-};
-
-emulator::Report RunRule(const std::function<void()>& kernel, const Launching& launching = {}) {
-  emulator::LaunchRequest request;
-  request.kernel = "rule";
-  request.grid.x = launching.blocks;
-  request.threads = launching.threads;
-  request.cluster_size = launching.cluster;
-  request.shared_bytes = 4096;
-  request.buffers = launching.buffers;
-  return emulator::Launch(request, launching.options, kernel);
-}
-
-// The kernel raises `violation` on every one of 20 seeds.
-void ExpectViolation(Violation violation, const std::function<void()>& kernel,
-                     Launching launching = {}) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    launching.options.seed = seed;
-    const emulator::Report report = RunRule(kernel, launching);
-    ASSERT_EQ(report.violation, violation) << report.message;
-    EXPECT_NE(report.message.find("kernel rule"), std::string::npos) << report.message;
-  }
-}
-
-void ExpectNothing(const std::function<void()>& kernel, Launching launching = {}) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    launching.options.seed = seed;
-    const emulator::Report report = RunRule(kernel, launching);
-    ASSERT_TRUE(report.ok()) << report.message;
-  }
-}
-
-std::uint32_t Word(std::uint32_t i) { return ptx::SharedBase() + 4 * i; }
 
 TEST(SharedMemory, MayBePassedAcrossABarrier) {
   ExpectNothing([] {
@@ -267,11 +225,6 @@ TEST(Mbarriers, AWaitMayNotMissAPhase) {
       launching);
 }
 
-TEST(Registers, AreGivenInMultiplesOfEight) {
-  ExpectNothing([] { ptx::IncreaseRegisters<240>(); });
-  ExpectViolation(Violation::kBadOperand, [] { ptx::IncreaseRegisters<100>(); });
-}
-
 TEST(Clusters, ReachOnlyTheirOwnBlocks) {
   Launching launching;
   launching.blocks = 2;
@@ -335,4 +288,4 @@ TEST(Launches, ThatMakeNoProgressEnd) {
 }
 
 }  // namespace
-}  // namespace gemmd
+}  // namespace gemmd::testing

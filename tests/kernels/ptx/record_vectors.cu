@@ -10,6 +10,7 @@
 #include "tests/kernels/ptx/mma_vectors.h"
 #include "tests/kernels/ptx/recorded.h"
 #include "tests/kernels/ptx/tensor_copy_vectors.h"
+#include "tests/kernels/ptx/wgmma_vectors.h"
 
 namespace gemmd::testing {
 namespace {
@@ -69,11 +70,36 @@ void RecordTensorCopy(const TensorCopyCase& test) {
   std::printf("%s %016llx\n", test.name, static_cast<unsigned long long>(hash));
 }
 
+struct RecordWgmma {
+  template <ptx::WgmmaForm kForm, int kColumns, ptx::WgmmaA kA, ptx::Major kBMajor>
+  void operator()() const {
+    const auto kernel = ptx::WgmmaProbe<kForm, kColumns, kA, kBMajor>;
+    Check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               ptx::kWgmmaProbeShared));
+    OnDevice<std::uint16_t> shared(WgmmaHalves(kForm, ptx::kWgmmaProbeShared / 2, 1));
+    OnDevice<std::uint16_t> fragments(WgmmaHalves(kForm, 128 * 16, 2));
+    for (const ptx::Swizzle swizzle : kWgmmaSwizzles) {
+      OnDevice<std::uint32_t> out(std::vector<std::uint32_t>(WgmmaOutputWords(kForm, kColumns)));
+      ptx::WgmmaProbeParams params =
+          WgmmaSpecs(kA == ptx::WgmmaA::kMnMajor, kBMajor == ptx::Major::kMn, swizzle);
+      params.shared = reinterpret_cast<const ptx::Vector4*>(shared.data());
+      params.fragments = reinterpret_cast<const std::uint32_t*>(fragments.data());
+      params.out = out.data();
+      kernel<<<1, 128, ptx::kWgmmaProbeShared>>>(params);
+      Check(cudaDeviceSynchronize());
+      const std::vector<std::uint32_t> words = out.Get();
+      std::printf("%s %016llx\n", WgmmaVectorName(kForm, kColumns, kA, kBMajor, swizzle).c_str(),
+                  static_cast<unsigned long long>(HashBytes(words.data(), words.size() * 4)));
+    }
+  }
+};
+
 void RecordAll() {
   for (int form = 0; form < kMmaForms; ++form) {
     for (const MmaOperands operands : kMmaOperands) RecordMma(form, operands);
   }
   for (const TensorCopyCase& test : kTensorCopies) RecordTensorCopy(test);
+  ForEachWgmmaProbe(RecordWgmma());
 }
 
 }  // namespace

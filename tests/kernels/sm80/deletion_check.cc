@@ -1,13 +1,14 @@
-// Exits with 1 where any step of ladder A, as KERNEL_HEADER has it, breaks a rule of the
-// emulator or gives a wrong bit. deploy/check/delete_synchronisation.py compiles it
-// against copies of the kernel with one statement deleted.
+// Exits with 1 where any step of ladder A breaks a rule of the emulator or gives a wrong bit.
+// deploy/check/delete_synchronisation.py compiles it against copies of the kernel with one
+// statement deleted.
+//
+// Deletes from: kernels/sm80/ladder_a.h
 #include <cstdio>
 
 #include "kernels/emulator/launch.h"
 #include "kernels/sm80/half_gemm_types.h"
+#include "kernels/sm80/ladder_a.h"
 #include "tests/kernels/emulator/half_matrix.h"
-
-#include KERNEL_HEADER
 
 namespace gemmd::testing {
 namespace {

@@ -1,0 +1,56 @@
+// Global memory with a shadow that finds races between the threads of one launch.
+//
+// Each byte of a writable buffer remembers who wrote and who read it last. The rules are
+// those of shared memory (happens_before.h), with two differences:
+//
+//   access                     follows a generic write     follows an async-proxy write
+//   generic read or write      in the generic view         in the generic view
+//   async-proxy read or write  in the global async view    in the generic view
+//
+// where the global async view is what a fence.proxy.async of .global or of no state space
+// brought up to date (a fence of .shared::cta does not); and between clusters, which share
+// no barrier, order comes from flags alone: an atom.acq_rel or st.release passes on what its
+// thread knows to whoever then reads the flag by an atom.acq_rel or ld.acquire. A bulk store
+// has written at the cp.async.bulk.wait_group without .read. Atomic operations, additions of
+// TMA among them, do not conflict with one another.
+//
+// PTX ISA, "Memory Consistency Model: Causality order, Proxy-preserved base causality order";
+// the table is this project's reading of it. Reads of a cp.async count at its issue.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/emulator/call_site.h"
+#include "kernels/emulator/machine.h"
+
+namespace gemmd::emulator {
+
+// An access that the running thread issues; it is done at `step` of `agent`.
+struct GlobalUse {
+  bool writes;
+  bool is_async;
+  bool is_atomic;
+  Agent agent;
+  Step step;
+};
+
+// What the running thread does itself.
+GlobalUse OwnGlobalUse(bool writes, bool is_atomic = false);
+
+// The bytes must lie in one buffer, at a multiple of `alignment`, and be ordered.
+void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alignment,
+                    const GlobalUse& use, const char* what, const CallSite& site);
+
+// The same without order: for what neither reads nor writes.
+void CheckGlobalBounds(const void* address, std::uint64_t bytes, const char* what,
+                       const CallSite& site);
+
+// What the flag at `address` passes on: a release by the running thread, which for a plain
+// store replaces what others released there; and an acquire.
+void ReleaseFlag(const void* address, bool replaces);
+void AcquireFlag(const void* address);
+
+// fence.proxy.async over global memory, by the running thread.
+void FenceGlobalProxy();
+
+}  // namespace gemmd::emulator

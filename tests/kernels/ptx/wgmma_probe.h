@@ -1,0 +1,95 @@
+// A kernel of two chained wgmma on arbitrary bytes of shared memory, for comparing the
+// emulator with a GPU bit by bit: descriptors say which bytes are elements.
+#pragma once
+
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/convert.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/global_memory.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/shared_memory.h"
+#include "kernels/ptx/wgmma.h"
+#include "kernels/ptx/wgmma_f16.h"
+
+namespace gemmd::ptx {
+
+enum class WgmmaForm : int { kF16ToF32, kBf16ToF32, kF16ToF16 };
+enum class WgmmaA : int { kKMajor, kMnMajor, kRegisters };
+
+inline constexpr std::uint32_t kWgmmaProbeShared = 96 * 1024;
+
+inline namespace GEMMD_BACKEND {
+
+struct WgmmaOperandSpec {
+  std::uint32_t start;  // bytes from the start of shared memory
+  std::uint32_t leading;
+  std::uint32_t stride;
+  Swizzle swizzle;
+};
+
+struct WgmmaProbeParams {
+  const Vector4* shared;           // kWgmmaProbeShared bytes
+  const std::uint32_t* fragments;  // two times four words a thread
+  std::uint32_t* out;              // N / 2 words a thread, or N / 4
+  WgmmaOperandSpec a;
+  WgmmaOperandSpec b;
+};
+
+GEMMD_DEVICE std::uint64_t WgmmaProbeDescriptor(const WgmmaOperandSpec& spec) {
+  return MakeWgmmaDescriptor(SharedBase() + spec.start, spec.leading, spec.stride, spec.swizzle);
+}
+
+template <WgmmaForm kForm, int kColumns, WgmmaA kA, Major kBMajor>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(128, 1)
+    WgmmaProbe(const GEMMD_GRID_CONSTANT WgmmaProbeParams params) {
+  constexpr bool kIsF16 = kForm == WgmmaForm::kF16ToF16;
+  constexpr auto kType = kForm == WgmmaForm::kBf16ToF32 ? WgmmaType::kBf16 : WgmmaType::kF16;
+  constexpr Major kAMajor = kA == WgmmaA::kMnMajor ? Major::kMn : Major::kK;
+  constexpr int kWords = kIsF16 ? kColumns / 4 : kColumns / 2;
+  const std::uint32_t thread = ThreadIndex();
+  for (std::uint32_t i = thread; i < kWgmmaProbeShared / 16; i += 128) {
+    StoreShared(SharedBase() + 16 * i, LoadGlobal(params.shared + i));
+  }
+  FenceProxyAsync();
+  SyncThreads();
+  std::uint32_t first[4];
+  std::uint32_t second[4];
+  for (std::uint32_t i = 0; i < 4; ++i) first[i] = LoadGlobal(params.fragments + thread * 8 + i);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    second[i] = LoadGlobal(params.fragments + thread * 8 + 4 + i);
+  }
+  const std::uint64_t a = WgmmaProbeDescriptor(params.a);
+  const std::uint64_t b = WgmmaProbeDescriptor(params.b);
+  std::uint32_t words[kWords];
+  if constexpr (kIsF16) {
+    for (std::uint32_t& word : words) word = 0x7c007c00;  // must be ignored at first
+    WgmmaFence();
+    if constexpr (kA == WgmmaA::kRegisters) {
+      WgmmaF16Registers<kColumns, kBMajor>(words, first, b, false);
+      WgmmaF16Registers<kColumns, kBMajor>(words, second, b, true);
+    } else {
+      WgmmaF16<kColumns, kAMajor, kBMajor>(words, a, b, false);
+      WgmmaF16<kColumns, kAMajor, kBMajor>(words, a, b, true);
+    }
+    WgmmaCommit();
+    WgmmaWait<0>();
+  } else {
+    float sum[kWords];
+    for (float& each : sum) each = FloatOfBits(0x7f800000);
+    WgmmaFence();
+    if constexpr (kA == WgmmaA::kRegisters) {
+      WgmmaRegisters<kType, kColumns, kBMajor>(sum, first, b, false);
+      WgmmaRegisters<kType, kColumns, kBMajor>(sum, second, b, true);
+    } else {
+      Wgmma<kType, kColumns, kAMajor, kBMajor>(sum, a, b, false);
+      Wgmma<kType, kColumns, kAMajor, kBMajor>(sum, a, b, true);
+    }
+    WgmmaCommit();
+    WgmmaWait<0>();
+    for (int i = 0; i < kWords; ++i) words[i] = BitsOfFloat(sum[i]);
+  }
+  for (int i = 0; i < kWords; ++i) StoreGlobal(params.out + thread * kWords + i, words[i]);
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::ptx
