@@ -6,7 +6,7 @@ why the kernel is right without it. Run from the workspace root:
 
     deploy/check/delete_synchronisation.py [--jobs N]
 
-A check is a small program (tests/kernels/sm80/deletion_check.cc) compiled against the
+A check is a small program (tests/kernels/*/deletion_check.cc) compiled against the
 changed copy of the header; it exits with 1 where the emulator or a wrong bit caught the
 deletion. Needs g++, Abseil and Boost.Context, as the build does.
 """
@@ -20,7 +20,10 @@ import sys
 import tempfile
 
 # (kernel source, check program, steps whose main loop each deletion may concern)
-KERNELS = [("kernels/sm80/ladder_a.h", "tests/kernels/sm80/deletion_check.cc")]
+KERNELS = [
+    ("kernels/landing/transpose_kernel.h", "tests/kernels/landing/deletion_check.cc"),
+    ("kernels/sm80/ladder_a.h", "tests/kernels/sm80/deletion_check.cc"),
+]
 
 SYNCHRONISATION = re.compile(
     r"ptx::(CopyAsyncWait<[^;]*>|CopyAsyncCommit|SyncThreads|SyncWarp|NamedBarrier\w+|"
