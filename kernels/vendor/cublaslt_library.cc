@@ -26,7 +26,7 @@ const OpenedLibrary& CublasLtLibrary() {
 #define GEMMD_FORWARD(absent, type, name, parameters, arguments)                        \
   extern "C" type CUBLASWINAPI name parameters {                                        \
     static auto* const real = gemmd::vendor::Find<type CUBLASWINAPI parameters>(#name); \
-    return real == nullptr ? absent : real arguments;                                   \
+    return real == nullptr ? (absent) : real arguments;                                 \
   }
 #define GEMMD_FORWARD_STATUS(name, parameters, arguments) \
   GEMMD_FORWARD(CUBLAS_STATUS_NOT_INITIALIZED, cublasStatus_t, name, parameters, arguments)

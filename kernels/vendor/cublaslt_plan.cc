@@ -202,8 +202,8 @@ absl::Status CublasLtPlan::Ask(std::uint64_t alignment_bytes, std::uint64_t work
   }
   // The heuristics want to see that there are scales and a bias; they do not read them.
   cublasLtMatmulDescOpaque_t description = description_;
-  const auto* somewhere = reinterpret_cast<const float*>(std::uintptr_t{256});
-  if (absl::Status s = SetAddresses(call_, somewhere, somewhere, somewhere, &description);
+  alignas(256) static constexpr float kSomewhere = 1;
+  if (absl::Status s = SetAddresses(call_, &kSomewhere, &kSomewhere, &kSomewhere, &description);
       !s.ok()) {
     return s;
   }

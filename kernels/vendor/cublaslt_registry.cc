@@ -25,28 +25,28 @@ constexpr double kLaunchUs = 2;                     // a queued launch, as the d
 struct EntryTraits {
   const char* name;
   const char* description;
-  Arithmetic arithmetic;
-  int least_capability;
   double DeviceTraits::*gflops;
+  int least_capability;
+  Arithmetic arithmetic;
   bool only_by_name;
 };
 
 constexpr EntryTraits kEntries[] = {
-    {"cublaslt/f64", "cuBLASLt in f64", Arithmetic::kF64, 80, &DeviceTraits::f64_gflops, false},
-    {"cublaslt/f32", "cuBLASLt in f32, without tensor cores", Arithmetic::kF32, 80,
-     &DeviceTraits::f32_gflops, false},
-    {"cublaslt/tf32", "cuBLASLt, operands rounded to tf32", Arithmetic::kTf32, 80,
-     &DeviceTraits::tf32_gflops, false},
-    {"cublaslt/f16", "cuBLASLt on f16 operands", Arithmetic::kF16, 80, &DeviceTraits::half_gflops,
+    {"cublaslt/f64", "cuBLASLt in f64", &DeviceTraits::f64_gflops, 80, Arithmetic::kF64, false},
+    {"cublaslt/f32", "cuBLASLt in f32, without tensor cores", &DeviceTraits::f32_gflops, 80,
+     Arithmetic::kF32, false},
+    {"cublaslt/tf32", "cuBLASLt, operands rounded to tf32", &DeviceTraits::tf32_gflops, 80,
+     Arithmetic::kTf32, false},
+    {"cublaslt/f16", "cuBLASLt on f16 operands", &DeviceTraits::half_gflops, 80, Arithmetic::kF16,
      false},
-    {"cublaslt/bf16", "cuBLASLt on bf16 operands", Arithmetic::kBf16, 80,
-     &DeviceTraits::half_gflops, false},
-    {"cublaslt/int8", "cuBLASLt to int32; scales by an epilogue of ours", Arithmetic::kInt8, 80,
-     &DeviceTraits::byte_gflops, false},
-    {"cublaslt/fp8_promoted", "cuBLASLt, partial sums promoted to f32", Arithmetic::kFp8Promoted,
-     89, &DeviceTraits::byte_gflops, false},
-    {"cublaslt/fp8_fast", "cuBLASLt, sums kept with 13 fraction bits", Arithmetic::kFp8Fast, 89,
-     &DeviceTraits::byte_gflops, true}};
+    {"cublaslt/bf16", "cuBLASLt on bf16 operands", &DeviceTraits::half_gflops, 80,
+     Arithmetic::kBf16, false},
+    {"cublaslt/int8", "cuBLASLt to int32; scales by an epilogue of ours",
+     &DeviceTraits::byte_gflops, 80, Arithmetic::kInt8, false},
+    {"cublaslt/fp8_promoted", "cuBLASLt, partial sums promoted to f32", &DeviceTraits::byte_gflops,
+     89, Arithmetic::kFp8Promoted, false},
+    {"cublaslt/fp8_fast", "cuBLASLt, sums kept with 13 fraction bits", &DeviceTraits::byte_gflops,
+     89, Arithmetic::kFp8Fast, true}};
 
 std::uint64_t RoundUp(std::uint64_t bytes) {
   return (bytes + kFullAlignmentBytes - 1) / kFullAlignmentBytes * kFullAlignmentBytes;
