@@ -232,6 +232,32 @@ TEST_F(NpyTest, NoPrefixOfAFileIsAFile) {
   }
 }
 
+TEST_F(NpyTest, ScalesMayHaveFewerDimensions) {
+  struct Row {
+    const char* shape;
+    const char* bytes;
+    bool is_column;
+    std::uint64_t rows;
+    std::uint64_t columns;
+  };
+  for (const Row& row :
+       {Row{"()", "abcd", true, 1, 1}, Row{"(1,)", "abcd", false, 1, 1},
+        Row{"(2,)", "abcdefgh", true, 2, 1}, Row{"(2,)", "abcdefgh", false, 1, 2},
+        Row{"(2, 1)", "abcdefgh", true, 2, 1}, Row{"(1, 2)", "abcdefgh", false, 1, 2}}) {
+    const std::string path =
+        directory_.File("s.npy", NpyBytes(NpyDictionaryText("<f4", row.shape), row.bytes));
+    const auto scales = ReadNpyScales(path, row.is_column);
+    ASSERT_TRUE(scales.ok()) << scales.status();
+    EXPECT_EQ(scales->format().rows, row.rows) << row.shape;
+    EXPECT_EQ(scales->format().columns, row.columns) << row.shape;
+    EXPECT_EQ(scales->bytes(), row.bytes);
+  }
+  const std::string across =
+      directory_.File("s.npy", NpyBytes(NpyDictionaryText("<f4", "(2, 1)"), "abcdefgh"));
+  EXPECT_THAT(ReadNpyScales(across, false).status().message(),
+              HasSubstr("shape (2, 1): (), (N,) or (1, N) is accepted"));
+}
+
 TEST_F(NpyTest, RawFilesAreExactlyTheirFormat) {
   const MatrixFormat format{DataType::kInt4, 3, 3, Order::kColumnMajor, 0};
   const auto matrix = ReadRaw(directory_.File("raw", "abcde"), format);
