@@ -1,10 +1,13 @@
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/vendor/cublaslt_registry.h"
+#include "version.h"
 
 namespace gemmd {
 
@@ -17,6 +20,10 @@ const Registry& BuiltinRegistry() {
     return new Registry(std::move(kernels));
   }();
   return *registry;
+}
+
+std::string PlanVersion() {
+  return absl::StrCat(kVersion, " ", vendor::CublasLtEngine().version());
 }
 
 }  // namespace gemmd

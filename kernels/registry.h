@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -27,5 +28,8 @@ class Registry {
 
 // Every kernel of this build.
 const Registry& BuiltinRegistry();
+
+// What measured plans hold for: this project's version and that of its vendor library.
+std::string PlanVersion();
 
 }  // namespace gemmd

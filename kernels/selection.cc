@@ -36,20 +36,42 @@ bool AdmitsFast(const Problem& problem, const DeviceTraits& device,
   });
 }
 
-Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
+Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& device,
+              const Config& config) {
   Plan plan;
   plan.kernel = &kernel;
-  plan.config = kernel.Configure(problem, device);
+  plan.config = config;
   plan.predicted_us = kernel.PredictedUs(problem, plan.config, device);
   plan.workspace_bytes = kernel.WorkspaceBytes(problem, plan.config);
   plan.numerics_id = kernel.PlannedNumericsId(problem, plan.config);
   return plan;
 }
 
+// Replaces the predicted choice by the measured one where that may serve; see selection.h.
+void PreferMeasured(const MeasuredPlan& measured, const Problem& problem,
+                    const DeviceTraits& device, std::vector<Candidate>* candidates,
+                    Candidate** best) {
+  for (Candidate& candidate : *candidates) {
+    const Kernel& kernel = *candidate.kernel;
+    if (kernel.traits().name != measured.kernel || !candidate.rejection.empty()) continue;
+    const std::vector<Config> offered = kernel.Alternatives(problem, device);
+    if (std::find(offered.begin(), offered.end(), measured.config) == offered.end()) return;
+    Plan plan = MakePlan(kernel, problem, device, measured.config);
+    plan.predicted_us = measured.measured_us;
+    const bool keeps_bits =
+        problem.determinism == Determinism::kBatchInvariant && IsBatchInvariant(*(*best)->kernel);
+    if (keeps_bits && plan.numerics_id != (*best)->plan.numerics_id) return;
+    candidate.plan = std::move(plan);
+    *best = &candidate;
+    return;
+  }
+}
+
 }  // namespace
 
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
-                               const DeviceTraits& device, absl::string_view kernel_name) {
+                               const DeviceTraits& device, absl::string_view kernel_name,
+                               const PlanCache* measured) {
   std::vector<Candidate> candidates;
   for (const auto& kernel : registry.kernels()) {
     if (!kernel_name.empty() && kernel->traits().name != kernel_name) continue;
@@ -65,9 +87,15 @@ std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
       candidate.rejection = kWrongClass;
       continue;
     }
-    candidate.plan = MakePlan(*candidate.kernel, problem, device);
+    candidate.plan =
+        MakePlan(*candidate.kernel, problem, device, candidate.kernel->Configure(problem, device));
     if (best == nullptr || candidate.plan.predicted_us < best->plan.predicted_us) {
       best = &candidate;
+    }
+  }
+  if (best != nullptr && measured != nullptr) {
+    if (const std::optional<MeasuredPlan> plan = measured->Find(problem, device)) {
+      PreferMeasured(*plan, problem, device, &candidates, &best);
     }
   }
   if (best != nullptr) best->chosen = true;
@@ -75,13 +103,14 @@ std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
 }
 
 absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
-                            const DeviceTraits& device, absl::string_view kernel_name) {
+                            const DeviceTraits& device, absl::string_view kernel_name,
+                            const PlanCache* measured) {
   if (!kernel_name.empty() && registry.Find(kernel_name) == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("kernel is \"", kernel_name, "\": this server has no kernel of that name"));
   }
   std::vector<std::string> reasons;
-  for (Candidate& candidate : Explain(registry, problem, device, kernel_name)) {
+  for (Candidate& candidate : Explain(registry, problem, device, kernel_name, measured)) {
     if (candidate.chosen) return std::move(candidate.plan);
     reasons.push_back(absl::StrCat(candidate.kernel->traits().name, ": ", candidate.rejection));
   }

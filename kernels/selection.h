@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/kernel.h"
+#include "kernels/plan_cache.h"
 #include "kernels/registry.h"
 
 namespace gemmd {
@@ -16,7 +17,7 @@ namespace gemmd {
 struct Plan {
   const Kernel* kernel = nullptr;
   Config config;
-  double predicted_us = 0;
+  double predicted_us = 0;  // or measured, see Explain()
   std::uint64_t workspace_bytes = 0;
   std::string numerics_id;
 };
@@ -35,13 +36,19 @@ struct Candidate {
 //
 // Considers every kernel of the registry, or only `kernel_name` where it is not
 // empty; the fastest legal one by prediction is chosen, the first of equals.
+//
+// A plan in `measured` (null: none) goes before predictions where its kernel is legal and
+// still offers its config. What a batch-invariant kernel was chosen for keeps its numerics
+// id: measuring must not change bits there.
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
-                               const DeviceTraits& device, absl::string_view kernel_name = {});
+                               const DeviceTraits& device, absl::string_view kernel_name = {},
+                               const PlanCache* measured = nullptr);
 
 // The chosen candidate's plan.
 // FAILED_PRECONDITION: none is legal (the message gives each one's reason), or there
 // is no kernel of that name.
 absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
-                            const DeviceTraits& device, absl::string_view kernel_name = {});
+                            const DeviceTraits& device, absl::string_view kernel_name = {},
+                            const PlanCache* measured = nullptr);
 
 }  // namespace gemmd

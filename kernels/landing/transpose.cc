@@ -10,7 +10,7 @@ namespace gemmd {
 namespace {
 
 constexpr std::uint64_t kAlignment = 16;
-constexpr std::int64_t kLeastTile = 32;  // elements; see transpose_kernel.h
+constexpr std::int64_t kLeastTile = 64;  // elements; see transpose_kernel.h
 
 absl::Status Fault(const char* field, std::int64_t value, const char* limit) {
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; it must be ", limit));
@@ -48,7 +48,7 @@ absl::Status Check(const Transposition& t) {
   }
   const std::int64_t tiles = (t.padded_rows / kLeastTile + 1) * (t.padded_columns / kLeastTile + 1);
   if (tiles > std::numeric_limits<std::int32_t>::max()) {
-    return Fault("padded_rows * padded_columns / 1024", tiles, "at most 2147483647");
+    return Fault("padded_rows * padded_columns / 4096", tiles, "at most 2147483647");
   }
   if (!IsAligned(t.from) || !IsAligned(t.to)) {
     return absl::InvalidArgumentError("from and to must be aligned to 16 bytes, and not null");

@@ -191,6 +191,12 @@ absl::Status CublasLtPlan::Ask(std::uint64_t alignment_bytes, std::uint64_t work
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment);
+  if (call_.d_type != call_.accumulate) {
+    // Parts of a split K are summed in the type that accumulates, never in D's, where
+    // rounding each part would cost many times the error of rounding the sum.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  }
   if (status != CUBLAS_STATUS_SUCCESS) {
     return ToStatus(status, "cublasLtMatmulPreferenceSetAttribute");
   }

@@ -13,7 +13,7 @@ namespace gemmd::vendor {
 namespace {
 
 constexpr std::int64_t kAlignmentBits = 128;  // 16 bytes
-constexpr std::int64_t kByteExtent = 16;      // 8-bit dimensions are multiples of this
+constexpr std::int64_t kByteExtent = 16;      // what tensor cores want of 8-bit dimensions
 constexpr std::int64_t kMaxInt8K = 131071;    // the largest for which K * 128 * 128 fits an int32
 constexpr std::int64_t kMaxDimension = std::numeric_limits<std::int32_t>::max();
 
@@ -108,14 +108,14 @@ std::string LayoutRejection(const char* name, const MatrixLayout& layout) {
 std::string ByteRejection(const Problem& problem) {
   if (!problem.a_is_k_major()) return "takes a K-major A: each row of op(A) contiguous";
   if (!problem.b_is_k_major()) return "takes a K-major B: each column of op(B) contiguous";
-  for (const auto& [name, extent] :
-       {std::pair<const char*, std::int64_t>{"M", problem.m}, {"N", problem.n}, {"K", problem.k}}) {
-    if (extent % kByteExtent != 0) {
-      return absl::StrCat(name, " is ", extent, "; 8-bit operands need a multiple of ",
-                          kByteExtent);
-    }
-  }
-  return "";
+  const auto check = [](const char* name, std::int64_t extent) {
+    if (extent % kByteExtent == 0) return std::string();
+    return absl::StrCat(name, " is ", extent, "; 8-bit operands need a multiple of ", kByteExtent);
+  };
+  std::string rejection = check("K", problem.k);
+  if (!rejection.empty()) return rejection;
+  return problem.d.order == Order::kRowMajor ? check("N, which runs fastest in D,", problem.n)
+                                             : check("M, which runs fastest in D,", problem.m);
 }
 
 FusedEpilogue ToFused(const Epilogue& e) {

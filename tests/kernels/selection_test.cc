@@ -1,5 +1,6 @@
 #include "kernels/selection.h"
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
@@ -17,7 +18,15 @@ class ScriptedKernel final : public Kernel {
 
   std::string UnavailableReason(const DeviceTraits&) const override { return unavailable_; }
   std::string Rejection(const Problem&) const override { return rejection_; }
+  std::string DeviceRejection(const Problem&, const DeviceTraits&) const override {
+    return device_rejection;
+  }
   Config Configure(const Problem&, const DeviceTraits&) const override { return {}; }
+  std::vector<Config> Alternatives(const Problem&, const DeviceTraits&) const override {
+    Config second;
+    second.algorithm = 2;
+    return {Config(), second};
+  }
   double PredictedUs(const Problem&, const Config&, const DeviceTraits&) const override {
     return predicted_us_;
   }
@@ -27,6 +36,8 @@ class ScriptedKernel final : public Kernel {
                       const LaunchTarget&) const override {
     return absl::OkStatus();
   }
+
+  std::string device_rejection;
 
  private:
   const double predicted_us_;
@@ -78,6 +89,90 @@ TEST(Selection, ExplainsEveryRejectionInOneLine) {
   EXPECT_EQ(candidates[2].rejection, "class fast, and the request asks for batch_invariant");
   EXPECT_EQ(candidates[3].rejection, "K is odd");
   EXPECT_EQ(candidates[4].rejection, "needs sm_100a");
+}
+
+DeviceTraits Gpu() {
+  DeviceTraits device;
+  device.kind = DeviceKind::kCuda;
+  device.name = "cuda:0";
+  device.model = "GPU";
+  return device;
+}
+
+Registry MakeRegistry(std::vector<std::unique_ptr<ScriptedKernel>> scripted) {
+  std::vector<std::unique_ptr<const Kernel>> kernels;
+  for (auto& kernel : scripted) kernels.push_back(std::move(kernel));
+  return Registry(std::move(kernels));
+}
+
+TEST(SelectionOnCuda, FastKernelsServeWhatNoBatchInvariantOneTakes) {
+  std::vector<std::unique_ptr<ScriptedKernel>> kernels;
+  kernels.push_back(std::make_unique<ScriptedKernel>("vendor", Determinism::kFast, 1));
+  kernels.push_back(
+      std::make_unique<ScriptedKernel>("ours", Determinism::kBatchInvariant, 9, "K is odd"));
+  const Registry registry = MakeRegistry(std::move(kernels));
+  const absl::StatusOr<Plan> plan = Select(registry, kProblem, Gpu());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->kernel->traits().name, "vendor");
+  EXPECT_EQ(plan->kernel->traits().determinism, Determinism::kFast);  // the receipt's class
+  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kEmulated}) {
+    DeviceTraits other;
+    other.kind = kind;
+    EXPECT_EQ(Select(registry, kProblem, other).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST(SelectionOnCuda, ABatchInvariantKernelGoesFirstHoweverSlow) {
+  const Registry registry = MakeRegistry();
+  EXPECT_EQ(Select(registry, kProblem, Gpu())->kernel->traits().name, "good");
+  EXPECT_EQ(Explain(registry, kProblem, Gpu())[2].rejection,
+            "class fast, and the request asks for batch_invariant");
+}
+
+TEST(SelectionOnCuda, WhatTheDeviceRejectsIsNotTaken) {
+  std::vector<std::unique_ptr<ScriptedKernel>> kernels;
+  kernels.push_back(std::make_unique<ScriptedKernel>("first", Determinism::kFast, 1));
+  kernels.front()->device_rejection = "no algorithm";
+  kernels.push_back(std::make_unique<ScriptedKernel>("second", Determinism::kFast, 9));
+  const Registry registry = MakeRegistry(std::move(kernels));
+  EXPECT_EQ(Select(registry, kProblem, Gpu())->kernel->traits().name, "second");
+  EXPECT_EQ(Explain(registry, kProblem, Gpu())[0].rejection, "no algorithm");
+}
+
+// What the cache says of kProblem, chosen for a request of a class.
+std::string Chosen(Determinism determinism, const MeasuredPlan& measured) {
+  Problem problem = kProblem;
+  problem.determinism = determinism;
+  PlanCache cache;
+  EXPECT_TRUE(cache.Insert(problem, Gpu(), measured).ok());
+  const Registry registry = MakeRegistry();
+  const absl::StatusOr<Plan> plan = Select(registry, problem, Gpu(), {}, &cache);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return absl::StrCat(plan->kernel->traits().name, " ", plan->config.algorithm, " ",
+                      plan->predicted_us);
+}
+
+TEST(MeasuredPlans, GoBeforePredictions) {
+  Config second;
+  second.algorithm = 2;
+  EXPECT_EQ(Chosen(Determinism::kFast, {"slow", second, 0.5}), "slow 2 0.5");
+  EXPECT_EQ(Chosen(Determinism::kFast, {"loose", second, 7}), "loose 2 7");
+}
+
+TEST(MeasuredPlans, MustBeLegalAndStillOffered) {
+  Config third;
+  third.algorithm = 3;
+  EXPECT_EQ(Chosen(Determinism::kFast, {"slow", third, 0.5}), "loose 0 1");
+  EXPECT_EQ(Chosen(Determinism::kFast, {"picky", Config(), 0.5}), "loose 0 1");
+  EXPECT_EQ(Chosen(Determinism::kFast, {"gone", Config(), 0.5}), "loose 0 1");
+}
+
+TEST(MeasuredPlans, NeverChangeBitsOfTheDefaultClass) {
+  Config second;
+  second.algorithm = 2;
+  EXPECT_EQ(Chosen(Determinism::kBatchInvariant, {"slow", second, 0.5}), "good 0 10");
+  EXPECT_EQ(Chosen(Determinism::kBatchInvariant, {"good", second, 0.5}), "good 2 0.5");
 }
 
 TEST(BuiltinRegistry, SaysWhyATypeHasNoKernelYet) {

@@ -11,7 +11,7 @@
 
 namespace gemmd::testing {
 
-class ReferenceKernel final : public Kernel {
+class ReferenceKernel : public Kernel {
  public:
   explicit ReferenceKernel(std::string name = "test/reference",
                            Determinism determinism = Determinism::kBatchInvariant)

@@ -1,6 +1,8 @@
 #include "server/device/cuda/pinned_pool.h"
 
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,10 +20,7 @@ absl::StatusOr<std::shared_ptr<PinnedPool>> PinnedPool::Create(std::shared_ptr<C
 PinnedPool::PinnedPool(std::shared_ptr<CudaBackend> backend, char* memory, std::uint64_t slab_bytes,
                        std::uint64_t slabs)
     : backend_(std::move(backend)), memory_(memory), slab_bytes_(slab_bytes), slabs_(slabs) {
-  // Backwards, so that the first slabs, which are the warmest, are taken first.
-  for (std::uint64_t slab = slabs; slab > 0; --slab) {
-    free_.push_back(memory + (slab - 1) * slab_bytes_);
-  }
+  for (std::uint64_t slab = 0; slab < slabs; ++slab) free_.insert(memory + slab * slab_bytes);
 }
 
 PinnedPool::~PinnedPool() { backend_->FreePinned(memory_); }
@@ -40,8 +39,9 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
           absl::StrCat("the result needs ", count * slab_bytes_, " bytes of pinned host memory; ",
                        free_.size() * slab_bytes_, " of ", slabs_ * slab_bytes_, " are free"));
     }
-    taken.assign(free_.end() - static_cast<std::ptrdiff_t>(count), free_.end());
-    free_.resize(free_.size() - count);
+    const auto end = std::next(free_.begin(), static_cast<std::ptrdiff_t>(count));
+    taken.assign(free_.begin(), end);
+    free_.erase(free_.begin(), end);
   }
   HostBuffer buffer;
   for (char* const slab : taken) {
@@ -68,7 +68,7 @@ MemoryUsage PinnedPool::usage() const {
 
 void PinnedPool::GiveBack(char* slab) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  free_.push_back(slab);
+  free_.insert(slab);
 }
 
 }  // namespace gemmd

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <set>
 
 #include "absl/status/statusor.h"
 #include "server/device/cuda/backend.h"
@@ -25,7 +25,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // `count` slabs, or none.
+  // `count` slabs, or none; the lowest addresses first, so that neighbours in a result are
+  // neighbours in memory while the pool is not fragmented.
   // RESOURCE_EXHAUSTED: fewer are free now. INVALID_ARGUMENT: there are fewer in all.
   absl::StatusOr<HostBuffer> Take(std::uint64_t count);
 
@@ -48,7 +49,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   const std::uint64_t slabs_;
 
   mutable std::mutex mutex_;
-  std::vector<char*> free_;  // guarded by mutex_
+  std::set<char*> free_;  // guarded by mutex_
 };
 
 }  // namespace gemmd

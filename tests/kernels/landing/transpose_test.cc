@@ -22,8 +22,8 @@ struct Shape {
   std::int64_t more_columns;  // of the destination, beyond rows
 };
 
-constexpr Shape kShapes[] = {{1, 1, 0, 0},    {128, 128, 0, 0}, {33, 65, 0, 0},
-                             {1, 300, 4, 15}, {130, 3, 13, 2},  {77, 131, 13, 3}};
+constexpr Shape kShapes[] = {{1, 1, 0, 0},    {128, 128, 0, 0},  {33, 65, 0, 0},  {1, 300, 4, 15},
+                             {130, 3, 13, 2}, {1100, 130, 0, 4}, {77, 131, 13, 3}};
 
 std::int64_t Aligned(std::int64_t elements, int element_bytes) {
   const std::int64_t unit = 16 / element_bytes;

@@ -48,6 +48,11 @@ class BareCublasLt {
     const std::uint64_t bytes = std::uint64_t{32} << 20;
     cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                          &bytes, sizeof bytes);
+    if (problem.d.type != problem.accumulate) {
+      const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+      cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                           &schemes, sizeof schemes);
+    }
     Check(cublasLtMatmulAlgoGetHeuristic(handle_, &description_, &b_, &a_, &d_, &d_, &preference,
                                          kAsked, found_, &count_),
           "cublasLtMatmulAlgoGetHeuristic");

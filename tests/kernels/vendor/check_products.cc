@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/gemm.h"
@@ -23,7 +24,7 @@ struct Tally {
   int separate = 0;  // an epilogue of ours followed
   double worst = 0;  // error over its bound
   double worst_gelu = 0;
-  std::string first_failure;
+  std::vector<std::string> failures;  // the first few
 };
 
 Problem WithCase(const VendorCase& c, Problem problem, int variant) {
@@ -84,16 +85,17 @@ void Record(const std::string& failure, const Problem& problem, double worst, Ta
     return;
   }
   ++tally->failed;
-  if (tally->first_failure.empty()) {
-    tally->first_failure =
+  if (tally->failures.size() < 4) {
+    tally->failures.push_back(
         absl::StrCat(ToString(problem),
-                     problem.d.order == Order::kRowMajor ? "" : " column-major D", ": ", failure);
+                     problem.d.order == Order::kRowMajor ? "" : " column-major D", ": ", failure));
   }
 }
 
 void Print(const std::string& title, const Tally& tally) {
-  std::printf("%-38s %6d %6d %9d %11.4f %11.4f  %s\n", title.c_str(), tally.passed, tally.failed,
-              tally.separate, tally.worst, tally.worst_gelu, tally.first_failure.c_str());
+  std::printf("%-38s %6d %6d %9d %11.4f %11.4f\n", title.c_str(), tally.passed, tally.failed,
+              tally.separate, tally.worst, tally.worst_gelu);
+  for (const std::string& failure : tally.failures) std::printf("    %s\n", failure.c_str());
   std::fflush(stdout);
 }
 

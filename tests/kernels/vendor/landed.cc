@@ -81,8 +81,8 @@ PlaneBytes Extended(const PlaneBytes& plane, std::int64_t elements, DataType typ
 // K-major, padded: A as m x k row-major, B as n x k row-major and transposed.
 void LandBytes(const HostProblem& from, HostProblem* to) {
   Problem& p = to->problem;
-  p.m = Aligned(p.m, 16);
-  p.n = Aligned(p.n, 16);
+  if (p.d.order == Order::kRowMajor) p.n = Aligned(p.n, 16);
+  if (p.d.order == Order::kColumnMajor) p.m = Aligned(p.m, 16);
   p.k = Aligned(p.k, 16);
   p.a = {p.a.type, p.m, p.k, Order::kRowMajor, p.k};
   p.b = {p.b.type, p.n, p.k, Order::kRowMajor, p.k};
@@ -198,20 +198,28 @@ double WorstError(const HostProblem& host, const ErrorBound& bound) {
                      : out == DataType::kF16 ? 0x1p-11
                                              : 0x1p-8;
   const double slope = p.epilogue.activation == Activation::kNone ? 1 : 1.13;
+  const bool is_gelu = p.epilogue.activation == Activation::kGeluTanh;
+  const bool rounds_twice = bound.rounds_before_bias &&
+                            (p.epilogue.has_bias || p.epilogue.activation != Activation::kNone) &&
+                            p.d.type == p.a.type && p.accumulate == DataType::kF32;
   double worst = 0;
   for (std::int64_t row = 0; row < p.m; ++row) {
     for (std::int64_t column = 0; column < p.n; ++column) {
       const auto i = static_cast<std::size_t>(row * p.n + column);
       const double actual = LoadElement(p.d, host.d.data(), row, column);
+      const bool overflows = out == DataType::kF16 && std::fabs(reference.d[i]) > 65519;
+      if (overflows && actual == std::copysign(INFINITY, reference.d[i])) continue;
       const double error = std::fabs(actual - reference.d[i]);
       if (bound.exact) {
         worst = error == 0 ? worst : INFINITY;
         continue;
       }
       const double product = bound.per_term * (static_cast<double>(p.k) + 4) + bound.fixed;
-      const double limit =
-          slope * product * reference.magnitude[i] + ulp * std::fabs(reference.d[i]) * slope +
-          bound.activation * reference.magnitude[i] + (out == DataType::kF16 ? 0x1p-24 : 0x1p-149);
+      const double limit = slope * product * reference.magnitude[i] +
+                           ulp * std::fabs(reference.d[i]) * slope +
+                           (is_gelu ? bound.gelu : 0) * reference.magnitude[i] +
+                           (rounds_twice ? ulp * reference.magnitude[i] : 0) +
+                           (out == DataType::kF16 ? 0x1p-24 : 0x1p-149);
       worst = error <= limit * 1e6 ? std::max(worst, error / limit) : INFINITY;
     }
   }

@@ -1,5 +1,6 @@
 // A problem as a CUDA device lands it, for programs that launch kernels by themselves:
-// lines padded to 16 bytes; 8-bit operands K-major, with M, N and K padded to 16 by zeros.
+// lines padded to 16 bytes; 8-bit operands K-major, with K and what runs fastest in D padded to 16
+// by zeros.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,9 @@ void Leave(const HostProblem& landed, HostProblem* to);
 struct ErrorBound {
   double per_term = 0;
   double fixed = 0;
-  double activation = 0;  // more, for an activation that the library approximates
+  double gelu = 0;  // more through gelu_tanh, whose tanh the library approximates
+  // The library may round to D's 16-bit type before a fused bias or activation, and again.
+  bool rounds_before_bias = false;
   bool exact = false;
 };
 double WorstError(const HostProblem& host, const ErrorBound& bound);

@@ -49,7 +49,7 @@ int Main(const std::string& mode) {
     counts = ProbeExtents(device) + CheckTransposition() + CheckProducts(device, 1) +
              CheckLargeProducts(device);
   } else if (mode == "small") {
-    counts = CheckProducts(device, 37);
+    counts = CheckTransposition() + CheckProducts(device, 37);
   } else {
     counts = TimeProducts(device);
   }

@@ -15,10 +15,9 @@ class PinnedOperand {
     const std::shared_ptr<PinnedPool>& pool = gpu->device->pinned();
     const std::uint64_t slab = pool->slab_bytes();
     slabs_ = Require(pool->Take((bytes + slab - 1) / slab), "pinned operand");
-    // A fresh pool gives neighbours, the lowest last.
-    data_ = slabs_.back().data;
+    data_ = slabs_.front().data;
     for (std::size_t i = 0; i < slabs_.size(); ++i) {
-      if (slabs_[slabs_.size() - 1 - i].data == data_ + i * slab) continue;
+      if (slabs_[i].data == data_ + i * slab) continue;  // as a fresh pool gives them
       Require(absl::InternalError("slabs are not neighbours"), "pinned operand");
     }
     std::mt19937 random(seed);

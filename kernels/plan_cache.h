@@ -1,0 +1,78 @@
+// Plans that were measured, so that selection need not trust predictions.
+//
+// The file is JSON:
+//   {
+//     "format": 1,
+//     "version": "0.1.0 cublaslt-130100",   what measured: PlanVersion() of registry.h
+//     "plans": [
+//       {"key": "NVIDIA H200: 4096x4096x4096 bf16,bf16->bf16 kk acc=f32 batch_invariant",
+//        "kernel": "cublaslt/bf16", "config": {"algorithm": 5}, "measured_us": 172.1}
+//     ]
+//   }
+// Fields of a config that are 0 are left out.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/kernel.h"
+
+namespace gemmd {
+
+struct MeasuredPlan {
+  std::string kernel;  // as in the registry
+  Config config;
+  double measured_us = 0;
+};
+
+bool operator==(const MeasuredPlan& x, const MeasuredPlan& y);
+
+// What two problems share that are measured as one: device model, dimensions, types,
+// layouts, scaling, class, and which parts the epilogue has (not their values).
+std::string PlanKey(const Problem& problem, const DeviceTraits& device);
+
+// A value: copies are independent. Every method is thread-safe; of assignments, the source.
+class PlanCache {
+ public:
+  static constexpr std::size_t kMaxPlans = 65536;
+
+  PlanCache() = default;
+  PlanCache(const PlanCache& other);
+  PlanCache& operator=(const PlanCache& other);
+
+  // Nothing where the problem was not measured on such a device.
+  std::optional<MeasuredPlan> Find(const Problem& problem, const DeviceTraits& device) const;
+
+  // Replaces what was measured before. RESOURCE_EXHAUSTED: kMaxPlans are here.
+  absl::Status Insert(const Problem& problem, const DeviceTraits& device, MeasuredPlan plan);
+
+  std::size_t size() const;
+
+  std::string ToJson(absl::string_view version) const;
+
+  // INVALID_ARGUMENT: not this format; the message names line or field, value and limit.
+  // FAILED_PRECONDITION: measured by another version, whose algorithms may be others.
+  static absl::StatusOr<PlanCache> FromJson(absl::string_view text, absl::string_view version);
+
+  // Through a temporary file beside it, so that a reader sees the old file or the new.
+  // The errors of ToJson() and FromJson(), and NOT_FOUND, UNAVAILABLE with the system's
+  // reason; each names the path.
+  absl::Status Save(const std::string& path, absl::string_view version) const;
+  static absl::StatusOr<PlanCache> Load(const std::string& path, absl::string_view version);
+
+ private:
+  using Plans = std::map<std::string, MeasuredPlan>;
+
+  Plans plans() const;
+
+  mutable std::mutex mutex_;
+  Plans plans_;  // guarded by mutex_
+};
+
+}  // namespace gemmd

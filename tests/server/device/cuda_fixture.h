@@ -1,0 +1,101 @@
+// A CudaDevice over a fake runtime, and works to give it.
+#pragma once
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/device/cuda/cuda_device.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/fake_cuda.h"
+#include "tests/testing/matrices.h"
+#include "tests/testing/reference_kernel.h"
+
+namespace gemmd::testing {
+
+inline constexpr std::uint64_t kMiB = 1 << 20;
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  // Makes the device anew over a fake of that seed.
+  void Start(std::uint32_t seed, std::uint64_t memory_bytes = 256 * kMiB) {
+    device_.reset();
+    cuda_ = std::make_shared<FakeCuda>(seed);
+    CudaDevice::Options options;
+    options.memory_bytes = memory_bytes;
+    options.pinned_bytes = 64 * kMiB;
+    options.staging_threads = 2;
+    options.panel_bytes = 64 << 10;
+    options.stall_timeout_ms = 1000;
+    options.on_lost = [this](const absl::Status& status) {
+      lost_.push_back(std::string(status.message()));
+    };
+    absl::StatusOr<std::unique_ptr<CudaDevice>> device =
+        CudaDevice::Create(cuda_, options, &clock_);
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+  }
+
+  DeviceWork MakeWork(const Problem& problem, const Operands& operands) {
+    DeviceWork work;
+    work.problem = problem;
+    absl::StatusOr<Plan> plan = Select(registry_, device_->Landed(problem), device_->traits());
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    work.plan = *std::move(plan);
+    work.buffers.a = operands.a.data();
+    work.buffers.b = operands.b.data();
+    if (!operands.c.empty()) work.buffers.c = operands.c.data();
+    if (!operands.bias.empty()) work.buffers.bias = operands.bias.data();
+    absl::StatusOr<HostBuffer> d = device_->AllocateResult(problem.d);
+    EXPECT_TRUE(d.ok()) << d.status();
+    work.buffers.d = *std::move(d);
+    return work;
+  }
+
+  std::future<DeviceResult> Submit(DeviceWork work) {
+    std::promise<DeviceResult> promise;
+    std::future<DeviceResult> result = promise.get_future();
+    device_->Submit(std::move(work), [promise = std::move(promise)](DeviceResult done) mutable {
+      promise.set_value(std::move(done));
+    });
+    return result;
+  }
+
+  // What is wrong with the product; empty if nothing.
+  std::string Compute(const Problem& problem, std::uint32_t seed) {
+    Operands operands(problem, Distribution::kNormal, seed);
+    const DeviceWork work = MakeWork(problem, operands);
+    const DeviceResult result = Submit(work).get();
+    if (!result.status.ok()) return result.status.ToString();
+    CopyOut(work.buffers.d, &operands.d);
+    return CompareWithReference(problem, operands);
+  }
+
+  static void CopyOut(const HostBuffer& d, PlaneBytes* plane) {
+    std::uint64_t offset = 0;
+    for (const HostPiece& piece : d) {
+      ASSERT_LE(offset + piece.size_bytes, plane->size());
+      std::memcpy(plane->data() + offset, piece.data, piece.size_bytes);
+      offset += piece.size_bytes;
+    }
+    EXPECT_EQ(offset, plane->size());
+  }
+
+  static Registry MakeRegistry() {
+    std::vector<std::unique_ptr<const Kernel>> kernels;
+    kernels.push_back(std::make_unique<ReferenceKernel>());
+    return Registry(std::move(kernels));
+  }
+
+  const Registry registry_ = MakeRegistry();
+  FakeClock clock_;
+  std::shared_ptr<FakeCuda> cuda_;
+  std::vector<std::string> lost_;
+  std::unique_ptr<CudaDevice> device_;
+};
+
+}  // namespace gemmd::testing

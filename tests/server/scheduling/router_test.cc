@@ -1,0 +1,83 @@
+#include "server/scheduling/router.h"
+
+#include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/fake_device.h"
+
+namespace gemmd {
+namespace {
+
+class RouterTest : public ::testing::Test {
+ protected:
+  RouterTest() {
+    for (int i = 0; i < 3; ++i) {
+      devices_.push_back(std::make_unique<testing::FakeDevice>(&clock_, 1 << 20, 1));
+      schedulers_.push_back(
+          std::make_unique<Scheduler>(devices_.back().get(), &clock_, SchedulerOptions{10}));
+      served_.push_back({devices_.back().get(), schedulers_.back().get()});
+    }
+    router_ = std::make_unique<Router>(served_);
+  }
+
+  ~RouterTest() override {
+    for (const auto& device : devices_) {
+      while (device->FinishOne()) {
+      }
+    }
+  }
+
+  void Submit(std::size_t device, double predicted_us, std::uint64_t id = 1) {
+    auto job = std::make_unique<Job>();
+    job->id = id;
+    job->work.plan.predicted_us = predicted_us;
+    job->done = [this](absl::Status status, Receipt) { last_end_ = std::move(status); };
+    ASSERT_TRUE(schedulers_[device]->Submit(std::move(job)).ok());
+  }
+
+  std::vector<std::size_t> Order(const Device* holder = nullptr) const {
+    std::vector<std::size_t> order;
+    for (const ServedDevice& each : router_->ByPreference(holder)) {
+      for (std::size_t i = 0; i < served_.size(); ++i) {
+        if (each.device == served_[i].device) order.push_back(i);
+      }
+    }
+    return order;
+  }
+
+  testing::FakeClock clock_;
+  std::vector<std::unique_ptr<testing::FakeDevice>> devices_;
+  std::vector<std::unique_ptr<Scheduler>> schedulers_;
+  std::vector<ServedDevice> served_;
+  std::unique_ptr<Router> router_;
+  absl::Status last_end_;
+};
+
+TEST_F(RouterTest, TheLeastLoadedComesFirst) {
+  EXPECT_EQ(Order(), (std::vector<std::size_t>{0, 1, 2}));
+  Submit(0, 100);
+  EXPECT_EQ(Order(), (std::vector<std::size_t>{1, 2, 0}));
+  Submit(1, 300);
+  Submit(2, 200);
+  EXPECT_EQ(Order(), (std::vector<std::size_t>{0, 2, 1}));
+}
+
+TEST_F(RouterTest, TheHolderOfAnOperandComesFirstHoweverBusy) {
+  Submit(2, 1e6);
+  EXPECT_EQ(Order(devices_[2].get()), (std::vector<std::size_t>{2, 0, 1}));
+}
+
+TEST_F(RouterTest, SpeaksForAllDevices) {
+  Submit(1, 10, 7);
+  Submit(1, 10, 8);
+  EXPECT_EQ(router_->queued_jobs(), 1u);
+  EXPECT_FALSE(router_->WaitUntilIdle(0));
+  router_->Cancel(8);
+  EXPECT_TRUE(absl::IsCancelled(last_end_));
+  EXPECT_EQ(router_->queued_jobs(), 0u);
+  EXPECT_FALSE(router_->draining());
+  router_->StartDraining();
+  EXPECT_TRUE(schedulers_[2]->draining() && router_->draining());
+}
+
+}  // namespace
+}  // namespace gemmd
