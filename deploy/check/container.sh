@@ -129,7 +129,13 @@ for ((i = 0; ; ++i)); do
   ((now >= calls - 1)) && break  # the first may be done already
   ((i < 300)) || fail "$now of $calls requests are in flight"
 done
-pod kill --signal TERM "$container" >/dev/null
+# As a kubelet ends a pod: SIGTERM, and SIGKILL when the grace period is over.
+grace=$(sed -n 's/.*terminationGracePeriodSeconds: *//p' "$yaml")
+pod stop --time "$grace" "$container" >/dev/null &
+stopping=$!
+until pod logs "$container" 2>&1 | grep -q '"event":"draining"'; do
+  kill -0 "$stopping" 2>/dev/null || fail "it ended without draining"
+done
 echo "$now requests were in flight when it was told to end"
 if "$gemm" matmul "$work/A.npy" "$work/B.npy" >"$work/late" 2>&1; then
   fail "a draining server took a new request"
@@ -139,7 +145,8 @@ failed=0
 for ((i = 0; i < calls; ++i)); do
   wait "${clients[i]}" || { cat "$work/answer-$i" >&2; failed=$((failed + 1)); }
 done
-code=$(pod wait "$container")
+wait "$stopping"
+code=$(pod inspect "$container" --format '{{.State.ExitCode}}')
 pod logs "$container" 2>&1 | tail -n 2
 ((failed == 0)) || fail "$failed of $calls admitted requests failed"
 ((code == 0)) || fail "the container ended with $code"
