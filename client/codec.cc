@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,19 +16,25 @@
 namespace gemmd::client {
 namespace {
 
-void AddOperand(v1::OperandName name, Matrix matrix, v1::Operand& operand,
-                v1::MatmulRequest& request) {
+void AddPlane(v1::OperandName operand, v1::PlaneName name, Matrix matrix, v1::Plane& plane,
+              v1::MatmulRequest& request) {
   const MatrixFormat& format = matrix.format();
-  v1::Plane& plane = *operand.mutable_data();
   plane.set_type(ToWire(format.type));
   plane.set_rows(format.rows);
   plane.set_columns(format.columns);
   plane.set_order(ToWire(format.order));
   plane.set_leading_dimension(format.leading_dimension);
-  operand.mutable_inline_();
   v1::Chunk& chunk = *request.add_payload();
-  chunk.set_operand(name);
+  chunk.set_operand(operand);
+  chunk.set_plane(name);
   chunk.set_data(std::move(matrix).TakeBytes());
+}
+
+void AddOperand(v1::OperandName name, Matrix data, std::optional<Matrix> scales,
+                v1::Operand& operand, v1::MatmulRequest& request) {
+  operand.mutable_inline_();
+  AddPlane(name, v1::DATA, std::move(data), *operand.mutable_data(), request);
+  if (scales) AddPlane(name, v1::SCALES, *std::move(scales), *operand.mutable_scales(), request);
 }
 
 void SetHeader(const MatmulOptions& options, v1::MatmulHeader& header) {
@@ -110,10 +117,14 @@ absl::StatusOr<v1::MatmulRequest> EncodeRequest(MatmulInputs inputs, const Matmu
   v1::MatmulRequest request;
   v1::MatmulHeader& header = *request.mutable_header();
   SetHeader(options, header);
-  AddOperand(v1::A, std::move(inputs.a), *header.mutable_a(), request);
-  AddOperand(v1::B, std::move(inputs.b), *header.mutable_b(), request);
-  if (inputs.c) AddOperand(v1::C, *std::move(inputs.c), *header.mutable_c(), request);
-  if (inputs.bias) AddOperand(v1::BIAS, *std::move(inputs.bias), *header.mutable_bias(), request);
+  AddOperand(v1::A, std::move(inputs.a), std::move(inputs.a_scales), *header.mutable_a(), request);
+  AddOperand(v1::B, std::move(inputs.b), std::move(inputs.b_scales), *header.mutable_b(), request);
+  if (inputs.c) {
+    AddOperand(v1::C, *std::move(inputs.c), std::nullopt, *header.mutable_c(), request);
+  }
+  if (inputs.bias) {
+    AddOperand(v1::BIAS, *std::move(inputs.bias), std::nullopt, *header.mutable_bias(), request);
+  }
   constexpr std::size_t kProtobufLimit = std::numeric_limits<int>::max();
   if (const std::size_t size = request.ByteSizeLong(); size > kProtobufLimit) {
     return absl::InvalidArgumentError(absl::StrCat("the request would be a message of ", size,
@@ -133,6 +144,7 @@ grpc::ByteBuffer SerializeRequest(v1::MatmulRequest request) {
   for (v1::Chunk& chunk : *holder->mutable_payload()) {
     v1::Chunk fields;
     fields.set_operand(chunk.operand());
+    fields.set_plane(chunk.plane());
     prefix += ChunkPrefix(v1::MatmulRequest::kPayloadFieldNumber, fields, chunk.data().size());
     slices.emplace_back(prefix);
     prefix.clear();

@@ -20,6 +20,10 @@ struct MatmulInputs {
   Matrix b;
   std::optional<Matrix> c = std::nullopt;     // needed where beta is not 0
   std::optional<Matrix> bias = std::nullopt;  // 1 x N
+  // Of f32, for int8 and fp8 operands, whose values are what is stored times its scale:
+  // 1 x 1, or M x 1 (one for each row of op(A)) and 1 x N (for each column of op(B)).
+  std::optional<Matrix> a_scales = std::nullopt;
+  std::optional<Matrix> b_scales = std::nullopt;
 };
 
 struct MatmulOptions {
@@ -28,7 +32,7 @@ struct MatmulOptions {
   double alpha = 1;
   double beta = 0;
   Activation activation = Activation::kNone;
-  std::optional<DataType> output_type;  // of A, and int32 for int8, unless given
+  std::optional<DataType> output_type;  // gemm.proto has the rule unless given
   Order output_order = Order::kRowMajor;
   std::uint64_t output_leading_dimension = 0;  // 0: tightly packed
   std::optional<DataType> accumulate_type;     // the server's rule unless given

@@ -57,8 +57,34 @@ absl::StatusOr<Matrix> ReadData(const InputFile& file, std::uint64_t offset,
   return Matrix::Create(format, *std::move(data));
 }
 
-absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> asked,
-                            bool is_vector) {
+// What an array is read as, and what is accepted for it.
+enum class Role { kMatrix, kRow, kScaleColumn, kScaleRow };
+
+absl::string_view Accepted(Role role) {
+  switch (role) {
+    case Role::kMatrix:
+      return "two dimensions are";
+    case Role::kRow:
+      return "(N,) or (1, N) is";
+    case Role::kScaleColumn:
+      return "(), (M,) or (M, 1) is";
+    case Role::kScaleRow:
+      return "(), (N,) or (1, N) is";
+  }
+  return "";
+}
+
+// Rows and columns of an array in its role, if it fits.
+bool FitShape(Role role, std::vector<std::uint64_t>* shape) {
+  if (role == Role::kMatrix) return shape->size() == 2;
+  if (shape->empty() && role != Role::kRow) shape->push_back(1);
+  if (shape->size() == 1) {
+    shape->insert(role == Role::kScaleColumn ? shape->end() : shape->begin(), 1);
+  }
+  return shape->size() == 2 && (*shape)[role == Role::kScaleColumn ? 1 : 0] == 1;
+}
+
+absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> asked, Role role) {
   const absl::StatusOr<InputFile> file = InputFile::Open(path);
   if (!file.ok()) return file.status();
   const absl::StatusOr<OpenNpy> npy = ReadHeader(*file);
@@ -68,11 +94,9 @@ absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> ask
 
   std::vector<std::uint64_t> shape = npy->dictionary.shape;
   const std::string written = absl::StrCat("shape ", FormatShape(shape));
-  if (is_vector && shape.size() == 1) shape.insert(shape.begin(), 1);
-  if (shape.size() != 2 || (is_vector && shape[0] != 1)) {
-    return Annotate(path, absl::InvalidArgumentError(absl::StrCat(
-                              written, ": ", is_vector ? "(N,) or (1, N) is" : "two dimensions are",
-                              " accepted")));
+  if (!FitShape(role, &shape)) {
+    return Annotate(
+        path, absl::InvalidArgumentError(absl::StrCat(written, ": ", Accepted(role), " accepted")));
   }
   MatrixFormat format;
   format.type = *type;
@@ -98,11 +122,15 @@ std::string Pack(const MatrixView& matrix) {
 }  // namespace
 
 absl::StatusOr<Matrix> ReadNpy(const std::string& path, std::optional<DataType> asked) {
-  return Read(path, asked, /*is_vector=*/false);
+  return Read(path, asked, Role::kMatrix);
 }
 
 absl::StatusOr<Matrix> ReadNpyVector(const std::string& path, std::optional<DataType> asked) {
-  return Read(path, asked, /*is_vector=*/true);
+  return Read(path, asked, Role::kRow);
+}
+
+absl::StatusOr<Matrix> ReadNpyScales(const std::string& path, bool is_column) {
+  return Read(path, DataType::kF32, is_column ? Role::kScaleColumn : Role::kScaleRow);
 }
 
 absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& format) {

@@ -23,6 +23,10 @@ absl::StatusOr<Matrix> ReadNpy(const std::string& path,
 absl::StatusOr<Matrix> ReadNpyVector(const std::string& path,
                                      std::optional<DataType> asked = std::nullopt);
 
+// Scales: one for the operand (zero dimensions, or a single element), or a vector: N
+// elements as N x 1 for A (is_column) and 1 x N for B, in one dimension or in both.
+absl::StatusOr<Matrix> ReadNpyScales(const std::string& path, bool is_column);
+
 // The file holds exactly the format's bytes and nothing else.
 absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& format);
 

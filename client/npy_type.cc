@@ -22,10 +22,11 @@ constexpr DescrMeaning kMeanings[] = {
     {"<f4", DataType::kTf32, true},    {"|V1", DataType::kFp8E4M3, true},
     {"<V1", DataType::kFp8E4M3, true}, {"|V1", DataType::kFp8E5M2, true},
     {"<V1", DataType::kFp8E5M2, true}, {"<f1", DataType::kFp8E5M2, true},
+    {"|u1", DataType::kFp8E4M3, true}, {"|u1", DataType::kFp8E5M2, true},
 };
 
 constexpr absl::string_view kAccepted =
-    "<f8, <f4, <f2, |i1, <i4, V2 (bf16), and V1 with --dtype fp8_e4m3 or fp8_e5m2";
+    "<f8, <f4, <f2, |i1, <i4, V2 (bf16), and V1 or |u1 with --dtype fp8_e4m3 or fp8_e5m2";
 
 absl::string_view Hint(absl::string_view descr) {
   if (descr.empty()) return "";
@@ -55,6 +56,10 @@ absl::StatusOr<DataType> TypeOfDescr(absl::string_view descr, std::optional<Data
     return absl::InvalidArgumentError(absl::StrCat(quoted, " cannot be ", Name(*asked),
                                                    ", which was asked for; the file's type and "
                                                    "--dtype must agree"));
+  }
+  if (known && descr == "|u1") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        quoted, " is accepted as codes of fp8 only: say --dtype fp8_e4m3 or --dtype fp8_e5m2"));
   }
   if (known) {
     return absl::InvalidArgumentError(

@@ -3,7 +3,8 @@
 // Types that NumPy has of its own are little-endian: <f8 f64, <f4 f32, <f2 f16, |i1 int8,
 // <i4 int32. NumPy has no bf16, so this convention holds, which is what ml_dtypes makes
 // np.save write: two opaque bytes (<V2, |V2) are one bf16. One opaque byte (<V1, |V1,
-// and <f1, which ml_dtypes writes for E5M2) is some fp8, so the caller must say which.
+// and <f1, which ml_dtypes writes for E5M2) is some fp8, so the caller must say which. So
+// is |u1, the codes as PyTorch gives them by tensor.view(torch.uint8).numpy().
 #pragma once
 
 #include <optional>

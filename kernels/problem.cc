@@ -43,11 +43,11 @@ Problem MakeProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType typ
   return problem;
 }
 
-DataType DefaultOutputType(DataType operand_type) {
+DataType DefaultOutputType(DataType operand_type, bool scaled) {
   switch (operand_type) {
     case DataType::kInt8:
     case DataType::kInt4:
-      return DataType::kInt32;
+      return scaled ? DataType::kF32 : DataType::kInt32;
     case DataType::kTf32:
       return DataType::kF32;
     case DataType::kFp8E4M3:

@@ -89,8 +89,9 @@ std::string ToString(const Problem& problem);
 Problem MakeProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType type,
                     DataType output_type, bool transpose_a = false, bool transpose_b = false);
 
-// What D and the accumulator are where the caller does not say.
-DataType DefaultOutputType(DataType operand_type);
+// What D and the accumulator are where the caller does not say. `scaled`: an operand has
+// scales, which make what would be int32 f32.
+DataType DefaultOutputType(DataType operand_type, bool scaled = false);
 DataType DefaultAccumulateType(DataType operand_type);
 
 }  // namespace gemmd

@@ -22,6 +22,7 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul X.npy W.npy -o Y.npy --transpose-b --bias b.npy --activation gelu-tanh
   gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --dtype a=bf16 --output-type f32 -o D.npy
+  gemm matmul Q.npy W.npy --dtype fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
   gemm --json matmul A.npy B.npy --deadline 250ms
 )";
 
@@ -30,6 +31,8 @@ struct MatmulArguments {
   std::string b;
   std::string c;
   std::string bias;
+  std::string a_scales;
+  std::string b_scales;
   std::string output;
   OperandFormats formats;
   client::MatmulOptions options;
@@ -71,7 +74,8 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
                   "The operand's file is raw bytes of this shape. OPERAND is a, b, c or bias; "
                   "without it: all");
   AddFormatOption(app, "--dtype", "TYPE", &OperandFormats::AddType, arguments.formats,
-                  "Type of a raw file, or of a .npy file that leaves it open (fp8)");
+                  "Type of a raw file, or of a .npy file that leaves it open (fp8: as ml_dtypes "
+                  "saves it, or as bytes of uint8)");
   AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments.formats,
                   "Order of a raw file: row-major (unless given) or column-major");
 }
@@ -94,11 +98,19 @@ void AddEpilogueOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_option("--bias", arguments.bias, "N elements of D's type, added to every row")
       ->type_name("FILE")
       ->group("Product");
+  app.add_option("--a-scales", arguments.a_scales,
+                 "f32 .npy: one scale, or one for each row of op(A); A is int8 or fp8")
+      ->type_name("FILE")
+      ->group("Product");
+  app.add_option("--b-scales", arguments.b_scales,
+                 "f32 .npy: one scale, or one for each column of op(B); B is int8 or fp8")
+      ->type_name("FILE")
+      ->group("Product");
   AddChoice(app, "--activation", ActivationChoices(), options.activation, "Applied last")
       ->default_str("none")
       ->group("Product");
   AddChoice(app, "--output-type", TypeChoices(), options.output_type,
-            "Type of D; A's, and int32 for int8, unless given")
+            "Type of D; unless given A's, bf16 for fp8, int32 for int8 (f32 with scales)")
       ->group("Product");
   AddChoice(app, "--output-order", OrderChoices(), options.output_order, "Order of D")
       ->default_str("row-major")
@@ -128,6 +140,14 @@ void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
       ->group("Execution");
 }
 
+Outcome ReadScales(const std::string& path, bool is_column, std::optional<client::Matrix>& scales) {
+  if (path.empty()) return std::nullopt;
+  absl::StatusOr<client::Matrix> read = client::ReadNpyScales(path, is_column);
+  if (!read.ok()) return FileFailure(read.status());
+  scales = *std::move(read);
+  return std::nullopt;
+}
+
 Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::MatmulInputs>& inputs) {
   std::optional<client::Matrix> a;
   std::optional<client::Matrix> b;
@@ -142,7 +162,12 @@ Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::Matmu
   if (!arguments.bias.empty()) {
     if (Outcome failure = formats.Read("bias", arguments.bias, bias)) return failure;
   }
-  inputs = client::MatmulInputs{*std::move(a), *std::move(b), std::move(c), std::move(bias)};
+  std::optional<client::Matrix> a_scales;
+  std::optional<client::Matrix> b_scales;
+  if (Outcome failure = ReadScales(arguments.a_scales, true, a_scales)) return failure;
+  if (Outcome failure = ReadScales(arguments.b_scales, false, b_scales)) return failure;
+  inputs = client::MatmulInputs{*std::move(a),   *std::move(b),       std::move(c),
+                                std::move(bias), std::move(a_scales), std::move(b_scales)};
   return std::nullopt;
 }
 

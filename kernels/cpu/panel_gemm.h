@@ -12,13 +12,17 @@
 //   int8        exact: f32 products of 1024 terms are integers up to 2^24, which
 //               f32 holds exactly; their sum is kept in int32. K is at most 131,071,
 //               the largest for which K * 128 * 128 fits an int32.
-// The epilogue is computed in f64 for f64 and int8, in f32 for the others. The int32
-// output of int8 takes no epilogue: it is the exact integer product.
+//   fp8         E4M3 and E5M2 in any pairing, as f16: each product is exact in f32
+// The epilogue is computed in f64 for f64, int8 and fp8, in f32 for the others. Scales of
+// int8 and fp8 belong to it: alpha * a_scale * b_scale * sum, then as always. The int32
+// output of int8 takes no epilogue and no scales: it is the exact integer product.
 //
 // Error, f32 accumulation: |D - exact| <= (K + 4) * 2^-24 * (|alpha| |A| |B| + |beta C|
 // + |bias|) elementwise, activation aside (Higham, "Accuracy and Stability of
 // Numerical Algorithms", 2nd ed., section 3.5, any order of summation), plus half a
-// unit in the last place of the output type; f64 alike with 2^-53.
+// unit in the last place of the output type; f64 alike with 2^-53. A and B are values,
+// scales included. int8 has no error in its sum: D is the exact value but for f64's
+// roundings of the epilogue, rounded to f32 and then to the output type.
 #pragma once
 
 #include <memory>
@@ -32,7 +36,9 @@ inline constexpr std::int64_t kPanelRows = 64;
 inline constexpr std::int64_t kPanelColumns = 512;
 inline constexpr std::int64_t kMaxInt8K = 131071;
 
-// cpu/panel_f64, cpu/panel_f32, cpu/panel_f16, cpu/panel_bf16, cpu/panel_int8.
+// cpu/panel_f64, cpu/panel_f32, cpu/panel_f16, cpu/panel_bf16, cpu/panel_int8,
+// cpu/panel_fp8_e4m3, cpu/panel_fp8_e5m2, and the mixed cpu/panel_fp8_e4m3_e5m2 (A is E4M3)
+// and cpu/panel_fp8_e5m2_e4m3.
 void AppendCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels);
 
 }  // namespace gemmd

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/float_bits.h"
+#include "kernels/quant/fp8.h"
 
 namespace gemmd {
 namespace {
@@ -24,6 +25,11 @@ void Store(void* data, std::int64_t index, T value) {
 
 std::int64_t Index(const MatrixLayout& layout, std::int64_t row, std::int64_t column) {
   return row * layout.row_stride() + column * layout.column_stride();
+}
+
+double Scale(Scaling scaling, const float* scales, std::int64_t index) {
+  if (scaling == Scaling::kNone) return 1;
+  return scales[scaling == Scaling::kVector ? index : 0];
 }
 
 }  // namespace
@@ -45,6 +51,10 @@ double LoadElement(const MatrixLayout& layout, const void* data, std::int64_t ro
       return Load<std::int8_t>(data, index);
     case DataType::kInt32:
       return Load<std::int32_t>(data, index);
+    case DataType::kFp8E4M3:
+      return FromFp8E4M3(Load<std::uint8_t>(data, index));
+    case DataType::kFp8E5M2:
+      return FromFp8E5M2(Load<std::uint8_t>(data, index));
     default:
       return std::nan("");
   }
@@ -67,6 +77,10 @@ void StoreElement(const MatrixLayout& layout, void* data, std::int64_t row, std:
       return Store(data, index, static_cast<std::int8_t>(value));
     case DataType::kInt32:
       return Store(data, index, static_cast<std::int32_t>(value));
+    case DataType::kFp8E4M3:
+      return Store(data, index, ToFp8E4M3(static_cast<float>(value)));
+    case DataType::kFp8E5M2:
+      return Store(data, index, ToFp8E5M2(static_cast<float>(value)));
     default:
       return;
   }
@@ -92,8 +106,10 @@ ReferenceResult ReferenceGemm(const Problem& problem, const Arguments& arguments
         sum += a * b;
         magnitude += std::abs(a * b);
       }
-      sum *= e.alpha;
-      magnitude *= std::abs(e.alpha);
+      const double factor = e.alpha * Scale(problem.a_scaling, arguments.a_scales, row) *
+                            Scale(problem.b_scaling, arguments.b_scales, column);
+      sum *= factor;
+      magnitude *= std::abs(factor);
       if (e.beta != 0) {
         const double c = e.beta * LoadElement(problem.c, arguments.c, row, column);
         sum += c;

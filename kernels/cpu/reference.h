@@ -11,10 +11,11 @@ struct ReferenceResult {
   // activation(alpha * op(A) * op(B) + beta * C + bias), m x n row-major, unrounded.
   std::vector<double> d;
   // |alpha| * |op(A)| * |op(B)| + |beta * C| + |bias|: what rounding errors scale with.
+  // Scales are part of A and B.
   std::vector<double> magnitude;
 };
 
-// REQUIRES: operands of type f64, f32, tf32, f16, bf16, int8 or int32.
+// REQUIRES: operands of type f64, f32, tf32, f16, bf16, int8, fp8 or int32.
 ReferenceResult ReferenceGemm(const Problem& problem, const Arguments& arguments);
 
 // Element (row, column) of a plane, widened.

@@ -49,6 +49,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& reques
   buffers.b = payload->operands[static_cast<int>(OperandName::kB)];
   buffers.c = payload->operands[static_cast<int>(OperandName::kC)];
   buffers.bias = payload->operands[static_cast<int>(OperandName::kBias)];
+  buffers.a_scales = payload->a_scales;
+  buffers.b_scales = payload->b_scales;
   buffers.d = grant->d;
 
   Receipt& receipt = job->receipt;

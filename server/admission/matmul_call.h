@@ -24,7 +24,7 @@ enum class Source : std::uint8_t { kInline, kHandle, kDigest, kShared };
 
 struct OperandSpec {
   PlaneSpec data;
-  bool has_scales = false;
+  std::optional<PlaneSpec> scales;
   bool has_zero_points = false;
   Source source = Source::kInline;
 };

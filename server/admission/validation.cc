@@ -26,6 +26,11 @@ Wide SizeBytes(const MatrixLayout& layout) {
   return (elements * static_cast<Wide>(SizeBits(layout.type)) + 7) / 8;
 }
 
+Wide ScaleBytes(Scaling scaling, std::int64_t count) {
+  if (scaling == Scaling::kNone) return 0;
+  return sizeof(float) * static_cast<Wide>(scaling == Scaling::kTensor ? 1 : count);
+}
+
 absl::Status CheckDimension(absl::string_view field, std::uint64_t value, std::uint64_t limit) {
   if (value >= 1 && value <= limit) return absl::OkStatus();
   return InvalidArgumentError(StrCat(field, " is ", value, "; it must be 1 to ", limit));
@@ -60,9 +65,9 @@ absl::Status CheckSource(absl::string_view field, const OperandSpec& operand) {
     return absl::UnimplementedError(
         StrCat(field, source, " is set: this server takes inline operands only"));
   }
-  if (operand.has_scales || operand.has_zero_points) {
-    return absl::UnimplementedError(StrCat(field, operand.has_scales ? ".scales" : ".zero_points",
-                                           " is set: this server has no quantized types"));
+  if (operand.has_zero_points) {
+    return absl::UnimplementedError(
+        StrCat(field, ".zero_points is set: this server's quantized types are symmetric"));
   }
   return absl::OkStatus();
 }
@@ -86,6 +91,9 @@ absl::StatusOr<MatrixLayout> CheckAddend(absl::string_view field,
     return InvalidArgumentError(StrCat(field, " is ", layout->rows, " x ", layout->columns,
                                        "; it must be ", rows, " x ", d.columns));
   }
+  if (operand->scales.has_value()) {
+    return InvalidArgumentError(StrCat(field, ".scales is set; only a and b have scales"));
+  }
   if (layout->type != d.type) {
     return InvalidArgumentError(StrCat(field, ".data.type is ", Name(layout->type),
                                        "; it must be the output type, ", Name(d.type)));
@@ -98,6 +106,53 @@ absl::Status CheckFactor(absl::string_view field, double value) {
   return InvalidArgumentError(StrCat(field, " is ", value, "; it must be finite"));
 }
 
+bool IsFp8(DataType type) { return type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2; }
+
+absl::Status CheckTypes(DataType a, DataType b) {
+  if (a == b || (IsFp8(a) && IsFp8(b))) return absl::OkStatus();
+  return InvalidArgumentError(StrCat("a.data.type is ", Name(a), " and b.data.type is ", Name(b),
+                                     "; they must be equal, or both fp8"));
+}
+
+// The scales of A (whose vector is a column, one for each row of op(A)) or of B (a row,
+// one for each column of op(B)).
+absl::StatusOr<Scaling> CheckScales(absl::string_view field, const OperandSpec& operand,
+                                    std::int64_t count, bool is_column) {
+  if (!operand.scales.has_value()) return Scaling::kNone;
+  const DataType type = operand.data.type;
+  if (type == DataType::kMxfp8E4M3 || type == DataType::kInt4) {
+    return absl::UnimplementedError(
+        StrCat(field, ".scales is set: this server has no scales for ", Name(type), " yet"));
+  }
+  if (type != DataType::kInt8 && !IsFp8(type)) {
+    return InvalidArgumentError(StrCat(field, ".scales is set, and ", field, ".data.type is ",
+                                       Name(type),
+                                       "; only int8, fp8_e4m3 and fp8_e5m2 have scales"));
+  }
+  const PlaneSpec& scales = *operand.scales;
+  if (scales.type != DataType::kF32) {
+    return InvalidArgumentError(
+        StrCat(field, ".scales.type is ", Name(scales.type), "; it must be f32"));
+  }
+  const auto vector = static_cast<std::uint64_t>(count);
+  const std::uint64_t rows = is_column ? vector : 1;
+  const std::uint64_t columns = is_column ? 1 : vector;
+  const bool is_tensor = scales.rows == 1 && scales.columns == 1;
+  if (!is_tensor && (scales.rows != rows || scales.columns != columns)) {
+    return InvalidArgumentError(StrCat(
+        field, ".scales is ", scales.rows, " x ", scales.columns, "; it must be 1 x 1, or ", rows,
+        " x ", columns, is_column ? ": one for each row of op(" : ": one for each column of op(",
+        field, ")"));
+  }
+  const std::uint64_t tight = scales.order == Order::kRowMajor ? scales.columns : scales.rows;
+  if (scales.leading_dimension != 0 && scales.leading_dimension != tight) {
+    return InvalidArgumentError(StrCat(field, ".scales.leading_dimension is ",
+                                       scales.leading_dimension, "; it must be ", tight,
+                                       " or 0: scales are tightly packed"));
+  }
+  return is_tensor ? Scaling::kTensor : Scaling::kVector;
+}
+
 absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
                         const RequestLimits& limits) {
   const Wide d = SizeBytes(problem.d);
@@ -108,6 +163,7 @@ absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
   }
   Wide total = SizeBytes(problem.a) + SizeBytes(problem.b) + d;
   if (call.c.has_value()) total += SizeBytes(problem.c);
+  total += ScaleBytes(problem.a_scaling, problem.m) + ScaleBytes(problem.b_scaling, problem.n);
   if (total > limits.request_bytes) {
     return InvalidArgumentError(StrCat("the operands and the result take ", ToText(total),
                                        " bytes; one request may take ", limits.request_bytes));
@@ -155,10 +211,24 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
                                        b_inner, " x ", problem.n, ": the inner dimensions ",
                                        problem.k, " and ", b_inner, " must be equal"));
   }
+  if (absl::Status s = CheckTypes(a->type, b->type); !s.ok()) return s;
+  const absl::StatusOr<Scaling> a_scaling = CheckScales("a", *call.a, problem.m, true);
+  if (!a_scaling.ok()) return a_scaling.status();
+  const absl::StatusOr<Scaling> b_scaling = CheckScales("b", *call.b, problem.n, false);
+  if (!b_scaling.ok()) return b_scaling.status();
+  problem.a_scaling = *a_scaling;
+  problem.b_scaling = *b_scaling;
+  const bool scaled = *a_scaling != Scaling::kNone || *b_scaling != Scaling::kNone;
+  if (scaled && call.output_type == DataType::kInt32) {
+    return InvalidArgumentError(StrCat("output_type is int32, and ",
+                                       *a_scaling != Scaling::kNone ? "a" : "b",
+                                       ".scales is set; a scaled product is f32, f16 or bf16"));
+  }
 
-  const PlaneSpec output{
-      call.output_type.value_or(DefaultOutputType(a->type)), static_cast<std::uint64_t>(problem.m),
-      static_cast<std::uint64_t>(problem.n), call.output_order, call.output_leading_dimension};
+  const PlaneSpec output{call.output_type.value_or(DefaultOutputType(a->type, scaled)),
+                         static_cast<std::uint64_t>(problem.m),
+                         static_cast<std::uint64_t>(problem.n), call.output_order,
+                         call.output_leading_dimension};
   const absl::StatusOr<MatrixLayout> d = CheckPlane("output", output, limits);
   if (!d.ok()) return d.status();
   problem.d = *d;

@@ -26,11 +26,14 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
 // others are gathered into `gathered`.
 struct Payload {
   const void* operands[kOperandCount] = {};  // by OperandName; null where there is none
+  const float* a_scales = nullptr;
+  const float* b_scales = nullptr;
   std::vector<std::vector<char>> gathered;
   std::uint64_t bytes = 0;
 };
 
-// INVALID_ARGUMENT: the chunks of some operand do not cover its bytes exactly once.
+// INVALID_ARGUMENT: the chunks of some plane do not cover its bytes exactly once, or a
+// scale is negative, infinite or no number.
 // REQUIRES: `problem` is what ValidateHeader() made of the call.
 absl::StatusOr<Payload> CollectPayload(const MatmulCall& call, const Problem& problem);
 

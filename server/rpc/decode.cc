@@ -43,6 +43,15 @@ Source SourceOf(const v1::Operand& operand) {
   return Source::kInline;
 }
 
+absl::Status DecodePlane(absl::string_view field, const v1::Plane& wire, PlaneSpec* plane) {
+  plane->rows = wire.rows();
+  plane->columns = wire.columns();
+  plane->leading_dimension = wire.leading_dimension();
+  absl::Status status = Decode(absl::StrCat(field, ".type"), wire.type(), &plane->type);
+  status.Update(Decode(absl::StrCat(field, ".order"), wire.order(), &plane->order));
+  return status;
+}
+
 absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
                            std::optional<OperandSpec>* ours) {
   if (!wire.has_data()) {
@@ -50,14 +59,12 @@ absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
   }
   OperandSpec& operand = ours->emplace();
   operand.source = SourceOf(wire);
-  operand.has_scales = wire.has_scales();
   operand.has_zero_points = wire.has_zero_points();
-  PlaneSpec& plane = operand.data;
-  plane.rows = wire.data().rows();
-  plane.columns = wire.data().columns();
-  plane.leading_dimension = wire.data().leading_dimension();
-  absl::Status status = Decode(absl::StrCat(field, ".data.type"), wire.data().type(), &plane.type);
-  status.Update(Decode(absl::StrCat(field, ".data.order"), wire.data().order(), &plane.order));
+  absl::Status status = DecodePlane(absl::StrCat(field, ".data"), wire.data(), &operand.data);
+  if (wire.has_scales()) {
+    status.Update(
+        DecodePlane(absl::StrCat(field, ".scales"), wire.scales(), &operand.scales.emplace()));
+  }
   return status;
 }
 

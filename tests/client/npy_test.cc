@@ -187,7 +187,8 @@ TEST_F(NpyTest, EveryMalformedFileIsRefusedByName) {
       {"unicode", with("<U1", "(1, 1)", "abcd"), "descr '<U1' holds strings"},
       {"objects", with("|O", "(1, 1)", "abcd"), "descr '|O' holds Python objects"},
       {"big-endian", with(">f4", "(1, 1)", "abcd"), "descr '>f4' is big-endian"},
-      {"unsigned", with("|u1", "(1, 1)", "a"), "descr '|u1': accepted are"},
+      {"unsigned", with("|u2", "(1, 1)", "aa"), "descr '|u2': accepted are"},
+      {"codes", with("|u1", "(1, 1)", "a"), "descr '|u1' is accepted as codes of fp8 only"},
       {"no descr", with("", "(1, 1)", "a"), "descr '': accepted are"},
       {"fp8 that is not named", with("|V1", "(1, 1)", "a"),
        "descr '|V1' is one opaque byte: say --dtype fp8_e4m3"},
@@ -229,6 +230,32 @@ TEST_F(NpyTest, NoPrefixOfAFileIsAFile) {
   for (std::size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(Read(good.substr(0, size)).ok()) << size;
   }
+}
+
+TEST_F(NpyTest, ScalesMayHaveFewerDimensions) {
+  struct Row {
+    const char* shape;
+    const char* bytes;
+    bool is_column;
+    std::uint64_t rows;
+    std::uint64_t columns;
+  };
+  for (const Row& row :
+       {Row{"()", "abcd", true, 1, 1}, Row{"(1,)", "abcd", false, 1, 1},
+        Row{"(2,)", "abcdefgh", true, 2, 1}, Row{"(2,)", "abcdefgh", false, 1, 2},
+        Row{"(2, 1)", "abcdefgh", true, 2, 1}, Row{"(1, 2)", "abcdefgh", false, 1, 2}}) {
+    const std::string path =
+        directory_.File("s.npy", NpyBytes(NpyDictionaryText("<f4", row.shape), row.bytes));
+    const auto scales = ReadNpyScales(path, row.is_column);
+    ASSERT_TRUE(scales.ok()) << scales.status();
+    EXPECT_EQ(scales->format().rows, row.rows) << row.shape;
+    EXPECT_EQ(scales->format().columns, row.columns) << row.shape;
+    EXPECT_EQ(scales->bytes(), row.bytes);
+  }
+  const std::string across =
+      directory_.File("s.npy", NpyBytes(NpyDictionaryText("<f4", "(2, 1)"), "abcdefgh"));
+  EXPECT_THAT(ReadNpyScales(across, false).status().message(),
+              HasSubstr("shape (2, 1): (), (N,) or (1, N) is accepted"));
 }
 
 TEST_F(NpyTest, RawFilesAreExactlyTheirFormat) {

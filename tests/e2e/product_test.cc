@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/testing/matrices.h"
@@ -38,16 +39,17 @@ v1::MatmulResponse Call(const v1::MatmulRequest& request) {
   return response;
 }
 
-struct TypePair {
-  DataType operands;
+struct Types {
+  DataType a;
+  DataType b;
   DataType output;
 };
 
-class Products : public ::testing::TestWithParam<TypePair> {};
+class Products : public ::testing::TestWithParam<Types> {};
 
 TEST_P(Products, AgreeWithTheReferenceOverTheWire) {
   const std::vector<Problem> problems =
-      testing::SmallProblems(GetParam().operands, GetParam().output);
+      testing::SmallProblems(GetParam().a, GetParam().b, GetParam().output);
   // Every variant is tested without a socket; over it, every third.
   for (std::size_t i = 0; i < problems.size(); i += 3) {
     const Problem& problem = problems[i];
@@ -61,17 +63,20 @@ TEST_P(Products, AgreeWithTheReferenceOverTheWire) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Products,
-                         ::testing::Values(TypePair{DataType::kF64, DataType::kF64},
-                                           TypePair{DataType::kF32, DataType::kF32},
-                                           TypePair{DataType::kF16, DataType::kF16},
-                                           TypePair{DataType::kBf16, DataType::kF32},
-                                           TypePair{DataType::kInt8, DataType::kInt32},
-                                           TypePair{DataType::kInt8, DataType::kF32}),
-                         [](const auto& info) {
-                           return std::string(Name(info.param.operands)) + "_to_" +
-                                  std::string(Name(info.param.output));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Types, Products,
+    ::testing::Values(Types{DataType::kF64, DataType::kF64, DataType::kF64},
+                      Types{DataType::kF32, DataType::kF32, DataType::kF32},
+                      Types{DataType::kF16, DataType::kF16, DataType::kF16},
+                      Types{DataType::kBf16, DataType::kBf16, DataType::kF32},
+                      Types{DataType::kInt8, DataType::kInt8, DataType::kInt32},
+                      Types{DataType::kInt8, DataType::kInt8, DataType::kF32},
+                      Types{DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kBf16},
+                      Types{DataType::kFp8E5M2, DataType::kFp8E4M3, DataType::kF32}),
+    [](const auto& info) {
+      return absl::StrCat(Name(info.param.a), "_", Name(info.param.b), "_to_",
+                          Name(info.param.output));
+    });
 
 TEST(Receipt, AccountsForEveryMicrosecond) {
   const Problem problem = MakeProblem(300, 200, 100, DataType::kF32, DataType::kF32);

@@ -1,5 +1,7 @@
 // Every cause of refusal, sent to a real server: code, message, and nothing left behind.
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
@@ -117,6 +119,71 @@ TEST_F(StatusTest, BadRequestsAreRefusedByFieldAndTheServerServesOn) {
   EXPECT_EQ(statistics.in_flight_requests(), 0u);
   EXPECT_EQ(statistics.reserved_bytes(), 0u);
   EXPECT_EQ(statistics.finished_requests().at("OK"), 1u);
+}
+
+// The answers to scales are as particular as those to data.
+TEST_F(StatusTest, BadScalesAreRefusedByNameAndTheServerServesOn) {
+  Problem problem = MakeProblem(4, 5, 6, DataType::kFp8E4M3, DataType::kBf16);
+  problem.a_scaling = Scaling::kVector;
+  problem.b_scaling = Scaling::kVector;
+  const testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+  const v1::MatmulRequest good = testing::MakeRequest(problem, operands);
+  constexpr int kScalesOfA = 2;  // the chunk
+  const auto set_scale = [](v1::MatmulRequest* request, std::size_t index, float value) {
+    std::memcpy(&(*request->mutable_payload(kScalesOfA)->mutable_data())[index * sizeof value],
+                &value, sizeof value);
+  };
+  struct Row {
+    std::function<void(v1::MatmulHeader* header, v1::MatmulRequest* request)> spoil;
+    StatusCode code;
+    const char* part_of_message;
+  };
+  const std::vector<Row> rows = {
+      {[](auto* h, auto*) {
+         for (auto* o : {h->mutable_a(), h->mutable_b()}) o->mutable_data()->set_type(v1::F32);
+       },
+       StatusCode::INVALID_ARGUMENT, "a.scales is set, and a.data.type is f32"},
+      {[](auto* h, auto*) { h->mutable_a()->mutable_scales()->set_type(v1::F16); },
+       StatusCode::INVALID_ARGUMENT, "a.scales.type is f16; it must be f32"},
+      {[](auto* h, auto*) { h->mutable_a()->mutable_scales()->set_type(v1::DataType(50)); },
+       StatusCode::INVALID_ARGUMENT, "a.scales.type is 50"},
+      {[](auto* h, auto*) { h->mutable_a()->mutable_scales()->set_rows(5); },
+       StatusCode::INVALID_ARGUMENT, "a.scales is 5 x 1; it must be 1 x 1, or 4 x 1"},
+      {[](auto* h, auto*) { h->mutable_b()->mutable_scales()->set_columns(4); },
+       StatusCode::INVALID_ARGUMENT, "b.scales is 1 x 4; it must be 1 x 1, or 1 x 5"},
+      {[](auto* h, auto*) { h->mutable_b()->mutable_scales()->set_leading_dimension(8); },
+       StatusCode::INVALID_ARGUMENT, "b.scales.leading_dimension is 8; it must be 5 or 0"},
+      {[](auto* h, auto*) { h->mutable_a()->mutable_zero_points()->set_rows(1); },
+       StatusCode::UNIMPLEMENTED, "a.zero_points is set"},
+      {[](auto* h, auto*) { h->mutable_a()->clear_scales(); }, StatusCode::INVALID_ARGUMENT,
+       "a plane of a that the header does not have"},
+      {[](auto*, auto* r) { r->mutable_payload()->DeleteSubrange(kScalesOfA, 1); },
+       StatusCode::INVALID_ARGUMENT, "payload of a.scales has 0 bytes; its plane has 16"},
+      {[&](auto*, auto* r) { set_scale(r, 1, NAN); }, StatusCode::INVALID_ARGUMENT,
+       "a.scales[1] is nan; a scale must be finite and at least 0"},
+      {[&](auto*, auto* r) { set_scale(r, 3, INFINITY); }, StatusCode::INVALID_ARGUMENT,
+       "a.scales[3] is inf"},
+      {[&](auto*, auto* r) { set_scale(r, 0, -1); }, StatusCode::INVALID_ARGUMENT,
+       "a.scales[0] is -1"},
+      {[](auto* h, auto*) { h->set_output_type(v1::INT32); }, StatusCode::INVALID_ARGUMENT,
+       "output_type is int32, and a.scales is set"},
+      {[](auto* h, auto*) { h->mutable_b()->mutable_data()->set_type(v1::INT8); },
+       StatusCode::INVALID_ARGUMENT, "they must be equal, or both fp8"},
+      {[](auto* h, auto*) { h->set_output_type(v1::F64); }, StatusCode::FAILED_PRECONDITION,
+       "cpu/panel_fp8_e4m3: does not write f64"},
+  };
+  for (const Row& row : rows) {
+    v1::MatmulRequest request = good;
+    row.spoil(request.mutable_header(), &request);
+    const grpc::Status status = Call(request);
+    EXPECT_EQ(status.error_code(), row.code) << row.part_of_message;
+    EXPECT_NE(status.error_message().find(row.part_of_message), std::string::npos)
+        << status.error_message();
+  }
+  v1::MatmulRequest zero = good;
+  set_scale(&zero, 0, 0);
+  EXPECT_TRUE(Call(zero).ok());
+  EXPECT_EQ(Statistics().reserved_bytes(), 0u);
 }
 
 TEST_F(StatusTest, MalformedProtobufIsAnInvalidArgumentForEveryUnaryMethod) {

@@ -44,12 +44,14 @@ std::vector<char> Product(const Problem& whole, Operands* operands, std::int64_t
 TEST_P(BatchInvariance, EveryMGivesARowTheSameBits) {
   const auto [type, shape] = GetParam();
   constexpr std::int64_t kMaxM = 512;
-  const Problem whole = MakeProblem(kMaxM, shape.n, shape.k, type, type);
+  const DataType output = DefaultOutputType(type);
+  Problem whole = MakeProblem(kMaxM, shape.n, shape.k, type, output);
+  if (SizeBits(type) == 8) whole.a_scaling = whole.b_scaling = Scaling::kVector;
   Operands operands(whole, Distribution::kNormal, 11);
   ThreadExecutor two_threads(2);
   ThreadExecutor one_thread(1);
   const std::vector<char> expected = Product(whole, &operands, kMaxM, &two_threads);
-  const std::size_t row_bytes = shape.n * SizeBits(type) / 8;
+  const std::size_t row_bytes = shape.n * SizeBits(output) / 8;
   // Every M up to two panels and a bit, then the neighbourhoods of panel edges.
   for (std::int64_t m = 1; m <= kMaxM; m += m < 140 ? 1 : 31) {
     const std::vector<char> d =
@@ -58,15 +60,16 @@ TEST_P(BatchInvariance, EveryMGivesARowTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    ShapesThatOpenBlasTreatsDifferently, BatchInvariance,
-    ::testing::Combine(::testing::Values(DataType::kF32, DataType::kF64, DataType::kBf16),
-                       ::testing::Values(Shape{300, 777}, Shape{64, 4096}, Shape{1024, 1024})),
-    [](const auto& info) {
-      return std::string(Name(std::get<0>(info.param))) + "_n" +
-             std::to_string(std::get<1>(info.param).n) + "_k" +
-             std::to_string(std::get<1>(info.param).k);
-    });
+INSTANTIATE_TEST_SUITE_P(ShapesThatOpenBlasTreatsDifferently, BatchInvariance,
+                         ::testing::Combine(::testing::Values(DataType::kF32, DataType::kF64,
+                                                              DataType::kBf16, DataType::kFp8E4M3),
+                                            ::testing::Values(Shape{300, 777}, Shape{64, 4096},
+                                                              Shape{1024, 1024})),
+                         [](const auto& info) {
+                           return std::string(Name(std::get<0>(info.param))) + "_n" +
+                                  std::to_string(std::get<1>(info.param).n) + "_k" +
+                                  std::to_string(std::get<1>(info.param).k);
+                         });
 
 }  // namespace
 }  // namespace gemmd

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/gemm.h"
@@ -53,28 +54,35 @@ void Compute(const Problem& problem, Operands* operands, int threads = 3) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
-struct TypePair {
-  DataType operands;
+struct Types {
+  DataType a;
+  DataType b;
   DataType output;
 };
 
-class SmallProblems : public ::testing::TestWithParam<TypePair> {};
+class SmallProblems : public ::testing::TestWithParam<Types> {};
 
 TEST_P(SmallProblems, AgreeWithTheReferenceWithinTheStatedBound) {
   constexpr Distribution kDistributions[] = {Distribution::kNormal, Distribution::kUniform,
                                              Distribution::kWideScale};
-  std::uint32_t seed = 1;
-  for (const Problem& problem : testing::SmallProblems(GetParam().operands, GetParam().output)) {
-    Operands operands(problem, kDistributions[seed % 3], seed);
-    Compute(problem, &operands);
-    ASSERT_EQ(testing::CompareWithReference(problem, operands), "");
-    ++seed;
+  const std::vector<Problem> problems =
+      testing::SmallProblems(GetParam().a, GetParam().b, GetParam().output);
+  // The many pairs with fp8 share their code: each takes some of the problems.
+  const std::size_t step = GetParam().b == DataType::kFp8E4M3   ? 7
+                           : GetParam().b == DataType::kFp8E5M2 ? 11
+                                                                : 1;
+  for (std::size_t i = 0; i < problems.size(); i += step) {
+    const auto seed = static_cast<std::uint32_t>(i + 1);
+    Operands operands(problems[i], kDistributions[seed % 3], seed);
+    Compute(problems[i], &operands);
+    ASSERT_EQ(testing::CompareWithReference(problems[i], operands), "");
   }
 }
 
 // Bytes between the lines of D belong to the caller.
 TEST_P(SmallProblems, LeavePaddingUntouched) {
-  Problem problem = MakeProblem(70, 33, 9, GetParam().operands, GetParam().output);
+  Problem problem = MakeProblem(70, 33, 9, GetParam().a, GetParam().output);
+  problem.b.type = GetParam().b;
   problem.d.leading_dimension = 40;
   Operands operands(problem, Distribution::kNormal, 7);
   const testing::PlaneBytes poison = operands.d;
@@ -86,18 +94,30 @@ TEST_P(SmallProblems, LeavePaddingUntouched) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, SmallProblems,
-                         ::testing::Values(TypePair{DataType::kF64, DataType::kF64},
-                                           TypePair{DataType::kF32, DataType::kF32},
-                                           TypePair{DataType::kF16, DataType::kF16},
-                                           TypePair{DataType::kF16, DataType::kF32},
-                                           TypePair{DataType::kBf16, DataType::kBf16},
-                                           TypePair{DataType::kBf16, DataType::kF32},
-                                           TypePair{DataType::kInt8, DataType::kInt32},
-                                           TypePair{DataType::kInt8, DataType::kF32}),
+std::vector<Types> AllTypes() {
+  constexpr DataType kFp8[] = {DataType::kFp8E4M3, DataType::kFp8E5M2};
+  constexpr DataType kWritten[] = {DataType::kF32, DataType::kF16, DataType::kBf16};
+  std::vector<Types> types;
+  for (const DataType type :
+       {DataType::kF64, DataType::kF32, DataType::kF16, DataType::kBf16, DataType::kInt8}) {
+    types.push_back({type, type, DefaultOutputType(type)});
+  }
+  for (const DataType type : {DataType::kF16, DataType::kBf16}) {
+    types.push_back({type, type, DataType::kF32});
+  }
+  for (const DataType output : kWritten) {
+    types.push_back({DataType::kInt8, DataType::kInt8, output});
+    for (const DataType a : kFp8) {
+      for (const DataType b : kFp8) types.push_back({a, b, output});
+    }
+  }
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SmallProblems, ::testing::ValuesIn(AllTypes()),
                          [](const auto& info) {
-                           return std::string(Name(info.param.operands)) + "_to_" +
-                                  std::string(Name(info.param.output));
+                           return absl::StrCat(Name(info.param.a), "_", Name(info.param.b), "_to_",
+                                               Name(info.param.output));
                          });
 
 TEST(Int8, IsExactAtTheLargestKWhereInt32HoldsEverySum) {
@@ -117,6 +137,54 @@ TEST(Int8, RefusesAKThatCouldOverflow) {
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(plan.status().message().find("131072"), std::string::npos) << plan.status();
   EXPECT_NE(plan.status().message().find("131071"), std::string::npos) << plan.status();
+}
+
+TEST(Int8, WithScalesIsTheExactSumRoundedOnce) {
+  Problem problem = MakeProblem(3, 2, 5000, DataType::kInt8, DataType::kF32);
+  problem.a_scaling = Scaling::kVector;
+  problem.b_scaling = Scaling::kTensor;
+  Operands operands(problem, Distribution::kNormal, 4);
+  operands.a_scales = {0x1p-20F, 0.1F, 3e38F};
+  operands.b_scales = {1e-30F};
+  Compute(problem, &operands);
+  const ReferenceResult reference = ReferenceGemm(problem, operands.arguments());
+  for (std::int64_t i = 0; i < 6; ++i) {
+    const double d = LoadElement(problem.d, operands.d.data(), i / 2, i % 2);
+    EXPECT_EQ(d, static_cast<float>(reference.d[i])) << i;
+  }
+}
+
+TEST(Fp8, SpecialValuesReachExactlyTheElementsTheyBelongTo) {
+  Problem problem = MakeProblem(66, 5, 40, DataType::kFp8E5M2, DataType::kBf16);
+  problem.b.type = DataType::kFp8E4M3;
+  Operands operands(problem, Distribution::kUniform, 3);
+  operands.a[30 * 40 + 3] = char{0x7c};                            // infinity
+  operands.a[2 * 40 + 7] = char{0x7e};                             // NaN
+  operands.b[9 * 5 + 4] = char{0x7f};                              // NaN
+  for (int i = 0; i < 5; ++i) operands.b[3 * 5 + i] = char{0x38};  // 1
+  Compute(problem, &operands);
+  for (std::int64_t row = 0; row < problem.m; ++row) {
+    for (std::int64_t column = 0; column < problem.n; ++column) {
+      const double value = LoadElement(problem.d, operands.d.data(), row, column);
+      if (row == 2 || column == 4) {
+        EXPECT_TRUE(std::isnan(value)) << row << "," << column;
+      } else if (row == 30) {
+        EXPECT_EQ(value, INFINITY) << column;
+      } else {
+        EXPECT_TRUE(std::isfinite(value)) << row << "," << column;
+      }
+    }
+  }
+}
+
+TEST(Scales, AreRefusedWhereTheyWouldBeIgnored) {
+  for (const DataType type : {DataType::kF32, DataType::kInt8}) {
+    Problem problem = MakeProblem(2, 3, 4, type, DefaultOutputType(type));
+    problem.a_scaling = Scaling::kTensor;
+    const absl::Status status = Select(BuiltinRegistry(), problem, Cpu(1)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("no scales"), std::string::npos) << status;
+  }
 }
 
 // IEEE 754: NaN and infinities go where the arithmetic takes them, and nowhere else.

@@ -47,6 +47,27 @@ double Epsilon(DataType type) {
   }
 }
 
+// Small, of several magnitudes, and now and then zero, which is a legal scale.
+std::vector<float> RandomScales(Scaling scaling, std::int64_t count, std::uint32_t seed) {
+  if (scaling == Scaling::kNone) return {};
+  std::mt19937 generator(seed);
+  std::vector<float> scales(static_cast<std::size_t>(scaling == Scaling::kTensor ? 1 : count));
+  for (float& scale : scales) {
+    scale = generator() % 16 == 0
+                ? 0
+                : std::ldexp(std::uniform_real_distribution<float>(1, 2)(generator),
+                             -4 - static_cast<int>(generator() % 6));
+  }
+  return scales;
+}
+
+// Walks through every pair of scalings. int8 without scales would overflow f16.
+void AddScales(int variant, Problem* problem) {
+  constexpr Scaling kScalings[] = {Scaling::kVector, Scaling::kTensor, Scaling::kNone};
+  problem->a_scaling = kScalings[variant % (problem->d.type == DataType::kF16 ? 2 : 3)];
+  problem->b_scaling = kScalings[variant / 3 % 3];
+}
+
 void Reorder(MatrixLayout* layout, Order order, std::int64_t padding) {
   layout->order = order;
   layout->leading_dimension = layout->inner() + padding;
@@ -77,14 +98,26 @@ Operands::Operands(const Problem& problem, Distribution distribution, std::uint3
       d(PoisonedPlane(problem.d)) {
   if (problem.epilogue.beta != 0) c = RandomPlane(problem.c, distribution, seed + 2);
   if (problem.epilogue.has_bias) bias = RandomPlane(BiasLayout(problem), distribution, seed + 3);
+  a_scales = RandomScales(problem.a_scaling, problem.m, seed + 4);
+  b_scales = RandomScales(problem.b_scaling, problem.n, seed + 5);
 }
 
 Arguments Operands::arguments() {
-  return {a.data(), b.data(), c.empty() ? nullptr : c.data(), bias.empty() ? nullptr : bias.data(),
-          d.data(), nullptr};
+  return {a.data(),
+          b.data(),
+          c.empty() ? nullptr : c.data(),
+          bias.empty() ? nullptr : bias.data(),
+          d.data(),
+          nullptr,
+          a_scales.empty() ? nullptr : a_scales.data(),
+          b_scales.empty() ? nullptr : b_scales.data()};
 }
 
 std::vector<Problem> SmallProblems(DataType type, DataType output_type) {
+  return SmallProblems(type, type, output_type);
+}
+
+std::vector<Problem> SmallProblems(DataType type, DataType type_of_b, DataType output_type) {
   struct Shape {
     std::int64_t m, n, k;
   };
@@ -100,6 +133,7 @@ std::vector<Problem> SmallProblems(DataType type, DataType output_type) {
       const auto order = [bits](int bit) {
         return (bits & bit) != 0 ? Order::kColumnMajor : Order::kRowMajor;
       };
+      problem.b.type = type_of_b;
       Reorder(&problem.a, order(4), variant % 3);
       Reorder(&problem.b, order(8), variant % 2 * 5);
       Reorder(&problem.d, order(16), variant % 4);
@@ -111,6 +145,7 @@ std::vector<Problem> SmallProblems(DataType type, DataType output_type) {
         problem.epilogue.beta = kBetas[variant % 5];
         problem.epilogue.has_bias = variant % 2 == 1;
         problem.epilogue.activation = static_cast<Activation>(variant % 7 % 4);
+        if (SizeBits(type) == 8) AddScales(variant, &problem);
       }
       problems.push_back(problem);
     }

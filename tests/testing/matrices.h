@@ -37,6 +37,8 @@ struct Operands {
   PlaneBytes b;
   PlaneBytes c;
   PlaneBytes bias;
+  std::vector<float> a_scales;  // as many as problem.a_scaling says
+  std::vector<float> b_scales;
   PlaneBytes d;
 };
 
@@ -53,8 +55,10 @@ class Workspace {
 };
 
 // Small problems of one operand type: edges of 64 x 512 units, both orders of every
-// operand, transposes, padded leading dimensions, every activation, alpha, beta, bias.
+// operand, transposes, padded leading dimensions, every activation, alpha, beta, bias;
+// for 8-bit types every pair of scalings. B's type is `type` unless given.
 std::vector<Problem> SmallProblems(DataType type, DataType output_type);
+std::vector<Problem> SmallProblems(DataType type, DataType type_of_b, DataType output_type);
 
 // Compares d with the binary64 reference. Empty if each element is within
 // (k + 4) * epsilon * magnitude + half a unit in the last place of the output (twice

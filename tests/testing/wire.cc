@@ -17,6 +17,10 @@ v1::DataType WireType(DataType type) {
       return v1::INT8;
     case DataType::kInt32:
       return v1::INT32;
+    case DataType::kFp8E4M3:
+      return v1::FP8_E4M3;
+    case DataType::kFp8E5M2:
+      return v1::FP8_E5M2;
     default:
       return v1::DATA_TYPE_UNSPECIFIED;
   }
@@ -26,8 +30,7 @@ v1::Order WireOrder(Order order) {
   return order == Order::kRowMajor ? v1::ROW_MAJOR : v1::COLUMN_MAJOR;
 }
 
-void Describe(const MatrixLayout& layout, v1::Operand* operand) {
-  v1::Plane* plane = operand->mutable_data();
+void Describe(const MatrixLayout& layout, v1::Plane* plane) {
   plane->set_type(WireType(layout.type));
   plane->set_rows(layout.rows);
   plane->set_columns(layout.columns);
@@ -35,10 +38,28 @@ void Describe(const MatrixLayout& layout, v1::Operand* operand) {
   plane->set_leading_dimension(layout.leading_dimension);
 }
 
+void Describe(const MatrixLayout& layout, v1::Operand* operand) {
+  Describe(layout, operand->mutable_data());
+}
+
 void Add(v1::OperandName name, const PlaneBytes& bytes, v1::MatmulRequest* request) {
   v1::Chunk* chunk = request->add_payload();
   chunk->set_operand(name);
   chunk->set_data(bytes.data(), bytes.size());
+}
+
+// `is_column`: a vector of scales is one column.
+void AddScales(v1::OperandName name, const std::vector<float>& scales, bool is_column,
+               v1::Operand* operand, v1::MatmulRequest* request) {
+  if (scales.empty()) return;
+  const auto count = static_cast<std::int64_t>(scales.size());
+  const MatrixLayout layout{DataType::kF32, is_column ? count : 1, is_column ? 1 : count,
+                            Order::kRowMajor, is_column ? 1 : count};
+  Describe(layout, operand->mutable_scales());
+  v1::Chunk* chunk = request->add_payload();
+  chunk->set_operand(name);
+  chunk->set_plane(v1::SCALES);
+  chunk->set_data(scales.data(), scales.size() * sizeof(float));
 }
 
 }  // namespace
@@ -59,6 +80,8 @@ v1::MatmulRequest MakeRequest(const Problem& problem, const Operands& operands) 
     Describe({problem.d.type, 1, problem.n, Order::kRowMajor, problem.n}, header->mutable_bias());
     Add(v1::BIAS, operands.bias, &request);
   }
+  AddScales(v1::A, operands.a_scales, /*is_column=*/true, header->mutable_a(), &request);
+  AddScales(v1::B, operands.b_scales, /*is_column=*/false, header->mutable_b(), &request);
   header->set_transpose_a(problem.transpose_a);
   header->set_transpose_b(problem.transpose_b);
   header->set_alpha(e.alpha);

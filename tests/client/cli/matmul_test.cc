@@ -133,6 +133,35 @@ TEST_F(MatmulTest, OneTypeMayServeEveryOperand) {
   EXPECT_EQ(server_.requests().at(0).header().b().data().type(), v1::FP8_E4M3);
 }
 
+TEST_F(MatmulTest, ScalesGoAsPlanesOfTheirOperands) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const std::string fp8 =
+      directory_.File("fp8.npy", NpyBytes(NpyDictionaryText("|u1", "(2, 2)"), "aaaa"));
+  const std::string vector =
+      directory_.File("v.npy", NpyBytes(NpyDictionaryText("<f4", "(2,)"), "11112222"));
+  const std::string one =
+      directory_.File("s.npy", NpyBytes(NpyDictionaryText("<f4", "()"), "3333"));
+  const ProcessResult result = Gemm({"matmul", fp8, fp8, "--dtype", "a=fp8-e4m3", "--dtype",
+                                     "b=fp8-e5m2", "--a-scales", vector, "--b-scales", one});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const v1::MatmulRequest request = server_.requests().at(0);
+  const v1::Operand& a = request.header().a();
+  EXPECT_EQ(a.data().type(), v1::FP8_E4M3);
+  EXPECT_EQ(a.scales().type(), v1::F32);
+  EXPECT_EQ(a.scales().rows(), 2U);
+  EXPECT_EQ(a.scales().columns(), 1U);
+  const v1::Operand& b = request.header().b();
+  EXPECT_EQ(b.data().type(), v1::FP8_E5M2);
+  EXPECT_EQ(b.scales().rows(), 1U);
+  EXPECT_EQ(b.scales().columns(), 1U);
+  ASSERT_EQ(request.payload_size(), 4);
+  EXPECT_EQ(request.payload(1).operand(), v1::A);
+  EXPECT_EQ(request.payload(1).plane(), v1::SCALES);
+  EXPECT_EQ(request.payload(1).data(), "11112222");
+  EXPECT_EQ(request.payload(3).operand(), v1::B);
+  EXPECT_EQ(request.payload(3).data(), "3333");
+}
+
 TEST_F(MatmulTest, EveryStatusCodeHasItsExitCode) {
   const std::vector<std::pair<grpc::StatusCode, int>> cases = {
       {grpc::StatusCode::INVALID_ARGUMENT, 4},   {grpc::StatusCode::FAILED_PRECONDITION, 4},
@@ -196,6 +225,8 @@ TEST_F(MatmulTest, UnusableFilesAreRefusedBeforeAnythingIsSent) {
   const std::string truncated = directory_.File("truncated.npy", FileBytes(a_).substr(0, 100));
   const std::string strings =
       directory_.File("strings.npy", NpyBytes(NpyDictionaryText("|S1", "(2, 2)"), "aaaa"));
+  const std::string row_scales =
+      directory_.File("row.npy", NpyBytes(NpyDictionaryText("<f4", "(1, 2)"), "aaaabbbb"));
   const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
       {{a_, directory_.Path("absent.npy")}, "absent.npy: open: No such file"},
       {{directory_.File("empty.npy", ""), b_}, "empty.npy: the file is empty"},
@@ -205,6 +236,9 @@ TEST_F(MatmulTest, UnusableFilesAreRefusedBeforeAnythingIsSent) {
       {{Int8File("lying.npy", "(9, 9)", "aaaa"), b_}, "lying.npy: 9 x 9 int8"},
       {{a_, b_, "--beta", "1", "--c", directory_.Path("no-c.npy")}, "no-c.npy"},
       {{a_, b_, "--bias", a_}, "a.npy: shape (2, 2): (N,) or (1, N) is accepted"},
+      {{a_, b_, "--a-scales", a_}, "a.npy: descr '|i1' cannot be f32"},
+      {{a_, b_, "--a-scales", row_scales}, "row.npy: shape (1, 2): (), (M,) or (M, 1) is"},
+      {{a_, b_, "--b-scales", directory_.Path("absent-scales.npy")}, "absent-scales.npy: open"},
       {{a_, b_, "--dtype", "f64"}, "a.npy: descr '|i1' cannot be f64"},
       {{a_, b_, "--shape", "a=2x3", "--dtype", "a=int8"}, "takes 6 bytes of data"},
       {{a_, b_, "-o", directory_.Path("no/such/d.npy")}, "no/such/d.npy: write: No such file"},

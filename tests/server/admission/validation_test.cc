@@ -1,7 +1,11 @@
 #include "server/admission/validation.h"
 
+#include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
@@ -29,6 +33,12 @@ MatmulCall GoodCall() {
   call.b = Matrix(6, 5);
   return call;
 }
+
+PlaneSpec Plane(DataType type, std::uint64_t rows, std::uint64_t columns) {
+  return {type, rows, columns, Order::kRowMajor, 0};
+}
+
+void Quantize(MatmulCall* call, DataType type) { call->a->data.type = call->b->data.type = type; }
 
 struct BadCall {
   const char* name;
@@ -126,8 +136,62 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.digest is set: this server takes inline operands only"},
         BadCall{"SharedMemory", [](MatmulCall* c) { c->a->source = Source::kShared; }, kUnbuilt,
                 "a.shared is set: this server takes inline operands only"},
-        BadCall{"Scales", [](MatmulCall* c) { c->a->has_scales = true; }, kUnbuilt,
-                "a.scales is set: this server has no quantized types"},
+        BadCall{"ZeroPoints", [](MatmulCall* c) { c->a->has_zero_points = true; }, kUnbuilt,
+                "a.zero_points is set: this server's quantized types are symmetric"},
+        BadCall{"ScalesOfAnUnquantizedType",
+                [](MatmulCall* c) { c->a->scales = Plane(DataType::kF32, 1, 1); }, kInvalid,
+                "a.scales is set, and a.data.type is f32; only int8, fp8_e4m3 and fp8_e5m2 have "
+                "scales"},
+        BadCall{"ScalesNotBuilt",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kMxfp8E4M3);
+                  c->a->scales = Plane(DataType::kE8M0, 4, 1);
+                },
+                kUnbuilt, "a.scales is set: this server has no scales for mxfp8_e4m3 yet"},
+        BadCall{"ScalesOfC",
+                [](MatmulCall* c) {
+                  c->c = Matrix(4, 5);
+                  c->c->scales = Plane(DataType::kF32, 1, 1);
+                },
+                kInvalid, "c.scales is set; only a and b have scales"},
+        BadCall{"TypeOfScales",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->b->scales = Plane(DataType::kF64, 1, 5);
+                },
+                kInvalid, "b.scales.type is f64; it must be f32"},
+        BadCall{"TooFewScales",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->a->scales = Plane(DataType::kF32, 3, 1);
+                },
+                kInvalid,
+                "a.scales is 3 x 1; it must be 1 x 1, or 4 x 1: one for each row of op(a)"},
+        BadCall{"ScalesAcross",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kFp8E4M3);
+                  c->b->scales = Plane(DataType::kF32, 5, 1);
+                },
+                kInvalid,
+                "b.scales is 5 x 1; it must be 1 x 1, or 1 x 5: one for each column of op(b)"},
+        BadCall{"LayoutOfScales",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->a->scales = Plane(DataType::kF32, 4, 1);
+                  c->a->scales->leading_dimension = 2;
+                },
+                kInvalid,
+                "a.scales.leading_dimension is 2; it must be 1 or 0: scales are tightly packed"},
+        BadCall{"ScaledInt32",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->b->scales = Plane(DataType::kF32, 1, 1);
+                  c->output_type = DataType::kInt32;
+                },
+                kInvalid,
+                "output_type is int32, and b.scales is set; a scaled product is f32, f16 or bf16"},
+        BadCall{"MixedTypes", [](MatmulCall* c) { c->a->data.type = DataType::kInt8; }, kInvalid,
+                "a.data.type is int8 and b.data.type is f32; they must be equal, or both fp8"},
         BadCall{"Verification", [](MatmulCall* c) { c->verification_vectors = 3; }, kUnbuilt,
                 "verification.vectors is 3: this server does not verify products yet"}),
     [](const auto& info) { return info.param.name; });
@@ -149,6 +213,43 @@ TEST(ValidateHeader, DerivesTheProblem) {
   EXPECT_EQ(problem->d.leading_dimension, 4);
   EXPECT_EQ(problem->epilogue.alpha, 2);
   EXPECT_EQ(problem->accumulate, DataType::kF32);
+}
+
+TEST(ValidateHeader, DerivesScalings) {
+  MatmulCall call = GoodCall();
+  Quantize(&call, DataType::kInt8);
+  EXPECT_EQ(ValidateHeader(call, Limits())->d.type, DataType::kInt32);
+  call.a->scales = Plane(DataType::kF32, 4, 1);
+  call.b->scales = Plane(DataType::kF32, 1, 1);
+  absl::StatusOr<Problem> problem = ValidateHeader(call, Limits());
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  EXPECT_EQ(problem->a_scaling, Scaling::kVector);
+  EXPECT_EQ(problem->b_scaling, Scaling::kTensor);
+  EXPECT_EQ(problem->d.type, DataType::kF32);
+  EXPECT_EQ(problem->accumulate, DataType::kInt32);
+
+  call.a->data.type = DataType::kFp8E4M3;
+  call.b->data.type = DataType::kFp8E5M2;
+  // A vector is the same bytes in either order.
+  call.a->scales->order = Order::kColumnMajor;
+  call.a->scales->leading_dimension = 4;
+  problem = ValidateHeader(call, Limits());
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  EXPECT_EQ(problem->d.type, DataType::kBf16);
+  EXPECT_EQ(problem->accumulate, DataType::kF32);
+}
+
+// Scales go with op(A): its rows are A's columns.
+TEST(ValidateHeader, CountsScalesByTheRowsOfTheTransposed) {
+  MatmulCall call = GoodCall();
+  call.a = Matrix(6, 4, DataType::kInt8);
+  call.b->data.type = DataType::kInt8;
+  call.transpose_a = true;
+  call.a->scales = Plane(DataType::kF32, 6, 1);
+  EXPECT_EQ(ValidateHeader(call, Limits()).status().message(),
+            "a.scales is 6 x 1; it must be 1 x 1, or 4 x 1: one for each row of op(a)");
+  call.a->scales->rows = 4;
+  EXPECT_TRUE(ValidateHeader(call, Limits()).ok());
 }
 
 class PayloadTest : public ::testing::Test {
@@ -210,6 +311,70 @@ TEST_F(PayloadTest, GapsAndOverlapsAreRefused) {
   EXPECT_FALSE(Collect().ok());
   call_.payload.back().offset = kHuge;
   EXPECT_FALSE(Collect().ok());
+}
+
+class ScaledPayloadTest : public PayloadTest {
+ protected:
+  ScaledPayloadTest() {
+    Quantize(&call_, DataType::kInt8);
+    call_.a->scales = Plane(DataType::kF32, 4, 1);
+    call_.b->scales = Plane(DataType::kF32, 1, 1);
+    Add(OperandName::kA, 0, absl::string_view(a_).substr(0, 24));
+    Add(OperandName::kB, 0, absl::string_view(b_).substr(0, 30));
+  }
+
+  void AddScales(OperandName operand, absl::string_view bytes) {
+    call_.payload.push_back({operand, PlaneName::kScales, 0, bytes});
+  }
+  static absl::string_view Bytes(const std::vector<float>& scales) {
+    return {reinterpret_cast<const char*>(scales.data()), scales.size() * sizeof(float)};
+  }
+
+  std::vector<float> a_scales_ = {0.5F, 0, 3e38F, 1e-45F};
+  std::vector<float> b_scales_ = {2};
+};
+
+TEST_F(ScaledPayloadTest, ScalesComeAsPlanesOfTheirOwn) {
+  AddScales(OperandName::kB, Bytes(b_scales_));
+  AddScales(OperandName::kA, Bytes(a_scales_));
+  const absl::StatusOr<Payload> payload = Collect();
+  ASSERT_TRUE(payload.ok()) << payload.status();
+  EXPECT_EQ(payload->a_scales, a_scales_.data());
+  EXPECT_EQ(payload->b_scales[0], 2);
+  EXPECT_EQ(payload->operands[0], a_.data());
+  EXPECT_EQ(payload->bytes, 24u + 30 + 16 + 4);
+}
+
+TEST_F(ScaledPayloadTest, ScalesAtAnOddAddressAreMoved) {
+  const std::string shifted = absl::StrCat("x", Bytes(a_scales_));
+  AddScales(OperandName::kA, absl::string_view(shifted).substr(1));
+  AddScales(OperandName::kB, Bytes(b_scales_));
+  const absl::StatusOr<Payload> payload = Collect();
+  ASSERT_TRUE(payload.ok()) << payload.status();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(payload->a_scales) % alignof(float), 0u);
+  EXPECT_EQ(std::vector<float>(payload->a_scales, payload->a_scales + 4), a_scales_);
+}
+
+TEST_F(ScaledPayloadTest, MissingOrShortScalesAreRefused) {
+  AddScales(OperandName::kA, Bytes(a_scales_));
+  EXPECT_EQ(Collect().status().message(), "payload of b.scales has 0 bytes; its plane has 4");
+  AddScales(OperandName::kB, Bytes(b_scales_).substr(1));
+  EXPECT_EQ(Collect().status().message(), "payload of b.scales has 3 bytes; its plane has 4");
+}
+
+TEST_F(ScaledPayloadTest, AScaleThatNoQuantizerMakesIsRefusedByIndexAndValue) {
+  AddScales(OperandName::kA, Bytes(a_scales_));
+  AddScales(OperandName::kB, Bytes(b_scales_));
+  a_scales_[3] = NAN;
+  EXPECT_EQ(Collect().status().message(),
+            "a.scales[3] is nan; a scale must be finite and at least 0");
+  a_scales_[2] = INFINITY;
+  EXPECT_EQ(Collect().status().message(),
+            "a.scales[2] is inf; a scale must be finite and at least 0");
+  a_scales_[1] = -0.25F;
+  const absl::Status status = Collect().status();
+  EXPECT_EQ(status.code(), kInvalid);
+  EXPECT_EQ(status.message(), "a.scales[1] is -0.25; a scale must be finite and at least 0");
 }
 
 TEST_F(PayloadTest, ChunksOfUnknownPlanesAreRefused) {

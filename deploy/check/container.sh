@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Builds the image, starts it from deploy/kubernetes/gemmd.yaml, calls it, and drains it
+# under load, with nothing from a registry: the base is a minimal Debian 12 made here.
+#
+# Needs podman, mmdebstrap, a Debian archive, NumPy; about two minutes besides the build.
+# Podman's settings (CONTAINERS_CONF, CONTAINERS_STORAGE_CONF) are honoured; the store is a
+# temporary one, so nothing is left behind.
+#   deploy/check/container.sh            with the binaries that `bazel build` makes here
+#   deploy/check/container.sh --whole    the image compiles them itself, without GPU code
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+for command in podman mmdebstrap /usr/bin/python3; do
+  command -v "$command" >/dev/null || { echo "install $command first" >&2; exit 2; }
+done
+
+base=docker.io/library/debian:bookworm-slim
+work=$(mktemp -d)
+yaml=$work/gemmd.yaml
+pod() { podman --root "$work/storage" --runroot "$work/run" "$@"; }
+cleanup() {
+  pod kube down "$yaml" >/dev/null 2>&1 || true
+  pod system reset --force >/dev/null 2>&1 || true
+  rm -rf --one-file-system "$work"
+}
+trap cleanup EXIT
+step() { printf '\n== %s\n' "$*"; }
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+step "base: a minimal Debian 12 as $base"
+mmdebstrap --quiet --variant=minbase bookworm "$work/base.tar"
+pod import --quiet "$work/base.tar" "$base" >/dev/null
+rm "$work/base.tar"
+
+step "image"
+bazel build --config=opt //server:gemmd //client/cli:gemm
+arguments=(--build-arg "CUDA=")
+if [[ ${1:-} != --whole ]]; then
+  install -D -s -t "$work/binaries/out/usr/local/bin" \
+    bazel-bin/server/gemmd bazel-bin/client/cli/gemm
+  tar -C "$work/binaries" -c out | pod import --quiet - localhost/gemmd-binaries >/dev/null
+  arguments+=(--build-arg BINARIES=localhost/gemmd-binaries)
+fi
+# Chroot isolation, because CI runs this where containers cannot be nested.
+pod build --isolation=chroot --pull=never "${arguments[@]}" \
+  -f deploy/image/Containerfile -t gemmd:0.1.0 .
+pod image inspect gemmd:0.1.0 --format 'image of {{.Size}} bytes, user {{.User}}, {{.Config.Entrypoint}}'
+
+step "start, from deploy/kubernetes/gemmd.yaml with the GPU exchanged for the CPU"
+sed 's/--device=cuda/--device=cpu/; /nvidia\.com\/gpu:/d' deploy/kubernetes/gemmd.yaml >"$yaml"
+diff deploy/kubernetes/gemmd.yaml "$yaml" || true
+pod kube play "$yaml" >/dev/null
+container=$(pod ps --filter ancestor=localhost/gemmd:0.1.0 --format '{{.Names}}')
+[[ -n $container ]] || fail "kube play started no container of the image"
+address=$(pod inspect "$(pod ps --filter name=infra --format '{{.Names}}')" \
+  --format '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}')
+# Rootless, the pod's address is not the host's to reach, but the port is published.
+export GEMMD_SERVER=${address:-127.0.0.1}:50051
+((EUID == 0)) || GEMMD_SERVER=127.0.0.1:50051
+gemm=bazel-bin/client/cli/gemm
+for ((i = 0; ; ++i)); do
+  "$gemm" info >"$work/info" 2>&1 && break
+  ((i < 300)) || { cat "$work/info" >&2; pod logs "$container" >&2; fail "no answer in 30 s"; }
+  sleep 0.1
+done
+cat "$work/info"
+
+step "what the process may do"
+state=$(pod exec "$container" /usr/bin/cat /proc/1/status)
+grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs|Seccomp):' <<<"$state"
+grep -q $'^Uid:\t65532\t65532' <<<"$state" || fail "it does not run as 65532"
+grep -q $'^CapBnd:\t0000000000000000' <<<"$state" || fail "it may gain capabilities"
+grep -q $'^NoNewPrivs:\t1' <<<"$state" || fail "it may gain privileges"
+grep -q $'^Seccomp:\t2' <<<"$state" || fail "no seccomp filter"
+if pod exec "$container" /usr/bin/touch /written 2>/dev/null; then
+  fail "the root file system is writable"
+fi
+echo "the root file system is read-only"
+
+step "calls: a product in f32, and one of fp8 codes with scales"
+/usr/bin/python3 - "$work" <<'PYTHON'
+import sys
+import numpy
+
+random = numpy.random.default_rng(2026)
+save = lambda name, x: numpy.save(f"{sys.argv[1]}/{name}.npy", x)
+save("A", random.standard_normal((900, 700)).astype("f4"))
+save("B", random.standard_normal((700, 500)).astype("f4"))
+save("L", random.integers(-128, 128, (3000, 3000)).astype("i1"))  # seconds of work, small
+# E4M3 codes of 0.25 to 448, both signs: exponent and fraction, no NaN.
+codes = lambda *shape: (random.integers(0x28, 0x7F, shape) | 0x80 * random.integers(0, 2, shape))
+save("Q", codes(70, 90).astype("u1"))
+save("W", codes(90, 50).astype("u1"))
+save("q", random.uniform(0.01, 1, 70).astype("f4"))
+save("w", random.uniform(0.01, 1, 50).astype("f4"))
+PYTHON
+"$gemm" matmul "$work/A.npy" "$work/B.npy" -o "$work/D.npy"
+"$gemm" matmul "$work/Q.npy" "$work/W.npy" --dtype fp8-e4m3 --a-scales "$work/q.npy" \
+  --b-scales "$work/w.npy" --output-type f32 -o "$work/P.npy" | head -n 3
+/usr/bin/python3 - "$work" <<'PYTHON'
+import sys
+import numpy
+
+a, b, d, q, w, q_scales, w_scales, p = (
+    numpy.load(f"{sys.argv[1]}/{name}.npy") for name in ("A", "B", "D", "Q", "W", "q", "w", "P"))
+# E4M3 by its definition; every code here is normal.
+value = lambda c: (numpy.where(c & 0x80, -1.0, 1.0)
+                   * numpy.ldexp(1 + (c & 7) / 8, ((c >> 3) & 15).astype("i4") - 7))
+for name, result, exact in (
+        ("f32", d, a.astype("f8") @ b.astype("f8")),
+        ("fp8", p, (value(q) * q_scales[:, None]) @ (value(w) * w_scales))):
+    error = numpy.linalg.norm(result - exact) / numpy.linalg.norm(exact)
+    print(f"{name}: relative error {error:.1e} against NumPy, at most 1e-05 allowed")
+    assert error <= 1e-5, "the product is wrong"
+PYTHON
+
+step "drain by SIGTERM under load"
+calls=5
+clients=()
+for ((i = 0; i < calls; ++i)); do
+  "$gemm" matmul "$work/L.npy" "$work/L.npy" >"$work/answer-$i" 2>&1 &
+  clients+=($!)
+done
+admitted() {
+  "$gemm" --json stats | /usr/bin/python3 -c 'import json, sys
+print(json.load(sys.stdin)["admitted_requests"])'
+}
+for ((i = 0; ; ++i)); do
+  now=$(admitted)
+  ((now == calls + 2)) && break  # the two products before are among them
+  ((i < 300)) || fail "only $((now - 2)) of $calls requests were admitted"
+done
+# As a kubelet ends a pod: SIGTERM, and SIGKILL when the grace period is over.
+grace=$(sed -n 's/.*terminationGracePeriodSeconds: *//p' "$yaml")
+pod stop --time "$grace" "$container" >/dev/null &
+stopping=$!
+until pod logs "$container" 2>&1 | grep -q '"event":"draining"'; do
+  kill -0 "$stopping" 2>/dev/null || fail "it ended without draining"
+done
+if "$gemm" matmul "$work/A.npy" "$work/B.npy" >"$work/late" 2>&1; then
+  fail "a draining server took a new request"
+fi
+cat "$work/late"
+failed=0
+for ((i = 0; i < calls; ++i)); do
+  wait "${clients[i]}" || { cat "$work/answer-$i" >&2; failed=$((failed + 1)); }
+done
+wait "$stopping"
+code=$(pod inspect "$container" --format '{{.State.ExitCode}}')
+pod logs "$container" 2>&1 | tail -n 2  # how many were in flight at SIGTERM, and at the end
+((failed == 0)) || fail "$failed of $calls admitted requests failed"
+((code == 0)) || fail "the container ended with $code"
+echo "all $calls finished; the container ended with 0"
+
+step "not checked here"
+cat <<'TEXT'
+- a GPU: nvidia.com/gpu, NVIDIA's device plugin and container toolkit, --device=cuda
+- Kubernetes itself: Podman ignores gRPC probes, the Service, the update strategy and
+  terminationGracePeriodSeconds
+- deploy/compose/compose.yaml, and the Containerfile's CUDA packages, which are NVIDIA's
+TEXT
+[[ ${1:-} == --whole ]] || echo "- the Containerfile's build stage: run with --whole"
+echo "the container starts, answers, is confined and drains"

@@ -1,0 +1,241 @@
+// How a CPU kernel computes D: in units of 64 rows by 512 columns; panel_gemm.h says why.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/element_types.h"
+#include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/panel_gemm.h"
+#include "kernels/kernel.h"
+
+namespace gemmd {
+
+// K is cut into pieces of this many for int8; see panel_gemm.h.
+inline constexpr std::int64_t kExactTerms = 1024;
+
+inline std::uint64_t RoundUpTo64(std::uint64_t value) { return (value + 63) / 64 * 64; }
+
+// Where a launch keeps its intermediate values, as offsets into the workspace.
+template <typename Product>
+struct PanelWorkspace {
+  PanelWorkspace(const Problem& problem, int workers)
+      : panel_bytes(RoundUpTo64(kPanelRows * problem.k * sizeof(typename Product::Multiply))),
+        tile_bytes(RoundUpTo64(kPanelRows * kPanelColumns * sizeof(typename Product::Multiply))),
+        sum_bytes(kSummed ? RoundUpTo64(kPanelRows * kPanelColumns * sizeof(std::int32_t)) : 0),
+        worker_bytes(panel_bytes + tile_bytes + sum_bytes),
+        wide_b(worker_bytes * workers),
+        total_bytes(wide_b +
+                    (kWidened ? problem.k * problem.n * sizeof(typename Product::Multiply) : 0)) {}
+
+  // Whether operands are converted before BLAS sees them, and whether products of
+  // pieces of K are summed outside BLAS.
+  static constexpr bool kWidened =
+      !std::is_same_v<typename Product::A::Storage, typename Product::Multiply>;
+  static constexpr bool kSummed =
+      !std::is_same_v<typename Product::Accumulate, typename Product::Multiply>;
+
+  const std::uint64_t panel_bytes;  // 64 rows of op(A), per worker
+  const std::uint64_t tile_bytes;   // one BLAS result, per worker
+  const std::uint64_t sum_bytes;    // the int32 sum of them, per worker
+  const std::uint64_t worker_bytes;
+  const std::uint64_t wide_b;  // B, widened and tightly packed in its own order
+  const std::uint64_t total_bytes;
+};
+
+// One product on the way: lives as long as its launch.
+template <typename Product>
+class PanelLauncher {
+ public:
+  using Multiply = typename Product::Multiply;
+
+  PanelLauncher(const Problem& problem, const Arguments& arguments, ParallelExecutor* executor)
+      : problem_(problem),
+        arguments_(arguments),
+        executor_(executor),
+        workspace_(problem, executor->workers()) {}
+
+  void Run() {
+    WidenB();
+    const std::int64_t panels = (problem_.m + kPanelRows - 1) / kPanelRows;
+    const std::int64_t tiles = (problem_.n + kPanelColumns - 1) / kPanelColumns;
+    // Neighbouring indices share the columns of B, which stay in a core's cache.
+    executor_->Run(panels * tiles, [this, panels](int worker, std::int64_t index) {
+      RunUnit(worker, index % panels * kPanelRows, index / panels * kPanelColumns);
+    });
+  }
+
+ private:
+  template <typename T>
+  T* At(std::uint64_t offset) const {
+    return reinterpret_cast<T*>(static_cast<char*>(arguments_.workspace) + offset);
+  }
+
+  void WidenB() {
+    if constexpr (PanelWorkspace<Product>::kWidened) {
+      executor_->Run(problem_.b.outer(), [this](int, std::int64_t line) {
+        const std::int64_t inner = problem_.b.inner();
+        const auto* from = static_cast<const typename Product::B::Storage*>(arguments_.b) +
+                           line * problem_.b.leading_dimension;
+        Multiply* to = At<Multiply>(workspace_.wide_b) + line * inner;
+        std::transform(from, from + inner, to, Product::B::Widen);
+      });
+      b_ = At<Multiply>(workspace_.wide_b);
+      ldb_ = problem_.b.inner();
+    } else {
+      b_ = static_cast<const Multiply*>(arguments_.b);
+      ldb_ = problem_.b.leading_dimension;
+    }
+  }
+
+  // 64 rows of op(A) with neighbouring elements of K side by side; rows from
+  // `rows` on are zero.
+  const Multiply* Panel(int worker, std::int64_t first_row, std::int64_t rows,
+                        std::int64_t* leading_dimension) const {
+    const auto* a = static_cast<const typename Product::A::Storage*>(arguments_.a) +
+                    first_row * problem_.a_row_stride();
+    if constexpr (!PanelWorkspace<Product>::kWidened) {
+      if (rows == kPanelRows && problem_.a_is_k_major()) {
+        *leading_dimension = problem_.a.leading_dimension;
+        return a;
+      }
+    }
+    *leading_dimension = problem_.k;
+    auto* panel = At<Multiply>(worker * workspace_.worker_bytes);
+    const std::int64_t row_stride = problem_.a_row_stride();
+    const std::int64_t inner_stride = problem_.a_inner_stride();
+    if (inner_stride == 1) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        std::transform(a + row * row_stride, a + row * row_stride + problem_.k,
+                       panel + row * problem_.k, Product::A::Widen);
+      }
+    } else {
+      for (std::int64_t inner = 0; inner < problem_.k; ++inner) {
+        for (std::int64_t row = 0; row < rows; ++row) {
+          panel[row * problem_.k + inner] =
+              Product::A::Widen(a[row * row_stride + inner * inner_stride]);
+        }
+      }
+    }
+    std::fill(panel + rows * problem_.k, panel + kPanelRows * problem_.k, Multiply{0});
+    return panel;
+  }
+
+  // Whether what BLAS computes is D as it stands: the same bits as through a tile.
+  bool WritesInPlace(std::int64_t rows) const {
+    const Epilogue& e = problem_.epilogue;
+    return !PanelWorkspace<Product>::kWidened && rows == kPanelRows &&
+           problem_.d.type == Product::A::kType && problem_.d.order == Order::kRowMajor &&
+           e.alpha == 1 && e.beta == 0 && !e.has_bias && e.activation == Activation::kNone;
+  }
+
+  void RunUnit(int worker, std::int64_t first_row, std::int64_t first_column) const {
+    const std::int64_t rows = std::min(kPanelRows, problem_.m - first_row);
+    const std::int64_t columns = std::min(kPanelColumns, problem_.n - first_column);
+    const bool b_is_k_major = problem_.b_is_k_major();
+    const Multiply* b = b_ + first_column * (b_is_k_major ? ldb_ : 1);
+    std::int64_t lda;
+    const Multiply* a = Panel(worker, first_row, rows, &lda);
+    auto* tile = At<Multiply>(worker * workspace_.worker_bytes + workspace_.panel_bytes);
+    if constexpr (PanelWorkspace<Product>::kSummed) {
+      auto* sum = At<std::int32_t>(worker * workspace_.worker_bytes + workspace_.panel_bytes +
+                                   workspace_.tile_bytes);
+      std::fill(sum, sum + kPanelRows * columns, 0);
+      for (std::int64_t k = 0; k < problem_.k; k += kExactTerms) {
+        BlasGemm(b_is_k_major, kPanelRows, columns, std::min(kExactTerms, problem_.k - k), a + k,
+                 lda, b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile, columns);
+        for (std::int64_t i = 0; i < kPanelRows * columns; ++i) {
+          sum[i] += static_cast<std::int32_t>(tile[i]);
+        }
+      }
+      StoreAs(sum, first_row, rows, first_column, columns);
+    } else {
+      if (WritesInPlace(rows)) {
+        auto* d = static_cast<Multiply*>(arguments_.d) + first_row * problem_.d.row_stride() +
+                  first_column;
+        BlasGemm(b_is_k_major, kPanelRows, columns, problem_.k, a, lda, b, ldb_, d,
+                 problem_.d.leading_dimension);
+        return;
+      }
+      BlasGemm(b_is_k_major, kPanelRows, columns, problem_.k, a, lda, b, ldb_, tile, columns);
+      StoreAs(tile, first_row, rows, first_column, columns);
+    }
+  }
+
+  typename Product::Epilogue ScaleOfRow(std::int64_t row) const {
+    return Scale(problem_.a_scaling, arguments_.a_scales, row);
+  }
+  typename Product::Epilogue ScaleOfColumn(std::int64_t column) const {
+    return Scale(problem_.b_scaling, arguments_.b_scales, column);
+  }
+  static typename Product::Epilogue Scale(Scaling scaling, const float* scales,
+                                          std::int64_t index) {
+    if (!Product::kScaled || scaling == Scaling::kNone) return 1;
+    return scales[scaling == Scaling::kVector ? index : 0];
+  }
+
+  template <typename T>
+  void StoreAs(const T* sums, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
+               std::int64_t columns) const {
+    switch (problem_.d.type) {
+      case DataType::kF64:
+        return Store<F64>(sums, first_row, rows, first_column, columns);
+      case DataType::kF32:
+        return Store<F32>(sums, first_row, rows, first_column, columns);
+      case DataType::kF16:
+        return Store<F16>(sums, first_row, rows, first_column, columns);
+      case DataType::kBf16:
+        return Store<Bf16>(sums, first_row, rows, first_column, columns);
+      case DataType::kInt32:
+        return Store<Int32>(sums, first_row, rows, first_column, columns);
+      default:
+        return;  // Rejection() lets no other type in
+    }
+  }
+
+  template <typename Out, typename T>
+  void Store(const T* sums, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
+             std::int64_t columns) const {
+    using E = typename Product::Epilogue;
+    const Epilogue& e = problem_.epilogue;
+    const auto alpha = static_cast<E>(e.alpha);
+    const auto beta = static_cast<E>(e.beta);
+    const std::int64_t row_stride = problem_.d.row_stride();
+    const std::int64_t column_stride = problem_.d.column_stride();
+    auto* d = static_cast<typename Out::Storage*>(arguments_.d) + first_row * row_stride +
+              first_column * column_stride;
+    const auto* bias = static_cast<const typename Out::Storage*>(arguments_.bias);
+    const auto* c = static_cast<const typename Out::Storage*>(arguments_.c);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const E row_factor = alpha * ScaleOfRow(first_row + row);
+      for (std::int64_t column = 0; column < columns; ++column) {
+        E value = row_factor * static_cast<E>(sums[row * columns + column]);
+        if constexpr (Product::kScaled) value *= ScaleOfColumn(first_column + column);
+        if (beta != 0) {
+          value += beta * static_cast<E>(
+                              Out::Widen(c[(first_row + row) * problem_.c.row_stride() +
+                                           (first_column + column) * problem_.c.column_stride()]));
+        }
+        if (e.has_bias) value += static_cast<E>(Out::Widen(bias[first_column + column]));
+        d[row * row_stride + column * column_stride] =
+            Out::Narrow(static_cast<Rounded<Out>>(ActivateAs(e.activation, value)));
+      }
+    }
+  }
+
+  // What Out::Narrow takes.
+  template <typename Out>
+  using Rounded =
+      std::conditional_t<std::is_same_v<Out, F64> || std::is_same_v<Out, Int32>, double, float>;
+
+  const Problem& problem_;
+  const Arguments& arguments_;
+  ParallelExecutor* const executor_;
+  const PanelWorkspace<Product> workspace_;
+  const Multiply* b_ = nullptr;
+  std::int64_t ldb_ = 0;
+};
+
+}  // namespace gemmd
