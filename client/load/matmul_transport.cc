@@ -131,9 +131,9 @@ class GrpcMatmulTransport final : public MatmulTransport {
     for (const auto& lane : lanes_) lane->calls.WaitForNone();
   }
 
-  Findings findings() const override {
+  Findings TakeFindings() override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return findings_;
+    return std::exchange(findings_, Findings());
   }
 
   std::vector<EchoSizes> sizes() const override {
@@ -177,7 +177,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
   const MatmulTransportOptions options_;
   const std::vector<Entry> entries_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   Findings findings_;  // guarded by mutex_
 };
 

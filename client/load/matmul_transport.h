@@ -34,8 +34,8 @@ class MatmulTransport : public Transport {
   static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
       const Workload& workload, const MatmulTransportOptions& options);
 
-  // REQUIRES: drained.
-  virtual Findings findings() const = 0;
+  // Since the last call. REQUIRES: drained.
+  virtual Findings TakeFindings() = 0;
 
   // What goes over the wire for each entry, for the bare echo.
   virtual std::vector<EchoSizes> sizes() const = 0;
