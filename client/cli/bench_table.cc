@@ -85,10 +85,13 @@ std::string Notes(const Json& point) {
                     " wrong\n");
   }
   if (point.contains("cpu")) {
-    absl::StrAppend(&notes, "client: ", Number(2, point["cpu"]["client_share"]), " of ",
+    const auto percent = [&point](const char* share) {
+      return absl::StrFormat("%.0f%%", point["cpu"][share].get<double>() * 100);
+    };
+    absl::StrAppend(&notes, "the client used ", percent("client_share"), " of ",
                     point["cpu"]["cores"].dump(), " cores");
     if (point["cpu"].contains("machine_share")) {
-      absl::StrAppend(&notes, ", machine: ", Number(2, point["cpu"]["machine_share"]));
+      absl::StrAppend(&notes, "; this machine was ", percent("machine_share"), " busy");
     }
     notes += "\n";
   }

@@ -46,6 +46,30 @@ Json DistributionJson(const Summary& summary, Json point) {
   return point;
 }
 
+// Throws Json::exception where a member has another type than a report's.
+std::string WhyNoReport(const Json& report) {
+  if (!report.is_object() || report.value("format", "") != kReportFormat) {
+    return "is no report of gemm bench";
+  }
+  if (report.value("format_version", 0) != kReportVersion) {
+    return absl::StrCat("is a report of another version than ", kReportVersion);
+  }
+  if (!report.contains("points") || !report["points"].is_array()) return "has no points";
+  for (const Json& point : report["points"]) {
+    for (const char* number :
+         {"/requests", "/ok", "/not_sent", "/requests_per_s", "/offered_per_s", "/gb_per_s",
+          "/tflops", "/latency_us/mean", "/latency_us/p50", "/latency_us/p90", "/latency_us/p99",
+          "/latency_us/p99.9", "/latency_us/max"}) {
+      const Json::json_pointer pointer(number);
+      if (!point.contains(pointer) || !point[pointer].is_number()) {
+        return absl::StrCat("has a point without ", number);
+      }
+    }
+    if (LoadName(point).empty()) return "has a point without a load";
+  }
+  return "";
+}
+
 }  // namespace
 
 Json PointJson(const LoadOptions& options, const LoadRun& run, const Summary& summary,
@@ -147,31 +171,11 @@ std::vector<std::string> Warnings(const LoadOptions& options, const LoadRun& run
 
 absl::StatusOr<Json> ParseReport(const std::string& text) {
   Json report = Json::parse(text, nullptr, false);
-  const auto refuse = [](auto... parts) {
-    return absl::InvalidArgumentError(absl::StrCat(parts...));
-  };
-  if (!report.is_object() || report.value("format", "") != kReportFormat) {
-    return refuse("is no report of gemm bench");
-  }
-  if (report.value("format_version", 0) != kReportVersion) {
-    return refuse("is a report of another version than ", kReportVersion);
-  }
-  if (!report.contains("points") || !report["points"].is_array()) return refuse("has no points");
-  for (const Json& point : report["points"]) {
-    for (const char* number :
-         {"/requests", "/ok", "/not_sent", "/requests_per_s", "/offered_per_s", "/gb_per_s",
-          "/tflops", "/latency_us/mean", "/latency_us/p50", "/latency_us/p90", "/latency_us/p99",
-          "/latency_us/p99.9", "/latency_us/max"}) {
-      const Json::json_pointer pointer(number);
-      if (!point.contains(pointer) || !point[pointer].is_number()) {
-        return refuse("has a point without ", number);
-      }
-    }
-    try {
-      if (LoadName(point).empty()) return refuse("has a point without a load");
-    } catch (const Json::exception& error) {
-      return refuse("has a point whose load cannot be read: ", error.what());
-    }
+  try {
+    const std::string why = WhyNoReport(report);
+    if (!why.empty()) return absl::InvalidArgumentError(why);
+  } catch (const Json::exception& error) {  // a member of another type than ours
+    return absl::InvalidArgumentError(absl::StrCat("is no report of gemm bench: ", error.what()));
   }
   return report;
 }

@@ -89,8 +89,6 @@ std::string Verifier::WhyWrong(const client::Product& product) {
   for (const Check& check : checks_) {
     for (std::uint64_t r = 0; r < format.rows; ++r) {
       const Row& truth = check.rows[r];
-      // Where the result's type may overflow, nothing is known of the row.
-      if (truth.magnitude > Largest(format.type)) continue;
       double value = 0;
       double magnitude = 0;
       for (std::uint64_t c = 0; c < format.columns; ++c) {
@@ -98,6 +96,8 @@ std::string Verifier::WhyWrong(const client::Product& product) {
         value += element * check.signs[c];
         magnitude += std::abs(element);
       }
+      // Where the result's type may overflow, infinity is no error.
+      if (!std::isfinite(value) && truth.magnitude > Largest(format.type)) continue;
       const double bound = sum_error * truth.magnitude + HalfUlp(format.type) * magnitude;
       const bool right =
           std::isnan(truth.value) ? std::isnan(value) : std::abs(value - truth.value) <= bound;
