@@ -35,22 +35,11 @@ class EchoTransport final : public Transport {
     Lane& lane = *lanes_[request.index % lanes_.size()];
     const Kind& kind = kinds_[request.entry];
     lane.calls.Begin();
-    auto* call = new Call;
-    call->request = kind.request;
+    // What the callback needs is in the call, because gRPC copies the callback itself.
+    auto* call = new Call{lane, kind, std::move(done), {}, kind.request, {}};
     lane.stub.UnaryCall(&call->context, kind.method, grpc::StubOptions(), &call->request,
                         &call->answer,
-                        [&lane, &kind, call, done = std::move(done)](const grpc::Status& status) {
-                          Reply reply;
-                          reply.code = static_cast<absl::StatusCode>(status.error_code());
-                          if (status.ok() && call->answer.Length() != kind.answer_bytes) {
-                            reply.code = absl::StatusCode::kInternal;
-                          }
-                          // The context holds the channel, which must not end on this thread: End()
-                          // last.
-                          delete call;
-                          done(reply);
-                          lane.calls.End();
-                        });
+                        [call](const grpc::Status& status) { Finish(call, status); });
   }
 
   void Drain() override {
@@ -58,11 +47,6 @@ class EchoTransport final : public Transport {
   }
 
  private:
-  struct Call {
-    grpc::ClientContext context;
-    grpc::ByteBuffer request;
-    grpc::ByteBuffer answer;
-  };
   struct Kind {
     std::string method;
     grpc::ByteBuffer request;
@@ -73,6 +57,28 @@ class EchoTransport final : public Transport {
     grpc::GenericStub stub;
     client::CallCount calls;
   };
+  struct Call {
+    Lane& lane;
+    const Kind& kind;
+    const Done done;
+    grpc::ClientContext context;
+    grpc::ByteBuffer request;
+    grpc::ByteBuffer answer;
+  };
+
+  static void Finish(Call* call, const grpc::Status& status) {
+    Lane& lane = call->lane;
+    Reply reply;
+    reply.code = static_cast<absl::StatusCode>(status.error_code());
+    if (status.ok() && call->answer.Length() != call->kind.answer_bytes) {
+      reply.code = absl::StatusCode::kInternal;
+    }
+    call->done(reply);
+    delete call;
+    // The context holds the channel, which must not end on this thread: its end waits for
+    // this.
+    lane.calls.End();
+  }
 
   std::string payload_;
   std::vector<Kind> kinds_;

@@ -28,13 +28,13 @@ constexpr char kHead[] = R"(<!doctype html>
 body { font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
        max-width: 1340px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.2em; margin: 2em 0 .4em; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 1em; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(560px, 1fr)); gap: 1em; }
 svg { width: 100%; border: 1px solid var(--faint); border-radius: 6px; }
 svg text { font-size: 11px; fill: var(--soft); } svg text.title { font-size: 13px; fill: var(--ink); }
 .grid { stroke: var(--faint); } polyline { fill: none; stroke-width: 1.6; }
 table { border-collapse: collapse; margin: .6em 0; }
 th, td { text-align: right; padding: .2em .8em; border-bottom: 1px solid var(--faint); }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, .facts td { text-align: left; }
 .warning { border-left: 4px solid #d55e00; padding: .2em .8em; margin: .3em 0; }
 code { overflow-wrap: anywhere; } .soft { color: var(--soft); }
 )";
@@ -207,8 +207,11 @@ std::string Facts(const Json& report) {
     std::vector<std::string> parts;
     const Json members = Member(report, name, Json::object());
     for (const auto& [key, value] : members.items()) {
-      parts.push_back(
-          absl::StrCat(key, " ", value.is_string() ? value.get<std::string>() : value.dump()));
+      const std::string text = value.is_string() ? value.get<std::string>()
+                               : value.is_number_float()
+                                   ? absl::StrFormat("%.5g", value.get<double>())
+                                   : value.dump();
+      parts.push_back(absl::StrCat(key, " ", text));
     }
     return absl::StrJoin(parts, ", ");
   };
@@ -217,7 +220,7 @@ std::string Facts(const Json& report) {
   fact("options", join("options"));
   fact("ceiling", join("ceiling"));
   fact("search", join("search"));
-  return "<table>\n" + html + "</table>\n";
+  return "<table class=\"facts\">\n" + html + "</table>\n";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::string Line(double x1, double y1, double x2, double y2) {
                          x1, y1, x2, y2);
 }
 
-std::string Label(double value) { return absl::StrFormat("%.4g", value); }
+std::string Label(double value) { return absl::StrFormat("%.5g", value); }
 
 // Maps values of one axis to positions, and knows where its marks are.
 class Scale {
@@ -44,8 +44,12 @@ class Scale {
       : logarithmic_(axis.logarithmic), from_(from), to_(to) {
     if (!(low <= high)) low = high = logarithmic_ ? 1 : 0;
     if (logarithmic_) {
-      low_ = std::floor(std::log10(low));
-      high_ = std::max(low_ + 1, std::ceil(std::log10(high)));
+      low_ = std::log10(low);
+      high_ = std::log10(high);
+      // Half a decade at least, so that one value is no line across.
+      const double margin = std::max(0.02, (0.5 - (high_ - low_)) / 2);
+      low_ -= margin;
+      high_ += margin;
     } else {
       low_ = std::min(0.0, low);
       step_ = NiceStep((high - low_) / 5);
@@ -61,15 +65,29 @@ class Scale {
   }
 
   std::vector<double> Marks() const {
+    if (logarithmic_) return LogarithmicMarks();
     std::vector<double> marks;
-    const double step = logarithmic_ ? std::max(1.0, std::ceil((high_ - low_) / 8)) : step_;
-    for (int i = 0; low_ + i * step <= high_ + step * 1e-6; ++i) {
-      marks.push_back(logarithmic_ ? std::pow(10, low_ + i * step) : low_ + i * step);
+    for (int i = 0; low_ + i * step_ <= high_ + step_ * 1e-6; ++i) {
+      marks.push_back(low_ + i * step_);
     }
     return marks;
   }
 
  private:
+  // Powers of ten, and within few decades 2 and 5 times them.
+  std::vector<double> LogarithmicMarks() const {
+    std::vector<double> marks;
+    const int step = std::max(1, static_cast<int>((high_ - low_) / 6));
+    for (int decade = static_cast<int>(std::floor(low_)); decade <= high_; decade += step) {
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double place = decade + std::log10(factor);
+        if (factor > 1 && high_ - low_ > 3) continue;
+        if (place >= low_ && place <= high_) marks.push_back(factor * std::pow(10, decade));
+      }
+    }
+    return marks;
+  }
+
   // 1, 2 or 5 times a power of ten, at least `step`.
   static double NiceStep(double step) {
     if (!(step > 0)) return 1;
