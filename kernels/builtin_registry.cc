@@ -4,6 +4,7 @@
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
+#include "kernels/vendor/cublaslt_registry.h"
 
 namespace gemmd {
 
@@ -12,6 +13,7 @@ const Registry& BuiltinRegistry() {
     std::vector<std::unique_ptr<const Kernel>> kernels;
     AppendCpuKernels(&kernels);
     AppendLadderA(&kernels);
+    AppendCublasLt(&vendor::CublasLtEngine(), &kernels);
     return new Registry(std::move(kernels));
   }();
   return *registry;

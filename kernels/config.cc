@@ -1,11 +1,23 @@
 #include "kernels/config.h"
 
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace gemmd {
+
+namespace {
+
+auto Fields(const Config& c) {
+  return std::tie(c.tile_m, c.tile_n, c.tile_k, c.stages, c.cluster_m, c.cluster_n, c.warps,
+                  c.raster_group, c.split_k, c.threads, c.algorithm, c.workspace_bytes);
+}
+
+}  // namespace
+
+bool operator==(const Config& x, const Config& y) { return Fields(x) == Fields(y); }
 
 std::string ToString(const Config& config) {
   std::vector<std::string> words;
@@ -25,6 +37,9 @@ std::string ToString(const Config& config) {
   add("split_k", config.split_k);
   add("threads", config.threads);
   add("algorithm", config.algorithm);
+  if (config.workspace_bytes != 0) {
+    words.push_back(absl::StrCat("workspace_bytes=", config.workspace_bytes));
+  }
   return absl::StrJoin(words, " ");
 }
 

@@ -1,6 +1,7 @@
 // How a kernel would do a problem: tile, stages and so on, as a printable value.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace gemmd {
@@ -18,7 +19,11 @@ struct Config {
   int split_k = 0;
   int threads = 0;    // of the CPU
   int algorithm = 0;  // of a vendor's library, counted from 1 in the order it offers them
+  std::uint64_t workspace_bytes = 0;  // of that algorithm
 };
+
+bool operator==(const Config& x, const Config& y);
+inline bool operator!=(const Config& x, const Config& y) { return !(x == y); }
 
 // "tile=64x512 threads=8"
 std::string ToString(const Config& config);

@@ -23,6 +23,11 @@ struct DeviceTraits {
   // Roofline that predictions start from.
   double f32_gflops = 1;   // sustained by all units together
   double memory_gbps = 1;  // GB/s
+  // The same for matrix units, f32 accumulation (int32 for int8); 0 where there are none.
+  double f64_gflops = 0;  // of whichever units are faster
+  double tf32_gflops = 0;
+  double half_gflops = 0;  // f16 and bf16
+  double byte_gflops = 0;  // int8 and fp8
 };
 
 }  // namespace gemmd

@@ -6,13 +6,16 @@
 //   Registry  the kernels of this build           registry.h
 //   Plan      kernel + config for a problem       selection.h
 //   Session   where an emulated launch goes       emulator/session.h
+//   LaunchTranspose   an operand on landing       landing/transpose.h
 #pragma once
 
-#include "kernels/config.h"            // IWYU pragma: export
-#include "kernels/device_traits.h"     // IWYU pragma: export
-#include "kernels/emulator/session.h"  // IWYU pragma: export
-#include "kernels/kernel.h"            // IWYU pragma: export
-#include "kernels/problem.h"           // IWYU pragma: export
-#include "kernels/registry.h"          // IWYU pragma: export
-#include "kernels/selection.h"         // IWYU pragma: export
-#include "kernels/types.h"             // IWYU pragma: export
+#include "kernels/config.h"             // IWYU pragma: export
+#include "kernels/cuda_traits.h"        // IWYU pragma: export
+#include "kernels/device_traits.h"      // IWYU pragma: export
+#include "kernels/emulator/session.h"   // IWYU pragma: export
+#include "kernels/kernel.h"             // IWYU pragma: export
+#include "kernels/landing/transpose.h"  // IWYU pragma: export
+#include "kernels/problem.h"            // IWYU pragma: export
+#include "kernels/registry.h"           // IWYU pragma: export
+#include "kernels/selection.h"          // IWYU pragma: export
+#include "kernels/types.h"              // IWYU pragma: export

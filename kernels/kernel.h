@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -57,6 +58,9 @@ class Kernel {
     std::string architecture;  // "cpu", "sm_90a"
     std::string description;   // one line: the idea
     Determinism determinism = Determinism::kFast;
+    // Selection passes it over unless the request names it: it gives up accuracy that the
+    // problem's accumulate type promises.
+    bool only_by_name = false;
   };
 
   explicit Kernel(Traits traits) : traits_(static_cast<Traits&&>(traits)) {}
@@ -72,8 +76,20 @@ class Kernel {
   // Why the kernel does not take the problem, in one line; empty if it does.
   virtual std::string Rejection(const Problem& problem) const = 0;
 
-  // The following REQUIRE UnavailableReason() and Rejection() to be empty.
+  // Asked after the two above, where both are empty: why this device has no code for the
+  // problem, as only the device itself can tell; empty if it has. May start up a library.
+  virtual std::string DeviceRejection(const Problem& /*problem*/,
+                                      const DeviceTraits& /*device*/) const {
+    return "";
+  }
+
+  // The following REQUIRE all of these to be empty.
   virtual Config Configure(const Problem& problem, const DeviceTraits& device) const = 0;
+  // Every config worth measuring, the one of Configure() first.
+  virtual std::vector<Config> Alternatives(const Problem& problem,
+                                           const DeviceTraits& device) const {
+    return {Configure(problem, device)};
+  }
   virtual double PredictedUs(const Problem& problem, const Config& config,
                              const DeviceTraits& device) const = 0;
   virtual std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const = 0;
@@ -82,6 +98,14 @@ class Kernel {
   // kBatchInvariant it depends on N, K, types, layouts of B, device and version alone.
   virtual std::string NumericsId(const Problem& problem) const = 0;
 
+  // The same of results that the config computed, for kernels whose bits depend on it.
+  virtual std::string PlannedNumericsId(const Problem& problem, const Config& /*config*/) const {
+    return NumericsId(problem);
+  }
+
+  // The problem is the one that the config was made for, or a panel of it: the same but
+  // for fewer rows or fewer columns. REQUIRES of kCuda: the stream's device is the calling
+  // thread's current one.
   virtual absl::Status Launch(const Problem& problem, const Config& config,
                               const Arguments& arguments, const LaunchTarget& target) const = 0;
 

@@ -1,5 +1,6 @@
 #include "kernels/selection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,14 +9,31 @@
 namespace gemmd {
 namespace {
 
-std::string Rejection(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
+constexpr char kWrongClass[] = "class fast, and the request asks for batch_invariant";
+
+bool IsBatchInvariant(const Kernel& kernel) {
+  return kernel.traits().determinism == Determinism::kBatchInvariant;
+}
+
+std::string Rejection(const Kernel& kernel, const Problem& problem, const DeviceTraits& device,
+                      bool is_named) {
   std::string reason = kernel.UnavailableReason(device);
-  if (!reason.empty()) return reason;
-  if (problem.determinism == Determinism::kBatchInvariant &&
-      kernel.traits().determinism != Determinism::kBatchInvariant) {
-    return "class fast, and the request asks for batch_invariant";
+  if (reason.empty() && kernel.traits().only_by_name && !is_named) {
+    reason = "less accurate than the accumulate type promises: serves only requests that name it";
   }
-  return kernel.Rejection(problem);
+  if (reason.empty()) reason = kernel.Rejection(problem);
+  if (reason.empty()) reason = kernel.DeviceRejection(problem, device);
+  return reason;
+}
+
+// Whether kernels of class fast may serve the request.
+bool AdmitsFast(const Problem& problem, const DeviceTraits& device,
+                const std::vector<Candidate>& candidates) {
+  if (problem.determinism == Determinism::kFast) return true;
+  if (device.kind != DeviceKind::kCuda) return false;
+  return std::none_of(candidates.begin(), candidates.end(), [](const Candidate& candidate) {
+    return candidate.rejection.empty() && IsBatchInvariant(*candidate.kernel);
+  });
 }
 
 Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
@@ -24,7 +42,7 @@ Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& 
   plan.config = kernel.Configure(problem, device);
   plan.predicted_us = kernel.PredictedUs(problem, plan.config, device);
   plan.workspace_bytes = kernel.WorkspaceBytes(problem, plan.config);
-  plan.numerics_id = kernel.NumericsId(problem);
+  plan.numerics_id = kernel.PlannedNumericsId(problem, plan.config);
   return plan;
 }
 
@@ -33,15 +51,21 @@ Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& 
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
                                const DeviceTraits& device, absl::string_view kernel_name) {
   std::vector<Candidate> candidates;
-  Candidate* best = nullptr;
-  candidates.reserve(registry.kernels().size());  // `best` points into it
   for (const auto& kernel : registry.kernels()) {
     if (!kernel_name.empty() && kernel->traits().name != kernel_name) continue;
     Candidate& candidate = candidates.emplace_back();
     candidate.kernel = kernel.get();
-    candidate.rejection = Rejection(*kernel, problem, device);
+    candidate.rejection = Rejection(*kernel, problem, device, !kernel_name.empty());
+  }
+  const bool admits_fast = AdmitsFast(problem, device, candidates);
+  Candidate* best = nullptr;
+  for (Candidate& candidate : candidates) {
     if (!candidate.rejection.empty()) continue;
-    candidate.plan = MakePlan(*kernel, problem, device);
+    if (!admits_fast && !IsBatchInvariant(*candidate.kernel)) {
+      candidate.rejection = kWrongClass;
+      continue;
+    }
+    candidate.plan = MakePlan(*candidate.kernel, problem, device);
     if (best == nullptr || candidate.plan.predicted_us < best->plan.predicted_us) {
       best = &candidate;
     }

@@ -29,6 +29,10 @@ struct Candidate {
   bool chosen = false;
 };
 
+// The class of a request binds: one of class batch_invariant is not served by a kernel of
+// class fast. There is one exception, on CUDA devices: until kernels of ours cover a problem
+// there, one of class fast serves it, and the plan's kernel and the receipt say so.
+//
 // Considers every kernel of the registry, or only `kernel_name` where it is not
 // empty; the fastest legal one by prediction is chosen, the first of equals.
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,

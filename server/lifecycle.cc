@@ -4,25 +4,21 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
-#include "server/device/cpu_device.h"
-#include "server/device/emulated_device.h"
+#include "server/devices.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/operands_service.h"
-#include "server/scheduling/scheduler.h"
 #include "version.h"
 
 namespace gemmd {
@@ -33,30 +29,6 @@ Severity LogThreshold(const std::string& level) {
   if (level == "warning") return Severity::kWarning;
   if (level == "error") return Severity::kError;
   return Severity::kInfo;
-}
-
-CpuDevice::Options CpuOptions(const config::Cpu& config) {
-  CpuDevice::Options options;
-  options.threads = config.threads() != 0
-                        ? static_cast<int>(config.threads())
-                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const auto machine_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                             static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  options.memory_bytes = config.memory_bytes() != 0
-                             ? static_cast<std::uint64_t>(config.memory_bytes())
-                             : machine_bytes / 2;
-  return options;
-}
-
-// REQUIRES: config.device() is not "cuda".
-std::unique_ptr<Device> MakeDevice(const config::ServerConfig& config, const Clock* clock) {
-  const CpuDevice::Options options = CpuOptions(config.cpu());
-  if (config.device() != "emulated") return std::make_unique<CpuDevice>(options, clock);
-  Log(Severity::kWarning, "emulated_device",
-      {{"note",
-        "GPU kernels run on the CPU with every access checked: thousands of times "
-        "slower than a GPU, for tests and for writing kernels"}});
-  return std::make_unique<EmulatedDevice>(options.memory_bytes, clock);
 }
 
 GrpcServerOptions RpcOptions(const config::ServerConfig& config) {
@@ -70,24 +42,29 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config) {
   return options;
 }
 
-// SIGTERM and SIGINT as values, in the order they came: the handler writes each into a
-// pipe. (Blocking them for sigwait() would need every thread to do so, and OpenBLAS
-// starts threads before main().)
+// What makes the server stop, as values in the order they came: SIGTERM, SIGINT and a
+// device's loss. Each is written into a pipe. (Blocking the signals for sigwait() would need
+// every thread to do so, and OpenBLAS starts threads before main().)
 class StopSignals {
  public:
+  static constexpr int kDeviceLost = 1;  // SIGHUP's number, which is never written
+
   StopSignals() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();  // the process has no files left
     read_end_ = ends[0];
     write_end = ends[1];
     struct sigaction action {};
-    action.sa_handler = [](int signal) {
-      const auto byte = static_cast<char>(signal);
-      static_cast<void>(!write(write_end, &byte, 1));
-    };
+    action.sa_handler = Raise;
     action.sa_flags = SA_RESTART;
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
+  }
+
+  // Safe in signal handlers and on any thread.
+  static void Raise(int signal) {
+    const auto byte = static_cast<char>(signal);
+    static_cast<void>(!write(write_end, &byte, 1));
   }
 
   // The next signal; 0 if none came for `timeout_ms`, where -1 waits for ever.
@@ -107,16 +84,28 @@ class StopSignals {
 };
 
 // Whether everything admitted finished; false if a signal or the timeout came first.
-bool Drain(GrpcServer* server, Scheduler* scheduler, const StopSignals& signals, const Clock& clock,
+bool Drain(GrpcServer* server, const Router& router, const StopSignals& signals, const Clock& clock,
            std::int64_t timeout_ms) {
   constexpr int kPollMs = 20;
   const TimeNs end = clock.Now() + timeout_ms * 1000000;
   server->SetServing(false);
-  scheduler->StartDraining();
-  while (!scheduler->WaitUntilIdle(kPollMs)) {
+  router.StartDraining();
+  while (!router.WaitUntilIdle(kPollMs)) {
     if (signals.Wait(0) != 0 || clock.Now() >= end) return false;
   }
   return true;
+}
+
+// Ends the process: a lost device stays lost until a new one starts. What was in flight has
+// its answer by now, or gets it at once; a moment is left to send them.
+[[noreturn]] void EndWithLostDevice(GrpcServer* server, const Router& router) {
+  constexpr int kAnswerTimeoutMs = 300;
+  constexpr int kSendTimeoutMs = 300;
+  server->SetServing(false);
+  router.StartDraining();
+  router.WaitUntilIdle(kAnswerTimeoutMs);
+  server->Shutdown(kSendTimeoutMs);
+  _exit(kExitDeviceLost);
 }
 
 }  // namespace
@@ -124,35 +113,36 @@ bool Drain(GrpcServer* server, Scheduler* scheduler, const StopSignals& signals,
 int Serve(const config::ServerConfig& config) {
   const StopSignals signals;
   SetLogThreshold(LogThreshold(config.log().level()));
-  if (config.device() == "cuda") {
-    Log(Severity::kError, "cannot_start",
-        {{"error", "--device is \"cuda\", and this build has no CUDA device; use cpu or auto"}});
-    return kExitCannotStart;
-  }
-
   const SteadyClock clock;
   Statistics statistics;
-  const std::unique_ptr<Device> device = MakeDevice(config, &clock);
-  SchedulerOptions scheduling;
-  scheduling.max_queued_jobs = static_cast<std::size_t>(config.scheduling().max_queued_requests());
-  Scheduler scheduler(device.get(), &clock, scheduling);
+  const absl::StatusOr<std::unique_ptr<Devices>> devices =
+      Devices::Make(config, &clock, [](const absl::Status& status) {
+        Log(Severity::kError, "device_lost", {{"error", status.message()}});
+        StopSignals::Raise(StopSignals::kDeviceLost);
+      });
+  if (!devices.ok()) {
+    Log(Severity::kError, "cannot_start",
+        {{"device", config.device()}, {"error", devices.status().message()}});
+    return kExitCannotStart;
+  }
+  const Router& router = (*devices)->router();
   const GrpcServerOptions rpc = RpcOptions(config);
   RequestLimits limits;
-  limits.request_bytes = device->memory().usage().limit_bytes;
+  limits.request_bytes = (*devices)->memory_bytes();
   limits.result_bytes = rpc.message_bytes;
-  Admission admission(limits, &BuiltinRegistry(), device.get(), &scheduler, &statistics, &clock);
+  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock);
 
   GemmService gemm(&admission, &statistics, &clock);
   OperandsService operands;
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
-  sources.device = device.get();
-  sources.scheduler = &scheduler;
+  sources.router = &router;
   sources.admission = &admission;
   sources.statistics = &statistics;
   sources.clock = &clock;
   sources.message_bytes = rpc.message_bytes;
-  sources.max_queued_jobs = scheduling.max_queued_jobs;
+  sources.max_queued_jobs = static_cast<std::uint64_t>(config.scheduling().max_queued_requests()) *
+                            router.devices().size();
   AdminService admin(sources);
 
   const auto server = GrpcServer::Start(rpc, {&gemm, &operands, &admin});
@@ -161,22 +151,27 @@ int Serve(const config::ServerConfig& config) {
     return kExitCannotStart;
   }
   const std::size_t colon = config.listen().rfind(':');
+  for (const ServedDevice& each : router.devices()) {
+    const DeviceTraits& traits = each.device->traits();
+    Log(Severity::kInfo, "device",
+        {{"device", traits.name},
+         {"model", traits.model},
+         {"compute_units", traits.compute_units},
+         {"f32_gflops", traits.f32_gflops},
+         {"memory_bytes", each.device->memory().usage().limit_bytes}});
+  }
   Log(Severity::kInfo, "serving",
       {{"version", kVersion},
-       {"address", absl::StrCat(config.listen().substr(0, colon), ":", (*server)->port())},
-       {"device", device->traits().name},
-       {"model", device->traits().model},
-       {"threads", device->traits().compute_units},
-       {"f32_gflops", device->traits().f32_gflops},
-       {"memory_bytes", device->memory().usage().limit_bytes}});
+       {"address", absl::StrCat(config.listen().substr(0, colon), ":", (*server)->port())}});
 
   constexpr int kForEver = -1;
   const int signal = signals.Wait(kForEver);
+  if (signal == StopSignals::kDeviceLost) EndWithLostDevice(server->get(), router);
   Log(Severity::kInfo, "draining",
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
        {"in_flight", statistics.Read().in_flight}});
   const bool drained =
-      Drain(server->get(), &scheduler, signals, clock, config.lifecycle().drain_timeout_ms());
+      Drain(server->get(), router, signals, clock, config.lifecycle().drain_timeout_ms());
   Log(drained ? Severity::kInfo : Severity::kWarning, drained ? "drained" : "drain_cut_short",
       {{"received", statistics.Read().received}, {"in_flight", statistics.Read().in_flight}});
   // A launched kernel cannot be stopped, so nothing orderly can be awaited: the

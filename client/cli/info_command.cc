@@ -1,6 +1,7 @@
 // gemm info: what the server is and what it has.
 #include <iostream>
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,12 +39,16 @@ std::string Describe(const std::string& server, const v1::ServerInfoResponse& in
                  {"workspace", Table::Align::kRight},
                  {"in flight", Table::Align::kRight},
                  {"free", Table::Align::kRight}});
-  for (const v1::DeviceInfo& device : info.devices()) {
-    const v1::MemoryUsage& memory = device.memory();
-    devices.AddRow({device.name(), device.model(), device.architecture(),
+  const auto add = [&devices](const v1::DeviceInfo& device, const std::string& name,
+                              const v1::MemoryUsage& memory) {
+    devices.AddRow({name, device.model(), device.architecture(),
                     absl::StrCat(device.compute_units()), HumanBytes(memory.limit_bytes()),
                     HumanBytes(memory.resident_bytes()), HumanBytes(memory.workspace_bytes()),
                     HumanBytes(memory.in_flight_bytes()), HumanBytes(memory.free_bytes())});
+  };
+  for (const v1::DeviceInfo& device : info.devices()) {
+    add(device, device.name(), device.memory());
+    if (device.has_pinned_memory()) add(device, device.name() + " pinned", device.pinned_memory());
   }
   return absl::StrCat(facts.Render(), "\n", devices.Render());
 }

@@ -12,7 +12,7 @@
 #include "server/device/device.h"
 #include "server/observe/clock.h"
 #include "server/observe/statistics.h"
-#include "server/scheduling/scheduler.h"
+#include "server/scheduling/router.h"
 
 namespace gemmd {
 
@@ -29,19 +29,16 @@ struct MatmulOutcome {
   absl::Status status;
   Problem problem;
   Receipt receipt;
-  void* d = nullptr;  // problem.d laid out; null unless OK
+  HostBuffer d;  // problem.d laid out, zeros between its lines; empty unless OK
 };
 
 // Thread-safe. All that is passed to the constructor outlives the admission.
 class Admission {
  public:
-  // Gives the memory that D of `bytes` bytes is written to; it lives until `done`
-  // returns. Null: the host has none.
-  using AllocateResult = absl::FunctionRef<void*(std::uint64_t bytes)>;
   using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
 
-  Admission(const RequestLimits& limits, const Registry* registry, Device* device,
-            Scheduler* scheduler, Statistics* statistics, const Clock* clock);
+  Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
+            Statistics* statistics, const Clock* clock);
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -56,22 +53,32 @@ class Admission {
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
   //   RESOURCE_EXHAUSTED   memory or queue are full now; carries RetryAfterMs()
-  absl::Status Submit(std::uint64_t request_id, const MatmulJob& request,
-                      AllocateResult allocate_result, Callback done);
+  absl::Status Submit(std::uint64_t request_id, const MatmulJob& request, Callback done);
 
   // See Scheduler::Cancel.
-  void Cancel(std::uint64_t request_id) { scheduler_->Cancel(request_id); }
+  void Cancel(std::uint64_t request_id) { router_->Cancel(request_id); }
 
   const RequestLimits& limits() const { return limits_; }
 
  private:
+  // A device that will serve a request, with all that it needs held.
+  struct Grant {
+    ServedDevice served;
+    Plan plan;
+    MemoryReservation reservation;
+    HostBuffer d;
+  };
+
+  // The first device, by preference, that has room; else what the most preferred one said.
+  absl::StatusOr<Grant> FindRoom(const Problem& problem, const MatmulJob& request) const;
+  absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const Problem& problem,
+                                  const MatmulJob& request) const;
   absl::Status CheckDeadline(TimeNs deadline, double predicted_us) const;
-  absl::Status FullNow(absl::Status status) const;
+  static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
 
   const RequestLimits limits_;
   const Registry* const registry_;
-  Device* const device_;
-  Scheduler* const scheduler_;
+  const Router* const router_;
   Statistics* const statistics_;
   const Clock* const clock_;
   std::atomic<std::uint64_t> next_request_id_{1};

@@ -44,14 +44,14 @@ void CpuDevice::MeasureRoofline() {
   constexpr std::int64_t kSize = 512;
   const Problem problem = MakeProblem(kSize, kSize, kSize, DataType::kF32, DataType::kF32);
   const HostMemory a = AllocateHostMemory(problem.a.size_bytes());
-  const HostMemory d = AllocateHostMemory(problem.d.size_bytes());
+  const HostBuffer d = AllocateHostBuffer(problem.d.size_bytes());
   std::fill_n(static_cast<float*>(a.get()), kSize * kSize, 1.0f);
   DeviceWork work;
   work.problem = problem;
   work.plan = *Select(BuiltinRegistry(), problem, traits_);
   work.buffers.a = a.get();
   work.buffers.b = a.get();
-  work.buffers.d = d.get();
+  work.buffers.d = d;
   for (int repeat = 0; repeat < 4; ++repeat) {
     const DeviceResult result = Launch(work);
     const StageSpan& compute = result.spans.front();
@@ -64,8 +64,7 @@ void CpuDevice::MeasureRoofline() {
   const TimeNs start = clock_->Now();
   constexpr int kCopies = 8;
   for (int i = 0; i < kCopies; ++i) {
-    std::copy_n(static_cast<const char*>(a.get()), problem.d.size_bytes(),
-                static_cast<char*>(d.get()));
+    std::copy_n(static_cast<const char*>(a.get()), problem.d.size_bytes(), d.front().data);
   }
   const double nanoseconds = static_cast<double>(std::max<TimeNs>(1, clock_->Now() - start));
   traits_.memory_gbps = 2.0 * kCopies * static_cast<double>(problem.d.size_bytes()) / nanoseconds;
@@ -81,8 +80,9 @@ DeviceResult CpuDevice::Launch(const DeviceWork& work) {
     return result;
   }
   const HostBuffers& buffers = work.buffers;
-  const Arguments arguments{buffers.a, buffers.b,       buffers.c,        buffers.bias,
-                            buffers.d, workspace.get(), buffers.a_scales, buffers.b_scales};
+  const Arguments arguments{
+      buffers.a,       buffers.b,        buffers.c,       buffers.bias, buffers.d.front().data,
+      workspace.get(), buffers.a_scales, buffers.b_scales};
   LaunchTarget target;
   target.executor = &executor_;
   result.status = work.plan.kernel->Launch(work.problem, work.plan.config, arguments, target);

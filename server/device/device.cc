@@ -1,6 +1,9 @@
 #include "server/device/device.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace gemmd {
+namespace {
 
 std::uint64_t InFlightBytes(const Problem& problem) {
   std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes();
@@ -8,7 +11,24 @@ std::uint64_t InFlightBytes(const Problem& problem) {
   if (problem.epilogue.has_bias) {
     bytes += static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8;
   }
-  return bytes;
+  const auto scales = [](Scaling scaling, std::int64_t count) -> std::uint64_t {
+    if (scaling == Scaling::kNone) return 0;
+    return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count);
+  };
+  return bytes + scales(problem.a_scaling, problem.m) + scales(problem.b_scaling, problem.n);
+}
+
+}  // namespace
+
+Footprint Device::FootprintOf(const Problem& problem, const Plan& plan) const {
+  return {InFlightBytes(Landed(problem)), plan.workspace_bytes};
+}
+
+absl::StatusOr<HostBuffer> Device::AllocateResult(const MatrixLayout& d) {
+  HostBuffer buffer = AllocateHostBuffer(d.size_bytes());
+  if (!buffer.empty()) return buffer;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host has no ", d.size_bytes(), " bytes for the result"));
 }
 
 }  // namespace gemmd

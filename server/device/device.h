@@ -2,18 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kernels/gemm.h"
+#include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
 #include "server/observe/receipt.h"
 
 namespace gemmd {
 
-// Operands and result in host memory, laid out as the problem says; null where the
-// problem has none. They stay valid until the work's callback has been called.
+// Operands and result in host memory, laid out as the problem says; null or empty where
+// the problem has none. They stay valid until the work's callback has been called.
 struct HostBuffers {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -21,7 +24,16 @@ struct HostBuffers {
   const void* bias = nullptr;
   const float* a_scales = nullptr;
   const float* b_scales = nullptr;
-  void* d = nullptr;
+  HostBuffer d;  // as AllocateResult() gave it
+};
+
+// An operand that a device holds, as it landed there. Its memory is free again when the
+// last reference is gone.
+class ResidentOperand {
+ public:
+  virtual ~ResidentOperand() = default;
+  // The address in the device's memory.
+  virtual const void* data() const = 0;
 };
 
 // One launch.
@@ -29,6 +41,15 @@ struct DeviceWork {
   Problem problem;  // as the buffers have it
   Plan plan;        // chosen for the problem as it lands on this device
   HostBuffers buffers;
+  // Of this device, landed as Landed(problem) says; null where the operand is in `buffers`.
+  std::shared_ptr<const ResidentOperand> resident_a;
+  std::shared_ptr<const ResidentOperand> resident_b;
+};
+
+// Bytes of the device's memory that serving one work holds.
+struct Footprint {
+  std::uint64_t in_flight_bytes = 0;  // operands and result, as they land
+  std::uint64_t workspace_bytes = 0;
 };
 
 struct DeviceResult {
@@ -46,10 +67,19 @@ class Device {
 
   virtual const DeviceTraits& traits() const = 0;
   virtual MemoryBudget& memory() = 0;
+  // Of the pinned host memory that results and staging take; all zero where there is none.
+  virtual MemoryUsage host_memory_usage() const { return {}; }
 
   // The problem as kernels will see it here: the same shapes and types, in the layouts
   // that operands have once they landed in the device's memory. Plans are chosen for it.
   virtual Problem Landed(const Problem& problem) const { return problem; }
+
+  // What to reserve for a problem and the plan chosen for it.
+  virtual Footprint FootprintOf(const Problem& problem, const Plan& plan) const;
+
+  // Host memory that the device writes D into; its bytes are unspecified.
+  // RESOURCE_EXHAUSTED: there is none now. INVALID_ARGUMENT: there never is that much.
+  virtual absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d);
 
   // How many submitted works overlap usefully; the scheduler keeps at most this many
   // between Submit and callback.
@@ -59,8 +89,5 @@ class Device {
   // the device, and must not block: the next work may wait for it.
   virtual void Submit(DeviceWork work, Callback done) = 0;
 };
-
-// Bytes that serving the problem with the plan holds, besides plan.workspace_bytes.
-std::uint64_t InFlightBytes(const Problem& problem);
 
 }  // namespace gemmd

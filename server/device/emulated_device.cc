@@ -88,7 +88,9 @@ DeviceResult EmulatedDevice::Launch(const DeviceWork& work) const {
   target.emulator = &session;
   result.status = work.plan.kernel->Launch(landed, work.plan.config, arguments, target);
   const TimeNs computed_at = clock_->Now();
-  if (result.status.ok()) CopyLines(landed.d, d.get(), work.problem.d, work.buffers.d);
+  if (result.status.ok()) {
+    CopyLines(landed.d, d.get(), work.problem.d, work.buffers.d.front().data);
+  }
   result.spans = {{Stage::kCopyIn, start, landed_at},
                   {Stage::kCompute, landed_at, computed_at},
                   {Stage::kCopyOut, computed_at, clock_->Now()}};

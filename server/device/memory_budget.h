@@ -35,12 +35,16 @@ class MemoryReservation {
  private:
   friend class MemoryBudget;
   MemoryReservation(MemoryBudget* budget, std::uint64_t in_flight_bytes,
-                    std::uint64_t workspace_bytes)
-      : budget_(budget), in_flight_bytes_(in_flight_bytes), workspace_bytes_(workspace_bytes) {}
+                    std::uint64_t workspace_bytes, std::uint64_t resident_bytes)
+      : budget_(budget),
+        in_flight_bytes_(in_flight_bytes),
+        workspace_bytes_(workspace_bytes),
+        resident_bytes_(resident_bytes) {}
 
   MemoryBudget* budget_ = nullptr;
   std::uint64_t in_flight_bytes_ = 0;
   std::uint64_t workspace_bytes_ = 0;
+  std::uint64_t resident_bytes_ = 0;
 };
 
 // Thread-safe. Invariant: the parts never sum to more than the limit.
@@ -51,12 +55,14 @@ class MemoryBudget {
   // RESOURCE_EXHAUSTED, naming what was asked, free and the limit: does not fit now.
   absl::StatusOr<MemoryReservation> Reserve(std::uint64_t in_flight_bytes,
                                             std::uint64_t workspace_bytes);
+  // The same, for an operand that stays.
+  absl::StatusOr<MemoryReservation> ReserveResident(std::uint64_t bytes);
 
   MemoryUsage usage() const;
 
  private:
   friend class MemoryReservation;
-  void Release(std::uint64_t in_flight_bytes, std::uint64_t workspace_bytes);
+  void Release(const MemoryReservation& reservation);
 
   mutable std::mutex mutex_;
   MemoryUsage usage_;

@@ -24,19 +24,25 @@ std::string Architecture(const DeviceTraits& traits) {
   return absl::StrCat(is_emulated ? "emulated sm_" : "sm_", traits.compute_capability);
 }
 
+v1::MemoryUsage EncodeMemory(const MemoryUsage& usage) {
+  v1::MemoryUsage wire;
+  wire.set_limit_bytes(usage.limit_bytes);
+  wire.set_resident_bytes(usage.resident_bytes);
+  wire.set_workspace_bytes(usage.workspace_bytes);
+  wire.set_in_flight_bytes(usage.in_flight_bytes);
+  wire.set_free_bytes(usage.free_bytes());
+  return wire;
+}
+
 void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
   const DeviceTraits& traits = device->traits();
   wire->set_name(traits.name);
   wire->set_model(traits.model);
   wire->set_architecture(Architecture(traits));
   wire->set_compute_units(traits.compute_units);
-  const MemoryUsage usage = device->memory().usage();
-  v1::MemoryUsage* memory = wire->mutable_memory();
-  memory->set_limit_bytes(usage.limit_bytes);
-  memory->set_resident_bytes(usage.resident_bytes);
-  memory->set_workspace_bytes(usage.workspace_bytes);
-  memory->set_in_flight_bytes(usage.in_flight_bytes);
-  memory->set_free_bytes(usage.free_bytes());
+  *wire->mutable_memory() = EncodeMemory(device->memory().usage());
+  const MemoryUsage pinned = device->host_memory_usage();
+  if (pinned.limit_bytes != 0) *wire->mutable_pinned_memory() = EncodeMemory(pinned);
 }
 
 }  // namespace
@@ -75,15 +81,17 @@ v1::ServerInfoResponse AdminService::Info() const {
   info.mutable_limits()->set_dimension(sources_.admission->limits().dimension);
   info.mutable_limits()->set_request_bytes(sources_.admission->limits().request_bytes);
   info.mutable_limits()->set_queue_requests(sources_.max_queued_jobs);
-  EncodeDevice(sources_.device, info.add_devices());
+  for (const ServedDevice& each : sources_.router->devices()) {
+    EncodeDevice(each.device, info.add_devices());
+  }
   for (const char* method : kNotBuilt) info.add_unimplemented_rpcs(method);
-  info.set_draining(sources_.scheduler->draining());
+  info.set_draining(sources_.router->draining());
   return info;
 }
 
 absl::StatusOr<v1::ListKernelsResponse> AdminService::Kernels(
     const v1::ListKernelsRequest& request) const {
-  const DeviceTraits& traits = sources_.device->traits();
+  const DeviceTraits& traits = first_device().traits();
   v1::ListKernelsResponse response;
   for (const auto& kernel : sources_.registry->kernels()) {
     v1::Kernel* wire = response.add_kernels();
@@ -99,7 +107,7 @@ absl::StatusOr<v1::ListKernelsResponse> AdminService::Kernels(
   const absl::StatusOr<Problem> problem = ValidateHeader(*call, sources_.admission->limits());
   if (!problem.ok()) return problem.status();
   for (const Candidate& candidate :
-       Explain(*sources_.registry, sources_.device->Landed(*problem), traits)) {
+       Explain(*sources_.registry, first_device().Landed(*problem), traits)) {
     v1::Candidate* wire = response.add_candidates();
     wire->set_kernel(candidate.kernel->traits().name);
     wire->set_rejection(candidate.rejection);
@@ -120,9 +128,12 @@ v1::StatisticsResponse AdminService::Counts() const {
     (*response.mutable_finished_requests())[code] = count;
   }
   response.set_in_flight_requests(totals.in_flight);
-  response.set_queued_requests(sources_.scheduler->queued_jobs());
-  const MemoryUsage usage = sources_.device->memory().usage();
-  response.set_reserved_bytes(usage.in_flight_bytes + usage.workspace_bytes);
+  response.set_queued_requests(sources_.router->queued_jobs());
+  for (const ServedDevice& each : sources_.router->devices()) {
+    const MemoryUsage usage = each.device->memory().usage();
+    response.set_reserved_bytes(response.reserved_bytes() + usage.in_flight_bytes +
+                                usage.workspace_bytes);
+  }
   response.set_payload_bytes_in(totals.payload_bytes_in);
   response.set_payload_bytes_out(totals.payload_bytes_out);
   response.set_flops(totals.flops);

@@ -6,9 +6,8 @@
 #include "absl/status/statusor.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "server/admission/admission.h"
-#include "server/device/device.h"
 #include "server/observe/statistics.h"
-#include "server/scheduling/scheduler.h"
+#include "server/scheduling/router.h"
 
 namespace gemmd {
 
@@ -21,8 +20,7 @@ class AdminService final : public RawAdminService {
   // What the answers are made of; all pointers outlive the service.
   struct Sources {
     const Registry* registry = nullptr;
-    Device* device = nullptr;
-    const Scheduler* scheduler = nullptr;
+    const Router* router = nullptr;
     const Admission* admission = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
@@ -46,6 +44,8 @@ class AdminService final : public RawAdminService {
   v1::ServerInfoResponse Info() const;
   absl::StatusOr<v1::ListKernelsResponse> Kernels(const v1::ListKernelsRequest& request) const;
   v1::StatisticsResponse Counts() const;
+  // The one that explanations are for: a node's devices are alike.
+  const Device& first_device() const { return *sources_.router->devices().front().device; }
   void SetUptime(google::protobuf::Duration* uptime) const;
 
   const Sources sources_;

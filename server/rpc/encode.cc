@@ -1,11 +1,8 @@
 #include "server/rpc/encode.h"
 
-#include <sys/mman.h>
-
-#include <array>
-#include <cstdlib>
-#include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "proto/chunk_framing.h"
 #include "server/rpc/wire_types.h"
@@ -14,6 +11,14 @@ namespace gemmd {
 namespace {
 
 double Us(TimeNs nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
+
+// A slice that shares the piece's memory.
+grpc::Slice SliceOf(const HostPiece& piece) {
+  auto owner = std::make_unique<std::shared_ptr<void>>(piece.owner);
+  return grpc::Slice(
+      piece.data, piece.size_bytes,
+      [](void* shared) { delete static_cast<std::shared_ptr<void>*>(shared); }, owner.release());
+}
 
 }  // namespace
 
@@ -44,35 +49,8 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   return wire;
 }
 
-void FreeDeleter::operator()(void* memory) const { std::free(memory); }
-
-ResultBuffer AllocateResult(std::uint64_t bytes) {
-  // Large results take huge pages: first touches of small ones would cost more than the
-  // stores.
-  constexpr std::uint64_t kCacheLine = 64;
-  constexpr std::uint64_t kHugePage = 2 << 20;
-  const std::uint64_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
-  const std::uint64_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  ResultBuffer result(std::aligned_alloc(alignment, rounded));
-  if (result != nullptr && alignment == kHugePage) {
-    madvise(result.get(), rounded, MADV_HUGEPAGE);  // a hint: without it, small pages serve
-  }
-  return result;
-}
-
-void ClearPadding(const MatrixLayout& layout, void* d) {
-  const auto line_bytes = static_cast<std::size_t>(layout.leading_dimension) *
-                          static_cast<std::size_t>(SizeBits(layout.type)) / 8;
-  const auto used_bytes = static_cast<std::size_t>(layout.inner()) *
-                          static_cast<std::size_t>(SizeBits(layout.type)) / 8;
-  if (line_bytes == used_bytes) return;
-  for (std::int64_t line = 0; line + 1 < layout.outer(); ++line) {
-    std::memset(static_cast<char*>(d) + line * line_bytes + used_bytes, 0, line_bytes - used_bytes);
-  }
-}
-
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
-                                      ResultBuffer d) {
+                                      const HostBuffer& d) {
   v1::MatmulResponse head;
   *head.mutable_receipt() = EncodeReceipt(receipt);
   head.mutable_d()->set_type(ToWire(layout.type));
@@ -86,9 +64,8 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
   chunk.set_operand(v1::D);
   const std::uint64_t size = layout.size_bytes();
   bytes += ChunkPrefix(v1::MatmulResponse::kPayloadFieldNumber, chunk, size);
-  void* const memory = d.release();
-  const std::array<grpc::Slice, 2> slices = {grpc::Slice(bytes),
-                                             grpc::Slice(memory, size, std::free)};
+  std::vector<grpc::Slice> slices = {grpc::Slice(bytes)};
+  for (const HostPiece& piece : d) slices.push_back(SliceOf(piece));
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 

@@ -1,7 +1,6 @@
 #include "server/rpc/matmul_reactor.h"
 
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "server/rpc/decode.h"
@@ -44,11 +43,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   if (!call.ok()) return call.status();
   job.call = *std::move(call);
   job.decode = {Stage::kDecode, job.arrival, clock_->Now()};
-  const auto allocate = [this](std::uint64_t bytes) {
-    d_ = AllocateResult(bytes);
-    return d_.get();
-  };
-  return admission_->Submit(request_id_, job, allocate,
+  return admission_->Submit(request_id_, job,
                             [this](MatmulOutcome outcome) { OnFinished(std::move(outcome)); });
 }
 
@@ -56,12 +51,9 @@ void MatmulReactor::OnFinished(MatmulOutcome outcome) {
   Receipt& receipt = outcome.receipt;
   if (outcome.status.ok()) {
     const TimeNs start = receipt.spans.back().end;  // of the device's last stage
-    // The device wrote the elements; padding between lines must not tell what the
-    // memory held before.
-    ClearPadding(outcome.problem.d, d_.get());
     receipt.finish = clock_->Now();
     receipt.spans.push_back({Stage::kEncode, start, receipt.finish});
-    *response_ = EncodeMatmulResponse(receipt, outcome.problem.d, std::move(d_));
+    *response_ = EncodeMatmulResponse(receipt, outcome.problem.d, outcome.d);
   }
   statistics_->RecordFinished(outcome.status.code(), receipt);
   Finish(ToGrpcStatus(outcome.status, context_));

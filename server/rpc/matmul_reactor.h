@@ -33,7 +33,6 @@ class MatmulReactor final : public grpc::ServerUnaryReactor {
   const std::uint64_t request_id_;
 
   v1::MatmulRequest request_;  // the job's operands point into it
-  ResultBuffer d_;
 };
 
 }  // namespace gemmd

@@ -62,7 +62,7 @@ TEST(Purity, AssemblyStandsInPtxAlone) {
 TEST(Purity, KernelsUseWrappersForWhatTheEmulatorMustSee) {
   int kernels = 0;
   for (const std::string& path : Sources()) {
-    if (!IsUnder(path, "kernels/sm") && !IsUnder(path, "tests/kernels/")) continue;
+    if (IsUnder(path, "kernels/ptx/") || IsUnder(path, "kernels/emulator/")) continue;
     if (path == "tests/kernels/ptx/purity_test.cc") continue;
     const std::string code = Code(path);
     kernels += code.find("GEMMD_KERNEL") != std::string::npos;

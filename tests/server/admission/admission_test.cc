@@ -18,8 +18,8 @@ class AdmissionTest : public ::testing::Test {
       : device_(&clock_, memory_bytes, 1), free_bytes_(memory_bytes) {
     limits_.request_bytes = 1 << 30;
     limits_.result_bytes = 1 << 26;
-    admission_ = std::make_unique<Admission>(limits_, &BuiltinRegistry(), &device_, &scheduler_,
-                                             &statistics_, &clock_);
+    admission_ =
+        std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &statistics_, &clock_);
   }
 
   ~AdmissionTest() override {
@@ -44,21 +44,20 @@ class AdmissionTest : public ::testing::Test {
   }
 
   absl::Status Submit(const MatmulJob& job) {
-    return admission_->Submit(
-        admission_->NextRequestId(), job,
-        [this](std::uint64_t bytes) { return results_.emplace_back(bytes, ' ').data(); },
-        [this](MatmulOutcome outcome) { outcomes_.push_back(std::move(outcome)); });
+    return admission_->Submit(admission_->NextRequestId(), job, [this](MatmulOutcome outcome) {
+      outcomes_.push_back(std::move(outcome));
+    });
   }
 
   testing::FakeClock clock_;
   testing::FakeDevice device_;
   const std::uint64_t free_bytes_;
   Scheduler scheduler_{&device_, &clock_, {2}};
+  Router router_{{{&device_, &scheduler_}}};
   Statistics statistics_;
   RequestLimits limits_;
   std::unique_ptr<Admission> admission_;
   std::string bytes_;
-  std::deque<std::string> results_;
   std::vector<MatmulOutcome> outcomes_;
 };
 
@@ -71,7 +70,8 @@ TEST_F(AdmissionTest, AnAdmittedRequestHasItsBytesAndPlan) {
   device_.FinishOne();
   ASSERT_EQ(outcomes_.size(), 1u);
   EXPECT_TRUE(outcomes_[0].status.ok());
-  EXPECT_EQ(outcomes_[0].d, results_[0].data());
+  ASSERT_EQ(outcomes_[0].d.size(), 1u);
+  EXPECT_EQ(outcomes_[0].d[0].size_bytes, 16u * 16 * 4);
   EXPECT_EQ(outcomes_[0].receipt.kernel, "cpu/panel_f32");
   EXPECT_EQ(outcomes_[0].receipt.payload_bytes_in, 2048u);
   EXPECT_EQ(outcomes_[0].receipt.spans.size(), 4u);  // decode, admission, queue, compute
@@ -82,7 +82,7 @@ TEST_F(AdmissionTest, AFailedLaunchGivesNoResult) {
   ASSERT_TRUE(Submit(Request(4)).ok());
   device_.FinishOne(absl::InternalError("broken"));
   ASSERT_EQ(outcomes_.size(), 1u);
-  EXPECT_EQ(outcomes_[0].d, nullptr);
+  EXPECT_TRUE(outcomes_[0].d.empty());
 }
 
 TEST_F(AdmissionTest, AFullQueueTellsWhenToRetry) {

@@ -31,7 +31,9 @@ TEST(CpuDevice, ComputesManyWorksAndTellsWhenEachRan) {
     DeviceWork work;
     work.problem = problem;
     work.plan = *Select(BuiltinRegistry(), problem, device.traits());
-    work.buffers = {each.a.data(), each.b.data(), nullptr, nullptr, each.d.data()};
+    work.buffers.a = each.a.data();
+    work.buffers.b = each.b.data();
+    work.buffers.d = {{each.d.data(), each.d.size(), nullptr}};
     std::promise<DeviceResult> promise;
     results.push_back(promise.get_future());
     device.Submit(std::move(work), [promise = std::move(promise)](DeviceResult result) mutable {

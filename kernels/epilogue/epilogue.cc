@@ -1,0 +1,29 @@
+#include "kernels/epilogue/epilogue.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/epilogue/epilogue_entries.h"
+
+namespace gemmd {
+
+std::string EpilogueRejection(DataType product_type, DataType output_type) {
+  const bool has_output =
+      product_type == DataType::kF64
+          ? output_type == DataType::kF64
+          : (product_type == DataType::kF32 || product_type == DataType::kF16 ||
+             product_type == DataType::kInt32) &&
+                (output_type == DataType::kF32 || output_type == DataType::kF16 ||
+                 output_type == DataType::kBf16);
+  if (has_output) return "";
+  return absl::StrCat("has no epilogue from ", Name(product_type), " to ", Name(output_type));
+}
+
+absl::Status LaunchEpilogue(const Problem& problem, const Product& product,
+                            const Arguments& arguments, const LaunchTarget& target) {
+  const std::string rejection = EpilogueRejection(product.type, problem.d.type);
+  if (!rejection.empty()) return absl::InvalidArgumentError(rejection);
+  return target.emulator != nullptr
+             ? epilogue::EmulatedEpilogue(problem, product, arguments, target)
+             : epilogue::CudaEpilogue(problem, product, arguments, target);
+}
+
+}  // namespace gemmd

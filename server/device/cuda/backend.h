@@ -1,0 +1,99 @@
+// The CUDA runtime as CudaDevice uses it: one device's memory, streams and events. A seam,
+// so that the device's whole logic runs, and fails, in tests without a GPU
+// (tests/testing/fake_cuda.h).
+//
+// Thread-safe. Every status says which call failed; its code is
+//   UNAVAILABLE         the device is lost: no further call will work (errors.h)
+//   RESOURCE_EXHAUSTED  no memory
+//   INTERNAL            anything else
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/gemm.h"
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace gemmd {
+
+using CudaStream = CUstream_st*;
+using CudaEvent = CUevent_st*;
+
+// What a device is. Names as in cudaDeviceProp.
+struct CudaProperties {
+  int ordinal = 0;
+  std::string name;
+  int major = 0;
+  int minor = 0;
+  int multi_processor_count = 0;
+  int clock_khz = 0;
+  int memory_clock_khz = 0;
+  int memory_bus_width_bits = 0;
+  std::uint64_t total_memory_bytes = 0;  // of a MIG instance: its own
+  std::uint64_t free_memory_bytes = 0;   // when asked
+};
+
+// `lines` pieces of `width` bytes, `pitch` bytes apart; pitch is at least width.
+struct CudaRect {
+  void* to = nullptr;
+  std::uint64_t to_pitch = 0;
+  const void* from = nullptr;
+  std::uint64_t from_pitch = 0;
+  std::uint64_t width = 0;
+  std::uint64_t lines = 0;
+};
+
+enum class CopyDirection : std::uint8_t { kToDevice, kFromDevice };
+
+class CudaBackend {
+ public:
+  virtual ~CudaBackend() = default;
+
+  virtual const CudaProperties& properties() const = 0;
+
+  // Takes `bytes` from the device for this process at once; Allocate() gives no more than
+  // these in sum. Called once, first.
+  virtual absl::Status ReservePool(std::uint64_t bytes) = 0;
+
+  // Stream-ordered, from the pool, aligned to 256 bytes.
+  virtual absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream) = 0;
+  virtual absl::Status Free(void* memory, CudaStream stream) = 0;
+
+  // Page-locked host memory.
+  virtual absl::StatusOr<void*> AllocatePinned(std::uint64_t bytes) = 0;
+  virtual void FreePinned(void* memory) = 0;
+
+  // They live as long as the backend.
+  virtual absl::StatusOr<CudaStream> CreateStream() = 0;
+  virtual absl::StatusOr<CudaEvent> CreateEvent() = 0;
+
+  virtual absl::Status Record(CudaEvent event, CudaStream stream) = 0;
+  // What comes later on `stream` waits for the event's last record.
+  virtual absl::Status Wait(CudaStream stream, CudaEvent event) = 0;
+  // Whether everything before the event's last record has happened.
+  virtual absl::StatusOr<bool> IsDone(CudaEvent event) = 0;
+  // Nanoseconds from one event to a later one. REQUIRES: both are done.
+  virtual absl::StatusOr<std::int64_t> ElapsedNs(CudaEvent from, CudaEvent to) = 0;
+
+  // Host memory is pinned and stays as it is until the copy has happened.
+  virtual absl::Status Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) = 0;
+  virtual absl::Status Zero(void* memory, std::uint64_t bytes, CudaStream stream) = 0;
+
+  // Queues what `launch` launches on its target.
+  using LaunchFunction = absl::AnyInvocable<absl::Status(const LaunchTarget&)>;
+  virtual absl::Status Launch(LaunchFunction launch, CudaStream stream) = 0;
+};
+
+// The devices this process may use, as CUDA_VISIBLE_DEVICES says, by ordinal.
+// FAILED_PRECONDITION: this build, or this machine, has no CUDA; the message says what is
+// missing.
+absl::StatusOr<std::vector<std::shared_ptr<CudaBackend>>> OpenCudaDevices();
+
+}  // namespace gemmd

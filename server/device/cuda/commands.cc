@@ -1,0 +1,56 @@
+#include "server/device/cuda/commands.h"
+
+namespace gemmd {
+
+absl::StatusOr<std::unique_ptr<CudaSlot>> CudaSlot::Create(CudaBackend* backend,
+                                                           HostPiece staging) {
+  const absl::StatusOr<CudaStream> stream = backend->CreateStream();
+  if (!stream.ok()) return stream.status();
+  return std::unique_ptr<CudaSlot>(new CudaSlot(backend, *stream, std::move(staging)));
+}
+
+absl::StatusOr<CudaEvent> CudaSlot::NextEvent() {
+  if (used_events_ == events_.size()) {
+    const absl::StatusOr<CudaEvent> event = backend_->CreateEvent();
+    if (!event.ok()) return event;
+    events_.push_back(*event);
+  }
+  return events_[used_events_++];
+}
+
+void* CudaCommands::Allocate(std::uint64_t bytes, CudaStream stream) {
+  if (!status_.ok()) return nullptr;
+  const absl::StatusOr<void*> memory = backend_->Allocate(bytes, stream);
+  Update(memory.status());
+  return memory.ok() ? *memory : nullptr;
+}
+
+void CudaCommands::Free(void* memory, CudaStream stream) {
+  if (status_.ok()) Update(backend_->Free(memory, stream));
+}
+
+CudaEvent CudaCommands::Mark(CudaStream stream) {
+  if (!status_.ok()) return nullptr;
+  const absl::StatusOr<CudaEvent> event = slot_->NextEvent();
+  Update(event.status());
+  if (status_.ok()) Update(backend_->Record(*event, stream));
+  return status_.ok() ? *event : nullptr;
+}
+
+void CudaCommands::Wait(CudaStream stream, CudaEvent event) {
+  if (status_.ok()) Update(backend_->Wait(stream, event));
+}
+
+void CudaCommands::Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) {
+  if (status_.ok()) Update(backend_->Copy(direction, rect, stream));
+}
+
+void CudaCommands::Zero(void* memory, std::uint64_t bytes, CudaStream stream) {
+  if (status_.ok() && bytes != 0) Update(backend_->Zero(memory, bytes, stream));
+}
+
+void CudaCommands::Launch(CudaBackend::LaunchFunction launch, CudaStream stream) {
+  if (status_.ok()) Update(backend_->Launch(std::move(launch), stream));
+}
+
+}  // namespace gemmd

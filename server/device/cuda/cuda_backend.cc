@@ -1,0 +1,206 @@
+// The backend over the CUDA runtime. Each call says what it calls; see the CUDA Runtime API
+// reference for their contracts.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/device/cuda/backend.h"
+#include "server/device/cuda/errors.h"
+
+namespace gemmd {
+namespace {
+
+absl::Status ToStatus(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();  // the next call's error must be its own
+  return CudaStatus(static_cast<int>(error), cudaGetErrorName(error), cudaGetErrorString(error),
+                    call);
+}
+
+class RuntimeBackend final : public CudaBackend {
+ public:
+  explicit RuntimeBackend(CudaProperties properties) : properties_(std::move(properties)) {}
+
+  // The pool, streams and events go with the process: there is one backend a device, and
+  // results that leave slowly may outlive its device layer.
+  ~RuntimeBackend() override = default;
+
+  const CudaProperties& properties() const override { return properties_; }
+
+  absl::Status ReservePool(std::uint64_t bytes) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    cudaMemPoolProps props = {};
+    props.allocType = cudaMemAllocationTypePinned;
+    props.location.type = cudaMemLocationTypeDevice;
+    props.location.id = properties_.ordinal;
+    props.maxSize = bytes;
+    absl::Status status = ToStatus(cudaMemPoolCreate(&pool_, &props), "cudaMemPoolCreate");
+    if (!status.ok()) return status;
+    // What was taken once stays taken: nobody else gets it between two requests.
+    std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
+    status.Update(ToStatus(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
+                           "cudaMemPoolSetAttribute"));
+    void* all = nullptr;
+    status.Update(ToStatus(cudaMallocFromPoolAsync(&all, bytes, pool_, cudaStreamLegacy),
+                           "cudaMallocFromPoolAsync"));
+    if (!status.ok()) return status;
+    status.Update(ToStatus(cudaFreeAsync(all, cudaStreamLegacy), "cudaFreeAsync"));
+    status.Update(ToStatus(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize"));
+    return status;
+  }
+
+  absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    void* memory = nullptr;
+    absl::Status status =
+        ToStatus(cudaMallocFromPoolAsync(&memory, bytes, pool_, stream), "cudaMallocFromPoolAsync");
+    if (!status.ok()) return status;
+    return memory;
+  }
+
+  absl::Status Free(void* memory, CudaStream stream) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    return ToStatus(cudaFreeAsync(memory, stream), "cudaFreeAsync");
+  }
+
+  absl::StatusOr<void*> AllocatePinned(std::uint64_t bytes) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    void* memory = nullptr;
+    absl::Status status =
+        ToStatus(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc");
+    if (!status.ok()) return status;
+    return memory;
+  }
+
+  void FreePinned(void* memory) override { cudaFreeHost(memory); }
+
+  absl::StatusOr<CudaStream> CreateStream() override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    cudaStream_t stream = nullptr;
+    absl::Status status = ToStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                                   "cudaStreamCreateWithFlags");
+    if (!status.ok()) return status;
+    return stream;
+  }
+
+  absl::StatusOr<CudaEvent> CreateEvent() override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    cudaEvent_t event = nullptr;
+    absl::Status status = ToStatus(cudaEventCreate(&event), "cudaEventCreate");
+    if (!status.ok()) return status;
+    return event;
+  }
+
+  absl::Status Record(CudaEvent event, CudaStream stream) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    return ToStatus(cudaEventRecord(event, stream), "cudaEventRecord");
+  }
+
+  absl::Status Wait(CudaStream stream, CudaEvent event) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    return ToStatus(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault),
+                    "cudaStreamWaitEvent");
+  }
+
+  absl::StatusOr<bool> IsDone(CudaEvent event) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    const cudaError_t error = cudaEventQuery(event);
+    if (error == cudaErrorNotReady) return false;
+    if (absl::Status s = ToStatus(error, "cudaEventQuery"); !s.ok()) return s;
+    return true;
+  }
+
+  absl::StatusOr<std::int64_t> ElapsedNs(CudaEvent from, CudaEvent to) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    float milliseconds = 0;
+    absl::Status status =
+        ToStatus(cudaEventElapsedTime(&milliseconds, from, to), "cudaEventElapsedTime");
+    if (!status.ok()) return status;
+    return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+  }
+
+  absl::Status Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    const cudaMemcpyKind kind =
+        direction == CopyDirection::kToDevice ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    const bool is_span =
+        rect.lines == 1 || (rect.to_pitch == rect.width && rect.from_pitch == rect.width);
+    if (is_span) {
+      return ToStatus(cudaMemcpyAsync(rect.to, rect.from, rect.width * rect.lines, kind, stream),
+                      "cudaMemcpyAsync");
+    }
+    return ToStatus(cudaMemcpy2DAsync(rect.to, rect.to_pitch, rect.from, rect.from_pitch,
+                                      rect.width, rect.lines, kind, stream),
+                    "cudaMemcpy2DAsync");
+  }
+
+  absl::Status Zero(void* memory, std::uint64_t bytes, CudaStream stream) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    return ToStatus(cudaMemsetAsync(memory, 0, bytes, stream), "cudaMemsetAsync");
+  }
+
+  absl::Status Launch(LaunchFunction launch, CudaStream stream) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    LaunchTarget target;
+    target.stream = stream;
+    return launch(target);
+  }
+
+ private:
+  // The device is a property of the calling thread.
+  absl::Status Bind() const {
+    return ToStatus(cudaSetDevice(properties_.ordinal), "cudaSetDevice");
+  }
+
+  const CudaProperties properties_;
+  cudaMemPool_t pool_ = nullptr;
+};
+
+absl::StatusOr<CudaProperties> PropertiesOf(int ordinal) {
+  cudaDeviceProp prop;
+  absl::Status status = ToStatus(cudaSetDevice(ordinal), "cudaSetDevice");
+  status.Update(ToStatus(cudaGetDeviceProperties(&prop, ordinal), "cudaGetDeviceProperties"));
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  status.Update(ToStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo"));
+  CudaProperties properties;
+  const auto attribute = [&](cudaDeviceAttr which, int* value) {
+    status.Update(
+        ToStatus(cudaDeviceGetAttribute(value, which, ordinal), "cudaDeviceGetAttribute"));
+  };
+  attribute(cudaDevAttrClockRate, &properties.clock_khz);
+  attribute(cudaDevAttrMemoryClockRate, &properties.memory_clock_khz);
+  attribute(cudaDevAttrGlobalMemoryBusWidth, &properties.memory_bus_width_bits);
+  if (!status.ok()) return status;
+  properties.ordinal = ordinal;
+  properties.name = prop.name;
+  properties.major = prop.major;
+  properties.minor = prop.minor;
+  properties.multi_processor_count = prop.multiProcessorCount;
+  properties.total_memory_bytes = total_bytes;
+  properties.free_memory_bytes = free_bytes;
+  return properties;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::shared_ptr<CudaBackend>>> OpenCudaDevices() {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this machine has no CUDA device: ",
+                     error == cudaSuccess ? "none is visible" : cudaGetErrorString(error)));
+  }
+  std::vector<std::shared_ptr<CudaBackend>> devices;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    absl::StatusOr<CudaProperties> properties = PropertiesOf(ordinal);
+    if (!properties.ok()) return properties.status();
+    devices.push_back(std::make_shared<RuntimeBackend>(*std::move(properties)));
+  }
+  return devices;
+}
+
+}  // namespace gemmd

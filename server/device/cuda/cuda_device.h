@@ -1,0 +1,142 @@
+// A GPU as a device.
+//
+// Submit() issues a small work at once, on the caller's thread; a large one goes to the
+// feeder thread, which gathers its operands into pinned memory and issues its panels. A
+// completion thread watches the marks at the end of the works' commands and calls back: no
+// thread waits for one job. See work_issuer.h for the commands and landing.h for layouts.
+//
+// When the device is lost (errors.h, or no progress for a time), every work in it and every
+// later one ends with UNAVAILABLE, and on_lost is told once: only a new process helps.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "server/device/cuda/backend.h"
+#include "server/device/cuda/commands.h"
+#include "server/device/cuda/pinned_pool.h"
+#include "server/device/cuda/work_issuer.h"
+#include "server/device/device.h"
+
+namespace gemmd {
+
+class CudaDevice final : public Device {
+ public:
+  struct Options {
+    std::uint64_t memory_bytes = 0;       // of the device, that requests may hold together
+    std::uint64_t pinned_bytes = 0;       // of the host, for results
+    int staging_threads = 1;              // gather large operands
+    int in_flight = 8;                    // works at a time
+    std::uint64_t panel_bytes = 4 << 20;  // see CutIntoPanels()
+    std::int64_t stall_timeout_ms = 30000;
+    // Called once, on any thread, before the works are told.
+    std::function<void(const absl::Status&)> on_lost = [](const absl::Status&) {};
+  };
+
+  // Takes all memory at once. The clock outlives the device.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(std::shared_ptr<CudaBackend> backend,
+                                                            const Options& options,
+                                                            const Clock* clock);
+  // Finishes what was submitted.
+  ~CudaDevice() override;
+
+  const DeviceTraits& traits() const override { return traits_; }
+  MemoryBudget& memory() override { return memory_; }
+  MemoryUsage host_memory_usage() const override;
+  Problem Landed(const Problem& problem) const override { return LandedProblem(problem); }
+  Footprint FootprintOf(const Problem& problem, const Plan& plan) const override;
+  absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
+  int max_in_flight() const override { return options_.in_flight; }
+  void Submit(DeviceWork work, Callback done) override;
+
+  // Brings A (or B) of the problem onto the device, to stay. Waits for the copy.
+  // RESOURCE_EXHAUSTED: it does not fit now.
+  enum class Side : std::uint8_t { kA, kB };
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem, Side side,
+                                                               const void* data);
+
+  // Runs every kernel of the registry that this device has on a small problem, and one work
+  // in panels, so that no request pays for modules, handles and first launches.
+  absl::Status WarmUp(const Registry& registry);
+
+  // Pinned memory that operands may come from without staging.
+  const std::shared_ptr<PinnedPool>& pinned() const { return large_results_; }
+
+ private:
+  // A work between Submit() and its callback.
+  struct Item {
+    DeviceWork work;
+    Callback done;
+    std::unique_ptr<CudaSlot> slot;
+    IssuedWork issued;
+    TimeNs issued_at = 0;
+  };
+  using ItemPtr = std::unique_ptr<Item>;
+  using Task = absl::AnyInvocable<void() &&>;
+  class Resident;
+
+  CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& options, const Clock* clock);
+  absl::Status Start();
+  absl::Status RunOnZeros(const Problem& problem, const Plan& plan);
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreOnFeeder(const Problem& problem,
+                                                                       Side side, const void* data);
+
+  // A free slot, or null.
+  std::unique_ptr<CudaSlot> TakeSlot();
+  void PostToFeeder(Task task);
+  void IssueLarge(ItemPtr item);  // on the feeder thread
+  // Hands an item whose commands were issued to the completion thread; one with nothing
+  // under way ends here.
+  void Watch(ItemPtr item);
+  void Finish(ItemPtr item, absl::Status status, TimeNs now);
+  std::vector<StageSpan> SpansOf(const Item& item, TimeNs now) const;
+  // What every work ends with once the device is lost; OK until then.
+  absl::Status lost() const;
+  void Lose(const absl::Status& status);
+
+  void Feed();      // the feeder thread
+  void Complete();  // the completion thread
+  // Takes out of watched_ what is done; the error is the device's. REQUIRES: mutex_ held.
+  absl::StatusOr<std::vector<ItemPtr>> TakeDoneLocked();
+  // OK once the event is done; UNAVAILABLE if the device is lost or stalls before.
+  absl::Status WaitUntilDone(CudaEvent event);
+  absl::Status StalledSince(TimeNs since) const;
+
+  const std::shared_ptr<CudaBackend> backend_;
+  const Options options_;
+  const Clock* const clock_;
+  DeviceTraits traits_;  // constant after Start(), like all up to the mutex
+  MemoryBudget memory_;
+  std::shared_ptr<PinnedPool> small_results_;
+  std::shared_ptr<PinnedPool> large_results_;
+  std::shared_ptr<PinnedPool> staging_;
+  ThreadExecutor gatherers_;
+  CudaStreams streams_;
+  std::unique_ptr<StagingRing> ring_;     // of the feeder thread
+  std::unique_ptr<CudaSlot> store_slot_;  // of the feeder thread
+  std::unique_ptr<WorkIssuer> issuer_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable feed_;
+  std::condition_variable watch_;
+  std::condition_variable slot_is_free_;
+  std::vector<std::unique_ptr<CudaSlot>> free_slots_;  // guarded by mutex_
+  std::deque<Task> tasks_;                             // guarded by mutex_; for the feeder
+  std::vector<ItemPtr> watched_;                       // guarded by mutex_
+  absl::Status lost_;                                  // guarded by mutex_
+  TimeNs last_progress_ = 0;                           // guarded by mutex_
+  bool feeder_stops_ = false;                          // guarded by mutex_
+  bool completion_stops_ = false;                      // guarded by mutex_
+
+  std::thread feeder_;  // last: they use all else
+  std::thread completion_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,95 @@
+#include "server/device/cuda/landing.h"
+
+#include <algorithm>
+
+namespace gemmd {
+namespace {
+
+constexpr std::int64_t kTileDimension = 16;  // what cuBLASLt's 8-bit kernels divide by
+
+std::int64_t RoundUp(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+bool Is8Bit(DataType type) { return SizeBits(type) == 8; }
+
+void PadLines(MatrixLayout* layout) {
+  constexpr std::int64_t kVectorBits = 16 * 8;
+  constexpr std::int64_t kSectorBits = 128 * 8;
+  // Below this the wider alignment would add more than an eighth.
+  constexpr std::int64_t kLongLineBits = 8 * kSectorBits;
+  const std::int64_t bits = SizeBits(layout->type);
+  const std::int64_t align = layout->inner() * bits >= kLongLineBits ? kSectorBits : kVectorBits;
+  layout->leading_dimension = RoundUp(layout->inner(), align / bits);
+}
+
+void Transpose(MatrixLayout* layout) {
+  layout->order = layout->order == Order::kRowMajor ? Order::kColumnMajor : Order::kRowMajor;
+}
+
+}  // namespace
+
+Problem LandedProblem(const Problem& problem) {
+  Problem landed = problem;
+  const bool is_8_bit = Is8Bit(problem.a.type);
+  if (is_8_bit || problem.a.type == DataType::kTf32) {
+    if (!landed.a_is_k_major()) Transpose(&landed.a);
+    if (!landed.b_is_k_major()) Transpose(&landed.b);
+  }
+  if (is_8_bit) {
+    for (std::int64_t* size : {&landed.m, &landed.n, &landed.k}) {
+      *size = RoundUp(*size, kTileDimension);
+    }
+    for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) {
+      layout->rows = RoundUp(layout->rows, kTileDimension);
+      layout->columns = RoundUp(layout->columns, kTileDimension);
+    }
+  }
+  for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) PadLines(layout);
+  return landed;
+}
+
+std::uint64_t LandedBytes(const MatrixLayout& landed) {
+  return static_cast<std::uint64_t>(landed.outer()) *
+         ElementBytes(landed, landed.leading_dimension);
+}
+
+MatrixLayout ScratchLayout(const MatrixLayout& sent) {
+  MatrixLayout scratch = sent;
+  PadLines(&scratch);
+  return scratch;
+}
+
+BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,
+                        std::uint64_t workspace_bytes) {
+  constexpr std::uint64_t kAlignment = 256;
+  BlockLayout block;
+  const auto add = [&block](std::uint64_t bytes) {
+    const BlockLayout::Part part{block.total_bytes, bytes};
+    block.total_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return part;
+  };
+  const auto scales = [&add](Scaling scaling, std::int64_t count) {
+    if (scaling == Scaling::kNone) return BlockLayout::Part();
+    return add(sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count));
+  };
+  const auto input = [&add](const MatrixLayout& from, const MatrixLayout& to) {
+    return add(LandedBytes(IsTransposed(from, to) ? ScratchLayout(from) : to));
+  };
+  if (!resident.a) block.a_input = input(sent.a, landed.a);
+  if (!resident.b) block.b_input = input(sent.b, landed.b);
+  if (sent.epilogue.beta != 0) block.c = add(LandedBytes(landed.c));
+  if (sent.epilogue.has_bias) block.bias = add(ElementBytes(landed.d, landed.n));
+  block.a_scales = scales(sent.a_scaling, landed.m);
+  block.b_scales = scales(sent.b_scaling, landed.n);
+  block.inputs_bytes = block.total_bytes;
+  block.a = block.a_input;
+  block.b = block.b_input;
+  if (!resident.a && IsTransposed(sent.a, landed.a)) block.a = add(LandedBytes(landed.a));
+  if (!resident.b && IsTransposed(sent.b, landed.b)) block.b = add(LandedBytes(landed.b));
+  block.d = add(LandedBytes(landed.d));
+  block.workspace = add(workspace_bytes);
+  return block;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,71 @@
+// How a problem's operands lie in the device's memory: the service owns the layout, so
+// that kernels see aligned lines whatever the client sent. Pure functions of the problem.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm.h"
+
+namespace gemmd {
+
+// The problem as kernels will see it:
+//   - Lines start at multiples of 128 bytes where that costs little, else of 16: TMA and
+//     vector loads need 16, and a line that starts within a 128-byte sector group costs
+//     Hopper a third of the bandwidth (BENCHMARKS.md, ragged shapes).
+//   - 8-bit and tf32 operands are K-major: wgmma and cuBLASLt take no other.
+//   - 8-bit problems have M, N and K rounded up to 16, which cuBLASLt asks for; the
+//     operands are zero there, and what that adds to D is never copied out.
+Problem LandedProblem(const Problem& problem);
+
+// Whether the operand is transposed on its way: its landed order is the other one.
+inline bool IsTransposed(const MatrixLayout& sent, const MatrixLayout& landed) {
+  return sent.order != landed.order;
+}
+
+// Bytes of the plane with whole lines.
+std::uint64_t LandedBytes(const MatrixLayout& landed);
+
+// Elements as bytes.
+inline std::uint64_t ElementBytes(const MatrixLayout& layout, std::int64_t elements) {
+  return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(SizeBits(layout.type)) /
+         8;
+}
+
+// The layout that an operand has between its copy and its transposition: as sent, with
+// lines at multiples of 16 bytes.
+MatrixLayout ScratchLayout(const MatrixLayout& sent);
+
+// Where the parts of one work lie in one allocation, in bytes from its start. Parts that
+// the problem does not have are empty. Inputs come first, so that those of a small work
+// travel in one copy.
+struct BlockLayout {
+  struct Part {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t end() const { return offset + bytes; }
+  };
+  // What the copies fill: a transposed operand's scratch, else the operand itself.
+  Part a_input;
+  Part b_input;
+  Part c;
+  Part bias;
+  Part a_scales;
+  Part b_scales;
+  std::uint64_t inputs_bytes = 0;  // up to the last input
+  Part a;                          // equal to a_input where nothing is transposed
+  Part b;
+  Part d;
+  Part workspace;
+  std::uint64_t total_bytes = 0;
+};
+
+// What already lies on the device takes no room.
+struct Residency {
+  bool a = false;
+  bool b = false;
+};
+
+BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,
+                        std::uint64_t workspace_bytes);
+
+}  // namespace gemmd

@@ -1,0 +1,88 @@
+#include "server/device/cuda/panels.h"
+
+#include <algorithm>
+
+namespace gemmd {
+namespace {
+
+constexpr std::int64_t kMaxPanels = 8;
+constexpr std::int64_t kPanelStep = 256;  // a multiple of every kernel's tile
+
+std::vector<Panel> Cut(const Problem& landed, bool cut_rows, std::int64_t count) {
+  const std::int64_t size = cut_rows ? landed.m : landed.n;
+  const std::int64_t step = ((size + count - 1) / count + kPanelStep - 1) / kPanelStep * kPanelStep;
+  std::vector<Panel> panels;
+  for (std::int64_t begin = 0; begin < size; begin += step) {
+    const std::int64_t end = std::min(size, begin + step);
+    panels.push_back(cut_rows ? Panel{begin, end, 0, landed.n} : Panel{0, landed.m, begin, end});
+  }
+  return panels;
+}
+
+}  // namespace
+
+std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& resident, const Plan& plan,
+                                 std::uint64_t panel_bytes) {
+  const std::uint64_t a_bytes = resident.a ? 0 : LandedBytes(landed.a);
+  const std::uint64_t b_bytes = resident.b ? 0 : LandedBytes(landed.b);
+  const bool cut_rows = a_bytes >= b_bytes;
+  // D counts too: it leaves in panels even where no operand arrives.
+  const std::uint64_t bytes = std::max({a_bytes, b_bytes, LandedBytes(landed.d)});
+  const auto count = std::min(kMaxPanels, static_cast<std::int64_t>(bytes / panel_bytes));
+  if (count > 1) {
+    std::vector<Panel> panels = Cut(landed, cut_rows, count);
+    const Problem first = PanelProblem(landed, panels.front());
+    const Problem last = PanelProblem(landed, panels.back());
+    const Kernel& kernel = *plan.kernel;
+    // The plan's config must serve the panels, and with the same bits where a class promises
+    // any.
+    const bool is_taken = kernel.Rejection(first).empty() && kernel.Rejection(last).empty();
+    const bool has_same_bits = kernel.traits().determinism == Determinism::kFast ||
+                               (kernel.NumericsId(first) == plan.numerics_id &&
+                                kernel.NumericsId(last) == plan.numerics_id);
+    if (is_taken && has_same_bits) return panels;
+  }
+  return {{0, landed.m, 0, landed.n}};
+}
+
+Problem PanelProblem(const Problem& landed, const Panel& panel) {
+  Problem part = landed;
+  part.m = panel.m_end - panel.m_begin;
+  part.n = panel.n_end - panel.n_begin;
+  (landed.transpose_a ? part.a.columns : part.a.rows) = part.m;
+  (landed.transpose_b ? part.b.rows : part.b.columns) = part.n;
+  for (MatrixLayout* layout : {&part.c, &part.d}) {
+    layout->rows = part.m;
+    layout->columns = part.n;
+  }
+  return part;
+}
+
+std::uint64_t PanelWorkspaceBytes(const Problem& landed, const std::vector<Panel>& panels,
+                                  const Plan& plan) {
+  // All panels but the last are alike.
+  std::uint64_t bytes = 0;
+  for (const Panel& panel : {panels.front(), panels.back()}) {
+    bytes = std::max(bytes, plan.kernel->WorkspaceBytes(PanelProblem(landed, panel), plan.config));
+  }
+  return bytes;
+}
+
+PanelOffsets OffsetsOf(const Problem& landed, const Panel& panel) {
+  PanelOffsets offsets;
+  offsets.a = ElementBytes(landed.a, panel.m_begin * landed.a_row_stride());
+  offsets.b = ElementBytes(landed.b, panel.n_begin * landed.b_column_stride());
+  offsets.c = ElementBytes(
+      landed.c, panel.m_begin * landed.c.row_stride() + panel.n_begin * landed.c.column_stride());
+  offsets.d = ElementBytes(
+      landed.d, panel.m_begin * landed.d.row_stride() + panel.n_begin * landed.d.column_stride());
+  offsets.bias = ElementBytes(landed.d, panel.n_begin);
+  const auto scales = [](Scaling scaling, std::int64_t index) {
+    return scaling == Scaling::kVector ? sizeof(float) * static_cast<std::uint64_t>(index) : 0;
+  };
+  offsets.a_scales = scales(landed.a_scaling, panel.m_begin);
+  offsets.b_scales = scales(landed.b_scaling, panel.n_begin);
+  return offsets;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,110 @@
+#include "server/device/cuda/plane.h"
+
+#include <algorithm>
+
+namespace gemmd {
+namespace {
+
+std::uint64_t Pitch(const MatrixLayout& layout) {
+  return ElementBytes(layout, layout.leading_dimension);
+}
+
+// Rows [row_begin, row_end) by columns [column_begin, column_end).
+PlaneRect RectOf(const MatrixLayout& layout, std::int64_t row_begin, std::int64_t row_end,
+                 std::int64_t column_begin, std::int64_t column_end) {
+  row_end = std::min(row_end, layout.rows);
+  column_end = std::min(column_end, layout.columns);
+  if (layout.order == Order::kRowMajor) {
+    return {row_begin, row_end, ElementBytes(layout, column_begin),
+            ElementBytes(layout, column_end)};
+  }
+  return {column_begin, column_end, ElementBytes(layout, row_begin), ElementBytes(layout, row_end)};
+}
+
+// What a piece of a plane holds: whole lines (the last may lack its padding), or part of
+// one line.
+PlaneRect RectOfBytes(std::uint64_t begin, std::uint64_t end, std::uint64_t pitch) {
+  const auto line = static_cast<std::int64_t>(begin / pitch);
+  const std::uint64_t byte = begin % pitch;
+  if (byte != 0 || end - begin < pitch) return {line, line + 1, byte, byte + (end - begin)};
+  return {line, static_cast<std::int64_t>((end + pitch - 1) / pitch), 0, pitch};
+}
+
+}  // namespace
+
+PlaneRect WholePlane(const MatrixLayout& layout) {
+  return RectOf(layout, 0, layout.rows, 0, layout.columns);
+}
+
+PlaneRect Intersect(const PlaneRect& x, const PlaneRect& y) {
+  PlaneRect both{std::max(x.line_begin, y.line_begin), std::min(x.line_end, y.line_end),
+                 std::max(x.byte_begin, y.byte_begin), std::min(x.byte_end, y.byte_end)};
+  both.line_end = std::max(both.line_begin, both.line_end);
+  both.byte_end = std::max(both.byte_begin, both.byte_end);
+  return both;
+}
+
+PlaneRect RectOfA(const Problem& sent, const Panel& panel) {
+  return sent.transpose_a ? RectOf(sent.a, 0, sent.a.rows, panel.m_begin, panel.m_end)
+                          : RectOf(sent.a, panel.m_begin, panel.m_end, 0, sent.a.columns);
+}
+
+PlaneRect RectOfB(const Problem& sent, const Panel& panel) {
+  return sent.transpose_b ? RectOf(sent.b, panel.n_begin, panel.n_end, 0, sent.b.columns)
+                          : RectOf(sent.b, 0, sent.b.rows, panel.n_begin, panel.n_end);
+}
+
+PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel) {
+  return RectOf(d, panel.m_begin, panel.m_end, panel.n_begin, panel.n_end);
+}
+
+std::vector<PlanePiece> CutPlane(const MatrixLayout& layout, std::uint64_t slab_bytes) {
+  const std::uint64_t pitch = Pitch(layout);
+  const std::uint64_t used = ElementBytes(layout, layout.inner());
+  std::vector<PlanePiece> pieces;
+  if (pitch <= slab_bytes) {
+    const auto lines_a_slab = static_cast<std::int64_t>(slab_bytes / pitch);
+    for (std::int64_t line = 0; line < layout.outer(); line += lines_a_slab) {
+      const std::int64_t end = std::min(layout.outer(), line + lines_a_slab);
+      // The plane ends with its last element.
+      const std::uint64_t padding = end == layout.outer() ? pitch - used : 0;
+      pieces.push_back(
+          {{line, end, 0, pitch}, static_cast<std::uint64_t>(end - line) * pitch - padding});
+    }
+    return pieces;
+  }
+  for (std::int64_t line = 0; line < layout.outer(); ++line) {
+    const std::uint64_t line_end = line + 1 == layout.outer() ? used : pitch;
+    for (std::uint64_t byte = 0; byte < line_end; byte += slab_bytes) {
+      const std::uint64_t end = std::min(line_end, byte + slab_bytes);
+      pieces.push_back({{line, line + 1, byte, end}, end - byte});
+    }
+  }
+  return pieces;
+}
+
+std::vector<CudaRect> CopiesToPieces(const MatrixLayout& layout, const HostBuffer& pieces,
+                                     const PlaneRect& rect, const void* device_plane,
+                                     std::uint64_t device_pitch) {
+  const std::uint64_t pitch = Pitch(layout);
+  std::vector<CudaRect> copies;
+  std::uint64_t begin = 0;  // of the piece, in the plane
+  for (const HostPiece& piece : pieces) {
+    const PlaneRect held = RectOfBytes(begin, begin + piece.size_bytes, pitch);
+    begin += piece.size_bytes;
+    const PlaneRect both = Intersect(rect, held);
+    if (both.lines() == 0 || both.width() == 0) continue;
+    CudaRect& copy = copies.emplace_back();
+    copy.to = piece.data + static_cast<std::uint64_t>(both.line_begin - held.line_begin) * pitch +
+              (both.byte_begin - held.byte_begin);
+    copy.to_pitch = pitch;
+    copy.from = static_cast<const char*>(device_plane) +
+                static_cast<std::uint64_t>(both.line_begin) * device_pitch + both.byte_begin;
+    copy.from_pitch = device_pitch;
+    copy.width = both.width();
+    copy.lines = static_cast<std::uint64_t>(both.lines());
+  }
+  return copies;
+}
+
+}  // namespace gemmd

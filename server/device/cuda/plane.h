@@ -1,0 +1,48 @@
+// Rectangles of planes and the pieces of host memory they lie in. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "server/device/cuda/backend.h"
+#include "server/device/cuda/panels.h"
+#include "server/device/host_buffer.h"
+
+namespace gemmd {
+
+// Bytes [byte_begin, byte_end) of each line of [line_begin, line_end).
+struct PlaneRect {
+  std::int64_t line_begin = 0;
+  std::int64_t line_end = 0;
+  std::uint64_t byte_begin = 0;
+  std::uint64_t byte_end = 0;
+
+  std::int64_t lines() const { return line_end - line_begin; }
+  std::uint64_t width() const { return byte_end - byte_begin; }
+};
+
+PlaneRect WholePlane(const MatrixLayout& layout);
+// The part of the plane that is in both.
+PlaneRect Intersect(const PlaneRect& x, const PlaneRect& y);
+
+// Of op(A), op(B) and D (or C): what a panel needs of the plane as the client laid it out.
+// A panel of a padded problem may reach beyond the plane; the rectangle does not.
+PlaneRect RectOfA(const Problem& sent, const Panel& panel);
+PlaneRect RectOfB(const Problem& sent, const Panel& panel);
+PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel);
+
+// How a plane is cut into slabs: each piece holds whole lines, or part of one line.
+struct PlanePiece {
+  PlaneRect rect;  // whole lines include their padding
+  std::uint64_t size_bytes = 0;
+};
+std::vector<PlanePiece> CutPlane(const MatrixLayout& layout, std::uint64_t slab_bytes);
+
+// Copies that bring a rectangle of a plane on the device into host memory.
+// REQUIRES: the pieces hold the whole plane, each of them whole lines or part of one.
+std::vector<CudaRect> CopiesToPieces(const MatrixLayout& layout, const HostBuffer& pieces,
+                                     const PlaneRect& rect, const void* device_plane,
+                                     std::uint64_t device_pitch);
+
+}  // namespace gemmd

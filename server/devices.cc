@@ -1,0 +1,108 @@
+#include "server/devices.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/device/cpu_device.h"
+#include "server/device/cuda/cuda_device.h"
+#include "server/device/emulated_device.h"
+#include "server/observe/log.h"
+
+namespace gemmd {
+namespace {
+
+using DeviceList = std::vector<std::unique_ptr<Device>>;
+
+CpuDevice::Options CpuOptions(const config::Cpu& config) {
+  CpuDevice::Options options;
+  options.threads = config.threads() != 0
+                        ? static_cast<int>(config.threads())
+                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const auto machine_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                             static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  options.memory_bytes = config.memory_bytes() != 0
+                             ? static_cast<std::uint64_t>(config.memory_bytes())
+                             : machine_bytes / 2;
+  return options;
+}
+
+absl::StatusOr<DeviceList> MakeCudaDevices(
+    const config::Cuda& config, const Clock* clock,
+    const std::function<void(const absl::Status&)>& on_lost) {
+  absl::StatusOr<std::vector<std::shared_ptr<CudaBackend>>> backends = OpenCudaDevices();
+  if (!backends.ok()) return backends.status();
+  DeviceList devices;
+  for (std::shared_ptr<CudaBackend>& backend : *backends) {
+    const CudaProperties& properties = backend->properties();
+    CudaDevice::Options options;
+    options.memory_bytes =
+        properties.free_memory_bytes / 100 * static_cast<std::uint64_t>(config.memory_percent());
+    options.pinned_bytes = static_cast<std::uint64_t>(config.pinned_bytes());
+    options.staging_threads = static_cast<int>(config.staging_threads());
+    options.stall_timeout_ms = config.stall_timeout_ms();
+    options.on_lost = on_lost;
+    absl::StatusOr<std::unique_ptr<CudaDevice>> device =
+        CudaDevice::Create(std::move(backend), options, clock);
+    if (!device.ok()) return device.status();
+    if (absl::Status s = (*device)->WarmUp(BuiltinRegistry()); !s.ok()) return s;
+    devices.push_back(*std::move(device));
+  }
+  return devices;
+}
+
+absl::StatusOr<DeviceList> MakeList(const config::ServerConfig& config, const Clock* clock,
+                                    const std::function<void(const absl::Status&)>& on_lost) {
+  const CpuDevice::Options cpu = CpuOptions(config.cpu());
+  if (config.device() == "cuda" || config.device() == "auto") {
+    absl::StatusOr<DeviceList> cuda = MakeCudaDevices(config.cuda(), clock, on_lost);
+    // Only a machine without CUDA is served by its CPU unasked: a broken GPU is an error.
+    if (config.device() == "cuda" || !absl::IsFailedPrecondition(cuda.status())) return cuda;
+    Log(Severity::kInfo, "no_cuda_device", {{"reason", cuda.status().message()}});
+  }
+  DeviceList devices;
+  if (config.device() == "emulated") {
+    Log(Severity::kWarning, "emulated_device",
+        {{"note",
+          "GPU kernels run on the CPU with every access checked: thousands of times "
+          "slower than a GPU, for tests and for writing kernels"}});
+    devices.push_back(std::make_unique<EmulatedDevice>(cpu.memory_bytes, clock));
+  } else {
+    devices.push_back(std::make_unique<CpuDevice>(cpu, clock));
+  }
+  return devices;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
+    const config::ServerConfig& config, const Clock* clock,
+    std::function<void(const absl::Status&)> on_lost) {
+  absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost);
+  if (!list.ok()) return list.status();
+  std::unique_ptr<Devices> made(new Devices);
+  made->devices_ = *std::move(list);
+  SchedulerOptions scheduling;
+  scheduling.max_queued_jobs = static_cast<std::size_t>(config.scheduling().max_queued_requests());
+  std::vector<ServedDevice> served;
+  for (const std::unique_ptr<Device>& device : made->devices_) {
+    made->schedulers_.push_back(std::make_unique<Scheduler>(device.get(), clock, scheduling));
+    served.push_back({device.get(), made->schedulers_.back().get()});
+  }
+  made->router_ = std::make_unique<Router>(std::move(served));
+  return made;
+}
+
+std::uint64_t Devices::memory_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const std::unique_ptr<Device>& device : devices_) {
+    bytes = std::max(bytes, device->memory().usage().limit_bytes);
+  }
+  return bytes;
+}
+
+}  // namespace gemmd

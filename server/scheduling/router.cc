@@ -1,0 +1,45 @@
+#include "server/scheduling/router.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gemmd {
+
+std::vector<ServedDevice> Router::ByPreference(const Device* holder) const {
+  if (devices_.size() == 1) return devices_;
+  // Read once each: the backlogs change while they are compared.
+  std::vector<std::pair<double, ServedDevice>> loads;
+  for (const ServedDevice& each : devices_) {
+    const double backlog_us = each.scheduler->predicted_backlog_us();
+    loads.emplace_back(each.device == holder ? -1 : backlog_us, each);
+  }
+  std::stable_sort(loads.begin(), loads.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<ServedDevice> order;
+  for (const auto& [backlog_us, each] : loads) order.push_back(each);
+  return order;
+}
+
+void Router::Cancel(std::uint64_t id) const {
+  for (const ServedDevice& each : devices_) each.scheduler->Cancel(id);
+}
+
+void Router::StartDraining() const {
+  for (const ServedDevice& each : devices_) each.scheduler->StartDraining();
+}
+
+bool Router::draining() const { return devices_.front().scheduler->draining(); }
+
+bool Router::WaitUntilIdle(int timeout_ms) const {
+  return std::all_of(devices_.begin(), devices_.end(), [timeout_ms](const ServedDevice& each) {
+    return each.scheduler->WaitUntilIdle(timeout_ms);
+  });
+}
+
+std::size_t Router::queued_jobs() const {
+  std::size_t jobs = 0;
+  for (const ServedDevice& each : devices_) jobs += each.scheduler->queued_jobs();
+  return jobs;
+}
+
+}  // namespace gemmd

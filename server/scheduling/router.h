@@ -1,0 +1,42 @@
+// Which device serves a request, where there are several.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "server/device/device.h"
+#include "server/scheduling/scheduler.h"
+
+namespace gemmd {
+
+// A device and its own queue.
+struct ServedDevice {
+  Device* device = nullptr;
+  Scheduler* scheduler = nullptr;
+};
+
+// Thread-safe. What it routes to outlives it.
+class Router {
+ public:
+  // REQUIRES: not empty.
+  explicit Router(std::vector<ServedDevice> devices) : devices_(std::move(devices)) {}
+
+  const std::vector<ServedDevice>& devices() const { return devices_; }
+
+  // In the order in which a new request should try them: the one that holds its operands
+  // first (null: none does), then by predicted backlog, the lowest number among equals.
+  std::vector<ServedDevice> ByPreference(const Device* holder = nullptr) const;
+
+  // The following are over all devices; see Scheduler.
+  void Cancel(std::uint64_t id) const;
+  void StartDraining() const;
+  bool draining() const;
+  bool WaitUntilIdle(int timeout_ms) const;
+  std::size_t queued_jobs() const;
+
+ private:
+  const std::vector<ServedDevice> devices_;
+};
+
+}  // namespace gemmd

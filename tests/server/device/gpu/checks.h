@@ -1,0 +1,27 @@
+// What is run on a GPU; each adds its findings to the report.
+#pragma once
+
+#include "tests/server/device/gpu/report.h"
+
+namespace gemmd::testing {
+
+// Products of every plain type through the device against binary64: ragged shapes, both
+// orders, epilogues, and large ones in panels.
+void CheckProducts(GpuReport* report);
+// 100,000 mixed jobs from several threads: accounting at zero, host memory flat.
+void CheckAccounting(int jobs, GpuReport* report);
+// Stages against CUPTI's activity records, and what no stage covers.
+void CheckReceipts(GpuReport* report);
+// A stream of 4096^3 bf16 jobs from pinned memory against the larger of copies and kernels.
+void MeasureStream(GpuReport* report);
+// The same from ordinary memory, which is gathered first.
+void MeasureGatheredStream(GpuReport* report);
+// A one-row job on a resident B against a bare copy, kernel and copy with polling.
+void MeasureLatency(GpuReport* report);
+// Kernel-bound jobs on two GPUs against one.
+void MeasureTwoGpus(GpuReport* report);
+// An illegal access: UNAVAILABLE for what is in flight, told once, at once. The process has
+// no device afterwards.
+void CheckLoss(GpuReport* report);
+
+}  // namespace gemmd::testing

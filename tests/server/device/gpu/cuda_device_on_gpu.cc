@@ -1,0 +1,39 @@
+// CudaDevice on this machine's GPUs. Not a test: it needs a GPU. Build with
+//   bazel build --config=h200 --config=opt //tests/server/device/gpu:cuda_device_on_gpu
+// and run with one or more of the words below; `accounting=N` takes the number of jobs.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "tests/server/device/gpu/checks.h"
+
+int main(int argc, char** argv) {
+  using namespace gemmd::testing;
+  GpuReport report;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string accounting = "accounting=";
+    if (word == "products") {
+      CheckProducts(&report);
+    } else if (word.rfind(accounting, 0) == 0) {
+      CheckAccounting(std::atoi(word.c_str() + accounting.size()), &report);
+    } else if (word == "receipts") {
+      CheckReceipts(&report);
+    } else if (word == "stream") {
+      MeasureStream(&report);
+      MeasureGatheredStream(&report);
+    } else if (word == "latency") {
+      MeasureLatency(&report);
+    } else if (word == "two_gpus") {
+      MeasureTwoGpus(&report);
+    } else if (word == "loss") {
+      CheckLoss(&report);
+    } else {
+      std::fprintf(stderr,
+                   "%s: products, accounting=N, receipts, stream, latency, two_gpus, loss\n",
+                   word.c_str());
+      return 2;
+    }
+  }
+  return report.Close();
+}

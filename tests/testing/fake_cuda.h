@@ -1,0 +1,102 @@
+// A CUDA device in host memory, for tests: streams run their commands in a seeded random
+// order that only their own order and events constrain, so that a missing wait shows as a
+// wrong result, and memory used after its release as an ASan report. Faults come when a
+// test asks for them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/device/cuda/backend.h"
+
+namespace gemmd::testing {
+
+// Thread-safe.
+class FakeCuda final : public CudaBackend {
+ public:
+  explicit FakeCuda(std::uint32_t seed, CudaProperties properties = H200());
+  ~FakeCuda() override;
+
+  // What an H200, and a seventh of one as MIG cuts it, say of themselves.
+  static CudaProperties H200();
+  static CudaProperties MigSlice();
+
+  // The next call of that name, after `skip` others, fails with the status. Names as the
+  // methods'.
+  void FailCall(const std::string& method, absl::Status status, int skip = 0);
+  // From now on no command makes progress.
+  void Stall();
+  // From now on every call fails so.
+  void LoseDevice(absl::Status status);
+
+  std::uint64_t allocated_bytes() const;
+  std::uint64_t pinned_bytes() const;
+  // Commands run so far.
+  std::uint64_t commands() const;
+  // The most streams that had commands waiting at once.
+  std::size_t most_busy_streams() const;
+
+  const CudaProperties& properties() const override { return properties_; }
+  absl::Status ReservePool(std::uint64_t bytes) override;
+  absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream) override;
+  absl::Status Free(void* memory, CudaStream stream) override;
+  absl::StatusOr<void*> AllocatePinned(std::uint64_t bytes) override;
+  void FreePinned(void* memory) override;
+  absl::StatusOr<CudaStream> CreateStream() override;
+  absl::StatusOr<CudaEvent> CreateEvent() override;
+  absl::Status Record(CudaEvent event, CudaStream stream) override;
+  absl::Status Wait(CudaStream stream, CudaEvent event) override;
+  absl::StatusOr<bool> IsDone(CudaEvent event) override;
+  absl::StatusOr<std::int64_t> ElapsedNs(CudaEvent from, CudaEvent to) override;
+  absl::Status Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) override;
+  absl::Status Zero(void* memory, std::uint64_t bytes, CudaStream stream) override;
+  absl::Status Launch(LaunchFunction launch, CudaStream stream) override;
+
+ private:
+  struct Event {
+    std::uint64_t recorded = 0;  // how often Record() was called
+    std::uint64_t done = 0;      // how many of those have happened
+    std::int64_t time_ns = 0;    // of the last that happened
+  };
+  struct Command {
+    // Null: ready. Else waits until that many records of the event have happened.
+    const Event* wait_for = nullptr;
+    std::uint64_t wait_count = 0;
+    LaunchFunction run;  // may be null
+  };
+  using Stream = std::deque<Command>;
+
+  // The following REQUIRE mutex_ held.
+  absl::Status CheckCall(const std::string& method);
+  void Push(CudaStream stream, LaunchFunction run);
+  void RunSome();
+  bool RunOne();
+  Stream& StreamOf(CudaStream stream) { return *reinterpret_cast<Stream*>(stream); }
+  static Event& EventOf(CudaEvent event) { return *reinterpret_cast<Event*>(event); }
+
+  const CudaProperties properties_;
+
+  mutable std::mutex mutex_;
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<Event>> events_;
+  std::map<void*, std::uint64_t> allocated_;
+  std::map<char*, std::uint64_t> pinned_;
+  std::map<std::string, std::pair<int, absl::Status>> faults_;
+  absl::Status lost_;
+  bool stalled_ = false;
+  std::uint64_t pool_bytes_ = 0;
+  std::uint64_t allocated_bytes_ = 0;
+  std::uint64_t commands_ = 0;
+  std::size_t most_busy_streams_ = 0;
+  std::int64_t time_ns_ = 0;
+};
+
+}  // namespace gemmd::testing
