@@ -85,6 +85,11 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
       {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())},
       {"command", command}};
   if (Outcome failure = MeasureAll(global, arguments, report)) return failure;
+  Outcome verdict = Verdict(global, report);
+  if (verdict) {
+    report["error"] = ToJson(*verdict)["error"];
+    verdict->in_output = global.json;
+  }
   if (Outcome failure = Write(arguments.save, report.dump() + "\n")) return failure;
   if (Outcome failure = Write(arguments.html, load::HtmlReport(report))) return failure;
   if (global.json) {
@@ -94,7 +99,7 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
   } else if (!report["points"].empty()) {
     std::cout << BenchTable(report);
   }
-  return Verdict(global, report);
+  return verdict;
 }
 
 struct DiffArguments {

@@ -145,11 +145,13 @@ void AddMeasurementOptions(CLI::App& app, BenchArguments& arguments) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
-  CLI::Option* knee = app.add_flag("--find-knee", arguments.find_knee,
-                                   "Search the highest rate that the server keeps up with")
-                          ->group(group);
-  app.add_option("--slo", arguments.slo,
-                 "Search the highest rate within objectives, as p99=5ms,errors=0.1%")
+  CLI::Option* knee =
+      app.add_flag("--find-knee", arguments.find_knee,
+                   "Search the highest rate that the server keeps up with, from --rate on")
+          ->group(group);
+  app.add_option(
+         "--slo", arguments.slo,
+         "Search the highest rate within objectives, as p99=5ms,errors=0.1%, from --rate on")
       ->type_name("OBJECTIVES")
       ->excludes(knee)
       ->group(group);

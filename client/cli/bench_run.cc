@@ -214,6 +214,10 @@ Outcome FirstRate(const BenchArguments& arguments, Bench& bench, BenchProgress& 
 
 Outcome MeasureSearch(const BenchArguments& arguments, Bench& bench, BenchProgress& progress,
                       load::Json& report) {
+  if (!arguments.concurrencies.empty() || !arguments.replay.empty() || arguments.rates.size() > 1) {
+    return UsageFailure(
+        "--find-knee and --slo try rates of their own; they take one --rate, the first");
+  }
   constexpr double kPrecision = 0.05;
   constexpr int kMaxTrials = 30;
   load::Slo slo;
@@ -265,6 +269,11 @@ Outcome MeasureSearch(const BenchArguments& arguments, Bench& bench, BenchProgre
 
 Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
                    load::Json& report) {
+  if (arguments.null_bytes > 0 &&
+      (!arguments.shapes.empty() || !arguments.workload.empty() || arguments.verify_fraction > 0 ||
+       arguments.shared.ByteSizeLong() > 0)) {
+    return UsageFailure("--null sends bytes, no products; drop what describes or checks products");
+  }
   report["machine"] = MachineJson();
   report["options"] = {{"channels", arguments.channels},
                        {"warm_up", absl::FormatDuration(arguments.warm_up)},

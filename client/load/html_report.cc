@@ -16,7 +16,8 @@ constexpr char kHead[] = R"(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy"
+      content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
 <title>gemm bench</title>
@@ -30,7 +31,8 @@ body { font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var
 h1 { font-size: 1.5em; } h2 { font-size: 1.2em; margin: 2em 0 .4em; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(560px, 1fr)); gap: 1em; }
 svg { width: 100%; border: 1px solid var(--faint); border-radius: 6px; }
-svg text { font-size: 11px; fill: var(--soft); } svg text.title { font-size: 13px; fill: var(--ink); }
+svg text { font-size: 11px; fill: var(--soft); }
+svg text.title { font-size: 13px; fill: var(--ink); }
 .grid { stroke: var(--faint); } polyline { fill: none; stroke-width: 1.6; }
 table { border-collapse: collapse; margin: .6em 0; }
 th, td { text-align: right; padding: .2em .8em; border-bottom: 1px solid var(--faint); }

@@ -84,6 +84,11 @@ TEST_F(BenchTest, WrongProductsFailTheCommand) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("5 products verified, 5 wrong"));
   EXPECT_THAT(result.error, HasSubstr("5 of 5 verified products are wrong: row "));
+  AnswerTimes(5);
+  const auto report =
+      nlohmann::json::parse(Bench(5, {"--verify-fraction", "1", "--json"}).output);  // one object
+  EXPECT_EQ(report["points"][0]["wrong"], 5);
+  EXPECT_EQ(report["error"]["exit_code"], 1);
 }
 
 TEST_F(BenchTest, ALoadThatNothingAnswersFailsTheCommand) {
@@ -126,6 +131,9 @@ TEST_F(BenchTest, RefusalsNameTheOption) {
   EXPECT_THAT(why({"--operands", "resident"}), HasSubstr("is not built yet"));
   EXPECT_THAT(why({"--slo", "p98=1ms"}), HasSubstr("--slo: \"p98=1ms\""));
   EXPECT_THAT(why({"--workload", "x", "-s", "1x1x1"}), HasSubstr("--workload has all"));
+  EXPECT_THAT(why({"--null", "5", "-s", "1x1x1"}), HasSubstr("--null sends bytes"));
+  EXPECT_THAT(why({"--find-knee", "-c", "4"}), HasSubstr("take one --rate"));
+  EXPECT_THAT(why({"--slo", "p99=1ms", "-r", "4,5"}), HasSubstr("take one --rate"));
   EXPECT_THAT(why({"--csv", "--json"}), HasSubstr("exclude each other"));
   EXPECT_THAT(why({"--verify-fraction", "2"}), HasSubstr("--verify-fraction"));
 }
