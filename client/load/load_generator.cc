@@ -208,6 +208,8 @@ class Session {
     for (std::thread& thread : threads_) thread.join();
     for (Pacer& pacer : pacers_) {
       pacer.VisitUnsent(run_.end_ns, [this](std::uint64_t index, TimeNs intended_ns) {
+        // Due, and only a thread's waking was in its way.
+        if (in_flight_ < options_.max_in_flight) return Send(index, intended_ns, Elapsed());
         Sample sample;
         sample.intended_ns = intended_ns;
         sample.sent_ns = run_.end_ns;
