@@ -55,8 +55,8 @@ std::string Styles() {
 }
 
 // A member that need not be there, by value: what a loop runs over must outlive it.
-Json Member(const Json& object, const char* name, Json fallback) {
-  return object.contains(name) ? object[name] : std::move(fallback);
+Json Member(const Json& object, const char* name, const Json& fallback) {
+  return object.contains(name) ? object[name] : fallback;
 }
 
 std::string Row(const char* cell, const std::vector<std::string>& cells) {

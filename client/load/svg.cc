@@ -138,7 +138,8 @@ std::string Legend(const std::vector<std::string>& names, double y, std::size_t 
   for (std::size_t i = 0; i < names.size(); ++i) {
     const double x =
         kLeft + (kRight - kLeft) / static_cast<double>(columns) * static_cast<double>(i % columns);
-    const double row = y + 16 * static_cast<double>(i / columns);
+    const std::size_t line = i / columns;
+    const double row = y + 16 * static_cast<double>(line);
     absl::StrAppendFormat(
         &svg, "<rect class=\"s%d fill\" x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\"/>\n", i, x,
         row - 9);
@@ -216,7 +217,8 @@ std::string StackChart(const std::string& title, const std::string& unit,
   const Scale x({}, 0, most, kBars, kRight);
   const double bottom = kTop + kRow * static_cast<double>(stacks.size());
   const double legend = bottom + 54;
-  const double height = legend + 16 * static_cast<double>((parts.size() + 3) / 4);
+  const std::size_t legend_lines = (parts.size() + 3) / 4;
+  const double height = legend + 16 * static_cast<double>(legend_lines);
   std::string svg = Open(absl::StrCat(title, ", ", unit), height);
   for (const double mark : x.Marks()) {
     svg += Line(x.At(mark), kTop, x.At(mark), bottom);
