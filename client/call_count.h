@@ -1,4 +1,4 @@
-// How many calls are under way, so that their channel can outlive them. Private to client.cc.
+// How many calls are under way, so that their channel can outlive them.
 #pragma once
 
 #include <condition_variable>

@@ -21,6 +21,8 @@ struct TlsOptions {
 struct ChannelOptions {
   std::string target = "127.0.0.1:50051";  // anything gRPC resolves: host:port, dns:///, unix:
   std::optional<TlsOptions> tls;           // plaintext without
+  // gRPC lets channels to one target share a connection; true keeps this one's its own.
+  bool own_connection = false;
 };
 
 // Never fails and does not connect yet: a bad target or certificate shows as

@@ -98,20 +98,27 @@ Client::~Client() { connection_->calls->WaitForNone(); }
 void Client::MatmulAsync(MatmulInputs inputs, const MatmulOptions& options, const CallOptions& call,
                          MatmulDone done) {
   const Clock::time_point begun = Clock::now();
-  const ExpectedResult expected = Expect(inputs, options);
-  absl::StatusOr<v1::MatmulRequest> request = EncodeRequest(std::move(inputs), options);
-  if (!request.ok()) return done(request.status());
+  const absl::StatusOr<EncodedMatmul> encoded = Encode(std::move(inputs), options);
+  if (!encoded.ok()) return done(encoded.status());
+  Start(*encoded, call, begun, Since(begun), std::move(done));
+}
+
+void Client::MatmulAsync(const EncodedMatmul& encoded, const CallOptions& call, MatmulDone done) {
+  Start(encoded, call, Clock::now(), absl::ZeroDuration(), std::move(done));
+}
+
+void Client::Start(const EncodedMatmul& encoded, const CallOptions& call, TimePoint begun,
+                   absl::Duration encode, MatmulDone done) {
   ClientTimes times;
-  const grpc::ByteBuffer bytes = SerializeRequest(*std::move(request));
-  times.encode = Since(begun);
+  times.encode = encode;
   connection_->Start<grpc::ByteBuffer, v1::MatmulResponse>(
-      bytes, call,
+      encoded.request, call,
       [connection = connection_.get()](auto* context, auto* message, auto* response,
                                        auto on_status) {
         connection->matmul->UnaryCall(context, kMatmul, grpc::StubOptions(), message, response,
                                       std::move(on_status));
       },
-      [expected, begun, times, done = std::move(done)](
+      [expected = encoded.expected, begun, times, done = std::move(done)](
           const absl::Status& status, v1::MatmulResponse* response, const CallTimes& call_times) {
         if (!status.ok()) return done(status);
         done(Finish(*response, expected, call_times, begun, times));

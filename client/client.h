@@ -1,6 +1,7 @@
 // A connection to one gemmd server.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/channel.h"
+#include "client/codec.h"
 #include "client/matmul.h"
 #include "client/retry.h"
 #include "client/timer.h"
@@ -50,6 +52,8 @@ class Client {
   using MatmulDone = std::function<void(absl::StatusOr<Product>)>;
   void MatmulAsync(MatmulInputs inputs, const MatmulOptions& options, const CallOptions& call,
                    MatmulDone done);
+  // The same for a request that was encoded before, and may be sent again.
+  void MatmulAsync(const EncodedMatmul& encoded, const CallOptions& call, MatmulDone done);
 
   absl::StatusOr<v1::ServerInfoResponse> ServerInfo(const CallOptions& call = {});
   absl::StatusOr<v1::ListKernelsResponse> ListKernels(const v1::ListKernelsRequest& request,
@@ -57,7 +61,12 @@ class Client {
   absl::StatusOr<v1::StatisticsResponse> Statistics(const CallOptions& call = {});
 
  private:
+  using TimePoint = std::chrono::steady_clock::time_point;
   struct Connection;
+
+  void Start(const EncodedMatmul& encoded, const CallOptions& call, TimePoint begun,
+             absl::Duration encode, MatmulDone done);
+
   const std::unique_ptr<Connection> connection_;
 };
 

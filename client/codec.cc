@@ -167,6 +167,15 @@ ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options) 
   return expected;
 }
 
+absl::StatusOr<EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options) {
+  EncodedMatmul encoded;
+  encoded.expected = Expect(inputs, options);
+  absl::StatusOr<v1::MatmulRequest> request = EncodeRequest(std::move(inputs), options);
+  if (!request.ok()) return request.status();
+  encoded.request = SerializeRequest(*std::move(request));
+  return encoded;
+}
+
 absl::StatusOr<Matrix> DecodeResult(v1::MatmulResponse& response, const ExpectedResult& expected) {
   const absl::StatusOr<MatrixFormat> format = ResultFormat(response.d(), expected);
   if (!format.ok()) return format.status();

@@ -27,6 +27,15 @@ struct ExpectedResult {
 
 ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options);
 
+// A request encoded once, to be sent as often as wanted: copies share its bytes.
+struct EncodedMatmul {
+  grpc::ByteBuffer request;
+  ExpectedResult expected;
+};
+
+// Consumes the inputs; errors are those of EncodeRequest.
+absl::StatusOr<EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options);
+
 // Consumes the response's payload; where one chunk holds it all, nothing is copied.
 //
 // The server is believed about nothing: INTERNAL where D is not what was asked for, or

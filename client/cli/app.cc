@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/command.h"
 #include "client/cli/connection.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm info
   gemm matmul A.npy B.npy -o D.npy
   gemm --server gpu-node:50051 kernels --explain 2048 2048 2048
+  gemm bench -c 1,4,16 -s 512x512x512
   gemm matmul --help
 )";
 
@@ -52,7 +54,7 @@ Outcome Flush() {
 int Run(int argc, const char* const* argv) {
   GlobalOptions global;
   CLI::App app("Matrix products on a gemmd server", "gemm");
-  Commands commands{app, global, {}};
+  Commands commands{app, global, absl::StrJoin(argv, argv + argc, " "), {}};
   app.require_subcommand(1);
   // Lets global options stand after a subcommand too; subcommands inherit it.
   app.fallthrough();
@@ -62,6 +64,7 @@ int Run(int argc, const char* const* argv) {
   AddInfoCommand(commands);
   AddStatsCommand(commands);
   AddKernelsCommand(commands);
+  AddBenchCommand(commands);
   AddCompletionCommand(commands);
   app.footer(Footer(kExamples));
 
@@ -75,7 +78,7 @@ int Run(int argc, const char* const* argv) {
   const bool json = std::any_of(argv, argv + argc, [](const char* argument) {
     return absl::string_view(argument) == "--json";
   });
-  if (json) std::cout << ToJson(*failure).dump() << std::endl;
+  if (json && !failure->in_output) std::cout << ToJson(*failure).dump() << std::endl;
   return static_cast<int>(failure->exit_code);
 }
 

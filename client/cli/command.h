@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "CLI/CLI.hpp"
 #include "client/cli/connection.h"
@@ -17,6 +18,7 @@ using Action = std::function<Outcome()>;
 struct Commands {
   CLI::App& app;
   const GlobalOptions& global;
+  const std::string line;  // as it was typed, for reports
   Action selected;
 };
 
@@ -24,6 +26,7 @@ void AddMatmulCommand(Commands& commands);
 void AddInfoCommand(Commands& commands);
 void AddStatsCommand(Commands& commands);
 void AddKernelsCommand(Commands& commands);
+void AddBenchCommand(Commands& commands);
 void AddCompletionCommand(Commands& commands);
 
 }  // namespace gemmd::cli

@@ -63,6 +63,11 @@ std::vector<Command> Describe(const CLI::App& app) {
   for (const CLI::App* subcommand : subcommands) {
     Command command;
     command.name = subcommand->get_name();
+    for (const CLI::App* nested : subcommand->get_subcommands([](const CLI::App* candidate) {
+           return !candidate->get_group().empty();  // hidden ones have none
+         })) {
+      command.words.push_back(nested->get_name());
+    }
     AddOptions(*subcommand, command);
     // Global options are taken after a subcommand too; --help is in both.
     AddOptions(app, command);

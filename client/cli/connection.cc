@@ -50,11 +50,10 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
       ->type_name("NAME");
 }
 
-Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result) {
-  client::ClientOptions client_options;
-  client_options.channel.target = options.server;
+Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel) {
+  channel.target = options.server;
   if (options.tls) {
-    client::TlsOptions& tls = client_options.channel.tls.emplace();
+    client::TlsOptions& tls = channel.tls.emplace();
     if (Outcome failure = ReadWhole(options.tls_root_certs, tls.root_certificates)) return failure;
     if (Outcome failure = ReadWhole(options.tls_client_cert, tls.client_certificate)) {
       return failure;
@@ -62,6 +61,12 @@ Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& r
     if (Outcome failure = ReadWhole(options.tls_client_key, tls.client_key)) return failure;
     tls.server_name_override = options.tls_server_name;
   }
+  return std::nullopt;
+}
+
+Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result) {
+  client::ClientOptions client_options;
+  if (Outcome failure = ReadChannelOptions(options, client_options.channel)) return failure;
   result = std::make_unique<client::Client>(client_options);
   return std::nullopt;
 }

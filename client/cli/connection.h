@@ -26,7 +26,10 @@ struct GlobalOptions {
 // `options` must outlive the parse.
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options);
 
-// Reads the certificates; does not wait for the server.
+// Reads the certificates.
+Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel);
+
+// Does not wait for the server.
 Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result);
 
 client::CallOptions CallWithin(absl::Duration timeout);

@@ -32,6 +32,7 @@ struct Failure {
   std::string what;  // "usage", a path, a server's address
   std::string why;
   std::optional<absl::StatusCode> code;  // where a server's answer is the reason
+  bool in_output = false;                // --json has been printed, this failure inside
 };
 
 // What a command returns: nothing is success.

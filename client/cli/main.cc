@@ -1,6 +1,7 @@
 // gemm, the command line of gemmd. app.cc reads the options and knows the subcommands, one
 // file each: matmul_command.cc, info_command.cc, stats_command.cc, kernels_command.cc,
-// completion_command.cc. failure.h has the exit codes, connection.h the global options.
+// bench_command.cc, completion_command.cc. failure.h has the exit codes, connection.h the global
+// options.
 #include "absl/synchronization/mutex.h"
 #include "client/cli/app.h"
 

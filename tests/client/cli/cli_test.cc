@@ -142,8 +142,9 @@ TEST_F(CliTest, TlsIsOneOptionAway) {
 
 TEST_F(CliTest, EveryHelpHasExamplesAndExitCodes) {
   const std::vector<std::vector<std::string>> commands = {
-      {"--help"},          {"matmul", "--help"},  {"info", "--help"},
-      {"stats", "--help"}, {"kernels", "--help"}, {"completion", "--help"}};
+      {"--help"},          {"matmul", "--help"},       {"info", "--help"},
+      {"stats", "--help"}, {"kernels", "--help"},      {"completion", "--help"},
+      {"bench", "--help"}, {"bench", "diff", "--help"}};
   for (const auto& command : commands) {
     const ProcessResult result = Gemm(command);
     EXPECT_EQ(result.exit_code, 0);
@@ -202,13 +203,16 @@ TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
   EXPECT_EQ(Complete("--server x matmul a.npy --transpose"), "--transpose-a --transpose-b\n");
   EXPECT_EQ(Complete("kernels --determinism f"), "fast\n");
   EXPECT_EQ(Complete("matmul --output ''"), "\n");
+  EXPECT_EQ(Complete("bench --arrivals ''"), "poisson constant\n");
+  EXPECT_EQ(Complete("bench d"), "diff\n");
+  EXPECT_EQ(Complete("bench e"), "\n");  // echo-server is the command's own
 }
 
 TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
   EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
                             HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                            HasSubstr("matmul|info|stats|kernels|completion)")));
+                            HasSubstr("matmul|info|stats|kernels|bench|completion)")));
 }
 
 }  // namespace

@@ -1,0 +1,187 @@
+// gemm bench: load on a server, measured; gemm bench diff: two measurements compared.
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/bench_options.h"
+#include "client/cli/bench_run.h"
+#include "client/cli/bench_table.h"
+#include "client/cli/command.h"
+#include "client/cli/echo_process.h"
+#include "client/cli/options.h"
+#include "client/file.h"
+#include "client/load/diff.h"
+#include "client/load/html_report.h"
+#include "client/load/report.h"
+#include "version.h"
+
+namespace gemmd::cli {
+namespace {
+
+constexpr char kExamples[] = R"(  gemm bench -c 1,2,4,8,16 -s 512x512x512 --html report.html
+  gemm bench -r 200 -s 1x4096x4096:9 -s 64x4096x4096:1 --type bf16 --duration 30s
+  gemm bench --slo p99=20ms,errors=0.1% -s 256x256x256 --verify-fraction 0.01
+  gemm bench -c 64 --channels 8 --ceiling --save before.json
+  gemm bench diff before.json after.json
+)";
+
+constexpr char kDiffExamples[] = R"(  gemm bench diff before.json after.json
+  gemm bench diff before.json after.json --threshold 10 --json
+)";
+
+Outcome Write(const std::string& path, const std::string& text) {
+  if (path.empty()) return std::nullopt;
+  const absl::Status written = client::WriteFile(path, {text});
+  if (!written.ok()) return FileFailure(written);
+  return std::nullopt;
+}
+
+Outcome CheckWritable(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  const absl::Status writable = client::CheckWritable(path);
+  if (!writable.ok()) return FileFailure(writable);
+  return std::nullopt;
+}
+
+// Wrong products, and a load of which nothing was answered, are failures of the command:
+// a script must not take them for a measurement.
+Outcome Verdict(const GlobalOptions& global, const load::Json& report) {
+  std::uint64_t ok = 0;
+  std::string code;
+  for (const load::Json& point : report["points"]) {
+    ok += point["ok"].get<std::uint64_t>();
+    if (code.empty() && !point["errors"].empty()) code = point["errors"].begin().key();
+    if (point.value("wrong", 0) > 0) {
+      return Failure{
+          ExitCode::kInternal, global.server,
+          absl::StrCat(point["wrong"].dump(), " of ", point["verified"].dump(),
+                       " verified products are wrong: ", point["first_wrong"].get<std::string>()),
+          std::nullopt};
+    }
+  }
+  if (ok > 0 || code.empty()) return std::nullopt;
+  absl::StatusCode status = absl::StatusCode::kUnknown;
+  for (int i = 1; i <= 16; ++i) {
+    if (absl::StatusCodeToString(static_cast<absl::StatusCode>(i)) == code) {
+      status = static_cast<absl::StatusCode>(i);
+    }
+  }
+  return ServerFailure(global.server,
+                       absl::Status(status, "no request was answered with OK (see the report)"));
+}
+
+Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
+                 const std::string& command) {
+  if (arguments.csv && global.json) return UsageFailure("--csv and --json exclude each other");
+  if (Outcome failure = CheckWritable(arguments.save)) return failure;
+  if (Outcome failure = CheckWritable(arguments.html)) return failure;
+  load::Json report = {
+      {"format", load::kReportFormat},
+      {"format_version", load::kReportVersion},
+      {"gemm_version", kVersion},
+      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())},
+      {"command", command}};
+  if (Outcome failure = MeasureAll(global, arguments, report)) return failure;
+  Outcome verdict = Verdict(global, report);
+  if (verdict) {
+    report["error"] = ToJson(*verdict)["error"];
+    verdict->in_output = global.json;
+  }
+  if (Outcome failure = Write(arguments.save, report.dump() + "\n")) return failure;
+  if (Outcome failure = Write(arguments.html, load::HtmlReport(report))) return failure;
+  if (global.json) {
+    std::cout << report.dump() << "\n";
+  } else if (arguments.csv) {
+    std::cout << load::CsvReport(report);
+  } else if (!report["points"].empty()) {
+    std::cout << BenchTable(report);
+  }
+  return verdict;
+}
+
+struct DiffArguments {
+  std::string before;
+  std::string after;
+  double threshold_percent = 5;
+};
+
+Outcome ReadReport(const std::string& path, load::Json& report) {
+  const absl::StatusOr<client::InputFile> file = client::InputFile::Open(path);
+  if (!file.ok()) return FileFailure(file.status());
+  const absl::StatusOr<std::string> bytes = file->Read(0, file->size_bytes());
+  if (!bytes.ok()) return FileFailure(bytes.status());
+  absl::StatusOr<load::Json> parsed = load::ParseReport(*bytes);
+  if (!parsed.ok()) {
+    return FileFailure(
+        absl::InvalidArgumentError(absl::StrCat(path, ": ", parsed.status().message())));
+  }
+  report = *std::move(parsed);
+  return std::nullopt;
+}
+
+Outcome RunDiff(const GlobalOptions& global, const DiffArguments& arguments) {
+  load::Json before;
+  load::Json after;
+  if (Outcome failure = ReadReport(arguments.before, before)) return failure;
+  if (Outcome failure = ReadReport(arguments.after, after)) return failure;
+  const load::ReportDiff diff = load::DiffReports(before, after);
+  const double threshold = arguments.threshold_percent / 100;
+  if (!global.json) {
+    std::cout << DiffTable(diff, threshold);
+    return std::nullopt;
+  }
+  load::Json changes = load::Json::array();
+  for (const load::Change& change : diff.changes) {
+    changes.push_back({{"load", change.load},
+                       {"figure", change.figure},
+                       {"before", change.before},
+                       {"after", change.after},
+                       {"relative", change.relative()},
+                       {"worse", change.worse(threshold)},
+                       {"better", change.better(threshold)}});
+  }
+  const load::Json document = {{"changes", std::move(changes)},
+                               {"only_before", diff.only_before},
+                               {"only_after", diff.only_after}};
+  std::cout << document.dump() << "\n";
+  return std::nullopt;
+}
+
+void AddDiffCommand(CLI::App& bench, Commands& commands) {
+  CLI::App& app = *bench.add_subcommand("diff", "Compare two reports of --save or --json");
+  const auto arguments = std::make_shared<DiffArguments>();
+  app.add_option("BEFORE", arguments->before, "A report")->required()->type_name("FILE");
+  app.add_option("AFTER", arguments->after, "Another")->required()->type_name("FILE");
+  app.add_option("--threshold", arguments->threshold_percent,
+                 "Changes beyond so many % are called better or worse")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str();
+  app.footer(Footer(kDiffExamples));
+  app.callback([&commands, arguments] {
+    commands.selected = [&commands, arguments] { return RunDiff(commands.global, *arguments); };
+  });
+}
+
+}  // namespace
+
+void AddBenchCommand(Commands& commands) {
+  CLI::App& app = *commands.app.add_subcommand("bench", "Put load on a server and measure it");
+  const auto arguments = std::make_shared<BenchArguments>();
+  AddBenchOptions(app, *arguments);
+  app.footer(Footer(kExamples));
+  AddDiffCommand(app, commands);
+  CLI::App& echo = *app.add_subcommand("echo-server", "")->group("");
+  echo.callback([&commands] { commands.selected = RunEchoServer; });
+  // Runs after those of its own subcommands.
+  app.callback([&commands, &app, arguments] {
+    if (!app.get_subcommands().empty()) return;
+    commands.selected = [&commands, arguments] {
+      return RunBench(commands.global, *arguments, commands.line);
+    };
+  });
+}
+
+}  // namespace gemmd::cli

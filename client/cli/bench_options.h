@@ -1,0 +1,69 @@
+// What `gemm bench` is asked for, as options say it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/time.h"
+#include "client/cli/failure.h"
+#include "client/load/load_generator.h"
+#include "client/load/slo.h"
+#include "client/load/workload.h"
+
+namespace gemmd::cli {
+
+struct BenchArguments {
+  // Load.
+  std::vector<int> concurrencies;
+  std::vector<double> rates;
+  load::ArrivalKind arrivals = load::ArrivalKind::kPoisson;
+  std::string replay;
+  int channels = 4;
+  int max_in_flight = 10000;
+  int senders = 1;
+  std::uint64_t seed = 1;
+
+  // Workload: a file, or shapes that share the rest.
+  std::string workload;
+  std::vector<std::string> shapes;
+  load::RequestSpec shared;
+
+  // Measurement.
+  absl::Duration warm_up = absl::Seconds(1);
+  absl::Duration duration;  // zero: until stable
+  absl::Duration window = absl::Seconds(1);
+  double stability_percent = 10;
+  int max_windows = 30;
+  double verify_fraction = 0;
+
+  // What else is measured.
+  bool find_knee = false;
+  std::string slo;
+  bool ceiling = false;
+  std::uint64_t null_bytes = 0;  // 0: a gemmd server
+
+  // Output.
+  bool csv = false;
+  bool quiet = false;
+  std::string save;
+  std::string html;
+
+  bool searches() const { return find_knee || !slo.empty(); }
+};
+
+// `arguments` must outlive the parse.
+void AddBenchOptions(CLI::App& app, BenchArguments& arguments);
+
+// From --workload's file or the shapes.
+Outcome ReadWorkload(const BenchArguments& arguments, load::Workload& workload);
+
+// One for each point of the sweep; concurrency 1 where nothing was asked for. Not for a
+// search, whose rates are not known before.
+Outcome MakeLoads(const BenchArguments& arguments, std::vector<load::LoadOptions>& loads);
+
+// What all loads share: everything but concurrency and arrivals.
+load::LoadOptions SharedLoad(const BenchArguments& arguments);
+
+}  // namespace gemmd::cli

@@ -1,0 +1,81 @@
+#include "client/cli/echo_process.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iostream>
+
+#include "client/load/echo_server.h"
+
+extern char** environ;
+
+namespace gemmd::cli {
+namespace {
+
+Failure CannotStart(const std::string& why) {
+  return Failure{ExitCode::kInternal, "echo server", why, std::nullopt};
+}
+
+std::string ReadLine(int descriptor) {
+  std::string line;
+  char next = 0;
+  while (true) {
+    const ssize_t got = read(descriptor, &next, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != 1) return "";
+    if (next == '\n') return line;
+    line += next;
+  }
+}
+
+}  // namespace
+
+EchoProcess::~EchoProcess() {
+  if (input_ >= 0) close(input_);
+  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+}
+
+Outcome EchoProcess::Start() {
+  int to[2];
+  int from[2];
+  if (pipe2(to, O_CLOEXEC) != 0) return CannotStart("no pipe to it");
+  if (pipe2(from, O_CLOEXEC) != 0) {
+    close(to[0]);
+    close(to[1]);
+    return CannotStart("no pipe from it");
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO);
+  char program[] = "gemm";
+  char command[] = "bench";
+  char subcommand[] = "echo-server";
+  char* arguments[] = {program, command, subcommand, nullptr};
+  const int error = posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(to[0]);
+  close(from[1]);
+  input_ = to[1];
+  if (error != 0) pid_ = -1;
+  if (error == 0) address_ = ReadLine(from[0]);
+  close(from[0]);
+  if (address_.empty()) return CannotStart("it did not start");
+  return std::nullopt;
+}
+
+Outcome RunEchoServer() {
+  const load::EchoServer server;
+  if (server.address().empty()) return CannotStart("no free port on 127.0.0.1");
+  std::cout << server.address() << std::endl;
+  char ignored = 0;
+  while (true) {
+    const ssize_t got = read(STDIN_FILENO, &ignored, 1);
+    if (got == 0 || (got < 0 && errno != EINTR)) return std::nullopt;
+  }
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,97 @@
+#include "client/load/echo_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/grpcpp.h"
+
+namespace gemmd::load {
+namespace {
+
+// `bytes` of the request's slices, and zeros beyond.
+grpc::ByteBuffer Answer(const grpc::ByteBuffer& request, std::uint64_t bytes) {
+  if (request.Length() == bytes) return request;
+  std::vector<grpc::Slice> slices;
+  if (!request.Dump(&slices).ok()) slices.clear();
+  std::vector<grpc::Slice> answer;
+  for (const grpc::Slice& slice : slices) {
+    if (bytes == 0) break;
+    const std::uint64_t taken = std::min<std::uint64_t>(bytes, slice.size());
+    answer.push_back(taken == slice.size() ? slice : slice.sub(0, taken));
+    bytes -= taken;
+  }
+  static const std::vector<char>& zeros = *new std::vector<char>(1 << 20);
+  while (bytes > 0) {
+    const std::uint64_t taken = std::min<std::uint64_t>(bytes, zeros.size());
+    answer.emplace_back(zeros.data(), taken, grpc::Slice::STATIC_SLICE);
+    bytes -= taken;
+  }
+  return {answer.data(), answer.size()};
+}
+
+class EchoReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit EchoReactor(std::uint64_t bytes) : bytes_(bytes) { StartRead(&request_); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no message came"));
+    answer_ = Answer(request_, bytes_);
+    request_.Clear();
+    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::uint64_t bytes_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer answer_;
+};
+
+class NotFound final : public grpc::ServerGenericBidiReactor {
+ public:
+  NotFound() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "the method is /echo/BYTES")); }
+  void OnDone() override { delete this; }
+};
+
+class EchoService final : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    absl::string_view method = context->method();
+    std::uint64_t bytes = 0;
+    if (!absl::ConsumePrefix(&method, "/echo/") || !absl::SimpleAtoi(method, &bytes)) {
+      return new NotFound;
+    }
+    return new EchoReactor(bytes);
+  }
+};
+
+}  // namespace
+
+struct EchoServer::State {
+  EchoService service;
+  std::unique_ptr<grpc::Server> server;
+};
+
+EchoServer::EchoServer() : state_(std::make_unique<State>()) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.RegisterCallbackGenericService(&state_->service);
+  state_->server = builder.BuildAndStart();
+  if (state_->server != nullptr && port != 0) address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+EchoServer::~EchoServer() {
+  // A deadline in the past: whoever is still connected is cut off.
+  if (state_->server != nullptr) state_->server->Shutdown(std::chrono::system_clock::now());
+}
+
+}  // namespace gemmd::load

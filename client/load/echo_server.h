@@ -1,0 +1,28 @@
+// The ceiling: what gRPC alone carries, with none of this project's code behind it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace gemmd::load {
+
+// Answers the method "/echo/BYTES" with that many bytes, the request's own as far as they
+// go. Raw byte buffers, nothing is parsed or copied.
+class EchoServer {
+ public:
+  // Listens on a free loopback port, in plain text.
+  EchoServer();
+  ~EchoServer();
+  EchoServer(const EchoServer&) = delete;
+  EchoServer& operator=(const EchoServer&) = delete;
+
+  // "127.0.0.1:PORT"; empty where no port could be had.
+  const std::string& address() const { return address_; }
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  std::string address_;
+};
+
+}  // namespace gemmd::load

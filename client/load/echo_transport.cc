@@ -1,0 +1,95 @@
+#include "client/load/echo_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/call_count.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
+
+namespace gemmd::load {
+namespace {
+
+class EchoTransport final : public Transport {
+ public:
+  EchoTransport(const client::ChannelOptions& channel, int channels, std::vector<EchoSizes> sizes) {
+    client::ChannelOptions own = channel;
+    own.own_connection = true;
+    for (int i = 0; i < channels; ++i) {
+      lanes_.push_back(std::make_unique<Lane>(client::MakeChannel(own)));
+    }
+    std::uint64_t largest = 0;
+    for (const EchoSizes& size : sizes) largest = std::max(largest, size.request_bytes);
+    payload_.assign(largest, 'x');
+    for (const EchoSizes& size : sizes) {
+      const grpc::Slice slice(payload_.data(), size.request_bytes, grpc::Slice::STATIC_SLICE);
+      kinds_.push_back({absl::StrCat("/echo/", size.answer_bytes), grpc::ByteBuffer(&slice, 1),
+                        size.answer_bytes});
+    }
+  }
+
+  ~EchoTransport() override { Drain(); }
+
+  void Send(const Request& request, Done done) override {
+    Lane& lane = *lanes_[request.index % lanes_.size()];
+    const Kind& kind = kinds_[request.entry];
+    lane.calls.Begin();
+    // What the callback needs is in the call, because gRPC copies the callback itself.
+    auto* call = new Call{lane, kind, std::move(done), {}, kind.request, {}};
+    lane.stub.UnaryCall(&call->context, kind.method, grpc::StubOptions(), &call->request,
+                        &call->answer,
+                        [call](const grpc::Status& status) { Finish(call, status); });
+  }
+
+  void Drain() override {
+    for (const auto& lane : lanes_) lane->calls.WaitForNone();
+  }
+
+ private:
+  struct Kind {
+    std::string method;
+    grpc::ByteBuffer request;
+    std::uint64_t answer_bytes;
+  };
+  struct Lane {
+    explicit Lane(const std::shared_ptr<grpc::Channel>& channel) : stub(channel) {}
+    grpc::GenericStub stub;
+    client::CallCount calls;
+  };
+  struct Call {
+    Lane& lane;
+    const Kind& kind;
+    const Done done;
+    grpc::ClientContext context;
+    grpc::ByteBuffer request;
+    grpc::ByteBuffer answer;
+  };
+
+  static void Finish(Call* call, const grpc::Status& status) {
+    Lane& lane = call->lane;
+    Reply reply;
+    reply.code = static_cast<absl::StatusCode>(status.error_code());
+    if (status.ok() && call->answer.Length() != call->kind.answer_bytes) {
+      reply.code = absl::StatusCode::kInternal;
+    }
+    call->done(reply);
+    delete call;
+    // The context holds the channel, which must not end on this thread: its end waits for
+    // this.
+    lane.calls.End();
+  }
+
+  std::string payload_;
+  std::vector<Kind> kinds_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeEchoTransport(const client::ChannelOptions& channel, int channels,
+                                             std::vector<EchoSizes> sizes) {
+  return std::make_unique<EchoTransport>(channel, channels, std::move(sizes));
+}
+
+}  // namespace gemmd::load

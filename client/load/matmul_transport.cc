@@ -1,0 +1,200 @@
+#include "client/load/matmul_transport.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/call_count.h"
+#include "client/client.h"
+#include "client/codec.h"
+#include "client/load/random.h"
+#include "client/load/verifier.h"
+
+namespace gemmd::load {
+namespace {
+
+// What a result takes on the wire beside its bytes: receipt, plane and framing.
+constexpr std::uint64_t kReceiptBytes = 400;
+
+struct Payload {
+  client::EncodedMatmul encoded;
+  std::unique_ptr<Verifier> verifier;  // null where nothing is verified
+};
+
+struct Entry {
+  std::vector<Payload> payloads;
+  client::CallOptions call;
+  EchoSizes sizes;
+};
+
+absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry, bool verify, std::uint64_t seed) {
+  DataSpec b_data = entry.data;
+  b_data.nan = false;  // in A alone: a row of D is all NaN or none
+  client::MatmulInputs inputs{Generate(entry.a, entry.data, Mix64(seed)),
+                              Generate(entry.b, b_data, Mix64(seed + 1))};
+  Payload payload;
+  if (verify) {
+    payload.verifier = std::make_unique<Verifier>(inputs.a.view(), inputs.b.view(), seed);
+  }
+  absl::StatusOr<client::EncodedMatmul> encoded = client::Encode(std::move(inputs), entry.options);
+  if (!encoded.ok()) return encoded.status();
+  payload.encoded = *std::move(encoded);
+  return payload;
+}
+
+absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTransportOptions& options,
+                                std::uint64_t seed) {
+  const EntryCost cost = entry.cost();
+  const std::uint64_t fit = options.payload_bytes / std::max<std::uint64_t>(1, cost.bytes_in);
+  const auto count =
+      std::clamp<std::uint64_t>(fit, 1, static_cast<std::uint64_t>(options.payloads));
+  Entry made;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    absl::StatusOr<Payload> payload =
+        MakePayload(entry, options.verify_fraction > 0, Mix64(seed) + 2 * i);
+    if (!payload.ok()) return payload.status();
+    made.payloads.push_back(*std::move(payload));
+  }
+  made.call.timeout = entry.deadline > absl::ZeroDuration() ? entry.deadline : options.timeout;
+  made.sizes.request_bytes = made.payloads[0].encoded.request.Length();
+  made.sizes.answer_bytes = cost.bytes_out + kReceiptBytes;
+  return made;
+}
+
+StageIndex IndexOf(v1::StageName name) {
+  switch (name) {
+    case v1::DECODE:
+      return kServerDecode;
+    case v1::ADMISSION:
+      return kAdmission;
+    case v1::QUEUE:
+      return kQueue;
+    case v1::COPY_IN:
+      return kCopyIn;
+    case v1::COMPUTE:
+      return kCompute;
+    case v1::COPY_OUT:
+      return kCopyOut;
+    case v1::ENCODE:
+      return kServerEncode;
+    default:
+      return kServerOther;  // of a newer server
+  }
+}
+
+Reply ReplyOf(const client::Receipt& receipt) {
+  const auto us = [](absl::Duration time) {
+    return static_cast<float>(absl::ToDoubleMicroseconds(time));
+  };
+  Reply reply;
+  reply.stage_us[kClientEncode] = us(receipt.client.encode);
+  reply.stage_us[kWire] = us(receipt.client.wire);
+  reply.stage_us[kClientDecode] = us(receipt.client.decode);
+  reply.stage_us[kServerOther] = static_cast<float>(receipt.server.unattributed_us());
+  for (const v1::Stage& stage : receipt.server.stages()) {
+    reply.stage_us[IndexOf(stage.name())] += static_cast<float>(stage.exposed_us());
+  }
+  reply.batch_requests = static_cast<std::uint32_t>(receipt.server.batch_requests());
+  return reply;
+}
+
+class GrpcMatmulTransport final : public MatmulTransport {
+ public:
+  GrpcMatmulTransport(std::vector<Entry> entries, const MatmulTransportOptions& options)
+      : options_(options), entries_(std::move(entries)) {
+    client::ClientOptions client_options;
+    client_options.channel = options.channel;
+    client_options.channel.own_connection = true;
+    client_options.retry.max_attempts = 1;
+    for (int i = 0; i < options.channels; ++i) {
+      lanes_.push_back(std::make_unique<Lane>(client_options));
+    }
+  }
+
+  ~GrpcMatmulTransport() override { Drain(); }
+
+  void Send(const Request& request, Done done) override {
+    Lane& lane = *lanes_[request.index % lanes_.size()];
+    const Entry& entry = entries_[request.entry];
+    const Payload& payload = entry.payloads[request.index % entry.payloads.size()];
+    lane.calls.Begin();
+    lane.client.MatmulAsync(payload.encoded, entry.call,
+                            [this, &lane, &payload, request, done = std::move(done)](
+                                const absl::StatusOr<client::Product>& product) {
+                              Finish(request, payload, product, done);
+                              lane.calls.End();
+                            });
+  }
+
+  void Drain() override {
+    for (const auto& lane : lanes_) lane->calls.WaitForNone();
+  }
+
+  Findings TakeFindings() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::exchange(findings_, Findings());
+  }
+
+  std::vector<EchoSizes> sizes() const override {
+    std::vector<EchoSizes> sizes;
+    for (const Entry& entry : entries_) sizes.push_back(entry.sizes);
+    return sizes;
+  }
+
+ private:
+  struct Lane {
+    explicit Lane(const client::ClientOptions& options) : client(options) {}
+    client::CallCount calls;
+    client::Client client;
+  };
+
+  // Verifies after `done`, so that it is in no latency.
+  void Finish(const Request& request, const Payload& payload,
+              const absl::StatusOr<client::Product>& product, const Done& done) {
+    if (!product.ok()) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        findings_.first_errors.emplace(absl::StatusCodeToString(product.status().code()),
+                                       product.status().message());
+      }
+      Reply reply;
+      reply.code = product.status().code();
+      return done(reply);
+    }
+    done(ReplyOf(product->receipt));
+    if (payload.verifier == nullptr ||
+        ToUnit(Mix64(options_.seed ^ ~request.index)) >= options_.verify_fraction) {
+      return;
+    }
+    const std::string why = payload.verifier->WhyWrong(*product);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++findings_.verified;
+    if (why.empty()) return;
+    if (findings_.wrong++ == 0) findings_.first_wrong = why;
+  }
+
+  const MatmulTransportOptions options_;
+  const std::vector<Entry> entries_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::mutex mutex_;
+  Findings findings_;  // guarded by mutex_
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MatmulTransport>> MatmulTransport::Create(
+    const Workload& workload, const MatmulTransportOptions& options) {
+  std::vector<Entry> entries;
+  for (const WorkloadEntry& entry : workload) {
+    absl::StatusOr<Entry> made = MakeEntry(entry, options, options.seed + entries.size());
+    if (!made.ok()) {
+      return absl::Status(made.status().code(),
+                          absl::StrCat(entry.name, ": ", made.status().message()));
+    }
+    entries.push_back(*std::move(made));
+  }
+  return std::make_unique<GrpcMatmulTransport>(std::move(entries), options);
+}
+
+}  // namespace gemmd::load

@@ -1,0 +1,44 @@
+// Requests of a workload to a gemmd server, through the client library.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/channel.h"
+#include "client/load/echo_transport.h"
+#include "client/load/findings.h"
+#include "client/load/transport.h"
+#include "client/load/workload.h"
+
+namespace gemmd::load {
+
+struct MatmulTransportOptions {
+  client::ChannelOptions channel;
+  int channels = 1;                                   // connections; requests go in turn
+  absl::Duration timeout = absl::InfiniteDuration();  // of entries without a deadline
+  double verify_fraction = 0;                         // of the answers, chosen by index
+  std::uint64_t seed = 1;                             // of operands and of what is verified
+  // Of one entry, sent in turn; fewer where they would pass payload_bytes together.
+  int payloads = 4;
+  std::uint64_t payload_bytes = 256 << 20;
+};
+
+// Nothing is tried again: an error is counted, not hidden.
+class MatmulTransport : public Transport {
+ public:
+  // Makes the operands and encodes them once, so that a request costs no copy of them.
+  // INVALID_ARGUMENT where a request is too large for one message.
+  static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
+      const Workload& workload, const MatmulTransportOptions& options);
+
+  // Since the last call. REQUIRES: drained.
+  virtual Findings TakeFindings() = 0;
+
+  // What goes over the wire for each entry, for the bare echo.
+  virtual std::vector<EchoSizes> sizes() const = 0;
+};
+
+}  // namespace gemmd::load

@@ -1,0 +1,55 @@
+// What is kept of one request, exactly and for good: every figure of a report is computed
+// from these.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "client/load/clock.h"
+
+namespace gemmd::load {
+
+// Where a request's time goes, in its order. Each is the part that the stage alone
+// accounts for, so that they sum to the round trip.
+enum StageIndex : std::size_t {
+  kClientEncode,
+  kWire,  // both networks' stacks, gRPC, and protobuf on both ends
+  kServerDecode,
+  kAdmission,
+  kQueue,
+  kCopyIn,
+  kCompute,
+  kCopyOut,
+  kServerEncode,
+  kServerOther,
+  kClientDecode,
+  kStages
+};
+
+inline constexpr std::array<absl::string_view, kStages> kStageNames = {
+    "client encode", "network and wire", "server decode", "admission",    "queue",        "copy in",
+    "compute",       "copy out",         "server encode", "server other", "client decode"};
+
+using StageTimes = std::array<float, kStages>;  // microseconds
+
+// In place of a status code: due, but held back by the limit of requests in flight until
+// the run was over. Its completion is the end of the run, a lower bound.
+inline constexpr std::uint8_t kNotSent = 255;
+
+struct Sample {
+  TimeNs intended_ns = 0;  // all three since the run's start
+  TimeNs sent_ns = 0;
+  TimeNs completed_ns = 0;
+  StageTimes stage_us{};
+  std::uint32_t batch_requests = 0;  // of the launch that served it; 0 where unknown
+  std::uint16_t entry = 0;           // of the workload
+  std::uint8_t code = 0;             // absl::StatusCode or kNotSent
+
+  bool ok() const { return code == 0; }
+  // From the intended time on: what a user who came at that time would have waited.
+  TimeNs latency_ns() const { return completed_ns - intended_ns; }
+};
+
+}  // namespace gemmd::load

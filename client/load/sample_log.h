@@ -1,0 +1,44 @@
+// Where the threads that complete requests leave their samples.
+#pragma once
+
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "client/load/sample.h"
+
+namespace gemmd::load {
+
+// Thread-safe. In shards, so that threads rarely meet; and emptied often, so that no
+// shard grows so large that moving it would delay a request.
+class SampleLog {
+ public:
+  void Add(std::size_t shard, const Sample& sample) {
+    Shard& own = shards_[shard % kShards];
+    const std::lock_guard<std::mutex> lock(own.mutex);
+    own.samples.push_back(sample);
+  }
+
+  // Moves what has come since the last call to the end of `samples`.
+  void MoveTo(std::vector<Sample>& samples) {
+    for (Shard& shard : shards_) {
+      std::vector<Sample> taken;
+      {
+        const std::lock_guard<std::mutex> lock(shard.mutex);
+        taken.reserve(shard.samples.size());
+        taken.swap(shard.samples);
+      }
+      samples.insert(samples.end(), taken.begin(), taken.end());
+    }
+  }
+
+ private:
+  static constexpr std::size_t kShards = 16;
+  struct alignas(64) Shard {
+    std::mutex mutex;
+    std::vector<Sample> samples;  // guarded by mutex
+  };
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace gemmd::load

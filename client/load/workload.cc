@@ -1,0 +1,176 @@
+#include "client/load/workload.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/names.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+namespace gemmd::load {
+namespace {
+
+absl::Status Refuse(absl::string_view field, absl::string_view value, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(field, " is \"", value, "\"; ", why));
+}
+
+absl::Status NotBuilt(absl::string_view field, absl::string_view value, absl::string_view has) {
+  return absl::UnimplementedError(
+      absl::StrCat(field, " is \"", value, "\", which is not built yet; this version has ", has));
+}
+
+absl::Status CheckWay(const RequestSpec& spec) {
+  const std::string& operands = spec.operands();
+  if (operands == "streamed" || operands == "resident" || operands == "shared-memory") {
+    return NotBuilt("operands", operands, "inline");
+  }
+  if (operands != "inline") {
+    return Refuse("operands", operands, "it must be inline, streamed, resident or shared-memory");
+  }
+  if (spec.call() == "stream") return NotBuilt("call", spec.call(), "unary");
+  if (spec.call() != "unary") return Refuse("call", spec.call(), "it must be unary or stream");
+  if (!spec.tenant().empty()) return NotBuilt("tenant", spec.tenant(), "requests without one");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DataType> ElementType(const std::string& text) {
+  const absl::StatusOr<DataType> type = client::ParseDataType(text);
+  if (!type.ok()) return type;
+  if (!CanGenerate(*type)) {
+    return Refuse("type", text, "data is made of f64, f32, tf32, f16, bf16 and int8");
+  }
+  return type;
+}
+
+absl::StatusOr<client::MatmulOptions> Options(const RequestSpec& spec) {
+  client::MatmulOptions options;
+  options.kernel = spec.kernel();
+  if (!spec.output_type().empty()) {
+    const absl::StatusOr<DataType> type = client::ParseDataType(spec.output_type());
+    if (!type.ok()) return type.status();
+    options.output_type = *type;
+  }
+  const std::string& priority = spec.priority();
+  if (priority == "low") {
+    options.priority = v1::PRIORITY_LOW;
+  } else if (priority == "high") {
+    options.priority = v1::PRIORITY_HIGH;
+  } else if (priority != "normal") {
+    return Refuse("priority", priority, "it must be low, normal or high");
+  }
+  const std::string determinism = client::OptionName(spec.determinism());
+  if (determinism == "fast") {
+    options.determinism = Determinism::kFast;
+  } else if (determinism != "batch-invariant") {
+    return Refuse("determinism", determinism, "it must be batch-invariant or fast");
+  }
+  return options;
+}
+
+absl::StatusOr<DataSpec> Data(const RequestSpec& spec, DataType type) {
+  DataSpec data;
+  data.nan = spec.nan();
+  if (data.nan && type == DataType::kInt8) {
+    return Refuse("nan", "true", "int8 has no NaN");
+  }
+  if (spec.data() == "normal") {
+    data.distribution = Distribution::kNormal;
+  } else if (spec.data() == "uniform") {
+    data.distribution = Distribution::kUniform;
+  } else if (spec.data() == "scales") {
+    data.distribution = Distribution::kScales;
+  } else {
+    return Refuse("data", spec.data(), "it must be normal, uniform or scales");
+  }
+  return data;
+}
+
+absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
+  if (absl::Status status = CheckWay(spec); !status.ok()) return status;
+  const absl::StatusOr<DataType> type = ElementType(spec.type());
+  if (!type.ok()) return type.status();
+  absl::StatusOr<client::MatmulOptions> options = Options(spec);
+  if (!options.ok()) return options.status();
+  const absl::StatusOr<DataSpec> data = Data(spec, *type);
+  if (!data.ok()) return data.status();
+
+  WorkloadEntry entry;
+  entry.name = spec.name();
+  if (entry.name.empty()) {
+    entry.name =
+        absl::StrCat(spec.m(), "x", spec.n(), "x", spec.k(), " ", client::OptionName(Name(*type)));
+  }
+  entry.weight = spec.weight();
+  if (!(entry.weight > 0))
+    return Refuse("weight", absl::StrCat(entry.weight), "it must be above 0");
+  entry.a.type = entry.b.type = *type;
+  entry.a.rows = spec.m();
+  entry.a.columns = entry.b.rows = spec.k();
+  entry.b.columns = spec.n();
+  for (const client::MatrixFormat& format : {entry.a, entry.b}) {
+    const absl::StatusOr<std::uint64_t> size = client::SizeBytes(format);
+    if (!size.ok()) return size.status();
+  }
+  entry.options = *std::move(options);
+  entry.data = *data;
+  if (!spec.deadline().empty() && (!absl::ParseDuration(spec.deadline(), &entry.deadline) ||
+                                   entry.deadline <= absl::ZeroDuration())) {
+    return Refuse("deadline", spec.deadline(), "it must be a positive duration such as 250ms");
+  }
+  return entry;
+}
+
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text.empty()) text = absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  std::string text;
+};
+
+}  // namespace
+
+DataType WorkloadEntry::output_type() const {
+  if (options.output_type) return *options.output_type;
+  return a.type == DataType::kInt8 ? DataType::kInt32 : a.type;
+}
+
+EntryCost WorkloadEntry::cost() const {
+  client::MatrixFormat d;
+  d.type = output_type();
+  d.rows = m();
+  d.columns = n();
+  EntryCost cost;
+  cost.bytes_in = client::SizeBytes(a).value_or(0) + client::SizeBytes(b).value_or(0);
+  cost.bytes_out = client::SizeBytes(d).value_or(0);
+  cost.flops = 2 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k());
+  return cost;
+}
+
+absl::StatusOr<Workload> MakeWorkload(const WorkloadFile& file) {
+  if (file.request().empty()) {
+    return absl::InvalidArgumentError("the workload has no request; it must have at least one");
+  }
+  Workload workload;
+  for (const RequestSpec& spec : file.request()) {
+    absl::StatusOr<WorkloadEntry> entry = MakeEntry(spec);
+    if (!entry.ok()) {
+      return absl::Status(entry.status().code(), absl::StrCat("request ", workload.size() + 1, ": ",
+                                                              entry.status().message()));
+    }
+    workload.push_back(*std::move(entry));
+  }
+  return workload;
+}
+
+absl::StatusOr<WorkloadFile> ParseWorkloadFile(const std::string& text) {
+  WorkloadFile file;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text, &file)) return absl::InvalidArgumentError(error.text);
+  return file;
+}
+
+}  // namespace gemmd::load

@@ -1,0 +1,155 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/client/cli/cli_fixture.h"
+
+namespace gemmd::cli {
+namespace {
+
+using ::gemmd::testing::ProcessResult;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Loads are schedules of which everything is due at once: a run takes no longer than its
+// answers.
+class BenchTest : public CliTest {
+ protected:
+  BenchTest() { server_.server_info.set_version("1.2.3"); }
+
+  ProcessResult Bench(int requests, std::vector<std::string> more = {}) {
+    std::string schedule;
+    for (int i = 0; i < requests; ++i) absl::StrAppend(&schedule, "0\n");
+    std::vector<std::string> words = {"bench", "--replay",      directory_.File("t", schedule),
+                                      "-s",    "2x2x2",         "--type",
+                                      "int8",  "--output-type", "int8"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Gemm(words);
+  }
+
+  void AnswerTimes(int count) {
+    for (int i = 0; i < count; ++i) server_.Then(testing::Answer(2, 2, "abcd"));
+  }
+};
+
+TEST_F(BenchTest, PrintsATableWithStagesAndErrors) {
+  AnswerTimes(20);
+  for (int i = 0; i < 3; ++i) {
+    server_.Then(testing::Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full"));
+  }
+  const ProcessResult result = Bench(23);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(StartsWith("load "), HasSubstr("\nreplay of 23 "), HasSubstr("p99.9 ms"),
+                    HasSubstr("\ncompute "), HasSubstr("3 RESOURCE_EXHAUSTED: the queue is full"),
+                    HasSubstr("p99.9 of 20 answers")));
+  EXPECT_THAT(absl::StrCat(result.output, result.error), Not(HasSubstr("\x1b")));  // no terminal
+}
+
+TEST_F(BenchTest, JsonHasEverything) {
+  AnswerTimes(20);
+  const ProcessResult result = Bench(20, {"--json", "-q"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  const auto report = nlohmann::json::parse(result.output);
+  EXPECT_EQ(report["format"], "gemm-bench");
+  EXPECT_EQ(report["server"]["version"], "1.2.3");
+  EXPECT_EQ(report["workload"][0]["name"], "2x2x2 int8");
+  EXPECT_EQ(report["points"][0]["ok"], 20);
+  EXPECT_EQ(report["points"][0]["entries"]["2x2x2 int8"], 20);
+  EXPECT_THAT(report["command"].get<std::string>(), HasSubstr("bench --replay"));
+}
+
+TEST_F(BenchTest, FilesAndCsvComeFromOneRun) {
+  AnswerTimes(20);
+  const std::string saved = directory_.Path("r.json");
+  const std::string page = directory_.Path("r.html");
+  const ProcessResult result = Bench(20, {"--csv", "-q", "--save", saved, "--html", page});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, AllOf(StartsWith("load,seconds,"), HasSubstr("\nreplay of 20,")));
+  EXPECT_THAT(testing::FileBytes(page), AllOf(StartsWith("<!doctype html>"), HasSubstr("<svg")));
+  const ProcessResult same = Gemm({"bench", "diff", saved, saved});
+  EXPECT_EQ(same.exit_code, 0) << same.error;
+  EXPECT_THAT(same.output, AllOf(HasSubstr("replay of 20  p99 ms"), Not(HasSubstr("worse"))));
+  const auto json = nlohmann::json::parse(Gemm({"bench", "diff", saved, saved, "--json"}).output);
+  EXPECT_EQ(json["changes"].size(), 10U);
+}
+
+TEST_F(BenchTest, WrongProductsFailTheCommand) {
+  AnswerTimes(5);
+  const ProcessResult result = Bench(5, {"--verify-fraction", "1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("5 products verified, 5 wrong"));
+  EXPECT_THAT(result.error, HasSubstr("5 of 5 verified products are wrong: row "));
+  AnswerTimes(5);
+  const auto report =
+      nlohmann::json::parse(Bench(5, {"--verify-fraction", "1", "--json"}).output);  // one object
+  EXPECT_EQ(report["points"][0]["wrong"], 5);
+  EXPECT_EQ(report["error"]["exit_code"], 1);
+}
+
+TEST_F(BenchTest, ALoadThatNothingAnswersFailsTheCommand) {
+  const ProcessResult result = Bench(5);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("5 INTERNAL: the test's script has no more steps"));
+  EXPECT_THAT(result.error, HasSubstr("INTERNAL: no request was answered with OK"));
+}
+
+TEST_F(BenchTest, MeasuresItselfAgainstAnEcho) {
+  const ProcessResult result = Gemm({"bench", "--null", "1000", "-c", "4", "--warm-up", "1ms",
+                                     "--duration", "20ms", "--json", "-q"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const auto point = nlohmann::json::parse(result.output)["points"][0];
+  EXPECT_GT(point["ok"], 0);
+  EXPECT_EQ(point["ok"], point["requests"]);
+}
+
+TEST_F(BenchTest, TheCeilingMovesTheSameBytes) {
+  AnswerTimes(20);
+  const ProcessResult result = Bench(20, {"--ceiling", "--warm-up", "1ms", "--window", "10ms",
+                                          "--max-windows", "3", "--json", "-q"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const auto ceiling = nlohmann::json::parse(result.output)["ceiling"];
+  EXPECT_EQ(ceiling["concurrency"], 64);
+  EXPECT_GT(ceiling["requests_per_s"], 0);
+  EXPECT_GT(ceiling["ratio"], 0);
+}
+
+TEST_F(BenchTest, RefusalsNameTheOption) {
+  const auto why = [this](std::vector<std::string> words) {
+    words.insert(words.begin(), "bench");
+    const ProcessResult result = Gemm(words);
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    return result.error;
+  };
+  EXPECT_THAT(why({"-c", "0"}), HasSubstr("--concurrency"));
+  EXPECT_THAT(why({"-c", "1", "-r", "5"}), HasSubstr("excludes"));
+  EXPECT_THAT(why({"-s", "2x2"}), HasSubstr("--shape is \"2x2\""));
+  EXPECT_THAT(why({"--operands", "resident"}), HasSubstr("is not built yet"));
+  EXPECT_THAT(why({"--slo", "p98=1ms"}), HasSubstr("--slo: \"p98=1ms\""));
+  EXPECT_THAT(why({"--workload", "x", "-s", "1x1x1"}), HasSubstr("--workload has all"));
+  EXPECT_THAT(why({"--null", "5", "-s", "1x1x1"}), HasSubstr("--null sends bytes"));
+  EXPECT_THAT(why({"--find-knee", "-c", "4"}), HasSubstr("take one --rate"));
+  EXPECT_THAT(why({"--slo", "p99=1ms", "-r", "4,5"}), HasSubstr("take one --rate"));
+  EXPECT_THAT(why({"--csv", "--json"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(why({"--verify-fraction", "2"}), HasSubstr("--verify-fraction"));
+}
+
+TEST_F(BenchTest, BadFilesAreNamedWithTheirLine) {
+  const std::string bad = directory_.File("bad", "request {\n  m: x\n}");
+  const ProcessResult workload = Gemm({"bench", "--workload", bad});
+  EXPECT_EQ(workload.exit_code, 3);
+  EXPECT_THAT(workload.error, HasSubstr(absl::StrCat(bad, ": 2:")));
+  const ProcessResult schedule = Gemm({"bench", "--replay", bad});
+  EXPECT_EQ(schedule.exit_code, 3);
+  EXPECT_THAT(schedule.error, HasSubstr("line 1 is "));
+  const ProcessResult report = Gemm({"bench", "diff", bad, bad});
+  EXPECT_EQ(report.exit_code, 3);
+  EXPECT_THAT(report.error, HasSubstr("is no report of gemm bench"));
+}
+
+}  // namespace
+}  // namespace gemmd::cli

@@ -1,0 +1,72 @@
+#include "client/load/data.h"
+
+#include <cmath>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gemmd::load {
+namespace {
+
+client::MatrixFormat Format(DataType type, std::uint64_t rows, std::uint64_t columns) {
+  client::MatrixFormat format;
+  format.type = type;
+  format.rows = rows;
+  format.columns = columns;
+  return format;
+}
+
+std::vector<double> Values(DataType type, Distribution distribution, bool nan = false) {
+  const client::Matrix matrix = Generate(Format(type, 100, 200), {distribution, nan}, 5);
+  std::vector<double> values;
+  for (std::uint64_t i = 0; i < 20000; ++i) values.push_back(ElementAt(type, matrix.bytes(), i));
+  return values;
+}
+
+double Mean(const std::vector<double>& values, double power) {
+  double sum = 0;
+  for (const double value : values) sum += std::pow(value, power);
+  return sum / static_cast<double>(values.size());
+}
+
+TEST(Data, HasItsDistribution) {
+  for (const DataType type :
+       {DataType::kF64, DataType::kF32, DataType::kTf32, DataType::kF16, DataType::kBf16}) {
+    const auto normal = Values(type, Distribution::kNormal);
+    EXPECT_NEAR(Mean(normal, 1), 0, 0.03);
+    EXPECT_NEAR(Mean(normal, 2), 1, 0.03);
+    EXPECT_NEAR(Mean(normal, 4), 3, 0.2);
+    const auto uniform = Values(type, Distribution::kUniform);
+    EXPECT_NEAR(Mean(uniform, 1), 0.5, 0.01);
+    EXPECT_NEAR(Mean(uniform, 2), 1.0 / 3, 0.01);
+    // The mean of 4^-6 .. 4^6.
+    EXPECT_NEAR(Mean(Values(type, Distribution::kScales), 2) / 420.1, 1, 0.2);
+  }
+  const auto bytes = Values(DataType::kInt8, Distribution::kUniform);
+  EXPECT_NEAR(Mean(bytes, 1), -0.5, 1.5);
+  EXPECT_NEAR(Mean(bytes, 2), 5461.5, 100);
+  EXPECT_NEAR(Mean(Values(DataType::kInt8, Distribution::kNormal), 2), 1024, 40);
+}
+
+TEST(Data, IsTheSameForTheSameSeedAndOtherForAnother) {
+  const client::MatrixFormat format = Format(DataType::kF32, 3, 5);
+  const DataSpec spec;
+  EXPECT_EQ(Generate(format, spec, 1).bytes(), Generate(format, spec, 1).bytes());
+  EXPECT_NE(Generate(format, spec, 1).bytes(), Generate(format, spec, 2).bytes());
+  // Of this platform and every other.
+  const client::Matrix integers =
+      Generate(Format(DataType::kInt8, 1, 4), {Distribution::kUniform}, 1);
+  EXPECT_EQ(ElementAt(DataType::kInt8, integers.bytes(), 0), -98);
+}
+
+TEST(Data, HasAsManyNansAsSaid) {
+  int nans = 0;
+  for (const double value : Values(DataType::kBf16, Distribution::kNormal, true)) {
+    nans += std::isnan(value) ? 1 : 0;
+  }
+  EXPECT_GE(nans, 18);  // 20 places, which may coincide
+  EXPECT_LE(nans, 20);
+}
+
+}  // namespace
+}  // namespace gemmd::load

@@ -1,0 +1,124 @@
+// The transports over real sockets, driven by schedules that are due at once: no test
+// waits for a time.
+#include <memory>
+
+#include "client/load/echo_server.h"
+#include "client/load/echo_transport.h"
+#include "client/load/load_generator.h"
+#include "client/load/matmul_transport.h"
+#include "client/load/summary.h"
+#include "gmock/gmock.h"
+#include "tests/client/testing/scripted_server.h"
+
+namespace gemmd::load {
+namespace {
+
+using ::testing::HasSubstr;
+
+LoadRun SendAtOnce(int requests, Transport& transport, std::vector<double> weights = {1}) {
+  LoadOptions options;
+  options.arrivals.emplace();
+  options.arrivals->kind = ArrivalKind::kReplay;
+  options.arrivals->replay_ns.assign(static_cast<std::size_t>(requests), 0);
+  options.warm_up_ns = 0;
+  options.tick_ns = 1000000;
+  SteadyClock clock;
+  return *GenerateLoad(options, weights, clock, transport);
+}
+
+Workload Int8Workload() {
+  WorkloadFile file;
+  RequestSpec& spec = *file.add_request();
+  spec.set_m(2);
+  spec.set_n(2);
+  spec.set_k(2);
+  spec.set_type("int8");
+  spec.set_output_type("int8");
+  return *MakeWorkload(file);
+}
+
+TEST(EchoTransport, CarriesTheSizesAskedFor) {
+  EchoServer server;
+  ASSERT_NE(server.address(), "");
+  client::ChannelOptions channel;
+  channel.target = server.address();
+  // Equal sizes, answers that are part of the request, and such that are longer.
+  const auto transport =
+      MakeEchoTransport(channel, 3, {{1000, 1000}, {300000, 100001}, {10, 3000000}, {5, 0}});
+  const LoadRun run = SendAtOnce(200, *transport, {1, 1, 1, 1});
+  const Summary summary = Summarize(run, {{}, {}, {}, {}});
+  EXPECT_EQ(summary.ok, 200U) << summary.errors.size();
+  EXPECT_EQ(summary.entries.size(), 4U);
+}
+
+TEST(EchoTransport, AServerThatIsGoneIsUnavailable) {
+  client::ChannelOptions channel;
+  channel.target = "127.0.0.1:1";
+  const auto transport = MakeEchoTransport(channel, 1, {{10, 10}});
+  const Summary summary = Summarize(SendAtOnce(5, *transport), {{}});
+  EXPECT_EQ(summary.errors.at("UNAVAILABLE"), 5U);
+}
+
+TEST(MatmulTransport, CountsErrorsByCodeAndRetriesNothing) {
+  testing::ScriptedServer server;
+  for (int i = 0; i < 10; ++i) {
+    server.Then(testing::Answer(2, 2, "abcd"));
+    server.Then(testing::Fail(grpc::StatusCode::UNAVAILABLE, "draining", "0"));
+    server.Then(testing::Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", "0"));
+    server.Then(testing::Answer(2, 2, "abcd"));
+  }
+  MatmulTransportOptions options;
+  options.channel.target = server.target();
+  options.channels = 2;
+  auto transport = *MatmulTransport::Create(Int8Workload(), options);
+  const Summary summary = Summarize(SendAtOnce(40, *transport), {{}});
+  EXPECT_EQ(summary.ok, 20U);
+  EXPECT_EQ(summary.errors.at("UNAVAILABLE"), 10U);
+  EXPECT_EQ(summary.errors.at("RESOURCE_EXHAUSTED"), 10U);
+  EXPECT_EQ(server.requests().size(), 40U);
+  const Findings findings = transport->TakeFindings();
+  EXPECT_EQ(findings.first_errors.at("UNAVAILABLE"), "draining");
+  EXPECT_EQ(findings.verified, 0U);
+  // The scripted receipt.
+  EXPECT_FLOAT_EQ(summary.stage_mean_us[kServerDecode], 1);
+  EXPECT_FLOAT_EQ(summary.stage_mean_us[kCompute], 3);
+  EXPECT_FLOAT_EQ(summary.stage_mean_us[kServerOther], 1);
+  EXPECT_EQ(summary.batch_requests.at(1), 20U);
+}
+
+TEST(MatmulTransport, FindsWrongProducts) {
+  testing::ScriptedServer server;
+  for (int i = 0; i < 30; ++i) server.Then(testing::Answer(2, 2, "abcd"));
+  MatmulTransportOptions options;
+  options.channel.target = server.target();
+  options.verify_fraction = 1;
+  auto transport = *MatmulTransport::Create(Int8Workload(), options);
+  SendAtOnce(30, *transport);
+  const Findings findings = transport->TakeFindings();
+  EXPECT_EQ(findings.verified, 30U);
+  EXPECT_EQ(findings.wrong, 30U);
+  EXPECT_THAT(findings.first_wrong, HasSubstr("row "));
+  EXPECT_EQ(transport->TakeFindings().verified, 0U);
+}
+
+TEST(MatmulTransport, AnswersOfAnotherShapeAreInternal) {
+  testing::ScriptedServer server;
+  server.Then(testing::Answer(1, 2, "ab"));
+  MatmulTransportOptions options;
+  options.channel.target = server.target();
+  auto transport = *MatmulTransport::Create(Int8Workload(), options);
+  EXPECT_EQ(Summarize(SendAtOnce(1, *transport), {{}}).errors.at("INTERNAL"), 1U);
+}
+
+TEST(MatmulTransport, SaysWhatGoesOverTheWire) {
+  MatmulTransportOptions options;
+  auto transport = *MatmulTransport::Create(Int8Workload(), options);
+  const std::vector<EchoSizes> sizes = transport->sizes();
+  ASSERT_EQ(sizes.size(), 1U);
+  EXPECT_GT(sizes[0].request_bytes, 8U);
+  EXPECT_LT(sizes[0].request_bytes, 100U);
+  EXPECT_GT(sizes[0].answer_bytes, 4U);
+}
+
+}  // namespace
+}  // namespace gemmd::load

@@ -1,0 +1,72 @@
+#include "client/load/workload.h"
+
+#include "gmock/gmock.h"
+
+namespace gemmd::load {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<Workload> Make(const std::string& text) {
+  const absl::StatusOr<WorkloadFile> file = ParseWorkloadFile(text);
+  return file.ok() ? MakeWorkload(*file) : file.status();
+}
+
+TEST(Workload, ReadsAFile) {
+  const auto workload = Make(R"(
+      request { m: 1 n: 4096 k: 512 type: "bf16" weight: 9 output_type: "f32" data: "scales" }
+      request { name: "big" m: 100 n: 200 k: 300 priority: "high" deadline: "250ms"
+                determinism: "fast" kernel: "cpu/panel_f32" nan: true })");
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  const WorkloadEntry& row = (*workload)[0];
+  EXPECT_EQ(row.name, "1x4096x512 bf16");
+  EXPECT_EQ(row.weight, 9);
+  EXPECT_EQ(row.cost().bytes_in, (1 * 512 + 512 * 4096) * 2U);
+  EXPECT_EQ(row.cost().bytes_out, 4096 * 4U);
+  EXPECT_EQ(row.cost().flops, 2.0 * 4096 * 512);
+  EXPECT_EQ(row.data.distribution, Distribution::kScales);
+  const WorkloadEntry& big = (*workload)[1];
+  EXPECT_EQ(big.name, "big");
+  EXPECT_EQ(big.options.priority, v1::PRIORITY_HIGH);
+  EXPECT_EQ(big.options.determinism, Determinism::kFast);
+  EXPECT_EQ(big.options.kernel, "cpu/panel_f32");
+  EXPECT_EQ(big.deadline, absl::Milliseconds(250));
+  EXPECT_TRUE(big.data.nan);
+  EXPECT_EQ(big.weight, 1);
+}
+
+TEST(Workload, Int8GivesInt32) {
+  EXPECT_EQ((*Make("request { m: 2 n: 3 k: 4 type: 'int8' }"))[0].cost().bytes_out, 24U);
+}
+
+TEST(Workload, RefusesWhatIsNotBuilt) {
+  for (const char* field : {"operands: 'streamed'", "operands: 'resident'",
+                            "operands: 'shared-memory'", "call: 'stream'", "tenant: 'a'"}) {
+    const absl::Status status =
+        Make(std::string("request { m: 1 n: 1 k: 1 ") + field + " }").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << field;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("is not built yet; this version has"));
+  }
+}
+
+TEST(Workload, ErrorsNameRequestFieldAndValue) {
+  const auto why = [](const std::string& fields) {
+    return std::string(
+        Make("request { m: 1 n: 1 k: 1 } request { n: 2 k: 2 " + fields + " }").status().message());
+  };
+  EXPECT_THAT(why(""), AllOf(HasSubstr("request 2: "), HasSubstr("rows")));
+  EXPECT_THAT(why("m: 2 type: 'int4'"), HasSubstr("type is \"int4\"; data is made of"));
+  EXPECT_THAT(why("m: 2 weight: 0"), HasSubstr("weight is \"0\""));
+  EXPECT_THAT(why("m: 2 operands: 'far'"), HasSubstr("operands is \"far\""));
+  EXPECT_THAT(why("m: 2 call: 'phone'"), HasSubstr("call is \"phone\""));
+  EXPECT_THAT(why("m: 2 priority: 'vip'"), HasSubstr("priority is \"vip\""));
+  EXPECT_THAT(why("m: 2 deadline: '-1s'"), HasSubstr("deadline is \"-1s\""));
+  EXPECT_THAT(why("m: 2 data: 'zeros'"), HasSubstr("data is \"zeros\""));
+  EXPECT_THAT(why("m: 2 determinism: 'lazy'"), HasSubstr("determinism is \"lazy\""));
+  EXPECT_THAT(why("m: 2 type: 'int8' nan: true"), HasSubstr("int8 has no NaN"));
+  EXPECT_THAT(std::string(Make("").status().message()), HasSubstr("has no request"));
+  EXPECT_THAT(std::string(Make("request {\n  rows: 1 }").status().message()), HasSubstr("2:"));
+}
+
+}  // namespace
+}  // namespace gemmd::load
