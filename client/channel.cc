@@ -1,5 +1,7 @@
 #include "client/channel.h"
 
+#include <grpc/grpc.h>
+
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -33,6 +35,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   if (options.tls && !options.tls->server_name_override.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name_override);
   }
+  // Held for good, once: when its last user goes, the library waits up to ten seconds for a
+  // poller of its own, and a program that is done should end.
+  static const bool is_held = [] {
+    grpc_init();
+    return true;
+  }();
+  static_cast<void>(is_held);
   return grpc::CreateCustomChannel(options.target, Credentials(options.tls), arguments);
 }
 

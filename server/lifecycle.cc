@@ -4,11 +4,13 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
@@ -19,6 +21,7 @@
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/operands_service.h"
+#include "server/rpc/send_queues.h"
 #include "version.h"
 
 namespace gemmd {
@@ -96,15 +99,28 @@ bool Drain(GrpcServer* server, const Router& router, const StopSignals& signals,
   return true;
 }
 
+// Whether every answer has reached its client's machine; false if the timeout came first.
+// gRPC's shutdown alone may close a connection over an answer that is still under way.
+bool AwaitSent(const GemmService& gemm, const Clock& clock, std::int64_t timeout_ms) {
+  constexpr std::chrono::milliseconds kPoll(5);
+  const TimeNs end = clock.Now() + timeout_ms * 1000000;
+  while (gemm.active_calls() != 0 || UnacknowledgedBytes() != 0) {
+    if (clock.Now() >= end) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
+}
+
 // Ends the process: a lost device stays lost until a new one starts. What was in flight has
 // its answer by now, or gets it at once; a moment is left to send them.
-[[noreturn]] void EndWithLostDevice(GrpcServer* server, const Router& router) {
+[[noreturn]] void EndWithLostDevice(GrpcServer* server, const GemmService& gemm,
+                                    const Router& router, const Clock& clock) {
   constexpr int kAnswerTimeoutMs = 300;
   constexpr int kSendTimeoutMs = 300;
   server->SetServing(false);
   router.StartDraining();
   router.WaitUntilIdle(kAnswerTimeoutMs);
-  server->Shutdown(kSendTimeoutMs);
+  AwaitSent(gemm, clock, kSendTimeoutMs);
   _exit(kExitDeviceLost);
 }
 
@@ -166,7 +182,9 @@ int Serve(const config::ServerConfig& config) {
 
   constexpr int kForEver = -1;
   const int signal = signals.Wait(kForEver);
-  if (signal == StopSignals::kDeviceLost) EndWithLostDevice(server->get(), router);
+  if (signal == StopSignals::kDeviceLost) {
+    EndWithLostDevice(server->get(), gemm, router, clock);
+  }
   Log(Severity::kInfo, "draining",
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
        {"in_flight", statistics.Read().in_flight}});
@@ -177,9 +195,12 @@ int Serve(const config::ServerConfig& config) {
   // A launched kernel cannot be stopped, so nothing orderly can be awaited: the
   // connections break, which their clients see as UNAVAILABLE.
   if (!drained) _exit(kExitDrainCutShort);
-  // Answers already computed are still being sent.
-  constexpr int kSendTimeoutMs = 5000;
-  (*server)->Shutdown(kSendTimeoutMs);
+  if (!AwaitSent(gemm, clock, config.lifecycle().send_timeout_ms())) {
+    Log(Severity::kWarning, "answers_not_delivered",
+        {{"calls", gemm.active_calls()}, {"unacknowledged_bytes", UnacknowledgedBytes()}});
+  }
+  constexpr int kShutdownTimeoutMs = 1000;
+  (*server)->Shutdown(kShutdownTimeoutMs);
   return kExitOk;
 }
 

@@ -8,7 +8,8 @@ namespace gemmd {
 grpc::ServerUnaryReactor* GemmService::Matmul(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return new MatmulReactor(admission_, statistics_, clock_, context, request, response);
+  return new MatmulReactor(admission_, statistics_, clock_, &active_calls_, context, request,
+                           response);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GemmService::MatmulStream(

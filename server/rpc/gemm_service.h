@@ -1,6 +1,8 @@
 // gemmd.v1.Gemm. Thin: decode, call admission, encode.
 #pragma once
 
+#include <atomic>
+
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
@@ -17,6 +19,9 @@ class GemmService final : public RawGemmService {
   GemmService(Admission* admission, Statistics* statistics, const Clock* clock)
       : admission_(admission), statistics_(statistics), clock_(clock) {}
 
+  // Products whose answers gRPC has not yet handed to the kernel.
+  int active_calls() const { return active_calls_; }
+
   grpc::ServerUnaryReactor* Matmul(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* response) override;
@@ -32,6 +37,7 @@ class GemmService final : public RawGemmService {
   Admission* const admission_;
   Statistics* const statistics_;
   const Clock* const clock_;
+  std::atomic<int> active_calls_{0};
 };
 
 }  // namespace gemmd

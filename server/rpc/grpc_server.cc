@@ -1,5 +1,7 @@
 #include "server/rpc/grpc_server.h"
 
+#include <grpc/grpc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -54,6 +56,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
 
   grpc::ServerBuilder builder;
   std::unique_ptr<GrpcServer> result(new GrpcServer);
+  // Held for good: when its last user goes, the library waits up to ten seconds for a
+  // poller of its own, and the process is about to end anyway.
+  grpc_init();
   builder.AddListeningPort(options.listen, *credentials, &result->port_);
   for (grpc::Service* service : services) builder.RegisterService(service);
   constexpr std::uint64_t kMaxInt = std::numeric_limits<int>::max();

@@ -19,14 +19,16 @@ TimeNs DeadlineOf(const grpc::CallbackServerContext& context, TimeNs now) {
 }  // namespace
 
 MatmulReactor::MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
-                             grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-                             grpc::ByteBuffer* response)
+                             std::atomic<int>* active_calls, grpc::CallbackServerContext* context,
+                             const grpc::ByteBuffer* request, grpc::ByteBuffer* response)
     : admission_(admission),
       statistics_(statistics),
       clock_(clock),
+      active_calls_(active_calls),
       context_(context),
       response_(response),
       request_id_(admission->NextRequestId()) {
+  ++*active_calls_;
   statistics_->RecordReceived();
   if (const absl::Status status = Start(*request); !status.ok()) {
     statistics_->RecordRefused(status.code());

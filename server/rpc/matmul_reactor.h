@@ -1,6 +1,8 @@
 // One unary Matmul, from its bytes to its answer. Owns everything the job points to.
 #pragma once
 
+#include <atomic>
+
 #include "gemmd/v1/gemm.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "server/admission/admission.h"
@@ -12,12 +14,16 @@ namespace gemmd {
 class MatmulReactor final : public grpc::ServerUnaryReactor {
  public:
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
+  // `active_calls` counts the reactors that live.
   MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
-                grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-                grpc::ByteBuffer* response);
+                std::atomic<int>* active_calls, grpc::CallbackServerContext* context,
+                const grpc::ByteBuffer* request, grpc::ByteBuffer* response);
 
   void OnCancel() override { admission_->Cancel(request_id_); }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    --*active_calls_;
+    delete this;
+  }
 
  private:
   ~MatmulReactor() override = default;
@@ -28,6 +34,7 @@ class MatmulReactor final : public grpc::ServerUnaryReactor {
   Admission* const admission_;
   Statistics* const statistics_;
   const Clock* const clock_;
+  std::atomic<int>* const active_calls_;
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const response_;
   const std::uint64_t request_id_;
