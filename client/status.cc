@@ -49,6 +49,12 @@ absl::Status FromGrpc(const grpc::Status& status) {
       absl::StrContains(status.error_message(), "message larger than max")) {
     return MessageOverLimit(status.error_message());
   }
+  if (status.error_code() == grpc::StatusCode::CANCELLED) {
+    // This library cancels nothing, so it was the server's gRPC, which cancels what reaches it
+    // while it shuts down.
+    return absl::UnavailableError(
+        absl::StrCat("the server ended before it took the request: ", status.error_message()));
+  }
   // Both number their codes as google.rpc.Code does.
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
