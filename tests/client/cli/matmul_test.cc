@@ -170,7 +170,7 @@ TEST_F(MatmulTest, EveryStatusCodeHasItsExitCode) {
       {grpc::StatusCode::RESOURCE_EXHAUSTED, 6}, {grpc::StatusCode::DEADLINE_EXCEEDED, 6},
       {grpc::StatusCode::UNAUTHENTICATED, 7},    {grpc::StatusCode::PERMISSION_DENIED, 7},
       {grpc::StatusCode::INTERNAL, 1},           {grpc::StatusCode::UNKNOWN, 1},
-      {grpc::StatusCode::CANCELLED, 1},          {grpc::StatusCode::DATA_LOSS, 1},
+      {grpc::StatusCode::DATA_LOSS, 1},
   };
   for (const auto& [code, exit_code] : cases) {
     server_.Then(Fail(code, "because\nof a test", "-1"));

@@ -15,10 +15,10 @@ using testing::Operands;
 
 TEST_F(CudaDeviceTest, EveryLayoutTypeAndEpilogueComesBackRight) {
   Start(1);
-  const std::pair<DataType, DataType> types[] = {{DataType::kF32, DataType::kF32},
-                                                 {DataType::kTf32, DataType::kF32},
-                                                 {DataType::kBf16, DataType::kBf16},
-                                                 {DataType::kInt8, DataType::kInt32}};
+  const std::pair<DataType, DataType> types[] = {
+      {DataType::kF32, DataType::kF32},   {DataType::kTf32, DataType::kF32},
+      {DataType::kBf16, DataType::kBf16}, {DataType::kInt8, DataType::kInt32},
+      {DataType::kInt8, DataType::kF32},  {DataType::kFp8E4M3, DataType::kBf16}};
   for (const auto& [type, output_type] : types) {
     std::uint32_t seed = 0;
     for (const Problem& problem : testing::SmallProblems(type, output_type)) {

@@ -50,6 +50,8 @@ class CudaDeviceTest : public ::testing::Test {
     work.buffers.b = operands.b.data();
     if (!operands.c.empty()) work.buffers.c = operands.c.data();
     if (!operands.bias.empty()) work.buffers.bias = operands.bias.data();
+    if (!operands.a_scales.empty()) work.buffers.a_scales = operands.a_scales.data();
+    if (!operands.b_scales.empty()) work.buffers.b_scales = operands.b_scales.data();
     absl::StatusOr<HostBuffer> d = device_->AllocateResult(problem.d);
     EXPECT_TRUE(d.ok()) << d.status();
     work.buffers.d = *std::move(d);

@@ -7,13 +7,16 @@
 namespace gemmd::testing {
 namespace {
 
-// What cuBLASLt's fused epilogues add to the bound (kernels/vendor/cublaslt_registry.h).
+// What cuBLASLt adds to the bound: its fused epilogues, the sums of its fp8 kernels, the
+// operands of its tf32 ones (kernels/vendor/cublaslt_registry.h).
 double Slack(const Problem& problem) {
   const bool has_epilogue =
       problem.epilogue.has_bias || problem.epilogue.activation != Activation::kNone;
   double slack = problem.epilogue.activation == Activation::kGeluTanh ? 0x1p-17 : 0;
   if (has_epilogue && problem.d.type == DataType::kF16) slack += 0x1p-11;
   if (has_epilogue && problem.d.type == DataType::kBf16) slack += 0x1p-8;
+  if (problem.a.type == DataType::kFp8E4M3) slack += 0x1p-11;
+  if (problem.a.type == DataType::kTf32) slack += 0x1p-9;
   return slack;
 }
 
@@ -37,7 +40,8 @@ void CheckProducts(GpuReport* report) {
       {DataType::kF64, DataType::kF64},   {DataType::kF32, DataType::kF32},
       {DataType::kF16, DataType::kF16},   {DataType::kF16, DataType::kF32},
       {DataType::kBf16, DataType::kBf16}, {DataType::kBf16, DataType::kF32},
-      {DataType::kInt8, DataType::kInt32}};
+      {DataType::kTf32, DataType::kF32},  {DataType::kInt8, DataType::kInt32},
+      {DataType::kInt8, DataType::kF32},  {DataType::kFp8E4M3, DataType::kBf16}};
   for (const auto& [type, output_type] : types) {
     std::string fault;
     int count = 0;

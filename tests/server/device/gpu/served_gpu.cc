@@ -41,6 +41,8 @@ DeviceWork MakeWork(ServedGpu* gpu, const Problem& problem, Operands* operands) 
   work.buffers.b = operands->b.data();
   if (!operands->c.empty()) work.buffers.c = operands->c.data();
   if (!operands->bias.empty()) work.buffers.bias = operands->bias.data();
+  if (!operands->a_scales.empty()) work.buffers.a_scales = operands->a_scales.data();
+  if (!operands->b_scales.empty()) work.buffers.b_scales = operands->b_scales.data();
   work.buffers.d = Require(gpu->device->AllocateResult(problem.d), "result");
   return work;
 }
