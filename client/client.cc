@@ -161,4 +161,14 @@ absl::StatusOr<v1::StatisticsResponse> Client::Statistics(const CallOptions& cal
       });
 }
 
+absl::StatusOr<v1::TuneResponse> Client::Tune(const v1::TuneRequest& request,
+                                              const CallOptions& call) {
+  return connection_->Wait<v1::TuneResponse>(
+      request, call,
+      [connection = connection_.get()](auto* context, auto* message, auto* response,
+                                       auto on_status) {
+        connection->admin->async()->Tune(context, message, response, std::move(on_status));
+      });
+}
+
 }  // namespace gemmd::client

@@ -59,6 +59,9 @@ class Client {
   absl::StatusOr<v1::ListKernelsResponse> ListKernels(const v1::ListKernelsRequest& request,
                                                       const CallOptions& call = {});
   absl::StatusOr<v1::StatisticsResponse> Statistics(const CallOptions& call = {});
+  // Takes as long as the launches do; see admin.proto.
+  absl::StatusOr<v1::TuneResponse> Tune(const v1::TuneRequest& request,
+                                        const CallOptions& call = {});
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -58,6 +58,7 @@ void PreferMeasured(const MeasuredPlan& measured, const Problem& problem,
     if (std::find(offered.begin(), offered.end(), measured.config) == offered.end()) return;
     Plan plan = MakePlan(kernel, problem, device, measured.config);
     plan.predicted_us = measured.measured_us;
+    plan.is_measured = true;
     const bool keeps_bits =
         problem.determinism == Determinism::kBatchInvariant && IsBatchInvariant(*(*best)->kernel);
     if (keeps_bits && plan.numerics_id != (*best)->plan.numerics_id) return;

@@ -17,7 +17,8 @@ namespace gemmd {
 struct Plan {
   const Kernel* kernel = nullptr;
   Config config;
-  double predicted_us = 0;  // or measured, see Explain()
+  double predicted_us = 0;   // or measured, see Explain()
+  bool is_measured = false;  // which of the two
   std::uint64_t workspace_bytes = 0;
   std::string numerics_id;
 };

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
+#include "server/admission/tuner.h"
 #include "server/devices.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
@@ -86,6 +87,18 @@ class StopSignals {
   int read_end_ = -1;
 };
 
+// What the file has; empty where there is none yet, or its plans are of another version.
+absl::StatusOr<PlanCache> LoadPlans(const std::string& path) {
+  if (path.empty()) return PlanCache();
+  absl::StatusOr<PlanCache> plans = PlanCache::Load(path, PlanVersion());
+  if (absl::IsFailedPrecondition(plans.status())) {
+    Log(Severity::kWarning, "plans_outdated", {{"error", plans.status().message()}});
+    return PlanCache();
+  }
+  if (absl::IsNotFound(plans.status())) return PlanCache();
+  return plans;
+}
+
 // Whether everything admitted finished; false if a signal or the timeout came first.
 bool Drain(GrpcServer* server, const Router& router, const StopSignals& signals, const Clock& clock,
            std::int64_t timeout_ms) {
@@ -146,7 +159,15 @@ int Serve(const config::ServerConfig& config) {
   RequestLimits limits;
   limits.request_bytes = (*devices)->memory_bytes();
   limits.result_bytes = rpc.message_bytes;
-  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock);
+  const std::string& plan_cache_file = config.tuning().plan_cache_file();
+  absl::StatusOr<PlanCache> plans = LoadPlans(plan_cache_file);
+  if (!plans.ok()) {
+    Log(Severity::kError, "cannot_start",
+        {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
+    return kExitCannotStart;
+  }
+  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans);
+  Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
 
   GemmService gemm(&admission, &statistics, &clock);
   OperandsService operands;
@@ -154,6 +175,8 @@ int Serve(const config::ServerConfig& config) {
   sources.registry = &BuiltinRegistry();
   sources.router = &router;
   sources.admission = &admission;
+  sources.plans = &*plans;
+  sources.tuner = &tuner;
   sources.statistics = &statistics;
   sources.clock = &clock;
   sources.message_bytes = rpc.message_bytes;

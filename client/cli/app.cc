@@ -64,6 +64,7 @@ int Run(int argc, const char* const* argv) {
   AddInfoCommand(commands);
   AddStatsCommand(commands);
   AddKernelsCommand(commands);
+  AddTuneCommand(commands);
   AddBenchCommand(commands);
   AddCompletionCommand(commands);
   app.footer(Footer(kExamples));

@@ -68,7 +68,8 @@ std::string DescribeDecision(const v1::ListKernelsResponse& response) {
     const bool legal = candidate.rejection().empty();
     table.AddRow(
         {candidate.kernel(), legal ? Microseconds(candidate.predicted_us()) : "",
-         legal ? absl::StrCat(candidate.chosen() ? "chosen: " : "possible: ", candidate.plan())
+         legal ? absl::StrCat(candidate.chosen() ? "chosen" : "possible",
+                              candidate.measured() ? " (measured): " : ": ", candidate.plan())
                : absl::StrCat("rejected: ", candidate.rejection())});
   }
   return table.Render();

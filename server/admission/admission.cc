@@ -18,12 +18,13 @@ constexpr double kMaxRetryMs = 10000;
 }  // namespace
 
 Admission::Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-                     Statistics* statistics, const Clock* clock)
+                     Statistics* statistics, const Clock* clock, const PlanCache* plans)
     : limits_(limits),
       registry_(registry),
       router_(router),
       statistics_(statistics),
-      clock_(clock) {}
+      clock_(clock),
+      plans_(plans) {}
 
 absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& request, Callback done) {
   const TimeNs start = clock_->Now();
@@ -101,7 +102,7 @@ absl::StatusOr<Admission::Grant> Admission::TryDevice(const ServedDevice& served
                                                       const MatmulJob& request) const {
   Device& device = *served.device;
   absl::StatusOr<Plan> plan =
-      Select(*registry_, device.Landed(problem), device.traits(), request.call.kernel);
+      Select(*registry_, device.Landed(problem), device.traits(), request.call.kernel, plans_);
   if (!plan.ok()) return plan.status();
   const Footprint footprint = device.FootprintOf(problem, *plan);
   const std::uint64_t limit_bytes = device.memory().usage().limit_bytes;

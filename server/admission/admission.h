@@ -37,8 +37,9 @@ class Admission {
  public:
   using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
 
+  // `plans`: what was measured, which goes before predictions; null: nothing was.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-            Statistics* statistics, const Clock* clock);
+            Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr);
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -81,6 +82,7 @@ class Admission {
   const Router* const router_;
   Statistics* const statistics_;
   const Clock* const clock_;
+  const PlanCache* const plans_;
   std::atomic<std::uint64_t> next_request_id_{1};
 };
 

@@ -5,6 +5,7 @@
 
 #include "server/admission/validation.h"
 #include "server/rpc/decode.h"
+#include "server/rpc/tune_reactor.h"
 #include "server/rpc/unary.h"
 #include "server/rpc/wire_types.h"
 #include "version.h"
@@ -73,6 +74,12 @@ grpc::ServerUnaryReactor* AdminService::Statistics(grpc::CallbackServerContext* 
       });
 }
 
+grpc::ServerUnaryReactor* AdminService::Tune(grpc::CallbackServerContext* context,
+                                             const grpc::ByteBuffer* request,
+                                             grpc::ByteBuffer* response) {
+  return new TuneReactor(sources_.tuner, sources_.admission->limits(), context, request, response);
+}
+
 v1::ServerInfoResponse AdminService::Info() const {
   v1::ServerInfoResponse info;
   info.set_version(kVersion);
@@ -102,18 +109,19 @@ absl::StatusOr<v1::ListKernelsResponse> AdminService::Kernels(
     wire->set_unavailable_reason(kernel->UnavailableReason(traits));
   }
   if (!request.has_explain()) return response;
-  const absl::StatusOr<MatmulCall> call = DecodeShape(request.explain());
+  const absl::StatusOr<MatmulCall> call = DecodeShape("explain", request.explain());
   if (!call.ok()) return call.status();
   const absl::StatusOr<Problem> problem = ValidateHeader(*call, sources_.admission->limits());
   if (!problem.ok()) return problem.status();
   for (const Candidate& candidate :
-       Explain(*sources_.registry, first_device().Landed(*problem), traits)) {
+       Explain(*sources_.registry, first_device().Landed(*problem), traits, {}, sources_.plans)) {
     v1::Candidate* wire = response.add_candidates();
     wire->set_kernel(candidate.kernel->traits().name);
     wire->set_rejection(candidate.rejection);
     wire->set_plan(ToString(candidate.plan.config));
     wire->set_predicted_us(candidate.plan.predicted_us);
     wire->set_chosen(candidate.chosen);
+    wire->set_measured(candidate.plan.is_measured);
   }
   return response;
 }

@@ -6,14 +6,15 @@
 #include "absl/status/statusor.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "server/admission/admission.h"
+#include "server/admission/tuner.h"
 #include "server/observe/statistics.h"
 #include "server/scheduling/router.h"
 
 namespace gemmd {
 
-using RawAdminService =
-    v1::Admin::WithRawCallbackMethod_ServerInfo<v1::Admin::WithRawCallbackMethod_ListKernels<
-        v1::Admin::WithRawCallbackMethod_Statistics<v1::Admin::Service>>>;
+using RawAdminService = v1::Admin::WithRawCallbackMethod_ServerInfo<
+    v1::Admin::WithRawCallbackMethod_ListKernels<v1::Admin::WithRawCallbackMethod_Statistics<
+        v1::Admin::WithRawCallbackMethod_Tune<v1::Admin::Service>>>>;
 
 class AdminService final : public RawAdminService {
  public:
@@ -22,6 +23,8 @@ class AdminService final : public RawAdminService {
     const Registry* registry = nullptr;
     const Router* router = nullptr;
     const Admission* admission = nullptr;
+    const PlanCache* plans = nullptr;
+    Tuner* tuner = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;
@@ -39,6 +42,9 @@ class AdminService final : public RawAdminService {
   grpc::ServerUnaryReactor* Statistics(grpc::CallbackServerContext* context,
                                        const grpc::ByteBuffer* request,
                                        grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Tune(grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request,
+                                 grpc::ByteBuffer* response) override;
 
  private:
   v1::ServerInfoResponse Info() const;

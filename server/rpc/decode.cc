@@ -117,12 +117,14 @@ absl::StatusOr<MatmulCall> DecodeMatmul(const v1::MatmulRequest& request) {
   return call;
 }
 
-absl::StatusOr<MatmulCall> DecodeShape(const v1::ProblemShape& shape) {
+absl::StatusOr<MatmulCall> DecodeShape(absl::string_view field, const v1::ProblemShape& shape) {
   MatmulCall call;
   std::optional<DataType> type;
-  absl::Status status = DecodeOptionalType("explain.type", shape.type(), &type);
-  status.Update(DecodeOptionalType("explain.output_type", shape.output_type(), &call.output_type));
-  status.Update(Decode("explain.determinism", shape.determinism(), &call.determinism));
+  absl::Status status = DecodeOptionalType(absl::StrCat(field, ".type"), shape.type(), &type);
+  status.Update(DecodeOptionalType(absl::StrCat(field, ".output_type"), shape.output_type(),
+                                   &call.output_type));
+  status.Update(
+      Decode(absl::StrCat(field, ".determinism"), shape.determinism(), &call.determinism));
   if (!status.ok()) return status;
   const auto plane = [&](std::uint64_t rows, std::uint64_t columns, bool transpose) {
     OperandSpec operand;

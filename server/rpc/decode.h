@@ -18,7 +18,7 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Messa
 absl::StatusOr<MatmulCall> DecodeMatmul(const v1::MatmulRequest& request);
 
 // A call with tightly packed row-major operands of that shape and no payload.
-// INVALID_ARGUMENT as above, and for a shape that is not 1 .. 2^31 - 1.
-absl::StatusOr<MatmulCall> DecodeShape(const v1::ProblemShape& shape);
+// `field` is the message's name in errors. INVALID_ARGUMENT as above.
+absl::StatusOr<MatmulCall> DecodeShape(absl::string_view field, const v1::ProblemShape& shape);
 
 }  // namespace gemmd

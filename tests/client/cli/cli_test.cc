@@ -102,6 +102,34 @@ TEST_F(CliTest, KernelsAreListedAndExplained) {
   EXPECT_EQ(Gemm({"kernels", "--type", "bf16"}).exit_code, 2);
 }
 
+TEST_F(CliTest, TuneSendsItsShapesAndShowsEachPlan) {
+  v1::TunedShape& shape = *server_.tuned.add_shapes();
+  v1::TunedCandidate& chosen = *shape.add_candidates();
+  chosen.set_kernel("cpu/panel_bf16");
+  chosen.set_plan("rows=64");
+  chosen.set_measured_us(12.5);
+  chosen.set_chosen(true);
+  v1::TunedCandidate& rejected = *shape.add_candidates();
+  rejected.set_kernel("cpu/panel_f64");
+  rejected.set_rejection("takes f64 operands");
+  *server_.tuned.add_shapes() = shape;
+
+  const ProcessResult result = Gemm({"tune", "5", "6", "7", "8", "9", "10", "--dtype", "bf16",
+                                     "--transpose-b", "--repeats", "3"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("8x9x10"), HasSubstr("12.5"), HasSubstr("chosen: rows=64"),
+                    HasSubstr("rejected: takes f64 operands")));
+  ASSERT_EQ(server_.last_tune.shapes_size(), 2);
+  EXPECT_EQ(server_.last_tune.shapes(1).m(), 8U);
+  EXPECT_EQ(server_.last_tune.shapes(1).k(), 10U);
+  EXPECT_EQ(server_.last_tune.shapes(0).type(), v1::BF16);
+  EXPECT_TRUE(server_.last_tune.shapes(0).transpose_b());
+  EXPECT_EQ(server_.last_tune.repeats(), 3U);
+  EXPECT_EQ(Gemm({"tune", "5", "6"}).exit_code, 2);
+  EXPECT_EQ(Gemm({"tune"}).exit_code, 2);
+}
+
 TEST_F(CliTest, AdminErrorsHaveTheirExitCodes) {
   server_.admin_status = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "not yours");
   for (const char* command : {"info", "stats", "kernels"}) {
@@ -212,7 +240,7 @@ TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
   EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
                             HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                            HasSubstr("matmul|info|stats|kernels|bench|completion)")));
+                            HasSubstr("matmul|info|stats|kernels|tune|bench|completion)")));
 }
 
 }  // namespace

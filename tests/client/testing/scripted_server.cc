@@ -127,4 +127,11 @@ grpc::Status ScriptedServer::Statistics(grpc::ServerContext*, const v1::Statisti
   return admin_status;
 }
 
+grpc::Status ScriptedServer::Tune(grpc::ServerContext*, const v1::TuneRequest* request,
+                                  v1::TuneResponse* response) {
+  last_tune = *request;
+  *response = tuned;
+  return admin_status;
+}
+
 }  // namespace gemmd::testing

@@ -54,7 +54,9 @@ class ScriptedServer final : private v1::Gemm::Service, private v1::Admin::Servi
   v1::ServerInfoResponse server_info;
   v1::ListKernelsResponse kernels;
   v1::StatisticsResponse statistics;
+  v1::TuneResponse tuned;
   v1::ListKernelsRequest last_list_kernels;
+  v1::TuneRequest last_tune;
 
  private:
   grpc::Status Matmul(grpc::ServerContext* context, const v1::MatmulRequest* request,
@@ -65,6 +67,8 @@ class ScriptedServer final : private v1::Gemm::Service, private v1::Admin::Servi
                            v1::ListKernelsResponse* response) override;
   grpc::Status Statistics(grpc::ServerContext* context, const v1::StatisticsRequest* request,
                           v1::StatisticsResponse* response) override;
+  grpc::Status Tune(grpc::ServerContext* context, const v1::TuneRequest* request,
+                    v1::TuneResponse* response) override;
 
   int port_ = 0;
   mutable std::mutex mutex_;

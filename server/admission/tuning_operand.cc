@@ -1,0 +1,74 @@
+#include "server/admission/tuning_operand.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace gemmd {
+namespace {
+
+// A prime, so that lines of usual lengths differ from one another.
+constexpr std::uint64_t kPeriodElements = 65537;
+
+// How a floating-point type's bits are divided; no exponent bits: the type is another.
+struct Format {
+  int exponent_bits = 0;
+  int mantissa_bits = 0;
+  int unused_bits = 0;  // lowest ones, which are 0
+};
+
+Format FormatOf(DataType type) {
+  switch (type) {
+    case DataType::kF64:
+      return {11, 52, 0};
+    case DataType::kF32:
+      return {8, 23, 0};
+    case DataType::kTf32:
+      return {8, 10, 13};
+    case DataType::kF16:
+      return {5, 10, 0};
+    case DataType::kBf16:
+      return {8, 7, 0};
+    case DataType::kFp8E4M3:
+      return {4, 3, 0};
+    case DataType::kFp8E5M2:
+      return {5, 2, 0};
+    default:
+      return {};
+  }
+}
+
+std::uint64_t RandomElement(const Format& format, std::uint64_t random) {
+  if (format.exponent_bits == 0) return random;
+  const std::uint64_t bias = (std::uint64_t{1} << (format.exponent_bits - 1)) - 1;
+  const std::uint64_t sign = random >> 63;
+  const std::uint64_t exponent = bias - (random >> 62 & 1);
+  const std::uint64_t mantissa = random & ((std::uint64_t{1} << format.mantissa_bits) - 1);
+  const std::uint64_t bits =
+      ((sign << format.exponent_bits | exponent) << format.mantissa_bits) | mantissa;
+  return bits << format.unused_bits;
+}
+
+}  // namespace
+
+std::vector<char> RandomOperand(const MatrixLayout& layout, std::uint64_t seed) {
+  std::vector<char> bytes(layout.size_bytes());
+  const std::size_t element_bytes =
+      std::max<std::size_t>(1, static_cast<std::size_t>(SizeBits(layout.type)) / 8);
+  const std::size_t period = std::min<std::size_t>(bytes.size(), kPeriodElements * element_bytes);
+  const Format format = FormatOf(layout.type);
+  std::mt19937_64 random(seed);
+  for (std::size_t at = 0; at + element_bytes <= period; at += element_bytes) {
+    // Little-endian, as all that this project runs on: the low bytes are the element.
+    const std::uint64_t element = RandomElement(format, random());
+    std::memcpy(&bytes[at], &element, element_bytes);
+  }
+  for (std::size_t at = period; at < bytes.size();) {
+    const std::size_t count = std::min(period, bytes.size() - at);
+    std::memcpy(&bytes[at], bytes.data(), count);
+    at += count;
+  }
+  return bytes;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,35 @@
+// One Tune, from its bytes to its answer.
+#pragma once
+
+#include "gemmd/v1/admin.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "server/admission/tuner.h"
+#include "server/admission/validation.h"
+
+namespace gemmd {
+
+// The problems of a request, validated. INVALID_ARGUMENT: a field that is not as
+// admin.proto says, or operands that no request could carry.
+absl::StatusOr<TuningRequest> DecodeTune(const v1::TuneRequest& wire, const RequestLimits& limits);
+
+class TuneReactor final : public grpc::ServerUnaryReactor {
+ public:
+  // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
+  TuneReactor(Tuner* tuner, const RequestLimits& limits, grpc::CallbackServerContext* context,
+              const grpc::ByteBuffer* request, grpc::ByteBuffer* response);
+
+  void OnCancel() override { tuner_->Cancel(id_); }
+  void OnDone() override { delete this; }
+
+ private:
+  ~TuneReactor() override = default;
+
+  void OnFinished(const absl::StatusOr<TuningReport>& report);
+
+  Tuner* const tuner_;
+  const std::uint64_t id_;
+  grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer* const response_;
+};
+
+}  // namespace gemmd

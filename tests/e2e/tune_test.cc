@@ -1,0 +1,89 @@
+// Tuning on a real server: what was measured is chosen, and is chosen after a restart.
+#include <csignal>
+#include <fstream>
+#include <string>
+
+#include "gemmd/v1/admin.grpc.pb.h"
+#include "gtest/gtest.h"
+#include "tests/testing/server_process.h"
+
+namespace gemmd {
+namespace {
+
+v1::ProblemShape Shape() {
+  v1::ProblemShape shape;
+  shape.set_m(24);
+  shape.set_n(16);
+  shape.set_k(32);
+  return shape;
+}
+
+// The chosen candidate for Shape().
+v1::Candidate Chosen(const testing::ServerProcess& server) {
+  const auto admin = v1::Admin::NewStub(server.NewChannel());
+  grpc::ClientContext context;
+  v1::ListKernelsRequest request;
+  *request.mutable_explain() = Shape();
+  v1::ListKernelsResponse response;
+  EXPECT_TRUE(admin->ListKernels(&context, request, &response).ok());
+  for (const v1::Candidate& candidate : response.candidates()) {
+    if (candidate.chosen()) return candidate;
+  }
+  return {};
+}
+
+TEST(TuneTest, WhatWasMeasuredServesAndOutlivesARestart) {
+  const std::string path = ::testing::TempDir() + "/plans.json";
+  const std::string flag = "--tuning.plan-cache-file=" + path;
+  double measured_us = 0;
+  {
+    testing::ServerProcess server({"--device=cpu", "--cpu.threads=1", flag});
+    EXPECT_FALSE(Chosen(server).measured());
+    const auto admin = v1::Admin::NewStub(server.NewChannel());
+    v1::TuneRequest request;
+    *request.add_shapes() = Shape();
+    v1::TuneResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = admin->Tune(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_EQ(response.shapes_size(), 1);
+    int chosen = 0;
+    for (const v1::TunedCandidate& candidate : response.shapes(0).candidates()) {
+      EXPECT_EQ(candidate.rejection().empty(), candidate.measured_us() > 0);
+      if (!candidate.chosen()) continue;
+      ++chosen;
+      measured_us = candidate.measured_us();
+    }
+    EXPECT_EQ(chosen, 1);
+    EXPECT_TRUE(Chosen(server).measured());
+    EXPECT_EQ(Chosen(server).predicted_us(), measured_us);
+
+    grpc::ClientContext statistics_context;
+    v1::StatisticsResponse statistics;
+    ASSERT_TRUE(admin->Statistics(&statistics_context, {}, &statistics).ok());
+    EXPECT_EQ(statistics.reserved_bytes(), 0u);
+
+    request.add_shapes()->set_n(3);
+    grpc::ClientContext bad_context;
+    const grpc::Status bad = admin->Tune(&bad_context, request, &response);
+    EXPECT_EQ(bad.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(bad.error_message(), "shapes[1].m is 0; it must be 1 to 2147483647");
+    server.Signal(SIGTERM);
+    EXPECT_EQ(server.WaitForExit(), 0);
+  }
+  testing::ServerProcess restarted({"--device=cpu", "--cpu.threads=1", flag});
+  EXPECT_TRUE(Chosen(restarted).measured());
+  EXPECT_EQ(Chosen(restarted).predicted_us(), measured_us);
+}
+
+TEST(TuneTest, ABadFileKeepsTheServerFromStarting) {
+  const std::string path = ::testing::TempDir() + "/bad.json";
+  std::ofstream(path) << "{\n\"format\": oops\n}";
+  testing::ServerProcess server({"--device=cpu", "--tuning.plan-cache-file=" + path});
+  EXPECT_EQ(server.address(), "");
+  EXPECT_NE(server.log().find(path), std::string::npos) << server.log();
+  EXPECT_NE(server.log().find("line 2"), std::string::npos) << server.log();
+}
+
+}  // namespace
+}  // namespace gemmd
