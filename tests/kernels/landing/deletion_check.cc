@@ -30,7 +30,6 @@ bool IsRight(std::uint64_t seed) {
   params.padded_rows = kColumns;
   params.padded_columns = kRows;
   params.tiles_along_columns = 1;
-  params.tiles_along_rows = 3;
   emulator::LaunchRequest request;
   request.kernel = "landing/transpose";
   request.grid.x = 3;
