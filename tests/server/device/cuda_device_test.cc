@@ -1,5 +1,6 @@
 #include "server/device/cuda/cuda_device.h"
 
+#include <cstring>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -62,6 +63,24 @@ TEST_F(CudaDeviceTest, PanelsOfWhatIsTransposedOnLanding) {
   const Plan plan = *Select(registry_, landed, device_->traits());
   ASSERT_EQ(CutIntoPanels(landed, {}, plan, 64 << 10).size(), 2u);
   EXPECT_EQ(Compute(problem, 1), "");
+}
+
+// They come as the client laid them out, so what pads them is zeroed on the device.
+TEST_F(CudaDeviceTest, OperandsInPinnedMemoryAreReadInPlace) {
+  Start(14);
+  const Problem problem = MakeProblem(4500, 5, 70, DataType::kInt8, DataType::kInt32, false, true);
+  ASSERT_FALSE(IsTransposed(problem.a, LandedProblem(problem).a));
+  Operands operands(problem, testing::Distribution::kNormal, 1);
+  const HostBuffer pinned = *device_->pinned()->Take(2);
+  std::memcpy(pinned[0].data, operands.a.data(), operands.a.size());
+  std::memcpy(pinned[1].data, operands.b.data(), operands.b.size());
+  DeviceWork work = MakeWork(problem, operands);
+  work.buffers.a = pinned[0].data;
+  work.buffers.b = pinned[1].data;
+  const DeviceResult result = Submit(work).get();
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  CopyOut(work.buffers.d, &operands.d);
+  EXPECT_EQ(CompareWithReference(problem, operands), "");
 }
 
 TEST_F(CudaDeviceTest, ALineLongerThanASlabIsCut) {
