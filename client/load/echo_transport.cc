@@ -13,7 +13,8 @@ namespace {
 
 class EchoTransport final : public Transport {
  public:
-  EchoTransport(const client::ChannelOptions& channel, int channels, std::vector<EchoSizes> sizes) {
+  EchoTransport(const client::ChannelOptions& channel, int channels,
+                const std::vector<EchoSizes>& sizes) {
     client::ChannelOptions own = channel;
     own.own_connection = true;
     for (int i = 0; i < channels; ++i) {
@@ -88,8 +89,8 @@ class EchoTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> MakeEchoTransport(const client::ChannelOptions& channel, int channels,
-                                             std::vector<EchoSizes> sizes) {
-  return std::make_unique<EchoTransport>(channel, channels, std::move(sizes));
+                                             const std::vector<EchoSizes>& sizes) {
+  return std::make_unique<EchoTransport>(channel, channels, sizes);
 }
 
 }  // namespace gemmd::load

@@ -18,6 +18,6 @@ struct EchoSizes {
 // One element a workload entry. Requests go over the channels in turn. An answer of
 // another size is INTERNAL.
 std::unique_ptr<Transport> MakeEchoTransport(const client::ChannelOptions& channel, int channels,
-                                             std::vector<EchoSizes> sizes);
+                                             const std::vector<EchoSizes>& sizes);
 
 }  // namespace gemmd::load

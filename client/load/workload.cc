@@ -35,7 +35,7 @@ absl::Status CheckWay(const RequestSpec& spec) {
 }
 
 absl::StatusOr<DataType> ElementType(const std::string& text) {
-  const absl::StatusOr<DataType> type = client::ParseDataType(text);
+  absl::StatusOr<DataType> type = client::ParseDataType(text);
   if (!type.ok()) return type;
   if (!CanGenerate(*type)) {
     return Refuse("type", text, "data is made of f64, f32, tf32, f16, bf16 and int8");
