@@ -81,7 +81,7 @@ absl::StatusOr<DeviceList> MakeList(const config::ServerConfig& config, const Cl
 
 absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
     const config::ServerConfig& config, const Clock* clock,
-    std::function<void(const absl::Status&)> on_lost) {
+    const std::function<void(const absl::Status&)>& on_lost) {
   absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost);
   if (!list.ok()) return list.status();
   std::unique_ptr<Devices> made(new Devices);

@@ -20,7 +20,7 @@ class Devices {
   // the memory asked for.
   static absl::StatusOr<std::unique_ptr<Devices>> Make(
       const config::ServerConfig& config, const Clock* clock,
-      std::function<void(const absl::Status&)> on_lost);
+      const std::function<void(const absl::Status&)>& on_lost);
 
   const Router& router() const { return *router_; }
   // Of the device that has the most.

@@ -199,7 +199,8 @@ absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& pla
   job->work.buffers.d = *std::move(d);
   std::promise<absl::StatusOr<double>> finished;
   std::future<absl::StatusOr<double>> result = finished.get_future();
-  job->done = [finished = std::move(finished)](absl::Status status, Receipt receipt) mutable {
+  job->done = [finished = std::move(finished)](absl::Status status,
+                                               const Receipt& receipt) mutable {
     if (status.ok()) {
       finished.set_value(ComputeUs(receipt));
     } else {
@@ -212,7 +213,7 @@ absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& pla
 
 absl::Status Tuner::Save() const {
   if (sources_.plan_cache_file.empty()) return absl::OkStatus();
-  const absl::Status status = sources_.plans->Save(sources_.plan_cache_file, PlanVersion());
+  absl::Status status = sources_.plans->Save(sources_.plan_cache_file, PlanVersion());
   if (status.ok()) return status;
   // Not UNAVAILABLE, which a client would answer by tuning again.
   return absl::FailedPreconditionError(

@@ -16,6 +16,7 @@ std::vector<ServedDevice> Router::ByPreference(const Device* holder) const {
   std::stable_sort(loads.begin(), loads.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<ServedDevice> order;
+  order.reserve(loads.size());
   for (const auto& [backlog_us, each] : loads) order.push_back(each);
   return order;
 }

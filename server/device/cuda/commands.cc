@@ -11,7 +11,7 @@ absl::StatusOr<std::unique_ptr<CudaSlot>> CudaSlot::Create(CudaBackend* backend,
 
 absl::StatusOr<CudaEvent> CudaSlot::NextEvent() {
   if (used_events_ == events_.size()) {
-    const absl::StatusOr<CudaEvent> event = backend_->CreateEvent();
+    absl::StatusOr<CudaEvent> event = backend_->CreateEvent();
     if (!event.ok()) return event;
     events_.push_back(*event);
   }

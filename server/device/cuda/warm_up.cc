@@ -26,7 +26,8 @@ absl::Status CudaDevice::RunOnZeros(const Problem& problem, const Plan& plan) {
   work.buffers.d = *std::move(d);
   std::promise<absl::Status> promise;
   std::future<absl::Status> ended = promise.get_future();
-  Submit(std::move(work), [&promise](DeviceResult result) { promise.set_value(result.status); });
+  Submit(std::move(work),
+         [&promise](const DeviceResult& result) { promise.set_value(result.status); });
   return ended.get();
 }
 
