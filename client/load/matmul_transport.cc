@@ -16,9 +16,11 @@ namespace {
 
 // What a result takes on the wire beside its bytes: receipt, plane and framing.
 constexpr std::uint64_t kReceiptBytes = 400;
+// What a request takes beside its bytes.
+constexpr std::uint64_t kHeaderBytes = 80;
 
 struct Payload {
-  client::EncodedMatmul encoded;
+  std::shared_ptr<const client::EncodedMatmul> encoded;
   std::unique_ptr<Verifier> verifier;  // null where nothing is verified
 };
 
@@ -37,9 +39,7 @@ absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry, bool verify, std
   if (verify) {
     payload.verifier = std::make_unique<Verifier>(inputs.a.view(), inputs.b.view(), seed);
   }
-  absl::StatusOr<client::EncodedMatmul> encoded = client::Encode(std::move(inputs), entry.options);
-  if (!encoded.ok()) return encoded.status();
-  payload.encoded = *std::move(encoded);
+  payload.encoded = client::Encode(std::move(inputs), entry.options);
   return payload;
 }
 
@@ -57,7 +57,7 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
     made.payloads.push_back(*std::move(payload));
   }
   made.call.timeout = entry.deadline > absl::ZeroDuration() ? entry.deadline : options.timeout;
-  made.sizes.request_bytes = made.payloads[0].encoded.request.Length();
+  made.sizes.request_bytes = made.payloads[0].encoded->payload_bytes + kHeaderBytes;
   made.sizes.answer_bytes = cost.bytes_out + kReceiptBytes;
   return made;
 }
