@@ -1,6 +1,8 @@
 #include "client/matrix.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
