@@ -317,7 +317,7 @@ TEST(SessionStateTest, ChunksGoToWhicheverStreamIsFree) {
 TEST(SessionStateTest, ADeadlineEndsTheRequestAndTellsTheServer) {
   std::mt19937_64 random(1);
   Wires wires(1, 1);
-  wires.peer.hold = true;
+  wires.peer.hold_begins = StreamPeer::kHoldAll;
   const absl::Time first = absl::UnixEpoch() + absl::Seconds(1);
   const absl::Time second = absl::UnixEpoch() + absl::Seconds(2);
   const auto late = Ask(2, 2, 2, random);
@@ -393,7 +393,7 @@ TEST(SessionStateTest, SaysThatMoreStreamsWereRefused) {
 class LyingServer : public ::testing::Test {
  protected:
   void SetUp() override {
-    wires_.peer.hold = true;
+    wires_.peer.hold_begins = StreamPeer::kHoldAll;
     id_ = wires_.Start(RequestOf(asked_, 64));
     other_ = wires_.Start(RequestOf(bystander_, 64));
     wires_.Run();

@@ -115,6 +115,7 @@ void StreamPeer::Begin(int stream, const v1::MatmulStreamRequest::Begin& begin) 
   Request& request = requests_[key];
   request.stream = stream;
   request.await_accepted = begin.await_accepted();
+  request.held = begins_ <= hold_begins || (hold_opened && sessions_.count(stream) > 0);
   request.header = begin.header();
   const auto add = [&request](v1::OperandName name, const v1::Operand& operand) {
     const auto expect = [&](v1::PlaneName plane, const v1::Plane& what) {
@@ -171,7 +172,7 @@ void StreamPeer::FinishIfWhole(const Key& key) {
     if (plane.missing > 0) return;
     all += plane.bytes;
   }
-  if (hold) return;
+  if (request.held) return;
   v1::MatmulStreamResponse message;
   v1::MatmulStreamResponse::Finished& finished = *message.mutable_finished();
   finished.set_request_id(key.second);

@@ -34,7 +34,9 @@ class StreamPeer {
   // Of what begins, in chunks or in Finished itself.
   bool small_results_in_finished = true;
   std::uint64_t result_chunk_bytes = 1000;
-  bool hold = false;  // nothing finishes
+  int hold_begins = 0;       // the first so many requests never finish
+  bool hold_opened = false;  // nor those of sessions that were opened for several streams
+  static constexpr int kHoldAll = 1 << 30;
 
   void Receive(int stream, const v1::MatmulStreamRequest& message);
   // The next message for the client on this stream.
@@ -60,6 +62,7 @@ class StreamPeer {
     int stream = 0;
     bool await_accepted = false;
     bool accepted = false;
+    bool held = false;
     v1::MatmulHeader header;
     std::map<std::pair<int, int>, Plane> planes;  // by plane name, then operand
   };
