@@ -80,12 +80,13 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->done = [problem = request->problem, d = std::move(grant.d),
                payload = std::move(grant.payload),
                done = std::move(done)](absl::Status status, Receipt done_receipt) mutable {
+    // Given back before anybody is told.
     payload.reset();
+    if (!status.ok()) d.clear();
     // The device wrote the elements; padding between lines must not tell what the
     // memory held before.
     if (status.ok()) ClearPadding(problem.d, d);
-    HostBuffer result = status.ok() ? std::move(d) : HostBuffer();
-    std::move(done)({std::move(status), problem, std::move(done_receipt), std::move(result)});
+    std::move(done)({std::move(status), problem, std::move(done_receipt), std::move(d)});
   };
   if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, std::move(s)) : s;
