@@ -36,7 +36,7 @@ class StatusTest : public ::testing::Test {
     return gemm_->Matmul(&context, request, &response);
   }
 
-  v1::StatisticsResponse Statistics() {
+  v1::StatisticsResponse Statistics() const {
     grpc::ClientContext context;
     v1::StatisticsResponse response;
     EXPECT_TRUE(admin_->Statistics(&context, {}, &response).ok());
