@@ -72,7 +72,8 @@ Client::Client(const ClientOptions& options) : connection_(std::make_unique<Conn
   connection_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
   connection_->route = options.route;
   connection_->channel = MakeChannel(options.channel);
-  connection_->matmul = std::make_unique<MatmulLink>(options.channel, connection_->channel);
+  connection_->matmul =
+      std::make_unique<MatmulLink>(options.channel, connection_->channel, options.streams);
   connection_->matmul->retry = options.retry;
   connection_->matmul->timer = connection_->timer;
   connection_->matmul->calls = connection_->calls;

@@ -22,6 +22,8 @@ namespace gemmd::client {
 struct ClientOptions {
   ChannelOptions channel;
   RouteOptions route;
+  // Streams on the one connection that requests of one channel take in turn.
+  int streams = 1;
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;  // between attempts; gRPC's alarms if null
 };

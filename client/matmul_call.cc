@@ -204,6 +204,9 @@ void MatmulCall::End(absl::StatusOr<Product> product) {
     ended_ = true;
   }
   --link_.in_flight;
+  // Whoever keeps this to cancel it should keep no payload.
+  message_.Clear();
+  answer_.Clear();
   const Done done = std::move(done_);
   done(std::move(product));
   link_.calls->End();

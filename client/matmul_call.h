@@ -27,8 +27,9 @@ namespace gemmd::client {
 
 // What all products of one client share. Thread-safe.
 struct MatmulLink {
-  MatmulLink(const ChannelOptions& channel_options, std::shared_ptr<grpc::Channel> channel)
-      : stub(channel), sessions(channel_options, std::move(channel)) {}
+  MatmulLink(const ChannelOptions& channel_options, std::shared_ptr<grpc::Channel> channel,
+             int streams)
+      : stub(channel), sessions(channel_options, std::move(channel), streams) {}
 
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;

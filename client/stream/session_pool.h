@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "client/call_count.h"
@@ -15,8 +16,9 @@ namespace gemmd::client {
 // Thread-safe.
 class SessionPool {
  public:
-  // `first` is every session's first connection. Further ones are their own.
-  SessionPool(const ChannelOptions& options, std::shared_ptr<grpc::Channel> first);
+  // `first` is every session's first connection. Further ones are their own. So many `streams`
+  // are sessions of one channel each, taken in turn.
+  SessionPool(const ChannelOptions& options, std::shared_ptr<grpc::Channel> first, int streams = 1);
   // Ends all sessions and waits for them. REQUIRES: no request in flight, no Get() meanwhile,
   // and not on a thread of gRPC's.
   ~SessionPool();
@@ -34,13 +36,16 @@ class SessionPool {
   void Learn(const StreamSession& ended);
 
   ChannelOptions options_;
+  const int streams_;
   const std::shared_ptr<CallCount> count_ = std::make_shared<CallCount>();
   mutable std::mutex mutex_;
   // All guarded by mutex_.
   bool single_ = false;
   bool unimplemented_ = false;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
-  std::map<int, std::shared_ptr<StreamSession>> sessions_;  // by number of channels
+  int turn_ = 0;
+  // By the number of channels; of those of one, by turn.
+  std::map<std::pair<int, int>, std::shared_ptr<StreamSession>> sessions_;
 };
 
 }  // namespace gemmd::client

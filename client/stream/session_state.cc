@@ -9,6 +9,9 @@ namespace {
 
 constexpr int kFirst = 0;
 
+// One whose chunks are sent, and others that are accepted meanwhile.
+constexpr int kMaxUploading = 4;
+
 absl::Status StatusOf(const v1::MatmulStreamResponse::Finished& finished) {
   constexpr std::uint32_t kLargestCode = 16;  // of google.rpc.Code
   if (finished.code() > kLargestCode) {
@@ -52,7 +55,7 @@ void Tell(StreamEnd end) {
 
 SessionState::SessionState(int streams) : streams_(static_cast<std::size_t>(streams)) {
   streams_[kFirst].phase = Stream::Phase::kReady;
-  if (streams > 1) controls_.emplace_back(Outgoing::Kind::kOpen, 0);
+  must_open_ = streams > 1;
 }
 
 Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
@@ -65,7 +68,7 @@ Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
   Request& added = requests_[*id];
   added.await_accepted = request.matmul->payload_bytes > request.chunk_bytes;
   added.asked = std::move(request);
-  controls_.emplace_back(Outgoing::Kind::kBegin, *id);
+  (added.await_accepted ? large_ : small_).push_back(*id);
   Pump(todo);
   return todo;
 }
@@ -201,16 +204,30 @@ bool SessionState::Next(int stream, Outgoing& message) {
 }
 
 bool SessionState::NextControl(Outgoing& message) {
-  while (!controls_.empty()) {
-    const auto [kind, id] = controls_.front();
-    controls_.pop_front();
-    message.kind = kind;
-    message.request_id = id;
-    if (kind != Outgoing::Kind::kBegin) return true;
-    const auto found = requests_.find(id);
+  if (must_open_) {
+    must_open_ = false;
+    message.kind = Outgoing::Kind::kOpen;
+    return true;
+  }
+  if (!cancels_.empty()) {
+    message.kind = Outgoing::Kind::kCancel;
+    message.request_id = cancels_.front();
+    cancels_.pop_front();
+    return true;
+  }
+  return NextBegin(small_, message) || (uploading_ < kMaxUploading && NextBegin(large_, message));
+}
+
+bool SessionState::NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& message) {
+  while (!waiting.empty()) {
+    const auto found = requests_.find(waiting.front());
+    waiting.pop_front();
     if (found == requests_.end()) continue;  // ended before it began
     Request& request = found->second;
     request.begun = true;
+    if (request.await_accepted) ++uploading_;
+    message.kind = Outgoing::Kind::kBegin;
+    message.request_id = found->first;
     message.matmul = request.asked.matmul;
     message.deadline = request.asked.deadline;
     message.await_accepted = request.await_accepted;
@@ -240,7 +257,10 @@ bool SessionState::NextChunk(Outgoing& message) {
       ++request.plane;
       request.offset = 0;
     }
-    if (request.all_sent()) sending_.pop_front();
+    if (request.all_sent()) {
+      sending_.pop_front();
+      --uploading_;
+    }
     return true;
   }
   return false;
@@ -360,6 +380,7 @@ void SessionState::Place(Requests::iterator found, std::shared_ptr<const StreamA
 
 StreamEnd SessionState::Remove(Requests::iterator found) {
   Request& request = found->second;
+  if (request.begun && !request.all_sent()) --uploading_;
   StreamEnd end;
   end.done = std::move(request.asked.done);
   end.finished = std::move(request.finished);
@@ -373,7 +394,7 @@ StreamEnd SessionState::Remove(Requests::iterator found) {
 void SessionState::Fail(Requests::iterator found, absl::Status status, Todo& todo) {
   const Request& request = found->second;
   if (request.begun && request.finished == nullptr) {
-    controls_.emplace_back(Outgoing::Kind::kCancel, found->first);
+    cancels_.push_back(found->first);
   }
   StreamEnd end = Remove(found);
   end.status = std::move(status);

@@ -2,6 +2,9 @@
 // which stream next. A state machine that has no clock, lock, thread or socket: every event is
 // a call, and the call's value says what is to be done about it.
 //
+// Of requests whose payload comes after their header only a few are begun before their payload is
+// sent: the server keeps memory for them, and does not wait for payload for ever.
+//
 // A session has 1 or more streams. The first carries Begin and Cancel; chunks go over any
 // stream that has joined, to whichever asks first, so that a slow connection takes less.
 #pragma once
@@ -160,6 +163,8 @@ class SessionState {
   bool NextControl(Outgoing& message);
   bool NextChunk(Outgoing& message);
 
+  bool NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& message);
+
   // The request of an answer; the end where it has ended or (the session breaks) never was.
   Requests::iterator Find(std::uint64_t id, Todo& todo);
   void OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened, Todo& todo);
@@ -185,8 +190,12 @@ class SessionState {
   std::string session_;
   std::uint64_t next_id_ = 1;
   Requests requests_;
-  std::deque<std::pair<Outgoing::Kind, std::uint64_t>> controls_;
-  std::deque<std::uint64_t> sending_;  // accepted, with chunks to go
+  bool must_open_ = false;
+  std::deque<std::uint64_t> cancels_;
+  std::deque<std::uint64_t> small_;    // to begin, with their payload
+  std::deque<std::uint64_t> large_;    // to begin, and await memory
+  int uploading_ = 0;                  // large ones begun, with chunks to go
+  std::deque<std::uint64_t> sending_;  // those of them that were accepted
   std::set<std::pair<absl::Time, std::uint64_t>> deadlines_;
   absl::Time wake_ = absl::InfiniteFuture();
 };

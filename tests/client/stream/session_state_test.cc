@@ -314,6 +314,26 @@ TEST(SessionStateTest, ChunksGoToWhicheverStreamIsFree) {
   EXPECT_EQ(asked->result, asked->product);
 }
 
+TEST(SessionStateTest, FewLargeRequestsWaitForTheirPayloadAndSmallOnesPassThem) {
+  std::mt19937_64 random(1);
+  Wires wires(1, 1);
+  std::vector<std::shared_ptr<Asked>> large;
+  for (int i = 0; i < 20; ++i) {
+    large.push_back(Ask(8, 8, 8, random));
+    wires.Start(RequestOf(large.back(), 16));
+  }
+  // No answer comes, so none is accepted.
+  while (wires.writing.count(0) > 0) wires.FinishWrite(0);
+  EXPECT_EQ(wires.peer.begins(), 4);
+  const auto small = Ask(2, 2, 2, random);
+  wires.Start(RequestOf(small, 16));
+  wires.FinishWrite(0);
+  EXPECT_EQ(wires.peer.begins(), 5);
+  wires.Run();
+  EXPECT_EQ(small->result, small->product);
+  for (const auto& asked : large) EXPECT_EQ(asked->result, asked->product);
+}
+
 TEST(SessionStateTest, ADeadlineEndsTheRequestAndTellsTheServer) {
   std::mt19937_64 random(1);
   Wires wires(1, 1);
