@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "client/message.h"
+#include "client/status.h"
 #include "client/stream/stream_message.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/client_context.h"
@@ -18,6 +19,12 @@ constexpr char kMethod[] = "/gemmd.v1.Gemm/MatmulStream";
 struct GrpcAnswer : StreamAnswer {
   std::vector<grpc::Slice> slices;
 };
+
+// Whether a stream was cancelled is for the state to judge.
+absl::Status StatusOf(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::CANCELLED) return FromGrpc(status);
+  return absl::CancelledError(status.error_message());
+}
 
 // Null where the bytes are no message.
 std::shared_ptr<StreamAnswer> Parse(const grpc::ByteBuffer& bytes) {
@@ -85,9 +92,7 @@ class StreamSession::Stream final
     {
       const std::lock_guard<std::mutex> lock(session->mutex_);
       session->streams_[static_cast<std::size_t>(index_)] = nullptr;
-      todo = session->state_.Ended(
-          index_,
-          absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));
+      todo = session->state_.Ended(index_, StatusOf(status));
     }
     // Its context and stub refer to the channel, which must not end on this thread: its end
     // waits for this.
