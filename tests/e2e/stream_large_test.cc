@@ -29,8 +29,8 @@ TEST(LargeOperand, ThreeGibibytesOverStreams) {
   client::ClientOptions options;
   options.channel.target = server.address();
   client::Client client(options);
-  constexpr std::uint64_t kRows = 1536;
-  constexpr std::uint64_t kInner = 2097152;
+  constexpr std::uint64_t kRows = 49152;
+  constexpr std::uint64_t kInner = 65536;
   const client::MatmulInputs inputs{RandomInt8(kRows, kInner, 1), RandomInt8(kInner, 1, 2)};
   ASSERT_EQ(inputs.a.bytes().size(), 3ULL << 30);
   for (const int channels : {0, 1}) {
