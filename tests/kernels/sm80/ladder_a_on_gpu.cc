@@ -19,24 +19,14 @@
 #include "kernels/emulator/session.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/emulator/half_matrix.h"
+#include "tests/kernels/mma/half_run.h"
 #include "tests/kernels/sm80/gpu_matrix.h"
-#include "tests/kernels/sm80/ladder_a_run.h"
 
 namespace gemmd::testing {
 namespace {
 
 constexpr const char* kSteps[] = {"sm80/a01a", "sm80/a01b", "sm80/a02",
                                   "sm80/a03",  "sm80/a04",  "sm80/a05"};
-
-Problem MakeHalfProblem(ProductForm form, const Shape& shape) {
-  const DataType type = form == ProductForm::kBf16AccumulateF32 ? DataType::kBf16 : DataType::kF16;
-  Problem problem = MakeProblem(shape.m, shape.n, shape.k, type, type);
-  if (form == ProductForm::kF16AccumulateF16) problem.accumulate = DataType::kF16;
-  problem.a.leading_dimension = (shape.k + 7) / 8 * 8;
-  problem.b.leading_dimension = (shape.n + 7) / 8 * 8;
-  problem.d.leading_dimension = (shape.n + 7) / 8 * 8;
-  return problem;
-}
 
 void Launch(const std::string& name, const Problem& problem, const Arguments& arguments,
             const LaunchTarget& target) {
