@@ -33,7 +33,7 @@ class LadderBWorker {
             mma::RasterTile(ptx::BlockIndexX(), params.gemm, Step::kRasterGroup, kTileM, kTileN)),
         k_tiles_((params.gemm.k + Step::kTileK - 1) / Step::kTileK),
         stages_(params, ptx::SharedBase(), corner_),
-        reader_(warp_row_, warp_column_, lane_) {}
+        reader_(stages_.ATile(0), stages_.BTile(0), warp_row_, warp_column_, lane_) {}
 
   GEMMD_DEVICE void Run() {
     if constexpr (Step::kTensorLoads) {
@@ -50,21 +50,54 @@ class LadderBWorker {
   static constexpr int kRowTiles = kWarpM / 16;  // 16x8 tiles of D that a warp holds
   static constexpr int kColumnTiles = kWarpN / 8;
   static constexpr int kSteps = Step::kTileK / 16;  // mma.sync steps in a tile of K
+  static_assert(kSteps % 2 == 0, "sets of B alternate, across tiles too");
   using Reader = FragmentReader<typename Layout::A, typename Layout::B, kRowTiles, kColumnTiles>;
-  using Fragments = typename Reader::Fragments;
+  using B = typename Reader::B;
 
-  GEMMD_DEVICE void LoadFragments(Fragments& to, std::uint32_t stage, int step) const {
-    reader_.Load(to, stages_.ATile(stage), stages_.BTile(stage), step);
+  GEMMD_DEVICE void LoadFragments(int step) {
+    GEMMD_UNROLL
+    for (int pair = 0; pair < kColumnTiles / 2; ++pair) {
+      reader_.LoadBPair(b_[step % Step::kBSets], pair, step);
+    }
+    GEMMD_UNROLL
+    for (int i = 0; i < kRowTiles; ++i) reader_.LoadARow(a_[i], i, step);
   }
 
-  GEMMD_DEVICE void Multiply(const Fragments& fragments) {
+  // One step of K, on what was loaded for it.
+  GEMMD_DEVICE void Multiply(int step) {
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) {
       GEMMD_UNROLL
-      for (int j = 0; j < kColumnTiles; ++j) {
-        Types::MultiplyAdd(sum_[i][j], fragments.a[i], fragments.b[j]);
-      }
+      for (int j = 0; j < kColumnTiles; ++j) MultiplyTile(i, j, step);
     }
+  }
+
+  GEMMD_DEVICE void MultiplyTile(int i, int j, int step) {
+    Types::MultiplyAdd(sum_[i][j], a_[i], b_[step % Step::kBSets][j]);
+  }
+
+  // The same, and the fragments of step `next` load meanwhile: each into the registers that
+  // its last product leaves (those of B into the other set, where there is one), so that two
+  // blocks' registers fit.
+  GEMMD_DEVICE void MultiplyAndLoad(int step, int next) {
+    B& next_b = b_[next % Step::kBSets];
+    GEMMD_UNROLL
+    for (int i = 0; i < kRowTiles; ++i) {
+      const bool is_b_free = i == (Step::kBSets == 1 ? kRowTiles - 1 : 0);
+      GEMMD_UNROLL
+      for (int pair = 0; pair < kColumnTiles / 2; ++pair) {
+        MultiplyTile(i, 2 * pair, step);
+        MultiplyTile(i, 2 * pair + 1, step);
+        if (is_b_free) reader_.LoadBPair(next_b, pair, next);
+      }
+      reader_.LoadARow(a_[i], i, next);
+    }
+  }
+
+  // To the next stage.
+  GEMMD_DEVICE void Advance(Turn& read) {
+    const bool is_first = read.Advance();
+    reader_.Move(is_first ? Layout::kStageBytes - Layout::kStagesBytes : Layout::kStageBytes);
   }
 
   // ------------------------------------------------------------ cp.async
@@ -93,11 +126,10 @@ class LadderBWorker {
       filled = read.stage;
       GEMMD_UNROLL
       for (int step = 0; step < kSteps; ++step) {
-        Fragments fragments;
-        LoadFragments(fragments, read.stage, step);
-        Multiply(fragments);
+        LoadFragments(step);
+        Multiply(step);
       }
-      read.Advance();
+      Advance(read);
     }
     ptx::SyncThreads();  // the epilogue reuses the stages
   }
@@ -113,57 +145,53 @@ class LadderBWorker {
     }
     ptx::SyncThreads();
     if (thread_ == 0) {
-      for (int stage = 0; stage < Step::kStages && stage < k_tiles_; ++stage) {
-        stages_.Fill(stage, stage);
+      for (int stage = 0; stage < Step::kStages; ++stage) {
+        if (stage * Step::kTileK < params_.gemm.k) stages_.Fill(stage, stage * Step::kTileK);
       }
     }
     Turn read;
-    Turn freed;
-    Fragments fragments[2];
     stages_.WaitFull(read);
-    LoadFragments(fragments[0], read.stage, 0);
-    for (std::int32_t k_tile = 0; k_tile < k_tiles_; ++k_tile) {
+    LoadFragments(0);
+    for (std::int32_t k = 0;; k += Step::kTileK) {
       GEMMD_UNROLL
-      for (int step = 0; step < kSteps; ++step) {
-        Fragments& next = fragments[(step + 1) % 2];
-        if (step < kSteps - 1) {
-          LoadFragments(next, read.stage, step + 1);
-          if (Step::kReleaseByWarps && step == 0 && k_tile > 0) RefillFreed(k_tile - 1, freed);
-        } else {
-          ReleaseStage(k_tile, read.stage);
-          read.Advance();
-          if (k_tile + 1 < k_tiles_) {
-            stages_.WaitFull(read);
-            LoadFragments(next, read.stage, 0);
-          }
+      for (int step = 0; step < kSteps - 1; ++step) {
+        MultiplyAndLoad(step, step + 1);
+        if (Step::kReleaseByWarps && step == 0 && k > 0) {
+          RefillFreed(k - Step::kTileK, read.Before());
         }
-        Multiply(fragments[step % 2]);
       }
+      // The last step's fragments are loaded.
+      ReleaseStage(k, read.stage);
+      Advance(read);
+      if (k + Step::kTileK >= params_.gemm.k) break;
+      stages_.WaitFull(read);
+      MultiplyAndLoad(kSteps - 1, 0);
     }
+    Multiply(kSteps - 1);
     if constexpr (Step::kReleaseByWarps) ptx::SyncThreads();  // the epilogue reuses the stages
   }
 
-  // This warp has read tile k_tile. By the block: everyone has, so that the stage is filled
-  // again at once.
-  GEMMD_DEVICE void ReleaseStage(std::int32_t k_tile, std::uint32_t stage) {
+  // What the stage that holds the tile of K at `k` is filled with next.
+  static constexpr std::int32_t kAhead = Step::kStages * Step::kTileK;
+
+  // This warp has read the stage. By the block: everyone has, so that it is filled again at
+  // once.
+  GEMMD_DEVICE void ReleaseStage(std::int32_t k, std::uint32_t stage) {
     if constexpr (Step::kReleaseByWarps) {
       stages_.ReleaseByWarp(stage, lane_);
     } else {
       ptx::SyncThreads();
-      if (thread_ == 0 && k_tile + Step::kStages < k_tiles_) {
-        stages_.Fill(stage, k_tile + Step::kStages);
-      }
+      if (thread_ == 0 && k + kAhead < params_.gemm.k) stages_.Fill(stage, k + kAhead);
     }
   }
 
-  // By warps: the stage of tile k_tile, a step later than this warp has released it, when the
-  // others are likely to have done so.
-  GEMMD_DEVICE void RefillFreed(std::int32_t k_tile, Turn& freed) {
-    if (thread_ == 0 && k_tile + Step::kStages < k_tiles_) {
+  // By warps: a step later than this warp has released the stage, when the others are likely
+  // to have done so.
+  GEMMD_DEVICE void RefillFreed(std::int32_t k, const Turn& freed) {
+    if (thread_ == 0 && k + kAhead < params_.gemm.k) {
       stages_.WaitFree(freed);
-      stages_.Fill(freed.stage, k_tile + Step::kStages);
+      stages_.Fill(freed.stage, k + kAhead);
     }
-    freed.Advance();
   }
 
   // ------------------------------------------------------------ epilogue
@@ -218,8 +246,10 @@ class LadderBWorker {
   const mma::TileCorner corner_;
   const std::int32_t k_tiles_;
   const TensorStages<Step> stages_;
-  const Reader reader_;
+  Reader reader_;
   mma::TileCopies<typename Layout::A, typename Layout::B, kThreads> copies_;
+  std::uint32_t a_[kRowTiles][4];  // fragments of one step
+  B b_[Step::kBSets];
   typename Types::Accumulator sum_[kRowTiles][kColumnTiles];
 };
 

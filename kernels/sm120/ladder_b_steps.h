@@ -15,6 +15,7 @@ struct BcfDbfRw {
   static constexpr int kTileK = 32;
   static constexpr int kStages = 2;
   static constexpr bool kTensorLoads = false;     // by TMA, with fragments one step ahead
+  static constexpr int kBSets = 1;                // of registers for fragments of B
   static constexpr bool kTensorStores = false;    // of D, by TMA
   static constexpr bool kReleaseByWarps = false;  // stages, at mbarriers; else by the block
   static constexpr int kBlocksPerMultiprocessor = 2;

@@ -18,12 +18,19 @@ struct StageTurn {
   std::uint32_t stage = 0;
   std::uint32_t parity = 0;
 
-  GEMMD_DEVICE void Advance() {
+  // The one before it; not of the first.
+  GEMMD_DEVICE StageTurn Before() const {
+    if (stage > 0) return {stage - 1, parity};
+    return {kStages - 1, parity ^ 1};
+  }
+
+  // Whether the ring starts again.
+  GEMMD_DEVICE bool Advance() {
     ++stage;
-    if (stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
+    if (stage < kStages) return false;
+    stage = 0;
+    parity ^= 1;
+    return true;
   }
 };
 
@@ -53,9 +60,8 @@ class TensorStages {
     ptx::FenceMbarrierInit();
   }
 
-  // By one thread, once the stage is free: tile k_tile of K.
-  GEMMD_DEVICE void Fill(std::uint32_t stage, std::int32_t k_tile) const {
-    const std::int32_t k = k_tile * Step::kTileK;
+  // By one thread, once the stage is free: with the tile of K that starts at k.
+  GEMMD_DEVICE void Fill(std::uint32_t stage, std::int32_t k) const {
     using BPanel = typename Layout::B::Panel;
     ptx::MbarrierArriveExpect(Full(stage), Layout::kStageBytes);
     ptx::TensorLoad2D(ATile(stage), &params_.a, k, corner_.row, Full(stage));

@@ -1,4 +1,4 @@
-// What a warp multiplies in one step of K, loaded from a stage by ldmatrix.
+// What a warp multiplies in one step of K, loaded from a ring of stages by ldmatrix.
 #pragma once
 
 #include "kernels/ptx/matrix_memory.h"
@@ -7,57 +7,55 @@
 namespace gemmd::sm120 {
 inline namespace GEMMD_BACKEND {
 
-// 16x16 tiles of A and 16x8 tiles of B, in the layouts of mma_sync.h.
-template <int kRowTiles, int kColumnTiles>
-struct WarpFragments {
-  std::uint32_t a[kRowTiles][4];
-  std::uint32_t b[kColumnTiles][2];
-};
-
-// Where a lane reads, as offsets from the tiles of a stage: a swizzle's XOR costs its
-// instructions once, not in every step. What is left adds multiples of 8 rows, which are
-// swizzled alike.
+// A lane keeps two addresses, of its rows of A and of B at the first step of the stage that
+// is read. From there on
+//   * 8 rows more are swizzled alike: what they add is a constant;
+//   * the chunks of a later step, or of a later pair of column tiles, differ from the first
+//     ones in bits that those leave zero: their address is an XOR away, swizzle and all.
+// Offsets computed in full took registers that two blocks do not have.
 template <class ALayout, class BLayout, int kRowTiles, int kColumnTiles>
 class FragmentReader {
  public:
-  using Fragments = WarpFragments<kRowTiles, kColumnTiles>;
+  // Registers in the layouts of mma_sync.h.
+  using ARow = std::uint32_t[4];             // a 16x16 tile of A
+  using B = std::uint32_t[kColumnTiles][2];  // 16x8 tiles of B
 
-  // Of the warp that computes rows from `row` on and columns from `column` on.
-  GEMMD_DEVICE FragmentReader(std::uint32_t row, std::uint32_t column, std::uint32_t lane) {
-    GEMMD_UNROLL
-    for (int step = 0; step < kSteps; ++step) {
-      a_[step] = ALayout::Chunk(row + lane % 16, step * 2 + lane / 16);
-    }
-    GEMMD_UNROLL
-    for (int pair = 0; pair < kPairs; ++pair) {
-      b_[pair] = BLayout::Chunk(lane % 16, column / 8 + pair * 2 + lane / 16);
-    }
+  // Of the warp that computes rows from `row` on and columns from `column` on. Tiles are
+  // aligned to 1024 bytes; columns to a warp's width.
+  GEMMD_DEVICE FragmentReader(ptx::SharedAddress a_tile, ptx::SharedAddress b_tile,
+                              std::uint32_t row, std::uint32_t column, std::uint32_t lane)
+      : a_(a_tile + ALayout::Chunk(row + lane % 16, lane / 16)),
+        b_(b_tile + BLayout::Chunk(lane % 16, column / 8 + lane / 16)) {}
+
+  // To the stage that lies so many bytes on.
+  GEMMD_DEVICE void Move(std::uint32_t bytes) {
+    a_ += bytes;
+    b_ += bytes;
   }
 
-  GEMMD_DEVICE void Load(Fragments& to, ptx::SharedAddress a_tile, ptx::SharedAddress b_tile,
-                         int step) const {
-    GEMMD_UNROLL
-    for (int i = 0; i < kRowTiles; ++i) {
-      ptx::LoadMatrix4(to.a[i], a_tile + a_[step] + i * 16 * ALayout::kRowBytes);
-    }
-    GEMMD_UNROLL
-    for (int pair = 0; pair < kPairs; ++pair) {
-      std::uint32_t both[4];
-      ptx::LoadMatrix4Transposed(both, b_tile + b_[pair] + step * 16 * BLayout::Panel::kRowBytes);
-      to.b[2 * pair][0] = both[0];
-      to.b[2 * pair][1] = both[1];
-      to.b[2 * pair + 1][0] = both[2];
-      to.b[2 * pair + 1][1] = both[3];
-    }
+  // Row tile i of A.
+  GEMMD_DEVICE void LoadARow(ARow& to, int i, int step) const {
+    ptx::LoadMatrix4(to, (a_ ^ (step * 2 * ALayout::kChunkBytes)) + i * 16 * ALayout::kRowBytes);
+  }
+
+  // Column tiles 2 * pair and the next one of B.
+  GEMMD_DEVICE void LoadBPair(B& to, int pair, int step) const {
+    std::uint32_t both[4];
+    ptx::LoadMatrix4Transposed(
+        both, (b_ ^ (pair * 2 * Panel::kChunkBytes)) + step * 16 * Panel::kRowBytes);
+    to[2 * pair][0] = both[0];
+    to[2 * pair][1] = both[1];
+    to[2 * pair + 1][0] = both[2];
+    to[2 * pair + 1][1] = both[3];
   }
 
  private:
-  static constexpr int kSteps = ALayout::kColumns / 16;
-  static constexpr int kPairs = kColumnTiles / 2;  // of column tiles, by one ldmatrix each
-  static_assert(kColumnTiles % 2 == 0, "whole pairs");
+  using Panel = typename BLayout::Panel;
+  static_assert(kColumnTiles % 2 == 0 && Panel::kRowChunks % kColumnTiles == 0,
+                "a warp's columns are whole pairs, within a panel");
 
-  std::uint32_t a_[kSteps];
-  std::uint32_t b_[kPairs];
+  ptx::SharedAddress a_;
+  ptx::SharedAddress b_;
 };
 
 }  // namespace GEMMD_BACKEND
