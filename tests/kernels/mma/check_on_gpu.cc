@@ -84,6 +84,13 @@ double WorstError(const std::vector<const char*>& kernels, ProductForm form, con
   const emulator::HalfFormat format = FormatOf(form);
   const double output_ulp = format == emulator::HalfFormat::kBf16 ? 0x1p-8 : 0x1p-11;
   const double steps = static_cast<double>(shape.k) / 16 + 1;
+  std::vector<float> widened;  // B, once for all rows
+  widened.reserve(static_cast<std::size_t>(shape.k * shape.n));
+  for (std::int64_t k = 0; k < shape.k; ++k) {
+    for (std::int64_t column = 0; column < shape.n; ++column) {
+      widened.push_back(emulator::Widen(format, b.At(k, column)));
+    }
+  }
   const std::int64_t stride = shape.m <= kManyRows ? 127 : 1021;
   double worst = 0;
   for (std::int64_t row = 0; row < shape.m; row += stride) {
@@ -92,7 +99,7 @@ double WorstError(const std::vector<const char*>& kernels, ProductForm form, con
     for (std::int64_t k = 0; k < shape.k; ++k) {
       const double factor = emulator::Widen(format, a.At(row, k));
       for (std::int64_t column = 0; column < shape.n; ++column) {
-        const double product = factor * emulator::Widen(format, b.At(k, column));
+        const double product = factor * widened[static_cast<std::size_t>(k * shape.n + column)];
         exact[static_cast<std::size_t>(column)] += product;
         magnitude[static_cast<std::size_t>(column)] += std::fabs(product);
       }
