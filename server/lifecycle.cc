@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -43,6 +44,15 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config) {
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
   options.tls_certificate_file = config.tls().certificate_file();
   options.tls_key_file = config.tls().key_file();
+  return options;
+}
+
+MatmulSession::Options SessionOptions(const config::Limits& limits) {
+  MatmulSession::Options options;
+  options.max_requests = static_cast<std::size_t>(limits.requests_per_session());
+  options.chunk_bytes = static_cast<std::uint64_t>(limits.chunk_bytes());
+  options.small_result_bytes = std::min(options.small_result_bytes, options.chunk_bytes);
+  options.stall_timeout = limits.stall_timeout_ms() * 1000000;
   return options;
 }
 
@@ -100,12 +110,13 @@ absl::StatusOr<PlanCache> LoadPlans(const std::string& path) {
 }
 
 // Whether everything admitted finished; false if a signal or the timeout came first.
-bool Drain(GrpcServer* server, const Router& router, const StopSignals& signals, const Clock& clock,
-           std::int64_t timeout_ms) {
+bool Drain(GrpcServer* server, GemmService* gemm, const Router& router, const StopSignals& signals,
+           const Clock& clock, std::int64_t timeout_ms) {
   constexpr int kPollMs = 20;
   const TimeNs end = clock.Now() + timeout_ms * 1000000;
   server->SetServing(false);
   router.StartDraining();
+  gemm->StartDraining();
   while (!router.WaitUntilIdle(kPollMs)) {
     if (signals.Wait(0) != 0 || clock.Now() >= end) return false;
   }
@@ -169,7 +180,7 @@ int Serve(const config::ServerConfig& config) {
   Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans);
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
 
-  GemmService gemm(&admission, &statistics, &clock);
+  GemmService gemm(&admission, &statistics, &clock, SessionOptions(config.limits()));
   OperandsService operands;
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
@@ -212,7 +223,7 @@ int Serve(const config::ServerConfig& config) {
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
        {"in_flight", statistics.Read().in_flight}});
   const bool drained =
-      Drain(server->get(), router, signals, clock, config.lifecycle().drain_timeout_ms());
+      Drain(server->get(), &gemm, router, signals, clock, config.lifecycle().drain_timeout_ms());
   Log(drained ? Severity::kInfo : Severity::kWarning, drained ? "drained" : "drain_cut_short",
       {{"received", statistics.Read().received}, {"in_flight", statistics.Read().in_flight}});
   // A launched kernel cannot be stopped, so nothing orderly can be awaited: the

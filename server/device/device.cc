@@ -1,5 +1,7 @@
 #include "server/device/device.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
@@ -22,6 +24,13 @@ std::uint64_t InFlightBytes(const Problem& problem) {
 
 Footprint Device::FootprintOf(const Problem& problem, const Plan& plan) const {
   return {InFlightBytes(Landed(problem)), plan.workspace_bytes};
+}
+
+absl::StatusOr<HostPiece> Device::AllocateOperand(std::uint64_t bytes) {
+  HostBuffer buffer = AllocateHostBuffer(bytes);
+  if (!buffer.empty()) return std::move(buffer.front());
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host has no ", bytes, " bytes for an operand"));
 }
 
 absl::StatusOr<HostBuffer> Device::AllocateResult(const MatrixLayout& d) {

@@ -14,9 +14,8 @@ namespace gemmd {
 namespace {
 
 constexpr const char* kNotBuilt[] = {
-    "Gemm.MatmulStream", "Gemm.Estimate",     "Operands.FindMissing",
-    "Operands.Upload",   "Operands.Download", "Operands.Get",
-    "Operands.List",     "Operands.Release",  "Operands.Renew",
+    "Gemm.Estimate", "Operands.FindMissing", "Operands.Upload",  "Operands.Download",
+    "Operands.Get",  "Operands.List",        "Operands.Release", "Operands.Renew",
 };
 
 std::string Architecture(const DeviceTraits& traits) {

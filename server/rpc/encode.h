@@ -7,6 +7,7 @@
 #include "kernels/gemm.h"
 #include "server/device/host_buffer.h"
 #include "server/observe/receipt.h"
+#include "server/transfer/outgoing.h"
 
 namespace gemmd {
 
@@ -16,5 +17,8 @@ v1::Receipt EncodeReceipt(const Receipt& receipt);
 // result is copied. The response keeps the memory until gRPC has sent it.
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
                                       const HostBuffer& d);
+
+// A serialized gemmd.v1.MatmulStreamResponse, in the same way.
+grpc::ByteBuffer EncodeStreamResponse(const Outgoing& outgoing);
 
 }  // namespace gemmd

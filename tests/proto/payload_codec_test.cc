@@ -1,0 +1,185 @@
+#include "proto/payload_codec.h"
+
+#include <functional>
+#include <random>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "gtest/gtest.h"
+#include "proto/chunk_framing.h"
+#include "tests/proto/payload_codec_check.h"
+
+namespace gemmd {
+namespace {
+
+using testing::kPayloadMessages;
+using testing::WhereTheyDiffer;
+
+using Random = std::mt19937;
+
+std::string RandomBytes(Random& random, std::size_t limit) {
+  std::string bytes(random() % limit, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+void AppendVarint(std::uint64_t value, std::string* to) {
+  for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
+  to->push_back(static_cast<char>(value));
+}
+
+// A field with a length, perhaps in more bytes than its tag and length need.
+std::string Field(Random& random, std::uint32_t number, const std::string& content) {
+  std::string field;
+  for (std::uint64_t value : {std::uint64_t{number} << 3 | 2, std::uint64_t{content.size()}}) {
+    AppendVarint(value, &field);
+    for (unsigned i = random() % 40 == 0 ? 1 + random() % 5 : 0; i > 0; --i) {
+      field.back() = static_cast<char>(field.back() | 0x80);
+      field.push_back('\0');
+    }
+  }
+  return field + content;
+}
+
+// A field of any wire type, groups included.
+std::string UnknownField(Random& random, int depth) {
+  const std::uint32_t number = random() % 4 == 0 ? 1 + random() % 104 : 1000 + random() % 9;
+  std::string field;
+  switch (random() % 5) {
+    case 0:
+      AppendVarint(number << 3, &field);
+      AppendVarint(random(), &field);
+      break;
+    case 1:
+      AppendVarint(number << 3 | 1, &field);
+      return field + std::string(8, 'x');
+    case 2:
+      AppendVarint(number << 3 | 5, &field);
+      return field + std::string(4, 'x');
+    case 3:
+      AppendVarint(number << 3 | 3, &field);
+      while (depth > 0 && random() % 2 == 0) field += UnknownField(random, depth - 1);
+      AppendVarint(number << 3 | 4, &field);
+      break;
+    default:
+      return Field(random, number, RandomBytes(random, 20));
+  }
+  return field;
+}
+
+std::string SomeFields(Random& random, const std::function<std::string()>& one) {
+  std::string fields;
+  while (random() % 4 != 0) fields += random() % 6 == 0 ? UnknownField(random, 3) : one();
+  return fields;
+}
+
+std::string SomeChunk(Random& random) {
+  return SomeFields(random, [&random] {
+    v1::Chunk chunk;
+    if (random() % 2 == 0) return Field(random, 100, RandomBytes(random, 200));
+    if (random() % 2 == 0) chunk.set_request_id(random());
+    if (random() % 2 == 0) chunk.set_offset_bytes(random());
+    if (random() % 2 == 0) chunk.set_operand(v1::B);
+    return chunk.SerializeAsString();
+  });
+}
+
+std::string SomeHeader(Random& random) {
+  v1::MatmulHeader header;
+  header.mutable_a()->mutable_data()->set_rows(random());
+  header.set_kernel("sm80/a05");
+  header.set_alpha(static_cast<double>(random()));
+  return header.SerializeAsString();
+}
+
+// Bytes that are close to a message of that type: fields in any order, more often than once,
+// unknown ones, and now and then a byte changed, lost or too many.
+std::string SomeMessage(Random& random, int message) {
+  const bool is_stream = message == 2 || message == 3;
+  std::string bytes = SomeFields(random, [&] {
+    if (random() % 2 == 0) return Field(random, 100, SomeChunk(random));
+    if (!is_stream) return Field(random, 1 + random() % 3, SomeHeader(random));
+    return Field(random, 1 + random() % 4, SomeFields(random, [&random] {
+                   return random() % 2 == 0 ? Field(random, 100, SomeChunk(random))
+                                            : Field(random, 2, SomeHeader(random));
+                 }));
+  });
+  for (unsigned i = random() % 3 == 0 ? 1 + random() % 3 : 0; i > 0 && !bytes.empty(); --i) {
+    const std::size_t at = random() % bytes.size();
+    switch (random() % 3) {
+      case 0:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes.erase(at, 1 + random() % 4);
+        break;
+      default:
+        bytes.insert(at, RandomBytes(random, 4));
+    }
+  }
+  return bytes;
+}
+
+TEST(PayloadCodecTest, AgreesWithTheGeneratedParser) {
+  Random random(20261121);
+  for (int i = 0; i < 60000; ++i) {
+    const int message = i % kPayloadMessages;
+    const std::string bytes = SomeMessage(random, message);
+    std::vector<std::size_t> cuts(random() % 5);
+    for (std::size_t& cut : cuts) cut = random() % (bytes.size() + 1);
+    const std::string difference = WhereTheyDiffer(message, bytes, cuts);
+    ASSERT_EQ(difference, "") << "message type " << message << ", iteration " << i << "\n"
+                              << absl::CHexEscape(bytes);
+  }
+}
+
+TEST(PayloadCodecTest, DataAreViewsOfTheMessage) {
+  v1::MatmulRequest request;
+  request.mutable_header()->set_kernel("cpu/panel_f32");
+  std::string head = request.SerializeAsString();
+  v1::Chunk fields;
+  fields.set_operand(v1::A);
+  head += ChunkPrefix(v1::MatmulRequest::kPayloadFieldNumber, fields, 6);
+  const std::string first = "abc";
+  const std::string second = "def";
+  v1::MatmulRequest parsed;
+  PayloadViews payload;
+  ASSERT_TRUE(ParseAroundPayload({head, first, second}, &parsed, &payload));
+  EXPECT_EQ(parsed.header().kernel(), "cpu/panel_f32");
+  ASSERT_EQ(parsed.payload_size(), 1);
+  EXPECT_EQ(parsed.payload(0).operand(), v1::A);
+  const auto pieces = payload.of(parsed.payload(0));
+  ASSERT_EQ(pieces.size(), 2);
+  EXPECT_EQ(pieces[0].data(), first.data());
+  EXPECT_EQ(pieces[1].data(), second.data());
+  EXPECT_EQ(pieces[1].size(), 3);
+}
+
+TEST(PayloadCodecTest, AChunkWithoutDataHasNone) {
+  v1::MatmulRequest request;
+  request.add_payload()->set_operand(v1::B);
+  const std::string bytes = request.SerializeAsString();
+  v1::MatmulRequest parsed;
+  PayloadViews payload;
+  ASSERT_TRUE(ParseAroundPayload({bytes}, &parsed, &payload));
+  ASSERT_EQ(parsed.payload_size(), 1);
+  EXPECT_TRUE(payload.of(parsed.payload(0)).empty());
+}
+
+TEST(PayloadCodecTest, AnEventReplacedByAnotherTakesItsPayloadAlong) {
+  v1::MatmulStreamRequest begin;
+  begin.mutable_begin()->add_payload()->set_data("of begin");
+  v1::MatmulStreamRequest chunk;
+  chunk.mutable_chunk()->set_data("of chunk");
+  const std::string bytes = begin.SerializeAsString() + chunk.SerializeAsString();
+  v1::MatmulStreamRequest parsed;
+  PayloadViews payload;
+  ASSERT_TRUE(ParseAroundPayload({bytes}, &parsed, &payload));
+  ASSERT_TRUE(parsed.has_chunk());
+  const auto pieces = payload.of(parsed.chunk());
+  ASSERT_EQ(pieces.size(), 1);
+  EXPECT_EQ(pieces[0], "of chunk");
+}
+
+}  // namespace
+}  // namespace gemmd
