@@ -37,6 +37,9 @@ done
 nvidia-smi -L
 gpus=$(nvidia-smi -L | grep -c '^GPU')
 
+for recorded in recorded_*.txt; do
+  if [[ -e $recorded ]]; then step "vectors: $recorded" 60 ./conformance_on_gpu replay "$recorded"; fi
+done
 step "ladder A" 200 ./ladder_a_on_gpu check
 step "ladder B" 200 ./ladder_b_on_gpu check
 step "vendor kernels" 200 ./vendor_on_gpu check

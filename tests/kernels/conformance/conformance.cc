@@ -2,6 +2,7 @@
 //   conformance record FILE             every set, as hashes (recording.h)
 //   conformance replay FILE             every block of every set against FILE
 //   conformance dump SET BLOCK FILE     every result of one block, as 32-bit words
+//   conformance dumps FOLDER SET...     the same of the first eight blocks, as FOLDER/SET.BLOCK
 //   conformance compare SET BLOCK FILE  names the first result that differs from such a dump
 // conformance_on_gpu is this program on CUDA, conformance_emulated in the emulator.
 #include <chrono>
@@ -104,14 +105,30 @@ int DumpOrCompare(bool compares, const std::string& name, const std::string& num
   return Complain(absl::StrCat("no set is called ", name));
 }
 
+int DumpFirstBlocks(const std::string& folder, const std::vector<std::string>& names) {
+  int failed = 0;
+  for (const std::string& name : names) {
+    for (std::uint32_t block = 0; block < kFirstBlocks; ++block) {
+      failed += DumpOrCompare(false, name, absl::StrCat(block),
+                              absl::StrCat(folder, "/", name, ".", block));
+    }
+  }
+  return failed == 0 ? 0 : 1;
+}
+
 int Main(const std::vector<std::string>& arguments) {
   const std::string mode = arguments.empty() ? "" : arguments[0];
   if (mode == "record" && arguments.size() == 2) return Record(arguments[1]);
   if (mode == "replay" && arguments.size() == 2) return Replay(arguments[1]);
+  if (mode == "dumps" && arguments.size() > 2) {
+    return DumpFirstBlocks(arguments[1], {arguments.begin() + 2, arguments.end()});
+  }
   if ((mode == "dump" || mode == "compare") && arguments.size() == 4) {
     return DumpOrCompare(mode == "compare", arguments[1], arguments[2], arguments[3]);
   }
-  std::fprintf(stderr, "usage: record FILE | replay FILE | dump|compare SET BLOCK FILE\n");
+  std::fprintf(
+      stderr,
+      "usage: record FILE | replay FILE | dump|compare SET BLOCK FILE | dumps FOLDER SET...\n");
   return 2;
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/ptx/launch.h"
 #include "tests/kernels/conformance/convert_vectors.h"
 #include "tests/kernels/conformance/matrix_memory_vectors.h"
+#include "tests/kernels/conformance/mma_types_vectors.h"
 #include "tests/kernels/conformance/mma_vectors.h"
 #include "tests/kernels/conformance/tensor_copy_set.h"
 #include "tests/kernels/conformance/vector_sets.h"
@@ -89,6 +90,12 @@ inline std::vector<VectorSet> MakeVectorSets() {
   AppendMma<Form::kF16ToF32>(&sets);
   AppendMma<Form::kBf16ToF32>(&sets);
   AppendMma<Form::kF16ToF16>(&sets);
+  sets.push_back({"mma_m16n8k8_tf32", 4, kMmaBlocks, 32, kMmaInstructions, 4,
+                  RunVectors<MmaTypesVectors<OtherType::kTf32>, 0>});
+  sets.push_back({"mma_m16n8k32_int8", 5, kMmaBlocks, 32, kMmaInstructions, 4,
+                  RunVectors<MmaTypesVectors<OtherType::kInt8>, 0>});
+  sets.push_back({"mma_m8n8k4_f64", 6, kMmaBlocks, 32, kMmaInstructions, 4,
+                  RunVectors<MmaTypesVectors<OtherType::kF64>, 0>});
   sets.push_back({"ldmatrix_stmatrix", 10, kOtherBlocks, 32, kMatrixInstructions, kMatrixWords,
                   RunVectors<MatrixMemoryVectors, kMatrixSharedBytes>});
   sets.push_back({"cvt_f16x2_bf16x2", 11, kOtherBlocks, 32, kConvertInstructions, kConvertWords,
