@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -18,16 +19,31 @@ namespace {
 
 using DeviceList = std::vector<std::unique_ptr<Device>>;
 
+// Of the machine, or what a container may have of it where that is less.
+std::uint64_t MachineBytes() {
+  std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  // Control groups of version 2 and 1; a group without a limit says "max" or a huge number.
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    std::uint64_t limit = 0;
+    if (file >> limit) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
+// The option's bytes, or half of the machine's.
+std::uint64_t BytesOrHalf(std::int64_t option) {
+  return option != 0 ? static_cast<std::uint64_t>(option) : MachineBytes() / 2;
+}
+
 CpuDevice::Options CpuOptions(const config::Cpu& config) {
   CpuDevice::Options options;
   options.threads = config.threads() != 0
                         ? static_cast<int>(config.threads())
                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const auto machine_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                             static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  options.memory_bytes = config.memory_bytes() != 0
-                             ? static_cast<std::uint64_t>(config.memory_bytes())
-                             : machine_bytes / 2;
+  options.memory_bytes = BytesOrHalf(config.memory_bytes());
   return options;
 }
 
@@ -43,6 +59,7 @@ absl::StatusOr<DeviceList> MakeCudaDevices(
     options.memory_bytes =
         properties.free_memory_bytes / 100 * static_cast<std::uint64_t>(config.memory_percent());
     options.pinned_bytes = static_cast<std::uint64_t>(config.pinned_bytes());
+    options.unpinned_bytes = BytesOrHalf(config.unpinned_bytes());
     options.staging_threads = static_cast<int>(config.staging_threads());
     options.stall_timeout_ms = config.stall_timeout_ms();
     options.on_lost = on_lost;

@@ -26,59 +26,68 @@ Admission::Admission(const RequestLimits& limits, const Registry* registry, cons
       clock_(clock),
       plans_(plans) {}
 
-absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& request, Callback done) {
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCall& call,
+                                                                 TimeNs deadline,
+                                                                 Carrier carrier) const {
   const TimeNs start = clock_->Now();
   if (router_->draining()) {
     return absl::UnavailableError("the server is draining: use another replica");
   }
-  absl::StatusOr<Problem> problem = ValidateHeader(request.call, limits_);
+  RequestLimits limits = limits_;
+  if (carrier == Carrier::kStream) limits.result_bytes = limits.request_bytes;
+  absl::StatusOr<Problem> problem = ValidateHeader(call, limits);
   if (!problem.ok()) return problem.status();
-  // From here on bytes are held; the payload is looked at last, as it will be when it
-  // arrives after its header.
-  absl::StatusOr<Grant> grant = FindRoom(*problem, request);
+  absl::StatusOr<Grant> grant = FindRoom(call, *problem, deadline);
   if (!grant.ok()) return grant.status();
-  absl::StatusOr<Payload> payload = CollectPayload(request.call, *problem);
-  if (!payload.ok()) return payload.status();
+  auto admitted = std::make_unique<AdmittedMatmul>();
+  admitted->problem = *std::move(problem);
+  admitted->grant = *std::move(grant);
+  admitted->deadline = deadline;
+  admitted->priority = call.priority;
+  admitted->admission = {Stage::kAdmission, start, clock_->Now()};
+  return admitted;
+}
 
+absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
+                               RequestTimes times, Callback done) {
+  if (absl::Status status = request->payload().Check(); !status.ok()) return status;
+  Grant& grant = request->grant;
   auto job = std::make_unique<Job>();
   job->id = request_id;
-  job->deadline = request.deadline;
-  job->priority = request.call.priority;
-  job->reservation = std::move(grant->reservation);
-  HostBuffers& buffers = job->work.buffers;
-  buffers.a = payload->operands[static_cast<int>(OperandName::kA)];
-  buffers.b = payload->operands[static_cast<int>(OperandName::kB)];
-  buffers.c = payload->operands[static_cast<int>(OperandName::kC)];
-  buffers.bias = payload->operands[static_cast<int>(OperandName::kBias)];
-  buffers.a_scales = payload->a_scales;
-  buffers.b_scales = payload->b_scales;
-  buffers.d = grant->d;
+  job->deadline = request->deadline;
+  job->priority = request->priority;
+  job->reservation = std::move(grant.reservation);
+  job->work.problem = request->problem;
+  job->work.plan = grant.plan;
+  job->work.buffers = grant.payload->buffers();
+  job->work.buffers.d = grant.d;
 
   Receipt& receipt = job->receipt;
   receipt.request_id = request_id;
-  receipt.arrival = request.arrival;
-  receipt.device = grant->served.device->traits().name;
-  receipt.kernel = grant->plan.kernel->traits().name;
-  receipt.plan = ToString(grant->plan.config);
-  receipt.numerics_id = grant->plan.numerics_id;
-  receipt.determinism = grant->plan.kernel->traits().determinism;
-  receipt.flops = problem->flops();
-  receipt.payload_bytes_in = payload->bytes;
-  receipt.payload_bytes_out = problem->d.size_bytes();
-  receipt.spans.push_back(request.decode);
+  receipt.arrival = times.arrival;
+  receipt.device = grant.served.device->traits().name;
+  receipt.kernel = grant.plan.kernel->traits().name;
+  receipt.plan = ToString(grant.plan.config);
+  receipt.numerics_id = grant.plan.numerics_id;
+  receipt.determinism = grant.plan.kernel->traits().determinism;
+  receipt.flops = request->problem.flops();
+  receipt.payload_bytes_in = grant.payload->received_bytes();
+  receipt.payload_bytes_out = request->problem.d.size_bytes();
+  receipt.spans = std::move(times.spans);
+  receipt.spans.push_back(request->admission);
 
-  job->done = [problem = *problem, d = std::move(grant->d), gathered = std::move(payload->gathered),
+  Scheduler* const scheduler = grant.served.scheduler;
+  job->done = [problem = request->problem, d = std::move(grant.d),
+               payload = std::move(grant.payload),
                done = std::move(done)](absl::Status status, Receipt done_receipt) mutable {
+    // Given back before anybody is told.
+    payload.reset();
+    if (!status.ok()) d.clear();
     // The device wrote the elements; padding between lines must not tell what the
     // memory held before.
     if (status.ok()) ClearPadding(problem.d, d);
-    HostBuffer result = status.ok() ? std::move(d) : HostBuffer();
-    std::move(done)({std::move(status), problem, std::move(done_receipt), std::move(result)});
+    std::move(done)({std::move(status), problem, std::move(done_receipt), std::move(d)});
   };
-  job->work.problem = *std::move(problem);
-  job->work.plan = std::move(grant->plan);
-  receipt.spans.push_back({Stage::kAdmission, start, clock_->Now()});
-  Scheduler* const scheduler = grant->served.scheduler;
   if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, std::move(s)) : s;
   }
@@ -86,23 +95,22 @@ absl::Status Admission::Submit(std::uint64_t request_id, const MatmulJob& reques
   return absl::OkStatus();
 }
 
-absl::StatusOr<Admission::Grant> Admission::FindRoom(const Problem& problem,
-                                                     const MatmulJob& request) const {
+absl::StatusOr<Grant> Admission::FindRoom(const MatmulCall& call, const Problem& problem,
+                                          TimeNs deadline) const {
   absl::Status first_refusal;
   for (const ServedDevice& served : router_->ByPreference()) {
-    absl::StatusOr<Grant> grant = TryDevice(served, problem, request);
+    absl::StatusOr<Grant> grant = TryDevice(served, call, problem, deadline);
     if (grant.ok()) return grant;
     first_refusal.Update(grant.status());
   }
   return first_refusal;
 }
 
-absl::StatusOr<Admission::Grant> Admission::TryDevice(const ServedDevice& served,
-                                                      const Problem& problem,
-                                                      const MatmulJob& request) const {
+absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const MatmulCall& call,
+                                           const Problem& problem, TimeNs deadline) const {
   Device& device = *served.device;
   absl::StatusOr<Plan> plan =
-      Select(*registry_, device.Landed(problem), device.traits(), request.call.kernel, plans_);
+      Select(*registry_, device.Landed(problem), device.traits(), call.kernel, plans_);
   if (!plan.ok()) return plan.status();
   const Footprint footprint = device.FootprintOf(problem, *plan);
   const std::uint64_t limit_bytes = device.memory().usage().limit_bytes;
@@ -112,14 +120,21 @@ absl::StatusOr<Admission::Grant> Admission::TryDevice(const ServedDevice& served
         "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
         " of workspace on ", device.traits().name, ", which has ", limit_bytes));
   }
-  if (absl::Status s = CheckDeadline(request.deadline, plan->predicted_us); !s.ok()) return s;
+  if (absl::Status s = CheckDeadline(deadline, plan->predicted_us); !s.ok()) return s;
   absl::StatusOr<MemoryReservation> reservation =
       device.memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes);
   if (!reservation.ok()) return FullNow(*served.scheduler, reservation.status());
+  absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
+      InlinePayload::Create(call, problem, &device);
+  if (absl::IsResourceExhausted(payload.status())) {
+    return FullNow(*served.scheduler, payload.status());
+  }
+  if (!payload.ok()) return payload.status();
   absl::StatusOr<HostBuffer> d = device.AllocateResult(problem.d);
   if (absl::IsResourceExhausted(d.status())) return FullNow(*served.scheduler, d.status());
   if (!d.ok()) return d.status();
-  return Grant{served, *std::move(plan), *std::move(reservation), *std::move(d)};
+  return Grant{served, *std::move(plan), *std::move(reservation), *std::move(payload),
+               *std::move(d)};
 }
 
 absl::Status Admission::CheckDeadline(TimeNs deadline, double predicted_us) const {

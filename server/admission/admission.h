@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/gemm.h"
+#include "server/admission/inline_payload.h"
 #include "server/admission/matmul_call.h"
 #include "server/admission/validation.h"
 #include "server/device/device.h"
@@ -16,12 +19,30 @@
 
 namespace gemmd {
 
-// A decoded request and where its result goes.
-struct MatmulJob {
-  MatmulCall call;
-  TimeNs arrival = 0;
+// A device that will serve a request, with all that it needs held.
+struct Grant {
+  ServedDevice served;
+  Plan plan;
+  MemoryReservation reservation;
+  std::unique_ptr<InlinePayload> payload;
+  HostBuffer d;
+};
+
+// A request that has memory for every byte of it. Dropping it gives all of that back.
+struct AdmittedMatmul {
+  Problem problem;
+  Grant grant;
   TimeNs deadline = kNoDeadline;
-  StageSpan decode;  // how long decoding took
+  Priority priority = Priority::kNormal;
+  StageSpan admission;
+
+  InlinePayload& payload() const { return *grant.payload; }
+};
+
+// What a receipt says of the time before Submit().
+struct RequestTimes {
+  TimeNs arrival = 0;
+  std::vector<StageSpan> spans;  // what was done for the request besides admission
 };
 
 // What the rpc layer is told at the end of an admitted request.
@@ -44,17 +65,25 @@ class Admission {
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
 
-  // OK: admitted, and `done` is called exactly once, perhaps before this returns.
-  // The call's payload stays valid until then.
-  //
-  // In this order:
+  // Whether D must fit one message (RequestLimits::result_bytes).
+  enum class Carrier : std::uint8_t { kMessage, kStream };
+
+  // Decides from the header alone, before any payload. In this order:
   //   UNAVAILABLE          draining
   //   INVALID_ARGUMENT, UNIMPLEMENTED   see validation.h
   //   FAILED_PRECONDITION  no kernel takes the problem
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
-  //   RESOURCE_EXHAUSTED   memory or queue are full now; carries RetryAfterMs()
-  absl::Status Submit(std::uint64_t request_id, const MatmulJob& request, Callback done);
+  //   RESOURCE_EXHAUSTED   memory is full now; carries RetryAfterMs()
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
+                                                        Carrier carrier) const;
+
+  // OK: queued, and `done` is called exactly once, perhaps before this returns.
+  //   INVALID_ARGUMENT     the payload is not whole, or not what it must be
+  //   UNAVAILABLE          draining
+  //   RESOURCE_EXHAUSTED   the queue is full; carries RetryAfterMs()
+  absl::Status Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
+                      RequestTimes times, Callback done);
 
   // See Scheduler::Cancel.
   void Cancel(std::uint64_t request_id) { router_->Cancel(request_id); }
@@ -62,18 +91,11 @@ class Admission {
   const RequestLimits& limits() const { return limits_; }
 
  private:
-  // A device that will serve a request, with all that it needs held.
-  struct Grant {
-    ServedDevice served;
-    Plan plan;
-    MemoryReservation reservation;
-    HostBuffer d;
-  };
-
   // The first device, by preference, that has room; else what the most preferred one said.
-  absl::StatusOr<Grant> FindRoom(const Problem& problem, const MatmulJob& request) const;
-  absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const Problem& problem,
-                                  const MatmulJob& request) const;
+  absl::StatusOr<Grant> FindRoom(const MatmulCall& call, const Problem& problem,
+                                 TimeNs deadline) const;
+  absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const MatmulCall& call,
+                                  const Problem& problem, TimeNs deadline) const;
   absl::Status CheckDeadline(TimeNs deadline, double predicted_us) const;
   static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/gemm.h"
 #include "server/scheduling/job.h"
 
@@ -35,12 +35,12 @@ absl::string_view Name(OperandName operand);
 
 enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints };
 
-// Part of one plane's bytes, in memory that outlives the call's processing.
+// Part of one plane's bytes: the pieces one after another, in somebody else's memory.
 struct PayloadChunk {
   OperandName operand = OperandName::kA;
   PlaneName plane = PlaneName::kData;
   std::uint64_t offset = 0;
-  absl::string_view bytes;
+  absl::Span<const absl::string_view> pieces;
 };
 
 // As gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
@@ -62,8 +62,6 @@ struct MatmulCall {
   std::string kernel;
   Priority priority = Priority::kNormal;
   std::uint32_t verification_vectors = 0;
-
-  std::vector<PayloadChunk> payload;
 };
 
 }  // namespace gemmd

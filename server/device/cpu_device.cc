@@ -29,7 +29,7 @@ std::string ModelName() {
 
 CpuDevice::CpuDevice(const Options& options, const Clock* clock)
     : clock_(clock),
-      memory_(options.memory_bytes),
+      memory_(std::make_shared<MemoryBudget>(options.memory_bytes)),
       executor_(options.threads),
       thread_([this](const DeviceWork& work) { return Launch(work); }) {
   traits_.kind = DeviceKind::kCpu;
@@ -68,6 +68,16 @@ void CpuDevice::MeasureRoofline() {
   }
   const double nanoseconds = static_cast<double>(std::max<TimeNs>(1, clock_->Now() - start));
   traits_.memory_gbps = 2.0 * kCopies * static_cast<double>(problem.d.size_bytes()) / nanoseconds;
+}
+
+absl::StatusOr<HostPiece> CpuDevice::AllocateOperand(std::uint64_t bytes) {
+  return AllocateInBudget(bytes, memory_);
+}
+
+absl::StatusOr<HostBuffer> CpuDevice::AllocateResult(const MatrixLayout& d) {
+  absl::StatusOr<HostPiece> piece = AllocateInBudget(d.size_bytes(), memory_);
+  if (!piece.ok()) return piece.status();
+  return HostBuffer{*std::move(piece)};
 }
 
 DeviceResult CpuDevice::Launch(const DeviceWork& work) {

@@ -2,6 +2,7 @@
 // is tested anywhere. Host memory is its device memory: nothing is copied.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "server/device/device.h"
@@ -21,7 +22,13 @@ class CpuDevice final : public Device {
   CpuDevice(const Options& options, const Clock* clock);
 
   const DeviceTraits& traits() const override { return traits_; }
-  MemoryBudget& memory() override { return memory_; }
+  MemoryBudget& memory() override { return *memory_; }
+  // Operands and results are counted as they are allocated, until their last reader is done.
+  Footprint FootprintOf(const Problem&, const Plan& plan) const override {
+    return {0, plan.workspace_bytes};
+  }
+  absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
+  absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   int max_in_flight() const override { return 1; }
   void Submit(DeviceWork work, Callback done) override {
     thread_.Submit(std::move(work), std::move(done));
@@ -32,10 +39,10 @@ class CpuDevice final : public Device {
   DeviceResult Launch(const DeviceWork& work);
 
   const Clock* const clock_;
-  MemoryBudget memory_;
-  ThreadExecutor executor_;  // used by one launch at a time
-  DeviceTraits traits_;      // constant after construction
-  LaunchThread thread_;      // last: it uses all else
+  const std::shared_ptr<MemoryBudget> memory_;  // outlived by what gRPC still sends
+  ThreadExecutor executor_;                     // used by one launch at a time
+  DeviceTraits traits_;                         // constant after construction
+  LaunchThread thread_;                         // last: it uses all else
 };
 
 }  // namespace gemmd

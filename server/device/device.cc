@@ -26,6 +26,13 @@ Footprint Device::FootprintOf(const Problem& problem, const Plan& plan) const {
   return {InFlightBytes(Landed(problem)), plan.workspace_bytes};
 }
 
+absl::StatusOr<HostPiece> Device::AllocateOperand(std::uint64_t bytes) {
+  HostBuffer buffer = AllocateHostBuffer(bytes);
+  if (!buffer.empty()) return std::move(buffer.front());
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host has no ", bytes, " bytes for an operand"));
+}
+
 absl::StatusOr<HostBuffer> Device::AllocateResult(const MatrixLayout& d) {
   HostBuffer buffer = AllocateHostBuffer(d.size_bytes());
   if (!buffer.empty()) return buffer;

@@ -80,8 +80,10 @@ class Device {
   // What to reserve for a problem and the plan chosen for it.
   virtual Footprint FootprintOf(const Problem& problem, const Plan& plan) const;
 
-  // Host memory that the device writes D into; its bytes are unspecified.
+  // Host memory that the device takes one plane of an operand from, or writes D into; bytes
+  // are unspecified. An operand's is one piece, aligned to 64 bytes.
   // RESOURCE_EXHAUSTED: there is none now. INVALID_ARGUMENT: there never is that much.
+  virtual absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes);
   virtual absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d);
 
   // Operands that stay: where this is true, works read them in host memory where they lie.

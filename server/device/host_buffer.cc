@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace gemmd {
 
@@ -21,6 +24,30 @@ HostBuffer AllocateHostBuffer(std::uint64_t bytes) {
     madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: without it, small pages serve
   }
   return {{static_cast<char*>(memory), bytes, std::shared_ptr<void>(memory, std::free)}};
+}
+
+absl::StatusOr<HostPiece> AllocateInBudget(std::uint64_t bytes,
+                                           const std::shared_ptr<MemoryBudget>& budget) {
+  // What a piece keeps. Destroyed from the last to the first.
+  struct Owner {
+    std::shared_ptr<MemoryBudget> budget;
+    MemoryReservation reservation;
+    std::shared_ptr<void> memory;
+  };
+  if (const std::uint64_t limit = budget->usage().limit_bytes; bytes > limit) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a plane has ", bytes, " bytes, and the host keeps ", limit, " for planes"));
+  }
+  absl::StatusOr<MemoryReservation> reservation = budget->Reserve(bytes, 0);
+  if (!reservation.ok()) return reservation.status();
+  HostBuffer buffer = AllocateHostBuffer(bytes);
+  if (buffer.empty()) {
+    return absl::ResourceExhaustedError(absl::StrCat("the host has no ", bytes, " bytes now"));
+  }
+  HostPiece& piece = buffer.front();
+  piece.owner =
+      std::make_shared<Owner>(Owner{budget, *std::move(reservation), std::move(piece.owner)});
+  return std::move(piece);
 }
 
 void ClearPadding(const MatrixLayout& layout, const HostBuffer& buffer) {

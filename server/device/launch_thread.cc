@@ -33,6 +33,7 @@ void LaunchThread::Loop() {
     items_.pop_front();
     lock.unlock();
     DeviceResult result = launch_(item.work);
+    item.work = {};  // what it holds is free before its end is told
     std::move(item.done)(std::move(result));
   }
 }

@@ -20,10 +20,12 @@ int Rank(Stage stage) {
       return 4;
     case Stage::kEncode:
       return 5;
-    case Stage::kQueue:
+    case Stage::kReceive:
       return 6;
+    case Stage::kQueue:
+      return 7;
   }
-  return 7;
+  return 8;
 }
 
 }  // namespace
@@ -44,6 +46,8 @@ absl::string_view Name(Stage stage) {
       return "copy_out";
     case Stage::kEncode:
       return "encode";
+    case Stage::kReceive:
+      return "receive";
   }
   return "?";
 }

@@ -13,7 +13,7 @@
 
 namespace gemmd {
 
-// As gemmd.v1.StageName, in the order a request goes through them.
+// As gemmd.v1.StageName, less one.
 enum class Stage : std::uint8_t {
   kDecode,
   kAdmission,
@@ -22,9 +22,10 @@ enum class Stage : std::uint8_t {
   kCompute,
   kCopyOut,
   kEncode,
+  kReceive,
 };
 
-inline constexpr std::size_t kStageCount = 7;
+inline constexpr std::size_t kStageCount = 8;
 
 absl::string_view Name(Stage stage);
 
@@ -37,7 +38,7 @@ struct StageSpan {
 
 struct Receipt {
   std::uint64_t request_id = 0;
-  TimeNs arrival = 0;  // when the server had the whole request
+  TimeNs arrival = 0;  // when the server had the header
   TimeNs finish = 0;   // when the receipt was written
   std::vector<StageSpan> spans;
 
@@ -62,7 +63,7 @@ struct Attribution {
 };
 
 // Charges each moment to the running span that is first in the order compute,
-// copy-in, copy-out, decode, admission, encode, queue (ties: the first in `spans`):
+// copy-in, copy-out, decode, admission, encode, receive, queue (ties: the first in `spans`):
 // work hidden behind useful work costs nothing. Parts of spans outside
 // [arrival, finish] count for nothing, so
 // sum(exposed) + unattributed == total always.

@@ -68,7 +68,7 @@ absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
   return status;
 }
 
-absl::Status DecodeHeader(const v1::MatmulHeader& header, MatmulCall* call) {
+absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
   absl::Status status;
   if (header.has_a()) status.Update(DecodeOperand("a", header.a(), &call->a));
   if (header.has_b()) status.Update(DecodeOperand("b", header.b(), &call->b));
@@ -97,24 +97,37 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Messa
   grpc::ByteBuffer copy = bytes;  // of references: parsing consumes its buffer
   const grpc::Status parsed =
       grpc::SerializationTraits<google::protobuf::Message>::Deserialize(&copy, message);
-  if (parsed.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the request is not a ", message->GetTypeName(), ": malformed protobuf"));
+  return parsed.ok() ? absl::OkStatus() : MalformedError(*message);
 }
 
-absl::StatusOr<MatmulCall> DecodeMatmul(const v1::MatmulRequest& request) {
-  MatmulCall call;
-  if (absl::Status status = DecodeHeader(request.header(), &call); !status.ok()) return status;
-  call.payload.reserve(request.payload_size());
-  for (const v1::Chunk& wire : request.payload()) {
-    PayloadChunk& chunk = call.payload.emplace_back();
-    absl::Status status = Decode("payload.operand", wire.operand(), &chunk.operand);
-    status.Update(Decode("payload.plane", wire.plane(), &chunk.plane));
-    if (!status.ok()) return status;
-    chunk.offset = wire.offset_bytes();
-    chunk.bytes = wire.data();
+absl::Status MalformedError(const google::protobuf::Message& message) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the request is not a ", message.GetTypeName(), ": malformed protobuf"));
+}
+
+ReceivedMessage::ReceivedMessage(const grpc::ByteBuffer& bytes) {
+  // Fails only where there are no bytes.
+  if (!bytes.Dump(&slices_).ok()) return;
+  pieces_.reserve(slices_.size());
+  for (const grpc::Slice& slice : slices_) {
+    pieces_.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
+}
+
+absl::StatusOr<MatmulCall> DecodeHeader(const v1::MatmulHeader& header) {
+  MatmulCall call;
+  if (absl::Status status = Decode(header, &call); !status.ok()) return status;
   return call;
+}
+
+absl::StatusOr<PayloadChunk> DecodeChunk(const v1::Chunk& chunk, const PayloadViews& payload) {
+  PayloadChunk decoded;
+  absl::Status status = Decode("payload.operand", chunk.operand(), &decoded.operand);
+  status.Update(Decode("payload.plane", chunk.plane(), &decoded.plane));
+  if (!status.ok()) return status;
+  decoded.offset = chunk.offset_bytes();
+  decoded.pieces = payload.of(chunk);
+  return decoded;
 }
 
 absl::StatusOr<MatmulCall> DecodeShape(absl::string_view field, const v1::ProblemShape& shape) {

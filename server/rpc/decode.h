@@ -1,21 +1,48 @@
 // From the wire's messages to calls.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gemmd/v1/admin.pb.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "proto/payload_codec.h"
 #include "server/admission/matmul_call.h"
 
 namespace gemmd {
 
 // INVALID_ARGUMENT: the bytes are not a message of that type.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message);
+absl::Status MalformedError(const google::protobuf::Message& message);
+
+// A message as gRPC received it, in pieces. Keeps them as long as it lives.
+class ReceivedMessage {
+ public:
+  explicit ReceivedMessage(const grpc::ByteBuffer& bytes);
+
+  absl::Span<const absl::string_view> pieces() const { return pieces_; }
+
+ private:
+  std::vector<grpc::Slice> slices_;
+  std::vector<absl::string_view> pieces_;
+};
+
+// As ParseMessage(), around the payload.
+template <typename Message>
+absl::Status ParseMessage(const ReceivedMessage& bytes, Message* message, PayloadViews* payload) {
+  if (ParseAroundPayload(bytes.pieces(), message, payload)) return absl::OkStatus();
+  return MalformedError(*message);
+}
 
 // INVALID_ARGUMENT: an enum has a value this server does not know, or a type is missing.
-// The call's payload views `request`, which must outlive it.
-absl::StatusOr<MatmulCall> DecodeMatmul(const v1::MatmulRequest& request);
+absl::StatusOr<MatmulCall> DecodeHeader(const v1::MatmulHeader& header);
+
+// The same of a chunk; its pieces are those of `payload`.
+absl::StatusOr<PayloadChunk> DecodeChunk(const v1::Chunk& chunk, const PayloadViews& payload);
 
 // A call with tightly packed row-major operands of that shape and no payload.
 // `field` is the message's name in errors. INVALID_ARGUMENT as above.

@@ -1,6 +1,7 @@
 #include "server/rpc/matmul_reactor.h"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "server/rpc/decode.h"
@@ -37,15 +38,27 @@ MatmulReactor::MatmulReactor(Admission* admission, Statistics* statistics, const
 }
 
 absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
-  MatmulJob job;
-  job.arrival = clock_->Now();
-  job.deadline = DeadlineOf(*context_, job.arrival);
-  if (absl::Status status = ParseMessage(request, &request_); !status.ok()) return status;
-  absl::StatusOr<MatmulCall> call = DecodeMatmul(request_);
+  RequestTimes times;
+  times.arrival = clock_->Now();
+  const ReceivedMessage bytes(request);
+  v1::MatmulRequest message;
+  PayloadViews payload;
+  if (absl::Status s = ParseMessage(bytes, &message, &payload); !s.ok()) return s;
+  const absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
   if (!call.ok()) return call.status();
-  job.call = *std::move(call);
-  job.decode = {Stage::kDecode, job.arrival, clock_->Now()};
-  return admission_->Submit(request_id_, job,
+  times.spans.push_back({Stage::kDecode, times.arrival, clock_->Now()});
+
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
+      admission_->Admit(*call, DeadlineOf(*context_, times.arrival), Admission::Carrier::kMessage);
+  if (!admitted.ok()) return admitted.status();
+  const TimeNs receive_start = clock_->Now();
+  for (const v1::Chunk& wire : message.payload()) {
+    const absl::StatusOr<PayloadChunk> chunk = DecodeChunk(wire, payload);
+    if (!chunk.ok()) return chunk.status();
+    if (absl::Status s = (*admitted)->payload().Receive(*chunk); !s.ok()) return s;
+  }
+  times.spans.push_back({Stage::kReceive, receive_start, clock_->Now()});
+  return admission_->Submit(request_id_, *std::move(admitted), std::move(times),
                             [this](MatmulOutcome outcome) { OnFinished(std::move(outcome)); });
 }
 

@@ -1,9 +1,8 @@
-// One unary Matmul, from its bytes to its answer. Owns everything the job points to.
+// One unary Matmul, from its bytes to its answer.
 #pragma once
 
 #include <atomic>
 
-#include "gemmd/v1/gemm.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
@@ -38,8 +37,6 @@ class MatmulReactor final : public grpc::ServerUnaryReactor {
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const response_;
   const std::uint64_t request_id_;
-
-  v1::MatmulRequest request_;  // the job's operands point into it
 };
 
 }  // namespace gemmd

@@ -153,6 +153,7 @@ Scheduler::Finished Scheduler::EndQueuedLocked(std::unique_ptr<Job> job) const {
 void Scheduler::Deliver(std::vector<Finished> finished) {
   for (Finished& each : finished) {
     each.job->reservation.Release();
+    each.job->work.buffers = {};
     std::move(each.job->done)(std::move(each.status), std::move(each.job->receipt));
   }
   if (finished.empty()) return;

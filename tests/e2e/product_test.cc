@@ -92,8 +92,8 @@ TEST(Receipt, AccountsForEveryMicrosecond) {
     sum += stage.exposed_us();
   }
   EXPECT_NEAR(sum, receipt.total_us(), 1e-6 * receipt.total_us());
-  EXPECT_EQ(stages, (std::vector<v1::StageName>{v1::DECODE, v1::ADMISSION, v1::QUEUE, v1::COMPUTE,
-                                                v1::ENCODE}));
+  EXPECT_EQ(stages, (std::vector<v1::StageName>{v1::DECODE, v1::RECEIVE, v1::ADMISSION, v1::QUEUE,
+                                                v1::COMPUTE, v1::ENCODE}));
   EXPECT_EQ(receipt.kernel(), "cpu/panel_f32");
   EXPECT_EQ(receipt.plan(), "tile=64x512 threads=2");
   EXPECT_EQ(receipt.numerics_id().rfind("cpu/panel_f32:n200:k100:b_n_major:openblas-", 0), 0u);

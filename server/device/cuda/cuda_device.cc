@@ -36,6 +36,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& opti
       clock_(clock),
       traits_(TraitsOf(backend_->properties())),
       memory_(options.memory_bytes),
+      unpinned_memory_(std::make_shared<MemoryBudget>(options.unpinned_bytes)),
       gatherers_(options.staging_threads) {}
 
 absl::Status CudaDevice::Start() {
@@ -121,6 +122,17 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan) cons
   const BlockLayout block = Prepare(work, options_.panel_bytes).block;
   const std::uint64_t workspace_bytes = block.total_bytes - block.workspace.offset;
   return {block.total_bytes - workspace_bytes, workspace_bytes};
+}
+
+absl::StatusOr<HostPiece> CudaDevice::AllocateOperand(std::uint64_t bytes) {
+  if (absl::Status status = lost(); !status.ok()) return status;
+  // What is small is packed together with the work's other inputs anyway.
+  if (bytes > kSmallSlab) {
+    if (std::optional<HostPiece> piece = large_results_->TakeInOnePiece(bytes)) {
+      return *std::move(piece);
+    }
+  }
+  return AllocateInBudget(bytes, unpinned_memory_);
 }
 
 absl::StatusOr<HostBuffer> CudaDevice::AllocateResult(const MatrixLayout& d) {

@@ -31,7 +31,8 @@ class CudaDevice final : public Device {
  public:
   struct Options {
     std::uint64_t memory_bytes = 0;       // of the device, that requests may hold together
-    std::uint64_t pinned_bytes = 0;       // of the host, for results
+    std::uint64_t pinned_bytes = 0;       // of the host, for operands and results
+    std::uint64_t unpinned_bytes = 0;     // of the host, for operands that find no room there
     int staging_threads = 1;              // gather large operands
     int in_flight = 8;                    // works at a time
     std::uint64_t panel_bytes = 4 << 20;  // see CutIntoPanels()
@@ -52,6 +53,9 @@ class CudaDevice final : public Device {
   MemoryUsage host_memory_usage() const override;
   Problem Landed(const Problem& problem) const override { return LandedProblem(problem); }
   Footprint FootprintOf(const Problem& problem, const Plan& plan) const override;
+  // Pinned memory where there is enough in one piece, else ordinary memory, which is slower
+  // by what the copy through the staging ring takes.
+  absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   int max_in_flight() const override { return options_.in_flight; }
   void Submit(DeviceWork work, Callback done) override;
@@ -114,6 +118,7 @@ class CudaDevice final : public Device {
   const Clock* const clock_;
   DeviceTraits traits_;  // constant after Start(), like all up to the mutex
   MemoryBudget memory_;
+  const std::shared_ptr<MemoryBudget> unpinned_memory_;
   std::shared_ptr<PinnedPool> small_results_;
   std::shared_ptr<PinnedPool> large_results_;
   std::shared_ptr<PinnedPool> staging_;

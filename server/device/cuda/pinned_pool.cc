@@ -44,13 +44,34 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
     free_.erase(free_.begin(), end);
   }
   HostBuffer buffer;
-  for (char* const slab : taken) {
-    buffer.push_back(
-        {slab, slab_bytes_, std::shared_ptr<void>(slab, [pool = shared_from_this()](void* memory) {
-           pool->GiveBack(static_cast<char*>(memory));
-         })});
-  }
+  for (char* const slab : taken) buffer.push_back({slab, slab_bytes_, Own(slab, 1)});
   return buffer;
+}
+
+std::optional<HostPiece> PinnedPool::TakeInOnePiece(std::uint64_t bytes) {
+  const std::uint64_t count = (bytes + slab_bytes_ - 1) / slab_bytes_;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (count == 0 || count > free_.size()) return std::nullopt;
+  auto first = free_.begin();
+  std::uint64_t found = 0;  // neighbours from `first` on
+  for (auto slab = free_.begin(); slab != free_.end(); ++slab) {
+    if (found == 0 || *slab != *first + found * slab_bytes_) {
+      first = slab;
+      found = 0;
+    }
+    if (++found == count) {
+      char* const memory = *first;
+      free_.erase(first, std::next(slab));
+      return HostPiece{memory, bytes, Own(memory, count)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<void> PinnedPool::Own(char* slab, std::uint64_t count) {
+  return {slab, [pool = shared_from_this(), count](void* memory) {
+            pool->GiveBack(static_cast<char*>(memory), count);
+          }};
 }
 
 bool PinnedPool::Contains(const void* data, std::uint64_t bytes) const {
@@ -66,9 +87,9 @@ MemoryUsage PinnedPool::usage() const {
   return usage;
 }
 
-void PinnedPool::GiveBack(char* slab) {
+void PinnedPool::GiveBack(char* slab, std::uint64_t count) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  free_.insert(slab);
+  for (std::uint64_t i = 0; i < count; ++i) free_.insert(slab + i * slab_bytes_);
 }
 
 }  // namespace gemmd

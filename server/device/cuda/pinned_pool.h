@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "absl/status/statusor.h"
@@ -30,7 +31,12 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // RESOURCE_EXHAUSTED: fewer are free now. INVALID_ARGUMENT: there are fewer in all.
   absl::StatusOr<HostBuffer> Take(std::uint64_t count);
 
+  // Neighbouring slabs that hold so many bytes in one piece. Empty: nowhere are enough of
+  // them free.
+  std::optional<HostPiece> TakeInOnePiece(std::uint64_t bytes);
+
   std::uint64_t slab_bytes() const { return slab_bytes_; }
+  std::uint64_t total_bytes() const { return slabs_ * slab_bytes_; }
 
   // Whether the bytes lie in the pool, so that a device reads them without staging.
   bool Contains(const void* data, std::uint64_t bytes) const;
@@ -41,7 +47,9 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  private:
   PinnedPool(std::shared_ptr<CudaBackend> backend, char* memory, std::uint64_t slab_bytes,
              std::uint64_t slabs);
-  void GiveBack(char* slab);
+  // Shares the slabs from that one on.
+  std::shared_ptr<void> Own(char* slab, std::uint64_t count);
+  void GiveBack(char* slab, std::uint64_t count);
 
   const std::shared_ptr<CudaBackend> backend_;
   char* const memory_;

@@ -53,5 +53,23 @@ TEST(CpuDevice, ComputesManyWorksAndTellsWhenEachRan) {
   }
 }
 
+TEST(CpuDeviceTest, PlanesCountUntilTheirLastCopyIsGone) {
+  const SteadyClock clock;
+  CpuDevice::Options options;
+  options.memory_bytes = 1 << 20;
+  auto device = std::make_unique<CpuDevice>(options, &clock);
+  HostPiece operand = *device->AllocateOperand(1000);
+  HostBuffer result = *device->AllocateResult({DataType::kF32, 10, 10, Order::kRowMajor, 10});
+  EXPECT_EQ(device->memory().usage().in_flight_bytes, 1400u);
+  EXPECT_EQ(device->AllocateOperand(1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(device->AllocateOperand((1 << 20) + 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  const HostPiece copy = operand;
+  operand = {};
+  EXPECT_EQ(device->memory().usage().in_flight_bytes, 1400u);
+  device.reset();
+  result.clear();  // after the device
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -83,6 +83,40 @@ TEST_F(CudaDeviceTest, OperandsInPinnedMemoryAreReadInPlace) {
   EXPECT_EQ(CompareWithReference(problem, operands), "");
 }
 
+TEST_F(CudaDeviceTest, OperandsLieInOnePinnedPieceWhileThereIsOne) {
+  Start(15);
+  const std::shared_ptr<PinnedPool>& pool = device_->pinned();
+  const std::uint64_t slab = pool->slab_bytes();
+  std::vector<HostPiece> singles;
+  for (std::uint64_t i = 0; i < pool->total_bytes() / slab; ++i) {
+    singles.push_back(*device_->AllocateOperand(slab));
+  }
+  // Every second slab is free: no two neighbours.
+  for (std::size_t i = 0; i < singles.size(); i += 2) singles[i] = {};
+  HostPiece ordinary = *device_->AllocateOperand(slab + 1);
+  EXPECT_FALSE(pool->Contains(ordinary.data, ordinary.size_bytes));
+  ordinary = {};
+  singles[5] = {};
+  const HostPiece pinned = *device_->AllocateOperand(3 * slab);
+  EXPECT_EQ(pinned.size_bytes, 3 * slab);
+  EXPECT_TRUE(pool->Contains(pinned.data, pinned.size_bytes));
+  singles.clear();
+  EXPECT_EQ(pool->usage().in_flight_bytes, 3 * slab);
+}
+
+TEST_F(CudaDeviceTest, OrdinaryMemoryForOperandsIsBounded) {
+  Start(16);
+  constexpr std::uint64_t kUnpinned = std::uint64_t{1} << 30;  // as the fixture has it
+  EXPECT_EQ(device_->AllocateOperand(kUnpinned + 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  absl::StatusOr<HostPiece> large = device_->AllocateOperand(kUnpinned - 1);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_EQ(device_->AllocateOperand(kUnpinned / 2).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  *large = {};
+  EXPECT_TRUE(device_->AllocateOperand(kUnpinned / 2).ok());
+}
+
 TEST_F(CudaDeviceTest, ALineLongerThanASlabIsCut) {
   Start(4);
   EXPECT_EQ(Compute(MakeProblem(2, 300000, 2, DataType::kF32, DataType::kF32), 1), "");
@@ -139,6 +173,7 @@ TEST_F(CudaDeviceTest, AMigSliceIsASmallerDevice) {
   CudaDevice::Options options;
   options.memory_bytes = 8 * kMiB;
   options.pinned_bytes = 16 * kMiB;
+  options.unpinned_bytes = std::uint64_t{1} << 30;
   auto device =
       CudaDevice::Create(std::make_shared<FakeCuda>(1, FakeCuda::MigSlice()), options, &clock_);
   ASSERT_TRUE(device.ok());

@@ -166,6 +166,7 @@ TEST_F(CudaDeviceTest, WhatCannotStartSaysWhy) {
   CudaDevice::Options options;
   options.memory_bytes = std::uint64_t{1} << 50;
   options.pinned_bytes = 16 * kMiB;
+  options.unpinned_bytes = std::uint64_t{1} << 30;
   const auto device = CudaDevice::Create(std::make_shared<FakeCuda>(1), options, &clock_);
   EXPECT_TRUE(absl::IsResourceExhausted(device.status()));
 }

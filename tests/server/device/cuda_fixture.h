@@ -28,6 +28,7 @@ class CudaDeviceTest : public ::testing::Test {
     CudaDevice::Options options;
     options.memory_bytes = memory_bytes;
     options.pinned_bytes = 64 * kMiB;
+    options.unpinned_bytes = std::uint64_t{1} << 30;
     options.staging_threads = 2;
     options.panel_bytes = 64 << 10;
     options.stall_timeout_ms = 1000;

@@ -45,29 +45,42 @@ v1::MatmulRequest GoodRequest() {
 }
 
 TEST(Decode, DefaultsAreThoseOfTheContract) {
-  const v1::MatmulRequest request = GoodRequest();
-  const absl::StatusOr<MatmulCall> call = DecodeMatmul(request);
+  const absl::StatusOr<MatmulCall> call = DecodeHeader(GoodRequest().header());
   ASSERT_TRUE(call.ok()) << call.status();
   EXPECT_EQ(call->alpha, 1);
   EXPECT_EQ(call->beta, 0);
   EXPECT_FALSE(call->output_type.has_value());
   EXPECT_EQ(call->determinism, Determinism::kBatchInvariant);
   EXPECT_EQ(call->a->source, Source::kInline);
-  ASSERT_EQ(call->payload.size(), 1u);
-  EXPECT_EQ(call->payload[0].bytes.data(), request.payload(0).data().data());
+}
+
+TEST(Decode, AChunkIsAViewOfTheReceivedBytes) {
+  const grpc::ByteBuffer buffer = Bytes(GoodRequest().SerializeAsString());
+  const ReceivedMessage bytes(buffer);
+  v1::MatmulRequest request;
+  PayloadViews payload;
+  ASSERT_TRUE(ParseMessage(bytes, &request, &payload).ok());
+  const absl::StatusOr<PayloadChunk> chunk = DecodeChunk(request.payload(0), payload);
+  ASSERT_TRUE(chunk.ok()) << chunk.status();
+  EXPECT_EQ(chunk->operand, OperandName::kA);
+  ASSERT_EQ(chunk->pieces.size(), 1u);
+  EXPECT_EQ(chunk->pieces[0], "0123456789abcdef");
+  const char* const begin = bytes.pieces()[0].data();
+  EXPECT_GE(chunk->pieces[0].data(), begin);
+  EXPECT_LE(chunk->pieces[0].data(), begin + bytes.pieces()[0].size());
 }
 
 TEST(Decode, PresentZerosAreNotDefaults) {
   v1::MatmulRequest request = GoodRequest();
   request.mutable_header()->set_alpha(0);
-  EXPECT_EQ(DecodeMatmul(request)->alpha, 0);
+  EXPECT_EQ(DecodeHeader(request.header())->alpha, 0);
 }
 
 TEST(Decode, UnknownEnumValuesAreRefusedByField) {
   const auto message = [](auto spoil) {
     v1::MatmulRequest request = GoodRequest();
     spoil(&request);
-    return std::string(DecodeMatmul(request).status().message());
+    return std::string(DecodeHeader(request.header()).status().message());
   };
   EXPECT_EQ(
       message([](v1::MatmulRequest* r) {
@@ -82,10 +95,12 @@ TEST(Decode, UnknownEnumValuesAreRefusedByField) {
               r->mutable_header()->set_activation(static_cast<v1::Activation>(7));
             }),
             "activation is 7; it must be a value of the enum in gemmd.v1");
-  EXPECT_EQ(message([](v1::MatmulRequest* r) { r->mutable_payload(0)->set_operand(v1::D); }),
-            "payload.operand is 5; it must be a value of the enum in gemmd.v1");
   EXPECT_EQ(message([](v1::MatmulRequest* r) { r->mutable_header()->mutable_a()->clear_data(); }),
             "a.data is missing");
+  v1::Chunk chunk;
+  chunk.set_operand(v1::D);
+  EXPECT_EQ(DecodeChunk(chunk, PayloadViews()).status().message(),
+            "payload.operand is 5; it must be a value of the enum in gemmd.v1");
 }
 
 TEST(Decode, MalformedBytesAreInvalidArguments) {
@@ -103,7 +118,7 @@ TEST(Decode, MalformedBytesAreInvalidArguments) {
     }
     bytes.resize(bytes.size() - random() % 4);
     v1::MatmulRequest parsed;
-    if (ParseMessage(Bytes(bytes), &parsed).ok()) DecodeMatmul(parsed).IgnoreError();
+    if (ParseMessage(Bytes(bytes), &parsed).ok()) DecodeHeader(parsed.header()).IgnoreError();
   }
 }
 

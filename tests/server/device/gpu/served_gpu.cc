@@ -23,6 +23,7 @@ ServedGpu ServeGpu(int ordinal, const Clock* clock,
   CudaDevice::Options options;
   options.memory_bytes = gpu.backend->properties().free_memory_bytes / 2;
   options.pinned_bytes = std::uint64_t{2} << 30;
+  options.unpinned_bytes = std::uint64_t{1} << 30;
   options.staging_threads = 4;
   options.stall_timeout_ms = 5000;
   options.on_lost = std::move(on_lost);
