@@ -22,7 +22,7 @@ std::uint64_t InFlightBytes(const Problem& problem) {
 
 }  // namespace
 
-Footprint Device::FootprintOf(const Problem& problem, const Plan& plan) const {
+Footprint Device::FootprintOf(const Problem& problem, const Plan& plan, const Residency&) const {
   return {InFlightBytes(Landed(problem)), plan.workspace_bytes};
 }
 

@@ -39,6 +39,12 @@ class ResidentOperand {
 // Which factor of a product an operand is.
 enum class OperandSide : std::uint8_t { kA, kB };
 
+// Which operands lie on the device already: they take no room for the work.
+struct Residency {
+  bool a = false;
+  bool b = false;
+};
+
 // One launch.
 struct DeviceWork {
   Problem problem;  // as the buffers have it
@@ -78,7 +84,8 @@ class Device {
   virtual Problem Landed(const Problem& problem) const { return problem; }
 
   // What to reserve for a problem and the plan chosen for it.
-  virtual Footprint FootprintOf(const Problem& problem, const Plan& plan) const;
+  virtual Footprint FootprintOf(const Problem& problem, const Plan& plan,
+                                const Residency& resident) const;
 
   // Host memory that the device takes one plane of an operand from, or writes D into; bytes
   // are unspecified. An operand's is one piece, aligned to 64 bytes.

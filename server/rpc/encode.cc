@@ -50,7 +50,7 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
 }
 
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
-                                      const HostBuffer& d) {
+                                      const HostBuffer& d, const std::string& handle) {
   v1::MatmulResponse head;
   *head.mutable_receipt() = EncodeReceipt(receipt);
   head.mutable_d()->set_type(ToWire(layout.type));
@@ -58,7 +58,12 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
   head.mutable_d()->set_columns(layout.columns);
   head.mutable_d()->set_order(ToWire(layout.order));
   head.mutable_d()->set_leading_dimension(layout.leading_dimension);
+  head.set_handle(handle);
   std::string bytes = head.SerializeAsString();
+  if (!handle.empty()) {
+    const grpc::Slice slice(bytes);
+    return grpc::ByteBuffer(&slice, 1);
+  }
 
   v1::Chunk chunk;
   chunk.set_operand(v1::D);

@@ -2,13 +2,17 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "gemmd/v1/matrix.pb.h"
 #include "grpcpp/grpcpp.h"
 
 namespace gemmd {
 
 // Code and message pass through. A bug's message (INTERNAL, UNKNOWN, DATA_LOSS) stays
 // in the log under a fresh incident id, which is all the client is told. A status with
-// RetryAfterMs() sets grpc-retry-pushback-ms on the call.
+// RetryAfterMs() sets grpc-retry-pushback-ms on the call; what is missing goes into its details.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
+
+// What MissingOf() has.
+v1::MissingOperands EncodeMissing(const absl::Status& status);
 
 }  // namespace gemmd

@@ -2,26 +2,25 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 
 namespace gemmd {
 
-inline constexpr char kMissingDigestUrl[] = "gemmd/missing-digest";
-inline constexpr char kMissingHandleUrl[] = "gemmd/missing-handle";
+struct MissingOperands {
+  std::vector<std::string> digests;  // 32 bytes each
+  std::vector<std::string> handles;
+};
 
-// REQUIRES: !status.ok(). `url` is one of those above; `value` the 32 bytes, or the handle.
-inline absl::Status WithMissing(absl::Status status, const char* url, absl::string_view value) {
-  status.SetPayload(url, absl::Cord(value));
-  return status;
-}
+// REQUIRES: !status.ok().
+absl::Status WithMissing(absl::Status status, const MissingOperands& missing);
 
 // Empty: none was set.
-inline std::string MissingOf(const absl::Status& status, const char* url) {
-  const absl::optional<absl::Cord> payload = status.GetPayload(url);
-  return payload.has_value() ? std::string(*payload) : std::string();
-}
+MissingOperands MissingOf(const absl::Status& status);
+
+// The first status, missing what both miss.
+absl::Status MergeMissing(absl::Status first, const absl::Status& second);
 
 }  // namespace gemmd

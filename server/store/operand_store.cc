@@ -341,12 +341,12 @@ absl::Status OperandStore::NotFound(const OperandKey& key, absl::string_view fie
     return WithMissing(absl::NotFoundError(absl::StrCat(prefix, "handle is \"",
                                                         absl::Utf8SafeCHexEscape(key.handle),
                                                         "\": the server has no such operand")),
-                       kMissingHandleUrl, key.handle);
+                       {{}, {key.handle}});
   }
   return WithMissing(
       absl::NotFoundError(absl::StrCat(prefix, "digest is ", absl::BytesToHexString(key.digest),
                                        ": the server has no such operand; upload it")),
-      kMissingDigestUrl, key.digest);
+      {{key.digest}, {}});
 }
 
 OperandStore::Entries::iterator OperandStore::FindLocked(const Tenant& tenant,

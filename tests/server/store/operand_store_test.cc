@@ -58,9 +58,9 @@ TEST_F(OperandStoreTest, AnotherTenantsOperandsAreAsUnknownAsAny) {
   const absl::Status status = store.Use(other_, {handle, {}}, "a").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message(), "a.handle is \"0000abcd-1\": the server has no such operand");
-  EXPECT_EQ(MissingOf(status, kMissingHandleUrl), handle);
-  EXPECT_EQ(MissingOf(store.Use(other_, matrix.key(), "b").status(), kMissingDigestUrl),
-            ToBytes(matrix.digest));
+  EXPECT_EQ(MissingOf(status).handles, std::vector<std::string>{handle});
+  EXPECT_EQ(MissingOf(store.Use(other_, matrix.key(), "b").status()).digests,
+            std::vector<std::string>{ToBytes(matrix.digest)});
   EXPECT_FALSE(store.Release(other_, {handle, {}}).ok());
   EXPECT_FALSE(store.Renew(other_, {handle, {}}, 1).ok());
   EXPECT_FALSE(store.Get(other_, matrix.key()).ok());
