@@ -35,4 +35,15 @@ std::string ChunkPrefix(int payload_field, const v1::Chunk& head, std::uint64_t 
   return prefix;
 }
 
+std::string FieldPrefix(int field, std::uint64_t content_bytes) {
+  std::string prefix;
+  {
+    google::protobuf::io::StringOutputStream stream(&prefix);
+    CodedOutputStream out(&stream);
+    out.WriteTag(BytesTag(field));
+    out.WriteVarint64(content_bytes);
+  }
+  return prefix;
+}
+
 }  // namespace gemmd

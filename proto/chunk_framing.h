@@ -15,4 +15,7 @@ namespace gemmd {
 // the field whole. REQUIRES: head.data() is empty.
 std::string ChunkPrefix(int payload_field, const v1::Chunk& head, std::uint64_t data_bytes);
 
+// What comes before the content of a field that is a message, or bytes: tag and length.
+std::string FieldPrefix(int field, std::uint64_t content_bytes);
+
 }  // namespace gemmd

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -64,6 +65,15 @@ StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device
   return options;
 }
 
+MatmulSession::Options SessionOptions(const config::Limits& limits) {
+  MatmulSession::Options options;
+  options.max_requests = static_cast<std::size_t>(limits.requests_per_session());
+  options.chunk_bytes = static_cast<std::uint64_t>(limits.chunk_bytes());
+  options.small_result_bytes = std::min(options.small_result_bytes, options.chunk_bytes);
+  options.stall_timeout = limits.stall_timeout_ms() * 1000000;
+  return options;
+}
+
 // What makes the server stop, as values in the order they came: SIGTERM, SIGINT and a
 // device's loss. Each is written into a pipe. (Blocking the signals for sigwait() would need
 // every thread to do so, and OpenBLAS starts threads before main().)
@@ -118,12 +128,13 @@ absl::StatusOr<PlanCache> LoadPlans(const std::string& path) {
 }
 
 // Whether everything admitted finished; false if a signal or the timeout came first.
-bool Drain(GrpcServer* server, const Router& router, const StopSignals& signals, const Clock& clock,
-           std::int64_t timeout_ms) {
+bool Drain(GrpcServer* server, GemmService* gemm, const Router& router, const StopSignals& signals,
+           const Clock& clock, std::int64_t timeout_ms) {
   constexpr int kPollMs = 20;
   const TimeNs end = clock.Now() + timeout_ms * 1000000;
   server->SetServing(false);
   router.StartDraining();
+  gemm->StartDraining();
   while (!router.WaitUntilIdle(kPollMs)) {
     if (signals.Wait(0) != 0 || clock.Now() >= end) return false;
   }
@@ -189,9 +200,9 @@ int Serve(const config::ServerConfig& config) {
   Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &store);
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
 
-  GemmService gemm(&admission, &statistics, &clock);
-  constexpr std::uint64_t kDownloadChunkBytes = 1 << 20;
-  OperandsService operands(&store, &router, limits, kDownloadChunkBytes);
+  GemmService gemm(&admission, &statistics, &clock, SessionOptions(config.limits()));
+  OperandsService operands(&store, &router, limits,
+                           static_cast<std::uint64_t>(config.limits().chunk_bytes()));
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
   sources.router = &router;
@@ -234,7 +245,7 @@ int Serve(const config::ServerConfig& config) {
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
        {"in_flight", statistics.Read().in_flight}});
   const bool drained =
-      Drain(server->get(), router, signals, clock, config.lifecycle().drain_timeout_ms());
+      Drain(server->get(), &gemm, router, signals, clock, config.lifecycle().drain_timeout_ms());
   Log(drained ? Severity::kInfo : Severity::kWarning, drained ? "drained" : "drain_cut_short",
       {{"received", statistics.Read().received}, {"in_flight", statistics.Read().in_flight}});
   // A launched kernel cannot be stopped, so nothing orderly can be awaited: the

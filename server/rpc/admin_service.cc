@@ -14,7 +14,6 @@ namespace gemmd {
 namespace {
 
 constexpr const char* kNotBuilt[] = {
-    "Gemm.MatmulStream",
     "Gemm.Estimate",
 };
 

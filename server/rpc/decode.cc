@@ -53,8 +53,8 @@ absl::Status DecodePlane(absl::string_view field, const v1::Plane& wire, PlaneSp
   return status;
 }
 
-absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
-                           std::optional<OperandSpec>* ours) {
+absl::Status DecodeInto(absl::string_view field, const v1::Operand& wire,
+                        std::optional<OperandSpec>* ours) {
   absl::StatusOr<OperandSpec> operand = DecodeOperand(field, wire);
   if (!operand.ok()) return operand.status();
   *ours = *std::move(operand);
@@ -63,10 +63,10 @@ absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
 
 absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
   absl::Status status;
-  if (header.has_a()) status.Update(DecodeOperand("a", header.a(), &call->a));
-  if (header.has_b()) status.Update(DecodeOperand("b", header.b(), &call->b));
-  if (header.has_c()) status.Update(DecodeOperand("c", header.c(), &call->c));
-  if (header.has_bias()) status.Update(DecodeOperand("bias", header.bias(), &call->bias));
+  if (header.has_a()) status.Update(DecodeInto("a", header.a(), &call->a));
+  if (header.has_b()) status.Update(DecodeInto("b", header.b(), &call->b));
+  if (header.has_c()) status.Update(DecodeInto("c", header.c(), &call->c));
+  if (header.has_bias()) status.Update(DecodeInto("bias", header.bias(), &call->bias));
   call->transpose_a = header.transpose_a();
   call->transpose_b = header.transpose_b();
   if (header.has_alpha()) call->alpha = header.alpha();

@@ -2,9 +2,12 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "proto/chunk_framing.h"
+#include "server/admission/retry_after.h"
+#include "server/rpc/status.h"
 #include "server/rpc/wire_types.h"
 
 namespace gemmd {
@@ -18,6 +21,85 @@ grpc::Slice SliceOf(const HostPiece& piece) {
   return grpc::Slice(
       piece.data, piece.size_bytes,
       [](void* shared) { delete static_cast<std::shared_ptr<void>*>(shared); }, owner.release());
+}
+
+// `head`, and behind it the buffer's own memory.
+grpc::ByteBuffer MessageAround(const std::string& head, const HostBuffer& payload) {
+  std::vector<grpc::Slice> slices = {grpc::Slice(head)};
+  for (const HostPiece& piece : payload) slices.push_back(SliceOf(piece));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+v1::Plane EncodePlane(const MatrixLayout& layout) {
+  v1::Plane plane;
+  plane.set_type(ToWire(layout.type));
+  plane.set_rows(layout.rows);
+  plane.set_columns(layout.columns);
+  plane.set_order(ToWire(layout.order));
+  plane.set_leading_dimension(layout.leading_dimension);
+  return plane;
+}
+
+std::uint64_t SizeOf(const HostBuffer& buffer) {
+  std::uint64_t bytes = 0;
+  for (const HostPiece& piece : buffer) bytes += piece.size_bytes;
+  return bytes;
+}
+
+grpc::ByteBuffer Encode(const SessionOpened& opened) {
+  v1::MatmulStreamResponse message;
+  message.mutable_opened()->set_session(opened.session);
+  return MessageAround(message.SerializeAsString(), {});
+}
+
+grpc::ByteBuffer Encode(const SessionJoined&) {
+  v1::MatmulStreamResponse message;
+  message.mutable_joined();
+  return MessageAround(message.SerializeAsString(), {});
+}
+
+grpc::ByteBuffer Encode(const RequestAccepted& accepted) {
+  v1::MatmulStreamResponse message;
+  message.mutable_accepted()->set_request_id(accepted.request_id);
+  return MessageAround(message.SerializeAsString(), {});
+}
+
+grpc::ByteBuffer Encode(const RequestFinished& finished) {
+  using Finished = v1::MatmulStreamResponse::Finished;
+  const absl::Status status = ToPublic(finished.status);
+  Finished message;
+  message.set_request_id(finished.request_id);
+  message.set_code(static_cast<std::uint32_t>(status.code()));
+  message.set_message(std::string(status.message()));
+  v1::MissingOperands missing = EncodeMissing(status);
+  if (missing.ByteSizeLong() != 0) *message.mutable_missing() = std::move(missing);
+  message.set_retry_after_ms(static_cast<std::uint64_t>(RetryAfterMs(status).value_or(0)));
+  if (status.ok()) {
+    *message.mutable_receipt() = EncodeReceipt(finished.receipt);
+    *message.mutable_d() = EncodePlane(finished.d);
+    message.set_handle(finished.handle);
+  }
+  std::string head = message.SerializeAsString();
+  const std::uint64_t payload_bytes = SizeOf(finished.payload);
+  if (payload_bytes != 0) {
+    v1::Chunk chunk;
+    chunk.set_operand(v1::D);
+    head += ChunkPrefix(Finished::kPayloadFieldNumber, chunk, payload_bytes);
+  }
+  return MessageAround(
+      FieldPrefix(v1::MatmulStreamResponse::kFinishedFieldNumber, head.size() + payload_bytes) +
+          head,
+      finished.payload);
+}
+
+grpc::ByteBuffer Encode(const ResultChunk& result) {
+  v1::Chunk chunk;
+  chunk.set_request_id(result.request_id);
+  chunk.set_operand(v1::D);
+  chunk.set_offset_bytes(result.offset);
+  return MessageAround(
+      ChunkPrefix(v1::MatmulStreamResponse::kChunkFieldNumber, chunk, SizeOf(result.bytes)),
+      result.bytes);
 }
 
 }  // namespace
@@ -53,25 +135,19 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
                                       const HostBuffer& d, const std::string& handle) {
   v1::MatmulResponse head;
   *head.mutable_receipt() = EncodeReceipt(receipt);
-  head.mutable_d()->set_type(ToWire(layout.type));
-  head.mutable_d()->set_rows(layout.rows);
-  head.mutable_d()->set_columns(layout.columns);
-  head.mutable_d()->set_order(ToWire(layout.order));
-  head.mutable_d()->set_leading_dimension(layout.leading_dimension);
+  *head.mutable_d() = EncodePlane(layout);
   head.set_handle(handle);
-  std::string bytes = head.SerializeAsString();
-  if (!handle.empty()) {
-    const grpc::Slice slice(bytes);
-    return grpc::ByteBuffer(&slice, 1);
-  }
-
+  if (!handle.empty()) return MessageAround(head.SerializeAsString(), {});
   v1::Chunk chunk;
   chunk.set_operand(v1::D);
-  const std::uint64_t size = layout.size_bytes();
-  bytes += ChunkPrefix(v1::MatmulResponse::kPayloadFieldNumber, chunk, size);
-  std::vector<grpc::Slice> slices = {grpc::Slice(bytes)};
-  for (const HostPiece& piece : d) slices.push_back(SliceOf(piece));
-  return grpc::ByteBuffer(slices.data(), slices.size());
+  return MessageAround(
+      head.SerializeAsString() +
+          ChunkPrefix(v1::MatmulResponse::kPayloadFieldNumber, chunk, layout.size_bytes()),
+      d);
+}
+
+grpc::ByteBuffer EncodeStreamResponse(const Outgoing& outgoing) {
+  return std::visit([](const auto& each) { return Encode(each); }, outgoing);
 }
 
 }  // namespace gemmd

@@ -9,6 +9,7 @@
 #include "kernels/gemm.h"
 #include "server/device/host_buffer.h"
 #include "server/observe/receipt.h"
+#include "server/transfer/outgoing.h"
 
 namespace gemmd {
 
@@ -19,5 +20,8 @@ v1::Receipt EncodeReceipt(const Receipt& receipt);
 // has a handle, and no payload.
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
                                       const HostBuffer& d, const std::string& handle = {});
+
+// A serialized gemmd.v1.MatmulStreamResponse, in the same way.
+grpc::ByteBuffer EncodeStreamResponse(const Outgoing& outgoing);
 
 }  // namespace gemmd

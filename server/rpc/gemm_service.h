@@ -6,6 +6,7 @@
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
+#include "server/transfer/session_registry.h"
 
 namespace gemmd {
 
@@ -16,19 +17,23 @@ using RawGemmService =
 class GemmService final : public RawGemmService {
  public:
   // The arguments outlive the service.
-  GemmService(Admission* admission, Statistics* statistics, const Clock* clock)
-      : admission_(admission), statistics_(statistics), clock_(clock) {}
+  GemmService(Admission* admission, Statistics* statistics, const Clock* clock,
+              const MatmulSession::Options& session_options);
 
-  // Products whose answers gRPC has not yet handed to the kernel.
+  // Calls, streams among them, that gRPC is not done with.
   int active_calls() const { return active_calls_; }
+
+  // Lets streams go on until their requests have ended.
+  void StartDraining() { sessions_.StartDraining(); }
 
   grpc::ServerUnaryReactor* Matmul(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* response) override;
 
-  // Not built yet.
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* MatmulStream(
       grpc::CallbackServerContext* context) override;
+
+  // Not built yet.
   grpc::ServerUnaryReactor* Estimate(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override;
@@ -37,7 +42,9 @@ class GemmService final : public RawGemmService {
   Admission* const admission_;
   Statistics* const statistics_;
   const Clock* const clock_;
+  const MatmulSession::Options session_options_;
   std::atomic<int> active_calls_{0};
+  SessionRegistry sessions_;
 };
 
 }  // namespace gemmd

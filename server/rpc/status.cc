@@ -45,20 +45,22 @@ v1::MissingOperands EncodeMissing(const absl::Status& status) {
   return wire;
 }
 
+absl::Status ToPublic(const absl::Status& status) {
+  if (!IsBug(status.code())) return status;
+  const std::string incident = NewIncidentId();
+  Log(Severity::kError, "internal_error", {{"incident", incident}, {"error", status.ToString()}});
+  return absl::InternalError(
+      absl::StrCat("internal error; the server's log has incident ", incident));
+}
+
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context) {
   if (status.ok()) return grpc::Status::OK;
-  if (IsBug(status.code())) {
-    const std::string incident = NewIncidentId();
-    Log(Severity::kError, "internal_error", {{"incident", incident}, {"error", status.ToString()}});
-    return {grpc::StatusCode::INTERNAL,
-            absl::StrCat("internal error; the server's log has incident ", incident)};
-  }
-  if (const std::optional<std::int64_t> retry = RetryAfterMs(status)) {
+  const absl::Status told = ToPublic(status);
+  if (const std::optional<std::int64_t> retry = RetryAfterMs(told)) {
     context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(*retry));
   }
   // The code spaces are the same numbers: google.rpc.Code.
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
-          DetailsOf(status)};
+  return {static_cast<grpc::StatusCode>(told.code()), std::string(told.message()), DetailsOf(told)};
 }
 
 }  // namespace gemmd

@@ -7,9 +7,12 @@
 
 namespace gemmd {
 
-// Code and message pass through. A bug's message (INTERNAL, UNKNOWN, DATA_LOSS) stays
-// in the log under a fresh incident id, which is all the client is told. A status with
-// RetryAfterMs() sets grpc-retry-pushback-ms on the call; what is missing goes into its details.
+// What a client is told. Code and message pass through. A bug's message (INTERNAL, UNKNOWN,
+// DATA_LOSS) stays in the log under a fresh incident id, which is all the client is told.
+absl::Status ToPublic(const absl::Status& status);
+
+// The same for a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on it;
+// what MissingOf() has goes into its details.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
 
 // What MissingOf() has.

@@ -1,0 +1,181 @@
+#include "server/rpc/matmul_stream_reactor.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
+#include "server/rpc/status.h"
+#include "server/rpc/tenant.h"
+
+namespace gemmd {
+
+using Event = v1::MatmulStreamRequest;
+
+MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services,
+                                                grpc::CallbackServerContext* context) {
+  std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, context));
+  reactor->self_ = reactor;
+  ++*services.active_calls;
+  reactor->StartRead(&reactor->incoming_);
+  return reactor.get();
+}
+
+void MatmulStreamReactor::OnReadDone(bool ok) {
+  if (!ok) {
+    if (session_ == nullptr) return FinishOnce(absl::OkStatus());
+    session_->EndInput(stream_);
+    return Pump();
+  }
+  const absl::Status status = Handle(incoming_);
+  incoming_.Clear();
+  if (!status.ok()) {
+    // The other streams of a session break with this one, but not for a refused Join.
+    if (session_ == nullptr) return FinishOnce(status);
+    return session_->Break(status);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reading_waits_ = true;
+  }
+  Pump();
+}
+
+void MatmulStreamReactor::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_writing_ = false;
+    outgoing_.Clear();
+  }
+  if (!ok) OnCancel();
+  Pump();
+}
+
+void MatmulStreamReactor::OnCancel() {
+  std::shared_ptr<MatmulSession> session;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    session = session_;
+  }
+  if (session == nullptr) return FinishOnce(absl::CancelledError("cancelled"));
+  session->Break(absl::CancelledError("another stream of the session broke"));
+}
+
+void MatmulStreamReactor::OnDone() {
+  --*services_.active_calls;
+  const std::shared_ptr<MatmulStreamReactor> last = std::move(self_);
+}
+
+absl::Status MatmulStreamReactor::Handle(const grpc::ByteBuffer& bytes) {
+  const TimeNs arrival = services_.clock->Now();
+  const ReceivedMessage received(bytes);
+  Event event;
+  PayloadViews payload;
+  if (absl::Status s = ParseMessage(received, &event, &payload); !s.ok()) return s;
+  const bool is_entry = event.has_open() || event.has_join();
+  if (session_ == nullptr) {
+    if (absl::Status s = Enter(event); !s.ok() || is_entry) return s;
+  } else if (is_entry) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(event.has_open() ? "open" : "join", " must be the stream's first event"));
+  }
+  if (event.has_chunk()) {
+    session_->Receive(event.chunk().request_id(), DecodeChunk(event.chunk(), payload));
+    return absl::OkStatus();
+  }
+  if (stream_ != MatmulSession::kFirst) {
+    return absl::InvalidArgumentError("a stream that joined a session sends chunks alone");
+  }
+  if (event.has_begin()) return Begin(event.begin(), payload, arrival);
+  if (event.has_cancel()) {
+    session_->Cancel(event.cancel().request_id());
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "the message has no event: one of begin, cancel, open, join and chunk must be set");
+}
+
+absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const PayloadViews& payload,
+                                        TimeNs arrival) {
+  RequestHeader header;
+  header.request_id = begin.request_id();
+  header.call = DecodeHeader(begin.header());
+  if (header.call.ok()) header.call->tenant = tenant_;
+  header.timeout_us = begin.header().timeout_us();
+  header.await_accepted = begin.await_accepted();
+  header.arrival = arrival;
+  header.decode = {Stage::kDecode, arrival, services_.clock->Now()};
+  if (absl::Status s = session_->Begin(std::move(header)); !s.ok()) return s;
+  for (const v1::Chunk& chunk : begin.payload()) {
+    session_->Receive(begin.request_id(), DecodeChunk(chunk, payload));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MatmulStreamReactor::Enter(const Event& first) {
+  absl::StatusOr<Tenant> tenant = TenantOf(*context_);
+  if (!tenant.ok()) return tenant.status();
+  tenant_ = *std::move(tenant);
+  if (first.has_join()) {
+    absl::StatusOr<std::shared_ptr<MatmulSession>> session =
+        services_.sessions->Find(first.join().session());
+    if (!session.ok()) return session.status();
+    if (absl::Status s = AddTo(*std::move(session)); !s.ok()) return s;
+    session_->Greet(stream_, SessionJoined());
+    return absl::OkStatus();
+  }
+  auto session = std::make_shared<MatmulSession>(services_.admission, services_.statistics,
+                                                 services_.clock, services_.session_options);
+  if (absl::Status s = AddTo(session); !s.ok()) return s;
+  services_.sessions->Add(session);
+  if (first.has_open()) session->Greet(stream_, SessionOpened{services_.sessions->Open(session)});
+  return absl::OkStatus();
+}
+
+absl::Status MatmulStreamReactor::AddTo(std::shared_ptr<MatmulSession> session) {
+  const absl::StatusOr<MatmulSession::StreamId> stream =
+      session->AddStream([reactor = weak_from_this()] {
+        if (const auto alive = reactor.lock()) alive->Pump();
+      });
+  if (!stream.ok()) return stream.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stream_ = *stream;
+  session_ = std::move(session);
+  return absl::OkStatus();
+}
+
+void MatmulStreamReactor::Pump() {
+  bool is_stuck = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_finished_ || session_ == nullptr) return;
+    if (!is_writing_) {
+      if (const std::optional<Outgoing> next = session_->Next(stream_)) {
+        outgoing_ = EncodeStreamResponse(*next);
+        is_writing_ = true;
+        StartWrite(&outgoing_);
+      }
+    }
+    const std::optional<absl::Status> closing = session_->Closing();
+    if (closing.has_value() && !is_writing_) {
+      is_finished_ = true;
+      return Finish(ToGrpcStatus(*closing, context_));
+    }
+    // Nobody reads, so the write under way ends only with the call.
+    is_stuck = closing.has_value() && absl::IsDeadlineExceeded(*closing);
+    if (!closing.has_value() && reading_waits_ && session_->MayRead(stream_)) {
+      reading_waits_ = false;
+      StartRead(&incoming_);
+    }
+  }
+  if (is_stuck) context_->TryCancel();
+}
+
+void MatmulStreamReactor::FinishOnce(const absl::Status& status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (is_finished_) return;
+  is_finished_ = true;
+  Finish(ToGrpcStatus(status, context_));
+}
+
+}  // namespace gemmd

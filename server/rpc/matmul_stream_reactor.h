@@ -1,0 +1,74 @@
+// One stream of MatmulStream: brings its events to a session and sends what the session has
+// for it, one message at a time in each direction.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "gemmd/v1/gemm.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/payload_codec.h"
+#include "server/admission/admission.h"
+#include "server/observe/statistics.h"
+#include "server/transfer/matmul_session.h"
+#include "server/transfer/session_registry.h"
+
+namespace gemmd {
+
+class MatmulStreamReactor final
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+      public std::enable_shared_from_this<MatmulStreamReactor> {
+ public:
+  // All outlive the reactor.
+  struct Services {
+    Admission* admission = nullptr;
+    Statistics* statistics = nullptr;
+    const Clock* clock = nullptr;
+    SessionRegistry* sessions = nullptr;
+    std::atomic<int>* active_calls = nullptr;  // counts the reactors that live
+    MatmulSession::Options session_options;
+  };
+
+  // Starts at once; lives until gRPC is done with it.
+  static MatmulStreamReactor* Start(const Services& services, grpc::CallbackServerContext* context);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  MatmulStreamReactor(const Services& services, grpc::CallbackServerContext* context)
+      : services_(services), context_(context) {}
+
+  // An error is a breach of the protocol.
+  absl::Status Handle(const grpc::ByteBuffer& bytes);
+  absl::Status Begin(const v1::MatmulStreamRequest::Begin& begin, const PayloadViews& payload,
+                     TimeNs arrival);
+  // What the stream's first event decides: of which session it is.
+  absl::Status Enter(const v1::MatmulStreamRequest& first);
+  absl::Status AddTo(std::shared_ptr<MatmulSession> session);
+
+  // Sends, closes or reads on, as far as there is cause to.
+  void Pump();
+  void FinishOnce(const absl::Status& status);
+
+  const Services services_;
+  grpc::CallbackServerContext* const context_;
+  std::shared_ptr<MatmulStreamReactor> self_;  // until OnDone()
+  grpc::ByteBuffer incoming_;                  // of the read under way
+
+  // Set by the first event, and used by later ones and by what these cause.
+  std::shared_ptr<MatmulSession> session_;
+  MatmulSession::StreamId stream_ = MatmulSession::kFirst;
+  Tenant tenant_;
+
+  std::mutex mutex_;
+  grpc::ByteBuffer outgoing_;   // guarded by mutex_; of the write under way
+  bool is_writing_ = false;     // guarded by mutex_
+  bool reading_waits_ = false;  // guarded by mutex_
+  bool is_finished_ = false;    // guarded by mutex_
+};
+
+}  // namespace gemmd

@@ -1,0 +1,51 @@
+// Every session of the server: found by its token, and watched for what is late.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/transfer/matmul_session.h"
+
+namespace gemmd {
+
+// Thread-safe. Holds no session: a session lives as long as its streams and jobs.
+class SessionRegistry {
+ public:
+  // Looks for what is late every `period`, on a thread of its own; zero: only when told.
+  SessionRegistry(const Clock* clock, std::chrono::milliseconds period);
+  ~SessionRegistry();
+  SessionRegistry(const SessionRegistry&) = delete;
+  SessionRegistry& operator=(const SessionRegistry&) = delete;
+
+  // Watches the session. One that comes while the server drains is told so.
+  void Add(const std::shared_ptr<MatmulSession>& session);
+  // Makes it joinable: the token is 16 random bytes.
+  std::string Open(const std::shared_ptr<MatmulSession>& session);
+  // NOT_FOUND: no session that lives has this token.
+  absl::StatusOr<std::shared_ptr<MatmulSession>> Find(const std::string& token) const;
+
+  void EndLate();
+  void StartDraining();
+
+ private:
+  std::vector<std::shared_ptr<MatmulSession>> Sessions();
+  void Watch(std::chrono::milliseconds period);
+
+  const Clock* const clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;                                         // guarded by mutex_
+  bool is_draining_ = false;                                      // guarded by mutex_
+  std::vector<std::weak_ptr<MatmulSession>> sessions_;            // guarded by mutex_
+  std::map<std::string, std::weak_ptr<MatmulSession>> by_token_;  // guarded by mutex_
+  std::thread watcher_;                                           // last: it uses all else
+};
+
+}  // namespace gemmd
