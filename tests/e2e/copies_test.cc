@@ -1,0 +1,85 @@
+// How often the server copies a byte of payload: once on its way in, never on its way out.
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "gemmd/v1/gemm.grpc.pb.h"
+#include "gtest/gtest.h"
+#include "tests/testing/server_process.h"
+#include "tests/testing/wire.h"
+
+namespace gemmd {
+namespace {
+
+using testing::ServerProcess;
+
+constexpr std::uint64_t kSize = 1500;
+constexpr std::uint64_t kPlaneBytes = kSize * kSize * sizeof(float);
+
+// What a server copies between its start and its end, while `use` uses it.
+template <typename Use>
+double CopiedBytes(Use use) {
+  setenv("LD_PRELOAD", "tests/testing/libcopy_counter.so", 1);
+  ServerProcess server({"--cpu.threads=2"});
+  unsetenv("LD_PRELOAD");
+  use(v1::Gemm::NewStub(server.NewChannel()).get());
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.WaitForExit(), 0);
+  const std::size_t at = server.log().find("copied_bytes ");
+  EXPECT_NE(at, std::string::npos) << server.log();
+  return std::stod(server.log().substr(at + 13));
+}
+
+// A server that starts and ends copies too: its CPU's bandwidth is measured so.
+double IdleBytes() {
+  static const double bytes = CopiedBytes([](v1::Gemm::Stub*) {});
+  return bytes;
+}
+
+TEST(Copies, AUnaryProductsPayloadIsCopiedOnce) {
+  constexpr int kProducts = 4;
+  const double copied = CopiedBytes([](v1::Gemm::Stub* stub) {
+    for (int i = 0; i < kProducts; ++i) {
+      grpc::ClientContext context;
+      v1::MatmulResponse response;
+      EXPECT_TRUE(stub->Matmul(&context, testing::ZeroRequest(kSize), &response).ok());
+    }
+  });
+  const double ratio = (copied - IdleBytes()) / (kProducts * 2.0 * kPlaneBytes);
+  EXPECT_GT(ratio, 0.99);
+  EXPECT_LT(ratio, 1.02);
+}
+
+TEST(Copies, AStreamedProductsPayloadIsCopiedOnce) {
+  const double copied = CopiedBytes([](v1::Gemm::Stub* stub) {
+    grpc::ClientContext context;
+    const auto stream = stub->MatmulStream(&context);
+    v1::MatmulRequest request = testing::ZeroRequest(kSize);
+    v1::MatmulStreamRequest event;
+    *event.mutable_begin()->mutable_header() = request.header();
+    stream->Write(event);
+    constexpr std::uint64_t kChunk = 1 << 20;
+    for (const v1::Chunk& plane : request.payload()) {
+      for (std::uint64_t offset = 0; offset < kPlaneBytes; offset += kChunk) {
+        v1::Chunk& chunk = *event.mutable_chunk();
+        chunk.set_operand(plane.operand());
+        chunk.set_offset_bytes(offset);
+        chunk.set_data(plane.data().substr(offset, kChunk));
+        stream->Write(event);
+      }
+    }
+    stream->WritesDone();
+    std::uint64_t received = 0;
+    v1::MatmulStreamResponse response;
+    while (stream->Read(&response)) received += response.chunk().data().size();
+    EXPECT_TRUE(stream->Finish().ok());
+    EXPECT_EQ(received, kPlaneBytes);
+  });
+  const double ratio = (copied - IdleBytes()) / (2.0 * kPlaneBytes);
+  EXPECT_GT(ratio, 0.99);
+  EXPECT_LT(ratio, 1.02);
+}
+
+}  // namespace
+}  // namespace gemmd
