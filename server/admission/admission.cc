@@ -176,10 +176,16 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
     });
   }
   if (status.ok()) {
-    // Where host memory is not the device's, evicting what lies on the device does not help.
-    status = device.uses_host_memory()
-                 ? WithRoom(device, [&] { return AllocateHost(call, problem, &grant); })
-                 : AllocateHost(call, problem, &grant);
+    const auto allocate = [&] { return AllocateHost(call, problem, &grant); };
+    if (device.uses_host_memory()) {
+      status = WithRoom(device, allocate);
+    } else {
+      // Evicting what lies on the device would not help.
+      status = allocate();
+      while (absl::IsResourceExhausted(status) && store_ != nullptr && store_->FreeResultMemory()) {
+        status = allocate();
+      }
+    }
   }
   if (absl::IsResourceExhausted(status)) return FullNow(*served.scheduler, std::move(status));
   if (!status.ok()) return status;

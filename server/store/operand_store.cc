@@ -11,6 +11,22 @@ namespace {
 
 constexpr TimeNs kMillisecond = 1000000;
 
+// Memory for each plane, or for none.
+absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* memory) {
+  *memory = {};
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const MatrixLayout* const layout = form.plane(static_cast<StoredPlane>(i));
+    if (layout == nullptr) continue;
+    absl::StatusOr<HostPiece> piece = host->AllocateResident(layout->size_bytes());
+    if (!piece.ok()) {
+      *memory = {};
+      return piece.status();
+    }
+    (*memory)[i] = {*std::move(piece)};
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 OperandStore::OperandStore(const StoreOptions& options, Device* host, const Clock* clock,
@@ -74,55 +90,49 @@ absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload
   session->store_ = this;
   session->lease_ = *checked;
   const OperandKey key{{}, ToBytes(digest)};
-  // Joins what is there, else makes room without the lock and looks again.
-  Upload::Memory memory;
-  absl::StatusOr<StoreHold> hold = StoreHold();
-  for (const bool has_room : {false, true}) {
-    if (has_room) {
-      hold = MakeRoom(tenant, form.size_bytes(), [&] {
-        for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-          memory[i].clear();
-          const MatrixLayout* const layout = form.plane(static_cast<StoredPlane>(i));
-          if (layout == nullptr) continue;
-          absl::StatusOr<HostPiece> piece = host_->AllocateResident(layout->size_bytes());
-          if (!piece.ok()) {
-            for (HostBuffer& each : memory) each.clear();
-            return piece.status();
-          }
-          memory[i] = {*std::move(piece)};
-        }
-        return absl::OkStatus();
-      });
-      if (!hold.ok()) return hold.status();
-    }
+  {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = FindLocked(tenant, key);
-    const TimeNs now = clock_->Now();
-    if (found != entries_.end()) {
-      Entry& entry = found->second;
-      const OperandForm& earlier =
-          entry.upload != nullptr ? entry.upload->form() : entry.operand->form();
-      if (!(earlier == form)) {
-        return absl::InvalidArgumentError(
-            "begin.operand is not what an earlier upload of this digest began with");
-      }
-      session->id_ = found->first;
-      session->upload_ = entry.upload;
-      leases_.Use(found->first, now);
-      if (entry.upload == nullptr) {
-        if (session->lease_ > leases_.lease(found->first)) {
-          leases_.Renew(found->first, session->lease_, now);
-        }
-        session->info_ = InfoLocked(found->first, entry);
-      }
-      return session;
-    }
-    if (!has_room) continue;
-    session->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold));
-    session->id_ =
-        AddLocked({tenant, key.digest, {}, session->upload_, nullptr}, options_.upload_lease);
+    const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+    if (!joined.ok()) return joined.status();
+    if (*joined) return session;
   }
+  Upload::Memory memory;
+  absl::StatusOr<StoreHold> hold =
+      MakeRoom(tenant, form.size_bytes(), [&] { return Allocate(form, host_, &memory); });
+  if (!hold.ok()) return hold.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  // Another stream may have begun the same meanwhile.
+  const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+  if (!joined.ok()) return joined.status();
+  if (*joined) return session;
+  session->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold));
+  session->id_ =
+      AddLocked({tenant, key.digest, {}, session->upload_, nullptr}, options_.upload_lease);
   return session;
+}
+
+absl::StatusOr<bool> OperandStore::JoinLocked(const Tenant& tenant, const OperandKey& key,
+                                              const OperandForm& form, Session* session) {
+  const auto found = FindLocked(tenant, key);
+  if (found == entries_.end()) return false;
+  Entry& entry = found->second;
+  const OperandForm& earlier =
+      entry.upload != nullptr ? entry.upload->form() : entry.operand->form();
+  if (!(earlier == form)) {
+    return absl::InvalidArgumentError(
+        "begin.operand is not what an earlier upload of this digest began with");
+  }
+  const TimeNs now = clock_->Now();
+  session->id_ = found->first;
+  session->upload_ = entry.upload;
+  leases_.Use(found->first, now);
+  if (entry.operand != nullptr) {
+    if (session->lease_ > leases_.lease(found->first)) {
+      leases_.Renew(found->first, session->lease_, now);
+    }
+    session->info_ = InfoLocked(found->first, entry);
+  }
+  return true;
 }
 
 absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
@@ -291,16 +301,29 @@ absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
   });
   if (!hold.ok()) return hold.status();
   result->hold_ = *std::move(hold);
+  result->is_borrowed_ = !device->uses_host_memory();
   return result;
 }
 
 std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
-  auto operand = std::make_shared<StoredOperand>(
-      std::move(result->form_), std::move(result->memory_), HostBuffer(), std::move(result->hold_));
+  auto operand = std::make_shared<StoredOperand>(result->form_, std::move(result->memory_),
+                                                 HostBuffer(), std::move(result->hold_));
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::uint64_t id =
       AddLocked({result->tenant_, {}, {}, nullptr, std::move(operand)}, result->lease_);
+  if (result->is_borrowed_) borrowers_.insert(id);
   return entries_.at(id).handle;
+}
+
+bool OperandStore::FreeResultMemory() {
+  std::shared_ptr<StoredOperand> operand;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (borrowers_.empty()) return false;
+    operand = entries_.at(*borrowers_.begin()).operand;
+    borrowers_.erase(borrowers_.begin());
+  }
+  return operand->MoveToOrdinaryMemory().ok();
 }
 
 bool OperandStore::EvictFrom(const Device* device) {
@@ -385,6 +408,7 @@ void OperandStore::RemoveLocked(Entries::iterator entry, Garbage* garbage) {
   if (!gone.digest.empty()) digests_.erase({gone.tenant, gone.digest});
   if (!gone.handle.empty()) handles_.erase(gone.handle);
   leases_.Remove(id);
+  borrowers_.erase(id);
   // Streams may still hold it: it gives its memory back nevertheless.
   if (gone.upload != nullptr) gone.upload->Abandon();
   garbage->push_back(std::move(gone));

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +86,7 @@ class PendingResult {
   TimeNs lease_ = 0;
   StoreHold hold_;
   HostBuffer memory_;
+  bool is_borrowed_ = false;  // the memory is one that a device needs for other results
 };
 
 // Thread-safe. Device and clock outlive the store; operands in use may outlive it.
@@ -159,6 +161,10 @@ class OperandStore {
   // Evicts one operand that has memory of the device. False: none may go.
   bool EvictFrom(const Device* device);
 
+  // Brings a kept result out of the host memory that a device with memory of its own has for
+  // results in flight, which copies it. False: none is there.
+  bool FreeResultMemory();
+
   StoreStatistics statistics() const;
   void CountDownloaded(std::uint64_t bytes);
 
@@ -188,6 +194,9 @@ class OperandStore {
   // The following REQUIRE mutex_ held.
   Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key);
   Entries::iterator FindResidentLocked(const Tenant& tenant, const OperandKey& key);
+  // Makes the session part of what is there; false: nothing is.
+  absl::StatusOr<bool> JoinLocked(const Tenant& tenant, const OperandKey& key,
+                                  const OperandForm& form, Session* session);
   std::uint64_t AddLocked(Entry entry, TimeNs lease);
   void RemoveLocked(Entries::iterator entry, Garbage* garbage);
   bool EvictLocked(const std::function<bool(const Entry&)>& may_go, Garbage* garbage);
@@ -204,8 +213,9 @@ class OperandStore {
   std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_;  // guarded by mutex_
   std::map<std::string, std::uint64_t> handles_;                     // guarded by mutex_
   LeaseList leases_;                                                 // guarded by mutex_
-  StoreStatistics counts_;                                           // guarded by mutex_
-  std::uint64_t next_id_ = 1;                                        // guarded by mutex_
+  std::set<std::uint64_t> borrowers_;  // guarded by mutex_; results where they were made
+  StoreStatistics counts_;             // guarded by mutex_
+  std::uint64_t next_id_ = 1;          // guarded by mutex_
 };
 
 }  // namespace gemmd

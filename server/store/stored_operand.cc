@@ -21,10 +21,23 @@ absl::StatusOr<HostPiece> Allocate(std::uint64_t bytes) {
       absl::StrCat("the host has no ", bytes, " bytes for an operand"));
 }
 
+// The pieces' bytes in one piece of ordinary memory.
+absl::StatusOr<HostPiece> Join(const HostBuffer& pieces, std::uint64_t bytes) {
+  absl::StatusOr<HostPiece> whole = Allocate(bytes);
+  if (!whole.ok()) return whole;
+  char* to = whole->data;
+  for (const HostPiece& piece : pieces) {
+    std::memcpy(to, piece.data, piece.size_bytes);
+    to += piece.size_bytes;
+  }
+  return whole;
+}
+
 }  // namespace
 
-StoredOperand::StoredOperand(OperandForm form, HostBuffer data, HostBuffer scales, StoreHold hold)
-    : form_(std::move(form)), hold_(std::move(hold)), host_{std::move(data), std::move(scales)} {}
+StoredOperand::StoredOperand(const OperandForm& form, HostBuffer data, HostBuffer scales,
+                             StoreHold hold)
+    : form_(form), hold_(std::move(hold)), host_{std::move(data), std::move(scales)} {}
 
 absl::StatusOr<HostBuffer> StoredOperand::Planes(StoredPlane plane) {
   if (HostBuffer pieces = Host(plane); !pieces.empty()) return pieces;
@@ -46,9 +59,10 @@ HostBuffer StoredOperand::Host(StoredPlane plane) const {
 absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
   const HostBuffer pieces = Host(plane);
   if (pieces.size() == 1) return pieces.front();
-  absl::StatusOr<HostPiece> whole = Allocate(form_.plane(plane)->size_bytes());
-  if (!whole.ok()) return whole;
+  const std::uint64_t bytes = form_.plane(plane)->size_bytes();
   if (pieces.empty()) {
+    absl::StatusOr<HostPiece> whole = Allocate(bytes);
+    if (!whole.ok()) return whole;
     // For this use alone: the device keeps it. No landing goes before this one does.
     const Landing& landing = landings_.front();
     if (absl::Status status = landing.device->Fetch(*landing.memory, whole->data); !status.ok()) {
@@ -56,11 +70,8 @@ absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
     }
     return whole;
   }
-  char* to = whole->data;
-  for (const HostPiece& piece : pieces) {
-    std::memcpy(to, piece.data, piece.size_bytes);
-    to += piece.size_bytes;
-  }
+  absl::StatusOr<HostPiece> whole = Join(pieces, bytes);
+  if (!whole.ok()) return whole;
   const std::lock_guard<std::mutex> lock(mutex_);
   host_[static_cast<std::size_t>(plane)] = {*whole};
   return whole;
@@ -94,6 +105,17 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
   landings_.push_back({device, layout, *std::move(memory)});
   host_[static_cast<std::size_t>(StoredPlane::kData)].clear();
   return placed;
+}
+
+absl::Status StoredOperand::MoveToOrdinaryMemory() {
+  const std::lock_guard<std::mutex> moving(moving_);
+  const HostBuffer pieces = Host(StoredPlane::kData);
+  if (pieces.empty()) return absl::OkStatus();
+  absl::StatusOr<HostPiece> whole = Join(pieces, form_.data.size_bytes());
+  if (!whole.ok()) return whole.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  host_[static_cast<std::size_t>(StoredPlane::kData)] = {*std::move(whole)};
+  return absl::OkStatus();
 }
 
 Device* StoredOperand::holder() const {

@@ -24,7 +24,7 @@ namespace gemmd {
 class StoredOperand {
  public:
   // By plane, any number of pieces; `scales` is empty where the form has none.
-  StoredOperand(OperandForm form, HostBuffer data, HostBuffer scales, StoreHold hold);
+  StoredOperand(const OperandForm& form, HostBuffer data, HostBuffer scales, StoreHold hold);
 
   const OperandForm& form() const { return form_; }
   std::uint64_t size_bytes() const { return form_.size_bytes(); }
@@ -43,6 +43,10 @@ class StoredOperand {
   // Waits for a copy where the operand has to land first.
   // RESOURCE_EXHAUSTED: there is no room for it there now.
   absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem, OperandSide side);
+
+  // Brings the data from whatever host memory it came in to ordinary memory, if it is still
+  // there. RESOURCE_EXHAUSTED: the host has none.
+  absl::Status MoveToOrdinaryMemory();
 
   // The device in whose own memory it lies; null: it lies in the host's.
   Device* holder() const;

@@ -38,8 +38,8 @@ absl::Status Dropped() {
 
 }  // namespace
 
-Upload::Upload(OperandForm form, const Sha256Digest& digest, Memory memory, StoreHold hold)
-    : form_(std::move(form)), digest_(digest), hold_(std::move(hold)) {
+Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold)
+    : form_(form), digest_(digest), hold_(std::move(hold)) {
   for (std::size_t i = 0; i < kStoredPlanes; ++i) {
     const MatrixLayout* const layout = form_.plane(static_cast<StoredPlane>(i));
     if (layout == nullptr) continue;

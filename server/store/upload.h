@@ -37,7 +37,7 @@ class Upload {
   // By plane: memory of its bytes, in one piece; empty where the form has no such plane.
   using Memory = std::array<HostBuffer, kStoredPlanes>;
 
-  Upload(OperandForm form, const Sha256Digest& digest, Memory memory, StoreHold hold);
+  Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold);
 
   const OperandForm& form() const { return form_; }
   const Sha256Digest& digest() const { return digest_; }

@@ -86,7 +86,7 @@ TEST_F(OperandsTest, WhatIsPutComesBackAndMultipliesAsIfItWereInline) {
   ASSERT_TRUE(resident.ok()) << resident.status();
   EXPECT_EQ(resident->digest(), Source(b).digest());
   EXPECT_EQ(resident->size_bytes(), 50u * 40 * 4);
-  EXPECT_EQ(resident->lease_remaining().seconds(), 180);
+  EXPECT_EQ(resident->lease().seconds(), 180);
   const std::string expected = Product({InlineOperand{a}, InlineOperand{b}});
   EXPECT_EQ(Product({InlineOperand{a}, OperandName{resident->handle(), {}}}), expected);
   EXPECT_EQ(Product({Source(a), OperandName{{}, resident->digest()}}), expected);

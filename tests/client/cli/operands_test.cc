@@ -40,7 +40,7 @@ TEST_F(OperandCommands, AMatrixStaysMultipliesComesBackAndGoes) {
   const nlohmann::json put = Json({"put", a_, "--lease", "1h"});
   const std::string handle = put["residents"][0]["handle"];
   const std::string digest = put["residents"][0]["digest"];
-  EXPECT_EQ(put["residents"][0]["lease_remaining_s"], 3600);
+  EXPECT_EQ(put["residents"][0]["lease_s"], 3600);
   EXPECT_EQ(digest.size(), 64u);
 
   const testing::ProcessResult list = Gemm({"ls"});

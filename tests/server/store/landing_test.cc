@@ -121,6 +121,19 @@ TEST_F(LandingTest, WhatHasLandedIsEvictedForItsDevicesSake) {
   EXPECT_EQ(device_.memory().usage().resident_bytes, 0u);
 }
 
+TEST_F(LandingTest, AKeptResultLeavesTheMemoryItWasMadeInWhenOthersNeedIt) {
+  auto result = *store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_);
+  std::memcpy(result->memory().front().data, matrix_.bytes.data(), 8);
+  const std::weak_ptr<void> made_in = result->memory().front().owner;
+  const std::string handle = store_.Keep(std::move(result));
+  EXPECT_FALSE(made_in.expired());
+  EXPECT_TRUE(store_.FreeResultMemory());
+  EXPECT_TRUE(made_in.expired());
+  EXPECT_FALSE(store_.FreeResultMemory());
+  const auto piece = (*store_.Read(Tenant(), {handle, {}}))->Whole(StoredPlane::kData);
+  EXPECT_EQ(std::string(piece->data, piece->size_bytes), matrix_.bytes);
+}
+
 TEST_F(LandingTest, AFullDeviceLeavesItWhereItIs) {
   auto rest = *device_.memory().Reserve(495, 0);
   EXPECT_EQ(Use()->PlaceOn(&device_, problem_, OperandSide::kB).status().code(),
