@@ -10,6 +10,7 @@ cd "$(dirname "$0")/../.."
 readonly bundle=${1:-gemmd-gpu-tests.tar.xz}
 readonly limit_bytes=60000000
 readonly targets=(
+  //kernels/bench:kernel_bench
   //tests/kernels/sm80:ladder_a_on_gpu
   //tests/kernels/vendor:vendor_on_gpu
   //tests/server/device/gpu:cuda_device_on_gpu

@@ -58,7 +58,7 @@ if [[ $mode == full ]]; then
   step "device: stream" 100 ./cuda_device_on_gpu stream
   step "device: latency" 60 ./cuda_device_on_gpu latency
   step "vendor: times" 300 ./vendor_on_gpu time
-  step "ladder A: times" 300 ./ladder_a_on_gpu time
+  step "ladder A: times" 300 ./kernel_bench --ladder=A
 fi
 
 echo

@@ -1,19 +1,13 @@
-// Ladder A on this machine's GPU: `check` compares every step with the emulator bit by bit
-// at small sizes, and at full size with each other and with binary64; `time` measures it
-// against cuBLASLt, for all forms and sizes or for those named. Not a test: it needs a GPU.
-// Build with
+// Ladder A on this machine's GPU: every step compared with the emulator bit by bit at small sizes,
+// and at full size with each other and with binary64. Not a test: it needs a GPU. Times are those
+// of
+// //kernels/bench:kernel_bench. Build with
 //   bazel build --config=h200 --config=opt //tests/kernels/sm80:ladder_a_on_gpu
-#include <cublasLt.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
-#include <memory>
-#include <random>
 #include <string>
 
 #include "kernels/emulator/session.h"
@@ -62,8 +56,6 @@ struct GpuOperands {
   GpuMatrix d;
   Arguments arguments;
 };
-
-// ------------------------------------------------------------ check
 
 HalfMatrix RunOnGpu(const char* step, const Problem& problem, const HalfMatrix& a,
                     const HalfMatrix& b) {
@@ -173,197 +165,12 @@ int Check() {
   return failures == 0 ? 0 : 1;
 }
 
-// ------------------------------------------------------------ time
-
-// cuBLASLt, opened at run time; row-major operands are its column-major ones, swapped.
-class CublasLt {
- public:
-  CublasLt(ProductForm form, const Problem& problem) {
-    library_ = dlopen("libcublasLt.so.13", RTLD_NOW);
-    if (library_ == nullptr) {
-      std::fprintf(stderr, "%s\n", dlerror());
-      std::exit(1);
-    }
-    const bool is_f16_sum = form == ProductForm::kF16AccumulateF16;
-    const cudaDataType type = form == ProductForm::kBf16AccumulateF32 ? CUDA_R_16BF : CUDA_R_16F;
-    one_ = is_f16_sum ? static_cast<const void*>(&kHalfOne) : &kOne;
-    zero_ = is_f16_sum ? static_cast<const void*>(&kHalfZero) : &kZero;
-    Get<decltype(&cublasLtCreate)>("cublasLtCreate")(&handle_);
-    Get<decltype(&cublasLtMatmulDescCreate)>("cublasLtMatmulDescCreate")(
-        &operation_, is_f16_sum ? CUBLAS_COMPUTE_16F : CUBLAS_COMPUTE_32F,
-        is_f16_sum ? CUDA_R_16F : CUDA_R_32F);
-    const auto layout = Get<decltype(&cublasLtMatrixLayoutCreate)>("cublasLtMatrixLayoutCreate");
-    const auto n = static_cast<std::uint64_t>(problem.n);
-    const auto m = static_cast<std::uint64_t>(problem.m);
-    const auto k = static_cast<std::uint64_t>(problem.k);
-    layout(&b_, type, n, k, problem.b.leading_dimension);
-    layout(&a_, type, k, m, problem.a.leading_dimension);
-    layout(&d_, type, n, m, problem.d.leading_dimension);
-    cublasLtMatmulPreference_t preference;
-    Get<decltype(&cublasLtMatmulPreferenceCreate)>("cublasLtMatmulPreferenceCreate")(&preference);
-    std::uint64_t bytes = kWorkspaceBytes;
-    Get<decltype(&cublasLtMatmulPreferenceSetAttribute)>("cublasLtMatmulPreferenceSetAttribute")(
-        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
-    Get<decltype(&cublasLtMatmulAlgoGetHeuristic)>("cublasLtMatmulAlgoGetHeuristic")(
-        handle_, operation_, b_, a_, d_, d_, preference, kAsked, found_, &count_);
-    matmul_ = Get<decltype(&cublasLtMatmul)>("cublasLtMatmul");
-  }
-
-  int count() const { return count_; }
-
-  void Launch(int i, const Arguments& arguments) const {
-    matmul_(handle_, operation_, one_, arguments.b, b_, arguments.a, a_, zero_, arguments.d, d_,
-            arguments.d, d_, &found_[i].algo, workspace_.data(), kWorkspaceBytes, nullptr);
-  }
-
- private:
-  template <typename F>
-  F Get(const char* name) const {
-    return reinterpret_cast<F>(dlsym(library_, name));
-  }
-
-  static constexpr int kAsked = 16;
-  static constexpr std::uint64_t kWorkspaceBytes = 64 << 20;
-  static constexpr float kOne = 1;
-  static constexpr float kZero = 0;
-  static constexpr std::uint16_t kHalfOne = 0x3c00;
-  static constexpr std::uint16_t kHalfZero = 0;
-  const void* one_;
-  const void* zero_;
-  void* library_;
-  cublasLtHandle_t handle_;
-  cublasLtMatmulDesc_t operation_;
-  cublasLtMatrixLayout_t a_;
-  cublasLtMatrixLayout_t b_;
-  cublasLtMatrixLayout_t d_;
-  cublasLtMatmulHeuristicResult_t found_[kAsked];
-  int count_ = 0;
-  decltype(&cublasLtMatmul) matmul_;
-  GpuMatrix workspace_{kWorkspaceBytes};
-};
-
-struct Contender {
-  std::string name;
-  std::function<void(int)> launch;  // with the operands of this turn
-  std::vector<double> sustained_ms;
-  std::vector<double> burst_ms;
-};
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
-}
-
-double Measure(const Contender& contender, int launches, GpuTimer* timer) {
-  timer->Start();
-  for (int i = 0; i < launches; ++i) contender.launch(i);
-  return timer->Stop() / launches;
-}
-
-// At the power limit, whoever ran before sets the clock: a sustained slice follows one of
-// the same kernel that is not measured, and every call gets its own orders.
-void Time(ProductForm form, std::int64_t size, std::mt19937* generator) {
-  constexpr int kRounds = 5;
-  constexpr double kSliceMs = 100;
-  constexpr double kBurstMs = 3;
-  constexpr double kExpectedFlopsPerMs = 350e9;
-  constexpr useconds_t kIdleUs = 30000;
-  const Problem problem = MakeHalfProblem(form, {size, size, size});
-  // Past the L2 cache of 50 MB in turns.
-  std::vector<std::unique_ptr<GpuOperands>> operands;
-  HalfMatrix values(size, size);
-  for (std::uint32_t turn = 0; turn < 2; ++turn) {
-    operands.push_back(std::make_unique<GpuOperands>(problem));
-    values.FillRandom(FormatOf(form), 10 + turn);
-    operands.back()->a.Put(values.data());
-    values.FillRandom(FormatOf(form), 20 + turn);
-    operands.back()->b.Put(values.data());
-  }
-  const auto arguments = [&](int i) -> const Arguments& {
-    return operands[static_cast<std::size_t>(i) % operands.size()]->arguments;
-  };
-  const CublasLt cublas(form, problem);
-  std::vector<Contender> contenders;
-  for (int i = 0; i < cublas.count(); ++i) {
-    contenders.push_back({"cublasLt", [&, i](int j) { cublas.Launch(i, arguments(j)); }, {}, {}});
-  }
-  GpuTimer timer;
-  for (Contender& each : contenders) {
-    Measure(each, 1, &timer);
-    each.sustained_ms.push_back(Measure(each, 5, &timer));
-  }
-  std::sort(contenders.begin(), contenders.end(), [](const Contender& x, const Contender& y) {
-    return x.sustained_ms[0] < y.sustained_ms[0];
-  });
-  if (contenders.size() > 3) contenders.resize(3);
-  for (Contender& each : contenders) each.sustained_ms.clear();
-  for (const char* step : kSteps) {
-    contenders.push_back(
-        {step, [&, step](int j) { Launch(step, problem, arguments(j), LaunchTarget()); }, {}, {}});
-  }
-  const double milliseconds = problem.flops() / kExpectedFlopsPerMs;
-  const int slice = std::max(2, static_cast<int>(kSliceMs / milliseconds));
-  const int burst = std::max(2, static_cast<int>(kBurstMs / milliseconds));
-  for (int round = 0; round < kRounds; ++round) {
-    std::shuffle(contenders.begin(), contenders.end(), *generator);
-    for (Contender& each : contenders) {
-      Measure(each, slice, &timer);
-      each.sustained_ms.push_back(Measure(each, slice, &timer));
-    }
-  }
-  for (int round = 0; round < kRounds; ++round) {
-    std::shuffle(contenders.begin(), contenders.end(), *generator);
-    for (Contender& each : contenders) {
-      CheckCuda(cudaDeviceSynchronize(), each.name.c_str());
-      usleep(kIdleUs);
-      each.launch(0);
-      each.burst_ms.push_back(Measure(each, burst, &timer));
-    }
-  }
-  CheckCuda(cudaGetLastError(), "timing");
-  double best_sustained = INFINITY;
-  double best_burst = INFINITY;
-  for (const Contender& each : contenders) {
-    if (each.name != "cublasLt") continue;
-    best_sustained = std::min(best_sustained, Median(each.sustained_ms));
-    best_burst = std::min(best_burst, Median(each.burst_ms));
-  }
-  std::sort(contenders.begin(), contenders.end(),
-            [](const Contender& x, const Contender& y) { return x.name < y.name; });
-  std::printf("%s %ld cubed, TFLOP/s sustained and burst, ratio to cuBLASLt's best\n", Name(form),
-              static_cast<long>(size));
-  for (const Contender& each : contenders) {
-    const double sustained = Median(each.sustained_ms);
-    const double in_burst = Median(each.burst_ms);
-    std::printf("  %-10s %6.1f (%.3f)  %6.1f (%.3f)\n", each.name.c_str(),
-                problem.flops() / sustained * 1e-9, best_sustained / sustained,
-                problem.flops() / in_burst * 1e-9, best_burst / in_burst);
-  }
-  std::fflush(stdout);
-}
-
-int TimeAll(const std::vector<std::string>& wanted) {
-  const auto is_wanted = [&](const std::string& name) {
-    return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-  };
-  std::mt19937 generator(7);
-  for (const std::int64_t size : {4096, 8192}) {
-    for (const ProductForm form : kProductForms) {
-      if (is_wanted(Name(form) + std::string("_") + std::to_string(size))) {
-        Time(form, size, &generator);
-      }
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 }  // namespace gemmd::testing
 
 int main(int argc, char** argv) {
-  const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "check" && argc == 2) return gemmd::testing::Check();
-  if (mode == "time") return gemmd::testing::TimeAll({argv + 2, argv + argc});
-  std::fprintf(stderr, "usage: %s check | time [f16_f32_8192 ...]\n", argv[0]);
+  const std::string mode = argc == 2 ? argv[1] : "";
+  if (mode == "check") return gemmd::testing::Check();
+  std::fprintf(stderr, "usage: %s check\n", argv[0]);
   return 2;
 }
