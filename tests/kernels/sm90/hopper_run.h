@@ -165,7 +165,9 @@ struct HopperRun {
 
   // Elements of D that differ from the sums a tensor core gives, rounded once.
   std::int64_t CountWrong() const {
-    const std::vector<std::uint16_t> expected = ExactProduct(FormOf(problem.a.type), a, b, false);
+    return CountDifferentFrom(ExactProduct(FormOf(problem.a.type), a, b, false));
+  }
+  std::int64_t CountDifferentFrom(const std::vector<std::uint16_t>& expected) const {
     const emulator::HalfFormat format = FormatOf(FormOf(problem.a.type));
     std::int64_t wrong = 0;
     for (std::int64_t row = 0; row < problem.m; ++row) {
