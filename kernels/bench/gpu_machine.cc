@@ -69,8 +69,9 @@ class GpuMachine final : public Machine {
 
   absl::Status Start() {
     absl::StatusOr<std::unique_ptr<GpuQueue>> queue = GpuQueue::Make(&management_);
-    if (queue.ok()) queue_ = *std::move(queue);
-    return queue.status();
+    if (!queue.ok()) return queue.status();
+    queue_ = *std::move(queue);
+    return absl::OkStatus();
   }
 
   const MachineInfo& info() const override { return info_; }
@@ -85,8 +86,9 @@ class GpuMachine final : public Machine {
     operands_.reset();
     absl::StatusOr<std::unique_ptr<GpuOperands>> operands =
         GpuOperands::Make(problem, queue_.get());
-    if (operands.ok()) operands_ = *std::move(operands);
-    return operands.status();
+    if (!operands.ok()) return operands.status();
+    operands_ = *std::move(operands);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic) override {

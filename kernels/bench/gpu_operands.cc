@@ -36,10 +36,11 @@ absl::StatusOr<std::unique_ptr<GpuOperands>> GpuOperands::Make(const Problem& pr
   const std::uint64_t a = WholeLines(problem.a);
   const std::uint64_t b = WholeLines(problem.b);
   const std::uint64_t d = WholeLines(problem.d);
-  const auto allocate = [](std::uint64_t bytes, DeviceMemory* to) {
+  const auto allocate = [](std::uint64_t bytes, DeviceMemory* to) -> absl::Status {
     absl::StatusOr<DeviceMemory> memory = Allocate(bytes);
-    if (memory.ok()) *to = *std::move(memory);
-    return memory.status();
+    if (!memory.ok()) return memory.status();
+    *to = *std::move(memory);
+    return absl::OkStatus();
   };
   operands->sets_.resize(static_cast<std::size_t>(OperandSets(a + b + d)));
   std::uint64_t number = 0;

@@ -99,6 +99,7 @@ std::vector<Timing> TimeAll(int count, const Protocol& protocol, std::mt19937_64
         [&](int contender, Samples* own) { Burst(contender, protocol, stage, own); });
   }
   std::vector<Timing> timings;
+  timings.reserve(samples.size());
   for (const Samples& own : samples) timings.push_back(ToTiming(own));
   return timings;
 }

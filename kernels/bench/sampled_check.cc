@@ -101,6 +101,7 @@ double WorstError(const Problem& problem, const std::vector<std::int64_t>& rows,
     return line;
   };
   std::vector<std::vector<double>> b;
+  b.reserve(columns.size());
   for (const std::int64_t column : columns) {
     b.push_back(line_of(problem.b.type, kSeedOfB, column * problem.b_column_stride(),
                         problem.b_inner_stride()));

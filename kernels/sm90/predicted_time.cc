@@ -11,11 +11,11 @@ namespace {
 
 // Under load; 1.98 GHz is the clock at idle.
 constexpr double kCyclesPerUs = 1600;
-constexpr double kLaunchUs = 2;  // from launch to first data
-// DRAM that kernels reach, of what the device has.
-constexpr double kMemoryEfficiency = 0.85;
-// Loads and products overlap, but not wholly.
-constexpr double kExposed = 0.3;
+// Where memory decides, a little less than what every kernel needs, and the more the less there
+// is to compute: among the tilings the quickest one leads, and all lead kernels on mma.sync, so
+// that small and large M are served by kernels of one numerics id.
+constexpr double kOfMemoryTime = 0.99;
+constexpr double kOfComputeTime = 0.001;
 
 double CeilOfRatio(double x, double y) { return std::ceil(x / y); }
 
@@ -34,8 +34,8 @@ double PredictedTilingUs(const Tiling& tiling, const Problem& problem, const Dev
   double bytes =
       static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
   if (problem.epilogue.beta != 0) bytes += static_cast<double>(problem.c.size_bytes());
-  const double memory_us = bytes / (device.memory_gbps * 1e3 * kMemoryEfficiency);
-  return kLaunchUs + std::max(compute_us, memory_us) + kExposed * std::min(compute_us, memory_us);
+  const double memory_us = bytes / (device.memory_gbps * 1e3);
+  return std::max(compute_us, kOfMemoryTime * memory_us) + kOfComputeTime * compute_us;
 }
 
 int RasterGroup(const Tiling& tiling, const Problem& problem) {

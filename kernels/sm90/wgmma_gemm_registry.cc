@@ -133,7 +133,8 @@ class HopperGemmEntry final : public Kernel {
   std::uint64_t WorkspaceBytes(const Problem&, const Config&) const override { return 0; }
 
   std::string NumericsId(const Problem& problem) const override {
-    return absl::StrCat("wgmma-k16:", Name(problem.a.type), ":f32:", Name(problem.d.type));
+    // That of mma.sync, whose bits these are: both add 16 products to the sum in one step.
+    return absl::StrCat("tensor-core-k16:", Name(problem.a.type), ":", Name(problem.accumulate));
   }
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,

@@ -6,9 +6,9 @@
 // devices. D of which column major is asked is the transposed product's.
 //
 // Arithmetic: wgmma m64nNk16 over K in order, whatever the tiling, so that a row's bits depend
-// on N, K, types and epilogue alone and are the same for every entry. Error: each instruction
-// truncates 17 terms at 2^-25 of the largest and its sum at 2^-24, so |D - exact| <=
-// (K / 16 + 1) * 18 * 2^-24 * (|A| |B|) elementwise for plain products, plus half a unit in the
+// on N, K, types and epilogue alone and are the same for every entry, and those of mma.sync. Error:
+// each instruction truncates 17 terms at 2^-25 of the largest and its sum at 2^-24, so |D - exact|
+// <= (K / 16 + 1) * 18 * 2^-24 * (|A| |B|) elementwise for plain products, plus half a unit in the
 // last place of the output; an epilogue adds its own roundings in f32.
 #pragma once
 
