@@ -37,6 +37,7 @@ struct MatmulArguments {
   OperandFormats formats;
   client::MatmulOptions options;
   absl::Duration deadline;  // zero: the global timeout
+  client::RouteOptions route;
 };
 
 const Choices<v1::Priority>& PriorityChoices() {
@@ -134,6 +135,18 @@ void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
       ->group("Execution");
   AddDuration(app, "--deadline", arguments.deadline, "For this product, instead of --timeout")
       ->group("Execution");
+  AddChoice(app, "--transport",
+            Choices<client::Transport>{{"auto", client::Transport::kAuto},
+                                       {"unary", client::Transport::kUnary},
+                                       {"stream", client::Transport::kStream}},
+            arguments.route.transport, "One call, or chunks over a stream; auto goes by size")
+      ->default_str("auto")
+      ->group("Execution");
+  app.add_option("--channels", arguments.route.channels,
+                 "Connections that a stream is spread over; 0 goes by size")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str()
+      ->group("Execution");
   app.add_option("--verify", options.verification_vectors,
                  "Have the server check the product with N random vectors; 3 is usual")
       ->type_name("N")
@@ -182,8 +195,10 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
   if (Outcome failure = ReadInputs(arguments, inputs)) return failure;
   const absl::Duration timeout =
       arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout;
+  client::CallOptions call = CallWithin(timeout);
+  call.route = arguments.route;
   const absl::StatusOr<client::Product> product =
-      connection->Matmul(*std::move(inputs), arguments.options, CallWithin(timeout));
+      connection->Matmul(*std::move(inputs), arguments.options, call);
   if (!product.ok()) return ServerFailure(global.server, product.status());
   if (!arguments.output.empty()) {
     const absl::Status written = client::WriteNpy(arguments.output, product->d.view());
