@@ -28,7 +28,7 @@ import tempfile
 
 SYNCHRONISATION = re.compile(
     r"ptx::(CopyAsyncWait<[^;]*>|CopyAsyncCommit|SyncThreads|SyncWarp|NamedBarrier\w+|"
-    r"Mbarrier(?:Wait|Arrive\w*)|Fence\w+|Cluster(?:Sync|Arrive|Wait)|Bulk\w+(?:<\d>)?|"
+    r"Mbarrier(?:Wait|Arrive)\w*|Fence\w+|Cluster(?:Sync|Arrive|Wait)|Bulk\w+(?:<\d>)?|"
     r"Wgmma(?:Fence|Commit|Wait<\d>)|WaitForPrecedingGrid|WaitGlobalAtLeast|"
     r"StoreGlobalRelease)\([^;]*\);")
 DELETES = re.compile(r"^// Deletes from: (\S+)$", re.M)
