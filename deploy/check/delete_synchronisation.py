@@ -36,8 +36,8 @@ REDUNDANT = re.compile(r"^// Redundant in (\S+): (.*;) # (\d+): (.+)$", re.M)
 
 FLAGS = ["-std=c++17", "-O2", "-I."]
 LIBRARIES = ["absl_statusor", "absl_status", "absl_strings"]
-# They say what the instructions are, and are no kernels.
-NO_KERNELS = ("kernels/ptx/", "kernels/emulator/")
+# They say what the instructions are, or measure the hardware's peaks, and compute nothing.
+NO_KERNELS = ("kernels/ptx/", "kernels/emulator/", "kernels/bench/")
 
 
 def run(command):
@@ -70,7 +70,8 @@ def deletions(source):
         seen[statement] = seen.get(statement, 0) + 1
         yield {"source": source, "line": text.count("\n", 0, match.start()) + 1,
                "statement": statement, "count": seen[statement],
-               "text": text[:match.start()] + text[match.end():]}
+               # An empty statement: what an `if` in front of it governs stays as it is.
+               "text": text[:match.start()] + ";" + text[match.end():]}
 
 
 def check(folder, name, program, deletion, objects, libraries):
