@@ -36,6 +36,10 @@ REDUNDANT = re.compile(r"^// Redundant in (\S+): (.*;) # (\d+): (.+)$", re.M)
 
 FLAGS = ["-std=c++17", "-O2", "-I."]
 LIBRARIES = ["absl_statusor", "absl_status", "absl_strings"]
+# What checks are linked with, beside the emulator: of each, what they use.
+SUPPORT = ["tests/kernels/emulator/half_matrix.cc", "tests/kernels/mma/half_run.cc",
+           "kernels/problem.cc", "kernels/types.cc"]
+SECTIONS = ["-ffunction-sections", "-fdata-sections"]
 # They say what the instructions are, or measure the hardware's peaks, and compute nothing.
 NO_KERNELS = ("kernels/ptx/", "kernels/emulator/", "kernels/bench/")
 
@@ -50,11 +54,11 @@ def read(path):
 
 
 def build_emulator(folder, jobs):
-    sources = glob.glob("kernels/emulator/*.cc") + ["tests/kernels/emulator/half_matrix.cc"]
+    sources = glob.glob("kernels/emulator/*.cc") + SUPPORT
     objects = [os.path.join(folder, os.path.basename(s)[:-3] + ".o") for s in sources]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for result in pool.map(
-                lambda pair: run(["g++", *FLAGS, "-c", pair[0], "-o", pair[1]]),
+                lambda pair: run(["g++", *FLAGS, *SECTIONS, "-c", pair[0], "-o", pair[1]]),
                 zip(sources, objects)):
             if result.returncode != 0:
                 raise SystemExit(result.stdout)
@@ -85,8 +89,8 @@ def check(folder, name, program, deletion, objects, libraries):
             file.write(deletion["text"])
         include = ["-I" + os.path.join(folder, name + ".d")]
     binary = os.path.join(folder, name)
-    built = run(["g++", *include, *FLAGS, program, *objects, "-o", binary, *libraries,
-                 "-lboost_context"])
+    built = run(["g++", *include, *FLAGS, *SECTIONS, program, *objects, "-o", binary,
+                 "-Wl,--gc-sections", *libraries, "-lboost_context"])
     if built.returncode != 0:
         return None, built.stdout
     result = run([binary])

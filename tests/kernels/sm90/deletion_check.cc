@@ -21,6 +21,14 @@
 // The producer waits for the grid before it fills the first stage, and what follows a stage
 // follows that; the consumers' own wait says so where C is read.
 // Redundant in kernels/sm90/wgmma_consumer.h: ptx::WaitForPrecedingGrid(); # 1: the producer's
+//
+// The stagger is a delay and orders nothing. The emulator's wgmma.wait_group is for the product of
+// the whole warpgroup; PTX promises the waiting threads theirs, and boxes of MN-major rows are
+// read by other warps.
+// clang-format off
+// Redundant in kernels/sm90/wgmma_consumer.h: ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup); # 1: a delay
+// Redundant in kernels/sm90/wgmma_store.h: ptx::NamedBarrierSync(1 + me.group, kWarpgroup); # 1: other warps' reads
+// clang-format on
 #include <cstdio>
 
 #include "kernels/sm90/wgmma_gemm.h"
