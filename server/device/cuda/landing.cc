@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/padded_line.h"
-
 namespace gemmd {
 namespace {
 

@@ -25,10 +25,10 @@
 // The stagger is a delay and orders nothing. The emulator's wgmma.wait_group is for the product of
 // the whole warpgroup; PTX promises the waiting threads theirs, and boxes of MN-major rows are
 // read by other warps.
-// clang-format off
-// Redundant in kernels/sm90/wgmma_consumer.h: ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup); # 1: a delay
-// Redundant in kernels/sm90/wgmma_store.h: ptx::NamedBarrierSync(1 + me.group, kWarpgroup); # 1: other warps' reads
-// clang-format on
+// Redundant in kernels/sm90/wgmma_consumer.h:
+//     ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup); # 1: a delay
+// Redundant in kernels/sm90/wgmma_store.h:
+//     ptx::NamedBarrierSync(1 + me.group, kWarpgroup); # 1: other warps' reads
 #include <cstdio>
 
 #include "kernels/sm90/wgmma_gemm.h"
