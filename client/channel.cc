@@ -2,6 +2,8 @@
 
 #include <grpc/grpc.h>
 
+#include <algorithm>
+
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -43,6 +45,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   }();
   static_cast<void>(is_held);
   return grpc::CreateCustomChannel(options.target, Credentials(options.tls), arguments);
+}
+
+void SetTenant(const std::string& tenant, grpc::ClientContext& context) {
+  if (tenant.empty()) return;
+  // gRPC ends the process over what no header can carry. A question mark is no better a name,
+  // and the server says so.
+  std::string value = tenant;
+  std::replace_if(
+      value.begin(), value.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  context.AddMetadata("gemmd-tenant", value);
 }
 
 }  // namespace gemmd::client

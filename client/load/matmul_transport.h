@@ -30,8 +30,9 @@ struct MatmulTransportOptions {
 // Nothing is tried again: an error is counted, not hidden.
 class MatmulTransport : public Transport {
  public:
-  // Makes the operands and encodes them once, so that a request costs no copy of them.
-  // INVALID_ARGUMENT where a request is too large for one message.
+  // Makes the operands and encodes them once, so that a request costs no copy of them, and
+  // uploads those that are to be resident. INVALID_ARGUMENT where a request is too large for one
+  // message; what the server answers to an upload.
   static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
       const Workload& workload, const MatmulTransportOptions& options);
 

@@ -20,16 +20,20 @@ absl::Status NotBuilt(absl::string_view field, absl::string_view value, absl::st
       absl::StrCat(field, " is \"", value, "\", which is not built yet; this version has ", has));
 }
 
-// How the operands go.
+absl::StatusOr<Residents> ResidentsOf(const std::string& operands) {
+  if (operands == "inline" || operands == "streamed") return Residents::kNone;
+  if (operands == "resident") return Residents::kBoth;
+  if (operands == "resident-b") return Residents::kB;
+  if (operands == "shared-memory") {
+    return NotBuilt("operands", operands, "inline, streamed, resident and resident-b");
+  }
+  return Refuse("operands", operands,
+                "it must be inline, streamed, resident, resident-b or shared-memory");
+}
+
+// How what travels goes.
 absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   const std::string& operands = spec.operands();
-  if (operands == "resident" || operands == "shared-memory") {
-    return NotBuilt("operands", operands, "inline and streamed");
-  }
-  if (operands != "inline" && operands != "streamed") {
-    return Refuse("operands", operands, "it must be inline, streamed, resident or shared-memory");
-  }
-  if (!spec.tenant().empty()) return NotBuilt("tenant", spec.tenant(), "requests without one");
   client::RouteOptions route;
   if (spec.call() == "stream" || (operands == "streamed" && !spec.has_call())) {
     route.transport = client::Transport::kStream;
@@ -111,6 +115,8 @@ absl::StatusOr<DataSpec> Data(const RequestSpec& spec, DataType type) {
 }
 
 absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
+  const absl::StatusOr<Residents> residents = ResidentsOf(spec.operands());
+  if (!residents.ok()) return residents.status();
   const absl::StatusOr<client::RouteOptions> route = RouteOf(spec);
   if (!route.ok()) return route.status();
   const absl::StatusOr<DataType> type = ElementType(spec.type());
@@ -139,6 +145,8 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   }
   entry.options = *std::move(options);
   entry.route = *route;
+  entry.residents = *residents;
+  entry.tenant = spec.tenant();
   entry.data = *data;
   if (!spec.deadline().empty() && (!absl::ParseDuration(spec.deadline(), &entry.deadline) ||
                                    entry.deadline <= absl::ZeroDuration())) {
@@ -168,7 +176,8 @@ EntryCost WorkloadEntry::cost() const {
   d.rows = m();
   d.columns = n();
   EntryCost cost;
-  cost.bytes_in = client::SizeBytes(a).value_or(0) + client::SizeBytes(b).value_or(0);
+  if (residents != Residents::kBoth) cost.bytes_in += client::SizeBytes(a).value_or(0);
+  if (residents == Residents::kNone) cost.bytes_in += client::SizeBytes(b).value_or(0);
   cost.bytes_out = client::SizeBytes(d).value_or(0);
   cost.flops = 2 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k());
   return cost;

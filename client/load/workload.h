@@ -15,6 +15,9 @@
 
 namespace gemmd::load {
 
+// Which operands are on the server before a load begins, and go by digest.
+enum class Residents { kNone, kB, kBoth };
+
 struct WorkloadEntry {
   std::string name;
   double weight = 1;
@@ -22,6 +25,8 @@ struct WorkloadEntry {
   client::MatrixFormat b;
   client::MatmulOptions options;
   client::RouteOptions route;
+  Residents residents = Residents::kNone;
+  std::string tenant;       // empty: the caller's
   absl::Duration deadline;  // zero: the caller's
   DataSpec data;
 
@@ -29,15 +34,14 @@ struct WorkloadEntry {
   std::uint64_t n() const { return b.columns; }
   std::uint64_t k() const { return a.columns; }
   DataType output_type() const;
-  // Bytes of A and B, of D, and 2 M N K.
+  // Bytes of A and B where they travel, of D, and 2 M N K.
   EntryCost cost() const;
 };
 
 using Workload = std::vector<WorkloadEntry>;
 
 // INVALID_ARGUMENT names request, field, value and limit. UNIMPLEMENTED where an entry
-// asks for a way to send operands or a tenant that this version does not have: it has inline and
-// streamed operands without tenants.
+// asks for a way to send operands that this version does not have: shared memory.
 absl::StatusOr<Workload> MakeWorkload(const WorkloadFile& file);
 
 // INVALID_ARGUMENT has line and column.

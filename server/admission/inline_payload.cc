@@ -42,7 +42,9 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
                                                                      Device* device) {
   std::unique_ptr<InlinePayload> payload(new InlinePayload);
   absl::Status status;
+  const std::optional<OperandSpec>* const specs[] = {&call.a, &call.b, &call.c, &call.bias};
   const auto add = [&](OperandName operand, PlaneName plane, const MatrixLayout& layout) {
+    if ((*specs[static_cast<std::size_t>(operand)])->source != Source::kInline) return;
     if (status.ok()) status = payload->Add(operand, plane, layout, device);
   };
   add(OperandName::kA, PlaneName::kData, problem.a);

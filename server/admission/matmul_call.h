@@ -9,6 +9,8 @@
 #include "absl/types/span.h"
 #include "kernels/gemm.h"
 #include "server/scheduling/job.h"
+#include "server/store/operand_store.h"
+#include "server/store/tenant.h"
 
 namespace gemmd {
 
@@ -24,9 +26,17 @@ enum class Source : std::uint8_t { kInline, kHandle, kDigest, kShared };
 
 struct OperandSpec {
   PlaneSpec data;
+  bool has_data = true;  // false, of a resident operand: its own planes are meant
   std::optional<PlaneSpec> scales;
   bool has_zero_points = false;
   Source source = Source::kInline;
+  OperandKey resident;    // with kHandle and kDigest
+  bool is_found = false;  // and it is on this server
+};
+
+// D stays on the server, and no payload comes back.
+struct KeepResult {
+  std::optional<TimeNs> lease;  // absent: the server's default
 };
 
 enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
@@ -62,6 +72,8 @@ struct MatmulCall {
   std::string kernel;
   Priority priority = Priority::kNormal;
   std::uint32_t verification_vectors = 0;
+  std::optional<KeepResult> keep_result;
+  Tenant tenant;  // whose resident operands are meant
 };
 
 }  // namespace gemmd

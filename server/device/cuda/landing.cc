@@ -13,9 +13,7 @@ std::int64_t RoundUp(std::int64_t value, std::int64_t step) {
 
 bool Is8Bit(DataType type) { return SizeBits(type) == 8; }
 
-void PadLines(MatrixLayout* layout) {
-  layout->leading_dimension = PaddedLine(*layout);
-}
+void PadLines(MatrixLayout* layout) { layout->leading_dimension = PaddedLine(*layout); }
 
 void Transpose(MatrixLayout* layout) {
   layout->order = layout->order == Order::kRowMajor ? Order::kColumnMajor : Order::kRowMajor;

@@ -40,12 +40,22 @@ TEST(Workload, Int8GivesInt32) {
 }
 
 TEST(Workload, RefusesWhatIsNotBuilt) {
-  for (const char* field : {"operands: 'resident'", "operands: 'shared-memory'", "tenant: 'a'"}) {
-    const absl::Status status =
-        Make(std::string("request { m: 1 n: 1 k: 1 ") + field + " }").status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << field;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("is not built yet; this version has"));
-  }
+  const absl::Status status = Make("request { m: 1 n: 1 k: 1 operands: 'shared-memory' }").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is not built yet; this version has"));
+}
+
+TEST(Workload, WhatIsResidentDoesNotTravel) {
+  const auto entry = [](const std::string& fields) {
+    return (*Make("request { m: 2 n: 3 k: 4 " + fields + " }"))[0];
+  };
+  EXPECT_EQ(entry("").cost().bytes_in, 80U);
+  EXPECT_EQ(entry("operands: 'resident-b'").cost().bytes_in, 32U);
+  EXPECT_EQ(entry("operands: 'resident'").cost().bytes_in, 0U);
+  EXPECT_EQ(entry("operands: 'resident' tenant: 'a'").tenant, "a");
+  EXPECT_EQ(Make("request { m: 1 n: 1 k: 1 operands: 'kept' }").status().message(),
+            "request 1: operands is \"kept\"; it must be inline, streamed, resident, resident-b or "
+            "shared-memory");
 }
 
 TEST(Workload, SaysHowRequestsGo) {
