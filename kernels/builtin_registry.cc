@@ -8,6 +8,7 @@
 #include "kernels/registry.h"
 #include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
+#include "kernels/sm90/wgmma_gemm_registry.h"
 #include "kernels/vendor/cublaslt_registry.h"
 #include "version.h"
 
@@ -17,6 +18,8 @@ const Registry& BuiltinRegistry() {
   static const Registry* const registry = [] {
     std::vector<std::unique_ptr<const Kernel>> kernels;
     AppendCpuKernels(&kernels);
+    // Before the ladders: of equal predictions the first is taken.
+    AppendHopperGemm(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
     AppendCublasLt(&vendor::CublasLtEngine(), &kernels);

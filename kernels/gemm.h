@@ -15,6 +15,7 @@
 #include "kernels/emulator/session.h"   // IWYU pragma: export
 #include "kernels/kernel.h"             // IWYU pragma: export
 #include "kernels/landing/transpose.h"  // IWYU pragma: export
+#include "kernels/padded_line.h"        // IWYU pragma: export
 #include "kernels/plan_cache.h"         // IWYU pragma: export
 #include "kernels/problem.h"            // IWYU pragma: export
 #include "kernels/registry.h"           // IWYU pragma: export

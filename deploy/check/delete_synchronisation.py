@@ -13,7 +13,8 @@ comment says what it covers:
     // Deletes from: kernels/sm80/ladder_a.h
     // Redundant in kernels/sm80/ladder_a.h: ptx::SyncThreads(); # 2: why the second is
 
-("# 2" counts the same statement from the top of that source, from 1.) A source under kernels/
+("# 2" counts the same statement from the top of that source, from 1; a longer line goes on in
+one that is indented.) A source under kernels/
 that synchronises and that no check names is a failure. Needs g++, Abseil and Boost.Context,
 as the build does.
 """
@@ -28,7 +29,7 @@ import tempfile
 
 SYNCHRONISATION = re.compile(
     r"ptx::(CopyAsyncWait<[^;]*>|CopyAsyncCommit|SyncThreads|SyncWarp|NamedBarrier\w+|"
-    r"Mbarrier(?:Wait|Arrive\w*)|Fence\w+|Cluster(?:Sync|Arrive|Wait)|Bulk\w+(?:<\d>)?|"
+    r"Mbarrier(?:Wait|Arrive)\w*|Fence\w+|Cluster(?:Sync|Arrive|Wait)|Bulk\w+(?:<\d>)?|"
     r"Wgmma(?:Fence|Commit|Wait<\d>)|WaitForPrecedingGrid|WaitGlobalAtLeast|"
     r"StoreGlobalRelease)\([^;]*\);")
 DELETES = re.compile(r"^// Deletes from: (\S+)$", re.M)
@@ -36,6 +37,10 @@ REDUNDANT = re.compile(r"^// Redundant in (\S+): (.*;) # (\d+): (.+)$", re.M)
 
 FLAGS = ["-std=c++17", "-O2", "-I."]
 LIBRARIES = ["absl_statusor", "absl_status", "absl_strings"]
+# What checks are linked with, beside the emulator: of each, what they use.
+SUPPORT = ["tests/kernels/emulator/half_matrix.cc", "tests/kernels/mma/half_run.cc",
+           "kernels/problem.cc", "kernels/types.cc"]
+SECTIONS = ["-ffunction-sections", "-fdata-sections"]
 # They say what the instructions are, or measure the hardware's peaks, and compute nothing.
 NO_KERNELS = ("kernels/ptx/", "kernels/emulator/", "kernels/bench/")
 
@@ -50,11 +55,11 @@ def read(path):
 
 
 def build_emulator(folder, jobs):
-    sources = glob.glob("kernels/emulator/*.cc") + ["tests/kernels/emulator/half_matrix.cc"]
+    sources = glob.glob("kernels/emulator/*.cc") + SUPPORT
     objects = [os.path.join(folder, os.path.basename(s)[:-3] + ".o") for s in sources]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for result in pool.map(
-                lambda pair: run(["g++", *FLAGS, "-c", pair[0], "-o", pair[1]]),
+                lambda pair: run(["g++", *FLAGS, *SECTIONS, "-c", pair[0], "-o", pair[1]]),
                 zip(sources, objects)):
             if result.returncode != 0:
                 raise SystemExit(result.stdout)
@@ -70,7 +75,8 @@ def deletions(source):
         seen[statement] = seen.get(statement, 0) + 1
         yield {"source": source, "line": text.count("\n", 0, match.start()) + 1,
                "statement": statement, "count": seen[statement],
-               "text": text[:match.start()] + text[match.end():]}
+               # An empty statement: what an `if` in front of it governs stays as it is.
+               "text": text[:match.start()] + ";" + text[match.end():]}
 
 
 def check(folder, name, program, deletion, objects, libraries):
@@ -84,8 +90,8 @@ def check(folder, name, program, deletion, objects, libraries):
             file.write(deletion["text"])
         include = ["-I" + os.path.join(folder, name + ".d")]
     binary = os.path.join(folder, name)
-    built = run(["g++", *include, *FLAGS, program, *objects, "-o", binary, *libraries,
-                 "-lboost_context"])
+    built = run(["g++", *include, *FLAGS, *SECTIONS, program, *objects, "-o", binary,
+                 "-Wl,--gc-sections", *libraries, "-lboost_context"])
     if built.returncode != 0:
         return None, built.stdout
     result = run([binary])
@@ -114,7 +120,7 @@ def main():
     cases = []
     reasons = {}
     for program in sorted(glob.glob("tests/kernels/*/deletion_check.cc")):
-        text = read(program)
+        text = re.sub(r"\n// {3,}", " ", read(program))
         cases.append((program, None))
         for source in DELETES.findall(text):
             covered.add(source)

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/padded_line.h"
 
 namespace gemmd::bench {
 namespace {
@@ -166,7 +167,7 @@ Problem MakeProblem(const Case& c) {
   problem.determinism = Determinism::kFast;
   if (!c.is_padded) return problem;
   for (MatrixLayout* layout : {&problem.a, &problem.b, &problem.c, &problem.d}) {
-    layout->leading_dimension = RoundUp(layout->inner(), 128 / SizeBits(layout->type));
+    layout->leading_dimension = PaddedLine(*layout);
   }
   return problem;
 }

@@ -55,8 +55,8 @@ struct Case {
   Shape shape;
   Types types;
   Layout layout;
-  // Lines of every plane start at multiples of 16 bytes, as a device lands them; else they
-  // are as long as their elements.
+  // Lines of every plane are as long as devices make them (kernels/padded_line.h); else as long
+  // as their elements.
   bool is_padded = true;
 };
 

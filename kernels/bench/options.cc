@@ -62,7 +62,7 @@ constexpr Flag kFlags[] = {
      [](absl::string_view value, Options* o) { return SetList(ParseTypes(value), &o->types); }},
     {"layouts", "=LIST      NN, NT, TN, TT; default NN",
      [](absl::string_view value, Options* o) { return SetList(ParseLayouts(value), &o->layouts); }},
-    {"leading", "=WHICH     padded (lines at multiples of 16 bytes; default) or tight",
+    {"leading", "=WHICH     padded (lines as devices land them; default) or tight",
      [](absl::string_view value, Options* o) {
        o->is_padded = value == "padded";
        return o->is_padded || value == "tight" ? absl::OkStatus()

@@ -74,15 +74,29 @@ struct Knowledge {
   VectorClock async_global;
   ForeignPointer foreign;
   ForeignPointer foreign_async;
+  // Steps that are over, though what they stored may not be there to be seen: what arrivals of
+  // the block's scope tell other blocks. What `generic` holds is not repeated.
+  VectorClock finished;
   // griddepcontrol.wait is behind this thread (grid_dependency.h).
   bool preceding_grid = false;
   // A further view for tcgen05 (fence::after_thread_sync) has its place here.
+
+  // Whether a step is over: its reads are done, and its bulk copies have landed.
+  bool IsFinished(Agent agent, Step step) const {
+    return generic[agent] >= step || finished[agent] >= step;
+  }
+
+  void JoinFinished(const Knowledge& other) {
+    finished.Join(other.generic);
+    finished.Join(other.finished);
+  }
 
   void Join(const Knowledge& other) {
     generic.Join(other.generic);
     async_proxy.Join(other.async_proxy);
     mbarrier_init.Join(other.mbarrier_init);
     async_global.Join(other.async_global);
+    finished.Join(other.finished);
     JoinForeign(&foreign, other.foreign);
     JoinForeign(&foreign_async, other.foreign_async);
     preceding_grid = preceding_grid || other.preceding_grid;
@@ -93,6 +107,7 @@ struct Knowledge {
     async_proxy.Clear();
     mbarrier_init.Clear();
     async_global.Clear();
+    finished.Clear();
     foreign = nullptr;
     foreign_async = nullptr;
     preceding_grid = false;

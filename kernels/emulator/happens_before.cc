@@ -110,9 +110,9 @@ void ForgetReaders(Cell& cell, std::uint32_t address) {
 void CheckReadersDone(const Cell& cell, std::uint32_t address, const char* what,
                       const CallSite& site) {
   if (cell.readers == 0 && !cell.has_more_readers) return;
-  const VectorClock& knows = CurrentThread().knows.generic;
+  const Knowledge& knows = CurrentThread().knows;
   ForEachReader(cell, [&](const Cell::Reader& reader) {
-    if (knows[reader.agent] >= reader.step) return;
+    if (knows.IsFinished(reader.agent, reader.step)) return;
     Fail(Violation::kRace, site,
          absl::StrCat(what, " of ", DescribeShared(address), " is not ordered after a read by ",
                       DescribeAgent(reader.agent)));
@@ -286,7 +286,9 @@ void CheckAsyncWrite(std::uint32_t address, std::uint32_t bytes, Agent agent, St
   Cell* cell = CellAt(address);
   for (std::uint32_t i = 0; i < CellCount(address, bytes); ++i) {
     const std::uint32_t at = address + 4 * i;
-    CheckLastWrite(cell[i], at, what, site);
+    const bool follows_copy = cell[i].state == Cell::State::kAsync &&
+                              thread.knows.IsFinished(cell[i].writer, cell[i].write_step);
+    if (!follows_copy) CheckLastWrite(cell[i], at, what, site);
     if (CurrentGrid().options.check_order) {
       if (cell[i].state == Cell::State::kGeneric &&
           thread.knows.async_proxy[cell[i].writer] < cell[i].write_step) {

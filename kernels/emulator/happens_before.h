@@ -10,7 +10,9 @@
 //   async-proxy read or write  in the async-proxy view    in the generic view
 //
 // and a write must also follow every earlier read, in the generic view (an mbarrier or
-// a bulk wait orders a read before a bulk write; no proxy fence is needed for that).
+// a bulk wait orders a read before a bulk write; no proxy fence is needed for that). For that,
+// and for a bulk write after another, it is enough that the earlier access is over, as another
+// block's MbarrierArriveRemote() says.
 // PTX ISA, "Memory Consistency Model"; the table is this project's reading of it.
 //
 // A cell that cp.async is filling may not be touched before the issuing thread's wait;

@@ -89,6 +89,8 @@ struct Mbarrier {
   Step phase = 0;                    // completed phases
   Knowledge collecting;              // of those who arrived in the current phase
   Knowledge completed;               // of those who arrived in completed ones
+  Knowledge collecting_cluster;      // of other blocks' threads that release to the cluster
+  Knowledge completed_cluster;
   std::vector<Thread*> waiting;
   Agent initialiser = 0;
   Step initialised_at = 0;

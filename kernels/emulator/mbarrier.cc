@@ -1,5 +1,6 @@
 #include "kernels/emulator/mbarrier.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -70,15 +71,22 @@ void Update(Mbarrier& object, std::uint32_t address, const CallSite& site) {
   object.collecting.generic.Raise(object.agent, object.phase);
   object.completed.Join(object.collecting);
   object.collecting.Clear();
+  object.completed_cluster.Join(object.collecting_cluster);
+  object.collecting_cluster.Clear();
   for (Thread* thread : std::exchange(object.waiting, {})) Wake(*thread);
 }
 
-void Arrive(Mbarrier& object, std::uint32_t address, const CallSite& site) {
+enum class Scope { kBlock, kCluster };
+
+void Arrive(Mbarrier& object, std::uint32_t address, Scope scope, const CallSite& site) {
   Thread& thread = CurrentThread();
   if (RankOf(address) != thread.block->rank) {
     thread.block->cluster->blocks[RankOf(address)].remote_arrivals[thread.agent] = thread.step();
+    object.collecting.JoinFinished(thread.knows);
+    if (scope == Scope::kCluster) object.collecting_cluster.Join(thread.knows);
+  } else {
+    object.collecting.Join(thread.knows);
   }
-  object.collecting.Join(thread.knows);
   BeginStep(thread);
   --object.pending;
   Update(object, address, site);
@@ -88,16 +96,18 @@ bool IsComplete(const Mbarrier& object, std::uint32_t parity) { return object.ph
 
 // The phase waited for is the latest one, or a later phase than the thread can tell by
 // its parity: then it waits for the wrong one, unless it knew of the phases between.
-void Acquire(const Mbarrier& object, std::uint32_t address, std::uint32_t parity,
+void Acquire(const Mbarrier& object, std::uint32_t address, std::uint32_t parity, Scope scope,
              const CallSite& site) {
   Thread& thread = CurrentThread();
-  const Step known = thread.knows.generic[object.agent];
+  const Step known =
+      std::max(thread.knows.generic[object.agent], thread.knows.finished[object.agent]);
   if (CurrentGrid().options.check_order && object.phase > known + 1) {
     Fail(Violation::kMbarrierProtocol, site,
          absl::StrCat("a wait for parity ", parity, " of ", DescribeShared(address), " sees phase ",
                       object.phase, ", and the thread knows only of ", known));
   }
   thread.knows.Join(object.completed);
+  if (scope == Scope::kCluster) thread.knows.Join(object.completed_cluster);
 }
 
 Mbarrier& FindForWait(std::uint32_t address, std::uint32_t parity, const CallSite& site) {
@@ -105,6 +115,15 @@ Mbarrier& FindForWait(std::uint32_t address, std::uint32_t parity, const CallSit
   if (parity > 1) Fail(Violation::kBadOperand, site, absl::StrCat(what, " of parity ", parity));
   OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
   return Find(address, View::kGeneric, what, site);
+}
+
+void Wait(std::uint32_t address, std::uint32_t parity, Scope scope, const CallSite& site) {
+  Mbarrier& object = FindForWait(address, parity, site);
+  while (!IsComplete(object, parity)) {
+    object.waiting.push_back(&CurrentThread());
+    BlockCurrent({"mbarrier", site, true, address, parity});
+  }
+  Acquire(object, address, parity, scope, site);
 }
 
 }  // namespace
@@ -141,7 +160,17 @@ void MbarrierInvalidate(std::uint32_t address, const CallSite& site) {
 }
 
 void MbarrierArrive(std::uint32_t address, const CallSite& site) {
-  Arrive(Find(address, View::kGeneric, "mbarrier.arrive", site), address, site);
+  const char* what = "mbarrier.arrive";
+  OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
+  Arrive(Find(address, View::kGeneric, what, site), address, Scope::kBlock, site);
+}
+
+void MbarrierArriveRemote(std::uint32_t address, const CallSite& site) {
+  Arrive(Find(address, View::kGeneric, "mbarrier.arrive", site), address, Scope::kBlock, site);
+}
+
+void MbarrierArriveCluster(std::uint32_t address, const CallSite& site) {
+  Arrive(Find(address, View::kGeneric, "mbarrier.arrive", site), address, Scope::kCluster, site);
 }
 
 void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site) {
@@ -149,7 +178,7 @@ void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const Call
   OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
   Mbarrier& object = Find(address, View::kGeneric, what, site);
   object.transaction_bytes += bytes;
-  Arrive(object, address, site);
+  Arrive(object, address, Scope::kBlock, site);
 }
 
 bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite& site) {
@@ -158,17 +187,16 @@ bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite
     YieldCurrent();
     return false;
   }
-  Acquire(object, address, parity, site);
+  Acquire(object, address, parity, Scope::kBlock, site);
   return true;
 }
 
 void MbarrierWait(std::uint32_t address, std::uint32_t parity, const CallSite& site) {
-  Mbarrier& object = FindForWait(address, parity, site);
-  while (!IsComplete(object, parity)) {
-    object.waiting.push_back(&CurrentThread());
-    BlockCurrent({"mbarrier", site, true, address, parity});
-  }
-  Acquire(object, address, parity, site);
+  Wait(address, parity, Scope::kBlock, site);
+}
+
+void MbarrierWaitCluster(std::uint32_t address, std::uint32_t parity, const CallSite& site) {
+  Wait(address, parity, Scope::kCluster, site);
 }
 
 void FenceMbarrierInit() {

@@ -14,15 +14,21 @@ struct Cluster;
 void MbarrierInit(std::uint32_t address, std::uint32_t count, const CallSite& site);
 void MbarrierInvalidate(std::uint32_t address, const CallSite& site);
 
-// An arrival with release semantics. The object may be another block's: its block must
-// not exit before, which a cluster barrier has to ensure.
+// An arrival that releases at the block's scope, at an object of this block.
 void MbarrierArrive(std::uint32_t address, const CallSite& site);
+// The same at an object of any block of the cluster, which must not exit before: a cluster
+// barrier has to ensure it. Another block learns that accesses are over, and not what they wrote.
+void MbarrierArriveRemote(std::uint32_t address, const CallSite& site);
+// As above, and releases at the cluster's scope.
+void MbarrierArriveCluster(std::uint32_t address, const CallSite& site);
 // As above, in this block, after expecting `bytes` more.
 void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site);
 
 // Whether the phase of this parity has completed; if so, acquires what arrivals released.
 bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
 void MbarrierWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
+// Acquires what other blocks released at the cluster's scope, too.
+void MbarrierWaitCluster(std::uint32_t address, std::uint32_t parity, const CallSite& site);
 
 // fence.mbarrier_init.release.cluster and fence.proxy.async
 void FenceMbarrierInit();

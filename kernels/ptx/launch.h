@@ -45,6 +45,21 @@ struct LaunchShape {
   bool overlaps_preceding = false;
 };
 
+// Multiprocessors of the calling thread's current device. The emulator's has few, so that
+// persistent kernels walk over several tiles.
+inline std::uint32_t Multiprocessors() {
+#ifdef __CUDACC__
+  int device = 0;
+  int count = 1;
+  if (cudaGetDevice(&device) == cudaSuccess) {
+    cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  }
+  return static_cast<std::uint32_t>(count);
+#else
+  return 4;
+#endif
+}
+
 // Queues kernel(params) on target.stream, or runs it to its end in *target.emulator.
 // INVALID_ARGUMENT: the target lacks the member of this backend.
 // INTERNAL: the launch failed, with CUDA's or the emulator's message.

@@ -39,13 +39,25 @@ GEMMD_DEVICE void MbarrierArrive(SharedAddress mbarrier GEMMD_SITE) {
   GEMMD_IN_EMULATOR(emulator::MbarrierArrive(mbarrier, site);)
 }
 
-// mbarrier.arrive.release.cluster.shared::cluster.b64: at an object of any block of the
-// cluster, an address of MapShared() (cluster.h).
+// mbarrier.arrive.release.cta.shared::cluster.b64: one arrival at an object of any block of
+// the cluster, an address of MapShared() (cluster.h). It gives a buffer back: this thread's
+// finished reads (loads whose values it has, wgmma it has waited for) come before what follows
+// the phase. Its scope is this block, so that what this thread stored, or saw stored, may not be
+// read in another block on its word (PTX ISA, "Memory Consistency Model: Scope"). That takes
+// MbarrierArriveCluster() and a fence's time, which a ring of stages has no use for.
 GEMMD_DEVICE void MbarrierArriveRemote(SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(mbarrier)
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::MbarrierArriveRemote(mbarrier, site);)
+}
+
+// mbarrier.arrive.release.cluster.shared::cluster.b64: as above, and what this thread stored
+// or saw stored is there for threads of that block after MbarrierWaitCluster().
+GEMMD_DEVICE void MbarrierArriveCluster(SharedAddress mbarrier GEMMD_SITE) {
   GEMMD_ON_DEVICE(
       asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(mbarrier)
                    : "memory");)
-  GEMMD_IN_EMULATOR(emulator::MbarrierArrive(mbarrier, site);)
+  GEMMD_IN_EMULATOR(emulator::MbarrierArriveCluster(mbarrier, site);)
 }
 
 // mbarrier.arrive.expect_tx.shared::cta.b64: the phase also waits for `bytes` more bytes
@@ -75,11 +87,28 @@ GEMMD_DEVICE bool MbarrierTryWait(SharedAddress mbarrier, std::uint32_t parity G
 }
 
 // Waits until the phase of this parity has completed, and sees what was done before the
-// arrivals and what the copies wrote. The one blocking wait, so that the emulator can
-// say who waits for what.
+// block's arrivals and what the copies wrote. A blocking wait and no loop of the kernel's, so
+// that the emulator can say who waits for what.
 GEMMD_DEVICE void MbarrierWait(SharedAddress mbarrier, std::uint32_t parity GEMMD_SITE) {
   GEMMD_ON_DEVICE(while (!MbarrierTryWait(mbarrier, parity)){})
   GEMMD_IN_EMULATOR(emulator::MbarrierWait(mbarrier, parity, site);)
+}
+
+// mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64, until the phase has completed: as
+// above, and sees what was done before other blocks' MbarrierArriveCluster().
+GEMMD_DEVICE void MbarrierWaitCluster(SharedAddress mbarrier, std::uint32_t parity GEMMD_SITE) {
+  GEMMD_ON_DEVICE(std::uint32_t done = 0; while (done == 0) {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+        "selp.b32 %0, 1, 0, p;\n"
+        "}"
+        : "=r"(done)
+        : "r"(mbarrier), "r"(parity)
+        : "memory");
+  })
+  GEMMD_IN_EMULATOR(emulator::MbarrierWaitCluster(mbarrier, parity, site);)
 }
 
 }  // namespace GEMMD_BACKEND

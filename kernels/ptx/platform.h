@@ -21,6 +21,7 @@
 #define GEMMD_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define GEMMD_GRID_CONSTANT __grid_constant__
 #define GEMMD_UNROLL _Pragma("unroll")
+#define GEMMD_NO_UNROLL _Pragma("unroll 1")
 // The two meanings of a wrapper.
 #define GEMMD_ON_DEVICE(...) __VA_ARGS__
 #define GEMMD_IN_EMULATOR(...)
@@ -38,6 +39,7 @@
 #define GEMMD_LAUNCH_BOUNDS(threads, blocks)
 #define GEMMD_GRID_CONSTANT
 #define GEMMD_UNROLL
+#define GEMMD_NO_UNROLL
 #define GEMMD_ON_DEVICE(...)
 #define GEMMD_IN_EMULATOR(...) __VA_ARGS__
 #define GEMMD_SITE , ::gemmd::emulator::CallSite site = ::gemmd::emulator::CallSite::Here()

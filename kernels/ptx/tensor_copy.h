@@ -79,6 +79,42 @@ GEMMD_DEVICE void TensorLoad2DMulticast(SharedAddress destination, const TensorM
   GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, mask, site);)
 }
 
+// How long lines of a load stay in the L2: the words that createpolicy.fractional gives for all
+// of an access. PTX ISA, "Data Movement and Conversion Instructions: createpolicy". A hint.
+enum class CachePolicy : std::uint64_t {
+  kNormal = 0x1000000000000000,
+  kEvictFirst = 0x12f0000000000000,
+};
+
+// TensorLoad2D() and TensorLoad2DMulticast() with .L2::cache_hint.
+GEMMD_DEVICE void TensorLoad2DCached(SharedAddress destination, const TensorMap* map,
+                                     std::int32_t x, std::int32_t y, SharedAddress mbarrier,
+                                     CachePolicy policy GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes.L2::cache_hint"
+                               " [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(destination),
+                               "l"(map), "r"(mbarrier), "r"(x), "r"(y),
+                               "l"(static_cast<std::uint64_t>(policy))
+                               : "memory");)
+  GEMMD_IN_EMULATOR(static_cast<void>(policy); emulator::TensorLoad(
+                        destination, *map, {{x, y}}, mbarrier, 1u << (destination >> 24), site);)
+}
+
+GEMMD_DEVICE void TensorLoad2DMulticastCached(SharedAddress destination, const TensorMap* map,
+                                              std::int32_t x, std::int32_t y,
+                                              SharedAddress mbarrier, std::uint32_t mask,
+                                              CachePolicy policy GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint"
+                               " [%0], [%1, {%3, %4}], [%2], %5, %6;" ::"r"(destination),
+                               "l"(map), "r"(mbarrier), "r"(x), "r"(y),
+                               "h"(static_cast<std::uint16_t>(mask)),
+                               "l"(static_cast<std::uint64_t>(policy))
+                               : "memory");)
+  GEMMD_IN_EMULATOR(static_cast<void>(policy);
+                    emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, mask, site);)
+}
+
 // .2d.global.shared::cta.tile.bulk_group: the box at `source` to element (x, y).
 GEMMD_DEVICE void TensorStore2D(const TensorMap* map, SharedAddress source, std::int32_t x,
                                 std::int32_t y GEMMD_SITE) {

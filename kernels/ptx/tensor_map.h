@@ -74,18 +74,27 @@ inline std::string TensorMapError(const TensorMapSpec& spec) {
   return "";
 }
 
-// INVALID_ARGUMENT: TensorMapError(). UNAVAILABLE: no driver. INTERNAL: it refused.
-inline absl::StatusOr<TensorMap> MakeTensorMap(const TensorMapSpec& spec) {
-  const std::string error = TensorMapError(spec);
-  if (!error.empty()) return absl::InvalidArgumentError(absl::StrCat("tensor map: ", error));
 #ifdef __CUDACC__
+// The driver's cuTensorMapEncodeTiled; null where it has none.
+inline void* FindTensorMapEncoder() {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found;
   if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
                                        &found) != cudaSuccess ||
       found != cudaDriverEntryPointSuccess) {
-    return absl::UnavailableError("the driver has no cuTensorMapEncodeTiled");
+    return nullptr;
   }
+  return entry;
+}
+#endif
+
+// INVALID_ARGUMENT: TensorMapError(). UNAVAILABLE: no driver. INTERNAL: it refused.
+inline absl::StatusOr<TensorMap> MakeTensorMap(const TensorMapSpec& spec) {
+  const std::string error = TensorMapError(spec);
+  if (!error.empty()) return absl::InvalidArgumentError(absl::StrCat("tensor map: ", error));
+#ifdef __CUDACC__
+  static void* const entry = FindTensorMapEncoder();  // once: launches are counted in microseconds
+  if (entry == nullptr) return absl::UnavailableError("the driver has no cuTensorMapEncodeTiled");
   static constexpr CUtensorMapDataType kTypes[] = {
       CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
       CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_DATA_TYPE_FLOAT32,

@@ -13,15 +13,7 @@ std::int64_t RoundUp(std::int64_t value, std::int64_t step) {
 
 bool Is8Bit(DataType type) { return SizeBits(type) == 8; }
 
-void PadLines(MatrixLayout* layout) {
-  constexpr std::int64_t kVectorBits = std::int64_t{16} * 8;
-  constexpr std::int64_t kSectorBits = std::int64_t{128} * 8;
-  // Below this the wider alignment would add more than an eighth.
-  constexpr std::int64_t kLongLineBits = 8 * kSectorBits;
-  const std::int64_t bits = SizeBits(layout->type);
-  const std::int64_t align = layout->inner() * bits >= kLongLineBits ? kSectorBits : kVectorBits;
-  layout->leading_dimension = RoundUp(layout->inner(), align / bits);
-}
+void PadLines(MatrixLayout* layout) { layout->leading_dimension = PaddedLine(*layout); }
 
 void Transpose(MatrixLayout* layout) {
   layout->order = layout->order == Order::kRowMajor ? Order::kColumnMajor : Order::kRowMajor;

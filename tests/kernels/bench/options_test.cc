@@ -77,7 +77,7 @@ TEST(BenchCase, LinesArePaddedAsADeviceLandsThem) {
   ASSERT_TRUE(types.ok());
   Case c{{1023, 4095, 4097}, (*types)[0], {false, true}, true};
   Problem problem = MakeProblem(c);
-  EXPECT_EQ(problem.a.leading_dimension, 4104);
+  EXPECT_EQ(problem.a.leading_dimension, 4160);
   EXPECT_EQ(problem.b.rows, 4095);
   EXPECT_EQ(problem.d.leading_dimension, 4096);
   c.is_padded = false;

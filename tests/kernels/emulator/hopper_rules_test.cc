@@ -75,7 +75,8 @@ TEST(RemoteStores, EndBeforeTheOtherBlockDoes) {
 }
 
 TEST(RemoteStores, MayBeOrderedByAnMbarrier) {
-  const auto pass = [](bool waits) {
+  enum class Fault { kNone, kNoWait, kBlockScopeArrival, kBlockScopeWait };
+  const auto pass = [](Fault fault) {
     const std::uint32_t rank = ptx::RankInCluster();
     const std::uint32_t thread = ptx::ThreadIndex();
     if (thread == 0) {
@@ -85,18 +86,59 @@ TEST(RemoteStores, MayBeOrderedByAnMbarrier) {
     ptx::ClusterSync();
     if (rank == 0) {
       ptx::StoreSharedRemote(ptx::MapShared(Word(thread), 1), thread);
-      ptx::MbarrierArriveRemote(ptx::MapShared(Word(512), 1));
+      const ptx::SharedAddress arrived = ptx::MapShared(Word(512), 1);
+      if (fault == Fault::kBlockScopeArrival) {
+        ptx::MbarrierArriveRemote(arrived);
+      } else {
+        ptx::MbarrierArriveCluster(arrived);
+      }
     } else {
-      if (waits) ptx::MbarrierWait(Word(512), 0);
+      if (fault == Fault::kBlockScopeWait) {
+        ptx::MbarrierWait(Word(512), 0);
+      } else if (fault != Fault::kNoWait) {
+        ptx::MbarrierWaitCluster(Word(512), 0);
+      }
       ptx::LoadShared<std::uint32_t>(Word(63 - thread));
     }
     ptx::ClusterSync();
   };
-  ExpectNothing([&] { pass(true); }, InPairs());
+  ExpectNothing([&] { pass(Fault::kNone); }, InPairs());
+  ExpectViolation(
+      Violation::kRace, [&] { pass(Fault::kBlockScopeArrival); }, InPairs());
+  ExpectViolation(
+      Violation::kRace, [&] { pass(Fault::kBlockScopeWait); }, InPairs());
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Launching launching = InPairs();
     launching.options.seed = seed;
-    EXPECT_FALSE(RunRule([&] { pass(false); }, launching).ok());
+    EXPECT_FALSE(RunRule([&] { pass(Fault::kNoWait); }, launching).ok());
+  }
+}
+
+// What a stored word does not need: a block may write again where another has read.
+TEST(RemoteReads, MayBeEndedByAnArrivalOfTheBlocksScope) {
+  const auto overwrite = [](bool waits) {
+    const std::uint32_t rank = ptx::RankInCluster();
+    const std::uint32_t thread = ptx::ThreadIndex();
+    if (thread == 0) {
+      ptx::MbarrierInit(Word(512), 64);
+      ptx::FenceMbarrierInit();
+    }
+    if (rank == 1) ptx::StoreShared(Word(thread), thread);
+    ptx::ClusterSync();
+    if (rank == 0) {
+      ptx::LoadSharedRemote<std::uint32_t>(ptx::MapShared(Word(thread), 1));
+      ptx::MbarrierArriveRemote(ptx::MapShared(Word(512), 1));
+    } else {
+      if (waits) ptx::MbarrierWait(Word(512), 0);
+      ptx::StoreShared(Word(63 - thread), thread);
+    }
+    ptx::ClusterSync();
+  };
+  ExpectNothing([&] { overwrite(true); }, InPairs());
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Launching launching = InPairs();
+    launching.options.seed = seed;
+    EXPECT_EQ(RunRule([&] { overwrite(false); }, launching).violation, Violation::kRace);
   }
 }
 

@@ -26,6 +26,7 @@ class GpuMatrix {
   ~GpuMatrix() { cudaFree(data_); }
 
   void* data() const { return data_; }
+  std::uint64_t bytes() const { return bytes_; }
   void Put(const void* from) {
     CheckCuda(cudaMemcpy(data_, from, bytes_, cudaMemcpyHostToDevice), "cudaMemcpy");
   }

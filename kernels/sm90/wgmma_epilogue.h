@@ -1,0 +1,134 @@
+// D of products with an epilogue, or with f32 output: alpha, beta * C, bias, activation, in
+// f32 and in the order of kernels/epilogue. A warp's sums pass through its box in shared
+// memory, so that lanes then hold neighbours of one row: the loads of C and the stores of D are
+// coalesced, and the code for an element exists once.
+#pragma once
+
+#include "kernels/epilogue/arithmetic.h"
+#include "kernels/ptx/global_memory.h"
+#include "kernels/ptx/shared_memory.h"
+#include "kernels/sm90/wgmma_store.h"
+#include "kernels/sm90/wgmma_types.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+template <class Element>
+struct EpilogueTypeOf {
+  using Type = epilogue::F16;
+};
+template <>
+struct EpilogueTypeOf<Bf16Element> {
+  using Type = epilogue::Bf16;
+};
+
+// Compiled without contraction, so that every tiling, the emulator and kernels/epilogue round
+// the same operations.
+template <class Out>
+GEMMD_DEVICE float FinishElement(const WgmmaGemmParams& params, float sum, std::int32_t row,
+                                 std::int32_t column) {
+  using Storage = typename Out::Storage;
+  float value = params.alpha * sum;
+  if (params.c != nullptr) {
+    const Storage* c = static_cast<const Storage*>(params.c) + row * params.c_row_stride +
+                       column * params.c_column_stride;
+    value += params.beta * Out::Widen(ptx::LoadGlobal(c));
+  }
+  if (params.bias != nullptr) {
+    const Storage* bias = static_cast<const Storage*>(params.bias) + row * params.bias_row_step +
+                          column * params.bias_column_step;
+    value += Out::Widen(ptx::LoadGlobal(bias));
+  }
+  return epilogue::Activate(params.activation, value);
+}
+
+struct FourFloats {
+  float value[4];
+};
+
+// Four neighbours of a row; `count` of them are inside D.
+template <class Out>
+GEMMD_DEVICE void FinishFour(const WgmmaGemmParams& params, const FourFloats& sums,
+                             std::int32_t row, std::int32_t column, std::int32_t count) {
+  using Storage = typename Out::Storage;
+  struct alignas(4 * sizeof(Storage)) Four {
+    Storage value[4];
+  };
+  Four four;
+  GEMMD_UNROLL
+  for (int e = 0; e < 4; ++e) {
+    if (e >= count) continue;
+    four.value[e] = Out::Narrow(FinishElement<Out>(params, sums.value[e], row, column + e));
+  }
+  Storage* const d = static_cast<Storage*>(params.d_data) + row * params.d_row_stride + column;
+  if (count >= 4) {
+    ptx::StoreGlobal(reinterpret_cast<Four*>(d), four);
+    return;
+  }
+  GEMMD_UNROLL
+  for (int e = 0; e < 3; ++e) {
+    if (e < count) ptx::StoreGlobal(d + e, four.value[e]);
+  }
+}
+
+// A warp's 16 rows of kEpilogueColumns, staged in `box` as f32.
+template <class Layout, class Out>
+GEMMD_DEVICE void FinishBox(const WgmmaGemmParams& params, ptx::SharedAddress box,
+                            std::uint32_t lane, std::int32_t first_row, std::int32_t first_column) {
+  constexpr std::uint32_t kChunks = Layout::kEpilogueColumns / 4;  // of four floats, in a row
+  GEMMD_NO_UNROLL
+  for (std::uint32_t i = lane; i < 16 * kChunks; i += 32) {
+    const std::uint32_t line = i / kChunks;
+    const std::uint32_t chunk = i % kChunks;
+    const std::int32_t row = first_row + static_cast<std::int32_t>(line);
+    const std::int32_t column = first_column + static_cast<std::int32_t>(chunk * 4);
+    const auto sums =
+        ptx::LoadShared<FourFloats>(box + line * (kChunks * 16) + (chunk ^ (line % kChunks)) * 16);
+    if (row < params.m && column < params.n) {
+      FinishFour<Out>(params, sums, row, column, params.n - column);
+    }
+  }
+}
+
+template <class Layout, class Element>
+GEMMD_DEVICE void FinishTile(const WgmmaGemmParams& params, const Consumer& me,
+                             Accumulators<Layout>& sums, ptx::SharedAddress output,
+                             TileCorner corner) {
+  constexpr int kColumns = Layout::kEpilogueColumns;
+  constexpr std::uint32_t kChunks = kColumns / 4;
+  struct Pair {
+    float value[2];
+  };
+  const ptx::SharedAddress box = output + me.warp * Layout::kWarpBoxBytes;
+  GEMMD_UNROLL
+  for (int i = 0; i < Layout::kRowBlocks; ++i) {
+    GEMMD_UNROLL
+    for (int c = 0; c < Layout::kTileN / kColumns; ++c) {
+      GEMMD_UNROLL
+      for (int j = 0; j < kColumns / 8; ++j) {
+        GEMMD_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const float* v = &sums[i][(c * (kColumns / 8) + j) * 4 + half * 2];
+          const std::uint32_t line = me.lane / 4 + half * 8;
+          const std::uint32_t chunk = j * 2 + me.lane % 4 / 2;
+          ptx::StoreShared(
+              box + line * (kChunks * 16) + (chunk ^ (line % kChunks)) * 16 + me.lane % 2 * 8,
+              Pair{{v[0], v[1]}});
+        }
+      }
+      ptx::SyncWarp();
+      const std::int32_t row = corner.m + i * 64 + static_cast<std::int32_t>(me.warp) * 16;
+      const std::int32_t column = corner.n + c * kColumns;
+      if (params.writes_f32) {
+        FinishBox<Layout, epilogue::F32>(params, box, me.lane, row, column);
+      } else {
+        FinishBox<Layout, typename EpilogueTypeOf<Element>::Type>(params, box, me.lane, row,
+                                                                  column);
+      }
+      ptx::SyncWarp();
+    }
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

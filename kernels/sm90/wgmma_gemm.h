@@ -1,0 +1,65 @@
+// The Hopper GEMM: persistent blocks, one warpgroup that loads by TMA and one or two that
+// multiply by wgmma.
+#pragma once
+
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/registers.h"
+#include "kernels/sm90/wgmma_consumer.h"
+#include "kernels/sm90/wgmma_producer.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+// D = rows * transposed columns, summed in f32 in order of K by 16 whatever the tiling.
+// kHasEpilogue: what params says is applied, and D may be f32.
+template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 1), 1)
+    WgmmaGemm(const GEMMD_GRID_CONSTANT WgmmaGemmParams params) {
+  if constexpr (ptx::kHasWarpgroupMma) {
+    using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
+    const std::uint32_t thread = ptx::ThreadIndex();
+    const std::uint32_t warp = ptx::Shuffle(thread / 32, 0);  // uniform, and known to be
+    const std::uint32_t lane = thread % 32;
+    const Block<Layout> block;
+    if (thread == 0) {
+      for (std::uint32_t stage = 0; stage < Layout::kStages; ++stage) {
+        ptx::MbarrierInit(block.Full(stage), 1);
+        ptx::MbarrierInit(block.Empty(stage),
+                          (Layout::kIsPingPong ? 1 : Layout::kConsumers) * Layout::kCluster);
+      }
+      ptx::FenceMbarrierInit();
+    }
+    if (thread == 64) {
+      ptx::PrefetchTensorMap(&params.rows);
+      ptx::PrefetchTensorMap(&params.columns);
+      if constexpr (!kHasEpilogue) ptx::PrefetchTensorMap(&params.d);
+    }
+    ptx::LaunchDependentGrid();
+    if constexpr (Layout::kCluster == 1) {
+      ptx::SyncThreads();
+    } else {
+      ptx::ClusterSync();
+    }
+    if (warp < 4) {
+      if constexpr (Layout::kConsumers == 2) ptx::DecreaseRegisters<kProducerRegisters>();
+      if (warp == 0) {
+        if (ptx::ElectOne()) Produce(params, block);
+        ptx::SyncWarp();
+      } else if (warp == 1 && params.prefetched != 0) {
+        if constexpr (Layout::Rows::kIsKMajor && Layout::Columns::kIsKMajor) {
+          if (ptx::ElectOne()) PrefetchFirstTile(params, block);
+        }
+        ptx::SyncWarp();
+      }
+    } else {
+      if constexpr (Layout::kConsumers == 2) ptx::IncreaseRegisters<kConsumerRegisters>();
+      Consume<Layout, Element, kRowMajor, kColumnMajor, kHasEpilogue>(
+          params, block, {warp / 4 - 1, warp % 4, lane});
+    }
+    // A block stays while others of the cluster may still arrive at its barriers.
+    if constexpr (Layout::kCluster > 1) ptx::ClusterSync();
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

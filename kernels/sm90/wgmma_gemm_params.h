@@ -1,0 +1,44 @@
+// What a Hopper GEMM is launched with, in the kernel's frame (tilings.h).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/tensor_copy.h"
+#include "kernels/types.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+struct WgmmaGemmParams {
+  ptx::TensorMap rows;     // rows x k
+  ptx::TensorMap columns;  // columns x k
+  ptx::TensorMap d;        // unused where `epilogue` of the kernel is on
+  void* d_data;
+  std::int64_t d_row_stride;  // elements
+  std::int64_t d_column_stride;
+  std::int32_t m;  // rows
+  std::int32_t n;  // columns
+  std::int32_t k;
+  std::uint32_t tiles_m;  // of clusters
+  std::uint32_t tiles_n;
+  std::uint32_t raster_group;  // rows of cluster tiles that are walked together
+  std::uint32_t box_rows;      // lines of a K-major box of rows; fewer where m is small
+  std::uint32_t stage_bytes;   // that the loads of a stage bring
+  std::uint32_t prefetched;    // blocks of K asked into the L2 before the grid's turn
+  ptx::CachePolicy column_policy;
+
+  // The epilogue, where the kernel has one.
+  const void* c;     // null: none
+  const void* bias;  // null: none
+  std::int64_t c_row_stride;
+  std::int64_t c_column_stride;
+  std::int64_t bias_row_step;  // 1: one element a row; 0: one a column
+  std::int64_t bias_column_step;
+  float alpha;
+  float beta;
+  Activation activation;
+  bool writes_f32;
+};
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

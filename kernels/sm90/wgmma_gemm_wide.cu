@@ -1,0 +1,10 @@
+#include "kernels/sm90/wgmma_gemm_cuda.h"
+
+namespace gemmd::sm90 {
+
+template absl::Status CudaWgmmaGemm<1>(const Problem&, const Config&, const Arguments&,
+                                       const LaunchTarget&);
+template absl::Status CudaWgmmaGemm<2>(const Problem&, const Config&, const Arguments&,
+                                       const LaunchTarget&);
+
+}  // namespace gemmd::sm90

@@ -1,0 +1,84 @@
+// What the producer and the consumers of a block agree on: who they are, the ring of stages,
+// and the order of tiles.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/cluster.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/mbarrier.h"
+#include "kernels/sm90/wgmma_gemm_params.h"
+#include "kernels/sm90/wgmma_layout.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+// A position in the ring of stages, and the parity of its phase.
+template <class Layout>
+struct RingPosition {
+  std::uint32_t stage = 0;
+  std::uint32_t parity = 0;
+
+  GEMMD_DEVICE void Next() {
+    if (++stage == Layout::kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  GEMMD_DEVICE void Skip(std::uint32_t count) {
+    const std::uint32_t to = stage + count;
+    parity ^= to / Layout::kStages & 1;
+    stage = to % Layout::kStages;
+  }
+};
+
+template <class Layout>
+struct Block {
+  ptx::SharedAddress shared = ptx::SharedBase();
+  std::uint32_t rank = Layout::kCluster == 1 ? 0 : ptx::RankInCluster();
+  std::uint32_t rank_m = rank % Layout::kClusterM;
+  std::uint32_t rank_n = rank / Layout::kClusterM;
+  std::uint32_t cluster = ptx::BlockIndexX() / Layout::kCluster;
+  std::uint32_t clusters = ptx::GridSizeX() / Layout::kCluster;
+
+  GEMMD_DEVICE ptx::SharedAddress Stage(std::uint32_t stage) const {
+    return shared + stage * Layout::kStageBytes;
+  }
+  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
+    return shared + Layout::kFull + stage * ptx::kMbarrierBytes;
+  }
+  GEMMD_DEVICE ptx::SharedAddress Empty(std::uint32_t stage) const {
+    return shared + Layout::kEmpty + stage * ptx::kMbarrierBytes;
+  }
+};
+
+// The corner of a block's tile.
+struct TileCorner {
+  std::int32_t m;
+  std::int32_t n;
+};
+
+// Cluster tile `tile` in the order of the raster: groups of params.raster_group rows of
+// tiles, column by column, so that what is at work at one time shares operands in the L2.
+template <class Layout>
+GEMMD_DEVICE TileCorner CornerOf(const WgmmaGemmParams& params, const Block<Layout>& block,
+                                 std::uint32_t tile) {
+  const std::uint32_t per_group = params.raster_group * params.tiles_n;
+  const std::uint32_t group = tile / per_group;
+  const std::uint32_t within = tile - group * per_group;
+  const std::uint32_t first = group * params.raster_group;
+  const std::uint32_t left = params.tiles_m - first;
+  const std::uint32_t rows = left < params.raster_group ? left : params.raster_group;
+  const std::uint32_t column = within / rows;
+  const std::uint32_t row = first + (within - column * rows);
+  return {static_cast<std::int32_t>((row * Layout::kClusterM + block.rank_m) * Layout::kTileM),
+          static_cast<std::int32_t>((column * Layout::kClusterN + block.rank_n) * Layout::kTileN)};
+}
+
+GEMMD_DEVICE std::int32_t BlocksOfK(const WgmmaGemmParams& params) {
+  return (params.k + kTileK - 1) / kTileK;
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

@@ -1,0 +1,157 @@
+// D of plain products: from accumulators through staged boxes to TMA, in D's 16-bit type.
+#pragma once
+
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/global_memory.h"
+#include "kernels/ptx/matrix_memory.h"
+#include "kernels/ptx/shared_memory.h"
+#include "kernels/sm90/wgmma_pipeline.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+// Which consumer this is, and which of its threads.
+struct Consumer {
+  std::uint32_t group;  // of the consumers
+  std::uint32_t warp;   // of the group
+  std::uint32_t lane;
+};
+
+template <class Layout>
+using Accumulators = float[Layout::kRowBlocks][Layout::kTileN / 2];
+
+// A staged box that TMA may not store: it writes lines in units of 16 bytes, and the rest of
+// D's last unit is not ours. `lines` lines of `length` elements, whose first has index
+// (line, column) in D, `pitch` elements between D's lines.
+template <bool kIsSwizzled>
+GEMMD_DEVICE void StoreBoxByElement(ptx::SharedAddress box, std::uint16_t* d, std::int64_t pitch,
+                                    std::int32_t lines, std::int32_t length, std::int32_t line_end,
+                                    std::int32_t column_end, std::uint32_t first,
+                                    std::uint32_t threads) {
+  const std::int32_t words = length / 2;
+  GEMMD_NO_UNROLL
+  for (auto i = static_cast<std::int32_t>(first); i < lines * words;
+       i += static_cast<std::int32_t>(threads)) {
+    const std::int32_t line = i / words;
+    const std::int32_t word = i - line * words;
+    if (line >= line_end) break;
+    const std::int32_t chunk = kIsSwizzled ? (word / 4) ^ (line % 8) : word / 4;
+    const auto value = ptx::LoadShared<std::uint32_t>(
+        box + static_cast<std::uint32_t>(line * length * 2 + chunk * 16 + word % 4 * 4));
+    std::uint16_t* const to = d + line * pitch + word * 2;
+    if (word * 2 + 1 < column_end) {
+      ptx::StoreGlobal(reinterpret_cast<std::uint32_t*>(to), value);
+    } else if (word * 2 < column_end) {
+      ptx::StoreGlobal(to, static_cast<std::uint16_t>(value));
+    }
+  }
+}
+
+// The group's rows of a tile, box by box, each warp for itself: 16 rows of kBoxColumns.
+// `drained` (kReusesStages): the group's rows of A in the first stage, free from now on.
+template <class Layout, class Element>
+GEMMD_DEVICE void StoreTile(const WgmmaGemmParams& params, const Consumer& me,
+                            Accumulators<Layout>& sums, ptx::SharedAddress output,
+                            ptx::SharedAddress drained, bool is_last, TileCorner corner) {
+  constexpr int kPitch = Layout::kBoxColumns * 2;
+  const std::uint32_t row = me.lane % 16;
+  const std::uint32_t high = me.lane / 16;
+  const bool is_ragged = params.n % 8 != 0;
+  if constexpr (Layout::kReusesStages) {
+    // The group's other warps may still be reading those rows.
+    if (is_last) ptx::NamedBarrierSync(1 + me.group, kWarpgroup);
+  }
+  GEMMD_UNROLL
+  for (int i = 0; i < Layout::kRowBlocks; ++i) {
+    GEMMD_UNROLL
+    for (int c = 0; c < Layout::kBoxes; ++c) {
+      const bool in_stage = Layout::kReusesStages && is_last;
+      const int buffer = (i * Layout::kBoxes + c) % Layout::kStoreBuffers;
+      const ptx::SharedAddress box = (in_stage ? drained + c * Layout::kStageBytes + i * 8192
+                                               : output + buffer * Layout::kBoxBytes) +
+                                     me.warp * Layout::kWarpBoxBytes;
+      if (!in_stage) {
+        if (me.lane == 0) ptx::BulkWaitRead<Layout::kStoreBuffers - 1>();
+        ptx::SyncWarp();
+      }
+      GEMMD_UNROLL
+      for (int j = 0; j + 2 <= Layout::kBoxColumns / 8; j += 2) {
+        const float* v = &sums[i][(c * (Layout::kBoxColumns / 8) + j) * 4];
+        const std::uint32_t words[4] = {Element::Pack(v[0], v[1]), Element::Pack(v[2], v[3]),
+                                        Element::Pack(v[4], v[5]), Element::Pack(v[6], v[7])};
+        const std::uint32_t chunk = j + high;
+        ptx::StoreMatrix4(
+            box + row * kPitch + (Layout::kIsBoxSwizzled ? chunk ^ (row % 8) : chunk) * 16, words);
+      }
+      if constexpr (Layout::kBoxColumns % 16 == 8) {
+        constexpr int kLast = Layout::kBoxColumns / 8 - 1;
+        const float* v = &sums[i][(c * (Layout::kBoxColumns / 8) + kLast) * 4];
+        const std::uint32_t words[2] = {Element::Pack(v[0], v[1]), Element::Pack(v[2], v[3])};
+        ptx::StoreMatrix2(box + row * kPitch + kLast * 16, words);
+      }
+      const std::int32_t first_row = corner.m + i * 64 + static_cast<std::int32_t>(me.warp) * 16;
+      const std::int32_t first_column = corner.n + c * Layout::kBoxColumns;
+      const bool is_inside = first_row < params.m && first_column < params.n;
+      ptx::FenceProxyAsync();
+      ptx::SyncWarp();
+      if (is_ragged && is_inside && first_column + Layout::kBoxColumns > params.n) {
+        StoreBoxByElement<Layout::kIsBoxSwizzled>(
+            box,
+            static_cast<std::uint16_t*>(params.d_data) + first_row * params.d_row_stride +
+                first_column,
+            params.d_row_stride, 16, Layout::kBoxColumns, params.m - first_row,
+            params.n - first_column, me.lane, 32);
+      } else if (is_inside && me.lane == 0) {
+        ptx::TensorStore2D(&params.d, box, first_column, first_row);
+      }
+      if (me.lane == 0) ptx::BulkCommit();
+      ptx::SyncWarp();
+    }
+  }
+}
+
+// The same where D's lines run along the kernel's rows: 64 rows of a warpgroup are a line.
+template <class Layout, class Element>
+GEMMD_DEVICE void StoreTileTransposed(const WgmmaGemmParams& params, const Consumer& me,
+                                      Accumulators<Layout>& sums, ptx::SharedAddress output,
+                                      TileCorner corner) {
+  const bool is_ragged = params.m % 8 != 0;
+  const std::uint32_t barrier = 1 + me.group;
+  GEMMD_UNROLL
+  for (int c = 0; c < Layout::kBoxes; ++c) {
+    const ptx::SharedAddress box = output + c % Layout::kStoreBuffers * Layout::kBoxBytes;
+    if (me.warp == 0) {
+      if (me.lane == 0) ptx::BulkWaitRead<Layout::kStoreBuffers - 1>();
+      ptx::SyncWarp();
+    }
+    ptx::NamedBarrierSync(barrier, kWarpgroup);
+    GEMMD_UNROLL
+    for (int j = 0; j < Layout::kBoxColumns / 16; ++j) {
+      const float* v = &sums[0][(c * (Layout::kBoxColumns / 8) + 2 * j) * 4];
+      const std::uint32_t line = 16 * j + me.lane % 8 + 8 * (me.lane / 16);
+      const std::uint32_t chunk = me.warp * 2 + me.lane / 8 % 2;
+      const std::uint32_t words[4] = {Element::Pack(v[0], v[1]), Element::Pack(v[2], v[3]),
+                                      Element::Pack(v[4], v[5]), Element::Pack(v[6], v[7])};
+      ptx::StoreMatrix4Transposed(box + line * 128 + (chunk ^ (line % 8)) * 16, words);
+    }
+    ptx::FenceProxyAsync();
+    ptx::NamedBarrierSync(barrier, kWarpgroup);
+    const std::int32_t first_line = corner.n + c * Layout::kBoxColumns;
+    const bool is_inside = corner.m < params.m && first_line < params.n;
+    if (is_ragged && is_inside && corner.m + 64 > params.m) {
+      StoreBoxByElement<true>(box,
+                              static_cast<std::uint16_t*>(params.d_data) +
+                                  first_line * params.d_column_stride + corner.m,
+                              params.d_column_stride, Layout::kBoxColumns, 64,
+                              params.n - first_line, params.m - corner.m, me.warp * 32 + me.lane,
+                              kWarpgroup);
+    } else if (is_inside && me.warp == 0 && me.lane == 0) {
+      ptx::TensorStore2D(&params.d, box, corner.m, first_line);
+    }
+    if (me.warp == 0 && me.lane == 0) ptx::BulkCommit();
+    ptx::SyncWarp();
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

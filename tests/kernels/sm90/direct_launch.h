@@ -1,0 +1,105 @@
+// Launches a Hopper kernel in the emulator without the registry, so that a changed copy of a
+// source can stand in for it: D = A * transposed B, f16, row-major. Included after the kernel.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/emulator/launch.h"
+#include "kernels/ptx/tensor_map.h"
+#include "tests/kernels/emulator/half_matrix.h"
+
+namespace gemmd::testing {
+
+struct DirectShape {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+};
+
+inline ptx::TensorMap HalfMap(const HalfMatrix& matrix, int box_columns, int box_rows,
+                              ptx::Swizzle swizzle) {
+  ptx::TensorMapSpec spec;
+  spec.base = matrix.data();
+  spec.element = ptx::TensorElement::kF16;
+  spec.size[0] = static_cast<std::uint64_t>(matrix.columns());
+  spec.size[1] = static_cast<std::uint64_t>(matrix.rows());
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(matrix.leading_dimension()) * 2;
+  spec.box[0] = static_cast<std::uint32_t>(box_columns);
+  spec.box[1] = static_cast<std::uint32_t>(box_rows);
+  spec.swizzle = swizzle;
+  return *ptx::MakeTensorMap(spec);
+}
+
+// The report's message, "wrong bits", or nothing where D is right.
+template <int kTiling, bool kHasEpilogue>
+std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::Landing landing) {
+  using Layout = sm90::WgmmaLayout<kTiling, ptx::Major::kK, ptx::Major::kK>;
+  constexpr bool kIsSwapped = Layout::kStoresTransposed;
+  HalfMatrix a(shape.m, shape.k);
+  HalfMatrix b(shape.n, shape.k);
+  HalfMatrix d(shape.m, shape.n);
+  a.FillRandom(emulator::HalfFormat::kF16, 1);
+  b.FillRandom(emulator::HalfFormat::kF16, 2);
+  d.Fill(0x7fc1);
+  const HalfMatrix& rows = kIsSwapped ? b : a;
+  const HalfMatrix& columns = kIsSwapped ? a : b;
+  sm90::WgmmaGemmParams params = {};
+  params.m = static_cast<std::int32_t>(rows.rows());
+  params.n = static_cast<std::int32_t>(columns.rows());
+  params.k = static_cast<std::int32_t>(shape.k);
+  const auto tiles = [](std::int64_t lines, int tile) {
+    return static_cast<std::uint32_t>((lines + tile - 1) / tile);
+  };
+  params.tiles_m = tiles(params.m, Layout::kTileM * Layout::kClusterM);
+  params.tiles_n = tiles(params.n, Layout::kTileN * Layout::kClusterN);
+  params.raster_group = 8;
+  params.box_rows = Layout::kTileM;
+  params.stage_bytes = Layout::kLoadedBytes;
+  int box_rows = Layout::Rows::kBoxLines;
+  if (Layout::kCluster == 1 && params.m < Layout::kTileM) {
+    box_rows = (params.m + 7) / 8 * 8;
+    params.box_rows = static_cast<std::uint32_t>(box_rows);
+    params.stage_bytes -= (Layout::kTileM - params.box_rows) * sm90::kSpanBytes;
+  }
+  params.prefetched = 2;
+  params.column_policy = ptx::CachePolicy::kNormal;
+  params.rows = HalfMap(rows, 64, box_rows, ptx::Swizzle::k128B);
+  params.columns = HalfMap(columns, 64, Layout::Columns::kBoxLines, ptx::Swizzle::k128B);
+  params.d =
+      HalfMap(d, kIsSwapped ? 64 : Layout::kBoxColumns, kIsSwapped ? Layout::kBoxColumns : 16,
+              Layout::kIsBoxSwizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone);
+  params.d_data = d.data();
+  params.d_row_stride = kIsSwapped ? 1 : d.leading_dimension();
+  params.d_column_stride = kIsSwapped ? d.leading_dimension() : 1;
+  params.alpha = 1;
+  // A bias of zeros, which a preceding grid might have written.
+  HalfMatrix bias(1, shape.n);
+  bias.Fill(0);
+  params.bias = bias.data();
+  params.bias_column_step = 1;
+
+  emulator::LaunchRequest request;
+  request.kernel = Layout::kValues.name;
+  constexpr std::uint32_t kMultiprocessors = 4;
+  request.grid.x = std::min(kMultiprocessors / Layout::kCluster, params.tiles_m * params.tiles_n) *
+                   Layout::kCluster;
+  request.threads = Layout::kThreads;
+  request.cluster_size = Layout::kCluster;
+  request.shared_bytes = Layout::kSharedBytes;
+  request.overlaps_preceding = true;
+  request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D"), bias.ReadOnly("bias")};
+  emulator::Options options;
+  options.seed = seed;
+  options.landing = landing;
+  const emulator::Report report = emulator::Launch(request, options, [&] {
+    sm90::WgmmaGemm<kTiling, sm90::F16Element, ptx::Major::kK, ptx::Major::kK, kHasEpilogue>(
+        params);
+  });
+  if (!report.ok()) return report.message;
+  const std::vector<std::uint16_t> expected =
+      ExactProduct(ProductForm::kF16AccumulateF32, a, b, true);
+  return CountDifferent(d, expected) == 0 ? "" : "wrong bits";
+}
+
+}  // namespace gemmd::testing
