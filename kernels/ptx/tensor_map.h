@@ -50,9 +50,9 @@ inline std::uint32_t TensorElementBytes(TensorElement element) {
   return element == TensorElement::kF16 || element == TensorElement::kBf16 ? 2 : 4;
 }
 
-// Why the driver would refuse it, in one line; empty if it would not. Swizzled rows shorter than
-// the span are refused here: the driver takes them, but copies of them reach beyond the
-// bytes of the box in shared memory (an H200 ended such a kernel with "illegal memory access").
+// Why it is refused, in one line; empty if it is not. By the driver, but for one: it takes
+// swizzled rows shorter than the span, which then lie a span apart and reach beyond the bytes of
+// the box in shared memory. kernels/NOTES.md says what is known of them.
 inline std::string TensorMapError(const TensorMapSpec& spec) {
   if (spec.rank < 1 || spec.rank > kMaxTensorRank) return absl::StrCat("rank ", spec.rank);
   if (reinterpret_cast<std::uint64_t>(spec.base) % 16 != 0) return "base not aligned to 16 bytes";
