@@ -82,6 +82,21 @@ void MultiplyInt8(void* const* operands) {
   });
 }
 
+// a * b + c, rounded once. Of several NaNs the hardware passes on b's, else c's, else a's, made
+// quiet; one that it makes itself has the sign set. All 1502 NaNs of the dumps of an H200 fit.
+double FusedMultiplyAdd(double a, double b, double c) {
+  const double sum = std::fma(a, b, c);
+  if (!std::isnan(sum)) return sum;
+  std::uint64_t bits = 0xfff8000000000000u;
+  for (const double operand : {a, c, b}) {
+    if (std::isnan(operand)) std::memcpy(&bits, &operand, sizeof bits);
+  }
+  bits |= 0x0008000000000000u;
+  double nan;
+  std::memcpy(&nan, &bits, sizeof nan);
+  return nan;
+}
+
 void MultiplyF64(void* const* operands) {
   const auto at = [operands](std::uint32_t lane) -> const F64Operands& {
     return *static_cast<const F64Operands*>(operands[lane]);
@@ -91,12 +106,7 @@ void MultiplyF64(void* const* operands) {
       const std::uint32_t column = 2 * (lane % 4) + i;
       double sum = at(lane).d[i];
       for (std::uint32_t k = 0; k < 4; ++k) {
-        sum = std::fma(at(lane / 4 * 4 + k).a, at(column * 4 + k).b, sum);
-      }
-      // The sign and payload of a NaN are the hardware's own.
-      if (std::isnan(sum)) {
-        constexpr std::uint64_t kNan = 0x7ff8000000000000u;
-        std::memcpy(&sum, &kNan, sizeof sum);
+        sum = FusedMultiplyAdd(at(lane / 4 * 4 + k).a, at(column * 4 + k).b, sum);
       }
       at(lane).d[i] = sum;
     }

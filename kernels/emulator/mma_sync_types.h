@@ -1,7 +1,8 @@
 // mma.sync.aligned on tf32 (m16n8k8), int8 (m16n8k32) and f64 (m8n8k4) operands, row.col.
 //
 // tf32: tensor_core.h with blocks of 8 products of operands cut to 11 bits. int8: exact, modulo
-// 2^32. f64: a chain of fused multiply-adds over k from 0 to 3.
+// 2^32. f64: a chain of fused multiply-adds over k from 0 to 3; of NaNs, that of
+// B comes first, then the addend's, then that of A.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,13 @@
 // Vectors of single instructions: records them on a GPU, replays them in the emulator.
-//   conformance record FILE             every set, as hashes (recording.h)
+//   conformance record FILE             every set, as hashes (recording.h); goes on behind a set
+//                                       that fails, as `record FILE SET-INDEX FAILURES`
 //   conformance replay FILE             every block of every set against FILE
 //   conformance dump SET BLOCK FILE     every result of one block, as 32-bit words
 //   conformance dumps FOLDER SET...     the same of the first eight blocks, as FOLDER/SET.BLOCK
 //   conformance compare SET BLOCK FILE  names the first result that differs from such a dump
 // conformance_on_gpu is this program on CUDA, conformance_emulated in the emulator.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -40,11 +43,14 @@ int Complain(const std::string& what) {
   return 1;
 }
 
-int Record(const std::string& path) {
-  std::ofstream file(path);
-  file << "# " << Memory()->machine() << "; " << Today() << "\n";
-  int failed = 0;
-  for (const VectorSet& set : Sets()) {
+// Of the sets from `first` on. A kernel that faults leaves its process without a GPU, so the sets
+// behind a failed one are recorded by a new one in this one's place.
+int Record(const std::string& path, std::uint32_t first, int failed) {
+  const std::vector<VectorSet> sets = Sets();
+  std::ofstream file(path, first == 0 ? std::ios::trunc : std::ios::app);
+  if (first == 0) file << "# " << Memory()->machine() << "; " << Today() << "\n";
+  for (std::uint32_t i = first; i < sets.size(); ++i) {
+    const VectorSet& set = sets[i];
     const std::unique_ptr<TargetMemory> memory = Memory();
     const auto start = std::chrono::steady_clock::now();
     const absl::StatusOr<SetHashes> hashes = RecordSet(set, memory.get());
@@ -52,8 +58,16 @@ int Record(const std::string& path) {
     std::printf("%-40s %7.3f s %s\n", set.name.c_str(), took.count(),
                 hashes.ok() ? "" : std::string(hashes.status().message()).c_str());
     std::fflush(stdout);
-    failed += !hashes.ok();
-    if (hashes.ok()) file << ToText(set.name, *hashes) << std::flush;
+    if (hashes.ok()) {
+      file << ToText(set.name, *hashes) << std::flush;
+      continue;
+    }
+    file.close();
+    const std::string next = absl::StrCat(i + 1);
+    const std::string failures = absl::StrCat(failed + 1);
+    execl("/proc/self/exe", "conformance", "record", path.c_str(), next.c_str(), failures.c_str(),
+          nullptr);
+    return Complain("cannot start again");
   }
   std::printf("%d sets failed\n", failed);
   return failed == 0 && file ? 0 : 1;
@@ -118,7 +132,13 @@ int DumpFirstBlocks(const std::string& folder, const std::vector<std::string>& n
 
 int Main(const std::vector<std::string>& arguments) {
   const std::string mode = arguments.empty() ? "" : arguments[0];
-  if (mode == "record" && arguments.size() == 2) return Record(arguments[1]);
+  if (mode == "record" && arguments.size() == 2) return Record(arguments[1], 0, 0);
+  std::uint32_t first;
+  int failed;
+  if (mode == "record" && arguments.size() == 4 && absl::SimpleAtoi(arguments[2], &first) &&
+      absl::SimpleAtoi(arguments[3], &failed)) {
+    return Record(arguments[1], first, failed);
+  }
   if (mode == "replay" && arguments.size() == 2) return Replay(arguments[1]);
   if (mode == "dumps" && arguments.size() > 2) {
     return DumpFirstBlocks(arguments[1], {arguments.begin() + 2, arguments.end()});

@@ -66,8 +66,9 @@ RandomCopy MakeRandomCopy(TensorCopyKind kind, std::uint32_t set, std::uint32_t 
   copy.pitch = (copy.columns * size + 15) / 16 * 16 + 16 * random.Below(2);
   // The hardware takes coordinates and boxes in whole units of 16 bytes.
   const auto unit = static_cast<std::int32_t>(16 / size);
+  // Swizzled rows fill the span: tensor maps take no others.
   const auto box_units =
-      static_cast<std::int32_t>(1 + random.Below((copy.swizzle == 0 ? 256 : copy.swizzle) / 16));
+      static_cast<std::int32_t>(copy.swizzle == 0 ? 1 + random.Below(256 / 16) : copy.swizzle / 16);
   copy.box[0] = static_cast<std::uint32_t>(box_units * unit);
   copy.box[1] = 1 + random.Below(24);
   // From `least` to a box behind the tensor.

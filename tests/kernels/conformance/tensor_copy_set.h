@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/ptx/launch.h"
 #include "tests/kernels/conformance/target_memory.h"
 #include "tests/kernels/conformance/tensor_copy_cases.h"
@@ -87,7 +88,10 @@ absl::Status RunTensorCopies(const VectorSet& set, const VectorParams& params, s
       status = memory->Put(params.words + std::uint64_t{i} * kTensorCopyWords, words.data(),
                            words.size() * 4);
     }
-    if (!status.ok()) return status;
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("copy ", params.first_block + i, ": ", status.message()));
+    }
   }
   return absl::OkStatus();
 }

@@ -36,13 +36,20 @@ TEST(TensorMap, RefusesWhatTheDriverRefuses) {
   EXPECT_EQ(TensorMapError(spec), "box 257 of dimension 1");
   spec = Legal();
   spec.box[0] = 72;
-  EXPECT_EQ(TensorMapError(spec), "box rows of 144 bytes, swizzled in spans of 128");
-  spec = Legal();
+  EXPECT_EQ(TensorMapError(spec), "box rows of 144 bytes, swizzled in spans of 128: not equal");
   spec.box[0] = 60;
   EXPECT_EQ(TensorMapError(spec), "box rows of 120 bytes, not a multiple of 16");
   spec = Legal();
   spec.base = static_cast<const char*>(spec.base) + 2;
   EXPECT_EQ(TensorMapError(spec), "base not aligned to 16 bytes");
+}
+
+TEST(TensorMap, TakesSwizzledRowsOfTheWholeSpanOnly) {
+  TensorMapSpec spec = Legal();
+  spec.box[0] = 32;
+  EXPECT_EQ(TensorMapError(spec), "box rows of 64 bytes, swizzled in spans of 128: not equal");
+  spec.swizzle = Swizzle::k64B;
+  EXPECT_EQ(TensorMapError(spec), "");
 }
 
 // PTX ISA, the descriptor's table, by hand: start 0x4400 >> 4, leading 16 >> 4 at bit 16,
