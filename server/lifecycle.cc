@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
@@ -19,10 +20,12 @@
 #include "server/devices.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
+#include "server/regions/region_table.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/operands_service.h"
+#include "server/rpc/regions_service.h"
 #include "server/rpc/send_queues.h"
 #include "version.h"
 
@@ -54,6 +57,24 @@ MatmulSession::Options SessionOptions(const config::Limits& limits) {
   options.small_result_bytes = std::min(options.small_result_bytes, options.chunk_bytes);
   options.stall_timeout = limits.stall_timeout_ms() * 1000000;
   return options;
+}
+
+RegionOptions SharedMemoryOptions(const config::SharedMemory& config) {
+  constexpr TimeNs kMillisecond = 1000000;
+  RegionOptions options;
+  options.name_prefix = config.name_prefix();
+  options.cuda_ipc = config.cuda_ipc() == "on";
+  options.max_regions = static_cast<std::uint64_t>(config.max_regions());
+  options.max_bytes = static_cast<std::uint64_t>(config.max_bytes());
+  options.default_lease = config.default_lease_ms() * kMillisecond;
+  options.max_lease = config.max_lease_ms() * kMillisecond;
+  return options;
+}
+
+std::vector<Device*> DevicesOf(const Router& router) {
+  std::vector<Device*> devices;
+  for (const ServedDevice& each : router.devices()) devices.push_back(each.device);
+  return devices;
 }
 
 // What makes the server stop, as values in the order they came: SIGTERM, SIGINT and a
@@ -177,11 +198,15 @@ int Serve(const config::ServerConfig& config) {
         {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
     return kExitCannotStart;
   }
-  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans);
+  constexpr std::chrono::seconds kLeasePeriod(1);
+  RegionTable regions(SharedMemoryOptions(config.shared_memory()), DevicesOf(router), &clock,
+                      kLeasePeriod);
+  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &regions);
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
 
   GemmService gemm(&admission, &statistics, &clock, SessionOptions(config.limits()));
   OperandsService operands;
+  RegionsService regions_service(&regions);
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
   sources.router = &router;
@@ -195,7 +220,7 @@ int Serve(const config::ServerConfig& config) {
                             router.devices().size();
   AdminService admin(sources);
 
-  const auto server = GrpcServer::Start(rpc, {&gemm, &operands, &admin});
+  const auto server = GrpcServer::Start(rpc, {&gemm, &operands, &regions_service, &admin});
   if (!server.ok()) {
     Log(Severity::kError, "cannot_start", {{"error", server.status().message()}});
     return kExitCannotStart;

@@ -18,13 +18,15 @@ constexpr double kMaxRetryMs = 10000;
 }  // namespace
 
 Admission::Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-                     Statistics* statistics, const Clock* clock, const PlanCache* plans)
+                     Statistics* statistics, const Clock* clock, const PlanCache* plans,
+                     RegionTable* regions)
     : limits_(limits),
       registry_(registry),
       router_(router),
       statistics_(statistics),
       clock_(clock),
-      plans_(plans) {}
+      plans_(plans),
+      regions_(regions) {}
 
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCall& call,
                                                                  TimeNs deadline,
@@ -37,10 +39,13 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
   if (carrier == Carrier::kStream) limits.result_bytes = limits.request_bytes;
   absl::StatusOr<Problem> problem = ValidateHeader(call, limits);
   if (!problem.ok()) return problem.status();
-  absl::StatusOr<Grant> grant = FindRoom(call, *problem, deadline);
+  absl::StatusOr<SharedOperands> shared = SharedOperands::Find(regions_, call, *problem);
+  if (!shared.ok()) return shared.status();
+  absl::StatusOr<Grant> grant = FindRoom(call, *problem, *shared, deadline);
   if (!grant.ok()) return grant.status();
   auto admitted = std::make_unique<AdmittedMatmul>();
   admitted->problem = *std::move(problem);
+  admitted->shared = *std::move(shared);
   admitted->grant = *std::move(grant);
   admitted->deadline = deadline;
   admitted->priority = call.priority;
@@ -52,6 +57,11 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
                                RequestTimes times, Callback done) {
   if (absl::Status status = request->payload().Check(); !status.ok()) return status;
   Grant& grant = request->grant;
+  const TimeNs read_start = clock_->Now();
+  if (absl::Status status = request->shared.Read(grant.shared); !status.ok()) return status;
+  if (!request->shared.empty()) {
+    times.spans.push_back({Stage::kReceive, read_start, clock_->Now()});
+  }
   auto job = std::make_unique<Job>();
   job->id = request_id;
   job->deadline = request->deadline;
@@ -61,6 +71,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->work.plan = grant.plan;
   job->work.buffers = grant.payload->buffers();
   job->work.buffers.d = grant.d;
+  request->shared.Overlay(grant.shared, &job->work.buffers);
 
   Receipt& receipt = job->receipt;
   receipt.request_id = request_id;
@@ -72,20 +83,24 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.determinism = grant.plan.kernel->traits().determinism;
   receipt.flops = request->problem.flops();
   receipt.payload_bytes_in = grant.payload->received_bytes();
-  receipt.payload_bytes_out = request->problem.d.size_bytes();
+  receipt.payload_bytes_out = request->shared.has_output() ? 0 : request->problem.d.size_bytes();
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
 
   Scheduler* const scheduler = grant.served.scheduler;
   job->done = [problem = request->problem, d = std::move(grant.d),
-               payload = std::move(grant.payload),
+               payload = std::move(grant.payload), shared = std::move(request->shared),
+               placed = std::move(grant.shared),
                done = std::move(done)](absl::Status status, Receipt done_receipt) mutable {
     // Given back before anybody is told.
     payload.reset();
-    if (!status.ok()) d.clear();
+    if (status.ok() && !shared.empty()) status = shared.Finish(placed, problem.d, d);
+    if (!status.ok() || shared.has_output()) d.clear();
+    placed = {};
+    shared = {};
     // The device wrote the elements; padding between lines must not tell what the
     // memory held before.
-    if (status.ok()) ClearPadding(problem.d, d);
+    if (!d.empty()) ClearPadding(problem.d, d);
     std::move(done)({std::move(status), problem, std::move(done_receipt), std::move(d)});
   };
   if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
@@ -96,10 +111,10 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
 }
 
 absl::StatusOr<Grant> Admission::FindRoom(const MatmulCall& call, const Problem& problem,
-                                          TimeNs deadline) const {
+                                          const SharedOperands& shared, TimeNs deadline) const {
   absl::Status first_refusal;
-  for (const ServedDevice& served : router_->ByPreference()) {
-    absl::StatusOr<Grant> grant = TryDevice(served, call, problem, deadline);
+  for (const ServedDevice& served : router_->ByPreference(shared.holder())) {
+    absl::StatusOr<Grant> grant = TryDevice(served, call, problem, shared, deadline);
     if (grant.ok()) return grant;
     first_refusal.Update(grant.status());
   }
@@ -107,7 +122,8 @@ absl::StatusOr<Grant> Admission::FindRoom(const MatmulCall& call, const Problem&
 }
 
 absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const MatmulCall& call,
-                                           const Problem& problem, TimeNs deadline) const {
+                                           const Problem& problem, const SharedOperands& shared,
+                                           TimeNs deadline) const {
   Device& device = *served.device;
   absl::StatusOr<Plan> plan =
       Select(*registry_, device.Landed(problem), device.traits(), call.kernel, plans_);
@@ -130,11 +146,16 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
     return FullNow(*served.scheduler, payload.status());
   }
   if (!payload.ok()) return payload.status();
-  absl::StatusOr<HostBuffer> d = device.AllocateResult(problem.d);
+  absl::StatusOr<SharedOperands::Placed> placed = shared.PlaceOn(&device);
+  if (absl::IsResourceExhausted(placed.status())) {
+    return FullNow(*served.scheduler, placed.status());
+  }
+  if (!placed.ok()) return placed.status();
+  absl::StatusOr<HostBuffer> d = placed->d.empty() ? device.AllocateResult(problem.d) : placed->d;
   if (absl::IsResourceExhausted(d.status())) return FullNow(*served.scheduler, d.status());
   if (!d.ok()) return d.status();
-  return Grant{served, *std::move(plan), *std::move(reservation), *std::move(payload),
-               *std::move(d)};
+  return Grant{served,        *std::move(plan),  *std::move(reservation), *std::move(payload),
+               *std::move(d), *std::move(placed)};
 }
 
 absl::Status Admission::CheckDeadline(TimeNs deadline, double predicted_us) const {

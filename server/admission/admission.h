@@ -11,10 +11,12 @@
 #include "kernels/gemm.h"
 #include "server/admission/inline_payload.h"
 #include "server/admission/matmul_call.h"
+#include "server/admission/shared_operands.h"
 #include "server/admission/validation.h"
 #include "server/device/device.h"
 #include "server/observe/clock.h"
 #include "server/observe/statistics.h"
+#include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
 
 namespace gemmd {
@@ -26,11 +28,13 @@ struct Grant {
   MemoryReservation reservation;
   std::unique_ptr<InlinePayload> payload;
   HostBuffer d;
+  SharedOperands::Placed shared;
 };
 
 // A request that has memory for every byte of it. Dropping it gives all of that back.
 struct AdmittedMatmul {
   Problem problem;
+  SharedOperands shared;
   Grant grant;
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
@@ -50,7 +54,9 @@ struct MatmulOutcome {
   absl::Status status;
   Problem problem;
   Receipt receipt;
-  HostBuffer d;  // problem.d laid out, zeros between its lines; empty unless OK
+  // problem.d laid out, zeros between its lines; empty unless OK, and where D went into the
+  // client's shared memory.
+  HostBuffer d;
 };
 
 // Thread-safe. All that is passed to the constructor outlives the admission.
@@ -58,9 +64,11 @@ class Admission {
  public:
   using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
 
-  // `plans`: what was measured, which goes before predictions; null: nothing was.
+  // `plans`: what was measured, which goes before predictions; null: nothing was. `regions`:
+  // memory that clients share; null: none do.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-            Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr);
+            Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr,
+            RegionTable* regions = nullptr);
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -71,6 +79,7 @@ class Admission {
   // Decides from the header alone, before any payload. In this order:
   //   UNAVAILABLE          draining
   //   INVALID_ARGUMENT, UNIMPLEMENTED   see validation.h
+  //   NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION   see SharedOperands::Find()
   //   FAILED_PRECONDITION  no kernel takes the problem
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
@@ -80,6 +89,7 @@ class Admission {
 
   // OK: queued, and `done` is called exactly once, perhaps before this returns.
   //   INVALID_ARGUMENT     the payload is not whole, or not what it must be
+  //   FAILED_PRECONDITION  shared memory was cut short
   //   UNAVAILABLE          draining
   //   RESOURCE_EXHAUSTED   the queue is full; carries RetryAfterMs()
   absl::Status Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
@@ -93,9 +103,10 @@ class Admission {
  private:
   // The first device, by preference, that has room; else what the most preferred one said.
   absl::StatusOr<Grant> FindRoom(const MatmulCall& call, const Problem& problem,
-                                 TimeNs deadline) const;
+                                 const SharedOperands& shared, TimeNs deadline) const;
   absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const MatmulCall& call,
-                                  const Problem& problem, TimeNs deadline) const;
+                                  const Problem& problem, const SharedOperands& shared,
+                                  TimeNs deadline) const;
   absl::Status CheckDeadline(TimeNs deadline, double predicted_us) const;
   static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
 
@@ -105,6 +116,7 @@ class Admission {
   Statistics* const statistics_;
   const Clock* const clock_;
   const PlanCache* const plans_;
+  RegionTable* const regions_;
   std::atomic<std::uint64_t> next_request_id_{1};
 };
 

@@ -22,11 +22,18 @@ struct PlaneSpec {
 
 enum class Source : std::uint8_t { kInline, kHandle, kDigest, kShared };
 
+// Bytes of a region (server/regions) from there on.
+struct SharedMemorySpec {
+  std::string region;  // its secret id
+  std::uint64_t offset = 0;
+};
+
 struct OperandSpec {
   PlaneSpec data;
   std::optional<PlaneSpec> scales;
   bool has_zero_points = false;
   Source source = Source::kInline;
+  SharedMemorySpec shared;  // with kShared
 };
 
 enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
@@ -62,6 +69,7 @@ struct MatmulCall {
   std::string kernel;
   Priority priority = Priority::kNormal;
   std::uint32_t verification_vectors = 0;
+  std::optional<SharedMemorySpec> output;  // where D goes; absent: back to the client
 };
 
 }  // namespace gemmd

@@ -58,10 +58,8 @@ absl::StatusOr<MatrixLayout> CheckPlane(absl::string_view field, const PlaneSpec
 }
 
 absl::Status CheckSource(absl::string_view field, const OperandSpec& operand) {
-  if (operand.source != Source::kInline) {
-    const char* source = operand.source == Source::kHandle   ? ".handle"
-                         : operand.source == Source::kDigest ? ".digest"
-                                                             : ".shared";
+  if (operand.source == Source::kHandle || operand.source == Source::kDigest) {
+    const char* source = operand.source == Source::kHandle ? ".handle" : ".digest";
     return absl::UnimplementedError(
         StrCat(field, source, " is set: this server takes inline operands only"));
   }
@@ -156,7 +154,7 @@ absl::StatusOr<Scaling> CheckScales(absl::string_view field, const OperandSpec& 
 absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
                         const RequestLimits& limits) {
   const Wide d = SizeBytes(problem.d);
-  if (d > limits.result_bytes) {
+  if (d > limits.result_bytes && !call.output.has_value()) {
     return InvalidArgumentError(
         StrCat("d is ", problem.m, " x ", problem.n, " ", Name(problem.d.type), ", ", ToText(d),
                " bytes; a unary response carries at most ", limits.result_bytes));

@@ -40,4 +40,15 @@ absl::StatusOr<HostBuffer> Device::AllocateResult(const MatrixLayout& d) {
       absl::StrCat("the host has no ", d.size_bytes(), " bytes for the result"));
 }
 
+absl::StatusOr<std::shared_ptr<const SharedMapping>> Device::MapShared(int, std::uint64_t,
+                                                                       std::uint64_t) {
+  return nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<const SharedMapping>> Device::MapDeviceMemory(absl::string_view,
+                                                                             std::uint64_t,
+                                                                             std::uint64_t) {
+  return absl::FailedPreconditionError(absl::StrCat(traits().name, " is no CUDA device"));
+}
+
 }  // namespace gemmd

@@ -166,6 +166,12 @@ absl::Status Validate(const config::ServerConfig& config) {
     return absl::InvalidArgumentError(
         "--tls.certificate-file and --tls.key-file go together: one of them is empty");
   }
+  const config::SharedMemory& shared = config.shared_memory();
+  if (shared.default_lease_ms() > shared.max_lease_ms()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--shared-memory.default-lease-ms is ", shared.default_lease_ms(),
+        "; it must not be over --shared-memory.max-lease-ms, ", shared.max_lease_ms()));
+  }
   return absl::OkStatus();
 }
 

@@ -52,6 +52,10 @@ absl::Status DecodePlane(absl::string_view field, const v1::Plane& wire, PlaneSp
   return status;
 }
 
+SharedMemorySpec DecodeShared(const v1::SharedMemory& wire) {
+  return {wire.region(), wire.offset_bytes()};
+}
+
 absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
                            std::optional<OperandSpec>* ours) {
   if (!wire.has_data()) {
@@ -60,6 +64,7 @@ absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
   OperandSpec& operand = ours->emplace();
   operand.source = SourceOf(wire);
   operand.has_zero_points = wire.has_zero_points();
+  if (wire.has_shared()) operand.shared = DecodeShared(wire.shared());
   absl::Status status = DecodePlane(absl::StrCat(field, ".data"), wire.data(), &operand.data);
   if (wire.has_scales()) {
     status.Update(
@@ -88,6 +93,7 @@ absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
   call->kernel = header.kernel();
   status.Update(Decode("priority", header.priority(), &call->priority));
   call->verification_vectors = header.verification().vectors();
+  if (header.has_output()) call->output = DecodeShared(header.output());
   return status;
 }
 

@@ -184,7 +184,8 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
       finished.receipt = std::move(receipt);
       finished.d = outcome.problem.d;
       const std::uint64_t size = finished.d.size_bytes();
-      if (size <= options_.small_result_bytes) {
+      // A D that went into the client's shared memory is empty here.
+      if (size <= options_.small_result_bytes || outcome.d.empty()) {
         finished.payload = std::move(outcome.d);
       } else {
         results_.push_back({request->client_id, std::move(outcome.d), size, 0});

@@ -26,7 +26,7 @@ struct RequestFinished {
   // With OK alone:
   Receipt receipt;
   MatrixLayout d;
-  HostBuffer payload;  // all of D's bytes, or none: they come as chunks
+  HostBuffer payload;  // all of D's bytes, or none: they come as chunks, or are elsewhere
 };
 struct ResultChunk {
   std::uint64_t request_id = 0;

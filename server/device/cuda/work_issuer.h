@@ -47,6 +47,12 @@ struct PreparedWork {
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
 
+// Where an operand's bytes are.
+struct OperandSource {
+  const void* data = nullptr;
+  Access access = Access::kHost;
+};
+
 class WorkIssuer {
  public:
   // All outlive the issuer. `pinned` are the pools whose memory needs no staging.
@@ -70,8 +76,8 @@ class WorkIssuer {
             char* to, StagingRing* ring, CudaCommands* commands) const;
 
  private:
-  // One operand's rectangle, from the host to its input part of the block.
-  void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const void* host,
+  // One operand's rectangle, from where it is to its input part of the block.
+  void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
               const PlaneRect& rect, void* to, StagingRing* ring, CudaCommands* commands) const;
   void CopyInVectors(const PreparedWork& prepared, char* block, StagingRing* ring,
                      CudaCommands* commands) const;
