@@ -3,31 +3,25 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "client/call.h"
 #include "client/call_count.h"
 #include "client/codec.h"
+#include "client/matmul_call.h"
 #include "gemmd/v1/admin.grpc.pb.h"
-#include "gemmd/v1/gemm.pb.h"
-#include "grpcpp/generic/generic_stub.h"
 
 namespace gemmd::client {
-
-namespace {
-
-constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
-
-}  // namespace
 
 struct Client::Connection {
   std::shared_ptr<CallCount> calls = std::make_shared<CallCount>();
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;
+  RouteOptions route;
   std::shared_ptr<grpc::Channel> channel;
-  // Bytes that we serialized out, a message in.
-  std::unique_ptr<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::MatmulResponse>> matmul;
+  std::unique_ptr<MatmulLink> matmul;
   std::unique_ptr<v1::Admin::Stub> admin;
 
   template <typename Request, typename Response>
@@ -65,20 +59,10 @@ using Clock = std::chrono::steady_clock;
 
 absl::Duration Since(Clock::time_point start) { return absl::FromChrono(Clock::now() - start); }
 
-// Completes what was measured before and during the call.
-absl::StatusOr<Product> Finish(v1::MatmulResponse& response, const ExpectedResult& expected,
-                               const CallTimes& call, Clock::time_point begun, ClientTimes times) {
-  const Clock::time_point received = Clock::now();
-  absl::StatusOr<Matrix> d = DecodeResult(response, expected);
-  if (!d.ok()) return d.status();
-  times.decode = Since(received);
-  times.attempts = call.attempts;
-  times.waited = call.waited;
-  times.round_trip = call.round_trip;
-  times.wire = std::max(absl::ZeroDuration(),
-                        call.round_trip - absl::Microseconds(response.receipt().total_us()));
-  times.total = Since(begun);
-  return Product{*std::move(d), Receipt{std::move(*response.mutable_receipt()), times}};
+// Connections beyond the machine's cores take turns and carry no more together.
+int MaxChannels() {
+  constexpr int kMost = 8;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
 }
 
 }  // namespace
@@ -86,51 +70,49 @@ absl::StatusOr<Product> Finish(v1::MatmulResponse& response, const ExpectedResul
 Client::Client(const ClientOptions& options) : connection_(std::make_unique<Connection>()) {
   connection_->retry = options.retry;
   connection_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
+  connection_->route = options.route;
   connection_->channel = MakeChannel(options.channel);
   connection_->matmul =
-      std::make_unique<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::MatmulResponse>>(
-          connection_->channel);
+      std::make_unique<MatmulLink>(options.channel, connection_->channel, options.streams);
+  connection_->matmul->retry = options.retry;
+  connection_->matmul->timer = connection_->timer;
+  connection_->matmul->calls = connection_->calls;
+  connection_->matmul->max_channels = MaxChannels();
   connection_->admin = v1::Admin::NewStub(connection_->channel);
 }
 
 Client::~Client() { connection_->calls->WaitForNone(); }
 
-void Client::MatmulAsync(MatmulInputs inputs, const MatmulOptions& options, const CallOptions& call,
-                         MatmulDone done) {
+std::shared_ptr<PendingMatmul> Client::MatmulAsync(MatmulInputs inputs,
+                                                   const MatmulOptions& options,
+                                                   const CallOptions& call, MatmulDone done) {
   const Clock::time_point begun = Clock::now();
-  const absl::StatusOr<EncodedMatmul> encoded = Encode(std::move(inputs), options);
-  if (!encoded.ok()) return done(encoded.status());
-  Start(*encoded, call, begun, Since(begun), std::move(done));
+  std::shared_ptr<const EncodedMatmul> encoded = Encode(std::move(inputs), options);
+  return Start(std::move(encoded), call, begun, Since(begun), std::move(done));
 }
 
-void Client::MatmulAsync(const EncodedMatmul& encoded, const CallOptions& call, MatmulDone done) {
-  Start(encoded, call, Clock::now(), absl::ZeroDuration(), std::move(done));
+std::shared_ptr<PendingMatmul> Client::MatmulAsync(std::shared_ptr<const EncodedMatmul> encoded,
+                                                   const CallOptions& call, MatmulDone done) {
+  return Start(std::move(encoded), call, Clock::now(), absl::ZeroDuration(), std::move(done));
 }
 
-void Client::Start(const EncodedMatmul& encoded, const CallOptions& call, TimePoint begun,
-                   absl::Duration encode, MatmulDone done) {
-  ClientTimes times;
-  times.encode = encode;
-  connection_->Start<grpc::ByteBuffer, v1::MatmulResponse>(
-      encoded.request, call,
-      [connection = connection_.get()](auto* context, auto* message, auto* response,
-                                       auto on_status) {
-        connection->matmul->UnaryCall(context, kMatmul, grpc::StubOptions(), message, response,
-                                      std::move(on_status));
-      },
-      [expected = encoded.expected, begun, times, done = std::move(done)](
-          const absl::Status& status, v1::MatmulResponse* response, const CallTimes& call_times) {
-        if (!status.ok()) return done(status);
-        done(Finish(*response, expected, call_times, begun, times));
-      });
+std::shared_ptr<PendingMatmul> Client::Start(std::shared_ptr<const EncodedMatmul> encoded,
+                                             const CallOptions& call, TimePoint begun,
+                                             absl::Duration encode, MatmulDone done) {
+  const auto pending = std::make_shared<MatmulCall>(
+      *connection_->matmul, std::move(encoded), call.route.value_or(connection_->route),
+      absl::Now() + call.timeout, begun, encode, std::move(done));
+  pending->Attempt();
+  return pending;
 }
 
 absl::StatusOr<Product> Client::Matmul(MatmulInputs inputs, const MatmulOptions& options,
                                        const CallOptions& call) {
-  std::promise<absl::StatusOr<Product>> result;
+  // Shared, because the waiter may be gone before set_value has returned.
+  const auto result = std::make_shared<std::promise<absl::StatusOr<Product>>>();
   MatmulAsync(std::move(inputs), options, call,
-              [&result](absl::StatusOr<Product> product) { result.set_value(std::move(product)); });
-  return result.get_future().get();
+              [result](absl::StatusOr<Product> product) { result->set_value(std::move(product)); });
+  return result->get_future().get();
 }
 
 absl::StatusOr<v1::ServerInfoResponse> Client::ServerInfo(const CallOptions& call) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "client/codec.h"
 #include "client/matmul.h"
 #include "client/retry.h"
+#include "client/route.h"
 #include "client/timer.h"
 #include "gemmd/v1/admin.pb.h"
 
@@ -19,6 +21,9 @@ namespace gemmd::client {
 
 struct ClientOptions {
   ChannelOptions channel;
+  RouteOptions route;
+  // Streams on the one connection that requests of one channel take in turn.
+  int streams = 1;
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;  // between attempts; gRPC's alarms if null
 };
@@ -27,9 +32,20 @@ struct CallOptions {
   // For the whole call, its retries included. The server sees it and may refuse at
   // once what it cannot finish in time.
   absl::Duration timeout = absl::InfiniteDuration();
+  std::optional<RouteOptions> route;  // the client's unless given
 };
 
-// Thread-safe. Connects at the first call, and again by itself after a failure.
+// A product that was asked for. Thread-safe; may be dropped at any time.
+class PendingMatmul {
+ public:
+  virtual ~PendingMatmul() = default;
+  // Ends it with CANCELLED, unless its end is already on its way. Other products go on.
+  virtual void Cancel() = 0;
+};
+
+// Thread-safe. Connects at the first call, and again by itself after a failure. A product goes
+// in one call or over a stream, as route.h chooses unless the options do; no byte of a matrix is
+// copied on its way out, and each byte of a result once.
 //
 // Errors have the code and message that the server gave (status.h has the exception);
 // INTERNAL also where the server's answer contradicts itself or the request.
@@ -42,7 +58,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Consumes the inputs, so that nothing is copied; Matrix::CopyOf keeps one's own.
+  // The inputs are values that share their bytes: a caller may keep copies.
   absl::StatusOr<Product> Matmul(MatmulInputs inputs, const MatmulOptions& options = {},
                                  const CallOptions& call = {});
 
@@ -50,10 +66,11 @@ class Client {
   // gRPC's, or on the caller's for a request that cannot be sent; it must not block,
   // and so must not call a synchronous method here.
   using MatmulDone = std::function<void(absl::StatusOr<Product>)>;
-  void MatmulAsync(MatmulInputs inputs, const MatmulOptions& options, const CallOptions& call,
-                   MatmulDone done);
+  std::shared_ptr<PendingMatmul> MatmulAsync(MatmulInputs inputs, const MatmulOptions& options,
+                                             const CallOptions& call, MatmulDone done);
   // The same for a request that was encoded before, and may be sent again.
-  void MatmulAsync(const EncodedMatmul& encoded, const CallOptions& call, MatmulDone done);
+  std::shared_ptr<PendingMatmul> MatmulAsync(std::shared_ptr<const EncodedMatmul> encoded,
+                                             const CallOptions& call, MatmulDone done);
 
   absl::StatusOr<v1::ServerInfoResponse> ServerInfo(const CallOptions& call = {});
   absl::StatusOr<v1::ListKernelsResponse> ListKernels(const v1::ListKernelsRequest& request,
@@ -67,8 +84,9 @@ class Client {
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Connection;
 
-  void Start(const EncodedMatmul& encoded, const CallOptions& call, TimePoint begun,
-             absl::Duration encode, MatmulDone done);
+  std::shared_ptr<PendingMatmul> Start(std::shared_ptr<const EncodedMatmul> encoded,
+                                       const CallOptions& call, TimePoint begun,
+                                       absl::Duration encode, MatmulDone done);
 
   const std::unique_ptr<Connection> connection_;
 };

@@ -1,21 +1,17 @@
-// Between the values of matmul.h and the messages of gemm.proto.
+// From the values of matmul.h to those that travel: a header and planes. No gRPC.
 #pragma once
 
-#include "absl/status/statusor.h"
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "client/bytes.h"
 #include "client/matmul.h"
 #include "client/matrix.h"
 #include "gemmd/v1/gemm.pb.h"
-#include "grpcpp/support/byte_buffer.h"
 
 namespace gemmd::client {
-
-// Consumes the inputs: their bytes move into the request, one Chunk a plane.
-// INVALID_ARGUMENT where the message would pass the 2 GiB that protobuf can write.
-absl::StatusOr<v1::MatmulRequest> EncodeRequest(MatmulInputs inputs, const MatmulOptions& options);
-
-// The request as it goes over the wire. The payload is the message's own memory, which
-// lives as long as gRPC needs it: no byte of a matrix is copied.
-grpc::ByteBuffer SerializeRequest(v1::MatmulRequest request);
 
 // What the result must be, as far as the request says.
 struct ExpectedResult {
@@ -23,24 +19,28 @@ struct ExpectedResult {
   std::uint64_t columns = 0;
   std::optional<DataType> type;
   Order order = Order::kRowMajor;
+  std::uint64_t leading_dimension = 0;  // 0: tightly packed
+
+  // More than any type's result takes, its last line's padding included; saturates.
+  std::uint64_t max_bytes() const;
 };
 
-ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options);
+// The bytes of one plane of one operand, where the caller's matrix has them.
+struct PlaneBytes {
+  v1::OperandName operand = v1::OPERAND_UNSPECIFIED;
+  v1::PlaneName plane = v1::DATA;
+  Bytes bytes;
+};
 
-// A request encoded once, to be sent as often as wanted: copies share its bytes.
+// A request that can be sent, in one message or in many, and again.
 struct EncodedMatmul {
-  grpc::ByteBuffer request;
+  v1::MatmulHeader header;
+  std::vector<PlaneBytes> planes;
+  std::uint64_t payload_bytes = 0;  // of all planes
   ExpectedResult expected;
 };
 
-// Consumes the inputs; errors are those of EncodeRequest.
-absl::StatusOr<EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options);
-
-// Consumes the response's payload; where one chunk holds it all, nothing is copied.
-//
-// The server is believed about nothing: INTERNAL where D is not what was asked for, or
-// where its chunks do not cover exactly the bytes of its plane (with or without the
-// last line's padding), each once. Allocates no more than what was received.
-absl::StatusOr<Matrix> DecodeResult(v1::MatmulResponse& response, const ExpectedResult& expected);
+// Consumes the inputs; copies none of their bytes.
+std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options);
 
 }  // namespace gemmd::client

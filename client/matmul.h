@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "client/matrix.h"
+#include "client/route.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/receipt.pb.h"
 #include "kernels/types.h"
@@ -50,13 +51,14 @@ struct ClientTimes {
   absl::Duration waited;  // between attempts
   absl::Duration round_trip;
   absl::Duration wire;
-  absl::Duration decode;
+  absl::Duration decode;  // after the last byte came; a stream's chunks are placed before
   absl::Duration total;
 };
 
 struct Receipt {
   v1::Receipt server;
   ClientTimes client;
+  Route route;  // of the last attempt
 };
 
 struct Product {

@@ -63,8 +63,8 @@ absl::StatusOr<MatrixView> MatrixView::Create(const MatrixFormat& format, absl::
   return MatrixView(format, bytes);
 }
 
-absl::StatusOr<Matrix> Matrix::Create(const MatrixFormat& format, std::string bytes) {
-  if (absl::Status status = CheckBytes(format, bytes.size()); !status.ok()) return status;
+absl::StatusOr<Matrix> Matrix::Create(const MatrixFormat& format, Bytes bytes) {
+  if (absl::Status status = CheckBytes(format, bytes.view().size()); !status.ok()) return status;
   return Matrix(format, std::move(bytes));
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/bytes.h"
 #include "kernels/types.h"
 
 namespace gemmd::client {
@@ -60,31 +61,30 @@ class MatrixView {
   absl::string_view bytes_;
 };
 
-// A matrix that owns its bytes: a value, cheap to move. The bytes are a std::string
-// because the wire's are, so that moving a Matrix into a request, or out of a
-// response, copies nothing.
+// A matrix that holds its bytes: a value that never changes, cheap to copy and to move. A
+// request sends them from where they are.
 //
 // Same invariant as MatrixView.
 class Matrix {
  public:
-  static absl::StatusOr<Matrix> Create(const MatrixFormat& format, std::string bytes);
+  static absl::StatusOr<Matrix> Create(const MatrixFormat& format, Bytes bytes);
+  static absl::StatusOr<Matrix> Create(const MatrixFormat& format, std::string bytes) {
+    return Create(format, Bytes(std::move(bytes)));
+  }
   static Matrix CopyOf(const MatrixView& view) {
-    return Matrix(view.format(), std::string(view.bytes()));
+    return Matrix(view.format(), Bytes(std::string(view.bytes())));
   }
 
   const MatrixFormat& format() const { return format_; }
-  absl::string_view bytes() const { return bytes_; }
-  MatrixView view() const { return MatrixView(format_, bytes_); }
-
-  // Leaves this matrix valid only for assignment and destruction.
-  std::string TakeBytes() && { return std::move(bytes_); }
+  absl::string_view bytes() const { return bytes_.view(); }
+  MatrixView view() const { return MatrixView(format_, bytes()); }
+  const Bytes& shared_bytes() const { return bytes_; }
 
  private:
-  Matrix(const MatrixFormat& format, std::string bytes)
-      : format_(format), bytes_(std::move(bytes)) {}
+  Matrix(const MatrixFormat& format, Bytes bytes) : format_(format), bytes_(std::move(bytes)) {}
 
   MatrixFormat format_;
-  std::string bytes_;
+  Bytes bytes_;
 };
 
 }  // namespace gemmd::client

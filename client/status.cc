@@ -38,8 +38,8 @@ absl::Status MessageOverLimit(const std::string& message) {
               : absl::StrCat("the request is a message above the server's limit (", message, ")");
   return absl::InvalidArgumentError(
       absl::StrCat(what,
-                   ": inline operands are bounded by ServerInfo.limits.message_bytes; split "
-                   "the product"));
+                   ": inline operands are bounded by ServerInfo.limits.message_bytes; "
+                   "stream it, or split the product"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/fault/fault_kernels.h"
 #include "kernels/registry.h"
+#include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/vendor/cublaslt_registry.h"
 #include "version.h"
@@ -17,6 +18,7 @@ const Registry& BuiltinRegistry() {
     std::vector<std::unique_ptr<const Kernel>> kernels;
     AppendCpuKernels(&kernels);
     AppendLadderA(&kernels);
+    AppendLadderB(&kernels);
     AppendCublasLt(&vendor::CublasLtEngine(), &kernels);
 #if GEMMD_FAULTS
     AppendFaultKernels(&kernels);

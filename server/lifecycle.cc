@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "server/rpc/operands_service.h"
 #include "server/rpc/regions_service.h"
 #include "server/rpc/send_queues.h"
+#include "server/store/operand_store.h"
 #include "version.h"
 
 namespace gemmd {
@@ -47,6 +49,22 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config) {
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
   options.tls_certificate_file = config.tls().certificate_file();
   options.tls_key_file = config.tls().key_file();
+  return options;
+}
+
+StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes) {
+  constexpr TimeNs kMillisecond = 1000000;
+  StoreOptions options;
+  options.limit_bytes = config.memory_bytes() != 0
+                            ? static_cast<std::uint64_t>(config.memory_bytes())
+                            : device_bytes / 2;
+  options.tenant_bytes = config.tenant_bytes() != 0
+                             ? static_cast<std::uint64_t>(config.tenant_bytes())
+                             : options.limit_bytes;
+  options.max_operands = static_cast<std::size_t>(config.max_operands());
+  options.default_lease = config.default_lease_ms() * kMillisecond;
+  options.max_lease = config.max_lease_ms() * kMillisecond;
+  options.upload_lease = config.upload_lease_ms() * kMillisecond;
   return options;
 }
 
@@ -198,14 +216,18 @@ int Serve(const config::ServerConfig& config) {
         {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
     return kExitCannotStart;
   }
+  OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes()),
+                     router.devices().front().device, &clock, std::random_device()());
   constexpr std::chrono::seconds kLeasePeriod(1);
   RegionTable regions(SharedMemoryOptions(config.shared_memory()), DevicesOf(router), &clock,
                       kLeasePeriod);
-  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &regions);
+  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &store,
+                      &regions);
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
 
   GemmService gemm(&admission, &statistics, &clock, SessionOptions(config.limits()));
-  OperandsService operands;
+  OperandsService operands(&store, &router, limits,
+                           static_cast<std::uint64_t>(config.limits().chunk_bytes()));
   RegionsService regions_service(&regions);
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
@@ -213,6 +235,7 @@ int Serve(const config::ServerConfig& config) {
   sources.admission = &admission;
   sources.plans = &*plans;
   sources.tuner = &tuner;
+  sources.store = &store;
   sources.statistics = &statistics;
   sources.clock = &clock;
   sources.message_bytes = rpc.message_bytes;

@@ -3,6 +3,7 @@
 //   rpc/         bytes to calls and back       matmul_reactor.h is one request's life
 //   admission/   yes or no, and why            admission.h states the order of checks
 //   scheduling/  who waits, who is next        scheduler.h states a job's states
+//   store/       matrices that stay            operand_store.h states an operand's states
 //   device/      memory, threads, launches     device.h is the seam, cpu_device.h the CPU
 //   ../kernels/  what multiplies               gemm.h is the door
 //   observe/     receipts, statistics, logs, the clock

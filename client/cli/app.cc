@@ -20,6 +20,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm info
   gemm matmul A.npy B.npy -o D.npy
   gemm --server gpu-node:50051 kernels --explain 2048 2048 2048
+  gemm put W.npy && gemm ls
   gemm bench -c 1,4,16 -s 512x512x512
   gemm matmul --help
 )";
@@ -66,6 +67,10 @@ int Run(int argc, const char* const* argv) {
   AddKernelsCommand(commands);
   AddTuneCommand(commands);
   AddBenchCommand(commands);
+  AddPutCommand(commands);
+  AddGetCommand(commands);
+  AddLsCommand(commands);
+  AddRmCommand(commands);
   AddCompletionCommand(commands);
   app.footer(Footer(kExamples));
 

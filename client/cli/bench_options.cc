@@ -44,6 +44,11 @@ void AddLoadOptions(CLI::App& app, BenchArguments& arguments) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group(group);
+  app.add_option("--streams", arguments.streams,
+                 "On each connection, of requests that are streamed over one; taken in turn")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--max-in-flight", arguments.max_in_flight,
                  "Of an open loop; what is due beyond waits, and its latency counts on")
       ->check(CLI::Range(1, 1000000))
@@ -99,10 +104,23 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
       ->group("Workload");
   AddField(
       app, "--operands", spec, [](Spec& s, const Text& t) { s.set_operands(t); },
-      "inline; streamed, resident and shared-memory are refused until built", "inline");
+      "inline or streamed; resident and shared-memory are refused until built", "inline");
   AddField(
       app, "--call", spec, [](Spec& s, const Text& t) { s.set_call(t); },
-      "unary; stream is refused until built", "unary");
+      "unary, stream, or auto: what the client library chooses", "unary");
+  app.add_option_function<std::uint32_t>(
+         "--stripes", [&spec](std::uint32_t count) { spec.set_channels(count); },
+         "Connections that one streamed request is spread over; 0 leaves it to the library")
+      ->check(CLI::Range(0, 64))
+      ->type_name("N")
+      ->default_str("1")
+      ->group("Workload");
+  app.add_option_function<std::uint64_t>(
+         "--chunk-bytes", [&spec](std::uint64_t bytes) { spec.set_chunk_bytes(bytes); },
+         "Of a streamed request; the library chooses unless given")
+      ->check(CLI::Range(1, 64 << 20))
+      ->type_name("BYTES")
+      ->group("Workload");
   AddField(
       app, "--priority", spec, [](Spec& s, const Text& t) { s.set_priority(t); },
       "low, normal or high", "normal");

@@ -21,6 +21,7 @@ struct BenchArguments {
   load::ArrivalKind arrivals = load::ArrivalKind::kPoisson;
   std::string replay;
   int channels = 4;
+  int streams = 1;
   int max_in_flight = 10000;
   int senders = 1;
   std::uint64_t seed = 1;

@@ -49,6 +49,18 @@ load::Json MachineJson() {
   return {{"cpu", model}, {"cores", load::ReadCpu().machine_cores}};
 }
 
+const char* CallName(const client::RouteOptions& route) {
+  switch (route.transport) {
+    case client::Transport::kUnary:
+      return "unary";
+    case client::Transport::kStream:
+      return "stream";
+    case client::Transport::kAuto:
+      return "auto";
+  }
+  return "";
+}
+
 load::Json WorkloadJson(const load::Workload& workload) {
   load::Json list = load::Json::array();
   for (const load::WorkloadEntry& entry : workload) {
@@ -59,6 +71,8 @@ load::Json WorkloadJson(const load::Workload& workload) {
                     {"n", entry.n()},
                     {"k", entry.k()},
                     {"type", std::string(Name(entry.a.type))},
+                    {"call", CallName(entry.route)},
+                    {"stripes", entry.route.channels},
                     {"bytes_in", cost.bytes_in},
                     {"bytes_out", cost.bytes_out},
                     {"flops", cost.flops}});
@@ -114,6 +128,7 @@ Outcome MakeMatmulBench(const GlobalOptions& global, const BenchArguments& argum
   load::MatmulTransportOptions options;
   if (Outcome failure = ReadChannelOptions(global, options.channel)) return failure;
   options.channels = arguments.channels;
+  options.streams = arguments.streams;
   options.timeout = global.timeout;
   options.verify_fraction = arguments.verify_fraction;
   options.seed = arguments.seed;
@@ -134,9 +149,11 @@ Outcome MakeMatmulBench(const GlobalOptions& global, const BenchArguments& argum
 Outcome MakeEchoBench(const BenchArguments& arguments, const std::vector<load::EchoSizes>& sizes,
                       EchoProcess& process, Bench& bench) {
   if (Outcome failure = process.Start()) return failure;
-  client::ChannelOptions channel;
-  channel.target = process.address();
-  bench.owned = load::MakeEchoTransport(channel, arguments.channels, sizes);
+  load::EchoOptions options;
+  options.channel.target = process.address();
+  options.channels = arguments.channels;
+  options.streams = arguments.streams;
+  bench.owned = load::MakeEchoTransport(options, sizes);
   bench.matmul = nullptr;
   return std::nullopt;
 }
@@ -168,6 +185,7 @@ Outcome MeasureCeiling(const BenchArguments& arguments, const Bench& bench, Benc
   report["ceiling"] = {
       {"concurrency", options.concurrency},
       {"channels", arguments.channels},
+      {"streams", arguments.streams},
       {"requests_per_s", summary.requests_per_s},
       {"gb_per_s", summary.gb_per_s},
       {"of", load::LoadName(*best)},
@@ -270,17 +288,26 @@ Outcome MeasureSearch(const BenchArguments& arguments, Bench& bench, BenchProgre
   return std::nullopt;
 }
 
+// Beside how they are sent, which bytes can be too.
+bool DescribesProducts(load::RequestSpec spec) {
+  spec.clear_call();
+  spec.clear_channels();
+  spec.clear_chunk_bytes();
+  return spec.ByteSizeLong() > 0;
+}
+
 }  // namespace
 
 Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
                    load::Json& report) {
   if (arguments.null_bytes > 0 &&
       (!arguments.shapes.empty() || !arguments.workload.empty() || arguments.verify_fraction > 0 ||
-       arguments.shared.ByteSizeLong() > 0)) {
+       DescribesProducts(arguments.shared))) {
     return UsageFailure("--null sends bytes, no products; drop what describes or checks products");
   }
   report["machine"] = MachineJson();
   report["options"] = {{"channels", arguments.channels},
+                       {"streams", arguments.streams},
                        {"warm_up", absl::FormatDuration(arguments.warm_up)},
                        {"seed", arguments.seed}};
   report["points"] = load::Json::array();
@@ -288,11 +315,16 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
   EchoProcess echo;
   if (arguments.null_bytes > 0) {
     report["server"] = {{"address", "a bare echo of this program's own"}};
-    const load::EchoSizes sizes{arguments.null_bytes, arguments.null_bytes};
+    load::EchoSizes sizes;
+    sizes.request_bytes = sizes.answer_bytes = arguments.null_bytes;
+    sizes.streamed = arguments.shared.call() == "stream";
+    sizes.stripes = static_cast<int>(std::max(1U, arguments.shared.channels()));
+    if (arguments.shared.chunk_bytes() > 0) sizes.chunk_bytes = arguments.shared.chunk_bytes();
     if (Outcome failure = MakeEchoBench(arguments, {sizes}, echo, bench)) return failure;
     bench.weights = {1};
     bench.costs = {{arguments.null_bytes, arguments.null_bytes, 0}};
-    bench.names = {absl::StrCat("echo of ", arguments.null_bytes, " bytes")};
+    bench.names = {absl::StrCat("echo of ", arguments.null_bytes, " bytes",
+                                sizes.streamed ? ", streamed" : "")};
   } else if (Outcome failure = MakeMatmulBench(global, arguments, report, bench)) {
     return failure;
   }

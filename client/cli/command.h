@@ -28,6 +28,10 @@ void AddStatsCommand(Commands& commands);
 void AddKernelsCommand(Commands& commands);
 void AddTuneCommand(Commands& commands);
 void AddBenchCommand(Commands& commands);
+void AddPutCommand(Commands& commands);
+void AddGetCommand(Commands& commands);
+void AddLsCommand(Commands& commands);
+void AddRmCommand(Commands& commands);
 void AddCompletionCommand(Commands& commands);
 
 }  // namespace gemmd::cli

@@ -30,6 +30,9 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   AddDuration(app, "--timeout", options.timeout, "For each call, its retries included")
       ->default_str("60s");
   app.add_flag("--json", options.json, "Print one JSON object, for an error too");
+  app.add_option("--tenant", options.tenant, "Whose matrices the server keeps and shows")
+      ->envname("GEMMD_TENANT")
+      ->type_name("NAME");
   CLI::Option* tls = app.add_flag("--tls", options.tls, "Encrypt, and check who the server is");
   app.add_option("--tls-root-certs", options.tls_root_certs,
                  "PEM file of authorities to trust instead of the system's")
@@ -68,6 +71,13 @@ Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& r
   client::ClientOptions client_options;
   if (Outcome failure = ReadChannelOptions(options, client_options.channel)) return failure;
   result = std::make_unique<client::Client>(client_options);
+  return std::nullopt;
+}
+
+Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Operands>& result) {
+  client::ClientOptions client_options;
+  if (Outcome failure = ReadChannelOptions(options, client_options.channel)) return failure;
+  result = std::make_unique<client::Operands>(client_options, options.tenant);
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "client/cli/failure.h"
 #include "client/client.h"
+#include "client/operands.h"
 
 namespace gemmd::cli {
 
@@ -15,6 +16,7 @@ struct GlobalOptions {
   std::string server = "127.0.0.1:50051";
   absl::Duration timeout = absl::Seconds(60);
   bool json = false;
+  std::string tenant;  // whose matrices the server keeps
 
   bool tls = false;
   std::string tls_root_certs;  // paths, all of them
@@ -31,6 +33,8 @@ Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions&
 
 // Does not wait for the server.
 Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result);
+
+Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Operands>& result);
 
 client::CallOptions CallWithin(absl::Duration timeout);
 

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "client/cli/command.h"
+#include "client/cli/message_format.h"
 #include "client/cli/operand_file.h"
 #include "client/cli/options.h"
 #include "client/cli/product_report.h"
 #include "client/file.h"
 #include "client/matmul.h"
 #include "client/npy.h"
+#include "client/operands.h"
 
 namespace gemmd::cli {
 namespace {
@@ -24,6 +26,8 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --dtype a=bf16 --output-type f32 -o D.npy
   gemm matmul Q.npy W.npy --dtype fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
   gemm --json matmul A.npy B.npy --deadline 250ms
+  gemm matmul A.npy @a1b2c3d4-7 -o D.npy              # B stays on the server (gemm put)
+  gemm matmul A.npy @a1b2c3d4-7 --keep --lease 1h     # and so does D
 )";
 
 struct MatmulArguments {
@@ -37,6 +41,10 @@ struct MatmulArguments {
   OperandFormats formats;
   client::MatmulOptions options;
   absl::Duration deadline;  // zero: the global timeout
+  client::RouteOptions route;
+  bool keep = false;
+  absl::Duration lease;
+  bool has_lease = false;
 };
 
 const Choices<v1::Priority>& PriorityChoices() {
@@ -45,31 +53,17 @@ const Choices<v1::Priority>& PriorityChoices() {
   return choices;
 }
 
-// An option of OperandFormats, which may come several times.
-void AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
-                     absl::Status (OperandFormats::*add)(absl::string_view),
-                     OperandFormats& formats, const std::string& description) {
-  app.add_option_function<std::vector<std::string>>(
-         name,
-         [name, add, &formats](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             const absl::Status status = (formats.*add)(text);
-             if (!status.ok()) throw CLI::ValidationError(name, std::string(status.message()));
-           }
-         },
-         description)
-      ->type_name("[OPERAND=]" + value)
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Files");
-}
-
 void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
-  app.add_option("A", arguments.a, "Left operand, M x K")->required()->type_name("FILE");
-  app.add_option("B", arguments.b, "Right operand, K x N")->required()->type_name("FILE");
+  app.add_option("A", arguments.a, "Left operand, M x K: a file, or @HANDLE of one on the server")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("B", arguments.b, "Right operand, K x N: likewise")->required()->type_name("FILE");
   app.add_option("-o,--output", arguments.output, "Write D as .npy, whole or not at all")
       ->type_name("FILE")
       ->group("Files");
+  app.add_flag("--keep", arguments.keep, "Leave D on the server and print its handle")
+      ->group("Files");
+  AddLease(app, arguments.lease, arguments.has_lease);
   AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments.formats,
                   "The operand's file is raw bytes of this shape. OPERAND is a, b, c or bias; "
                   "without it: all");
@@ -134,6 +128,18 @@ void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
       ->group("Execution");
   AddDuration(app, "--deadline", arguments.deadline, "For this product, instead of --timeout")
       ->group("Execution");
+  AddChoice(app, "--transport",
+            Choices<client::Transport>{{"auto", client::Transport::kAuto},
+                                       {"unary", client::Transport::kUnary},
+                                       {"stream", client::Transport::kStream}},
+            arguments.route.transport, "One call, or chunks over a stream; auto goes by size")
+      ->default_str("auto")
+      ->group("Execution");
+  app.add_option("--channels", arguments.route.channels,
+                 "Connections that a stream is spread over; 0 goes by size")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str()
+      ->group("Execution");
   app.add_option("--verify", options.verification_vectors,
                  "Have the server check the product with N random vectors; 3 is usual")
       ->type_name("N")
@@ -171,30 +177,120 @@ Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::Matmu
   return std::nullopt;
 }
 
+// Writes and reports it.
+Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
+                 const client::Product& product) {
+  if (!arguments.output.empty()) {
+    const absl::Status written = client::WriteNpy(arguments.output, product.d.view());
+    if (!written.ok()) return FileFailure(written);
+  }
+  if (global.json) {
+    std::cout << ReportJson(product, arguments.output).dump() << "\n";
+  } else {
+    std::cout << Report(product, arguments.output);
+  }
+  return std::nullopt;
+}
+
+bool IsResident(const std::string& path) { return !path.empty() && path[0] == '@'; }
+
+bool UsesResidents(const MatmulArguments& arguments) {
+  return arguments.keep || IsResident(arguments.a) || IsResident(arguments.b) ||
+         IsResident(arguments.c) || IsResident(arguments.bias);
+}
+
+// A file, or what "@HANDLE" names. `scales` is a path, or empty.
+Outcome ReadInput(const MatmulArguments& arguments, const std::string& operand,
+                  const std::string& path, const std::string& scales, bool is_column,
+                  std::optional<client::OperandInput>& input) {
+  if (IsResident(path)) {
+    if (!scales.empty()) {
+      return UsageFailure("--" + operand + "-scales: " + path + " has its own, if any");
+    }
+    input = client::ParseOperandName(path.substr(1));
+    return std::nullopt;
+  }
+  std::optional<client::Matrix> data;
+  if (Outcome failure = arguments.formats.Read(operand, path, data)) return failure;
+  std::optional<client::Matrix> read_scales;
+  if (Outcome failure = ReadScales(scales, is_column, read_scales)) return failure;
+  input = client::InlineOperand{*std::move(data), std::move(read_scales)};
+  return std::nullopt;
+}
+
+void ReportKept(const GlobalOptions& global, const client::KeptOrSent& kept) {
+  const v1::Receipt& receipt = kept.receipt.server;
+  if (global.json) {
+    std::cout
+        << nlohmann::ordered_json{{"handle", kept.handle}, {"receipt", ToJson(receipt)}}.dump()
+        << "\n";
+  } else {
+    std::cout << "D  " << client::ToString(kept.format) << " -> @" << kept.handle << "\n"
+              << "kernel  " << receipt.kernel() << ", " << receipt.device() << "\n";
+  }
+}
+
+// The product where some matrix is, or stays, on the server.
+Outcome RunWithResidents(const GlobalOptions& global, const MatmulArguments& arguments) {
+  if (arguments.has_lease && !arguments.keep) return UsageFailure("--lease goes with --keep");
+  if (arguments.keep && !arguments.output.empty()) {
+    return UsageFailure("--keep leaves D on the server; -o would have it sent (see gemm get)");
+  }
+  std::optional<client::OperandInput> a;
+  std::optional<client::OperandInput> b;
+  if (Outcome failure = ReadInput(arguments, "a", arguments.a, arguments.a_scales, true, a)) {
+    return failure;
+  }
+  if (Outcome failure = ReadInput(arguments, "b", arguments.b, arguments.b_scales, false, b)) {
+    return failure;
+  }
+  client::OperandInputs inputs{*std::move(a), *std::move(b)};
+  if (!arguments.c.empty()) {
+    if (Outcome failure = ReadInput(arguments, "c", arguments.c, "", false, inputs.c)) {
+      return failure;
+    }
+  }
+  if (!arguments.bias.empty()) {
+    if (Outcome failure = ReadInput(arguments, "bias", arguments.bias, "", false, inputs.bias)) {
+      return failure;
+    }
+  }
+  std::unique_ptr<client::Operands> operands;
+  if (Outcome failure = Connect(global, operands)) return failure;
+  const client::CallOptions call =
+      CallWithin(arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout);
+  const client::Lease lease =
+      arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
+  absl::StatusOr<client::KeptOrSent> result =
+      arguments.keep ? operands->MatmulAndKeep(std::move(inputs), arguments.options, lease, call)
+                     : operands->Matmul(std::move(inputs), arguments.options, call);
+  if (!result.ok()) return ServerFailure(global.server, result.status());
+  if (arguments.keep) {
+    ReportKept(global, *result);
+    return std::nullopt;
+  }
+  return Conclude(global, arguments, {*std::move(result->d), std::move(result->receipt)});
+}
+
 Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
   if (!arguments.output.empty()) {
     const absl::Status writable = client::CheckWritable(arguments.output);
     if (!writable.ok()) return FileFailure(writable);
   }
+  if (UsesResidents(arguments)) return RunWithResidents(global, arguments);
+  if (arguments.has_lease) return UsageFailure("--lease goes with --keep");
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
   std::optional<client::MatmulInputs> inputs;
   if (Outcome failure = ReadInputs(arguments, inputs)) return failure;
   const absl::Duration timeout =
       arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout;
-  const absl::StatusOr<client::Product> product =
-      connection->Matmul(*std::move(inputs), arguments.options, CallWithin(timeout));
+  client::CallOptions call = CallWithin(timeout);
+  call.route = arguments.route;
+  absl::StatusOr<client::Product> product =
+      connection->Matmul(*std::move(inputs), arguments.options, call);
   if (!product.ok()) return ServerFailure(global.server, product.status());
-  if (!arguments.output.empty()) {
-    const absl::Status written = client::WriteNpy(arguments.output, product->d.view());
-    if (!written.ok()) return FileFailure(written);
-  }
-  if (global.json) {
-    std::cout << ReportJson(*product, arguments.output).dump() << "\n";
-  } else {
-    std::cout << Report(*product, arguments.output);
-  }
-  return std::nullopt;
+  return Conclude(global, arguments, *std::move(product));
 }
 
 }  // namespace

@@ -54,6 +54,38 @@ CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration&
       ->type_name("DURATION");
 }
 
+void AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
+                     absl::Status (OperandFormats::*add)(absl::string_view),
+                     OperandFormats& formats, const std::string& description) {
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [name, add, &formats](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             const absl::Status status = (formats.*add)(text);
+             if (!status.ok()) throw CLI::ValidationError(name, std::string(status.message()));
+           }
+         },
+         description)
+      ->type_name("[OPERAND=]" + value)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Files");
+}
+
+void AddLease(CLI::App& app, absl::Duration& lease, bool& given) {
+  app.add_option_function<std::string>(
+         "--lease",
+         [&lease, &given](const std::string& text) {
+           given = true;
+           if (!absl::ParseDuration(text, &lease) || lease < absl::ZeroDuration()) {
+             throw CLI::ValidationError("--lease",
+                                        "'" + text + "' is no duration such as 10m, 2h or 0");
+           }
+         },
+         "Safe from eviction for so long after each use; 0: not at all")
+      ->type_name("DURATION");
+}
+
 std::string Footer(absl::string_view examples) {
   return absl::StrCat(
       "Every command also takes the options of gemm itself (gemm --help).\n\nExamples:\n", examples,

@@ -8,6 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cli/operand_file.h"
 #include "client/names.h"
 #include "kernels/types.h"
 
@@ -50,6 +51,14 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& name, const Choices<Val
 // "10s", "250ms", "1m30s": positive.
 CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& target,
                          const std::string& description);
+
+// An option of OperandFormats, which may come several times.
+void AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
+                     absl::Status (OperandFormats::*add)(absl::string_view),
+                     OperandFormats& formats, const std::string& description);
+
+// --lease; `given` says whether it was. 0 is none.
+void AddLease(CLI::App& app, absl::Duration& lease, bool& given);
 
 // What --help ends with: the examples, then the exit codes.
 std::string Footer(absl::string_view examples);

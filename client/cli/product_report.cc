@@ -21,6 +21,13 @@ double ClientGflops(const client::Product& product) {
   return us > 0 ? product.receipt.server.flops() / us * 1e-3 : 0;
 }
 
+std::string Sent(const client::Route& route) {
+  if (route.transport == client::Transport::kUnary) return "in one call";
+  return absl::StrCat("over a stream, ", route.channels,
+                      route.channels == 1 ? " connection" : " connections", ", chunks of ",
+                      HumanBytes(route.chunk_bytes));
+}
+
 std::string Stages(const client::Receipt& receipt) {
   Table table({{"side", Table::Align::kLeft},
                {"stage", Table::Align::kLeft},
@@ -65,6 +72,7 @@ std::string Report(const client::Product& product, const std::string& output_pat
                                       server.batch_rows(), " rows")});
   what.AddRow({"payload", absl::StrCat(HumanBytes(server.payload_bytes_in()), " in, ",
                                        HumanBytes(server.payload_bytes_out()), " out")});
+  what.AddRow({"sent", Sent(product.receipt.route)});
   return absl::StrCat(
       what.Render(), "\n", Stages(product.receipt), "\n",
       absl::StrFormat("%.3g GFLOP: %.1f GFLOP/s in the kernel, %.1f GFLOP/s as the client sees it",
@@ -87,6 +95,9 @@ nlohmann::ordered_json ReportJson(const client::Product& product, const std::str
           {"receipt", ToJson(product.receipt.server)},
           {"client",
            {{"attempts", times.attempts},
+            {"transport",
+             product.receipt.route.transport == client::Transport::kUnary ? "unary" : "stream"},
+            {"channels", product.receipt.route.channels},
             {"encode_us", Us(times.encode)},
             {"waited_us", Us(times.waited)},
             {"round_trip_us", Us(times.round_trip)},

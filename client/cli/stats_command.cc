@@ -34,6 +34,19 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
   facts.AddRow({"reserved", HumanBytes(statistics.reserved_bytes())});
   facts.AddRow({"payload", absl::StrCat(HumanBytes(statistics.payload_bytes_in()), " in, ",
                                         HumanBytes(statistics.payload_bytes_out()), " out")});
+  if (statistics.has_operands()) {
+    const v1::OperandStatistics& operands = statistics.operands();
+    facts.AddRow({"resident", absl::StrCat(operands.residents(), " matrices of ",
+                                           HumanBytes(operands.resident_bytes()), "; ",
+                                           HumanBytes(operands.reserved_bytes()), " of ",
+                                           HumanBytes(operands.limit_bytes()), " taken; ",
+                                           operands.partial_uploads(), " uploads not ended")});
+    facts.AddRow(
+        {"their use",
+         absl::StrCat(operands.hits(), " hits, ", operands.misses(), " misses, ",
+                      operands.evictions(), " evictions; ", HumanBytes(operands.uploaded_bytes()),
+                      " uploaded, ", HumanBytes(operands.downloaded_bytes()), " downloaded")});
+  }
   facts.AddRow({"work", absl::StrFormat("%.3g GFLOP", statistics.flops() * 1e-9)});
 
   Table stages({{"stage", Table::Align::kLeft},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -53,9 +55,55 @@ class EchoReactor final : public grpc::ServerGenericBidiReactor {
   grpc::ByteBuffer answer_;
 };
 
+// Answers each message of a stream with one of so many bytes, reading on meanwhile.
+class EchoStreamReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit EchoStreamReactor(std::uint64_t bytes) : bytes_(bytes) { StartRead(&request_); }
+
+  void OnReadDone(bool ok) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ok) {
+      answers_.push_back(Answer(request_, bytes_));
+      request_.Clear();
+      StartRead(&request_);
+    } else {
+      read_ended_ = true;
+    }
+    Write();
+  }
+  void OnWriteDone(bool /*ok*/) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    answers_.pop_front();
+    writing_ = false;
+    Write();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Write() {
+    if (writing_) return;
+    if (!answers_.empty()) {
+      writing_ = true;
+      StartWrite(&answers_.front());
+    } else if (read_ended_) {
+      Finish(grpc::Status::OK);
+    }
+  }
+
+  const std::uint64_t bytes_;
+  grpc::ByteBuffer request_;
+  std::mutex mutex_;
+  std::deque<grpc::ByteBuffer> answers_;  // guarded by mutex_, like what follows
+  bool writing_ = false;
+  bool read_ended_ = false;
+};
+
 class NotFound final : public grpc::ServerGenericBidiReactor {
  public:
-  NotFound() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "the method is /echo/BYTES")); }
+  NotFound() {
+    Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                        "the method is /echo/BYTES or /echo-stream/BYTES"));
+  }
   void OnDone() override { delete this; }
 };
 
@@ -65,9 +113,12 @@ class EchoService final : public grpc::CallbackGenericService {
       grpc::GenericCallbackServerContext* context) override {
     absl::string_view method = context->method();
     std::uint64_t bytes = 0;
-    if (!absl::ConsumePrefix(&method, "/echo/") || !absl::SimpleAtoi(method, &bytes)) {
+    const bool is_stream = absl::ConsumePrefix(&method, "/echo-stream/");
+    if ((!is_stream && !absl::ConsumePrefix(&method, "/echo/")) ||
+        !absl::SimpleAtoi(method, &bytes)) {
       return new NotFound;
     }
+    if (is_stream) return new EchoStreamReactor(bytes);
     return new EchoReactor(bytes);
   }
 };

@@ -7,7 +7,8 @@
 namespace gemmd::load {
 
 // Answers the method "/echo/BYTES" with that many bytes, the request's own as far as they
-// go. Raw byte buffers, nothing is parsed or copied.
+// go; and each message of a stream "/echo-stream/BYTES" likewise. Raw byte buffers, nothing is
+// parsed or copied.
 class EchoServer {
  public:
   // Listens on a free loopback port, in plain text.

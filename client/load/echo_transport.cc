@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/call_count.h"
+#include "client/load/echo_stream.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 
@@ -13,12 +14,14 @@ namespace {
 
 class EchoTransport final : public Transport {
  public:
-  EchoTransport(const client::ChannelOptions& channel, int channels,
-                const std::vector<EchoSizes>& sizes) {
-    client::ChannelOptions own = channel;
+  EchoTransport(const EchoOptions& options, const std::vector<EchoSizes>& sizes) {
+    client::ChannelOptions own = options.channel;
     own.own_connection = true;
-    for (int i = 0; i < channels; ++i) {
+    int stripes = 1;
+    for (const EchoSizes& size : sizes) stripes = std::max(stripes, size.stripes);
+    for (int i = 0; i < options.channels; ++i) {
       lanes_.push_back(std::make_unique<Lane>(client::MakeChannel(own)));
+      for (int j = 1; j < stripes; ++j) lanes_[i]->channels.push_back(client::MakeChannel(own));
     }
     std::uint64_t largest = 0;
     for (const EchoSizes& size : sizes) largest = std::max(largest, size.request_bytes);
@@ -27,6 +30,7 @@ class EchoTransport final : public Transport {
       const grpc::Slice slice(payload_.data(), size.request_bytes, grpc::Slice::STATIC_SLICE);
       kinds_.push_back({absl::StrCat("/echo/", size.answer_bytes), grpc::ByteBuffer(&slice, 1),
                         size.answer_bytes});
+      for (const auto& lane : lanes_) OpenStreams(size, options.streams, *lane);
     }
   }
 
@@ -36,6 +40,16 @@ class EchoTransport final : public Transport {
     Lane& lane = *lanes_[request.index % lanes_.size()];
     const Kind& kind = kinds_[request.entry];
     lane.calls.Begin();
+    const auto& streams = lane.streams[request.entry];
+    if (!streams.empty()) {
+      return streams[request.index / lanes_.size() % streams.size()]->Send(
+          [&lane, done = std::move(done)](absl::StatusCode code) {
+            Reply reply;
+            reply.code = code;
+            done(reply);
+            lane.calls.End();
+          });
+    }
     // What the callback needs is in the call, because gRPC copies the callback itself.
     auto* call = new Call{lane, kind, std::move(done), {}, kind.request, {}};
     lane.stub.UnaryCall(&call->context, kind.method, grpc::StubOptions(), &call->request,
@@ -54,9 +68,13 @@ class EchoTransport final : public Transport {
     std::uint64_t answer_bytes;
   };
   struct Lane {
-    explicit Lane(const std::shared_ptr<grpc::Channel>& channel) : stub(channel) {}
+    explicit Lane(const std::shared_ptr<grpc::Channel>& channel)
+        : channels{channel}, stub(channel) {}
+    std::vector<std::shared_ptr<grpc::Channel>> channels;
     grpc::GenericStub stub;
     client::CallCount calls;
+    // By entry; none for those of calls.
+    std::vector<std::vector<std::unique_ptr<EchoStreams>>> streams;
   };
   struct Call {
     Lane& lane;
@@ -66,6 +84,25 @@ class EchoTransport final : public Transport {
     grpc::ByteBuffer request;
     grpc::ByteBuffer answer;
   };
+
+  void OpenStreams(const EchoSizes& size, int streams, Lane& lane) const {
+    auto& opened = lane.streams.emplace_back();
+    if (!size.streamed) return;
+    const std::uint64_t larger = std::max(size.request_bytes, size.answer_bytes);
+    EchoMessages messages;
+    messages.messages =
+        std::max<std::uint64_t>(1, (larger + size.chunk_bytes - 1) / size.chunk_bytes);
+    messages.answer_bytes = size.answer_bytes / messages.messages;
+    messages.method = absl::StrCat("/echo-stream/", messages.answer_bytes);
+    const grpc::Slice slice(payload_.data(), size.request_bytes / messages.messages,
+                            grpc::Slice::STATIC_SLICE);
+    messages.message = grpc::ByteBuffer(&slice, 1);
+    const std::vector<std::shared_ptr<grpc::Channel>> channels(
+        lane.channels.begin(), lane.channels.begin() + size.stripes);
+    for (int i = 0; i < streams; ++i) {
+      opened.push_back(std::make_unique<EchoStreams>(channels, messages));
+    }
+  }
 
   static void Finish(Call* call, const grpc::Status& status) {
     Lane& lane = call->lane;
@@ -88,9 +125,9 @@ class EchoTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeEchoTransport(const client::ChannelOptions& channel, int channels,
+std::unique_ptr<Transport> MakeEchoTransport(const EchoOptions& options,
                                              const std::vector<EchoSizes>& sizes) {
-  return std::make_unique<EchoTransport>(channel, channels, sizes);
+  return std::make_unique<EchoTransport>(options, sizes);
 }
 
 }  // namespace gemmd::load

@@ -1,6 +1,7 @@
 // Requests of a workload's sizes to the bare echo server.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,11 +14,21 @@ namespace gemmd::load {
 struct EchoSizes {
   std::uint64_t request_bytes = 0;
   std::uint64_t answer_bytes = 0;
+  // As messages on open streams, of chunk_bytes at most in either direction, instead of one
+  // call; those of one request over so many connections.
+  bool streamed = false;
+  std::uint64_t chunk_bytes = 1 << 20;
+  int stripes = 1;
 };
 
-// One element a workload entry. Requests go over the channels in turn. An answer of
-// another size is INTERNAL.
-std::unique_ptr<Transport> MakeEchoTransport(const client::ChannelOptions& channel, int channels,
+struct EchoOptions {
+  client::ChannelOptions channel;
+  int channels = 1;  // requests go over them in turn
+  int streams = 1;   // on each, of those that are streamed
+};
+
+// One element a workload entry. An answer of another size is INTERNAL.
+std::unique_ptr<Transport> MakeEchoTransport(const EchoOptions& options,
                                              const std::vector<EchoSizes>& sizes);
 
 }  // namespace gemmd::load

@@ -10,15 +10,18 @@
 #include "client/codec.h"
 #include "client/load/random.h"
 #include "client/load/verifier.h"
+#include "client/message.h"
 
 namespace gemmd::load {
 namespace {
 
 // What a result takes on the wire beside its bytes: receipt, plane and framing.
 constexpr std::uint64_t kReceiptBytes = 400;
+// What a request takes beside its bytes.
+constexpr std::uint64_t kHeaderBytes = 80;
 
 struct Payload {
-  client::EncodedMatmul encoded;
+  std::shared_ptr<const client::EncodedMatmul> encoded;
   std::unique_ptr<Verifier> verifier;  // null where nothing is verified
 };
 
@@ -37,9 +40,7 @@ absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry, bool verify, std
   if (verify) {
     payload.verifier = std::make_unique<Verifier>(inputs.a.view(), inputs.b.view(), seed);
   }
-  absl::StatusOr<client::EncodedMatmul> encoded = client::Encode(std::move(inputs), entry.options);
-  if (!encoded.ok()) return encoded.status();
-  payload.encoded = *std::move(encoded);
+  payload.encoded = client::Encode(std::move(inputs), entry.options);
   return payload;
 }
 
@@ -57,8 +58,23 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
     made.payloads.push_back(*std::move(payload));
   }
   made.call.timeout = entry.deadline > absl::ZeroDuration() ? entry.deadline : options.timeout;
-  made.sizes.request_bytes = made.payloads[0].encoded.request.Length();
+  made.sizes.request_bytes = made.payloads[0].encoded->payload_bytes + kHeaderBytes;
   made.sizes.answer_bytes = cost.bytes_out + kReceiptBytes;
+  made.call.route = entry.route;
+  if (entry.route.transport == client::Transport::kUnary) {
+    const absl::Status fits = client::UnaryMessage(*made.payloads[0].encoded).status();
+    if (!fits.ok()) return fits;
+  }
+  // What the client library would do with one that is alone.
+  client::RouteInput input;
+  input.bytes_in = cost.bytes_in;
+  input.bytes_out = cost.bytes_out;
+  const client::Route route = client::ChooseRoute(entry.route, input);
+  made.sizes.streamed = route.transport == client::Transport::kStream;
+  if (made.sizes.streamed) {
+    made.sizes.stripes = route.channels;
+    made.sizes.chunk_bytes = route.chunk_bytes;
+  }
   return made;
 }
 
@@ -68,6 +84,8 @@ StageIndex IndexOf(v1::StageName name) {
       return kServerDecode;
     case v1::ADMISSION:
       return kAdmission;
+    case v1::RECEIVE:
+      return kReceive;
     case v1::QUEUE:
       return kQueue;
     case v1::COPY_IN:
@@ -107,6 +125,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
     client_options.channel = options.channel;
     client_options.channel.own_connection = true;
     client_options.retry.max_attempts = 1;
+    client_options.streams = options.streams;
     for (int i = 0; i < options.channels; ++i) {
       lanes_.push_back(std::make_unique<Lane>(client_options));
     }

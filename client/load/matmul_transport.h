@@ -18,6 +18,7 @@ namespace gemmd::load {
 struct MatmulTransportOptions {
   client::ChannelOptions channel;
   int channels = 1;                                   // connections; requests go in turn
+  int streams = 1;                                    // on each, of those that are streamed
   absl::Duration timeout = absl::InfiniteDuration();  // of entries without a deadline
   double verify_fraction = 0;                         // of the answers, chosen by index
   std::uint64_t seed = 1;                             // of operands and of what is verified

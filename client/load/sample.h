@@ -18,6 +18,7 @@ enum StageIndex : std::size_t {
   kWire,  // both networks' stacks, gRPC, and protobuf on both ends
   kServerDecode,
   kAdmission,
+  kReceive,
   kQueue,
   kCopyIn,
   kCompute,
@@ -29,8 +30,9 @@ enum StageIndex : std::size_t {
 };
 
 inline constexpr std::array<absl::string_view, kStages> kStageNames = {
-    "client encode", "network and wire", "server decode", "admission",    "queue",        "copy in",
-    "compute",       "copy out",         "server encode", "server other", "client decode"};
+    "client encode", "network and wire", "server decode", "admission", "receive",
+    "queue",         "copy in",          "compute",       "copy out",  "server encode",
+    "server other",  "client decode"};
 
 using StageTimes = std::array<float, kStages>;  // microseconds
 

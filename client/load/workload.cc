@@ -20,18 +20,42 @@ absl::Status NotBuilt(absl::string_view field, absl::string_view value, absl::st
       absl::StrCat(field, " is \"", value, "\", which is not built yet; this version has ", has));
 }
 
-absl::Status CheckWay(const RequestSpec& spec) {
+// How the operands go.
+absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   const std::string& operands = spec.operands();
-  if (operands == "streamed" || operands == "resident" || operands == "shared-memory") {
-    return NotBuilt("operands", operands, "inline");
+  if (operands == "resident" || operands == "shared-memory") {
+    return NotBuilt("operands", operands, "inline and streamed");
   }
-  if (operands != "inline") {
+  if (operands != "inline" && operands != "streamed") {
     return Refuse("operands", operands, "it must be inline, streamed, resident or shared-memory");
   }
-  if (spec.call() == "stream") return NotBuilt("call", spec.call(), "unary");
-  if (spec.call() != "unary") return Refuse("call", spec.call(), "it must be unary or stream");
   if (!spec.tenant().empty()) return NotBuilt("tenant", spec.tenant(), "requests without one");
-  return absl::OkStatus();
+  client::RouteOptions route;
+  if (spec.call() == "stream" || (operands == "streamed" && !spec.has_call())) {
+    route.transport = client::Transport::kStream;
+  } else if (operands == "streamed") {
+    return Refuse("call", spec.call(), "streamed operands need a stream");
+  } else if (spec.call() == "unary") {
+    route.transport = client::Transport::kUnary;
+  } else if (spec.call() != "auto") {
+    return Refuse("call", spec.call(), "it must be unary, stream or auto");
+  }
+  constexpr std::uint32_t kMaxChannels = 64;
+  if (spec.channels() > kMaxChannels) {
+    return Refuse("channels", absl::StrCat(spec.channels()),
+                  absl::StrCat("at most ", kMaxChannels, " are accepted"));
+  }
+  constexpr std::uint64_t kMostChunkBytes = 64 << 20;
+  if (spec.chunk_bytes() > kMostChunkBytes) {
+    return Refuse("chunk_bytes", absl::StrCat(spec.chunk_bytes()),
+                  absl::StrCat("at most ", kMostChunkBytes, " are accepted"));
+  }
+  // The default of one is that of a stream; a rule that may choose chooses channels too.
+  if (route.transport != client::Transport::kAuto || spec.has_channels()) {
+    route.channels = static_cast<int>(spec.channels());
+  }
+  route.chunk_bytes = spec.chunk_bytes();
+  return route;
 }
 
 absl::StatusOr<DataType> ElementType(const std::string& text) {
@@ -87,7 +111,8 @@ absl::StatusOr<DataSpec> Data(const RequestSpec& spec, DataType type) {
 }
 
 absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
-  if (absl::Status status = CheckWay(spec); !status.ok()) return status;
+  const absl::StatusOr<client::RouteOptions> route = RouteOf(spec);
+  if (!route.ok()) return route.status();
   const absl::StatusOr<DataType> type = ElementType(spec.type());
   if (!type.ok()) return type.status();
   absl::StatusOr<client::MatmulOptions> options = Options(spec);
@@ -113,6 +138,7 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
     if (!size.ok()) return size.status();
   }
   entry.options = *std::move(options);
+  entry.route = *route;
   entry.data = *data;
   if (!spec.deadline().empty() && (!absl::ParseDuration(spec.deadline(), &entry.deadline) ||
                                    entry.deadline <= absl::ZeroDuration())) {

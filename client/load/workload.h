@@ -11,6 +11,7 @@
 #include "client/load/summary.h"
 #include "client/load/workload.pb.h"
 #include "client/matmul.h"
+#include "client/route.h"
 
 namespace gemmd::load {
 
@@ -20,6 +21,7 @@ struct WorkloadEntry {
   client::MatrixFormat a;
   client::MatrixFormat b;
   client::MatmulOptions options;
+  client::RouteOptions route;
   absl::Duration deadline;  // zero: the caller's
   DataSpec data;
 
@@ -34,8 +36,8 @@ struct WorkloadEntry {
 using Workload = std::vector<WorkloadEntry>;
 
 // INVALID_ARGUMENT names request, field, value and limit. UNIMPLEMENTED where an entry
-// asks for a way to send operands, a kind of call or a tenant that this version does not
-// have: it has inline operands in unary calls without tenants.
+// asks for a way to send operands or a tenant that this version does not have: it has inline and
+// streamed operands without tenants.
 absl::StatusOr<Workload> MakeWorkload(const WorkloadFile& file);
 
 // INVALID_ARGUMENT has line and column.

@@ -10,7 +10,10 @@ cd "$(dirname "$0")/../.."
 readonly bundle=${1:-gemmd-gpu-tests.tar.xz}
 readonly limit_bytes=60000000
 readonly targets=(
+  //kernels/bench:kernel_bench
+  //tests/kernels/conformance:conformance_on_gpu
   //tests/kernels/sm80:ladder_a_on_gpu
+  //tests/kernels/sm120:ladder_b_on_gpu
   //tests/kernels/vendor:vendor_on_gpu
   //tests/server/device/gpu:cuda_device_on_gpu
   //server:gemmd
@@ -28,6 +31,8 @@ for target in "${targets[@]}"; do
   path=bazel-bin/${target#//}
   strip -o "$folder/${target##*:}" "${path/://}"
 done
+# Vectors that another GPU gave, where they are recorded.
+cp tests/kernels/conformance/recorded_*.txt "$folder" 2> /dev/null || true
 cp deploy/gpu/run.sh deploy/gpu/server_check.sh "$folder"
 tar -C "$work" -cJf "$bundle" gemmd-gpu-tests
 size=$(stat -c %s "$bundle")

@@ -37,7 +37,11 @@ done
 nvidia-smi -L
 gpus=$(nvidia-smi -L | grep -c '^GPU')
 
+for recorded in recorded_*.txt; do
+  if [[ -e $recorded ]]; then step "vectors: $recorded" 60 ./conformance_on_gpu replay "$recorded"; fi
+done
 step "ladder A" 200 ./ladder_a_on_gpu check
+step "ladder B" 200 ./ladder_b_on_gpu check
 step "vendor kernels" 200 ./vendor_on_gpu check
 step "device: products" 120 ./cuda_device_on_gpu products
 step "device: accounting" 200 ./cuda_device_on_gpu accounting=100000
@@ -58,7 +62,8 @@ if [[ $mode == full ]]; then
   step "device: stream" 100 ./cuda_device_on_gpu stream
   step "device: latency" 60 ./cuda_device_on_gpu latency
   step "vendor: times" 300 ./vendor_on_gpu time
-  step "ladder A: times" 300 ./ladder_a_on_gpu time
+  step "ladder A: times" 300 ./kernel_bench --ladder=A
+  step "ladder B: times" 300 ./kernel_bench --ladder=B
 fi
 
 echo

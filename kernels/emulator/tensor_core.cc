@@ -55,6 +55,14 @@ void Factors::Set(HalfFormat format, int k, std::uint16_t bits) {
   finite = finite && field != all_ones;
 }
 
+void Factors::SetTf32(int k, std::uint32_t bits) {
+  const std::uint32_t kept = bits & ~0x1fffu;
+  const auto field = static_cast<std::int32_t>((kept >> 23) & 255);
+  value[k] = FloatOf(kept);
+  exponent[k] = (kept & 0x7fffffffu) == 0 ? kNoExponent : std::max(field, 1) - 127;
+  finite = finite && field != 255;
+}
+
 double AlignedSum(double addend, const Factors& a, const Factors& b) {
   if (!a.finite || !b.finite || !std::isfinite(addend)) return SpecialSum(addend, a, b);
   std::int32_t largest = ExponentOf(addend);

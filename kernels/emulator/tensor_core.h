@@ -35,6 +35,8 @@ struct Factors {
   bool finite = true;
 
   void Set(HalfFormat format, int k, std::uint16_t bits);
+  // A binary32 as a tf32 operand: its lowest 13 bits are cut off.
+  void SetTf32(int k, std::uint32_t bits);
 };
 
 // addend + sum of a[k] * b[k], steps 1 to 3 above and the exact sum. For operands with

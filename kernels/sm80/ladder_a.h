@@ -1,16 +1,18 @@
 // The kernels of ladder A (ladder_a_steps.h says what each step changes).
 #pragma once
 
+#include "kernels/mma/half_gemm_params.h"
+#include "kernels/mma/store_tile.h"
+#include "kernels/mma/tile_copies.h"
+#include "kernels/mma/tile_layout.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/copy_async.h"
-#include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/sm80/ladder_a_params.h"
 #include "kernels/sm80/ladder_a_steps.h"
-#include "kernels/sm80/tile_layout.h"
 
 namespace gemmd::sm80 {
 inline namespace GEMMD_BACKEND {
@@ -19,17 +21,17 @@ inline namespace GEMMD_BACKEND {
 template <class Step, class Types>
 class LadderAWorker {
  public:
-  GEMMD_DEVICE explicit LadderAWorker(const LadderAParams& params)
+  GEMMD_DEVICE explicit LadderAWorker(const mma::HalfGemmParams& params)
       : params_(params),
         thread_(ptx::ThreadIndex()),
         lane_(thread_ % 32),
         shared_(ptx::SharedBase()),
+        corner_(mma::RasterTile(ptx::BlockIndexX(), params, Step::kRasterGroup, kTileM, kTileN)),
         k_tiles_((params.k + kTileK - 1) / kTileK) {
     const std::uint32_t warp = thread_ / 32;
     warp_row_ = warp % kWarpsM * kWarpM;
     warp_column_ = warp / kWarpsM * kWarpN;
-    PickTile();
-    StartCopies();
+    copies_.Start(params_, thread_, corner_);
   }
 
   GEMMD_DEVICE void Run() {
@@ -44,9 +46,9 @@ class LadderAWorker {
   }
 
  private:
-  using ALayout = TileLayout<kTileM, kTileK, Step::kSwizzle>;
-  using BLayout = TileLayout<kTileK, kTileN, Step::kSwizzle>;
-  using DLayout = TileLayout<kTileM, kTileN, Step::kSwizzle>;
+  using ALayout = mma::TileLayout<kTileM, kTileK, Step::kSwizzle>;
+  using BLayout = mma::TileLayout<kTileK, kTileN, Step::kSwizzle>;
+  using DLayout = mma::TileLayout<kTileM, kTileN, Step::kSwizzle>;
 
   static constexpr int kWarpM = kTileM / kWarpsM;
   static constexpr int kWarpN = kTileN / kWarpsN;
@@ -61,75 +63,16 @@ class LadderAWorker {
     std::uint32_t b[kColumnTiles][2];
   };
 
-  // Blocks are numbered along a row of tiles; or, in groups of kRasterGroup rows, down
-  // the columns of the group, so that blocks running together share more of A and B.
-  GEMMD_DEVICE void PickTile() {
-    const std::uint32_t block = ptx::BlockIndexX();
-    const std::uint32_t in_group = Step::kRasterGroup * params_.tiles_n;
-    const std::uint32_t first_row = block / in_group * Step::kRasterGroup;
-    const std::uint32_t rows_left = params_.tiles_m - first_row;
-    const std::uint32_t rows = rows_left < Step::kRasterGroup ? rows_left : Step::kRasterGroup;
-    const std::uint32_t nth = block % in_group;
-    first_row_ = static_cast<std::int32_t>((first_row + nth % rows) * kTileM);
-    first_column_ = static_cast<std::int32_t>(nth / rows * kTileN);
-  }
-
   GEMMD_DEVICE ptx::SharedAddress ATile(int stage) const { return shared_ + stage * kStageBytes; }
   GEMMD_DEVICE ptx::SharedAddress BTile(int stage) const { return ATile(stage) + ALayout::kBytes; }
 
   // ------------------------------------------------------------ global to shared
 
-  // How many of a chunk's 16 bytes lie before the end of its row.
-  static GEMMD_DEVICE std::uint32_t BytesInside(std::int32_t column, std::int32_t columns) {
-    const std::int32_t left = columns - column;
-    return left <= 0 ? 0u : left >= 8 ? 16u : static_cast<std::uint32_t>(2 * left);
-  }
-
-  // Copies this thread's chunks of one tile, every kRowsAtOnce rows from `source` on. What
-  // lies outside the matrix becomes zero, which adds nothing to the product: rows from
-  // `rows_left` on, and what a row has beyond `bytes`.
-  template <class Layout>
-  GEMMD_DEVICE void CopyTile(ptx::SharedAddress tile, const std::uint16_t* source,
-                             std::int64_t leading_dimension, std::int32_t rows_left,
-                             std::uint32_t bytes) {
-    constexpr int kRowsAtOnce = kThreads / Layout::kRowChunks;
-    const std::uint32_t row = thread_ / Layout::kRowChunks;
-    const std::uint32_t chunk = thread_ % Layout::kRowChunks;
-    GEMMD_UNROLL
-    for (int i = 0; i < Layout::kRows / kRowsAtOnce; ++i) {
-      ptx::CopyAsync16(tile + Layout::Chunk(row + i * kRowsAtOnce, chunk), source,
-                       i * kRowsAtOnce < rows_left ? bytes : 0);
-      source += kRowsAtOnce * leading_dimension;
-    }
-  }
-
-  // Where this thread's first chunks of A and B lie; IssueTile() moves them along K, which
-  // takes fewer registers than finding each row again.
-  GEMMD_DEVICE void StartCopies() {
-    const std::uint32_t a_row = thread_ / ALayout::kRowChunks;
-    const std::uint32_t b_row = thread_ / BLayout::kRowChunks;
-    const auto a_column = static_cast<std::int32_t>(thread_ % ALayout::kRowChunks * 8);
-    const auto b_column =
-        first_column_ + static_cast<std::int32_t>(thread_ % BLayout::kRowChunks * 8);
-    a_source_ = params_.a + static_cast<std::int64_t>(first_row_ + a_row) * params_.lda + a_column;
-    b_source_ = params_.b + b_row * params_.ldb + b_column;
-    a_rows_left_ = params_.m - first_row_ - static_cast<std::int32_t>(a_row);
-    b_bytes_ = BytesInside(b_column, params_.n);
-  }
-
   // Issues the copies of the next tile of K as one group; past the last tile the group is
   // empty, so that waits count groups alike in every iteration.
   GEMMD_DEVICE void IssueTile(int k_tile, int stage) {
     if (k_tile < k_tiles_) {
-      const std::int32_t first_k = k_tile * kTileK;
-      const auto a_column = static_cast<std::int32_t>(thread_ % ALayout::kRowChunks * 8);
-      const auto b_row = static_cast<std::int32_t>(thread_ / BLayout::kRowChunks);
-      CopyTile<ALayout>(ATile(stage), a_source_, params_.lda, a_rows_left_,
-                        BytesInside(first_k + a_column, params_.k));
-      CopyTile<BLayout>(BTile(stage), b_source_, params_.ldb, params_.k - first_k - b_row,
-                        b_bytes_);
-      a_source_ += kTileK;
-      b_source_ += kTileK * params_.ldb;
+      copies_.Issue(params_, thread_, k_tile * kTileK, ATile(stage), BTile(stage));
     }
     ptx::CopyAsyncCommit();
   }
@@ -276,72 +219,28 @@ class LadderAWorker {
 
   // ------------------------------------------------------------ epilogue
 
-  // Through shared memory, so that global memory is written 16 bytes a thread and whole
-  // rows at a time. REQUIRES: everyone has read the stages.
+  // REQUIRES: everyone has read the stages.
   GEMMD_DEVICE void StoreTile() {
-    GEMMD_UNROLL
-    for (int i = 0; i < kRowTiles; ++i) {
-      GEMMD_UNROLL
-      for (int j = 0; j < kColumnTiles; ++j) {
-        GEMMD_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const std::uint32_t row = warp_row_ + i * 16 + lane_ / 4 + 8 * half;
-          const std::uint32_t column = warp_column_ + j * 8 + 2 * (lane_ % 4);
-          ptx::StoreShared(shared_ + DLayout::Element(row, column),
-                           Types::Output(sum_[i][j], half));
-        }
-      }
-    }
+    mma::StageSums<Types, DLayout>(sum_, shared_, warp_row_, warp_column_, lane_);
     ptx::SyncThreads();
-    constexpr int kRowsAtOnce = kThreads / DLayout::kRowChunks;
-    const std::uint32_t chunk = thread_ % DLayout::kRowChunks;
-    const std::int32_t column = first_column_ + static_cast<std::int32_t>(chunk * 8);
-    GEMMD_UNROLL
-    for (int i = 0; i < kTileM / kRowsAtOnce; ++i) {
-      const std::uint32_t row = thread_ / DLayout::kRowChunks + i * kRowsAtOnce;
-      const std::int32_t matrix_row = first_row_ + static_cast<std::int32_t>(row);
-      if (matrix_row >= params_.m || column >= params_.n) continue;
-      std::uint16_t* to = params_.d + matrix_row * params_.ldd + column;
-      const auto value = ptx::LoadShared<ptx::Vector4>(shared_ + DLayout::Chunk(row, chunk));
-      if (column + 8 <= params_.n) {
-        ptx::StoreGlobal(reinterpret_cast<ptx::Vector4*>(to), value);
-      } else {
-        StorePart(to, value, params_.n - column);
-      }
-    }
+    mma::StoreStagedTile<DLayout, kThreads>(params_, shared_, corner_, thread_);
   }
 
-  // The first `count` of eight elements: a row of D may end inside a chunk, and what
-  // follows it need not be ours.
-  static GEMMD_DEVICE void StorePart(std::uint16_t* to, const ptx::Vector4& value,
-                                     std::int32_t count) {
-    const std::uint32_t words[4] = {value.x, value.y, value.z, value.w};
-    GEMMD_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      if (i >= count) continue;
-      ptx::StoreGlobal(to + i, static_cast<std::uint16_t>(words[i / 2] >> (16 * (i % 2))));
-    }
-  }
-
-  const LadderAParams& params_;
+  const mma::HalfGemmParams& params_;
   const std::uint32_t thread_;
   const std::uint32_t lane_;
   const ptx::SharedAddress shared_;
+  const mma::TileCorner corner_;
   const std::int32_t k_tiles_;
   std::uint32_t warp_row_;
   std::uint32_t warp_column_;
-  std::int32_t first_row_;
-  std::int32_t first_column_;
-  const std::uint16_t* a_source_;
-  const std::uint16_t* b_source_;
-  std::int32_t a_rows_left_;
-  std::uint32_t b_bytes_;
+  mma::TileCopies<ALayout, BLayout, kThreads> copies_;
   typename Types::Accumulator sum_[kRowTiles][kColumnTiles];
 };
 
 template <class Step, class Types>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, kBlocksPerMultiprocessor)
-    LadderA(const GEMMD_GRID_CONSTANT LadderAParams params) {
+    LadderA(const GEMMD_GRID_CONSTANT mma::HalfGemmParams params) {
   LadderAWorker<Step, Types> worker(params);
   worker.Run();
 }

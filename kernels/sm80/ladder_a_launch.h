@@ -3,34 +3,18 @@
 
 #include "absl/status/status.h"
 #include "kernels/kernel.h"
+#include "kernels/mma/half_gemm_types.h"
 #include "kernels/ptx/launch.h"
-#include "kernels/sm80/half_gemm_types.h"
 #include "kernels/sm80/ladder_a.h"
 
 namespace gemmd::sm80 {
 inline namespace GEMMD_BACKEND {
 
-inline LadderAParams MakeLadderAParams(const Problem& problem, const Arguments& arguments) {
-  LadderAParams params;
-  params.a = static_cast<const std::uint16_t*>(arguments.a);
-  params.b = static_cast<const std::uint16_t*>(arguments.b);
-  params.d = static_cast<std::uint16_t*>(arguments.d);
-  params.lda = problem.a.leading_dimension;
-  params.ldb = problem.b.leading_dimension;
-  params.ldd = problem.d.leading_dimension;
-  params.m = static_cast<std::int32_t>(problem.m);
-  params.n = static_cast<std::int32_t>(problem.n);
-  params.k = static_cast<std::int32_t>(problem.k);
-  params.tiles_m = static_cast<std::uint32_t>((problem.m + kTileM - 1) / kTileM);
-  params.tiles_n = static_cast<std::uint32_t>((problem.n + kTileN - 1) / kTileN);
-  return params;
-}
-
 // REQUIRES: the registry entry of the step takes the problem (ladder_a_registry.h).
 template <class Step, class Types>
 absl::Status LaunchLadderA(const Problem& problem, const Arguments& arguments,
                            const LaunchTarget& target) {
-  const LadderAParams params = MakeLadderAParams(problem, arguments);
+  const mma::HalfGemmParams params = mma::MakeHalfGemmParams(problem, arguments, kTileM, kTileN);
   ptx::LaunchShape shape;
   shape.kernel = Step::kName;
   shape.blocks_x = params.tiles_m * params.tiles_n;
@@ -48,12 +32,12 @@ template <class Step>
 absl::Status LaunchLadderA(const Problem& problem, const Arguments& arguments,
                            const LaunchTarget& target) {
   if (problem.a.type == DataType::kBf16) {
-    return LaunchLadderA<Step, Bf16AccumulateF32>(problem, arguments, target);
+    return LaunchLadderA<Step, mma::Bf16AccumulateF32>(problem, arguments, target);
   }
   if (problem.accumulate == DataType::kF16) {
-    return LaunchLadderA<Step, F16AccumulateF16>(problem, arguments, target);
+    return LaunchLadderA<Step, mma::F16AccumulateF16>(problem, arguments, target);
   }
-  return LaunchLadderA<Step, F16AccumulateF32>(problem, arguments, target);
+  return LaunchLadderA<Step, mma::F16AccumulateF32>(problem, arguments, target);
 }
 
 }  // namespace GEMMD_BACKEND

@@ -1,9 +1,7 @@
-// What a ladder A kernel is launched with, and the shape of its launch.
+// The shape of a ladder A launch.
 #pragma once
 
 #include <cstdint>
-
-#include "kernels/ptx/platform.h"
 
 namespace gemmd::sm80 {
 
@@ -27,23 +25,4 @@ constexpr std::uint32_t LadderASharedBytes(int stages) {
   return stage_bytes > output_bytes ? stage_bytes : output_bytes;
 }
 
-inline namespace GEMMD_BACKEND {
-
-// D = A * B, all row-major with 16-bit elements. A is m x k, B is k x n. Pointers are
-// aligned to 16 bytes and leading dimensions are multiples of 8 elements.
-struct LadderAParams {
-  const std::uint16_t* a;
-  const std::uint16_t* b;
-  std::uint16_t* d;
-  std::int64_t lda;
-  std::int64_t ldb;
-  std::int64_t ldd;
-  std::int32_t m;
-  std::int32_t n;
-  std::int32_t k;
-  std::uint32_t tiles_m;
-  std::uint32_t tiles_n;
-};
-
-}  // namespace GEMMD_BACKEND
 }  // namespace gemmd::sm80

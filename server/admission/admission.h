@@ -4,13 +4,16 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/gemm.h"
 #include "server/admission/inline_payload.h"
 #include "server/admission/matmul_call.h"
+#include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/admission/validation.h"
 #include "server/device/device.h"
@@ -18,6 +21,7 @@
 #include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
+#include "server/store/operand_store.h"
 
 namespace gemmd {
 
@@ -28,12 +32,15 @@ struct Grant {
   MemoryReservation reservation;
   std::unique_ptr<InlinePayload> payload;
   HostBuffer d;
+  std::unique_ptr<PendingResult> kept;  // whose memory is d; null: D is not to stay here
+  ResidentOperands::Placed placed;
   SharedOperands::Placed shared;
 };
 
 // A request that has memory for every byte of it. Dropping it gives all of that back.
 struct AdmittedMatmul {
   Problem problem;
+  ResidentOperands residents;
   SharedOperands shared;
   Grant grant;
   TimeNs deadline = kNoDeadline;
@@ -54,9 +61,10 @@ struct MatmulOutcome {
   absl::Status status;
   Problem problem;
   Receipt receipt;
-  // problem.d laid out, zeros between its lines; empty unless OK, and where D went into the
-  // client's shared memory.
+  // problem.d laid out, zeros between its lines; empty unless OK, if kept, and where D went into
+  // the client's shared memory.
   HostBuffer d;
+  std::string handle;  // of a result that stays
 };
 
 // Thread-safe. All that is passed to the constructor outlives the admission.
@@ -64,11 +72,12 @@ class Admission {
  public:
   using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
 
-  // `plans`: what was measured, which goes before predictions; null: nothing was. `regions`:
-  // memory that clients share; null: none do.
+  // `plans`: what was measured, which goes before predictions; null: nothing was. `store`: the
+  // operands that are kept, which make room for requests; null: none are. `regions`: memory that
+  // clients share; null: none do.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
             Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr,
-            RegionTable* regions = nullptr);
+            OperandStore* store = nullptr, RegionTable* regions = nullptr);
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -78,12 +87,14 @@ class Admission {
 
   // Decides from the header alone, before any payload. In this order:
   //   UNAVAILABLE          draining
+  //   NOT_FOUND            no such resident operand; says which (missing.h)
   //   INVALID_ARGUMENT, UNIMPLEMENTED   see validation.h
   //   NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION   see SharedOperands::Find()
   //   FAILED_PRECONDITION  no kernel takes the problem
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
   //   RESOURCE_EXHAUSTED   memory is full now; carries RetryAfterMs()
+  // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
                                                         Carrier carrier) const;
 
@@ -103,10 +114,16 @@ class Admission {
  private:
   // The first device, by preference, that has room; else what the most preferred one said.
   absl::StatusOr<Grant> FindRoom(const MatmulCall& call, const Problem& problem,
-                                 const SharedOperands& shared, TimeNs deadline) const;
+                                 const ResidentOperands& residents, const SharedOperands& shared,
+                                 TimeNs deadline) const;
   absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const MatmulCall& call,
-                                  const Problem& problem, const SharedOperands& shared,
-                                  TimeNs deadline) const;
+                                  const Problem& problem, const ResidentOperands& residents,
+                                  const SharedOperands& shared, TimeNs deadline) const;
+  // Memory of the grant's for the payload, for what is shared and not used in place, and for D.
+  absl::Status AllocateHost(const MatmulCall& call, const Problem& problem,
+                            const SharedOperands& shared, Grant* grant) const;
+  // Evicts resident operands as long as `attempt` finds the device's memory full.
+  absl::Status WithRoom(const Device& device, const std::function<absl::Status()>& attempt) const;
   absl::Status CheckDeadline(TimeNs deadline, double predicted_us) const;
   static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
 
@@ -116,6 +133,7 @@ class Admission {
   Statistics* const statistics_;
   const Clock* const clock_;
   const PlanCache* const plans_;
+  OperandStore* const store_;
   RegionTable* const regions_;
   std::atomic<std::uint64_t> next_request_id_{1};
 };

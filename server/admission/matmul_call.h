@@ -9,6 +9,8 @@
 #include "absl/types/span.h"
 #include "kernels/gemm.h"
 #include "server/scheduling/job.h"
+#include "server/store/operand_store.h"
+#include "server/store/tenant.h"
 
 namespace gemmd {
 
@@ -30,10 +32,18 @@ struct SharedMemorySpec {
 
 struct OperandSpec {
   PlaneSpec data;
+  bool has_data = true;  // false, of a resident operand: its own planes are meant
   std::optional<PlaneSpec> scales;
   bool has_zero_points = false;
   Source source = Source::kInline;
+  OperandKey resident;      // with kHandle and kDigest
+  bool is_found = false;    // and it is on this server
   SharedMemorySpec shared;  // with kShared
+};
+
+// D stays on the server, and no payload comes back.
+struct KeepResult {
+  std::optional<TimeNs> lease;  // absent: the server's default
 };
 
 enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
@@ -69,7 +79,9 @@ struct MatmulCall {
   std::string kernel;
   Priority priority = Priority::kNormal;
   std::uint32_t verification_vectors = 0;
+  std::optional<KeepResult> keep_result;
   std::optional<SharedMemorySpec> output;  // where D goes; absent: back to the client
+  Tenant tenant;                           // whose resident operands are meant
 };
 
 }  // namespace gemmd

@@ -174,7 +174,7 @@ absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& pla
                                          const Operands& operands) {
   if (cancelled_) return absl::CancelledError("tuning was cancelled");
   Device& device = *served().device;
-  const Footprint footprint = device.FootprintOf(problem, plan);
+  const Footprint footprint = device.FootprintOf(problem, plan, {});
   const std::uint64_t limit_bytes = device.memory().usage().limit_bytes;
   if (footprint.in_flight_bytes > limit_bytes ||
       footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes) {

@@ -36,29 +36,9 @@ absl::Status CheckDimension(absl::string_view field, std::uint64_t value, std::u
   return InvalidArgumentError(StrCat(field, " is ", value, "; it must be 1 to ", limit));
 }
 
-absl::StatusOr<MatrixLayout> CheckPlane(absl::string_view field, const PlaneSpec& plane,
-                                        const RequestLimits& limits) {
-  const std::uint64_t limit = limits.dimension;
-  if (absl::Status s = CheckDimension(StrCat(field, ".rows"), plane.rows, limit); !s.ok()) return s;
-  if (absl::Status s = CheckDimension(StrCat(field, ".columns"), plane.columns, limit); !s.ok()) {
-    return s;
-  }
-  MatrixLayout layout{plane.type, static_cast<std::int64_t>(plane.rows),
-                      static_cast<std::int64_t>(plane.columns), plane.order, 0};
-  const auto inner = static_cast<std::uint64_t>(layout.inner());
-  const std::uint64_t leading = plane.leading_dimension == 0 ? inner : plane.leading_dimension;
-  if (leading < inner || leading > limit) {
-    return InvalidArgumentError(StrCat(field, ".leading_dimension is ", leading, "; it must be ",
-                                       inner, " (the ",
-                                       plane.order == Order::kRowMajor ? "columns" : "rows",
-                                       " of this ", Name(plane.order), " plane) to ", limit));
-  }
-  layout.leading_dimension = static_cast<std::int64_t>(leading);
-  return layout;
-}
-
 absl::Status CheckSource(absl::string_view field, const OperandSpec& operand) {
-  if (operand.source == Source::kHandle || operand.source == Source::kDigest) {
+  const bool is_resident = operand.source == Source::kHandle || operand.source == Source::kDigest;
+  if (is_resident && !operand.is_found) {
     const char* source = operand.source == Source::kHandle ? ".handle" : ".digest";
     return absl::UnimplementedError(
         StrCat(field, source, " is set: this server takes inline operands only"));
@@ -75,7 +55,7 @@ absl::StatusOr<MatrixLayout> CheckOperand(absl::string_view field,
                                           const RequestLimits& limits) {
   if (!operand.has_value()) return InvalidArgumentError(StrCat(field, " is missing"));
   if (absl::Status s = CheckSource(field, *operand); !s.ok()) return s;
-  return CheckPlane(StrCat(field, ".data"), operand->data, limits);
+  return ValidatePlane(StrCat(field, ".data"), operand->data, limits);
 }
 
 // C and bias: D's type, a stated shape.
@@ -154,7 +134,8 @@ absl::StatusOr<Scaling> CheckScales(absl::string_view field, const OperandSpec& 
 absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
                         const RequestLimits& limits) {
   const Wide d = SizeBytes(problem.d);
-  if (d > limits.result_bytes && !call.output.has_value()) {
+  const bool is_sent_back = !call.keep_result.has_value() && !call.output.has_value();
+  if (d > limits.result_bytes && is_sent_back) {
     return InvalidArgumentError(
         StrCat("d is ", problem.m, " x ", problem.n, " ", Name(problem.d.type), ", ", ToText(d),
                " bytes; a unary response carries at most ", limits.result_bytes));
@@ -183,6 +164,27 @@ absl::string_view Name(OperandName operand) {
       return "bias";
   }
   return "?";
+}
+
+absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneSpec& plane,
+                                           const RequestLimits& limits) {
+  const std::uint64_t limit = limits.dimension;
+  if (absl::Status s = CheckDimension(StrCat(field, ".rows"), plane.rows, limit); !s.ok()) return s;
+  if (absl::Status s = CheckDimension(StrCat(field, ".columns"), plane.columns, limit); !s.ok()) {
+    return s;
+  }
+  MatrixLayout layout{plane.type, static_cast<std::int64_t>(plane.rows),
+                      static_cast<std::int64_t>(plane.columns), plane.order, 0};
+  const auto inner = static_cast<std::uint64_t>(layout.inner());
+  const std::uint64_t leading = plane.leading_dimension == 0 ? inner : plane.leading_dimension;
+  if (leading < inner || leading > limit) {
+    return InvalidArgumentError(StrCat(field, ".leading_dimension is ", leading, "; it must be ",
+                                       inner, " (the ",
+                                       plane.order == Order::kRowMajor ? "columns" : "rows",
+                                       " of this ", Name(plane.order), " plane) to ", limit));
+  }
+  layout.leading_dimension = static_cast<std::int64_t>(leading);
+  return layout;
 }
 
 absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimits& limits) {
@@ -227,7 +229,7 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
                          static_cast<std::uint64_t>(problem.m),
                          static_cast<std::uint64_t>(problem.n), call.output_order,
                          call.output_leading_dimension};
-  const absl::StatusOr<MatrixLayout> d = CheckPlane("output", output, limits);
+  const absl::StatusOr<MatrixLayout> d = ValidatePlane("output", output, limits);
   if (!d.ok()) return d.status();
   problem.d = *d;
   problem.accumulate = call.accumulate_type.value_or(DefaultAccumulateType(a->type));
@@ -254,6 +256,14 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
       return InvalidArgumentError("bias.data.order is column_major; it must be row_major");
     }
     problem.epilogue.has_bias = true;
+  }
+  if (call.keep_result.has_value() && call.output.has_value()) {
+    return InvalidArgumentError("output is set, and keep_result too; D goes to one place");
+  }
+  if (call.keep_result.has_value() && problem.d.leading_dimension != problem.d.inner()) {
+    return InvalidArgumentError(StrCat("output_leading_dimension is ", problem.d.leading_dimension,
+                                       ", and keep_result is set; it must be ", problem.d.inner(),
+                                       " or 0: kept results are tightly packed"));
   }
   if (absl::Status s = CheckSizes(call, problem, limits); !s.ok()) return s;
   return problem;

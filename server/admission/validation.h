@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/gemm.h"
 #include "server/admission/matmul_call.h"
+#include "server/store/operand_form.h"
 
 namespace gemmd {
 
@@ -15,6 +16,15 @@ struct RequestLimits {
   std::uint64_t request_bytes = 0;       // all operands and the result together
   std::uint64_t result_bytes = 0;        // of D
 };
+
+// A plane as it was sent. INVALID_ARGUMENT: a dimension is out of range.
+absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneSpec& plane,
+                                           const RequestLimits& limits);
+
+// What an uploaded operand will be kept as. INVALID_ARGUMENT: a plane is malformed, not tightly
+// packed, or has more than request_bytes; scales do not fit the data. UNIMPLEMENTED: a type
+// that is not stored, zero points.
+absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits);
 
 // The problem that the call's header states; what it promises is in kernels/problem.h.
 // INVALID_ARGUMENT: see above. UNIMPLEMENTED: a part of the contract that is not built.

@@ -24,7 +24,7 @@ class CpuDevice final : public Device {
   const DeviceTraits& traits() const override { return traits_; }
   MemoryBudget& memory() override { return *memory_; }
   // Operands and results are counted as they are allocated, until their last reader is done.
-  Footprint FootprintOf(const Problem&, const Plan& plan) const override {
+  Footprint FootprintOf(const Problem&, const Plan& plan, const Residency&) const override {
     return {0, plan.workspace_bytes};
   }
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;

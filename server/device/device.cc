@@ -22,7 +22,7 @@ std::uint64_t InFlightBytes(const Problem& problem) {
 
 }  // namespace
 
-Footprint Device::FootprintOf(const Problem& problem, const Plan& plan) const {
+Footprint Device::FootprintOf(const Problem& problem, const Plan& plan, const Residency&) const {
   return {InFlightBytes(Landed(problem)), plan.workspace_bytes};
 }
 
@@ -38,6 +38,45 @@ absl::StatusOr<HostBuffer> Device::AllocateResult(const MatrixLayout& d) {
   if (!buffer.empty()) return buffer;
   return absl::ResourceExhaustedError(
       absl::StrCat("the host has no ", d.size_bytes(), " bytes for the result"));
+}
+
+absl::StatusOr<HostPiece> Device::AllocateResident(std::uint64_t bytes) {
+  // What the piece keeps. Destroyed from the last to the first.
+  struct Owner {
+    MemoryReservation reservation;
+    std::shared_ptr<void> memory;
+  };
+  absl::StatusOr<MemoryReservation> reservation = memory().ReserveResident(bytes);
+  if (!reservation.ok()) return reservation.status();
+  HostBuffer buffer = AllocateHostBuffer(bytes);
+  if (buffer.empty()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the host has no ", bytes, " bytes for an operand"));
+  }
+  HostPiece piece = std::move(buffer.front());
+  piece.owner = std::make_shared<Owner>(Owner{*std::move(reservation), std::move(piece.owner)});
+  return piece;
+}
+
+absl::StatusOr<HostBuffer> Device::AllocateKeptResult(const MatrixLayout& d) {
+  absl::StatusOr<HostPiece> piece = AllocateResident(d.size_bytes());
+  if (!piece.ok()) return piece.status();
+  return HostBuffer{*std::move(piece)};
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> Device::Store(const Problem& problem,
+                                                                     OperandSide side,
+                                                                     const void* data) {
+  static_cast<void>(problem);
+  static_cast<void>(side);
+  static_cast<void>(data);
+  return absl::InternalError(absl::StrCat(traits().name, " reads operands in host memory"));
+}
+
+absl::Status Device::Fetch(const ResidentOperand& operand, void* to) {
+  static_cast<void>(operand);
+  static_cast<void>(to);
+  return absl::InternalError(absl::StrCat(traits().name, " reads operands in host memory"));
 }
 
 absl::StatusOr<std::shared_ptr<const SharedMapping>> Device::MapShared(int, std::uint64_t,

@@ -43,6 +43,15 @@ class ResidentOperand {
   virtual const void* data() const = 0;
 };
 
+// Which factor of a product an operand is.
+enum class OperandSide : std::uint8_t { kA, kB };
+
+// Which operands lie on the device already: they take no room for the work.
+struct Residency {
+  bool a = false;
+  bool b = false;
+};
+
 // One launch.
 struct DeviceWork {
   Problem problem;  // as the buffers have it
@@ -82,7 +91,8 @@ class Device {
   virtual Problem Landed(const Problem& problem) const { return problem; }
 
   // What to reserve for a problem and the plan chosen for it.
-  virtual Footprint FootprintOf(const Problem& problem, const Plan& plan) const;
+  virtual Footprint FootprintOf(const Problem& problem, const Plan& plan,
+                                const Residency& resident) const;
 
   // Host memory that the device takes one plane of an operand from, or writes D into; bytes
   // are unspecified. An operand's is one piece, aligned to 64 bytes.
@@ -90,6 +100,24 @@ class Device {
   virtual absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes);
   virtual absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d);
 
+  // Operands that stay: where this is true, works read them in host memory where they lie.
+  // Elsewhere Store() brings them into the device's own memory.
+  virtual bool uses_host_memory() const { return true; }
+  // Host memory for one plane of an operand that stays, in one piece aligned to 64 bytes;
+  // counted in memory() as resident where works read it there. RESOURCE_EXHAUSTED: there is
+  // none now.
+  virtual absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes);
+  // Host memory that the device writes a D into that stays.
+  virtual absl::StatusOr<HostBuffer> AllocateKeptResult(const MatrixLayout& d);
+  // Brings A (or B) of the problem onto the device, to stay, landed as Landed(problem) says.
+  // Waits for the copy. RESOURCE_EXHAUSTED: it does not fit now.
+  // REQUIRES: !uses_host_memory().
+  virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
+                                                                       OperandSide side,
+                                                                       const void* data);
+  // The way back: the plane as it was stored, laid out as it was given. Waits for the copy.
+  // REQUIRES: the operand is of this device; `to` holds its bytes.
+  virtual absl::Status Fetch(const ResidentOperand& operand, void* to);
   // Maps bytes [offset, offset + bytes) of the file, which has them, and locks their pages, for
   // this device and others of its kind in the process to use in place. Null: works of this
   // device have their operands and results in memory of its own. FAILED_PRECONDITION: the

@@ -9,7 +9,7 @@ namespace gemmd {
 MemoryReservation& MemoryReservation::operator=(MemoryReservation&& other) noexcept {
   if (this == &other) return *this;
   Release();
-  budget_ = std::exchange(other.budget_, nullptr);
+  count_ = std::move(other.count_);
   in_flight_bytes_ = other.in_flight_bytes_;
   workspace_bytes_ = other.workspace_bytes_;
   resident_bytes_ = other.resident_bytes_;
@@ -17,46 +17,47 @@ MemoryReservation& MemoryReservation::operator=(MemoryReservation&& other) noexc
 }
 
 void MemoryReservation::Release() {
-  if (budget_ != nullptr) budget_->Release(*this);
-  budget_ = nullptr;
+  if (count_ == nullptr) return;
+  {
+    const std::lock_guard<std::mutex> lock(count_->mutex);
+    count_->usage.in_flight_bytes -= in_flight_bytes_;
+    count_->usage.workspace_bytes -= workspace_bytes_;
+    count_->usage.resident_bytes -= resident_bytes_;
+  }
+  count_ = nullptr;
 }
 
 absl::StatusOr<MemoryReservation> MemoryBudget::Reserve(std::uint64_t in_flight_bytes,
                                                         std::uint64_t workspace_bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const std::uint64_t free = usage_.free_bytes();
+  const std::lock_guard<std::mutex> lock(count_->mutex);
+  MemoryUsage& usage = count_->usage;
+  const std::uint64_t free = usage.free_bytes();
   // Compared one after the other: their sum could wrap.
   if (in_flight_bytes > free || workspace_bytes > free - in_flight_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "device memory is full: the request needs ", in_flight_bytes, " bytes and ",
-        workspace_bytes, " of workspace, and ", free, " of ", usage_.limit_bytes, " are free"));
+        workspace_bytes, " of workspace, and ", free, " of ", usage.limit_bytes, " are free"));
   }
-  usage_.in_flight_bytes += in_flight_bytes;
-  usage_.workspace_bytes += workspace_bytes;
-  return MemoryReservation(this, in_flight_bytes, workspace_bytes, 0);
+  usage.in_flight_bytes += in_flight_bytes;
+  usage.workspace_bytes += workspace_bytes;
+  return MemoryReservation(count_, in_flight_bytes, workspace_bytes, 0);
 }
 
 absl::StatusOr<MemoryReservation> MemoryBudget::ReserveResident(std::uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (bytes > usage_.free_bytes()) {
+  const std::lock_guard<std::mutex> lock(count_->mutex);
+  MemoryUsage& usage = count_->usage;
+  if (bytes > usage.free_bytes()) {
     return absl::ResourceExhaustedError(absl::StrCat("device memory is full: the operand needs ",
-                                                     bytes, " bytes, and ", usage_.free_bytes(),
-                                                     " of ", usage_.limit_bytes, " are free"));
+                                                     bytes, " bytes, and ", usage.free_bytes(),
+                                                     " of ", usage.limit_bytes, " are free"));
   }
-  usage_.resident_bytes += bytes;
-  return MemoryReservation(this, 0, 0, bytes);
+  usage.resident_bytes += bytes;
+  return MemoryReservation(count_, 0, 0, bytes);
 }
 
 MemoryUsage MemoryBudget::usage() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return usage_;
-}
-
-void MemoryBudget::Release(const MemoryReservation& reservation) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  usage_.in_flight_bytes -= reservation.in_flight_bytes_;
-  usage_.workspace_bytes -= reservation.workspace_bytes_;
-  usage_.resident_bytes -= reservation.resident_bytes_;
+  const std::lock_guard<std::mutex> lock(count_->mutex);
+  return count_->usage;
 }
 
 }  // namespace gemmd

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 #include "absl/status/statusor.h"
@@ -20,9 +21,7 @@ struct MemoryUsage {
   }
 };
 
-class MemoryBudget;
-
-// Bytes held from a budget until destroyed. Movable; the budget must outlive it.
+// Bytes held from a budget until destroyed. Movable; may outlive the budget.
 class MemoryReservation {
  public:
   MemoryReservation() = default;
@@ -34,14 +33,20 @@ class MemoryReservation {
 
  private:
   friend class MemoryBudget;
-  MemoryReservation(MemoryBudget* budget, std::uint64_t in_flight_bytes,
+  // What a budget has counted, shared with its reservations: what gRPC still sends when the
+  // server ends holds some.
+  struct Count {
+    std::mutex mutex;
+    MemoryUsage usage;  // guarded by mutex
+  };
+  MemoryReservation(std::shared_ptr<Count> count, std::uint64_t in_flight_bytes,
                     std::uint64_t workspace_bytes, std::uint64_t resident_bytes)
-      : budget_(budget),
+      : count_(std::move(count)),
         in_flight_bytes_(in_flight_bytes),
         workspace_bytes_(workspace_bytes),
         resident_bytes_(resident_bytes) {}
 
-  MemoryBudget* budget_ = nullptr;
+  std::shared_ptr<Count> count_;
   std::uint64_t in_flight_bytes_ = 0;
   std::uint64_t workspace_bytes_ = 0;
   std::uint64_t resident_bytes_ = 0;
@@ -50,7 +55,7 @@ class MemoryReservation {
 // Thread-safe. Invariant: the parts never sum to more than the limit.
 class MemoryBudget {
  public:
-  explicit MemoryBudget(std::uint64_t limit_bytes) { usage_.limit_bytes = limit_bytes; }
+  explicit MemoryBudget(std::uint64_t limit_bytes) { count_->usage.limit_bytes = limit_bytes; }
 
   // RESOURCE_EXHAUSTED, naming what was asked, free and the limit: does not fit now.
   absl::StatusOr<MemoryReservation> Reserve(std::uint64_t in_flight_bytes,
@@ -61,11 +66,8 @@ class MemoryBudget {
   MemoryUsage usage() const;
 
  private:
-  friend class MemoryReservation;
-  void Release(const MemoryReservation& reservation);
-
-  mutable std::mutex mutex_;
-  MemoryUsage usage_;
+  const std::shared_ptr<MemoryReservation::Count> count_ =
+      std::make_shared<MemoryReservation::Count>();
 };
 
 }  // namespace gemmd

@@ -166,6 +166,11 @@ absl::Status Validate(const config::ServerConfig& config) {
     return absl::InvalidArgumentError(
         "--tls.certificate-file and --tls.key-file go together: one of them is empty");
   }
+  if (config.operands().default_lease_ms() > config.operands().max_lease_ms()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--operands.default-lease-ms is ", config.operands().default_lease_ms(),
+        "; it must not be over --operands.max-lease-ms, ", config.operands().max_lease_ms()));
+  }
   const config::SharedMemory& shared = config.shared_memory();
   if (shared.default_lease_ms() > shared.max_lease_ms()) {
     return absl::InvalidArgumentError(absl::StrCat(

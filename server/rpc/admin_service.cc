@@ -14,8 +14,7 @@ namespace gemmd {
 namespace {
 
 constexpr const char* kNotBuilt[] = {
-    "Gemm.Estimate", "Operands.FindMissing", "Operands.Upload",  "Operands.Download",
-    "Operands.Get",  "Operands.List",        "Operands.Release", "Operands.Renew",
+    "Gemm.Estimate",
 };
 
 std::string Architecture(const DeviceTraits& traits) {
@@ -31,6 +30,22 @@ v1::MemoryUsage EncodeMemory(const MemoryUsage& usage) {
   wire.set_workspace_bytes(usage.workspace_bytes);
   wire.set_in_flight_bytes(usage.in_flight_bytes);
   wire.set_free_bytes(usage.free_bytes());
+  return wire;
+}
+
+v1::OperandStatistics EncodeStore(const StoreStatistics& statistics) {
+  v1::OperandStatistics wire;
+  wire.set_residents(statistics.residents);
+  wire.set_resident_bytes(statistics.resident_bytes);
+  wire.set_partial_uploads(statistics.partial_uploads);
+  wire.set_reserved_bytes(statistics.reserved_bytes);
+  wire.set_limit_bytes(statistics.limit_bytes);
+  wire.set_uploaded_bytes(statistics.uploaded_bytes);
+  wire.set_repeated_bytes(statistics.repeated_bytes);
+  wire.set_downloaded_bytes(statistics.downloaded_bytes);
+  wire.set_hits(statistics.hits);
+  wire.set_misses(statistics.misses);
+  wire.set_evictions(statistics.evictions);
   return wire;
 }
 
@@ -153,6 +168,7 @@ v1::StatisticsResponse AdminService::Counts() const {
     wire->set_sum_us(static_cast<double>(stage.sum) / 1e3);
     wire->set_max_us(static_cast<double>(stage.max) / 1e3);
   }
+  *response.mutable_operands() = EncodeStore(sources_.store->statistics());
   return response;
 }
 

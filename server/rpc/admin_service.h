@@ -9,6 +9,7 @@
 #include "server/admission/tuner.h"
 #include "server/observe/statistics.h"
 #include "server/scheduling/router.h"
+#include "server/store/operand_store.h"
 
 namespace gemmd {
 
@@ -25,6 +26,7 @@ class AdminService final : public RawAdminService {
     const Admission* admission = nullptr;
     const PlanCache* plans = nullptr;
     Tuner* tuner = nullptr;
+    const OperandStore* store = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;

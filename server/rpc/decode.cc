@@ -1,5 +1,6 @@
 #include "server/rpc/decode.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,29 +57,20 @@ SharedMemorySpec DecodeShared(const v1::SharedMemory& wire) {
   return {wire.region(), wire.offset_bytes()};
 }
 
-absl::Status DecodeOperand(absl::string_view field, const v1::Operand& wire,
-                           std::optional<OperandSpec>* ours) {
-  if (!wire.has_data()) {
-    return absl::InvalidArgumentError(absl::StrCat(field, ".data is missing"));
-  }
-  OperandSpec& operand = ours->emplace();
-  operand.source = SourceOf(wire);
-  operand.has_zero_points = wire.has_zero_points();
-  if (wire.has_shared()) operand.shared = DecodeShared(wire.shared());
-  absl::Status status = DecodePlane(absl::StrCat(field, ".data"), wire.data(), &operand.data);
-  if (wire.has_scales()) {
-    status.Update(
-        DecodePlane(absl::StrCat(field, ".scales"), wire.scales(), &operand.scales.emplace()));
-  }
-  return status;
+absl::Status DecodeInto(absl::string_view field, const v1::Operand& wire,
+                        std::optional<OperandSpec>* ours) {
+  absl::StatusOr<OperandSpec> operand = DecodeOperand(field, wire);
+  if (!operand.ok()) return operand.status();
+  *ours = *std::move(operand);
+  return absl::OkStatus();
 }
 
 absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
   absl::Status status;
-  if (header.has_a()) status.Update(DecodeOperand("a", header.a(), &call->a));
-  if (header.has_b()) status.Update(DecodeOperand("b", header.b(), &call->b));
-  if (header.has_c()) status.Update(DecodeOperand("c", header.c(), &call->c));
-  if (header.has_bias()) status.Update(DecodeOperand("bias", header.bias(), &call->bias));
+  if (header.has_a()) status.Update(DecodeInto("a", header.a(), &call->a));
+  if (header.has_b()) status.Update(DecodeInto("b", header.b(), &call->b));
+  if (header.has_c()) status.Update(DecodeInto("c", header.c(), &call->c));
+  if (header.has_bias()) status.Update(DecodeInto("bias", header.bias(), &call->bias));
   call->transpose_a = header.transpose_a();
   call->transpose_b = header.transpose_b();
   if (header.has_alpha()) call->alpha = header.alpha();
@@ -93,6 +85,15 @@ absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
   call->kernel = header.kernel();
   status.Update(Decode("priority", header.priority(), &call->priority));
   call->verification_vectors = header.verification().vectors();
+  if (header.has_keep_result()) {
+    KeepResult& keep = call->keep_result.emplace();
+    if (header.keep_result().has_lease()) {
+      const absl::StatusOr<TimeNs> lease =
+          DecodeDuration("keep_result.lease", header.keep_result().lease());
+      status.Update(lease.status());
+      if (lease.ok()) keep.lease = *lease;
+    }
+  }
   if (header.has_output()) call->output = DecodeShared(header.output());
   return status;
 }
@@ -104,6 +105,60 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Messa
   const grpc::Status parsed =
       grpc::SerializationTraits<google::protobuf::Message>::Deserialize(&copy, message);
   return parsed.ok() ? absl::OkStatus() : MalformedError(*message);
+}
+
+absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Operand& wire) {
+  OperandSpec operand;
+  operand.source = SourceOf(wire);
+  operand.has_zero_points = wire.has_zero_points();
+  operand.has_data = wire.has_data();
+  absl::Status status;
+  if (operand.source == Source::kHandle) {
+    operand.resident.handle = wire.handle();
+    if (wire.handle().empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ".handle is empty"));
+    }
+  } else if (operand.source == Source::kDigest) {
+    const absl::StatusOr<Sha256Digest> digest =
+        DecodeDigest(absl::StrCat(field, ".digest"), wire.digest());
+    if (!digest.ok()) return digest.status();
+    operand.resident.digest = wire.digest();
+  } else if (!wire.has_data()) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ".data is missing"));
+  }
+  if (wire.has_shared()) operand.shared = DecodeShared(wire.shared());
+  if (wire.has_data()) {
+    status.Update(DecodePlane(absl::StrCat(field, ".data"), wire.data(), &operand.data));
+  }
+  if (wire.has_scales()) {
+    status.Update(
+        DecodePlane(absl::StrCat(field, ".scales"), wire.scales(), &operand.scales.emplace()));
+  }
+  if (!status.ok()) return status;
+  return operand;
+}
+
+absl::StatusOr<Sha256Digest> DecodeDigest(absl::string_view field, absl::string_view bytes) {
+  Sha256Digest digest{};
+  if (bytes.size() != digest.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " has ", bytes.size(), " bytes; a digest has ", digest.size()));
+  }
+  std::copy(bytes.begin(), bytes.end(), digest.begin());
+  return digest;
+}
+
+absl::StatusOr<TimeNs> DecodeDuration(absl::string_view field,
+                                      const google::protobuf::Duration& wire) {
+  constexpr std::int64_t kMaxSeconds = std::int64_t{366} * 24 * 3600;
+  constexpr std::int32_t kSecond = 1000000000;
+  if (wire.seconds() < 0 || wire.seconds() > kMaxSeconds || wire.nanos() < 0 ||
+      wire.nanos() >= kSecond) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is ", wire.seconds(), " s and ",
+                                                   wire.nanos(), " ns; it must be 0 to ",
+                                                   kMaxSeconds, " s"));
+  }
+  return wire.seconds() * kSecond + wire.nanos();
 }
 
 absl::Status MalformedError(const google::protobuf::Message& message) {

@@ -7,11 +7,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "digest/sha256.h"
 #include "gemmd/v1/admin.pb.h"
 #include "gemmd/v1/gemm.pb.h"
+#include "google/protobuf/duration.pb.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/payload_codec.h"
 #include "server/admission/matmul_call.h"
+#include "server/observe/clock.h"
 
 namespace gemmd {
 
@@ -43,6 +46,16 @@ absl::StatusOr<MatmulCall> DecodeHeader(const v1::MatmulHeader& header);
 
 // The same of a chunk; its pieces are those of `payload`.
 absl::StatusOr<PayloadChunk> DecodeChunk(const v1::Chunk& chunk, const PayloadViews& payload);
+
+// INVALID_ARGUMENT as above, or neither planes nor a resident operand are named.
+absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Operand& wire);
+
+// INVALID_ARGUMENT: not 32 bytes.
+absl::StatusOr<Sha256Digest> DecodeDigest(absl::string_view field, absl::string_view bytes);
+
+// INVALID_ARGUMENT: negative, malformed, or over a year.
+absl::StatusOr<TimeNs> DecodeDuration(absl::string_view field,
+                                      const google::protobuf::Duration& wire);
 
 // A call with tightly packed row-major operands of that shape and no payload.
 // `field` is the message's name in errors. INVALID_ARGUMENT as above.

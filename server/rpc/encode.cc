@@ -71,10 +71,13 @@ grpc::ByteBuffer Encode(const RequestFinished& finished) {
   message.set_request_id(finished.request_id);
   message.set_code(static_cast<std::uint32_t>(status.code()));
   message.set_message(std::string(status.message()));
+  v1::MissingOperands missing = EncodeMissing(status);
+  if (missing.ByteSizeLong() != 0) *message.mutable_missing() = std::move(missing);
   message.set_retry_after_ms(static_cast<std::uint64_t>(RetryAfterMs(status).value_or(0)));
   if (status.ok()) {
     *message.mutable_receipt() = EncodeReceipt(finished.receipt);
     *message.mutable_d() = EncodePlane(finished.d);
+    message.set_handle(finished.handle);
   }
   std::string head = message.SerializeAsString();
   const std::uint64_t payload_bytes = SizeOf(finished.payload);
@@ -129,11 +132,12 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
 }
 
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
-                                      const HostBuffer& d) {
+                                      const HostBuffer& d, const std::string& handle) {
   v1::MatmulResponse head;
   *head.mutable_receipt() = EncodeReceipt(receipt);
   *head.mutable_d() = EncodePlane(layout);
-  // D went into the client's shared memory.
+  head.set_handle(handle);
+  // D stays here, or went into the client's shared memory.
   if (d.empty()) return MessageAround(head.SerializeAsString(), {});
   v1::Chunk chunk;
   chunk.set_operand(v1::D);

@@ -1,6 +1,8 @@
 // From results to the wire's messages.
 #pragma once
 
+#include <string>
+
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/receipt.pb.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -15,9 +17,9 @@ v1::Receipt EncodeReceipt(const Receipt& receipt);
 
 // A serialized gemmd.v1.MatmulResponse whose payload is d's own memory: no byte of the
 // result is copied. The response keeps the memory until gRPC has sent it. An empty d has no
-// payload.
+// payload: it stays, and has a handle, or went into shared memory.
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
-                                      const HostBuffer& d);
+                                      const HostBuffer& d, const std::string& handle = {});
 
 // A serialized gemmd.v1.MatmulStreamResponse, in the same way.
 grpc::ByteBuffer EncodeStreamResponse(const Outgoing& outgoing);

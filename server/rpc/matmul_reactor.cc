@@ -6,6 +6,7 @@
 
 #include "server/rpc/decode.h"
 #include "server/rpc/status.h"
+#include "server/rpc/tenant.h"
 
 namespace gemmd {
 namespace {
@@ -44,8 +45,11 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   v1::MatmulRequest message;
   PayloadViews payload;
   if (absl::Status s = ParseMessage(bytes, &message, &payload); !s.ok()) return s;
-  const absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
+  absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
   if (!call.ok()) return call.status();
+  absl::StatusOr<Tenant> tenant = TenantOf(*context_);
+  if (!tenant.ok()) return tenant.status();
+  call->tenant = *std::move(tenant);
   times.spans.push_back({Stage::kDecode, times.arrival, clock_->Now()});
 
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
@@ -68,7 +72,7 @@ void MatmulReactor::OnFinished(MatmulOutcome outcome) {
     const TimeNs start = receipt.spans.back().end;  // of the device's last stage
     receipt.finish = clock_->Now();
     receipt.spans.push_back({Stage::kEncode, start, receipt.finish});
-    *response_ = EncodeMatmulResponse(receipt, outcome.problem.d, outcome.d);
+    *response_ = EncodeMatmulResponse(receipt, outcome.problem.d, outcome.d, outcome.handle);
   }
   statistics_->RecordFinished(outcome.status.code(), receipt);
   Finish(ToGrpcStatus(outcome.status, context_));

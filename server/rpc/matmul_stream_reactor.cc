@@ -6,6 +6,7 @@
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/status.h"
+#include "server/rpc/tenant.h"
 
 namespace gemmd {
 
@@ -99,6 +100,7 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const Payload
   RequestHeader header;
   header.request_id = begin.request_id();
   header.call = DecodeHeader(begin.header());
+  if (header.call.ok()) header.call->tenant = tenant_;
   header.timeout_us = begin.header().timeout_us();
   header.await_accepted = begin.await_accepted();
   header.arrival = arrival;
@@ -111,6 +113,9 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const Payload
 }
 
 absl::Status MatmulStreamReactor::Enter(const Event& first) {
+  absl::StatusOr<Tenant> tenant = TenantOf(*context_);
+  if (!tenant.ok()) return tenant.status();
+  tenant_ = *std::move(tenant);
   if (first.has_join()) {
     absl::StatusOr<std::shared_ptr<MatmulSession>> session =
         services_.sessions->Find(first.join().session());

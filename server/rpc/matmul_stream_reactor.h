@@ -62,6 +62,7 @@ class MatmulStreamReactor final
   // Set by the first event, and used by later ones and by what these cause.
   std::shared_ptr<MatmulSession> session_;
   MatmulSession::StreamId stream_ = MatmulSession::kFirst;
+  Tenant tenant_;
 
   std::mutex mutex_;
   grpc::ByteBuffer outgoing_;   // guarded by mutex_; of the write under way

@@ -1,8 +1,10 @@
-// gemmd.v1.Operands. Nothing of it is built yet: each method says so by name.
+// gemmd.v1.Operands. Thin: decode, call the store, encode.
 #pragma once
 
 #include "gemmd/v1/operands.grpc.pb.h"
-#include "server/rpc/unary.h"
+#include "server/admission/validation.h"
+#include "server/scheduling/router.h"
+#include "server/store/operand_store.h"
 
 namespace gemmd {
 
@@ -17,27 +19,26 @@ class OperandsService final : public RawOperandsService {
   using Context = grpc::CallbackServerContext;
   using Bytes = grpc::ByteBuffer;
 
-  grpc::ServerUnaryReactor* FindMissing(Context* context, const Bytes*, Bytes*) override {
-    return RefuseUnary(context, "Operands.FindMissing");
-  }
-  grpc::ServerReadReactor<Bytes>* Upload(Context*, Bytes*) override {
-    return RefuseStream<grpc::ServerReadReactor<Bytes>>("Operands.Upload");
-  }
-  grpc::ServerWriteReactor<Bytes>* Download(Context*, const Bytes*) override {
-    return RefuseStream<grpc::ServerWriteReactor<Bytes>>("Operands.Download");
-  }
-  grpc::ServerUnaryReactor* Get(Context* context, const Bytes*, Bytes*) override {
-    return RefuseUnary(context, "Operands.Get");
-  }
-  grpc::ServerUnaryReactor* List(Context* context, const Bytes*, Bytes*) override {
-    return RefuseUnary(context, "Operands.List");
-  }
-  grpc::ServerUnaryReactor* Release(Context* context, const Bytes*, Bytes*) override {
-    return RefuseUnary(context, "Operands.Release");
-  }
-  grpc::ServerUnaryReactor* Renew(Context* context, const Bytes*, Bytes*) override {
-    return RefuseUnary(context, "Operands.Renew");
-  }
+  // All outlive the service. `chunk_bytes`: of downloads.
+  OperandsService(OperandStore* store, const Router* router, const RequestLimits& limits,
+                  std::uint64_t chunk_bytes)
+      : store_(store), router_(router), limits_(limits), chunk_bytes_(chunk_bytes) {}
+
+  grpc::ServerUnaryReactor* FindMissing(Context* context, const Bytes* request,
+                                        Bytes* response) override;
+  grpc::ServerReadReactor<Bytes>* Upload(Context* context, Bytes* response) override;
+  grpc::ServerWriteReactor<Bytes>* Download(Context* context, const Bytes* request) override;
+  grpc::ServerUnaryReactor* Get(Context* context, const Bytes* request, Bytes* response) override;
+  grpc::ServerUnaryReactor* List(Context* context, const Bytes* request, Bytes* response) override;
+  grpc::ServerUnaryReactor* Release(Context* context, const Bytes* request,
+                                    Bytes* response) override;
+  grpc::ServerUnaryReactor* Renew(Context* context, const Bytes* request, Bytes* response) override;
+
+ private:
+  OperandStore* const store_;
+  const Router* const router_;
+  const RequestLimits limits_;
+  const std::uint64_t chunk_bytes_;
 };
 
 }  // namespace gemmd

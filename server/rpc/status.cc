@@ -5,8 +5,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gemmd/v1/matrix.pb.h"
+#include "gemmd/v1/status.pb.h"
 #include "server/admission/retry_after.h"
 #include "server/observe/log.h"
+#include "server/store/missing.h"
 
 namespace gemmd {
 namespace {
@@ -21,7 +24,26 @@ std::string NewIncidentId() {
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
 }
 
+// Empty where there is nothing to tell.
+std::string DetailsOf(const absl::Status& status) {
+  const v1::MissingOperands missing = EncodeMissing(status);
+  if (missing.digests().empty() && missing.handles().empty()) return {};
+  v1::StatusDetails details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(std::string(status.message()));
+  details.add_details()->PackFrom(missing);
+  return details.SerializeAsString();
+}
+
 }  // namespace
+
+v1::MissingOperands EncodeMissing(const absl::Status& status) {
+  const MissingOperands missing = MissingOf(status);
+  v1::MissingOperands wire;
+  for (const std::string& digest : missing.digests) wire.add_digests(digest);
+  for (const std::string& handle : missing.handles) wire.add_handles(handle);
+  return wire;
+}
 
 absl::Status ToPublic(const absl::Status& status) {
   if (!IsBug(status.code())) return status;
@@ -38,7 +60,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* c
     context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(*retry));
   }
   // The code spaces are the same numbers: google.rpc.Code.
-  return {static_cast<grpc::StatusCode>(told.code()), std::string(told.message())};
+  return {static_cast<grpc::StatusCode>(told.code()), std::string(told.message()), DetailsOf(told)};
 }
 
 }  // namespace gemmd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "gemmd/v1/matrix.pb.h"
 #include "grpcpp/grpcpp.h"
 
 namespace gemmd {
@@ -10,7 +11,11 @@ namespace gemmd {
 // DATA_LOSS) stays in the log under a fresh incident id, which is all the client is told.
 absl::Status ToPublic(const absl::Status& status);
 
-// The same for a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on it.
+// The same for a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on it;
+// what MissingOf() has goes into its details.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
+
+// What MissingOf() has.
+v1::MissingOperands EncodeMissing(const absl::Status& status);
 
 }  // namespace gemmd

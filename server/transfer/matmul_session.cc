@@ -90,7 +90,7 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!admitted.ok() || broken_.has_value()) {
       statistics_->RecordRefused(admitted.ok() ? broken_->code() : admitted.status().code());
-      if (!broken_.has_value()) SendLocked({id, admitted.status(), {}, {}, {}});
+      if (!broken_.has_value()) SendLocked({id, admitted.status(), {}, {}, {}, {}});
     } else {
       request->client_id = id;
       request->server_id = admission_->NextRequestId();
@@ -160,7 +160,7 @@ void MatmulSession::SubmitIfComplete(const RequestPtr& request) {
     if (!status.ok()) {
       statistics_->RecordRefused(status.code());
       if (requests_.erase(request->client_id) != 0) {
-        SendLocked({request->client_id, std::move(status), {}, {}, {}});
+        SendLocked({request->client_id, std::move(status), {}, {}, {}, {}});
       }
     }
   }
@@ -170,7 +170,7 @@ void MatmulSession::SubmitIfComplete(const RequestPtr& request) {
 }
 
 void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome) {
-  RequestFinished finished{request->client_id, std::move(outcome.status), {}, {}, {}};
+  RequestFinished finished{request->client_id, std::move(outcome.status), {}, {}, {}, {}};
   Receipt& receipt = outcome.receipt;
   if (finished.status.ok()) {
     receipt.finish = clock_->Now();
@@ -184,8 +184,10 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
       finished.receipt = std::move(receipt);
       finished.d = outcome.problem.d;
       const std::uint64_t size = finished.d.size_bytes();
-      // A D that went into the client's shared memory is empty here.
-      if (size <= options_.small_result_bytes || outcome.d.empty()) {
+      finished.handle = std::move(outcome.handle);
+      if (outcome.d.empty()) {
+        // It stays, or went into the client's shared memory.
+      } else if (size <= options_.small_result_bytes) {
         finished.payload = std::move(outcome.d);
       } else {
         results_.push_back({request->client_id, std::move(outcome.d), size, 0});
@@ -201,7 +203,7 @@ void MatmulSession::EndReceivingLocked(const RequestPtr& request, absl::Status s
   // Whoever copies into it still holds it, and finds that it has ended.
   request->state = State::kRunning;
   requests_.erase(request->client_id);
-  SendLocked({request->client_id, std::move(status), {}, {}, {}});
+  SendLocked({request->client_id, std::move(status), {}, {}, {}, {}});
 }
 
 void MatmulSession::Cancel(std::uint64_t request_id) {

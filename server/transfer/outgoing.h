@@ -27,6 +27,7 @@ struct RequestFinished {
   Receipt receipt;
   MatrixLayout d;
   HostBuffer payload;  // all of D's bytes, or none: they come as chunks, or are elsewhere
+  std::string handle;  // of a result that stays, which has no payload
 };
 struct ResultChunk {
   std::uint64_t request_id = 0;

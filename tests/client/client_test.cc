@@ -245,7 +245,7 @@ TEST_F(ClientTest, AMessageOverTheServersLimitSaysSizeAndLimit) {
   EXPECT_THAT(timer_->delays, IsEmpty());
 }
 
-TEST_F(ClientTest, ChunksAreJoinedInTheOrderOfTheirOffsets) {
+TEST_F(ClientTest, ChunksAreJoinedByTheirOffsets) {
   server_.Then(AnswerChanged([](v1::MatmulResponse& response) {
     response.mutable_payload(0)->set_data("cd");
     response.mutable_payload(0)->set_offset_bytes(2);
@@ -274,16 +274,24 @@ TEST_F(ClientTest, AResponseThatContradictsItselfOrTheRequestIsInternal) {
   const std::vector<std::pair<Change, const char*>> cases = {
       {[](auto& r) { r.clear_payload(); }, "takes 4 bytes, but 0 came"},
       {[](auto& r) { r.mutable_payload(0)->set_data("abc"); }, "takes 4 bytes, but 3 came"},
-      {[](auto& r) { r.mutable_payload(0)->set_data("abcde"); }, "takes 4 bytes, but 5 came"},
+      {[](auto& r) { r.mutable_payload(0)->set_data("abcde"); },
+       "a chunk of 5 bytes at byte 0 reaches beyond D, 2 x 2 int8 row-major of 4 bytes"},
       {[](auto& r) { r.mutable_payload(0)->set_offset_bytes(1); },
-       "begins at byte 1 where byte 0 comes next"},
-      {[](auto& r) { r.mutable_payload(0)->set_offset_bytes(UINT64_MAX); }, "begins at byte 18446"},
-      {[](auto& r) { *r.add_payload() = r.payload(0); }, "begins at byte 0 where byte 4"},
+       "a chunk of 4 bytes at byte 1 reaches beyond D"},
+      {[](auto& r) {
+         r.mutable_payload(0)->set_data("abc");
+         r.mutable_payload(0)->set_offset_bytes(1);
+       },
+       "takes 4 bytes, but 3 came"},
+      {[](auto& r) { r.mutable_payload(0)->set_offset_bytes(UINT64_MAX); },
+       "at byte 18446744073709551615 reaches beyond"},
+      {[](auto& r) { *r.add_payload() = r.payload(0); },
+       "a chunk of 4 bytes at byte 0 holds some that came before"},
       {[](auto& r) {
          *r.add_payload() = r.payload(0);
          r.mutable_payload(1)->set_offset_bytes(3);
        },
-       "begins at byte 3 where byte 4"},
+       "a chunk of 4 bytes at byte 3 reaches beyond"},
       {[](auto& r) { r.mutable_payload(0)->set_operand(v1::A); }, "something else than the data"},
       {[](auto& r) { r.mutable_payload(0)->set_plane(v1::SCALES); },
        "something else than the data"},

@@ -1,6 +1,8 @@
 #include "client/matrix.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,14 +52,39 @@ TEST(MatrixTest, BytesMustBeThoseOfTheFormat) {
   EXPECT_FALSE(MatrixView::Create(Format(1, 2), "abcdefghi").ok());
 }
 
-TEST(MatrixTest, MovingKeepsTheBytesWhereTheyAre) {
+TEST(MatrixTest, MovingAndCopyingKeepTheBytesWhereTheyAre) {
   const std::string bytes(4096, 'x');
   auto matrix = Matrix::Create(Format(1, 1024), bytes);
   ASSERT_TRUE(matrix.ok());
   const char* address = matrix->bytes().data();
   Matrix moved = *std::move(matrix);
   EXPECT_EQ(moved.bytes().data(), address);
-  EXPECT_EQ(std::move(moved).TakeBytes().data(), address);
+  const Matrix copy = moved;
+  EXPECT_EQ(copy.bytes().data(), address);
+}
+
+TEST(MatrixTest, HoldsMemoryOfItsCallers) {
+  const auto memory = std::make_shared<std::vector<float>>(4, 1.5F);
+  const Bytes bytes(memory, {reinterpret_cast<const char*>(memory->data()), 16});
+  {
+    const auto matrix = Matrix::Create(Format(2, 2), bytes);
+    ASSERT_TRUE(matrix.ok());
+    EXPECT_EQ(static_cast<const void*>(matrix->bytes().data()), memory->data());
+    EXPECT_EQ(memory.use_count(), 3);
+  }
+  EXPECT_EQ(memory.use_count(), 2);
+}
+
+TEST(BufferTest, BecomesBytesOfAnySizeUpToItsOwn) {
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{5} << 20}) {
+    Buffer buffer = Buffer::Allocate(size);
+    EXPECT_EQ(buffer.size(), size);
+    std::fill_n(buffer.data(), size, 'x');
+    const char* const address = buffer.data();
+    const Bytes bytes = std::move(buffer).Freeze(size / 2);
+    EXPECT_EQ(bytes.view().data(), address);
+    EXPECT_EQ(bytes.view(), std::string(size / 2, 'x'));
+  }
 }
 
 TEST(NamesTest, AreReadInBothSpellings) {

@@ -8,7 +8,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # A request's way through the server. A folder includes itself and what comes after it.
-LAYERS = ["rpc", "transfer", "admission", "scheduling", "regions", "device"]
+LAYERS = ["rpc", "transfer", "admission", "scheduling", "regions", "store", "device"]
 # Plain values and options that stand beside the layers: who they may include.
 LEAVES = {"observe": set(), "options": set()}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
@@ -51,10 +51,10 @@ class LayersTest(unittest.TestCase):
                     allowed = set(LAYERS[LAYERS.index(own):]) | {"observe"}
                 if other not in allowed:
                     faults.append(f"{path}:{number}: server/{own} includes {header}")
-        for path in sources("kernels"):
+        for path in sources("kernels", "digest"):
             for number, header in includes(path):
                 if header.startswith(("server/", "client/", "proto/")):
-                    faults.append(f"{path}:{number}: kernels includes {header}")
+                    faults.append(f"{path}:{number}: includes {header}")
         for path in sources("client"):
             for number, header in includes(path):
                 if header.startswith("server/"):
@@ -88,7 +88,7 @@ class LayersTest(unittest.TestCase):
 
     def test_every_folder_says_what_it_receives_and_hands_on(self):
         faults = []
-        for folder in ["server", "kernels", "client", "proto"]:
+        for folder in ["server", "kernels", "client", "proto", "digest"]:
             for build in sorted((ROOT / folder).rglob("BUILD.bazel")):
                 if "eceives" not in build.read_text():
                     readme = build.parent / "README.md"
@@ -98,7 +98,7 @@ class LayersTest(unittest.TestCase):
 
     def test_lines_are_short_clean_and_finished(self):
         faults = []
-        for path in sources("server", "client", "kernels", "tests"):
+        for path in sources("server", "client", "kernels", "digest", "tests"):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if len(line) > 100 or line != line.rstrip() or re.search(r"\b(TODO|FIXME|XXX)\b", line):
                     faults.append(f"{path}:{number}: {line}")

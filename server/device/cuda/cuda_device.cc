@@ -115,11 +115,12 @@ MemoryUsage CudaDevice::host_memory_usage() const {
   return usage;
 }
 
-Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan) const {
+Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
+                                  const Residency& resident) const {
   DeviceWork work;
   work.problem = problem;
   work.plan = plan;
-  const BlockLayout block = Prepare(work, options_.panel_bytes).block;
+  const BlockLayout block = Prepare(work, options_.panel_bytes, resident).block;
   const std::uint64_t workspace_bytes = block.total_bytes - block.workspace.offset;
   return {block.total_bytes - workspace_bytes, workspace_bytes};
 }

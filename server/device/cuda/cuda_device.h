@@ -52,7 +52,8 @@ class CudaDevice final : public Device {
   MemoryBudget& memory() override { return memory_; }
   MemoryUsage host_memory_usage() const override;
   Problem Landed(const Problem& problem) const override { return LandedProblem(problem); }
-  Footprint FootprintOf(const Problem& problem, const Plan& plan) const override;
+  Footprint FootprintOf(const Problem& problem, const Plan& plan,
+                        const Residency& resident) const override;
   // Pinned memory where there is enough in one piece, else ordinary memory, which is slower
   // by what the copy through the staging ring takes.
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
@@ -64,11 +65,17 @@ class CudaDevice final : public Device {
   int max_in_flight() const override { return options_.in_flight; }
   void Submit(DeviceWork work, Callback done) override;
 
-  // Brings A (or B) of the problem onto the device, to stay. Waits for the copy.
-  // RESOURCE_EXHAUSTED: it does not fit now.
-  enum class Side : std::uint8_t { kA, kB };
+  bool uses_host_memory() const override { return false; }
+  // Ordinary memory, not counted here: an operand waits in it for its first use.
+  absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes) override;
+  // Pinned, as for any result.
+  absl::StatusOr<HostBuffer> AllocateKeptResult(const MatrixLayout& d) override {
+    return AllocateResult(d);
+  }
+  using Side = OperandSide;
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem, Side side,
-                                                               const void* data);
+                                                               const void* data) override;
+  absl::Status Fetch(const ResidentOperand& operand, void* to) override;
 
   // Runs every kernel of the registry that this device has on a small problem, and one work
   // in panels, so that no request pays for modules, handles and first launches.
@@ -95,6 +102,7 @@ class CudaDevice final : public Device {
   absl::Status RunOnZeros(const Problem& problem, const Plan& plan);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreOnFeeder(const Problem& problem,
                                                                        Side side, const void* data);
+  absl::Status FetchOnFeeder(const Resident& operand, char* to);
 
   // Makes factors that lie on the device already, as they would land, residents of the work.
   void UseInPlace(DeviceWork* work) const;

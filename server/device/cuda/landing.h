@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/gemm.h"
+#include "server/device/device.h"
 
 namespace gemmd {
 
@@ -57,12 +58,6 @@ struct BlockLayout {
   Part d;
   Part workspace;
   std::uint64_t total_bytes = 0;
-};
-
-// What already lies on the device takes no room.
-struct Residency {
-  bool a = false;
-  bool b = false;
 };
 
 BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,

@@ -124,10 +124,14 @@ void TransposeInput(const MatrixLayout& sent, const MatrixLayout& landed, std::i
 }  // namespace
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes) {
+  return Prepare(work, panel_bytes, {work.resident_a != nullptr, work.resident_b != nullptr});
+}
+
+PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes, const Residency& resident) {
   PreparedWork prepared;
   prepared.work = &work;
   prepared.landed = LandedProblem(work.problem);
-  prepared.resident = {work.resident_a != nullptr, work.resident_b != nullptr};
+  prepared.resident = resident;
   prepared.panels = CutIntoPanels(prepared.landed, prepared.resident, work.plan, panel_bytes);
   prepared.block = LayOutBlock(work.problem, prepared.landed, prepared.resident,
                                PanelWorkspaceBytes(prepared.landed, prepared.panels, work.plan));

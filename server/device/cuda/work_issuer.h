@@ -46,6 +46,8 @@ struct PreparedWork {
 };
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
+// The same for a work that has not got its operands yet.
+PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes, const Residency& resident);
 
 // Where an operand's bytes are.
 struct OperandSource {

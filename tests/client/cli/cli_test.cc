@@ -224,7 +224,7 @@ TEST_F(CompletionTest, BashTakesTheScript) {
 TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
   EXPECT_EQ(Complete("ma"), "matmul\n");
   EXPECT_EQ(Complete("completion ''"),
-            "-h --help bash zsh --version --server --timeout --json "
+            "-h --help bash zsh --version --server --timeout --json --tenant "
             "--tls --tls-root-certs --tls-client-cert --tls-client-key "
             "--tls-server-name\n");
   EXPECT_EQ(Complete("matmul --activation ''"), "none relu gelu-tanh silu\n");
@@ -233,14 +233,16 @@ TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
   EXPECT_EQ(Complete("matmul --output ''"), "\n");
   EXPECT_EQ(Complete("bench --arrivals ''"), "poisson constant\n");
   EXPECT_EQ(Complete("bench d"), "diff\n");
+  EXPECT_EQ(Complete("put --l"), "--lease\n");
   EXPECT_EQ(Complete("bench e"), "\n");  // echo-server is the command's own
 }
 
 TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
-  EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
-                            HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                            HasSubstr("matmul|info|stats|kernels|tune|bench|completion)")));
+  EXPECT_THAT(script,
+              AllOf(StartsWith("#compdef gemm\n"),
+                    HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
+                    HasSubstr("matmul|info|stats|kernels|tune|bench|put|get|ls|rm|completion)")));
 }
 
 }  // namespace

@@ -40,11 +40,12 @@ Workload Int8Workload() {
 TEST(EchoTransport, CarriesTheSizesAskedFor) {
   EchoServer server;
   ASSERT_NE(server.address(), "");
-  client::ChannelOptions channel;
-  channel.target = server.address();
+  EchoOptions options;
+  options.channel.target = server.address();
+  options.channels = 3;
   // Equal sizes, answers that are part of the request, and such that are longer.
   const auto transport =
-      MakeEchoTransport(channel, 3, {{1000, 1000}, {300000, 100001}, {10, 3000000}, {5, 0}});
+      MakeEchoTransport(options, {{1000, 1000}, {300000, 100001}, {10, 3000000}, {5, 0}});
   const LoadRun run = SendAtOnce(200, *transport, {1, 1, 1, 1});
   const Summary summary = Summarize(run, {{}, {}, {}, {}});
   EXPECT_EQ(summary.ok, 200U) << summary.errors.size();
@@ -52,11 +53,28 @@ TEST(EchoTransport, CarriesTheSizesAskedFor) {
 }
 
 TEST(EchoTransport, AServerThatIsGoneIsUnavailable) {
-  client::ChannelOptions channel;
-  channel.target = "127.0.0.1:1";
-  const auto transport = MakeEchoTransport(channel, 1, {{10, 10}});
-  const Summary summary = Summarize(SendAtOnce(5, *transport), {{}});
-  EXPECT_EQ(summary.errors.at("UNAVAILABLE"), 5U);
+  EchoOptions options;
+  options.channel.target = "127.0.0.1:1";
+  EchoSizes streamed{10, 10};
+  streamed.streamed = true;
+  for (const EchoSizes& sizes : {EchoSizes{10, 10}, streamed}) {
+    const auto transport = MakeEchoTransport(options, {sizes});
+    const Summary summary = Summarize(SendAtOnce(5, *transport), {{}});
+    EXPECT_EQ(summary.errors.at("UNAVAILABLE"), 5U);
+  }
+}
+
+TEST(EchoTransport, StreamsMessagesOverSeveralConnections) {
+  EchoServer server;
+  EchoOptions options;
+  options.channel.target = server.address();
+  options.channels = 2;
+  options.streams = 2;
+  const auto transport = MakeEchoTransport(options, {{16384, 16384, true, 1 << 20, 1},
+                                                     {300000, 1000, true, 65536, 3},
+                                                     {1, 3000000, true, 1 << 20, 2}});
+  const Summary summary = Summarize(SendAtOnce(200, *transport, {1, 1, 1}), {{}, {}, {}});
+  EXPECT_EQ(summary.ok, 200U) << summary.errors.size();
 }
 
 TEST(MatmulTransport, CountsErrorsByCodeAndRetriesNothing) {

@@ -40,13 +40,27 @@ TEST(Workload, Int8GivesInt32) {
 }
 
 TEST(Workload, RefusesWhatIsNotBuilt) {
-  for (const char* field : {"operands: 'streamed'", "operands: 'resident'",
-                            "operands: 'shared-memory'", "call: 'stream'", "tenant: 'a'"}) {
+  for (const char* field : {"operands: 'resident'", "operands: 'shared-memory'", "tenant: 'a'"}) {
     const absl::Status status =
         Make(std::string("request { m: 1 n: 1 k: 1 ") + field + " }").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << field;
     EXPECT_THAT(std::string(status.message()), HasSubstr("is not built yet; this version has"));
   }
+}
+
+TEST(Workload, SaysHowRequestsGo) {
+  const auto route = [](const std::string& fields) {
+    return (*Make("request { m: 1 n: 1 k: 1 " + fields + " }"))[0].route;
+  };
+  EXPECT_EQ(route("").transport, client::Transport::kUnary);
+  EXPECT_EQ(route("call: 'stream'").transport, client::Transport::kStream);
+  EXPECT_EQ(route("call: 'stream'").channels, 1);
+  EXPECT_EQ(route("operands: 'streamed' channels: 8 chunk_bytes: 4096").transport,
+            client::Transport::kStream);
+  EXPECT_EQ(route("operands: 'streamed' channels: 8 chunk_bytes: 4096").channels, 8);
+  EXPECT_EQ(route("operands: 'streamed' channels: 8 chunk_bytes: 4096").chunk_bytes, 4096U);
+  EXPECT_EQ(route("call: 'auto'").transport, client::Transport::kAuto);
+  EXPECT_EQ(route("call: 'auto'").channels, 0);
 }
 
 TEST(Workload, ErrorsNameRequestFieldAndValue) {
@@ -58,6 +72,10 @@ TEST(Workload, ErrorsNameRequestFieldAndValue) {
   EXPECT_THAT(why("m: 2 type: 'int4'"), HasSubstr("type is \"int4\"; data is made of"));
   EXPECT_THAT(why("m: 2 weight: 0"), HasSubstr("weight is \"0\""));
   EXPECT_THAT(why("m: 2 operands: 'far'"), HasSubstr("operands is \"far\""));
+  EXPECT_THAT(why("m: 2 operands: 'streamed' call: 'unary'"), HasSubstr("call is \"unary\""));
+  EXPECT_THAT(why("m: 2 call: 'letter'"), HasSubstr("call is \"letter\""));
+  EXPECT_THAT(why("m: 2 channels: 65"), HasSubstr("channels is \"65\"; at most 64"));
+  EXPECT_THAT(why("m: 2 chunk_bytes: 100000000"), HasSubstr("chunk_bytes is \"100000000\""));
   EXPECT_THAT(why("m: 2 call: 'phone'"), HasSubstr("call is \"phone\""));
   EXPECT_THAT(why("m: 2 priority: 'vip'"), HasSubstr("priority is \"vip\""));
   EXPECT_THAT(why("m: 2 deadline: '-1s'"), HasSubstr("deadline is \"-1s\""));

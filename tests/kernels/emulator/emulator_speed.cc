@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/emulator/launch.h"
-#include "kernels/sm80/half_gemm_types.h"
+#include "kernels/mma/half_gemm_types.h"
 #include "kernels/sm80/ladder_a.h"
 #include "tests/kernels/emulator/cluster_product.h"
 #include "tests/kernels/emulator/half_matrix.h"
@@ -45,7 +45,7 @@ void TimeLadderA(const char* name, ProductForm form) {
   HalfMatrix d(m, n);
   a.FillRandom(FormatOf(form), 1);
   b.FillRandom(FormatOf(form), 2);
-  const sm80::LadderAParams params = {a.data(),
+  const mma::HalfGemmParams params = {a.data(),
                                       b.data(),
                                       d.data(),
                                       a.leading_dimension(),
@@ -112,14 +112,13 @@ void TimeAll(const std::string& wanted) {
     return name.find(wanted) != std::string::npos;
   };
   if (is_wanted("a01a f16/f32"))
-    TimeLadderA<sm80::A01a, sm80::F16AccumulateF32>("a01a f16/f32", ProductForm::kF16AccumulateF32);
+    TimeLadderA<sm80::A01a, mma::F16AccumulateF32>("a01a f16/f32", ProductForm::kF16AccumulateF32);
   if (is_wanted("a05 f16/f32"))
-    TimeLadderA<sm80::A05, sm80::F16AccumulateF32>("a05 f16/f32", ProductForm::kF16AccumulateF32);
+    TimeLadderA<sm80::A05, mma::F16AccumulateF32>("a05 f16/f32", ProductForm::kF16AccumulateF32);
   if (is_wanted("a05 f16/f16"))
-    TimeLadderA<sm80::A05, sm80::F16AccumulateF16>("a05 f16/f16", ProductForm::kF16AccumulateF16);
+    TimeLadderA<sm80::A05, mma::F16AccumulateF16>("a05 f16/f16", ProductForm::kF16AccumulateF16);
   if (is_wanted("a05 bf16/f32"))
-    TimeLadderA<sm80::A05, sm80::Bf16AccumulateF32>("a05 bf16/f32",
-                                                    ProductForm::kBf16AccumulateF32);
+    TimeLadderA<sm80::A05, mma::Bf16AccumulateF32>("a05 bf16/f32", ProductForm::kBf16AccumulateF32);
   if (is_wanted("wgmma")) TimeClusterProduct();
 }
 

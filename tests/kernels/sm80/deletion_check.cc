@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "kernels/emulator/launch.h"
-#include "kernels/sm80/half_gemm_types.h"
+#include "kernels/mma/half_gemm_types.h"
 #include "kernels/sm80/ladder_a.h"
 #include "tests/kernels/emulator/half_matrix.h"
 
@@ -23,7 +23,7 @@ bool IsRight(std::uint64_t seed, emulator::Landing landing, std::int64_t k) {
   a.FillRandom(FormatOf(kForm), 1);
   b.FillRandom(FormatOf(kForm), 2);
   d.Fill(0x7fc1);
-  const sm80::LadderAParams params = {a.data(),
+  const mma::HalfGemmParams params = {a.data(),
                                       b.data(),
                                       d.data(),
                                       a.leading_dimension(),
@@ -43,7 +43,7 @@ bool IsRight(std::uint64_t seed, emulator::Landing landing, std::int64_t k) {
   options.seed = seed;
   options.landing = landing;
   const emulator::Report report = emulator::Launch(
-      request, options, [&] { sm80::LadderA<Step, sm80::F16AccumulateF32>(params); });
+      request, options, [&] { sm80::LadderA<Step, mma::F16AccumulateF32>(params); });
   if (!report.ok()) {
     std::printf("%s\n", report.message.c_str());
     return false;

@@ -2,8 +2,8 @@
 // seeds: by a rule of the emulator, or by a wrong bit of D.
 #include <gtest/gtest.h>
 
-#include "kernels/sm80/half_gemm_types.h"
-#include "tests/kernels/sm80/ladder_a_run.h"
+#include "kernels/mma/half_gemm_types.h"
+#include "tests/kernels/mma/half_run.h"
 
 // The changed copy of ladder_a.h.
 #include LADDER_A_HEADER
@@ -20,7 +20,7 @@ Outcome RunFaulty(std::uint64_t seed, emulator::Landing landing) {
   a.FillRandom(FormatOf(form), 1);
   b.FillRandom(FormatOf(form), 2);
   d.Fill(0x7fc1);
-  const sm80::LadderAParams params = {a.data(),
+  const mma::HalfGemmParams params = {a.data(),
                                       b.data(),
                                       d.data(),
                                       a.leading_dimension(),
@@ -42,7 +42,7 @@ Outcome RunFaulty(std::uint64_t seed, emulator::Landing landing) {
   options.landing = landing;
   Outcome outcome;
   outcome.report = emulator::Launch(request, options,
-                                    [&] { sm80::LadderA<Step, sm80::F16AccumulateF32>(params); });
+                                    [&] { sm80::LadderA<Step, mma::F16AccumulateF32>(params); });
   static const std::vector<std::uint16_t> expected = ExactProduct(form, a, b, false);
   if (outcome.report.ok()) outcome.different = CountDifferent(d, expected);
   return outcome;

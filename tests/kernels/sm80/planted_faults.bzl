@@ -29,9 +29,9 @@ def planted_fault_test(name, step, find, replace):
             '-DLADDER_A_HEADER=\\"%s/%s\\"' % (native.package_name(), header),
         ],
         deps = [
-            ":ladder_a_run",
             "//kernels/emulator",
             "//kernels/sm80:ladder_a_source",
+            "//tests/kernels/mma:half_run",
             "@com_google_googletest//:gtest_main",
         ],
     )

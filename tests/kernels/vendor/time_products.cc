@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/bench/protocol.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/vendor/bare_cublaslt.h"
 #include "tests/kernels/vendor/gpu_arguments.h"
@@ -20,57 +21,31 @@
 namespace gemmd::testing {
 namespace {
 
-struct Contender {
-  std::string name;
-  std::function<void(int)> launch;
-  std::vector<double> sustained_ms;
-  std::vector<double> burst_ms;
-};
+using QueueOne = std::function<void(int turn)>;
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
-}
-
-double Measure(const Contender& contender, int launches, GpuTimer* timer) {
+double Measure(const QueueOne& queue, int launches, GpuTimer* timer) {
   timer->Start();
-  for (int i = 0; i < launches; ++i) contender.launch(i);
+  for (int i = 0; i < launches; ++i) queue(i);
   return timer->Stop() / launches;
 }
 
-// Shuffled every round, because whoever ran before sets the clock at the power limit.
-void Interleave(std::vector<Contender>* contenders, std::mt19937* generator) {
-  constexpr int kRounds = 7;
-  constexpr double kSliceMs = 60;
-  constexpr double kBurstMs = 3;
-  constexpr useconds_t kIdleUs = 20000;
-  GpuTimer timer;
-  for (Contender& each : *contenders) Measure(each, 2, &timer);
-  const double ms = Measure(contenders->front(), 5, &timer);
-  const int slice = std::max(2, static_cast<int>(kSliceMs / ms));
-  const int burst = std::max(2, static_cast<int>(kBurstMs / ms));
-  for (int round = 0; round < kRounds; ++round) {
-    std::shuffle(contenders->begin(), contenders->end(), *generator);
-    for (Contender& each : *contenders) {
-      each.sustained_ms.push_back(Measure(each, slice, &timer));
-    }
-  }
-  for (int round = 0; round < kRounds; ++round) {
-    std::shuffle(contenders->begin(), contenders->end(), *generator);
-    for (Contender& each : *contenders) {
-      CheckCuda(cudaDeviceSynchronize(), each.name.c_str());
-      usleep(kIdleUs);
-      each.launch(0);
-      each.burst_ms.push_back(Measure(each, burst, &timer));
-    }
-  }
-  CheckCuda(cudaGetLastError(), "timing");
-}
+// Contenders on the default stream, for the project's timing protocol.
+class OnGpu final : public bench::Stage {
+ public:
+  explicit OnGpu(std::vector<QueueOne> contenders) : contenders_(std::move(contenders)) {}
 
-const Contender& Named(const std::vector<Contender>& contenders, const std::string& name) {
-  return *std::find_if(contenders.begin(), contenders.end(),
-                       [&name](const Contender& each) { return each.name == name; });
-}
+  absl::StatusOr<double> Time(int contender, int launches) override {
+    const double each =
+        Measure(contenders_[static_cast<std::size_t>(contender)], launches, &timer_);
+    CheckCuda(cudaGetLastError(), "timing");
+    return each * launches;
+  }
+  void Idle(double milliseconds) override { usleep(static_cast<useconds_t>(milliseconds * 1e3)); }
+
+ private:
+  const std::vector<QueueOne> contenders_;
+  GpuTimer timer_;
+};
 
 // The config of the shortest of five launches each.
 Config Best(const Plan& plan, const Problem& problem, const DeviceTraits& device,
@@ -79,18 +54,14 @@ Config Best(const Plan& plan, const Problem& problem, const DeviceTraits& device
   double best_ms = INFINITY;
   GpuTimer timer;
   for (const Config& config : plan.kernel->Alternatives(problem, device)) {
-    const Contender contender{
-        "",
-        [&](int i) {
-          const absl::Status status = plan.kernel->Launch(
-              problem, config, operands[static_cast<std::size_t>(i) % operands.size()]->arguments(),
-              LaunchTarget());
-          if (!status.ok()) std::exit(1);
-        },
-        {},
-        {}};
-    Measure(contender, 1, &timer);
-    const double ms = Measure(contender, 5, &timer);
+    const QueueOne queue = [&](int i) {
+      const absl::Status status = plan.kernel->Launch(
+          problem, config, operands[static_cast<std::size_t>(i) % operands.size()]->arguments(),
+          LaunchTarget());
+      if (!status.ok()) std::exit(1);
+    };
+    Measure(queue, 1, &timer);
+    const double ms = Measure(queue, 5, &timer);
     if (ms >= best_ms) continue;
     best_ms = ms;
     best = config;
@@ -104,7 +75,7 @@ struct Shape {
 
 // One line of the table; whether the vendor path is within 2 % of the bare one.
 bool TimeOne(const VendorCase& c, const Shape& s, const DeviceTraits& device,
-             std::mt19937* generator) {
+             std::mt19937_64* order) {
   constexpr std::uint64_t kMostWorkspace = std::uint64_t{256} << 20;
   std::vector<std::unique_ptr<GpuProblem>> operands;
   Problem problem;
@@ -129,23 +100,22 @@ bool TimeOne(const VendorCase& c, const Shape& s, const DeviceTraits& device,
   };
   BareCublasLt bare(problem, std::string(c.kernel) == "cublaslt/fp8_fast");
   const Config best = Best(*plan, problem, device, operands);
-  std::vector<Contender> contenders = {
-      {"bare", [&](int i) { bare.Launch(0, arguments(i)); }, {}, {}},
-      {"entry", [&](int i) { launch(plan->config, i); }, {}, {}},
-      {"best", [&](int i) { launch(best, i); }, {}, {}}};
-  Interleave(&contenders, generator);
-  const auto sustained = [&](const char* name) {
-    return Median(Named(contenders, name).sustained_ms);
+  OnGpu stage({[&](int i) { bare.Launch(0, arguments(i)); },
+               [&](int i) { launch(plan->config, i); }, [&](int i) { launch(best, i); }});
+  const std::vector<bench::Timing> timings = bench::TimeAll(3, bench::Protocol(), order, &stage);
+  enum { kBare, kEntry, kBest };
+  const auto sustained = [&](int i) {
+    return timings[static_cast<std::size_t>(i)].sustained_ms.median;
   };
-  const auto burst = [&](const char* name) { return Median(Named(contenders, name).burst_ms); };
-  const double sustained_ratio = sustained("entry") / sustained("bare");
-  const double burst_ratio = burst("entry") / burst("bare");
+  const auto burst = [&](int i) { return timings[static_cast<std::size_t>(i)].burst_ms.median; };
+  const double sustained_ratio = sustained(kEntry) / sustained(kBare);
+  const double burst_ratio = burst(kEntry) / burst(kBare);
   const double tflops = problem.flops() * 1e-9;
   std::printf("%-30s %4ldx%ldx%ld %9.2f %8.1f %8.1f %7.4f %7.4f %4d/%-2d %8.1f %8.1f %7.1f\n",
               Title(c).c_str(), static_cast<long>(problem.m), static_cast<long>(problem.n),
-              static_cast<long>(problem.k), burst("bare") * 1e3, tflops / sustained("bare"),
-              tflops / burst("bare"), sustained_ratio, burst_ratio, best.algorithm, bare.count(),
-              tflops / sustained("best"), tflops / burst("best"), plan->predicted_us);
+              static_cast<long>(problem.k), burst(kBare) * 1e3, tflops / sustained(kBare),
+              tflops / burst(kBare), sustained_ratio, burst_ratio, best.algorithm, bare.count(),
+              tflops / sustained(kBest), tflops / burst(kBest), plan->predicted_us);
   std::fflush(stdout);
   return sustained_ratio <= 1.02 && burst_ratio <= 1.02;
 }
@@ -160,7 +130,7 @@ double QueueUs(const std::function<void(int)>& launch) {
     us.push_back(took.count() / kLaunches);
     CheckCuda(cudaDeviceSynchronize(), "queue");
   }
-  return Median(us);
+  return bench::Median(us);
 }
 
 // What a launch costs the CPU that queues it, at a size where the GPU keeps up.
@@ -191,7 +161,7 @@ Counts TimeQueueing(const DeviceTraits& device) {
 
 Counts TimeProducts(const DeviceTraits& device) {
   Counts counts = TimeQueueing(device);
-  std::mt19937 generator(7);
+  std::mt19937_64 order(7);
   std::printf("bare: cuBLASLt's first algorithm; entry/bare: time; best: of the algorithms\n");
   std::printf("%-30s %14s %9s %17s %15s %7s %17s %7s\n", "types", "shape", "bare us",
               "bare TFLOP/s s,b", "entry/bare s,b", "best", "best TFLOP/s s,b", "predict");
@@ -203,7 +173,7 @@ Counts TimeProducts(const DeviceTraits& device) {
       }
     }
     for (const Shape& s : {Shape{4096, 4096, 4096}, {16, 8192, 8192}}) {
-      const bool is_close = TimeOne(c, s, device, &generator);
+      const bool is_close = TimeOne(c, s, device, &order);
       counts.passed += is_close;
       counts.failed += !is_close;
     }

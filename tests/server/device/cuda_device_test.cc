@@ -1,6 +1,7 @@
 #include "server/device/cuda/cuda_device.h"
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -135,6 +136,29 @@ TEST_F(CudaDeviceTest, SpansFollowOneAnotherAndEndBeforeTheCallback) {
   for (const StageSpan& span : result.spans) EXPECT_LT(span.start, span.end);
   EXPECT_EQ(result.spans[0].end, result.spans[1].start);
   EXPECT_LE(result.spans[2].end, clock_.Now());
+}
+
+TEST_F(CudaDeviceTest, AStoredOperandComesBackAsItWas) {
+  Start(17);
+  const auto check = [this](DataType type, std::int64_t k, std::int64_t n, bool transpose) {
+    const Problem problem = MakeProblem(3, n, k, type, DefaultOutputType(type), false, transpose);
+    std::string bytes(problem.b.size_bytes(), '\0');
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i / 7 + i);
+    const auto stored = device_->Store(problem, OperandSide::kB, bytes.data());
+    ASSERT_TRUE(stored.ok()) << stored.status();
+    std::string back(bytes.size(), '\0');
+    ASSERT_TRUE(device_->Fetch(**stored, back.data()).ok());
+    EXPECT_EQ(back == bytes, true) << ToString(problem);
+  };
+  // 8-bit types and tf32 are transposed on landing where they are not K-major.
+  for (const DataType type : {DataType::kF32, DataType::kBf16, DataType::kInt8, DataType::kTf32}) {
+    for (const bool transpose : {false, true}) {
+      check(type, 50, 70, transpose);
+      check(type, 1, 1, transpose);
+    }
+  }
+  // Lines that are longer than what is copied at a time.
+  check(DataType::kF64, 2, 140001, false);
 }
 
 TEST_F(CudaDeviceTest, AStoredOperandStaysUntilItsLastUse) {

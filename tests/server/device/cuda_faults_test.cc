@@ -41,7 +41,7 @@ TEST_F(CudaDeviceTest, TheBudgetIsExact) {
   Start(7, 4 * kMiB);
   const Problem problem = MakeProblem(1000, 4, 256, DataType::kF32, DataType::kF32);
   const Plan plan = *Select(registry_, device_->Landed(problem), device_->traits());
-  const Footprint footprint = device_->FootprintOf(problem, plan);
+  const Footprint footprint = device_->FootprintOf(problem, plan, {});
   MemoryBudget& memory = device_->memory();
   {
     auto filler =

@@ -38,7 +38,7 @@ void RunJobs(ServedGpu* gpu, int jobs, std::uint32_t seed, std::atomic<int>* fai
     job->work.problem = problem;
     job->work.plan = Require(
         Select(BuiltinRegistry(), gpu->device->Landed(problem), gpu->device->traits()), "plan");
-    const Footprint footprint = gpu->device->FootprintOf(problem, job->work.plan);
+    const Footprint footprint = gpu->device->FootprintOf(problem, job->work.plan, {});
     job->reservation =
         Require(gpu->device->memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes),
                 "reservation");

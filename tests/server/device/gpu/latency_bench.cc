@@ -83,7 +83,7 @@ void MeasureLatency(GpuReport* report) {
     auto job = std::make_unique<Job>();
     job->work.problem = problem;
     job->work.plan = Require(Select(BuiltinRegistry(), landed, gpu.device->traits()), "plan");
-    const Footprint footprint = gpu.device->FootprintOf(problem, job->work.plan);
+    const Footprint footprint = gpu.device->FootprintOf(problem, job->work.plan, {});
     job->reservation =
         Require(gpu.device->memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes),
                 "reservation");

@@ -5,7 +5,7 @@
 #include "kernels/ptx/mma_sync.h"
 #include "kernels/ptx/platform.h"
 
-namespace gemmd::sm80 {
+namespace gemmd::mma {
 inline namespace GEMMD_BACKEND {
 
 // Each policy has
@@ -51,4 +51,4 @@ struct Bf16AccumulateF32 {
 };
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm80
+}  // namespace gemmd::mma

@@ -1,0 +1,55 @@
+// One call over bytes whose caller waits, streaming or not: what operands.cc is made of,
+// private to it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/retry.h"
+#include "gemmd/v1/matrix.pb.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
+
+namespace gemmd::client {
+
+// How a call ended.
+struct CallEnd {
+  absl::Status status;
+  Pushback pushback;
+  v1::MissingOperands missing;  // with NOT_FOUND
+};
+
+// Used by one thread. Waits at most until the deadline.
+class BlockingCall {
+ public:
+  // `method` as "/package.Service/Method"; an empty tenant is not sent.
+  BlockingCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+               absl::Time deadline, const std::string& tenant);
+  // Cancels what has not ended.
+  ~BlockingCall();
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+
+  // False: the call has ended, and Finish() says how.
+  bool Write(const grpc::ByteBuffer& message);
+  void WritesDone();
+  // Nothing: no message comes any more.
+  std::optional<grpc::ByteBuffer> Read();
+  // REQUIRES: called once, last.
+  CallEnd Finish();
+
+ private:
+  // Waits for the operation that was started.
+  bool Wait();
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool has_ended_ = false;
+};
+
+}  // namespace gemmd::client

@@ -1,0 +1,61 @@
+// Memory that matrices live in, and that requests and results travel from and to.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+namespace gemmd::client {
+
+// Bytes that never change, and live as long as anyone holds them: copies share. What keeps
+// them alive may be anything, so that memory of a caller's own goes out without a copy.
+class Bytes {
+ public:
+  Bytes() = default;
+  // Takes the string over; its bytes stay where they are unless it is short.
+  explicit Bytes(std::string text) {
+    auto holder = std::make_shared<const std::string>(std::move(text));
+    view_ = *holder;
+    owner_ = std::move(holder);
+  }
+  // REQUIRES: `view` stays as it is while `owner` lives.
+  Bytes(std::shared_ptr<const void> owner, absl::string_view view)
+      : owner_(std::move(owner)), view_(view) {}
+
+  absl::string_view view() const { return view_; }
+  const std::shared_ptr<const void>& owner() const { return owner_; }
+
+ private:
+  std::shared_ptr<const void> owner_;
+  absl::string_view view_;
+};
+
+// Memory to be filled, once, and then kept as Bytes. Not initialised: what is filled from a
+// network should not be written twice.
+class Buffer {
+ public:
+  // Throws std::bad_alloc. Large ones begin at a huge page's boundary and ask for such pages,
+  // because otherwise filling them waits for a page fault every 4 KiB.
+  static Buffer Allocate(std::uint64_t bytes);
+
+  char* data() const { return memory_.get(); }
+  std::uint64_t size() const { return size_; }
+
+  // The first `bytes` of it. REQUIRES: they have been written, and bytes <= size().
+  Bytes Freeze(std::uint64_t bytes) && {
+    const absl::string_view view(memory_.get(), bytes);
+    return {std::move(memory_), view};
+  }
+
+ private:
+  Buffer(std::shared_ptr<char> memory, std::uint64_t size)
+      : memory_(std::move(memory)), size_(size) {}
+
+  std::shared_ptr<char> memory_;
+  std::uint64_t size_;
+};
+
+}  // namespace gemmd::client

@@ -1,0 +1,85 @@
+// gemm get: a matrix from the server to a file.
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/message_format.h"
+#include "client/cli/options.h"
+#include "client/cli/resident_table.h"
+#include "client/file.h"
+#include "client/npy.h"
+#include "client/operands.h"
+
+namespace gemmd::cli {
+namespace {
+
+constexpr char kExamples[] = R"(  gemm get a1b2c3d4-7 -o D.npy
+  gemm get a1b2c3d4-7                       # what it is, without its bytes
+  gemm get Q -o Q.npy --scales-output q.npy
+)";
+
+struct GetArguments {
+  std::string name;
+  std::string output;
+  std::string scales_output;
+};
+
+Outcome Write(const std::string& path, const client::Matrix& matrix) {
+  const absl::Status written = client::WriteNpy(path, matrix.view());
+  if (!written.ok()) return FileFailure(written);
+  return std::nullopt;
+}
+
+Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
+  for (const std::string& path : {arguments.output, arguments.scales_output}) {
+    if (path.empty()) continue;
+    const absl::Status writable = client::CheckWritable(path);
+    if (!writable.ok()) return FileFailure(writable);
+  }
+  std::unique_ptr<client::Operands> operands;
+  if (Outcome failure = Connect(global, operands)) return failure;
+  const client::OperandName name = client::ParseOperandName(arguments.name);
+  const auto resident = operands->Describe(name, CallWithin(global.timeout));
+  if (!resident.ok()) return ServerFailure(global.server, resident.status());
+  if (!arguments.scales_output.empty() && !resident->operand().has_scales()) {
+    return UsageFailure(absl::StrCat("--scales-output: ", arguments.name, " has no scales"));
+  }
+  if (!arguments.output.empty() || !arguments.scales_output.empty()) {
+    const auto operand = operands->Get(name, CallWithin(global.timeout));
+    if (!operand.ok()) return ServerFailure(global.server, operand.status());
+    if (!arguments.output.empty()) {
+      if (Outcome failure = Write(arguments.output, operand->data)) return failure;
+    }
+    if (!arguments.scales_output.empty()) {
+      if (Outcome failure = Write(arguments.scales_output, *operand->scales)) return failure;
+    }
+  }
+  if (global.json) {
+    std::cout << ToJson(*resident).dump() << "\n";
+  } else {
+    std::cout << ResidentTable({*resident});
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddGetCommand(Commands& commands) {
+  CLI::App& app = *commands.app.add_subcommand("get", "Download a matrix that the server keeps");
+  const auto arguments = std::make_shared<GetArguments>();
+  app.add_option("name", arguments->name, "Handle, or digest in hexadecimal")
+      ->required()
+      ->type_name("HANDLE");
+  app.add_option("-o,--output", arguments->output, "Write it as .npy, whole or not at all")
+      ->type_name("FILE");
+  app.add_option("--scales-output", arguments->scales_output, "Write its scales as .npy")
+      ->type_name("FILE");
+  app.footer(Footer(kExamples));
+  app.callback([&commands, arguments] {
+    commands.selected = [&commands, arguments] { return RunGet(commands.global, *arguments); };
+  });
+}
+
+}  // namespace gemmd::cli

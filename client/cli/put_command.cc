@@ -1,0 +1,113 @@
+// gemm put: matrices from files to the server, to stay there.
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/message_format.h"
+#include "client/cli/operand_file.h"
+#include "client/cli/options.h"
+#include "client/npy.h"
+#include "client/operands.h"
+
+namespace gemmd::cli {
+namespace {
+
+constexpr char kExamples[] = R"(  gemm put W.npy
+  gemm put W.npy --lease 2h
+  gemm put Q.npy --dtype fp8-e4m3 --scales q.npy
+  gemm put W.bin --shape 4096x4096 --dtype bf16
+  gemm matmul A.npy @$(gemm --json put W.npy | jq -r .residents[0].handle) -o D.npy
+)";
+
+struct PutArguments {
+  std::vector<std::string> files;
+  std::string scales;
+  OperandFormats formats;
+  absl::Duration lease;
+  bool has_lease = false;
+};
+
+// One scale for each row where there are as many as rows, else for each column.
+Outcome ReadScales(const std::string& path, const client::Matrix& data,
+                   std::optional<client::Matrix>& scales) {
+  absl::StatusOr<client::Matrix> read = client::ReadNpyScales(path, true);
+  if (!read.ok()) return FileFailure(read.status());
+  const std::uint64_t count = read->format().rows;
+  if (count != 1 && count != data.format().rows) {
+    read = client::ReadNpyScales(path, false);
+    if (!read.ok()) return FileFailure(read.status());
+  }
+  scales = *std::move(read);
+  return std::nullopt;
+}
+
+Outcome ReadSource(const PutArguments& arguments, const std::string& path,
+                   std::optional<client::OperandSource>& source) {
+  std::optional<client::Matrix> data;
+  if (Outcome failure = arguments.formats.Read("a", path, data)) return failure;
+  std::optional<client::Matrix> scales;
+  if (!arguments.scales.empty()) {
+    if (Outcome failure = ReadScales(arguments.scales, *data, scales)) return failure;
+  }
+  absl::StatusOr<client::OperandSource> made =
+      client::OperandSource::Create(*std::move(data), std::move(scales));
+  if (!made.ok()) return UsageFailure(made.status().message());
+  source = *std::move(made);
+  return std::nullopt;
+}
+
+Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
+  if (!arguments.scales.empty() && arguments.files.size() > 1) {
+    return UsageFailure("--scales: its matrix must be the only one");
+  }
+  std::unique_ptr<client::Operands> operands;
+  if (Outcome failure = Connect(global, operands)) return failure;
+  nlohmann::ordered_json residents = nlohmann::ordered_json::array();
+  for (const std::string& path : arguments.files) {
+    std::optional<client::OperandSource> source;
+    if (Outcome failure = ReadSource(arguments, path, source)) return failure;
+    const client::Lease lease =
+        arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
+    const auto resident = operands->Put(*source, lease, CallWithin(global.timeout));
+    if (!resident.ok()) return ServerFailure(global.server, resident.status());
+    if (global.json) {
+      residents.push_back(ToJson(*resident));
+    } else {
+      std::cout << resident->handle() << "  " << absl::BytesToHexString(resident->digest()) << "  "
+                << path << "\n";
+    }
+  }
+  if (global.json) std::cout << nlohmann::ordered_json{{"residents", residents}}.dump() << "\n";
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddPutCommand(Commands& commands) {
+  CLI::App& app =
+      *commands.app.add_subcommand("put", "Upload matrices that stay; print handle and digest");
+  const auto arguments = std::make_shared<PutArguments>();
+  app.add_option("files", arguments->files, ".npy or raw files")->required()->type_name("FILE");
+  AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments->formats,
+                  "The files are raw bytes of this shape");
+  AddFormatOption(app, "--dtype", "TYPE", &OperandFormats::AddType, arguments->formats,
+                  "Type of raw files, or of .npy files that leave it open");
+  AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments->formats,
+                  "Order of raw files: row-major (unless given) or column-major");
+  app.add_option("--scales", arguments->scales,
+                 "f32 .npy: one scale, or one for each row or column; the matrix is int8 or fp8")
+      ->type_name("FILE");
+  AddLease(app, arguments->lease, arguments->has_lease);
+  app.footer(Footer(kExamples));
+  app.callback([&commands, arguments] {
+    commands.selected = [&commands, arguments] { return RunPut(commands.global, *arguments); };
+  });
+}
+
+}  // namespace gemmd::cli

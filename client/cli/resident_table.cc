@@ -1,0 +1,36 @@
+#include "client/cli/resident_table.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/message_format.h"
+#include "client/cli/table.h"
+#include "client/operand_source.h"
+
+namespace gemmd::cli {
+namespace {
+
+std::string Matrix(const v1::Operand& operand) {
+  const auto format = client::FormatOf(operand.data());
+  if (!format.ok()) return std::string(format.status().message());
+  return absl::StrCat(client::ToString(*format), operand.has_scales() ? ", scales" : "");
+}
+
+}  // namespace
+
+std::string ResidentTable(const std::vector<v1::ResidentOperand>& residents) {
+  constexpr std::size_t kDigestShown = 8;  // bytes
+  Table table({{"handle", Table::Align::kLeft},
+               {"matrix", Table::Align::kLeft},
+               {"size", Table::Align::kRight},
+               {"on device", Table::Align::kRight},
+               {"leased for", Table::Align::kRight},
+               {"digest", Table::Align::kLeft}});
+  for (const v1::ResidentOperand& each : residents) {
+    table.AddRow({each.handle(), Matrix(each.operand()), HumanBytes(each.size_bytes()),
+                  HumanBytes(each.device_bytes()), Human(each.lease_remaining()),
+                  absl::BytesToHexString(each.digest().substr(0, kDigestShown))});
+  }
+  return table.Render();
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,235 @@
+#include "client/matmul_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/random/random.h"
+#include "absl/time/clock.h"
+#include "client/message.h"
+#include "client/result.h"
+#include "client/status.h"
+
+namespace gemmd::client {
+namespace {
+
+constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
+
+using Clock = std::chrono::steady_clock;
+
+absl::Status Cancelled() { return absl::CancelledError("cancelled by its caller"); }
+
+Pushback PushbackOf(const grpc::ClientContext& context) {
+  const auto& metadata = context.GetServerTrailingMetadata();
+  const auto found = metadata.find(grpc::string_ref(kPushbackKey.data(), kPushbackKey.size()));
+  if (found == metadata.end()) return ParsePushback(std::nullopt);
+  return ParsePushback(absl::string_view(found->second.data(), found->second.size()));
+}
+
+}  // namespace
+
+MatmulCall::MatmulCall(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
+                       const RouteOptions& route, absl::Time deadline, TimePoint begun,
+                       absl::Duration encode, Done done)
+    : link_(link),
+      matmul_(std::move(matmul)),
+      options_(route),
+      deadline_(deadline),
+      begun_(begun),
+      done_(std::move(done)) {
+  times_.attempts = 0;
+  times_.encode = encode;
+  link_.calls->Begin();
+  ++link_.in_flight;
+}
+
+void MatmulCall::Attempt() {
+  ++times_.attempts;
+  started_ = Clock::now();
+  RouteInput input;
+  input.bytes_in = matmul_->payload_bytes;
+  input.bytes_out = matmul_->expected.max_bytes();
+  input.in_flight = link_.in_flight - 1;
+  input.connection_bytes_per_s = link_.connection_bytes_per_s;
+  input.max_channels = link_.max_channels;
+  input.can_stream = link_.can_stream;
+  alone_ = input.in_flight == 0;
+  route_ = ChooseRoute(options_, input);
+  if (is_cancelled()) return End(Cancelled());
+  if (route_.transport == Transport::kUnary) return AttemptUnary();
+  AttemptStream();
+}
+
+void MatmulCall::Cancel() {
+  std::shared_ptr<StreamSession> session;
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) return;
+    cancelled_ = true;
+    // Locked, so that it does not end meanwhile. gRPC calls nobody back from within.
+    if (context_) context_->TryCancel();
+    session = session_;
+    id = stream_id_;
+  }
+  if (session != nullptr && id != 0) session->Cancel(id);
+}
+
+void MatmulCall::AttemptUnary() {
+  absl::StatusOr<grpc::ByteBuffer> message = UnaryMessage(*matmul_);
+  if (!message.ok()) return End(message.status());
+  message_ = *std::move(message);
+  answer_.Clear();
+  grpc::ClientContext* context = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    context = &context_.emplace();
+  }
+  if (deadline_ != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline_));
+  link_.stub.UnaryCall(
+      context, kMatmul, grpc::StubOptions(), &message_, &answer_,
+      [self = shared_from_this()](const grpc::Status& status) { self->OnUnary(status); });
+  // A cancellation that came before the call did nothing to it.
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cancelled_ && context_) context_->TryCancel();
+}
+
+void MatmulCall::OnUnary(const grpc::Status& grpc_status) {
+  received_ = Clock::now();
+  const absl::Status status =
+      is_cancelled() && !grpc_status.ok() ? Cancelled() : FromGrpc(grpc_status);
+  Pushback pushback;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!status.ok()) pushback = PushbackOf(*context_);
+    context_.reset();
+  }
+  if (!status.ok()) return Fail(status, pushback);
+  std::vector<grpc::Slice> slices;
+  v1::MatmulResponse response;
+  PayloadViews payload;
+  if (!DumpAndParse(answer_, slices, response, payload)) {
+    return End(BadResponse("it is no MatmulResponse"));
+  }
+  absl::StatusOr<Matrix> d =
+      DecodeResult(response.d(), response.payload(), payload, matmul_->expected);
+  if (!d.ok()) return End(d.status());
+  Succeed(*std::move(d), std::move(*response.mutable_receipt()));
+}
+
+void MatmulCall::AttemptStream() {
+  const int attempt = times_.attempts;
+  // A session may break between being got and being used, but not time and again.
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    const std::shared_ptr<StreamSession> session = link_.sessions.Get(route_.channels);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      session_ = session;
+      stream_id_ = 0;
+      attempt_ = attempt;
+    }
+    StreamRequest request;
+    request.matmul = matmul_;
+    request.deadline = deadline_;
+    request.chunk_bytes = route_.chunk_bytes;
+    request.done = [self = shared_from_this()](absl::StatusOr<StreamResult> result,
+                                               const Pushback& pushback) {
+      self->OnStream(std::move(result), pushback);
+    };
+    // From here on this attempt may be over, and another under way, before this returns.
+    const std::uint64_t id = session->Start(std::move(request));
+    if (id == 0) continue;
+    bool cancelled = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (attempt_ != attempt) return;
+      stream_id_ = id;
+      cancelled = cancelled_;
+    }
+    if (cancelled) session->Cancel(id);
+    return;
+  }
+  received_ = Clock::now();
+  Fail(absl::UnavailableError("streams to the server end as soon as they begin"), Pushback());
+}
+
+void MatmulCall::OnStream(absl::StatusOr<StreamResult> result, const Pushback& pushback) {
+  received_ = Clock::now();
+  std::shared_ptr<StreamSession> session;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    attempt_ = 0;
+    stream_id_ = 0;
+    session = std::move(session_);
+  }
+  if (result.ok()) return Succeed(std::move(result->d), std::move(result->receipt));
+  if (options_.transport == Transport::kAuto && absl::IsUnimplemented(result.status()) &&
+      session->is_unimplemented()) {
+    // An older server. It has received nothing of this, so this is no attempt.
+    link_.can_stream = false;
+    --times_.attempts;
+    return Attempt();
+  }
+  Fail(result.status(), pushback);
+}
+
+void MatmulCall::Succeed(Matrix d, v1::Receipt receipt) {
+  const Clock::time_point now = Clock::now();
+  times_.decode = absl::FromChrono(now - received_);
+  times_.round_trip = absl::FromChrono(received_ - started_);
+  times_.wire =
+      std::max(absl::ZeroDuration(), times_.round_trip - absl::Microseconds(receipt.total_us()));
+  times_.total = absl::FromChrono(now - begun_);
+  Measure(receipt);
+  End(Product{std::move(d), Receipt{std::move(receipt), times_, route_}});
+}
+
+void MatmulCall::Fail(const absl::Status& status, const Pushback& pushback) {
+  FailedAttempt failed;
+  failed.attempts = times_.attempts;
+  failed.code = status.code();
+  failed.pushback = pushback;
+  failed.now = absl::Now();
+  failed.deadline = deadline_;
+  absl::BitGen generator;
+  const std::optional<absl::Duration> delay = RetryDelay(link_.retry, failed, generator);
+  if (!delay) return End(status);
+  times_.waited += *delay;
+  link_.timer->After(*delay, [self = shared_from_this()] { self->Attempt(); });
+}
+
+void MatmulCall::End(absl::StatusOr<Product> product) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+  }
+  --link_.in_flight;
+  // Whoever keeps this to cancel it should keep no payload.
+  message_.Clear();
+  answer_.Clear();
+  const Done done = std::move(done_);
+  done(std::move(product));
+  link_.calls->End();
+}
+
+void MatmulCall::Measure(const v1::Receipt& receipt) const {
+  if (!alone_ || link_.in_flight > 1) return;  // others had a share of the connection
+  double elsewhere_us = 0;
+  for (const v1::Stage& stage : receipt.stages()) {
+    if (stage.name() == v1::QUEUE || stage.name() == v1::COMPUTE) {
+      elsewhere_us += stage.exposed_us();
+    }
+  }
+  const double seconds =
+      absl::ToDoubleSeconds(times_.round_trip - absl::Microseconds(elsewhere_us));
+  link_.connection_bytes_per_s =
+      UpdateRate(link_.connection_bytes_per_s, matmul_->payload_bytes + receipt.payload_bytes_out(),
+                 seconds, route_.channels);
+}
+
+bool MatmulCall::is_cancelled() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return cancelled_;
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,99 @@
+// One product with its attempts, over either transport: what client.cc is made of, private to
+// it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/call_count.h"
+#include "client/client.h"
+#include "client/codec.h"
+#include "client/matmul.h"
+#include "client/retry.h"
+#include "client/route.h"
+#include "client/stream/session_pool.h"
+#include "client/timer.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+
+namespace gemmd::client {
+
+// What all products of one client share. Thread-safe.
+struct MatmulLink {
+  MatmulLink(const ChannelOptions& channel_options, std::shared_ptr<grpc::Channel> channel,
+             int streams)
+      : stub(channel), sessions(channel_options, std::move(channel), streams) {}
+
+  RetryPolicy retry;
+  std::shared_ptr<Timer> timer;
+  std::shared_ptr<CallCount> calls;
+  int max_channels = 1;
+  grpc::GenericStub stub;
+  SessionPool sessions;
+  std::atomic<bool> can_stream = true;
+  std::atomic<int> in_flight = 0;
+  std::atomic<double> connection_bytes_per_s = 0;  // UpdateRate(); a lost update does no harm
+};
+
+// Keeps itself alive until `done` has run, which happens exactly once. The steps follow one
+// another; only Cancel() comes from outside.
+class MatmulCall final : public PendingMatmul, public std::enable_shared_from_this<MatmulCall> {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using Done = std::function<void(absl::StatusOr<Product>)>;
+
+  // `link` lives until its CallCount has counted this call's end.
+  MatmulCall(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
+             const RouteOptions& route, absl::Time deadline, TimePoint begun, absl::Duration encode,
+             Done done);
+
+  void Attempt();
+  void Cancel() override;
+
+ private:
+  void AttemptUnary();
+  void AttemptStream();
+  void OnUnary(const grpc::Status& status);
+  void OnStream(absl::StatusOr<StreamResult> result, const Pushback& pushback);
+
+  void Succeed(Matrix d, v1::Receipt receipt);
+  // Tries again, or ends.
+  void Fail(const absl::Status& status, const Pushback& pushback);
+  void End(absl::StatusOr<Product> product);
+
+  void Measure(const v1::Receipt& receipt) const;
+  bool is_cancelled();
+
+  MatmulLink& link_;
+  const std::shared_ptr<const EncodedMatmul> matmul_;
+  RouteOptions options_;
+  const absl::Time deadline_;
+  const TimePoint begun_;
+  Done done_;
+
+  TimePoint started_;  // the present attempt
+  TimePoint received_;
+  Route route_;
+  bool alone_ = false;  // no other request was in flight when it was sent
+  ClientTimes times_;
+  grpc::ByteBuffer message_;
+  grpc::ByteBuffer answer_;
+
+  std::mutex mutex_;
+  // All guarded by mutex_.
+  bool cancelled_ = false;
+  std::optional<grpc::ClientContext> context_;  // of a unary attempt
+  std::shared_ptr<StreamSession> session_;      // of a streamed one
+  std::uint64_t stream_id_ = 0;                 // 0 until it is known
+  int attempt_ = 0;                             // that the session is of
+  bool ended_ = false;
+};
+
+}  // namespace gemmd::client

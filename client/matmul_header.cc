@@ -1,0 +1,25 @@
+#include "client/matmul_header.h"
+
+#include "client/wire_types.h"
+
+namespace gemmd::client {
+
+void SetHeader(const MatmulOptions& options, v1::MatmulHeader& header) {
+  header.set_transpose_a(options.transpose_a);
+  header.set_transpose_b(options.transpose_b);
+  header.set_alpha(options.alpha);
+  header.set_beta(options.beta);
+  header.set_activation(ToWire(options.activation));
+  if (options.output_type) header.set_output_type(ToWire(*options.output_type));
+  header.set_output_order(ToWire(options.output_order));
+  header.set_output_leading_dimension(options.output_leading_dimension);
+  if (options.accumulate_type) header.set_accumulate_type(ToWire(*options.accumulate_type));
+  header.set_determinism(ToWire(options.determinism));
+  header.set_kernel(options.kernel);
+  header.set_priority(options.priority);
+  if (options.verification_vectors != 0) {
+    header.mutable_verification()->set_vectors(options.verification_vectors);
+  }
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,51 @@
+// A matrix that a server may be asked to keep, known by its digest.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/matrix.h"
+#include "gemmd/v1/matrix.pb.h"
+#include "gemmd/v1/operands.pb.h"
+
+namespace gemmd::client {
+
+// A value that shares its bytes: cheap to copy. Holding it is what makes a lost operand come
+// back: a server that has been restarted gets it again.
+class OperandSource {
+ public:
+  // Hashes the bytes. INVALID_ARGUMENT: a matrix is not tightly packed.
+  static absl::StatusOr<OperandSource> Create(Matrix data,
+                                              std::optional<Matrix> scales = std::nullopt);
+
+  const Matrix& data() const { return content_->data; }
+  const std::optional<Matrix>& scales() const { return content_->scales; }
+  // 32 bytes, as operands.proto defines it.
+  const std::string& digest() const { return content_->digest; }
+  std::uint64_t size_bytes() const;
+  // Null: it has no such plane.
+  const Matrix* plane(v1::PlaneName name) const;
+  // Its planes as the wire describes them.
+  v1::Operand Describe() const;
+  // Keeps the bytes of all planes.
+  std::shared_ptr<const void> owner() const { return content_; }
+
+ private:
+  struct Content {
+    Matrix data;
+    std::optional<Matrix> scales;
+    std::string digest;
+  };
+  explicit OperandSource(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+
+  std::shared_ptr<const Content> content_;
+};
+
+// A format as the wire says it.
+void SetPlane(const MatrixFormat& format, v1::Plane* plane);
+// What the wire says of a plane, as a format. INTERNAL: it is none.
+absl::StatusOr<MatrixFormat> FormatOf(const v1::Plane& plane);
+
+}  // namespace gemmd::client

@@ -1,0 +1,188 @@
+#include "client/operand_transfer.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/wire_types.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/chunk_framing.h"
+#include "proto/payload_codec.h"
+
+namespace gemmd::client {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = 1 << 20;
+
+absl::Status BadAnswer(absl::string_view why) {
+  return absl::InternalError(absl::StrCat("the server's answer is malformed: ", why));
+}
+
+// A message around bytes of the source, which it keeps.
+grpc::ByteBuffer ChunkOf(const OperandSource& source, v1::PlaneName plane, std::uint64_t begin,
+                         std::uint64_t end) {
+  using Owner = std::shared_ptr<const void>;
+  v1::Chunk head;
+  head.set_plane(plane);
+  head.set_offset_bytes(begin);
+  const absl::string_view bytes = source.plane(plane)->bytes().substr(begin, end - begin);
+  const grpc::Slice slices[] = {
+      grpc::Slice(ChunkPrefix(v1::UploadRequest::kChunkFieldNumber, head, bytes.size())),
+      grpc::Slice(
+          const_cast<char*>(bytes.data()), bytes.size(),
+          [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(source.owner()))};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+// A plane while it arrives; its bytes come in order.
+struct Arrival {
+  MatrixFormat format;
+  std::uint64_t size = 0;
+  std::string bytes;
+};
+
+absl::Status Expect(const v1::Plane& plane, Arrival* arrival) {
+  const absl::StatusOr<MatrixFormat> format = FormatOf(plane);
+  if (!format.ok()) return format.status();
+  const absl::StatusOr<std::uint64_t> size = SizeBytes(*format);
+  if (!size.ok()) return BadAnswer(size.status().message());
+  arrival->format = *format;
+  arrival->size = *size;
+  return absl::OkStatus();
+}
+
+absl::Status Take(const v1::Chunk& chunk, const PayloadViews& payload,
+                  std::array<Arrival, 2>* planes) {
+  if (chunk.plane() != v1::DATA && chunk.plane() != v1::SCALES) {
+    return BadAnswer("a chunk is of no plane of the operand");
+  }
+  Arrival& plane = (*planes)[static_cast<std::size_t>(chunk.plane())];
+  if (chunk.offset_bytes() != plane.bytes.size()) {
+    return BadAnswer(absl::StrCat("a chunk begins at byte ", chunk.offset_bytes(), " where byte ",
+                                  plane.bytes.size(), " comes next"));
+  }
+  for (absl::string_view piece : payload.of(chunk)) {
+    if (piece.size() > plane.size - plane.bytes.size()) {
+      return BadAnswer("more bytes came than the plane has");
+    }
+    plane.bytes.append(piece.data(), piece.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeMessage(const grpc::ByteBuffer& bytes, bool is_first,
+                         std::array<Arrival, 2>* planes) {
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return BadAnswer("a message cannot be read");
+  std::vector<absl::string_view> pieces;
+  pieces.reserve(slices.size());
+  for (const grpc::Slice& slice : slices) {
+    pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  v1::DownloadResponse message;
+  PayloadViews payload;
+  if (!ParseAroundPayload(pieces, &message, &payload)) return BadAnswer("no DownloadResponse");
+  if (message.has_operand() != is_first) return BadAnswer("the operand does not come first");
+  if (!is_first) return Take(message.chunk(), payload, planes);
+  absl::Status status = Expect(message.operand().data(), &(*planes)[0]);
+  if (message.operand().has_scales()) {
+    status.Update(Expect(message.operand().scales(), &(*planes)[1]));
+  }
+  return status;
+}
+
+}  // namespace
+
+grpc::ByteBuffer Serialize(const google::protobuf::Message& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+absl::Status Parse(const grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
+  grpc::Slice whole;
+  if (bytes.DumpToSingleSlice(&whole).ok() &&
+      message->ParseFromArray(whole.begin(), static_cast<int>(whole.size()))) {
+    return absl::OkStatus();
+  }
+  return BadAnswer(absl::StrCat("no ", message->GetTypeName()));
+}
+
+CallEnd Exchange(BlockingCall& call, const grpc::ByteBuffer& request, grpc::ByteBuffer* answer) {
+  call.Write(request);
+  call.WritesDone();
+  if (std::optional<grpc::ByteBuffer> message = call.Read()) *answer = *std::move(message);
+  return call.Finish();
+}
+
+std::vector<v1::ByteRange> WholeOf(const OperandSource& source) {
+  std::vector<v1::ByteRange> ranges;
+  for (const v1::PlaneName name : {v1::DATA, v1::SCALES}) {
+    const Matrix* const plane = source.plane(name);
+    if (plane == nullptr) continue;
+    v1::ByteRange& range = ranges.emplace_back();
+    range.set_plane(name);
+    range.set_end_bytes(plane->bytes().size());
+  }
+  return ranges;
+}
+
+CallEnd Upload(BlockingCall& call, const v1::UploadRequest::Begin& begin,
+               const OperandSource& source, const std::vector<v1::ByteRange>& ranges,
+               v1::ResidentOperand* resident) {
+  v1::UploadRequest first;
+  *first.mutable_begin() = begin;
+  // The server may answer before everything is sent: it has the operand, or refuses it.
+  bool goes_on = call.Write(Serialize(first));
+  for (const v1::ByteRange& range : ranges) {
+    const Matrix* const plane = source.plane(range.plane());
+    if (plane == nullptr) continue;
+    const std::uint64_t end = std::min<std::uint64_t>(range.end_bytes(), plane->bytes().size());
+    for (std::uint64_t at = range.begin_bytes(); goes_on && at < end;) {
+      const std::uint64_t next = std::min(at + kChunkBytes, end);
+      goes_on = call.Write(ChunkOf(source, range.plane(), at, next));
+      at = next;
+    }
+  }
+  if (goes_on) call.WritesDone();
+  grpc::ByteBuffer answer;
+  if (std::optional<grpc::ByteBuffer> message = call.Read()) answer = *std::move(message);
+  CallEnd end = call.Finish();
+  if (!end.status.ok()) return end;
+  v1::UploadResponse response;
+  end.status = Parse(answer, &response);
+  *resident = std::move(*response.mutable_resident());
+  return end;
+}
+
+CallEnd Download(BlockingCall& call, const v1::DownloadRequest& request,
+                 std::optional<InlineOperand>* operand) {
+  call.Write(Serialize(request));
+  call.WritesDone();
+  std::array<Arrival, 2> planes;
+  absl::Status status;
+  bool is_first = true;
+  while (status.ok()) {
+    const std::optional<grpc::ByteBuffer> message = call.Read();
+    if (!message) break;
+    status = TakeMessage(*message, is_first, &planes);
+    is_first = false;
+  }
+  if (!status.ok()) return {status, {}, {}};
+  CallEnd end = call.Finish();
+  if (!end.status.ok()) return end;
+  if (is_first) return {BadAnswer("nothing came"), {}, {}};
+  absl::StatusOr<Matrix> data = Matrix::Create(planes[0].format, std::move(planes[0].bytes));
+  if (!data.ok()) return {BadAnswer(data.status().message()), {}, {}};
+  std::optional<Matrix> scales;
+  if (planes[1].size != 0) {
+    absl::StatusOr<Matrix> made = Matrix::Create(planes[1].format, std::move(planes[1].bytes));
+    if (!made.ok()) return {BadAnswer(made.status().message()), {}, {}};
+    scales = *std::move(made);
+  }
+  *operand = InlineOperand{*std::move(data), std::move(scales)};
+  return end;
+}
+
+}  // namespace gemmd::client

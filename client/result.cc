@@ -1,0 +1,116 @@
+#include "client/result.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/wire_types.h"
+
+namespace gemmd::client {
+namespace {
+
+absl::StatusOr<MatrixFormat> ResultFormat(const v1::Plane& plane, const ExpectedResult& expected) {
+  MatrixFormat format;
+  const absl::StatusOr<DataType> type = FromWire(plane.type());
+  if (!type.ok()) return type.status();
+  const absl::StatusOr<Order> order = FromWire(plane.order());
+  if (!order.ok()) return order.status();
+  format.type = *type;
+  format.order = *order;
+  format.rows = plane.rows();
+  format.columns = plane.columns();
+  format.leading_dimension = plane.leading_dimension();
+  if (format.rows != expected.rows || format.columns != expected.columns ||
+      format.order != expected.order || format.type != expected.type.value_or(format.type)) {
+    MatrixFormat wanted = format;
+    wanted.rows = expected.rows;
+    wanted.columns = expected.columns;
+    wanted.order = expected.order;
+    wanted.type = expected.type.value_or(format.type);
+    wanted.leading_dimension = 0;
+    return BadResponse(
+        absl::StrCat("D is ", ToString(format), ", but ", ToString(wanted), " was asked for"));
+  }
+  return format;
+}
+
+}  // namespace
+
+absl::Status BadResponse(absl::string_view why) {
+  return absl::InternalError(absl::StrCat("the server's response is malformed: ", why));
+}
+
+absl::StatusOr<ResultAssembly> ResultAssembly::Create(const v1::Plane& d,
+                                                      const ExpectedResult& expected) {
+  const absl::StatusOr<MatrixFormat> format = ResultFormat(d, expected);
+  if (!format.ok()) return format.status();
+  const absl::StatusOr<std::uint64_t> size = SizeBytes(*format);
+  if (!size.ok()) return BadResponse(size.status().message());
+  // With the last line's padding the plane is a whole number of lines.
+  MatrixFormat whole = *format;
+  (whole.order == Order::kRowMajor ? whole.columns : whole.rows) = format->stride();
+  return ResultAssembly(*format, *size, SizeBytes(whole).value_or(*size));
+}
+
+absl::Status ResultAssembly::Claim(const v1::Chunk& chunk, std::uint64_t size) {
+  if (chunk.operand() != v1::D || chunk.plane() != v1::DATA) {
+    return BadResponse("a chunk belongs to something else than the data of D");
+  }
+  const std::uint64_t begin = chunk.offset_bytes();
+  if (begin > padded_ || size > padded_ - begin) {
+    return BadResponse(absl::StrCat("a chunk of ", size, " bytes at byte ", begin,
+                                    " reaches beyond D, ", ToString(format_), " of ", size_,
+                                    " bytes"));
+  }
+  if (!ranges_.Add(begin, begin + size)) {
+    return BadResponse(absl::StrCat("a chunk of ", size, " bytes at byte ", begin,
+                                    " holds some that came before"));
+  }
+  if (begin < size_) claimed_ += std::min(size, size_ - begin);
+  return absl::OkStatus();
+}
+
+std::uint64_t ResultAssembly::Copy(std::uint64_t offset,
+                                   absl::Span<const absl::string_view> pieces) const {
+  std::uint64_t copied = 0;
+  for (const absl::string_view piece : pieces) {
+    if (offset >= size_) break;
+    const std::uint64_t bytes = std::min<std::uint64_t>(piece.size(), size_ - offset);
+    if (bytes > 0) std::memcpy(buffer_->data() + offset, piece.data(), bytes);
+    offset += bytes;
+    copied += bytes;
+  }
+  return copied;
+}
+
+Matrix ResultAssembly::Take() && {
+  return *Matrix::Create(format_, std::move(*buffer_).Freeze(size_));
+}
+
+std::uint64_t SizeOf(absl::Span<const absl::string_view> pieces) {
+  std::uint64_t size = 0;
+  for (const absl::string_view piece : pieces) size += piece.size();
+  return size;
+}
+
+absl::StatusOr<Matrix> DecodeResult(const v1::Plane& d,
+                                    const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks,
+                                    const PayloadViews& payload, const ExpectedResult& expected) {
+  absl::StatusOr<ResultAssembly> result = ResultAssembly::Create(d, expected);
+  if (!result.ok()) return result.status();
+  for (const v1::Chunk& chunk : chunks) {
+    const absl::Status claimed = result->Claim(chunk, SizeOf(payload.of(chunk)));
+    if (!claimed.ok()) return claimed;
+  }
+  if (result->claimed_bytes() != result->size_bytes()) {
+    return BadResponse(absl::StrCat(ToString(result->format()), " takes ", result->size_bytes(),
+                                    " bytes, but ", result->claimed_bytes(), " came"));
+  }
+  result->Allocate();
+  for (const v1::Chunk& chunk : chunks) result->Copy(chunk.offset_bytes(), payload.of(chunk));
+  return std::move(*result).Take();
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,69 @@
+// A result put together from what a server sends. The server is believed about nothing. No
+// gRPC.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "client/bytes.h"
+#include "client/codec.h"
+#include "client/matrix.h"
+#include "client/range_set.h"
+#include "gemmd/v1/gemm.pb.h"
+#include "proto/payload_codec.h"
+
+namespace gemmd::client {
+
+// INTERNAL: what the server sent contradicts itself or the request.
+absl::Status BadResponse(absl::string_view why);
+
+// The result's memory, filled by chunks in any order, each byte once.
+//
+// Not thread-safe, but for Copy() of ranges that were claimed: they do not overlap.
+class ResultAssembly {
+ public:
+  // INTERNAL where D is not what was asked for. Allocates nothing yet, because a leading
+  // dimension may be anything.
+  static absl::StatusOr<ResultAssembly> Create(const v1::Plane& d, const ExpectedResult& expected);
+
+  // INTERNAL where the chunk is none of D's data, reaches beyond it (the last line's padding
+  // may come too) or holds bytes that were claimed before. Of the chunk only what describes
+  // it is read; `size` is that of its data.
+  absl::Status Claim(const v1::Chunk& chunk, std::uint64_t size);
+
+  const MatrixFormat& format() const { return format_; }
+  std::uint64_t size_bytes() const { return size_; }
+  std::uint64_t claimed_bytes() const { return claimed_; }  // of size_bytes(), without padding
+
+  void Allocate() { buffer_ = Buffer::Allocate(size_); }
+  // Returns how many bytes went into the result, without padding. REQUIRES: allocated, and
+  // the range was claimed.
+  std::uint64_t Copy(std::uint64_t offset, absl::Span<const absl::string_view> pieces) const;
+
+  // REQUIRES: all of size_bytes() was copied.
+  Matrix Take() &&;
+
+ private:
+  ResultAssembly(const MatrixFormat& format, std::uint64_t size, std::uint64_t padded)
+      : format_(format), size_(size), padded_(padded) {}
+
+  MatrixFormat format_;
+  std::uint64_t size_;
+  std::uint64_t padded_;  // with the last line's padding
+  std::uint64_t claimed_ = 0;
+  RangeSet ranges_;
+  std::optional<Buffer> buffer_;
+};
+
+std::uint64_t SizeOf(absl::Span<const absl::string_view> pieces);
+
+// A result whose chunks have all come. Copies each byte once, and allocates no more than what
+// was received.
+absl::StatusOr<Matrix> DecodeResult(const v1::Plane& d,
+                                    const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks,
+                                    const PayloadViews& payload, const ExpectedResult& expected);
+
+}  // namespace gemmd::client

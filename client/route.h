@@ -1,0 +1,61 @@
+// Which way a request takes: one unary call, or a stream, and over how many connections. A pure
+// function of sizes and of what was measured; docs/transfer.md explains it to users.
+#pragma once
+
+#include <cstdint>
+
+namespace gemmd::client {
+
+enum class Transport { kAuto, kUnary, kStream };
+
+// What the caller insists on.
+struct RouteOptions {
+  Transport transport = Transport::kAuto;
+  // Connections that one streamed request may be spread over; 0 leaves it to the rule.
+  int channels = 0;
+  // Of a streamed request; 0 leaves it to the rule. What fits one goes with the header.
+  std::uint64_t chunk_bytes = 0;
+};
+
+// What is known when a request is to be sent.
+struct RouteInput {
+  std::uint64_t bytes_in = 0;   // of its operands
+  std::uint64_t bytes_out = 0;  // of its result, at most
+  int in_flight = 0;            // other requests of this client
+  // Measured: what one connection carries; 0 until it is known.
+  double connection_bytes_per_s = 0;
+  int max_channels = 8;  // worth having on this machine
+  bool can_stream = true;
+};
+
+struct Route {
+  Transport transport = Transport::kUnary;  // never kAuto
+  int channels = 1;
+  std::uint64_t chunk_bytes = 0;
+};
+
+// A larger request streams: messages above 4 MiB are refused by many a default, and a stream
+// asks before it sends.
+inline constexpr std::uint64_t kUnaryBytes = 4 << 20;
+// A stream saves what a call costs, which shows once so many requests are in flight.
+inline constexpr int kStreamFromInFlight = 4;
+// What a connection should have to do, so that another is worth its while.
+inline constexpr double kSecondsPerChannel = 2e-3;
+inline constexpr double kUnknownBytesPerS = 1e9;
+inline constexpr std::uint64_t kMinChunkBytes = 256 << 10;
+inline constexpr std::uint64_t kMaxChunkBytes = 1 << 20;
+
+// With kAuto, and unless the options say otherwise:
+//   - unary where the larger of the two directions is at most kUnaryBytes and fewer than
+//     kStreamFromInFlight others are in flight, or where the server cannot stream;
+//   - else a stream, over as many channels as have kSecondsPerChannel of work each at the
+//     measured rate, from 1 to max_channels;
+//   - in chunks of a quarter of a channel's share, from kMinChunkBytes to kMaxChunkBytes, so
+//     that fast connections can take work from slow ones.
+Route ChooseRoute(const RouteOptions& options, const RouteInput& input);
+
+// A rate measured again: old and new, smoothed; 0 is unknown. A transfer that is too short to
+// tell leaves the rate as it was.
+double UpdateRate(double bytes_per_s, std::uint64_t bytes, double seconds, int channels);
+
+}  // namespace gemmd::client

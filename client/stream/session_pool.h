@@ -1,0 +1,51 @@
+// A client's sessions: opened when they are wanted, replaced when they have broken.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "client/call_count.h"
+#include "client/channel.h"
+#include "client/stream/stream_session.h"
+
+namespace gemmd::client {
+
+// Thread-safe.
+class SessionPool {
+ public:
+  // `first` is every session's first connection. Further ones are their own. So many `streams`
+  // are sessions of one channel each, taken in turn.
+  SessionPool(const ChannelOptions& options, std::shared_ptr<grpc::Channel> first, int streams = 1);
+  // Ends all sessions and waits for them. REQUIRES: no request in flight, no Get() meanwhile,
+  // and not on a thread of gRPC's.
+  ~SessionPool();
+  SessionPool(const SessionPool&) = delete;
+  SessionPool& operator=(const SessionPool&) = delete;
+
+  // A session that accepted requests a moment ago, over so many connections: over one, where
+  // the server has refused more, as behind a balancer that spreads connections over servers.
+  std::shared_ptr<StreamSession> Get(int channels);
+
+  // The server has no MatmulStream.
+  bool is_unimplemented() const;
+
+ private:
+  void Learn(const StreamSession& ended);
+
+  ChannelOptions options_;
+  const int streams_;
+  const std::shared_ptr<CallCount> count_ = std::make_shared<CallCount>();
+  mutable std::mutex mutex_;
+  // All guarded by mutex_.
+  bool single_ = false;
+  bool unimplemented_ = false;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  int turn_ = 0;
+  // By the number of channels; of those of one, by turn.
+  std::map<std::pair<int, int>, std::shared_ptr<StreamSession>> sessions_;
+};
+
+}  // namespace gemmd::client

@@ -1,0 +1,412 @@
+#include "client/stream/session_state.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd::client {
+namespace {
+
+constexpr int kFirst = 0;
+
+// One whose chunks are sent, and others that are accepted meanwhile.
+constexpr int kMaxUploading = 4;
+
+absl::Status StatusOf(const v1::MatmulStreamResponse::Finished& finished) {
+  constexpr std::uint32_t kLargestCode = 16;  // of google.rpc.Code
+  if (finished.code() > kLargestCode) {
+    return absl::UnknownError(absl::StrCat("code ", finished.code(), ": ", finished.message()));
+  }
+  const auto code = static_cast<absl::StatusCode>(finished.code());
+  // What this side cancels it does not wait for.
+  if (code == absl::StatusCode::kCancelled) {
+    return absl::UnavailableError(
+        absl::StrCat("the server cancelled the request: ", finished.message()));
+  }
+  return {code, finished.message()};
+}
+
+// What a stream's end means for requests that were on it.
+absl::Status Reason(const absl::Status& status) {
+  if (status.ok()) {
+    return absl::UnavailableError("the server ended the stream before its requests");
+  }
+  if (absl::IsCancelled(status)) {
+    return absl::UnavailableError(absl::StrCat("the stream was cancelled: ", status.message()));
+  }
+  return status;
+}
+
+}  // namespace
+
+void Tell(StreamEnd end) {
+  if (!end.status.ok()) return end.done(end.status, end.pushback);
+  v1::MatmulStreamResponse::Finished& finished = *end.finished->message.mutable_finished();
+  if (end.assembly != nullptr) {
+    end.done(StreamResult{std::move(*end.assembly).Take(), std::move(*finished.mutable_receipt())},
+             Pushback());
+    return;
+  }
+  absl::StatusOr<Matrix> d =
+      DecodeResult(finished.d(), finished.payload(), end.finished->payload, end.matmul->expected);
+  if (!d.ok()) return end.done(d.status(), Pushback());
+  end.done(StreamResult{*std::move(d), std::move(*finished.mutable_receipt())}, Pushback());
+}
+
+SessionState::SessionState(int streams) : streams_(static_cast<std::size_t>(streams)) {
+  streams_[kFirst].phase = Stream::Phase::kReady;
+  must_open_ = streams > 1;
+}
+
+Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
+  Todo todo;
+  *id = next_id_++;
+  if (request.deadline != absl::InfiniteFuture()) {
+    deadlines_.emplace(request.deadline, *id);
+    if (request.deadline < wake_) wake_ = todo.wake = request.deadline;
+  }
+  Request& added = requests_[*id];
+  added.await_accepted = request.matmul->payload_bytes > request.chunk_bytes;
+  added.asked = std::move(request);
+  (added.await_accepted ? large_ : small_).push_back(*id);
+  Pump(todo);
+  return todo;
+}
+
+Todo SessionState::Cancel(std::uint64_t id) {
+  Todo todo;
+  const auto found = requests_.find(id);
+  if (found != requests_.end()) Fail(found, absl::CancelledError("cancelled by its caller"), todo);
+  return todo;
+}
+
+Todo SessionState::Wake(absl::Time asked) {
+  Todo todo;
+  if (asked != wake_) return todo;  // an earlier one came in between, and saw to the rest
+  while (!deadlines_.empty() && deadlines_.begin()->first <= asked) {
+    Fail(requests_.find(deadlines_.begin()->second),
+         absl::DeadlineExceededError("the deadline passed before the result came"), todo);
+  }
+  wake_ = todo.wake = deadlines_.empty() ? absl::InfiniteFuture() : deadlines_.begin()->first;
+  return todo;
+}
+
+Todo SessionState::Close(const absl::Status& why) {
+  Todo todo;
+  if (!broken_) is_our_reason_ = true;
+  Break(why, todo);
+  return todo;
+}
+
+Todo SessionState::Written(int stream) {
+  Todo todo;
+  streams_[static_cast<std::size_t>(stream)].writing = false;
+  Pump(todo);
+  return todo;
+}
+
+bool SessionState::ReadEnded(int stream) {
+  Stream& state = streams_[static_cast<std::size_t>(stream)];
+  state.phase = Stream::Phase::kEnded;
+  return state.writing;
+}
+
+Todo SessionState::Received(int stream, std::shared_ptr<StreamAnswer> answer) {
+  Todo todo;
+  if (broken_) return todo;
+  const v1::MatmulStreamResponse& message = answer->message;
+  switch (message.event_case()) {
+    case v1::MatmulStreamResponse::kOpened:
+      OnOpened(stream, message.opened(), todo);
+      break;
+    case v1::MatmulStreamResponse::kJoined:
+      OnJoined(stream, todo);
+      break;
+    case v1::MatmulStreamResponse::kAccepted:
+      OnAccepted(message.accepted().request_id(), todo);
+      break;
+    case v1::MatmulStreamResponse::kFinished:
+      OnFinished(std::move(answer), todo);
+      break;
+    case v1::MatmulStreamResponse::kChunk:
+      OnChunk(std::move(answer), todo);
+      break;
+    default:
+      return Close(BadResponse("an event is unknown here"));
+  }
+  Pump(todo);
+  return todo;
+}
+
+Todo SessionState::Copied(std::uint64_t id, std::uint64_t bytes) {
+  Todo todo;
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return todo;
+  Request& request = found->second;
+  request.copied_bytes += bytes;
+  if (request.copied_bytes == request.assembly->size_bytes()) {
+    todo.ends.push_back(Remove(found));
+    Pump(todo);
+  }
+  return todo;
+}
+
+Todo SessionState::Ended(int stream, const absl::Status& status) {
+  Todo todo;
+  streams_[static_cast<std::size_t>(stream)].phase = Stream::Phase::kEnded;
+  ++ended_;
+  const bool is_the_servers = !status.ok() && !absl::IsCancelled(status);
+  if (!broken_) {
+    Break(Reason(status), todo);
+  } else if (!is_our_reason_ && is_the_servers && absl::IsUnavailable(reason_)) {
+    reason_ = status;  // says more than that another stream was cancelled for it
+  }
+  if (streams_.size() > 1 && (absl::IsNotFound(status) || absl::IsResourceExhausted(status))) {
+    refused_streams_ = true;
+    reason_ = absl::UnavailableError(
+        absl::StrCat("the server refused a session over several connections: ", status.message()));
+  }
+  if (ended_ < static_cast<int>(streams_.size())) return todo;
+  while (!requests_.empty()) {
+    StreamEnd end = Remove(requests_.begin());
+    end.status = reason_;
+    todo.ends.push_back(std::move(end));
+  }
+  return todo;
+}
+
+void SessionState::Pump(Todo& todo) {
+  if (broken_) return;
+  if (retired_ && requests_.empty()) {
+    is_our_reason_ = true;
+    return Break(absl::UnavailableError("the server is draining"), todo);
+  }
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (streams_[i].writing) continue;
+    Outgoing message;
+    if (!Next(static_cast<int>(i), message)) continue;
+    message.stream = static_cast<int>(i);
+    streams_[i].writing = true;
+    todo.writes.push_back(std::move(message));
+  }
+}
+
+bool SessionState::Next(int stream, Outgoing& message) {
+  Stream& state = streams_[static_cast<std::size_t>(stream)];
+  if (state.phase == Stream::Phase::kMayJoin) {
+    state.phase = Stream::Phase::kJoining;
+    message.kind = Outgoing::Kind::kJoin;
+    message.session = session_;
+    return true;
+  }
+  if (state.phase != Stream::Phase::kReady) return false;
+  return (stream == kFirst && NextControl(message)) || NextChunk(message);
+}
+
+bool SessionState::NextControl(Outgoing& message) {
+  if (must_open_) {
+    must_open_ = false;
+    message.kind = Outgoing::Kind::kOpen;
+    return true;
+  }
+  if (!cancels_.empty()) {
+    message.kind = Outgoing::Kind::kCancel;
+    message.request_id = cancels_.front();
+    cancels_.pop_front();
+    return true;
+  }
+  return NextBegin(small_, message) || (uploading_ < kMaxUploading && NextBegin(large_, message));
+}
+
+bool SessionState::NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& message) {
+  while (!waiting.empty()) {
+    const auto found = requests_.find(waiting.front());
+    waiting.pop_front();
+    if (found == requests_.end()) continue;  // ended before it began
+    Request& request = found->second;
+    request.begun = true;
+    if (request.await_accepted) ++uploading_;
+    message.kind = Outgoing::Kind::kBegin;
+    message.request_id = found->first;
+    message.matmul = request.asked.matmul;
+    message.deadline = request.asked.deadline;
+    message.await_accepted = request.await_accepted;
+    return true;
+  }
+  return false;
+}
+
+bool SessionState::NextChunk(Outgoing& message) {
+  while (!sending_.empty()) {
+    const auto found = requests_.find(sending_.front());
+    if (found == requests_.end()) {
+      sending_.pop_front();
+      continue;
+    }
+    Request& request = found->second;
+    const EncodedMatmul& matmul = *request.asked.matmul;
+    const std::uint64_t size = matmul.planes[request.plane].bytes.view().size();
+    message.kind = Outgoing::Kind::kChunk;
+    message.request_id = found->first;
+    message.matmul = request.asked.matmul;
+    message.plane = request.plane;
+    message.offset = request.offset;
+    message.bytes = std::min(request.asked.chunk_bytes, size - request.offset);
+    request.offset += message.bytes;
+    if (request.offset == size) {
+      ++request.plane;
+      request.offset = 0;
+    }
+    if (request.all_sent()) {
+      sending_.pop_front();
+      --uploading_;
+    }
+    return true;
+  }
+  return false;
+}
+
+SessionState::Requests::iterator SessionState::Find(std::uint64_t id, Todo& todo) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end() && (id == 0 || id >= next_id_)) {
+    is_our_reason_ = true;
+    Break(BadResponse(absl::StrCat("there is no request ", id)), todo);
+  }
+  return found;
+}
+
+void SessionState::OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened,
+                            Todo& todo) {
+  if (stream != kFirst || streams_.size() == 1 || !session_.empty() || opened.session().empty()) {
+    is_our_reason_ = true;
+    return Break(BadResponse("Opened where nothing is to be opened, or without a session"), todo);
+  }
+  session_ = opened.session();
+  for (Stream& other : streams_) {
+    if (other.phase == Stream::Phase::kClosed) other.phase = Stream::Phase::kMayJoin;
+  }
+}
+
+void SessionState::OnJoined(int stream, Todo& todo) {
+  Stream& state = streams_[static_cast<std::size_t>(stream)];
+  if (state.phase != Stream::Phase::kJoining) {
+    is_our_reason_ = true;
+    return Break(BadResponse("Joined where nothing is to be joined"), todo);
+  }
+  state.phase = Stream::Phase::kReady;
+}
+
+void SessionState::OnAccepted(std::uint64_t id, Todo& todo) {
+  const auto found = Find(id, todo);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  if (!request.begun || !request.await_accepted || request.accepted || request.finished) {
+    return Fail(found, BadResponse("it was accepted where nothing waits for that"), todo);
+  }
+  request.accepted = true;
+  sending_.push_back(id);
+}
+
+void SessionState::OnFinished(std::shared_ptr<StreamAnswer> answer, Todo& todo) {
+  const v1::MatmulStreamResponse::Finished& finished = answer->message.finished();
+  const auto found = Find(finished.request_id(), todo);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  if (!request.begun || request.finished != nullptr) {
+    return Fail(found, BadResponse("it finished twice, or before it began"), todo);
+  }
+  request.finished = answer;
+  if (finished.code() != 0) {
+    StreamEnd end = Remove(found);
+    end.status = StatusOf(finished);
+    if (finished.retry_after_ms() > 0) {
+      end.pushback.kind = Pushback::Kind::kDelay;
+      end.pushback.delay = absl::Milliseconds(static_cast<std::int64_t>(
+          std::min<std::uint64_t>(finished.retry_after_ms(), 1ULL << 31)));
+    }
+    if (absl::IsUnavailable(end.status)) retired_ = true;
+    todo.ends.push_back(std::move(end));
+    return;
+  }
+  if (!request.all_sent()) {
+    return Fail(found, BadResponse("it finished before its payload was sent"), todo);
+  }
+  if (finished.payload_size() > 0) {
+    if (!request.early.empty()) {
+      return Fail(found, BadResponse("the result came in Finished and in chunks"), todo);
+    }
+    todo.ends.push_back(Remove(found));
+    return;
+  }
+  absl::StatusOr<ResultAssembly> assembly =
+      ResultAssembly::Create(finished.d(), request.asked.matmul->expected);
+  if (assembly.ok() && assembly->size_bytes() > request.asked.matmul->expected.max_bytes()) {
+    assembly = BadResponse(absl::StrCat(
+        "D has leading dimension ", finished.d().leading_dimension(), ", which was not asked for"));
+  }
+  if (!assembly.ok()) return Fail(found, assembly.status(), todo);
+  request.assembly = std::make_shared<ResultAssembly>(*std::move(assembly));
+  request.assembly->Allocate();
+  const std::vector<std::shared_ptr<StreamAnswer>> early = std::move(request.early);
+  for (const auto& chunk : early) {
+    const auto still = requests_.find(finished.request_id());
+    if (still != requests_.end()) Place(still, chunk, todo);
+  }
+}
+
+void SessionState::OnChunk(std::shared_ptr<StreamAnswer> answer, Todo& todo) {
+  const v1::Chunk& chunk = answer->message.chunk();
+  const auto found = Find(chunk.request_id(), todo);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  if (request.finished != nullptr) return Place(found, std::move(answer), todo);
+  // Where it belongs is known once the other stream has brought Finished.
+  request.early_bytes += SizeOf(answer->payload.of(chunk));
+  // Overlaps are found later, so this is what bounds the memory.
+  if (request.early_bytes > request.asked.matmul->expected.max_bytes()) {
+    return Fail(found, BadResponse("more bytes came than any result has"), todo);
+  }
+  request.early.push_back(std::move(answer));
+}
+
+void SessionState::Place(Requests::iterator found, std::shared_ptr<const StreamAnswer> chunk,
+                         Todo& todo) {
+  const v1::Chunk& head = chunk->message.chunk();
+  const std::shared_ptr<ResultAssembly>& assembly = found->second.assembly;
+  const absl::Status claimed = assembly->Claim(head, SizeOf(chunk->payload.of(head)));
+  if (!claimed.ok()) return Fail(found, claimed, todo);
+  todo.copies.push_back(ChunkCopy{found->first, assembly, std::move(chunk)});
+}
+
+StreamEnd SessionState::Remove(Requests::iterator found) {
+  Request& request = found->second;
+  if (request.begun && !request.all_sent()) --uploading_;
+  StreamEnd end;
+  end.done = std::move(request.asked.done);
+  end.finished = std::move(request.finished);
+  end.assembly = std::move(request.assembly);
+  end.matmul = std::move(request.asked.matmul);
+  deadlines_.erase({request.asked.deadline, found->first});
+  requests_.erase(found);
+  return end;
+}
+
+void SessionState::Fail(Requests::iterator found, absl::Status status, Todo& todo) {
+  const Request& request = found->second;
+  if (request.begun && request.finished == nullptr) {
+    cancels_.push_back(found->first);
+  }
+  StreamEnd end = Remove(found);
+  end.status = std::move(status);
+  todo.ends.push_back(std::move(end));
+  Pump(todo);
+}
+
+void SessionState::Break(absl::Status reason, Todo& todo) {
+  if (broken_) return;
+  broken_ = true;
+  reason_ = std::move(reason);
+  todo.cancel_streams = true;
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,203 @@
+// One session of MatmulStream as this side sees it: requests, their chunks, and what goes over
+// which stream next. A state machine that has no clock, lock, thread or socket: every event is
+// a call, and the call's value says what is to be done about it.
+//
+// Of requests whose payload comes after their header only a few are begun before their payload is
+// sent: the server keeps memory for them, and does not wait for payload for ever.
+//
+// A session has 1 or more streams. The first carries Begin and Cancel; chunks go over any
+// stream that has joined, to whichever asks first, so that a slow connection takes less.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/codec.h"
+#include "client/result.h"
+#include "client/retry.h"
+#include "gemmd/v1/gemm.pb.h"
+#include "proto/payload_codec.h"
+
+namespace gemmd::client {
+
+// An answer as it was received; whoever makes one keeps what the payload views.
+struct StreamAnswer {
+  v1::MatmulStreamResponse message;
+  PayloadViews payload;
+};
+
+struct StreamResult {
+  Matrix d;
+  v1::Receipt receipt;
+};
+
+// Runs once. The pushback is the server's, and says nothing unless the status is an error.
+using StreamDone = std::function<void(absl::StatusOr<StreamResult>, const Pushback&)>;
+
+struct StreamRequest {
+  std::shared_ptr<const EncodedMatmul> matmul;
+  absl::Time deadline = absl::InfiniteFuture();
+  // What fits goes with the header. Anything larger waits until the server has memory for it,
+  // and then goes in chunks of this size.
+  std::uint64_t chunk_bytes = 1 << 20;
+  StreamDone done;
+};
+
+// One message to be written.
+struct Outgoing {
+  enum class Kind { kOpen, kJoin, kBegin, kCancel, kChunk };
+  Kind kind = Kind::kOpen;
+  int stream = 0;
+  std::uint64_t request_id = 0;                 // all but kOpen and kJoin
+  std::shared_ptr<const EncodedMatmul> matmul;  // kBegin, kChunk
+  absl::Time deadline;                          // kBegin
+  bool await_accepted = false;                  // kBegin; if not, the payload goes with it
+  std::size_t plane = 0;                        // kChunk: of matmul->planes, and
+  std::uint64_t offset = 0;                     //   where in it, and
+  std::uint64_t bytes = 0;                      //   how much
+  std::string session;                          // kJoin
+};
+
+// Bytes of a chunk to be copied into a result, then Copied(). Any thread may do it.
+struct ChunkCopy {
+  std::uint64_t request_id = 0;
+  std::shared_ptr<ResultAssembly> into;
+  std::shared_ptr<const StreamAnswer> from;  // a chunk
+};
+
+// A request that has ended, to be told by Tell().
+struct StreamEnd {
+  StreamDone done;
+  absl::Status status;
+  Pushback pushback;
+  // If OK: the answer with the receipt, and the result, or (null) the answer's payload.
+  std::shared_ptr<StreamAnswer> finished;
+  std::shared_ptr<ResultAssembly> assembly;
+  std::shared_ptr<const EncodedMatmul> matmul;
+};
+
+void Tell(StreamEnd end);
+
+// What is to be done, in any order.
+struct Todo {
+  absl::InlinedVector<Outgoing, 1> writes;  // each followed by Written()
+  absl::InlinedVector<ChunkCopy, 1> copies;
+  absl::InlinedVector<StreamEnd, 1> ends;
+  bool cancel_streams = false;               // each followed by Ended()
+  absl::Time wake = absl::InfiniteFuture();  // if finite: then call Wake() with it
+};
+
+// INTERNAL, for one request, where the server's answer contradicts itself or the request; for
+// all of the session where it is to none of its requests. UNAVAILABLE where the session broke,
+// so that it may be tried again on another.
+class SessionState {
+ public:
+  // REQUIRES: streams >= 1.
+  explicit SessionState(int streams);
+
+  // No further request where false: it ends, or the server is draining.
+  bool accepting() const { return !broken_ && !retired_; }
+  // The server has refused the session's other streams: another should have just one.
+  bool refused_streams() const { return refused_streams_; }
+  // The server knows no such method.
+  bool is_unimplemented() const { return reason_.code() == absl::StatusCode::kUnimplemented; }
+  std::size_t in_flight() const { return requests_.size(); }
+
+  // REQUIRES: accepting(). `id` is for Cancel().
+  Todo Start(StreamRequest request, std::uint64_t* id);
+  // Ends the request with CANCELLED; nothing if it has ended.
+  Todo Cancel(std::uint64_t id);
+  Todo Wake(absl::Time asked);
+  // Ends the session; requests in flight get `why`.
+  Todo Close(const absl::Status& why);
+
+  // The write on this stream is over, well or not.
+  Todo Written(int stream);
+  // Nothing will be received from this stream, and nothing more is to be written to it. True
+  // where a write is still under way.
+  bool ReadEnded(int stream);
+  Todo Received(int stream, std::shared_ptr<StreamAnswer> answer);
+  // Something came that is no message of the contract.
+  Todo ReceivedGarbage() { return Close(BadResponse("it is no MatmulStreamResponse")); }
+  Todo Copied(std::uint64_t id, std::uint64_t bytes);
+  // Once for each stream, with the status that the server ended it with.
+  Todo Ended(int stream, const absl::Status& status);
+
+ private:
+  struct Request {
+    StreamRequest asked;
+    bool begun = false;  // Begin was written
+    bool await_accepted = false;
+    bool accepted = false;
+    std::size_t plane = 0;  // the next chunk begins here
+    std::uint64_t offset = 0;
+
+    std::vector<std::shared_ptr<StreamAnswer>> early;  // chunks before Finished
+    std::uint64_t early_bytes = 0;
+    std::shared_ptr<StreamAnswer> finished;
+    std::shared_ptr<ResultAssembly> assembly;  // with `finished`
+    std::uint64_t copied_bytes = 0;
+
+    bool all_sent() const { return !await_accepted || plane == asked.matmul->planes.size(); }
+  };
+  struct Stream {
+    enum class Phase { kClosed, kMayJoin, kJoining, kReady, kEnded };
+    Phase phase = Phase::kClosed;
+    bool writing = false;
+  };
+  using Requests = std::unordered_map<std::uint64_t, Request>;
+
+  void Pump(Todo& todo);
+  bool Next(int stream, Outgoing& message);
+  bool NextControl(Outgoing& message);
+  bool NextChunk(Outgoing& message);
+
+  bool NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& message);
+
+  // The request of an answer; the end where it has ended or (the session breaks) never was.
+  Requests::iterator Find(std::uint64_t id, Todo& todo);
+  void OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened, Todo& todo);
+  void OnJoined(int stream, Todo& todo);
+  void OnAccepted(std::uint64_t id, Todo& todo);
+  void OnFinished(std::shared_ptr<StreamAnswer> answer, Todo& todo);
+  void OnChunk(std::shared_ptr<StreamAnswer> answer, Todo& todo);
+  void Place(Requests::iterator found, std::shared_ptr<const StreamAnswer> chunk, Todo& todo);
+
+  // Takes the request out. Fail also tells the server, where it may still be at it.
+  StreamEnd Remove(Requests::iterator found);
+  void Fail(Requests::iterator found, absl::Status status, Todo& todo);
+  void Break(absl::Status reason, Todo& todo);
+
+  std::vector<Stream> streams_;
+  int ended_ = 0;
+  bool broken_ = false;
+  bool retired_ = false;
+  bool refused_streams_ = false;
+  bool is_our_reason_ = false;
+  absl::Status reason_;  // of `broken_`
+
+  std::string session_;
+  std::uint64_t next_id_ = 1;
+  Requests requests_;
+  bool must_open_ = false;
+  std::deque<std::uint64_t> cancels_;
+  std::deque<std::uint64_t> small_;    // to begin, with their payload
+  std::deque<std::uint64_t> large_;    // to begin, and await memory
+  int uploading_ = 0;                  // large ones begun, with chunks to go
+  std::deque<std::uint64_t> sending_;  // those of them that were accepted
+  std::set<std::pair<absl::Time, std::uint64_t>> deadlines_;
+  absl::Time wake_ = absl::InfiniteFuture();
+};
+
+}  // namespace gemmd::client

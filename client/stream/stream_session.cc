@@ -1,0 +1,228 @@
+#include "client/stream/stream_session.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "client/message.h"
+#include "client/status.h"
+#include "client/stream/stream_message.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/client_callback.h"
+
+namespace gemmd::client {
+namespace {
+
+constexpr char kMethod[] = "/gemmd.v1.Gemm/MatmulStream";
+
+struct GrpcAnswer : StreamAnswer {
+  std::vector<grpc::Slice> slices;
+};
+
+// Whether a stream was cancelled is for the state to judge.
+absl::Status StatusOf(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::CANCELLED) return FromGrpc(status);
+  return absl::CancelledError(status.error_message());
+}
+
+// Null where the bytes are no message.
+std::shared_ptr<StreamAnswer> Parse(const grpc::ByteBuffer& bytes) {
+  auto answer = std::make_shared<GrpcAnswer>();
+  if (!DumpAndParse(bytes, answer->slices, answer->message, answer->payload)) return nullptr;
+  return answer;
+}
+
+}  // namespace
+
+// Belongs to itself: gone once gRPC has told its end.
+class StreamSession::Stream final
+    : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  Stream(std::shared_ptr<StreamSession> session, int index,
+         const std::shared_ptr<grpc::Channel>& channel)
+      : session_(std::move(session)), index_(index), stub_(channel) {}
+
+  void Start() {
+    stub_.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
+    // Writes come from other threads than the stream's; they hold it until reading has ended.
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  // REQUIRES: the last write is over, and reading has not ended.
+  void Write(const Outgoing& outgoing) {
+    outgoing_ = StreamMessage(outgoing, absl::Now());
+    StartWrite(&outgoing_);
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return OnReadEnd();
+    const std::shared_ptr<StreamAnswer> answer = Parse(incoming_);
+    incoming_.Clear();
+    Todo todo;
+    {
+      const std::lock_guard<std::mutex> lock(session_->mutex_);
+      todo = answer == nullptr ? session_->state_.ReceivedGarbage()
+                               : session_->state_.Received(index_, answer);
+    }
+    session_->Do(std::move(todo));
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool /*ok*/) override {
+    outgoing_.Clear();
+    bool is_last = false;
+    Todo todo;
+    {
+      const std::lock_guard<std::mutex> lock(session_->mutex_);
+      todo = session_->state_.Written(index_);
+      is_last = read_ended_;
+    }
+    session_->Do(std::move(todo));
+    if (is_last) RemoveHold();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const std::shared_ptr<StreamSession> session = std::move(session_);
+    Todo todo;
+    {
+      const std::lock_guard<std::mutex> lock(session->mutex_);
+      session->streams_[static_cast<std::size_t>(index_)] = nullptr;
+      todo = session->state_.Ended(index_, StatusOf(status));
+    }
+    // Its context and stub refer to the channel, which must not end on this thread: its end
+    // waits for this.
+    delete this;
+    session->Do(std::move(todo));
+    session->count_->End();
+  }
+
+ private:
+  void OnReadEnd() {
+    bool is_writing = false;
+    {
+      const std::lock_guard<std::mutex> lock(session_->mutex_);
+      read_ended_ = true;
+      is_writing = session_->state_.ReadEnded(index_);
+    }
+    if (!is_writing) RemoveHold();
+  }
+
+  std::shared_ptr<StreamSession> session_;
+  const int index_;
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer outgoing_;
+  bool read_ended_ = false;  // guarded by the session's mutex
+};
+
+StreamSession::StreamSession(int streams, std::shared_ptr<CallCount> count)
+    : count_(std::move(count)), state_(streams) {}
+
+std::shared_ptr<StreamSession> StreamSession::Open(
+    const std::vector<std::shared_ptr<grpc::Channel>>& channels, std::shared_ptr<CallCount> count) {
+  const int streams = static_cast<int>(channels.size());
+  const std::shared_ptr<StreamSession> session(new StreamSession(streams, std::move(count)));
+  std::vector<Stream*> started;
+  for (int i = 0; i < streams; ++i) {
+    session->count_->Begin();
+    started.push_back(new Stream(session, i, channels[static_cast<std::size_t>(i)]));
+  }
+  session->streams_ = started;
+  for (Stream* stream : started) stream->Start();
+  return session;
+}
+
+bool StreamSession::accepting() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return state_.accepting();
+}
+
+bool StreamSession::refused_streams() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return state_.refused_streams();
+}
+
+bool StreamSession::is_unimplemented() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return state_.is_unimplemented();
+}
+
+std::uint64_t StreamSession::Start(StreamRequest request) {
+  std::uint64_t id = 0;
+  Todo todo;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!state_.accepting()) return 0;
+    todo = state_.Start(std::move(request), &id);
+  }
+  Do(std::move(todo));
+  return id;
+}
+
+void StreamSession::Cancel(std::uint64_t id) {
+  Todo todo;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    todo = state_.Cancel(id);
+  }
+  Do(std::move(todo));
+}
+
+void StreamSession::Close(const absl::Status& why) {
+  Todo todo;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    todo = state_.Close(why);
+  }
+  Do(std::move(todo));
+}
+
+void StreamSession::Do(Todo todo) {
+  if (todo.cancel_streams) {
+    // Locked, so that none ends meanwhile. gRPC calls nobody back from within.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (Stream* stream : streams_) {
+      if (stream != nullptr) stream->Cancel();
+    }
+  }
+  if (todo.wake != absl::InfiniteFuture()) WakeAt(todo.wake);
+  for (const Outgoing& message : todo.writes) {
+    // Not locked: a stream does not end before its write is over.
+    streams_[static_cast<std::size_t>(message.stream)]->Write(message);
+  }
+  for (const ChunkCopy& copy : todo.copies) {
+    const v1::Chunk& chunk = copy.from->message.chunk();
+    const std::uint64_t bytes = copy.into->Copy(chunk.offset_bytes(), copy.from->payload.of(chunk));
+    Todo next;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      next = state_.Copied(copy.request_id, bytes);
+    }
+    Do(std::move(next));
+  }
+  for (StreamEnd& end : todo.ends) Tell(std::move(end));
+}
+
+void StreamSession::WakeAt(absl::Time time) {
+  // The alarm lives until it has rung; deleting one from its own callback is allowed.
+  auto* alarm = new grpc::Alarm;
+  alarm->Set(absl::ToChronoTime(time), [alarm, time, weak = weak_from_this()](bool) {
+    if (const std::shared_ptr<StreamSession> session = weak.lock()) {
+      Todo todo;
+      {
+        const std::lock_guard<std::mutex> lock(session->mutex_);
+        todo = session->state_.Wake(time);
+      }
+      session->Do(std::move(todo));
+    }
+    delete alarm;
+  });
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,51 @@
+// A session over gRPC: session_state.h with sockets.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client/call_count.h"
+#include "client/stream/session_state.h"
+#include "grpcpp/channel.h"
+
+namespace gemmd::client {
+
+// Thread-safe. Callbacks run on gRPC's threads or on the caller's, never under a lock; each
+// stream has one write under way at most, so gRPC holds one chunk of each.
+class StreamSession : public std::enable_shared_from_this<StreamSession> {
+ public:
+  // One stream a channel. `count` counts the streams until nothing of them holds a channel.
+  static std::shared_ptr<StreamSession> Open(
+      const std::vector<std::shared_ptr<grpc::Channel>>& channels,
+      std::shared_ptr<CallCount> count);
+  StreamSession(const StreamSession&) = delete;
+  StreamSession& operator=(const StreamSession&) = delete;
+
+  bool accepting() const;
+  bool refused_streams() const;
+  bool is_unimplemented() const;
+
+  // The request's id, or 0, and nothing happened, where the session no longer accepts.
+  std::uint64_t Start(StreamRequest request);
+  void Cancel(std::uint64_t id);
+  // Requests in flight end with `why`. The session lives until its streams have ended.
+  void Close(const absl::Status& why);
+
+ private:
+  class Stream;
+
+  StreamSession(int streams, std::shared_ptr<CallCount> count);
+
+  // Does what is to be done, and what follows from that. REQUIRES: not locked.
+  void Do(Todo todo);
+  void WakeAt(absl::Time time);
+
+  const std::shared_ptr<CallCount> count_;
+  mutable std::mutex mutex_;
+  SessionState state_;  // guarded by mutex_
+  // Each until it has ended, then null. Guarded by mutex_, but for streams that are written to.
+  std::vector<Stream*> streams_;
+};
+
+}  // namespace gemmd::client

@@ -1,0 +1,67 @@
+// What is measured: shapes, types and layouts, from the command line or from tables. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/problem.h"
+#include "kernels/vendor/matmul_call.h"
+
+namespace gemmd::bench {
+
+struct Shape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+bool operator==(const Shape& x, const Shape& y);
+
+// "4096x4096x4096"
+std::string ToString(const Shape& shape);
+
+// A list of MxNxK and of tables' names: "ladder" (4096 and 8192 cubed, 1023x4095x4097), "hopper"
+// (squares of 512 to 16384, long and short K, ragged ones), "decode" (M of 1 to 64 on 8192x8192).
+// INVALID_ARGUMENT names the item.
+absl::StatusOr<std::vector<Shape>> ParseShapes(absl::string_view list);
+
+// Element types of a product, and which of the vendor's arithmetics is its rival.
+struct Types {
+  const char* name;  // "f16", "f16_f16" (sums in f16), "bf16_f32" (f32 output), ...
+  DataType a;
+  DataType b;
+  DataType d;
+  DataType accumulate;
+  vendor::Arithmetic rival;
+};
+
+// INVALID_ARGUMENT lists the names there are.
+absl::StatusOr<std::vector<Types>> ParseTypes(absl::string_view list);
+
+// Which operands are transposed, as BLAS says it of row-major matrices.
+struct Layout {
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+
+// "NN", "NT", "TN", "TT"
+std::string ToString(const Layout& layout);
+absl::StatusOr<std::vector<Layout>> ParseLayouts(absl::string_view list);
+
+struct Case {
+  Shape shape;
+  Types types;
+  Layout layout;
+  // Lines of every plane start at multiples of 16 bytes, as a device lands them; else they
+  // are as long as their elements.
+  bool is_padded = true;
+};
+
+// Of class fast, without an epilogue. N and K of 8-bit types are rounded up to 16 where padded,
+// as a device pads them.
+Problem MakeProblem(const Case& c);
+
+}  // namespace gemmd::bench

@@ -1,0 +1,197 @@
+#include "kernels/bench/gpu_machine.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/bench/gpu_operands.h"
+#include "kernels/bench/gpu_peaks.h"
+#include "kernels/cuda_traits.h"
+#include "kernels/vendor/matmul_engine.h"
+
+namespace gemmd::bench {
+namespace {
+
+constexpr std::uint64_t kRivalWorkspaceBytes = std::uint64_t{32} << 20;
+constexpr std::uint64_t kAlignmentBytes = 256;
+
+int Attribute(cudaDeviceAttr attribute) {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, attribute, 0) == cudaSuccess ? value : 0;
+}
+
+std::string Version(int number) { return absl::StrCat(number / 1000, ".", number % 1000 / 10); }
+
+absl::StatusOr<MachineInfo> Describe(std::string* pci_bus_id) {
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, 0); error != cudaSuccess) {
+    return absl::UnavailableError(cudaGetErrorString(error));
+  }
+  CudaDeviceNumbers numbers;
+  numbers.model = properties.name;
+  numbers.compute_capability_major = properties.major;
+  numbers.compute_capability_minor = properties.minor;
+  numbers.multiprocessors = properties.multiProcessorCount;
+  numbers.clock_khz = Attribute(cudaDevAttrClockRate);
+  numbers.memory_clock_khz = Attribute(cudaDevAttrMemoryClockRate);
+  numbers.memory_bus_bits = Attribute(cudaDevAttrGlobalMemoryBusWidth);
+  MachineInfo info;
+  info.traits = MakeCudaTraits(0, numbers);
+  int runtime = 0;
+  if (cudaRuntimeGetVersion(&runtime) == cudaSuccess) info.runtime = Version(runtime);
+  char text[32] = "";
+  if (cudaDeviceGetPCIBusId(text, sizeof text, 0) == cudaSuccess) *pci_bus_id = text;
+  const vendor::MatmulEngine& engine = vendor::CublasLtEngine();
+  info.vendor_library = engine.UnavailableReason();
+  if (info.vendor_library.empty()) info.vendor_library = engine.version();
+  return info;
+}
+
+// Lines that are not padded are what bare callers have, so they are no reason against the rival.
+std::string RivalRejection(vendor::Arithmetic arithmetic, Problem problem) {
+  for (MatrixLayout* layout : {&problem.a, &problem.b, &problem.c, &problem.d}) {
+    const std::int64_t unit = 128 / SizeBits(layout->type);
+    layout->leading_dimension = (layout->leading_dimension + unit - 1) / unit * unit;
+  }
+  return vendor::MatmulRejection(arithmetic, problem);
+}
+
+class GpuMachine final : public Machine {
+ public:
+  GpuMachine(MachineInfo info, const std::string& pci_bus_id)
+      : info_(std::move(info)), management_(pci_bus_id) {
+    info_.telemetry = management_.status();
+    info_.driver = management_.driver_version();
+    info_.power_limit_watts = management_.power_limit_watts();
+    info_.highest_sm_mhz = management_.highest_sm_mhz();
+  }
+
+  absl::Status Start() {
+    absl::StatusOr<std::unique_ptr<GpuQueue>> queue = GpuQueue::Make(&management_);
+    if (!queue.ok()) return queue.status();
+    queue_ = *std::move(queue);
+    return absl::OkStatus();
+  }
+
+  const MachineInfo& info() const override { return info_; }
+
+  absl::StatusOr<Peaks> MeasurePeaks(bool is_bf16, const Protocol& protocol) override {
+    return MeasureGpuPeaks(info_.traits, is_bf16, protocol, queue_.get());
+  }
+
+  absl::Status Load(const Problem& problem) override {
+    contenders_.clear();
+    workspaces_.clear();
+    operands_.reset();
+    absl::StatusOr<std::unique_ptr<GpuOperands>> operands =
+        GpuOperands::Make(problem, queue_.get());
+    if (!operands.ok()) return operands.status();
+    operands_ = *std::move(operands);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic) override {
+    const vendor::MatmulEngine& engine = vendor::CublasLtEngine();
+    const Problem& problem = operands_->problem();
+    std::string reason = engine.UnavailableReason();
+    if (reason.empty()) reason = RivalRejection(arithmetic, problem);
+    if (!reason.empty()) return absl::UnavailableError(reason);
+    const std::optional<vendor::MatmulCall> call = vendor::FusedCall(arithmetic, problem);
+    if (!call.has_value()) return 0;
+    auto plan = engine.Plan(*call, info_.traits.ordinal, kAlignmentBytes, kRivalWorkspaceBytes);
+    if (!plan.ok()) return plan.status();
+    const absl::StatusOr<void*> workspace = Workspace(kRivalWorkspaceBytes);
+    if (!workspace.ok()) return workspace.status();
+    for (int i = 0; i < (*plan)->count(); ++i) AddRival(*plan, i, call->swaps_operands, *workspace);
+    return (*plan)->count();
+  }
+
+  absl::StatusOr<int> Add(const Kernel& kernel, const Config& config) override {
+    const Problem& problem = operands_->problem();
+    const absl::StatusOr<void*> workspace = Workspace(kernel.WorkspaceBytes(problem, config));
+    if (!workspace.ok()) return workspace.status();
+    return AddContender([this, &kernel, config, to = *workspace](int turn, cudaStream_t stream) {
+      Arguments arguments = operands_->arguments(turn);
+      arguments.workspace = to;
+      LaunchTarget target;
+      target.stream = stream;
+      return kernel.Launch(operands_->problem(), config, arguments, target);
+    });
+  }
+
+  absl::StatusOr<Checked> Check(int contender, int reference) override {
+    return operands_->Check(Queue(contender), reference < 0 ? nullptr : &Queue(reference));
+  }
+
+  absl::StatusOr<double> Time(int contender, int launches) override {
+    return queue_->Time(At(contender).sequence.get(), launches);
+  }
+  absl::StatusOr<double> TimeOneByOne(int contender, int launches) override {
+    return queue_->TimeOneByOne(At(contender).sequence.get(), launches);
+  }
+  void Idle(double milliseconds) override {
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
+  }
+  std::optional<Telemetry> LastTelemetry() const override { return queue_->last_telemetry(); }
+
+ private:
+  struct Contender {
+    std::unique_ptr<QueueOne> queue;
+    std::unique_ptr<Sequence> sequence;
+  };
+
+  Contender& At(int contender) { return contenders_[static_cast<std::size_t>(contender)]; }
+  const QueueOne& Queue(int contender) { return *At(contender).queue; }
+
+  int AddContender(QueueOne queue) {
+    Contender& added = contenders_.emplace_back();
+    added.queue = std::make_unique<QueueOne>(queue);
+    added.sequence = std::make_unique<Sequence>(std::move(queue));
+    return static_cast<int>(contenders_.size()) - 1;
+  }
+
+  void AddRival(const std::shared_ptr<const vendor::MatmulPlan>& plan, int index, bool swaps,
+                void* workspace) {
+    AddContender([this, plan, index, swaps, workspace](int turn, cudaStream_t stream) {
+      const Arguments from = operands_->arguments(turn);
+      vendor::MatmulArguments to;
+      to.a = swaps ? from.b : from.a;
+      to.b = swaps ? from.a : from.b;
+      to.d = from.d;
+      to.workspace = workspace;
+      LaunchTarget target;
+      target.stream = stream;
+      return plan->Launch(index, to, target);
+    });
+  }
+
+  // Of its own for each that asks: recorded sequences keep the address.
+  absl::StatusOr<void*> Workspace(std::uint64_t bytes) {
+    if (bytes == 0) return static_cast<void*>(nullptr);
+    absl::StatusOr<DeviceMemory> memory = Allocate(bytes);
+    if (!memory.ok()) return memory.status();
+    workspaces_.push_back(*std::move(memory));
+    return workspaces_.back().get();
+  }
+
+  MachineInfo info_;
+  const ManagementLibrary management_;
+  std::unique_ptr<GpuQueue> queue_;
+  std::unique_ptr<GpuOperands> operands_;
+  std::vector<DeviceMemory> workspaces_;
+  std::vector<Contender> contenders_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Machine>> OpenGpu() {
+  std::string pci_bus_id;
+  absl::StatusOr<MachineInfo> info = Describe(&pci_bus_id);
+  if (!info.ok()) return info.status();
+  auto machine = std::make_unique<GpuMachine>(*std::move(info), pci_bus_id);
+  if (absl::Status status = machine->Start(); !status.ok()) return status;
+  return machine;
+}
+
+}  // namespace gemmd::bench

@@ -1,0 +1,52 @@
+// A problem's operands on the GPU, in as many sets as make launches in turn miss the L2 cache, and
+// checks of what contenders make of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/bench/device_work.h"
+#include "kernels/bench/gpu_memory.h"
+#include "kernels/bench/gpu_queue.h"
+#include "kernels/bench/machine.h"
+
+namespace gemmd::bench {
+
+// How many sets: a power of two from 2 to 64 that together have 200 MB and more where it can.
+int OperandSets(std::uint64_t bytes_of_one);
+
+class GpuOperands {
+ public:
+  // Allocates and fills. RESOURCE_EXHAUSTED: they do not fit.
+  static absl::StatusOr<std::unique_ptr<GpuOperands>> Make(const Problem& problem, GpuQueue* queue);
+
+  const Problem& problem() const { return problem_; }
+
+  // Of the set that `turn` takes; workspace null.
+  Arguments arguments(int turn) const;
+
+  // As Machine::Check(); `reference` may be null.
+  absl::StatusOr<Checked> Check(const QueueOne& contender, const QueueOne* reference);
+
+ private:
+  struct Set {
+    DeviceMemory a;
+    DeviceMemory b;
+    DeviceMemory d;
+  };
+
+  GpuOperands(const Problem& problem, GpuQueue* queue) : problem_(problem), queue_(*queue) {}
+  absl::Status Fill(void* data, std::uint64_t bytes, DataType type, std::uint64_t seed);
+  absl::Status RunPoisoned(const QueueOne& contender);
+  absl::StatusOr<double> SampledError() const;
+  absl::Status CompareWithReference(Checked* checked);
+
+  const Problem problem_;
+  GpuQueue& queue_;
+  std::vector<Set> sets_;
+  DeviceMemory reference_d_;  // what the last reference computed
+  const QueueOne* computed_by_ = nullptr;
+  DeviceMemory differences_;
+};
+
+}  // namespace gemmd::bench

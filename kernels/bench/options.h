@@ -1,0 +1,41 @@
+// What the command line asks for, checked. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/bench/bench_case.h"
+#include "kernels/bench/protocol.h"
+
+namespace gemmd::bench {
+
+struct Options {
+  std::vector<std::string> kernels = {"sm*"};  // names or globs, in which * matches / too
+  std::string ladder;                          // empty: none
+  std::vector<Shape> shapes;
+  std::vector<Types> types;
+  std::vector<Layout> layouts = {{}};
+  bool is_padded = true;
+  bool all_configs = false;  // the quickest of each kernel's configs, else the planned one
+  Protocol protocol;
+  std::uint64_t seed = 1;  // of the order
+  std::string json;        // files; empty: none
+  std::string markdown;
+  bool is_list = false;
+  bool is_help = false;
+};
+
+// INVALID_ARGUMENT names the flag, its value and what it may be.
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& arguments);
+
+// Every case, shapes varying slowest.
+std::vector<Case> Cases(const Options& options);
+
+std::string UsageText();
+
+// Whether a name matches one of the globs.
+bool MatchesAny(const std::vector<std::string>& globs, const std::string& name);
+
+}  // namespace gemmd::bench

@@ -1,0 +1,102 @@
+// Stages of A and B that TMA fills, with an mbarrier that says when one is full and, where
+// warps release them one by one, another that says when it is free.
+#pragma once
+
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/mbarrier.h"
+#include "kernels/ptx/platform.h"
+#include "kernels/ptx/tensor_copy.h"
+#include "kernels/sm120/ladder_b_params.h"
+
+namespace gemmd::sm120 {
+inline namespace GEMMD_BACKEND {
+
+// A stage of the ring, and the parity of the phase that fills or frees it this time.
+template <int kStages>
+struct StageTurn {
+  std::uint32_t stage = 0;
+  std::uint32_t parity = 0;
+
+  // The one before it; not of the first.
+  GEMMD_DEVICE StageTurn Before() const {
+    if (stage > 0) return {stage - 1, parity};
+    return {kStages - 1, parity ^ 1};
+  }
+
+  // Whether the ring starts again.
+  GEMMD_DEVICE bool Advance() {
+    ++stage;
+    if (stage < kStages) return false;
+    stage = 0;
+    parity ^= 1;
+    return true;
+  }
+};
+
+template <class Step>
+class TensorStages {
+ public:
+  using Layout = LadderBLayout<Step>;
+  using Turn = StageTurn<Step::kStages>;
+
+  GEMMD_DEVICE TensorStages(const LadderBParams& params, ptx::SharedAddress shared,
+                            const mma::TileCorner& corner)
+      : params_(params), shared_(shared), corner_(corner) {}
+
+  GEMMD_DEVICE ptx::SharedAddress ATile(std::uint32_t stage) const {
+    return shared_ + stage * Layout::kStageBytes;
+  }
+  GEMMD_DEVICE ptx::SharedAddress BTile(std::uint32_t stage) const {
+    return ATile(stage) + Layout::A::kBytes;
+  }
+
+  // By one thread; a barrier of the block follows.
+  GEMMD_DEVICE void InitBarriers() const {
+    for (std::uint32_t stage = 0; stage < Step::kStages; ++stage) {
+      ptx::MbarrierInit(Full(stage), 1);
+      if constexpr (Step::kReleaseByWarps) ptx::MbarrierInit(Free(stage), kWarps);
+    }
+    ptx::FenceMbarrierInit();
+  }
+
+  // By one thread, once the stage is free: with the tile of K that starts at k.
+  GEMMD_DEVICE void Fill(std::uint32_t stage, std::int32_t k) const {
+    using BPanel = typename Layout::B::Panel;
+    ptx::MbarrierArriveExpect(Full(stage), Layout::kStageBytes);
+    ptx::TensorLoad2D(ATile(stage), &params_.a, k, corner_.row, Full(stage));
+    GEMMD_UNROLL
+    for (int panel = 0; panel < Layout::B::kPanels; ++panel) {
+      ptx::TensorLoad2D(BTile(stage) + panel * BPanel::kBytes, &params_.b,
+                        corner_.column + panel * BPanel::kColumns, k, Full(stage));
+    }
+  }
+
+  GEMMD_DEVICE void WaitFull(const Turn& turn) const {
+    ptx::MbarrierWait(Full(turn.stage), turn.parity);
+  }
+  GEMMD_DEVICE void WaitFree(const Turn& turn) const {
+    ptx::MbarrierWait(Free(turn.stage), turn.parity);
+  }
+
+  // By every warp that has read the stage.
+  GEMMD_DEVICE void ReleaseByWarp(std::uint32_t stage, std::uint32_t lane) const {
+    ptx::SyncWarp();
+    if (lane == 0) ptx::MbarrierArrive(Free(stage));
+  }
+
+ private:
+  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
+    return shared_ + Layout::kFull + stage * ptx::kMbarrierBytes;
+  }
+  GEMMD_DEVICE ptx::SharedAddress Free(std::uint32_t stage) const {
+    return shared_ + Layout::kFree + stage * ptx::kMbarrierBytes;
+  }
+
+  const LadderBParams& params_;
+  const ptx::SharedAddress shared_;
+  const mma::TileCorner corner_;
+};
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm120

@@ -1,0 +1,132 @@
+#include "server/admission/resident_operands.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+PlaneSpec SpecOf(const MatrixLayout& layout) {
+  return {layout.type, static_cast<std::uint64_t>(layout.rows),
+          static_cast<std::uint64_t>(layout.columns), layout.order, 0};
+}
+
+std::string ToText(const PlaneSpec& plane) {
+  return absl::StrCat(plane.rows, " x ", plane.columns, " ", Name(plane.type), " ",
+                      Name(plane.order));
+}
+
+// What the call says of the plane, if anything, against what it is.
+absl::Status CheckPlane(absl::string_view field, const PlaneSpec& said, const PlaneSpec& is) {
+  const std::uint64_t inner = is.order == Order::kRowMajor ? is.columns : is.rows;
+  const bool is_tight = said.leading_dimension == 0 || said.leading_dimension == inner;
+  if (said.type == is.type && said.rows == is.rows && said.columns == is.columns &&
+      said.order == is.order && is_tight) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", ToText(said),
+                   is_tight ? "" : absl::StrCat(" with leading dimension ", said.leading_dimension),
+                   "; the resident operand is ", ToText(is),
+                   ", tightly packed (leave the field out to mean that)"));
+}
+
+absl::Status Complete(absl::string_view field, const OperandForm& form, OperandSpec* spec) {
+  const PlaneSpec data = SpecOf(form.data);
+  if (spec->has_data) {
+    absl::Status s = CheckPlane(absl::StrCat(field, ".data"), spec->data, data);
+    if (!s.ok()) return s;
+  }
+  if (spec->scales.has_value()) {
+    if (!form.scales.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ".scales is set, and the resident operand has none"));
+    }
+    absl::Status s =
+        CheckPlane(absl::StrCat(field, ".scales"), *spec->scales, SpecOf(*form.scales));
+    if (!s.ok()) return s;
+  }
+  spec->data = data;
+  spec->scales.reset();
+  if (form.scales.has_value()) spec->scales = SpecOf(*form.scales);
+  spec->is_found = true;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, MatmulCall* call) {
+  ResidentOperands found;
+  if (store == nullptr) return found;
+  std::optional<OperandSpec>* const specs[] = {&call->a, &call->b, &call->c, &call->bias};
+  absl::Status missing;
+  for (std::size_t i = 0; i < kOperandCount; ++i) {
+    if (!specs[i]->has_value()) continue;
+    OperandSpec& spec = **specs[i];
+    if (spec.source != Source::kHandle && spec.source != Source::kDigest) continue;
+    const absl::string_view field = Name(static_cast<OperandName>(i));
+    absl::StatusOr<std::shared_ptr<StoredOperand>> operand =
+        store->Use(call->tenant, spec.resident, field);
+    if (!operand.ok()) {
+      // All that is missing is told at once, so that one round of uploads is enough.
+      missing = missing.ok() ? operand.status() : MergeMissing(missing, operand.status());
+      continue;
+    }
+    if (absl::Status s = Complete(field, (*operand)->form(), &spec); !s.ok()) return s;
+    found.operands_[i] = *std::move(operand);
+  }
+  if (!missing.ok()) return missing;
+  return found;
+}
+
+Device* ResidentOperands::holder() const {
+  for (const OperandName name : {OperandName::kB, OperandName::kA}) {
+    if (operand(name) == nullptr) continue;
+    if (Device* const device = operand(name)->holder(); device != nullptr) return device;
+  }
+  return nullptr;
+}
+
+Residency ResidentOperands::residency(const Device& device) const {
+  if (device.uses_host_memory()) return {};
+  return {operand(OperandName::kA) != nullptr, operand(OperandName::kB) != nullptr};
+}
+
+absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(Device* device,
+                                                                   const Problem& problem) const {
+  Placed placed;
+  const auto keep = [&placed](HostPiece piece) {
+    placed.memory.push_back(std::move(piece));
+    return static_cast<const void*>(placed.memory.back().data);
+  };
+  absl::Status status;
+  const auto factor = [&](OperandName name, OperandSide side, const void** host,
+                          const float** scales, std::shared_ptr<const ResidentOperand>* landed) {
+    if (operand(name) == nullptr || !status.ok()) return;
+    absl::StatusOr<StoredOperand::Placed> data = operand(name)->PlaceOn(device, problem, side);
+    status.Update(data.status());
+    if (!status.ok()) return;
+    *landed = std::move(data->landed);
+    if (*landed == nullptr) *host = keep(std::move(data->host));
+    if (!operand(name)->form().scales.has_value()) return;
+    absl::StatusOr<HostPiece> whole = operand(name)->Whole(StoredPlane::kScales);
+    status.Update(whole.status());
+    if (status.ok()) *scales = static_cast<const float*>(keep(*std::move(whole)));
+  };
+  const auto addend = [&](OperandName name, const void** host) {
+    if (operand(name) == nullptr || !status.ok()) return;
+    absl::StatusOr<HostPiece> whole = operand(name)->Whole(StoredPlane::kData);
+    status.Update(whole.status());
+    if (status.ok()) *host = keep(*std::move(whole));
+  };
+  HostBuffers& buffers = placed.buffers;
+  factor(OperandName::kA, OperandSide::kA, &buffers.a, &buffers.a_scales, &placed.a);
+  factor(OperandName::kB, OperandSide::kB, &buffers.b, &buffers.b_scales, &placed.b);
+  addend(OperandName::kC, &buffers.c);
+  addend(OperandName::kBias, &buffers.bias);
+  if (!status.ok()) return status;
+  return placed;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,48 @@
+// The operands of one request that the server keeps.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/admission/matmul_call.h"
+#include "server/device/device.h"
+#include "server/store/operand_store.h"
+
+namespace gemmd {
+
+// Not thread-safe. Holds what it found: it stays in memory as long as this.
+class ResidentOperands {
+ public:
+  // Finds what the call names, which counts as a use, and completes the call by what it is.
+  // NOT_FOUND: see OperandStore::Use(). INVALID_ARGUMENT: the call describes another operand.
+  // `store` null: nothing is found, and validation says so.
+  static absl::StatusOr<ResidentOperands> Find(OperandStore* store, MatmulCall* call);
+
+  // The device that has one of them in its memory; null: none has.
+  Device* holder() const;
+  // Of A and B, once they are on the device.
+  Residency residency(const Device& device) const;
+
+  // What a work needs of them.
+  struct Placed {
+    HostBuffers buffers;  // null where there is none, or it is landed
+    std::shared_ptr<const ResidentOperand> a;
+    std::shared_ptr<const ResidentOperand> b;
+    std::vector<HostPiece> memory;  // of the buffers
+  };
+  // Brings them to the device, which may wait for copies. RESOURCE_EXHAUSTED: no room now.
+  // REQUIRES: `problem` is what ValidateHeader() made of the call.
+  absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem) const;
+
+ private:
+  StoredOperand* operand(OperandName name) const {
+    return operands_[static_cast<std::size_t>(name)].get();
+  }
+
+  std::array<std::shared_ptr<StoredOperand>, kOperandCount> operands_;
+};
+
+}  // namespace gemmd

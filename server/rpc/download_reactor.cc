@@ -1,0 +1,72 @@
+#include "server/rpc/download_reactor.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "gemmd/v1/operands.pb.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/operands_codec.h"
+#include "server/rpc/status.h"
+#include "server/rpc/tenant.h"
+
+namespace gemmd {
+
+DownloadReactor::DownloadReactor(OperandStore* store, std::uint64_t chunk_bytes,
+                                 grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request)
+    : store_(store), chunk_bytes_(chunk_bytes), context_(context) {
+  if (const absl::Status status = Start(*request); !status.ok()) {
+    Finish(ToGrpcStatus(status, context_));
+  }
+}
+
+absl::Status DownloadReactor::Start(const grpc::ByteBuffer& request) {
+  v1::DownloadRequest message;
+  if (absl::Status s = ParseMessage(request, &message); !s.ok()) return s;
+  const absl::StatusOr<Tenant> tenant = TenantOf(*context_);
+  if (!tenant.ok()) return tenant.status();
+  const absl::StatusOr<OperandKey> key = DecodeKey(message);
+  if (!key.ok()) return key.status();
+  const absl::StatusOr<std::shared_ptr<StoredOperand>> operand = store_->Read(*tenant, *key);
+  if (!operand.ok()) return operand.status();
+  const OperandForm& form = (*operand)->form();
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const auto plane = static_cast<StoredPlane>(i);
+    if (form.plane(plane) == nullptr) continue;
+    absl::StatusOr<HostBuffer> memory = (*operand)->Planes(plane);
+    if (!memory.ok()) return memory.status();
+    memory_[i] = *std::move(memory);
+    size_[i] = form.plane(plane)->size_bytes();
+  }
+  v1::DownloadResponse head;
+  *head.mutable_operand() = EncodeForm(form);
+  const grpc::Slice slice(head.SerializeAsString());
+  outgoing_ = grpc::ByteBuffer(&slice, 1);
+  StartWrite(&outgoing_);
+  return absl::OkStatus();
+}
+
+void DownloadReactor::OnWriteDone(bool ok) {
+  if (!ok) {
+    Finish(grpc::Status::CANCELLED);
+    return;
+  }
+  while (plane_ < kStoredPlanes && offset_ == size_[plane_]) {
+    memory_[plane_].clear();
+    ++plane_;
+    offset_ = 0;
+  }
+  if (plane_ == kStoredPlanes) {
+    Finish(grpc::Status::OK);
+    return;
+  }
+  const std::uint64_t bytes = std::min(chunk_bytes_, size_[plane_] - offset_);
+  outgoing_ =
+      EncodeDownloadChunk(static_cast<StoredPlane>(plane_), memory_[plane_], offset_, bytes);
+  offset_ += bytes;
+  store_->CountDownloaded(bytes);
+  StartWrite(&outgoing_);
+}
+
+}  // namespace gemmd

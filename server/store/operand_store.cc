@@ -1,0 +1,444 @@
+#include "server/store/operand_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+constexpr TimeNs kMillisecond = 1000000;
+
+// Memory for each plane, or for none.
+absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* memory) {
+  *memory = {};
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const MatrixLayout* const layout = form.plane(static_cast<StoredPlane>(i));
+    if (layout == nullptr) continue;
+    absl::StatusOr<HostPiece> piece = host->AllocateResident(layout->size_bytes());
+    if (!piece.ok()) {
+      *memory = {};
+      return piece.status();
+    }
+    (*memory)[i] = {*std::move(piece)};
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+OperandStore::OperandStore(const StoreOptions& options, Device* host, const Clock* clock,
+                           std::uint32_t instance)
+    : options_(options),
+      host_(host),
+      clock_(clock),
+      instance_(instance),
+      budget_(std::make_shared<StoreBudget>(options.limit_bytes, options.tenant_bytes)) {}
+
+OperandStore::~OperandStore() = default;
+
+absl::StatusOr<TimeNs> OperandStore::CheckLease(std::optional<TimeNs> lease) const {
+  const TimeNs value = lease.value_or(options_.default_lease);
+  if (value >= 0 && value <= options_.max_lease) return value;
+  return absl::InvalidArgumentError(absl::StrCat("lease is ", value / kMillisecond,
+                                                 " ms; it must be 0 to ",
+                                                 options_.max_lease / kMillisecond));
+}
+
+absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint64_t bytes,
+                                                 const std::function<absl::Status()>& allocate) {
+  while (true) {
+    StoreBudget::Limit limit = StoreBudget::Limit::kNone;
+    absl::Status status = CheckCount();
+    absl::StatusOr<StoreHold> hold = StoreHold();
+    if (status.ok()) {
+      hold = budget_->Reserve(tenant, bytes, &limit);
+      status = hold.status();
+    }
+    if (status.ok()) {
+      status = allocate();
+      if (status.ok()) return hold;
+      hold->Release();
+    }
+    if (!absl::IsResourceExhausted(status)) return status;
+    Garbage garbage;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool has_room = EvictLocked(
+        [&](const Entry& entry) {
+          return limit != StoreBudget::Limit::kTenant || entry.tenant == tenant;
+        },
+        &garbage);
+    if (!has_room) return status;
+  }
+}
+
+absl::Status OperandStore::CheckCount() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (entries_.size() < options_.max_operands) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the server keeps ", entries_.size(), " operands, and no more"));
+}
+
+absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload(
+    const Tenant& tenant, const Sha256Digest& digest, const OperandForm& form,
+    std::optional<TimeNs> lease) {
+  const absl::StatusOr<TimeNs> checked = CheckLease(lease);
+  if (!checked.ok()) return checked.status();
+  auto session = std::make_unique<Session>();
+  session->store_ = this;
+  session->lease_ = *checked;
+  const OperandKey key{{}, ToBytes(digest)};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+    if (!joined.ok()) return joined.status();
+    if (*joined) return session;
+  }
+  Upload::Memory memory;
+  absl::StatusOr<StoreHold> hold =
+      MakeRoom(tenant, form.size_bytes(), [&] { return Allocate(form, host_, &memory); });
+  if (!hold.ok()) return hold.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  // Another stream may have begun the same meanwhile.
+  const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+  if (!joined.ok()) return joined.status();
+  if (*joined) return session;
+  session->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold));
+  session->id_ =
+      AddLocked({tenant, key.digest, {}, session->upload_, nullptr}, options_.upload_lease);
+  return session;
+}
+
+absl::StatusOr<bool> OperandStore::JoinLocked(const Tenant& tenant, const OperandKey& key,
+                                              const OperandForm& form, Session* session) {
+  const auto found = FindLocked(tenant, key);
+  if (found == entries_.end()) return false;
+  Entry& entry = found->second;
+  const OperandForm& earlier =
+      entry.upload != nullptr ? entry.upload->form() : entry.operand->form();
+  if (!(earlier == form)) {
+    return absl::InvalidArgumentError(
+        "begin.operand is not what an earlier upload of this digest began with");
+  }
+  const TimeNs now = clock_->Now();
+  session->id_ = found->first;
+  session->upload_ = entry.upload;
+  leases_.Use(found->first, now);
+  if (entry.operand != nullptr) {
+    if (session->lease_ > leases_.lease(found->first)) {
+      leases_.Renew(found->first, session->lease_, now);
+    }
+    session->info_ = InfoLocked(found->first, entry);
+  }
+  return true;
+}
+
+absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
+  if (resident()) return true;
+  const absl::StatusOr<Upload::Received> received = upload_->Receive(chunk);
+  if (!received.ok()) return received.status();
+  {
+    const std::lock_guard<std::mutex> lock(store_->mutex_);
+    store_->counts_.uploaded_bytes += received->new_bytes;
+    store_->counts_.repeated_bytes += received->repeated_bytes;
+    const auto found = store_->entries_.find(id_);
+    if (found != store_->entries_.end()) store_->leases_.Use(id_, store_->clock_->Now());
+  }
+  if (received->is_last) {
+    if (absl::Status status = store_->FinishUpload(this); !status.ok()) return status;
+  } else {
+    store_->FillInfo(this);
+  }
+  return resident();
+}
+
+absl::Status OperandStore::Session::End() {
+  if (resident()) return absl::OkStatus();
+  // Others may be copying, or finishing, the last bytes.
+  upload_->WaitUntilStill();
+  store_->FillInfo(this);
+  if (resident()) return absl::OkStatus();
+  const std::vector<MissingRange> missing = upload_->Missing();
+  if (missing.empty()) {
+    return absl::InvalidArgumentError(
+        "the bytes did not have the digest, or the operand was released meanwhile");
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the upload ended with ", upload_->received_bytes(), " of ", upload_->form().size_bytes(),
+      " bytes; the next one missing is ", missing.front().bytes.begin, " of ",
+      missing.front().plane == StoredPlane::kData ? "data" : "scales"));
+}
+
+absl::Status OperandStore::FinishUpload(Session* session) {
+  absl::StatusOr<std::shared_ptr<StoredOperand>> operand = session->upload_->Finish();
+  absl::Status status = operand.status();
+  {
+    Garbage garbage;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = entries_.find(session->id_);
+    if (found == entries_.end()) {
+      status.Update(absl::ResourceExhaustedError("the upload was dropped as its last bytes came"));
+    } else if (!operand.ok()) {
+      RemoveLocked(found, &garbage);
+    } else {
+      Entry& entry = found->second;
+      entry.operand = *std::move(operand);
+      entry.upload = nullptr;
+      entry.handle = HandleOf(session->id_);
+      handles_[entry.handle] = session->id_;
+      leases_.Renew(session->id_, session->lease_, clock_->Now());
+      session->info_ = InfoLocked(session->id_, entry);
+    }
+  }
+  session->upload_->SetEnded();
+  return status;
+}
+
+std::string OperandStore::HandleOf(std::uint64_t id) const {
+  return absl::StrCat(absl::Hex(instance_, absl::kZeroPad8), "-", id);
+}
+
+void OperandStore::FillInfo(Session* session) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = entries_.find(session->id_);
+  if (found == entries_.end() || found->second.operand == nullptr) return;
+  session->info_ = InfoLocked(found->first, found->second);
+}
+
+std::optional<std::vector<MissingRange>> OperandStore::FindMissing(const Tenant& tenant,
+                                                                   const std::string& digest) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindLocked(tenant, {{}, digest});
+  if (found == entries_.end()) return std::vector<MissingRange>();
+  leases_.Use(found->first, clock_->Now());
+  if (found->second.operand != nullptr) return std::nullopt;
+  if (found->second.upload->received_bytes() == 0) return std::vector<MissingRange>();
+  return found->second.upload->Missing();
+}
+
+absl::StatusOr<std::shared_ptr<StoredOperand>> OperandStore::Use(const Tenant& tenant,
+                                                                 const OperandKey& key,
+                                                                 absl::string_view field) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindResidentLocked(tenant, key);
+  if (found == entries_.end()) {
+    ++counts_.misses;
+    return NotFound(key, field);
+  }
+  ++counts_.hits;
+  leases_.Use(found->first, clock_->Now());
+  return found->second.operand;
+}
+
+absl::StatusOr<std::shared_ptr<StoredOperand>> OperandStore::Read(const Tenant& tenant,
+                                                                  const OperandKey& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindResidentLocked(tenant, key);
+  if (found == entries_.end()) return NotFound(key, {});
+  leases_.Use(found->first, clock_->Now());
+  return found->second.operand;
+}
+
+absl::StatusOr<StoredInfo> OperandStore::Get(const Tenant& tenant, const OperandKey& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindResidentLocked(tenant, key);
+  if (found == entries_.end()) return NotFound(key, {});
+  return InfoLocked(found->first, found->second);
+}
+
+std::pair<std::vector<StoredInfo>, std::uint64_t> OperandStore::List(const Tenant& tenant,
+                                                                     std::uint64_t after,
+                                                                     std::size_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<StoredInfo> infos;
+  std::uint64_t last = 0;
+  for (auto each = entries_.upper_bound(after); each != entries_.end(); ++each) {
+    const Entry& entry = each->second;
+    if (entry.tenant != tenant || entry.operand == nullptr) continue;
+    if (infos.size() == count) return {std::move(infos), last};
+    infos.push_back(InfoLocked(each->first, entry));
+    last = each->first;
+  }
+  return {std::move(infos), 0};
+}
+
+absl::Status OperandStore::Release(const Tenant& tenant, const OperandKey& key) {
+  Garbage garbage;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindLocked(tenant, key);
+  if (found == entries_.end()) return NotFound(key, {});
+  RemoveLocked(found, &garbage);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TimeNs> OperandStore::Renew(const Tenant& tenant, const OperandKey& key,
+                                           std::optional<TimeNs> lease) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindResidentLocked(tenant, key);
+  if (found == entries_.end()) return NotFound(key, {});
+  const absl::StatusOr<TimeNs> checked =
+      CheckLease(lease.has_value() ? lease : leases_.lease(found->first));
+  if (!checked.ok()) return checked.status();
+  leases_.Renew(found->first, *checked, clock_->Now());
+  return *checked;
+}
+
+absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
+    const Tenant& tenant, const MatrixLayout& d, std::optional<TimeNs> lease, Device* device) {
+  const absl::StatusOr<TimeNs> checked = CheckLease(lease);
+  if (!checked.ok()) return checked.status();
+  auto result = std::make_unique<PendingResult>();
+  result->tenant_ = tenant;
+  result->form_.data = d;
+  result->lease_ = *checked;
+  absl::StatusOr<StoreHold> hold = MakeRoom(tenant, d.size_bytes(), [&] {
+    absl::StatusOr<HostBuffer> memory = device->AllocateKeptResult(d);
+    if (!memory.ok()) return memory.status();
+    result->memory_ = *std::move(memory);
+    return absl::OkStatus();
+  });
+  if (!hold.ok()) return hold.status();
+  result->hold_ = *std::move(hold);
+  result->is_borrowed_ = !device->uses_host_memory();
+  return result;
+}
+
+std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
+  auto operand = std::make_shared<StoredOperand>(result->form_, std::move(result->memory_),
+                                                 HostBuffer(), std::move(result->hold_));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::uint64_t id =
+      AddLocked({result->tenant_, {}, {}, nullptr, std::move(operand)}, result->lease_);
+  if (result->is_borrowed_) borrowers_.insert(id);
+  return entries_.at(id).handle;
+}
+
+bool OperandStore::FreeResultMemory() {
+  std::shared_ptr<StoredOperand> operand;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (borrowers_.empty()) return false;
+    operand = entries_.at(*borrowers_.begin()).operand;
+    borrowers_.erase(borrowers_.begin());
+  }
+  return operand->MoveToOrdinaryMemory().ok();
+}
+
+bool OperandStore::EvictFrom(const Device* device) {
+  Garbage garbage;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return EvictLocked(
+      [device](const Entry& entry) {
+        if (device->uses_host_memory()) return true;
+        return entry.operand != nullptr && entry.operand->IsLandedOn(device);
+      },
+      &garbage);
+}
+
+StoreStatistics OperandStore::statistics() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  StoreStatistics statistics = counts_;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.operand == nullptr) {
+      ++statistics.partial_uploads;
+    } else {
+      ++statistics.residents;
+      statistics.resident_bytes += entry.operand->size_bytes();
+    }
+  }
+  statistics.reserved_bytes = budget_->used_bytes();
+  statistics.limit_bytes = budget_->limit_bytes();
+  return statistics;
+}
+
+void OperandStore::CountDownloaded(std::uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  counts_.downloaded_bytes += bytes;
+}
+
+absl::Status OperandStore::NotFound(const OperandKey& key, absl::string_view field) const {
+  const std::string prefix = field.empty() ? std::string() : absl::StrCat(field, ".");
+  if (key.digest.empty()) {
+    return WithMissing(absl::NotFoundError(absl::StrCat(prefix, "handle is \"",
+                                                        absl::Utf8SafeCHexEscape(key.handle),
+                                                        "\": the server has no such operand")),
+                       {{}, {key.handle}});
+  }
+  return WithMissing(
+      absl::NotFoundError(absl::StrCat(prefix, "digest is ", absl::BytesToHexString(key.digest),
+                                       ": the server has no such operand; upload it")),
+      {{key.digest}, {}});
+}
+
+OperandStore::Entries::iterator OperandStore::FindLocked(const Tenant& tenant,
+                                                         const OperandKey& key) {
+  if (key.digest.empty()) {
+    const auto found = handles_.find(key.handle);
+    if (found == handles_.end()) return entries_.end();
+    const auto entry = entries_.find(found->second);
+    return entry->second.tenant == tenant ? entry : entries_.end();
+  }
+  const auto found = digests_.find({tenant, key.digest});
+  return found == digests_.end() ? entries_.end() : entries_.find(found->second);
+}
+
+OperandStore::Entries::iterator OperandStore::FindResidentLocked(const Tenant& tenant,
+                                                                 const OperandKey& key) {
+  const auto found = FindLocked(tenant, key);
+  return found != entries_.end() && found->second.operand == nullptr ? entries_.end() : found;
+}
+
+std::uint64_t OperandStore::AddLocked(Entry entry, TimeNs lease) {
+  const std::uint64_t id = next_id_++;
+  if (!entry.digest.empty()) digests_[{entry.tenant, entry.digest}] = id;
+  if (entry.operand != nullptr) {
+    entry.handle = HandleOf(id);
+    handles_[entry.handle] = id;
+  }
+  entries_.emplace(id, std::move(entry));
+  leases_.Add(id, lease, clock_->Now());
+  return id;
+}
+
+void OperandStore::RemoveLocked(Entries::iterator entry, Garbage* garbage) {
+  const std::uint64_t id = entry->first;
+  Entry& gone = entry->second;
+  if (!gone.digest.empty()) digests_.erase({gone.tenant, gone.digest});
+  if (!gone.handle.empty()) handles_.erase(gone.handle);
+  leases_.Remove(id);
+  borrowers_.erase(id);
+  // Streams may still hold it: it gives its memory back nevertheless.
+  if (gone.upload != nullptr) gone.upload->Abandon();
+  garbage->push_back(std::move(gone));
+  entries_.erase(entry);
+}
+
+bool OperandStore::EvictLocked(const std::function<bool(const Entry&)>& may_go, Garbage* garbage) {
+  const std::optional<std::uint64_t> victim =
+      leases_.OldestUnleased(clock_->Now(), [&](std::uint64_t id) {
+        const Entry& entry = entries_.at(id);
+        // Dropping what a product uses would give nothing back. References are taken under
+        // this lock, so a count of one stays one.
+        return (entry.operand == nullptr || entry.operand.use_count() == 1) && may_go(entry);
+      });
+  if (!victim.has_value()) return false;
+  RemoveLocked(entries_.find(*victim), garbage);
+  ++counts_.evictions;
+  return true;
+}
+
+StoredInfo OperandStore::InfoLocked(std::uint64_t id, const Entry& entry) const {
+  StoredInfo info;
+  info.handle = entry.handle;
+  info.digest = entry.digest;
+  info.form = entry.operand->form();
+  info.device_bytes =
+      host_->uses_host_memory() ? entry.operand->size_bytes() : entry.operand->landed_bytes();
+  info.lease = leases_.lease(id);
+  info.lease_remaining = leases_.Remaining(id, clock_->Now());
+  return info;
+}
+
+}  // namespace gemmd

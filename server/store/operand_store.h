@@ -1,0 +1,221 @@
+// The operands that the server keeps, by tenant, handle and digest.
+//
+//   uploading   BeginUpload() made room for all of it; its lease is renewed by each chunk
+//   resident    every byte came, and has the digest (or it is a product's result)
+//   gone        released, evicted, or its bytes had another digest
+//
+// Room is made by evicting what has no lease and is not in use, the longest unused first; a
+// leased operand never goes. What has gone stays in memory until its last user lets go.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/device/device.h"
+#include "server/observe/clock.h"
+#include "server/store/lease_list.h"
+#include "server/store/missing.h"
+#include "server/store/operand_form.h"
+#include "server/store/store_budget.h"
+#include "server/store/stored_operand.h"
+#include "server/store/tenant.h"
+#include "server/store/upload.h"
+
+namespace gemmd {
+
+struct StoreOptions {
+  std::uint64_t limit_bytes = 0;   // of all tenants together
+  std::uint64_t tenant_bytes = 0;  // of each
+  std::size_t max_operands = 65536;
+  TimeNs default_lease = 0;
+  TimeNs max_lease = 0;
+  TimeNs upload_lease = 0;  // of what came of a broken upload
+};
+
+// How a client names an operand: one of both is empty.
+struct OperandKey {
+  std::string handle;
+  std::string digest;  // 32 bytes
+};
+
+struct StoredInfo {
+  std::string handle;
+  std::string digest;  // empty: computed
+  OperandForm form;
+  std::uint64_t device_bytes = 0;
+  TimeNs lease = 0;
+  TimeNs lease_remaining = 0;
+};
+
+struct StoreStatistics {
+  std::uint64_t residents = 0;
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t partial_uploads = 0;
+  std::uint64_t reserved_bytes = 0;
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t uploaded_bytes = 0;
+  std::uint64_t repeated_bytes = 0;
+  std::uint64_t downloaded_bytes = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t evictions = 0;
+};
+
+class OperandStore;
+
+// Room for a result that a product will leave here. Dropping it gives the room back.
+class PendingResult {
+ public:
+  // What the device writes D into, tightly packed.
+  const HostBuffer& memory() const { return memory_; }
+
+ private:
+  friend class OperandStore;
+  Tenant tenant_;
+  OperandForm form_;
+  TimeNs lease_ = 0;
+  StoreHold hold_;
+  HostBuffer memory_;
+  bool is_borrowed_ = false;  // the memory is one that a device needs for other results
+};
+
+// Thread-safe. Device and clock outlive the store; operands in use may outlive it.
+class OperandStore {
+ public:
+  // `host`: the device whose AllocateResident() gives memory. `instance`: another number in
+  // each process, so that no handle of an earlier one means something here.
+  OperandStore(const StoreOptions& options, Device* host, const Clock* clock,
+               std::uint32_t instance);
+  ~OperandStore();
+
+  // One stream's part in an upload. Used by one thread at a time; dropping it leaves what came.
+  class Session {
+   public:
+    // Takes what is new in the chunk. Whether the operand is resident now.
+    // INVALID_ARGUMENT, RESOURCE_EXHAUSTED: see Upload; INVALID_ARGUMENT also where the whole
+    // does not have the digest, and nothing is kept.
+    absl::StatusOr<bool> Receive(const UploadChunk& chunk);
+    // The stream's end. INVALID_ARGUMENT: bytes are missing.
+    absl::Status End();
+    // REQUIRES: resident() is true.
+    const StoredInfo& info() const { return *info_; }
+    bool resident() const { return info_.has_value(); }
+
+   private:
+    friend class OperandStore;
+    OperandStore* store_ = nullptr;
+    std::uint64_t id_ = 0;
+    TimeNs lease_ = 0;
+    std::shared_ptr<Upload> upload_;
+    std::optional<StoredInfo> info_;
+  };
+
+  // `lease` absent: the default. A second upload of a digest joins the first one.
+  // INVALID_ARGUMENT: the lease is over the limit, the operand larger than ever fits, or
+  // another form than an earlier Begin of that digest said.
+  // RESOURCE_EXHAUSTED: there is no room now.
+  absl::StatusOr<std::unique_ptr<Session>> BeginUpload(const Tenant& tenant,
+                                                       const Sha256Digest& digest,
+                                                       const OperandForm& form,
+                                                       std::optional<TimeNs> lease);
+
+  // Nothing: it is wholly here, which counts as a use. Else what is missing of an upload that
+  // has begun; empty where none has.
+  std::optional<std::vector<MissingRange>> FindMissing(const Tenant& tenant,
+                                                       const std::string& digest);
+
+  // The operand for a product: a use. NOT_FOUND with what is missing (missing.h); `field`
+  // begins the message.
+  absl::StatusOr<std::shared_ptr<StoredOperand>> Use(const Tenant& tenant, const OperandKey& key,
+                                                     absl::string_view field);
+  // The same for a download.
+  absl::StatusOr<std::shared_ptr<StoredOperand>> Read(const Tenant& tenant, const OperandKey& key);
+
+  absl::StatusOr<StoredInfo> Get(const Tenant& tenant, const OperandKey& key);
+  // Up to `count` residents that came after the one of that number (0: from the first), and
+  // the number to go on from; 0: there are no more.
+  std::pair<std::vector<StoredInfo>, std::uint64_t> List(const Tenant& tenant, std::uint64_t after,
+                                                         std::size_t count);
+  absl::Status Release(const Tenant& tenant, const OperandKey& key);
+  absl::StatusOr<TimeNs> Renew(const Tenant& tenant, const OperandKey& key,
+                               std::optional<TimeNs> lease);
+
+  // Room for D, laid out tightly, that `device` writes. Errors as BeginUpload().
+  absl::StatusOr<std::unique_ptr<PendingResult>> BeginResult(const Tenant& tenant,
+                                                             const MatrixLayout& d,
+                                                             std::optional<TimeNs> lease,
+                                                             Device* device);
+  // The handle, from now on. The memory holds the result.
+  std::string Keep(std::unique_ptr<PendingResult> result);
+
+  // Evicts one operand that has memory of the device. False: none may go.
+  bool EvictFrom(const Device* device);
+
+  // Brings a kept result out of the host memory that a device with memory of its own has for
+  // results in flight, which copies it. False: none is there.
+  bool FreeResultMemory();
+
+  StoreStatistics statistics() const;
+  void CountDownloaded(std::uint64_t bytes);
+
+ private:
+  struct Entry {
+    Tenant tenant;
+    std::string digest;  // empty: computed
+    std::string handle;
+    std::shared_ptr<Upload> upload;          // one of both
+    std::shared_ptr<StoredOperand> operand;  // resident
+  };
+  using Entries = std::map<std::uint64_t, Entry>;
+  // What left the store; its memory is given back after the lock.
+  using Garbage = std::vector<Entry>;
+
+  absl::StatusOr<TimeNs> CheckLease(std::optional<TimeNs> lease) const;
+  // Bytes of the tenant's, by evicting where it must. `allocate` takes the memory itself.
+  absl::StatusOr<StoreHold> MakeRoom(const Tenant& tenant, std::uint64_t bytes,
+                                     const std::function<absl::Status()>& allocate);
+  absl::Status CheckCount() const;
+  std::string HandleOf(std::uint64_t id) const;
+  absl::Status NotFound(const OperandKey& key, absl::string_view field) const;
+  // An upload that is whole. The status is its end's.
+  absl::Status FinishUpload(Session* session);
+  void FillInfo(Session* session);
+
+  // The following REQUIRE mutex_ held.
+  Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key);
+  Entries::iterator FindResidentLocked(const Tenant& tenant, const OperandKey& key);
+  // Makes the session part of what is there; false: nothing is.
+  absl::StatusOr<bool> JoinLocked(const Tenant& tenant, const OperandKey& key,
+                                  const OperandForm& form, Session* session);
+  std::uint64_t AddLocked(Entry entry, TimeNs lease);
+  void RemoveLocked(Entries::iterator entry, Garbage* garbage);
+  bool EvictLocked(const std::function<bool(const Entry&)>& may_go, Garbage* garbage);
+  StoredInfo InfoLocked(std::uint64_t id, const Entry& entry) const;
+
+  const StoreOptions options_;
+  Device* const host_;
+  const Clock* const clock_;
+  const std::uint32_t instance_;
+  const std::shared_ptr<StoreBudget> budget_;
+
+  mutable std::mutex mutex_;
+  Entries entries_;                                                  // guarded by mutex_
+  std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_;  // guarded by mutex_
+  std::map<std::string, std::uint64_t> handles_;                     // guarded by mutex_
+  LeaseList leases_;                                                 // guarded by mutex_
+  std::set<std::uint64_t> borrowers_;  // guarded by mutex_; results where they were made
+  StoreStatistics counts_;             // guarded by mutex_
+  std::uint64_t next_id_ = 1;          // guarded by mutex_
+};
+
+}  // namespace gemmd

@@ -1,0 +1,40 @@
+#include "server/store/range_set.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gemmd {
+
+std::vector<ByteRange> RangeSet::Add(ByteRange range) {
+  std::vector<ByteRange> added;
+  if (range.begin >= range.end) return added;
+  // The first that touches the new range, and all that do are merged into it.
+  auto each = ranges_.upper_bound(range.begin);
+  if (each != ranges_.begin() && std::prev(each)->second >= range.begin) --each;
+  ByteRange merged = range;
+  std::uint64_t next = range.begin;
+  while (each != ranges_.end() && each->first <= range.end) {
+    if (each->first > next) added.push_back({next, each->first});
+    next = std::max(next, each->second);
+    merged.begin = std::min(merged.begin, each->first);
+    merged.end = std::max(merged.end, each->second);
+    each = ranges_.erase(each);
+  }
+  if (next < range.end) added.push_back({next, range.end});
+  ranges_.emplace(merged.begin, merged.end);
+  return added;
+}
+
+std::vector<ByteRange> RangeSet::Missing(std::uint64_t size) const {
+  std::vector<ByteRange> missing;
+  std::uint64_t next = 0;
+  for (const auto& [begin, end] : ranges_) {
+    if (begin >= size) break;
+    if (begin > next) missing.push_back({next, begin});
+    next = end;
+  }
+  if (next < size) missing.push_back({next, size});
+  return missing;
+}
+
+}  // namespace gemmd

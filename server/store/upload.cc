@@ -1,0 +1,197 @@
+#include "server/store/upload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+const char* NameOf(StoredPlane plane) { return plane == StoredPlane::kData ? "data" : "scales"; }
+
+// `bytes` of what lies in the pieces from `offset` on.
+std::vector<absl::string_view> Cut(absl::Span<const absl::string_view> pieces, std::uint64_t offset,
+                                   std::uint64_t bytes) {
+  std::vector<absl::string_view> cut;
+  for (absl::string_view piece : pieces) {
+    if (bytes == 0) break;
+    if (offset >= piece.size()) {
+      offset -= piece.size();
+      continue;
+    }
+    piece.remove_prefix(offset);
+    offset = 0;
+    piece = piece.substr(0, bytes);
+    bytes -= piece.size();
+    cut.push_back(piece);
+  }
+  return cut;
+}
+
+absl::Status Dropped() {
+  return absl::ResourceExhaustedError(
+      "the upload was dropped: its lease had run out and its memory was needed, or it was "
+      "released, or its bytes did not have the digest");
+}
+
+}  // namespace
+
+Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold)
+    : form_(form), digest_(digest), hold_(std::move(hold)) {
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const MatrixLayout* const layout = form_.plane(static_cast<StoredPlane>(i));
+    if (layout == nullptr) continue;
+    Plane& plane = planes_[i];
+    plane.size_bytes = layout->size_bytes();
+    plane.memory = memory[i];
+    plane.receiver =
+        std::make_unique<PlaneReceiver>(NameOf(static_cast<StoredPlane>(i)), plane.size_bytes,
+                                        plane.size_bytes, std::move(memory[i]));
+    for (std::uint64_t at = 0; at < plane.size_bytes; at += kDigestChunkBytes) {
+      plane.chunk_bytes.push_back(std::min(kDigestChunkBytes, plane.size_bytes - at));
+    }
+    plane.chunks.resize(plane.chunk_bytes.size());
+  }
+}
+
+absl::StatusOr<Upload::Received> Upload::Receive(const UploadChunk& chunk) {
+  std::uint64_t bytes = 0;
+  for (absl::string_view piece : chunk.pieces) bytes += piece.size();
+  Plane& plane = planes_[static_cast<std::size_t>(chunk.plane)];
+  if (form_.plane(chunk.plane) == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("chunk.plane is ", NameOf(chunk.plane), ", which the operand does not have"));
+  }
+  if (chunk.offset > plane.size_bytes || bytes > plane.size_bytes - chunk.offset) {
+    return absl::InvalidArgumentError(absl::StrCat("a chunk of ", bytes, " bytes is at offset ",
+                                                   chunk.offset, " of ", NameOf(chunk.plane),
+                                                   ", which has ", plane.size_bytes, " bytes"));
+  }
+  Received received;
+  std::vector<ByteRange> parts;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (abandoned_) return Dropped();
+    parts = plane.claimed.Add({chunk.offset, chunk.offset + bytes});
+    for (const ByteRange& part : parts) received.new_bytes += part.end - part.begin;
+    received.repeated_bytes = bytes - received.new_bytes;
+    claimed_bytes_ += received.new_bytes;
+    ++receiving_;
+  }
+  for (const ByteRange& part : parts) Take(&plane, chunk, part);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  finished_bytes_ += received.new_bytes;
+  received.is_last =
+      received.new_bytes != 0 && finished_bytes_ == form_.size_bytes() && !abandoned_;
+  finishing_ |= received.is_last;
+  if (--receiving_ == 0) {
+    if (abandoned_ && !finishing_) ReleaseLocked();
+    still_.notify_all();
+  }
+  return received;
+}
+
+void Upload::Take(Plane* plane, const UploadChunk& chunk, ByteRange part) {
+  const std::vector<absl::string_view> pieces =
+      Cut(chunk.pieces, part.begin - chunk.offset, part.end - part.begin);
+  // The range was claimed, so nobody else brings it.
+  plane->receiver->Receive(part.begin, pieces).IgnoreError();
+  for (std::uint64_t at = part.begin; at < part.end;) {
+    const std::uint64_t index = at / kDigestChunkBytes;
+    const std::uint64_t end = std::min((index + 1) * kDigestChunkBytes, part.end);
+    bool is_whole = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      plane->chunk_bytes[index] -= end - at;
+      is_whole = plane->chunk_bytes[index] == 0;
+    }
+    if (is_whole) {
+      const std::uint64_t begin = index * kDigestChunkBytes;
+      plane->chunks[index] = Sha256Of({plane->memory.front().data + begin,
+                                       std::min(kDigestChunkBytes, plane->size_bytes - begin)});
+    }
+    at = end;
+  }
+}
+
+absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish() {
+  // Nobody else touches planes and memory while finishing_ is set.
+  std::vector<std::vector<Sha256Digest>> chunks;
+  for (Plane& plane : planes_) chunks.push_back(std::move(plane.chunks));
+  absl::Status status;
+  if (DigestOf(form_, std::move(chunks)) != digest_) {
+    status = absl::InvalidArgumentError(
+        "begin.digest is not that of the operand and the bytes that came (operands.proto says "
+        "what is hashed); nothing is kept");
+  } else {
+    status = CheckScales();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (status.ok() && abandoned_) status = Dropped();
+  if (!status.ok()) {
+    abandoned_ = true;
+    ReleaseLocked();
+    return status;
+  }
+  Memory memory;
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) memory[i] = std::move(planes_[i].memory);
+  return std::make_shared<StoredOperand>(form_, std::move(memory[0]), std::move(memory[1]),
+                                         std::move(hold_));
+}
+
+void Upload::SetEnded() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  finishing_ = false;
+  still_.notify_all();
+}
+
+absl::Status Upload::CheckScales() const {
+  if (!form_.scales.has_value()) return absl::OkStatus();
+  const auto* const scales = reinterpret_cast<const float*>(planes_[1].memory.front().data);
+  const std::int64_t count = form_.scales->rows * form_.scales->columns;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (scales[i] >= 0 && std::isfinite(scales[i])) continue;
+    return absl::InvalidArgumentError(absl::StrCat("operand.scales[", i, "] is ", scales[i],
+                                                   "; a scale must be finite and at least 0"));
+  }
+  return absl::OkStatus();
+}
+
+void Upload::Abandon() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  abandoned_ = true;
+  if (receiving_ == 0 && !finishing_) ReleaseLocked();
+}
+
+void Upload::ReleaseLocked() {
+  for (Plane& plane : planes_) {
+    plane.receiver = nullptr;
+    plane.memory.clear();
+  }
+  hold_.Release();
+}
+
+std::vector<MissingRange> Upload::Missing() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<MissingRange> missing;
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    for (const ByteRange& range : planes_[i].claimed.Missing(planes_[i].size_bytes)) {
+      missing.push_back({static_cast<StoredPlane>(i), range});
+    }
+  }
+  return missing;
+}
+
+std::uint64_t Upload::received_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return claimed_bytes_;
+}
+
+void Upload::WaitUntilStill() const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  still_.wait(lock, [this] { return receiving_ == 0 && !finishing_; });
+}
+
+}  // namespace gemmd

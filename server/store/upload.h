@@ -1,0 +1,98 @@
+// An operand whose bytes are still coming, perhaps over several streams at once.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "server/device/plane_receiver.h"
+#include "server/store/operand_form.h"
+#include "server/store/range_set.h"
+#include "server/store/stored_operand.h"
+
+namespace gemmd {
+
+struct UploadChunk {
+  StoredPlane plane = StoredPlane::kData;
+  std::uint64_t offset = 0;
+  absl::Span<const absl::string_view> pieces;  // one after another, in somebody else's memory
+};
+
+struct MissingRange {
+  StoredPlane plane = StoredPlane::kData;
+  ByteRange bytes;
+};
+
+// Thread-safe. Each byte is copied and hashed once, by the thread that brings it: a 1 MiB
+// piece of a plane is hashed by whoever brings its last byte.
+class Upload {
+ public:
+  // By plane: memory of its bytes, in one piece; empty where the form has no such plane.
+  using Memory = std::array<HostBuffer, kStoredPlanes>;
+
+  Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold);
+
+  const OperandForm& form() const { return form_; }
+  const Sha256Digest& digest() const { return digest_; }
+
+  struct Received {
+    std::uint64_t new_bytes = 0;
+    std::uint64_t repeated_bytes = 0;  // that had come before, and were dropped
+    bool is_last = false;              // every byte is here: true once
+  };
+  // INVALID_ARGUMENT: there is no such plane, or the chunk lies beyond it.
+  // RESOURCE_EXHAUSTED: see Abandon().
+  absl::StatusOr<Received> Receive(const UploadChunk& chunk);
+
+  // Who was told is_last calls both, once each. Finish() gives the operand, or
+  // INVALID_ARGUMENT where the bytes do not have the digest, or a scale is negative, infinite
+  // or no number; RESOURCE_EXHAUSTED after Abandon(). SetEnded(): the outcome is known to all.
+  absl::StatusOr<std::shared_ptr<StoredOperand>> Finish();
+  void SetEnded();
+
+  // Gives its memory back as soon as no Receive() uses it; later ones are refused.
+  void Abandon();
+
+  // In order of planes and bytes.
+  std::vector<MissingRange> Missing() const;
+  std::uint64_t received_bytes() const;
+  // Waits for what other threads are copying or finishing: moments.
+  void WaitUntilStill() const;
+
+ private:
+  struct Plane {
+    std::uint64_t size_bytes = 0;
+    HostBuffer memory;
+    std::unique_ptr<PlaneReceiver> receiver;
+    RangeSet claimed;
+    std::vector<std::uint64_t> chunk_bytes;  // that are missing of each piece to hash
+    std::vector<Sha256Digest> chunks;
+  };
+
+  // Takes the pieces' bytes for `part` of the chunk, then hashes what that completed.
+  void Take(Plane* plane, const UploadChunk& chunk, ByteRange part);
+  absl::Status CheckScales() const;
+  void ReleaseLocked();
+
+  const OperandForm form_;
+  const Sha256Digest digest_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable still_;
+  std::array<Plane, kStoredPlanes> planes_;  // claimed, chunk_bytes: guarded by mutex_
+  StoreHold hold_;                           // guarded by mutex_
+  std::uint64_t claimed_bytes_ = 0;          // guarded by mutex_
+  std::uint64_t finished_bytes_ = 0;         // guarded by mutex_; copied, and hashed where due
+  int receiving_ = 0;                        // guarded by mutex_; Receive() calls under way
+  bool finishing_ = false;                   // guarded by mutex_; from is_last to SetEnded()
+  bool abandoned_ = false;                   // guarded by mutex_
+};
+
+}  // namespace gemmd

@@ -1,0 +1,86 @@
+// gemm put, get, ls, rm and matmul with matrices on the server, against a real one.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/client/testing/npy_bytes.h"
+#include "tests/client/testing/subprocess.h"
+#include "tests/client/testing/temporary_directory.h"
+#include "tests/testing/server_process.h"
+
+namespace gemmd::cli {
+namespace {
+
+class OperandCommands : public ::testing::Test {
+ protected:
+  testing::ProcessResult Gemm(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "client/cli/gemm");
+    return testing::RunProcess(arguments, {"GEMMD_SERVER=" + server_.address()});
+  }
+  nlohmann::json Json(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "--json");
+    const testing::ProcessResult result = Gemm(std::move(arguments));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return nlohmann::json::parse(result.output);
+  }
+  std::string Int8File(const std::string& name, const std::string& shape,
+                       const std::string& bytes) const {
+    return directory_.File(name,
+                           testing::NpyBytes(testing::NpyDictionaryText("|i1", shape), bytes));
+  }
+
+  testing::ServerProcess server_{{"--cpu.threads=1"}};
+  testing::TemporaryDirectory directory_;
+  const std::string a_ = Int8File("a.npy", "(2, 2)", std::string("\1\2\3\4", 4));
+};
+
+TEST_F(OperandCommands, AMatrixStaysMultipliesComesBackAndGoes) {
+  const nlohmann::json put = Json({"put", a_, "--lease", "1h"});
+  const std::string handle = put["residents"][0]["handle"];
+  const std::string digest = put["residents"][0]["digest"];
+  EXPECT_EQ(put["residents"][0]["lease_s"], 3600);
+  EXPECT_EQ(digest.size(), 64u);
+
+  const testing::ProcessResult list = Gemm({"ls"});
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_NE(list.output.find(handle + "  2 x 2 int8 row-major"), std::string::npos) << list.output;
+  EXPECT_TRUE(Json({"--tenant", "another", "ls"})["residents"].empty());
+
+  const std::string d = directory_.Path("d.npy");
+  ASSERT_EQ(Gemm({"matmul", a_, "@" + handle, "-o", d}).exit_code, 0);
+  const std::string e = directory_.Path("e.npy");
+  ASSERT_EQ(Gemm({"matmul", a_, a_, "-o", e}).exit_code, 0);
+  EXPECT_EQ(testing::FileBytes(d), testing::FileBytes(e));
+  const nlohmann::json kept = Json({"matmul", "@" + digest, "@" + handle, "--keep"});
+  const std::string f = directory_.Path("f.npy");
+  ASSERT_EQ(Gemm({"get", kept["handle"], "-o", f}).exit_code, 0);
+  EXPECT_EQ(testing::FileBytes(f), testing::FileBytes(e));
+
+  EXPECT_EQ(Gemm({"rm", handle, kept["handle"]}).exit_code, 0);
+  EXPECT_TRUE(Json({"ls"})["residents"].empty());
+  const testing::ProcessResult gone = Gemm({"get", handle});
+  EXPECT_EQ(gone.exit_code, 4);
+  EXPECT_NE(gone.error.find("NOT_FOUND: handle is \"" + handle + "\""), std::string::npos)
+      << gone.error;
+}
+
+TEST_F(OperandCommands, WrongUseIsExplained) {
+  const auto error = [this](std::vector<std::string> arguments) {
+    const testing::ProcessResult result = Gemm(std::move(arguments));
+    EXPECT_EQ(result.exit_code, 2) << result.error;
+    return result.error;
+  };
+  EXPECT_NE(error({"matmul", a_, "@x", "--keep", "-o", "d.npy"}).find("--keep leaves D"),
+            std::string::npos);
+  EXPECT_NE(error({"matmul", a_, a_, "--lease", "1h"}).find("--lease goes with --keep"),
+            std::string::npos);
+  EXPECT_NE(error({"matmul", a_, "@x", "--b-scales", "s.npy"}).find("@x has its own"),
+            std::string::npos);
+  EXPECT_NE(error({"put", a_, "--lease", "soon"}).find("'soon' is no duration"), std::string::npos);
+  EXPECT_EQ(Gemm({"--tenant", "a b", "ls"}).exit_code, 4);
+}
+
+}  // namespace
+}  // namespace gemmd::cli

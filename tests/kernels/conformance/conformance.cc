@@ -1,0 +1,138 @@
+// Vectors of single instructions: records them on a GPU, replays them in the emulator.
+//   conformance record FILE             every set, as hashes (recording.h)
+//   conformance replay FILE             every block of every set against FILE
+//   conformance dump SET BLOCK FILE     every result of one block, as 32-bit words
+//   conformance dumps FOLDER SET...     the same of the first eight blocks, as FOLDER/SET.BLOCK
+//   conformance compare SET BLOCK FILE  names the first result that differs from such a dump
+// conformance_on_gpu is this program on CUDA, conformance_emulated in the emulator.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "tests/kernels/conformance/recording.h"
+
+namespace gemmd::conformance {
+namespace {
+
+#ifdef GEMMD_CONFORMANCE_ON_GPU
+std::vector<VectorSet> Sets() { return CudaVectorSets(); }
+std::unique_ptr<TargetMemory> Memory() { return CudaMemory(); }
+#else
+std::vector<VectorSet> Sets() { return EmulatedVectorSets(); }
+std::unique_ptr<TargetMemory> Memory() { return EmulatedMemory(); }
+#endif
+
+std::string Today() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  char text[32];
+  std::tm utc;
+  std::strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&now, &utc));
+  return text;
+}
+
+int Complain(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  return 1;
+}
+
+int Record(const std::string& path) {
+  std::ofstream file(path);
+  file << "# " << Memory()->machine() << "; " << Today() << "\n";
+  int failed = 0;
+  for (const VectorSet& set : Sets()) {
+    const std::unique_ptr<TargetMemory> memory = Memory();
+    const auto start = std::chrono::steady_clock::now();
+    const absl::StatusOr<SetHashes> hashes = RecordSet(set, memory.get());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    std::printf("%-40s %7.3f s %s\n", set.name.c_str(), took.count(),
+                hashes.ok() ? "" : std::string(hashes.status().message()).c_str());
+    std::fflush(stdout);
+    failed += !hashes.ok();
+    if (hashes.ok()) file << ToText(set.name, *hashes) << std::flush;
+  }
+  std::printf("%d sets failed\n", failed);
+  return failed == 0 && file ? 0 : 1;
+}
+
+int Replay(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  const absl::StatusOr<Recording> recording = ParseRecording(text.str());
+  if (!recording.ok()) return Complain(std::string(recording.status().message()));
+  std::printf("recorded on %s\n", recording->head.c_str());
+  int different = 0;
+  for (const VectorSet& set : Sets()) {
+    const std::string difference = ReplaySet(set, *recording, Extent::kAll, Memory().get());
+    different += !difference.empty();
+    std::printf("%s\n", difference.empty() ? absl::StrCat(set.name, ": equal").c_str()
+                                           : difference.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("%d sets differ\n", different);
+  return different == 0 ? 0 : 1;
+}
+
+int DumpOrCompare(bool compares, const std::string& name, const std::string& number,
+                  const std::string& path) {
+  std::uint32_t block;
+  if (!absl::SimpleAtoi(number, &block)) return Complain("BLOCK must be a number");
+  for (const VectorSet& set : Sets()) {
+    if (set.name != name) continue;
+    if (block >= set.blocks) return Complain(absl::StrCat("BLOCK must be below ", set.blocks));
+    const absl::StatusOr<std::vector<std::uint32_t>> words = RunInFull(set, block, Memory().get());
+    if (!words.ok()) return Complain(std::string(words.status().message()));
+    if (!compares) {
+      std::ofstream file(path, std::ios::binary);
+      file.write(reinterpret_cast<const char*>(words->data()),
+                 static_cast<std::streamsize>(words->size() * 4));
+      return file.flush() ? 0 : Complain(absl::StrCat("cannot write ", path));
+    }
+    std::ifstream file(path, std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    std::vector<std::uint32_t> recorded(bytes.str().size() / 4);
+    std::memcpy(recorded.data(), bytes.str().data(), recorded.size() * 4);
+    const std::string difference = FirstDifference(set, block, recorded, *words);
+    std::printf("%s\n", difference.empty() ? "equal" : difference.c_str());
+    return difference.empty() ? 0 : 1;
+  }
+  return Complain(absl::StrCat("no set is called ", name));
+}
+
+int DumpFirstBlocks(const std::string& folder, const std::vector<std::string>& names) {
+  int failed = 0;
+  for (const std::string& name : names) {
+    for (std::uint32_t block = 0; block < kFirstBlocks; ++block) {
+      failed += DumpOrCompare(false, name, absl::StrCat(block),
+                              absl::StrCat(folder, "/", name, ".", block));
+    }
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const std::string mode = arguments.empty() ? "" : arguments[0];
+  if (mode == "record" && arguments.size() == 2) return Record(arguments[1]);
+  if (mode == "replay" && arguments.size() == 2) return Replay(arguments[1]);
+  if (mode == "dumps" && arguments.size() > 2) {
+    return DumpFirstBlocks(arguments[1], {arguments.begin() + 2, arguments.end()});
+  }
+  if ((mode == "dump" || mode == "compare") && arguments.size() == 4) {
+    return DumpOrCompare(mode == "compare", arguments[1], arguments[2], arguments[3]);
+  }
+  std::fprintf(
+      stderr,
+      "usage: record FILE | replay FILE | dump|compare SET BLOCK FILE | dumps FOLDER SET...\n");
+  return 2;
+}
+
+}  // namespace
+}  // namespace gemmd::conformance
+
+int main(int argc, char** argv) { return gemmd::conformance::Main({argv + 1, argv + argc}); }

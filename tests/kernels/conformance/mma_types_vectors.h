@@ -1,0 +1,119 @@
+// Single mma.sync on tf32, int8 and f64 operands, one a warp, at random.
+#pragma once
+
+#include <cstring>
+
+#include "kernels/ptx/convert.h"
+#include "kernels/ptx/mma_sync_types.h"
+#include "tests/kernels/conformance/mma_vectors.h"
+
+namespace gemmd::conformance {
+
+enum class OtherType : int { kTf32, kInt8, kF64 };
+
+inline namespace GEMMD_BACKEND {
+
+// A binary32 factor; the lowest 13 bits are random too, and must not matter.
+GEMMD_DEVICE std::uint32_t RandomTf32(OperandClass operands, bool is_b, std::uint64_t random) {
+  const std::uint32_t high = RandomHalf(true, operands, is_b, static_cast<std::uint32_t>(random))
+                             << 16;
+  const auto low = static_cast<std::uint32_t>(random >> 48);
+  const bool is_special = operands == OperandClass::kSpecial || operands == OperandClass::kSparse;
+  return is_special ? high : high | low;
+}
+
+// The bits of a binary64.
+GEMMD_DEVICE std::uint64_t RandomF64(OperandClass operands, std::uint64_t random) {
+  const std::uint64_t sign = random & 0x8000000000000000u;
+  const std::uint64_t fraction = random & 0x000fffffffffffffu;
+  const std::uint64_t choice = Mix(random) >> 20;
+  std::uint64_t exponent = 1020 + choice % 6;
+  switch (operands) {
+    case OperandClass::kWide:
+      exponent = choice % 2 == 0 ? 990 + choice / 2 % 66 : choice / 2 % 2047;
+      break;
+    case OperandClass::kSubnormal:
+      exponent = choice % 2 == 0 ? choice / 2 % 3 : 1010 + choice / 2 % 30;
+      break;
+    case OperandClass::kSpecial:
+      if (choice % 16 != 0) break;
+      if (choice / 16 % 3 == 0) return sign;
+      return sign | 0x7ff0000000000000u | (choice / 16 % 3 == 1 ? 0 : fraction);
+    case OperandClass::kLarge:
+      exponent = 1530 + choice % 10;
+      break;
+    case OperandClass::kSparse:
+      return choice % 2 == 0 ? sign : sign | exponent << 52;
+    case OperandClass::kAnyBits:
+      return random;
+    default:
+      break;
+  }
+  return sign | exponent << 52 | fraction;
+}
+
+GEMMD_DEVICE double F64OfBits(std::uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+GEMMD_DEVICE void AddF64(std::uint32_t instruction, std::uint32_t i, double value,
+                         VectorSink* sink) {
+  std::uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  sink->Add(instruction, 2 * i, static_cast<std::uint32_t>(bits));
+  sink->Add(instruction, 2 * i + 1, static_cast<std::uint32_t>(bits >> 32));
+}
+
+template <OtherType kType>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(32, 1)
+    MmaTypesVectors(const GEMMD_GRID_CONSTANT VectorParams params) {
+  const std::uint32_t block = params.first_block + ptx::BlockIndexX();
+  const auto operands = static_cast<OperandClass>(block % kOperandClasses);
+  VectorSink sink(params, 32, kMmaInstructions, 4);
+  for (std::uint32_t instruction = 0; instruction < kMmaInstructions; ++instruction) {
+    const std::uint64_t key = KeyOf(params.set, block, instruction);
+    const std::uint32_t first = ptx::ThreadIndex() * 10;
+    if constexpr (kType == OtherType::kF64) {
+      const double a = F64OfBits(RandomF64(operands, RandomBits(key, first)));
+      const double b = F64OfBits(RandomF64(operands, RandomBits(key, first + 1)));
+      double d[2];
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        d[i] = F64OfBits(RandomF64(operands, RandomBits(key, first + 2 + i)));
+      }
+      ptx::MmaF64(d, a, b);
+      for (std::uint32_t i = 0; i < 2; ++i) AddF64(instruction, i, d[i], &sink);
+    } else {
+      constexpr bool kIsTf32 = kType == OtherType::kTf32;
+      std::uint32_t a[4];
+      std::uint32_t b[2];
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        const std::uint64_t random = RandomBits(key, first + i);
+        a[i] = kIsTf32 ? RandomTf32(operands, false, random) : static_cast<std::uint32_t>(random);
+      }
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const std::uint64_t random = RandomBits(key, first + 4 + i);
+        b[i] = kIsTf32 ? RandomTf32(operands, true, random) : static_cast<std::uint32_t>(random);
+      }
+      std::uint32_t word[4];
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        const std::uint64_t random = RandomBits(key, first + 6 + i);
+        word[i] = kIsTf32 ? RandomAddend(operands, random) : static_cast<std::uint32_t>(random);
+      }
+      if constexpr (kIsTf32) {
+        float d[4];
+        for (std::uint32_t i = 0; i < 4; ++i) d[i] = ptx::FloatOfBits(word[i]);
+        ptx::MmaTf32(d, a, b);
+        for (std::uint32_t i = 0; i < 4; ++i) word[i] = ptx::BitsOfFloat(d[i]);
+      } else {
+        ptx::MmaInt8(word, a, b);
+      }
+      for (std::uint32_t i = 0; i < 4; ++i) sink.Add(instruction, i, word[i]);
+    }
+  }
+  sink.Finish();
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::conformance

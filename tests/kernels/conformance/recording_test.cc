@@ -1,0 +1,165 @@
+// How vectors are recorded and compared, with the emulator on both sides.
+#include "tests/kernels/conformance/recording.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/kernels/conformance/random_bits.h"
+#include "tests/kernels/conformance/tensor_copy_cases.h"
+
+namespace gemmd::conformance {
+namespace {
+
+// A set of that name with few blocks, so that all of it is quick.
+VectorSet Small(const std::string& name, std::uint32_t blocks) {
+  for (VectorSet set : EmulatedVectorSets()) {
+    if (set.name != name) continue;
+    set.blocks = blocks;
+    return set;
+  }
+  ADD_FAILURE() << "no set " << name;
+  return {};
+}
+
+Recording Record(const VectorSet& set) {
+  const absl::StatusOr<SetHashes> hashes = RecordSet(set, EmulatedMemory().get());
+  EXPECT_TRUE(hashes.ok()) << hashes.status();
+  const absl::StatusOr<Recording> recording =
+      ParseRecording("# somewhere; 2026-01-02\n" + ToText(set.name, *hashes));
+  EXPECT_TRUE(recording.ok()) << recording.status();
+  return *recording;
+}
+
+TEST(Recording, WhatWasRecordedReplaysEqual) {
+  for (const char* name :
+       {"mma_m16n8k16_bf16_f32", "ldmatrix_stmatrix", "cvt_f16x2_bf16x2", "wgmma_m64n24k16_f16_f32",
+        "wgmma_m64n64k16_f16_f16_a_registers", "tma_load_store", "tma_load_add"}) {
+    const VectorSet set = Small(name, 16);
+    const Recording recording = Record(set);
+    EXPECT_EQ(recording.head, "somewhere; 2026-01-02");
+    for (const Extent extent : {Extent::kFirstBlocks, Extent::kFirstGroup, Extent::kAll}) {
+      EXPECT_EQ(ReplaySet(set, recording, extent, EmulatedMemory().get()), "");
+    }
+  }
+}
+
+TEST(Recording, ADifferenceIsNamedByItsBlock) {
+  const VectorSet set = Small("mma_m16n8k16_f16_f32", 32);
+  Recording recording = Record(set);
+  recording.sets[set.name].groups[7] ^= 1;
+  EXPECT_EQ(ReplaySet(set, recording, Extent::kAll, EmulatedMemory().get()),
+            "mma_m16n8k16_f16_f32: some of blocks 14 to 15 differ");
+  EXPECT_EQ(ReplaySet(set, recording, Extent::kFirstBlocks, EmulatedMemory().get()), "");
+  recording.sets[set.name].first[3] ^= 1;
+  EXPECT_EQ(ReplaySet(set, recording, Extent::kFirstBlocks, EmulatedMemory().get()),
+            "mma_m16n8k16_f16_f32, block 3, instruction 0, thread 0, word 0, operands special: "
+            "differs");
+  EXPECT_EQ(
+      ReplaySet(Small("ldmatrix_stmatrix", 16), recording, Extent::kAll, EmulatedMemory().get()),
+      "ldmatrix_stmatrix is not in the recording");
+}
+
+TEST(Recording, TheFirstDifferentResultIsNamedWhereAllAreKept) {
+  const VectorSet set = Small("mma_m16n8k16_f16_f32", 16);
+  absl::StatusOr<std::vector<std::uint32_t>> words = RunInFull(set, 1, EmulatedMemory().get());
+  ASSERT_TRUE(words.ok()) << words.status();
+  ASSERT_EQ(words->size(), 128u * 32 * 4);
+  EXPECT_EQ(FirstDifference(set, 1, *words, *words), "");
+  std::vector<std::uint32_t> changed = *words;
+  (*words)[1234] = 5;
+  changed[1234] = 4;
+  changed[5000] ^= 1;
+  EXPECT_EQ(FirstDifference(set, 1, changed, *words),
+            "mma_m16n8k16_f16_f32, block 1, instruction 9, thread 20, word 2, operands wide: "
+            "recorded 00000004, computed 00000005; 2 of 16384 words differ");
+}
+
+// What a hash covers is what a dump holds.
+TEST(Recording, ABlocksHashIsThatOfItsResults) {
+  const VectorSet set = Small("wgmma_m64n16k16_bf16_f32", 16);
+  const auto hashes = RunBlocks(set, 2, 1, EmulatedMemory().get());
+  const auto words = RunInFull(set, 2, EmulatedMemory().get());
+  ASSERT_TRUE(hashes.ok() && words.ok());
+  const std::uint64_t sum = HashWords(*words);
+  EXPECT_EQ(hashes->front(), BlockHash(&sum, 1));
+}
+
+TEST(Recording, RefusesWhatIsNoRecording) {
+  EXPECT_EQ(ParseRecording("x first 1 2").status().message(), "not a recording: x first 1 2");
+  EXPECT_FALSE(ParseRecording("x last 1 2 3 4 5 6 7 8").ok());
+  EXPECT_FALSE(ParseRecording("x first 1 2 3 4 5 6 7 g").ok());
+}
+
+TEST(VectorSets, NamesAndNumbersAreTheirOwn) {
+  std::set<std::string> names;
+  std::set<std::uint32_t> numbers;
+  const std::vector<VectorSet> sets = EmulatedVectorSets();
+  for (const VectorSet& set : sets) {
+    names.insert(set.name);
+    numbers.insert(set.number);
+    EXPECT_EQ(set.blocks % kGroups, 0u) << set.name;
+    if (set.name.find("mma") == std::string::npos) continue;
+    EXPECT_GE(set.blocks * set.instructions, 100000u) << set.name;
+  }
+  EXPECT_EQ(names.size(), sets.size());
+  EXPECT_EQ(numbers.size(), sets.size());
+}
+
+// Counts what random operands are meant to contain.
+TEST(RandomBits, ClassesHoldWhatTheyAreNamedFor) {
+  int nans = 0;
+  int infinities = 0;
+  int zeros = 0;
+  int subnormals = 0;
+  std::set<std::uint32_t> exponents;
+  for (std::uint64_t i = 0; i < 20000; ++i) {
+    const auto random = static_cast<std::uint32_t>(RandomBits(1, i));
+    const std::uint32_t special = RandomHalf(false, OperandClass::kSpecial, false, random);
+    nans += (special & 0x7fff) > 0x7c00;
+    infinities += (special & 0x7fff) == 0x7c00;
+    zeros += (special & 0x7fff) == 0;
+    const std::uint32_t tiny = RandomHalf(true, OperandClass::kSubnormal, false, random);
+    subnormals += (tiny & 0x7f80) == 0 && (tiny & 0x7f) != 0;
+    exponents.insert(RandomHalf(true, OperandClass::kWide, false, random) >> 7 & 255);
+  }
+  EXPECT_GT(nans, 100);
+  EXPECT_GT(infinities, 100);
+  EXPECT_GT(zeros, 100);
+  EXPECT_GT(subnormals, 5000);
+  EXPECT_EQ(exponents.size(), 255u) << "every finite exponent of bf16";
+}
+
+TEST(TensorCopyCases, CrossEveryEdgeAndStayLegal) {
+  int before = 0;
+  int past = 0;
+  int outside = 0;
+  int clipped = 0;
+  for (std::uint32_t number = 0; number < 1024; ++number) {
+    const RandomCopy copy = MakeRandomCopy(TensorCopyKind::kMove, 20, number);
+    const auto columns = static_cast<std::int32_t>(copy.columns);
+    const auto rows = static_cast<std::int32_t>(copy.rows);
+    const auto width = static_cast<std::int32_t>(copy.box[0]);
+    const auto height = static_cast<std::int32_t>(copy.box[1]);
+    const std::uint32_t size = copy.element_bytes();
+    ASSERT_EQ(copy.load[0] * static_cast<std::int32_t>(size) % 16, 0);
+    ASSERT_GE(copy.store[0], 0);
+    ASSERT_GE(copy.store[1], 0);
+    ASSERT_LE(copy.box_bytes(), kMostBoxBytes);
+    ASSERT_LE(copy.pitch * copy.rows, kMostTensorBytes);
+    before += copy.load[0] < 0 || copy.load[1] < 0;
+    past += copy.load[0] + width > columns || copy.load[1] + height > rows;
+    outside += copy.load[0] >= columns || copy.load[1] >= rows || copy.load[0] + width <= 0 ||
+               copy.load[1] + height <= 0;
+    clipped += copy.columns * size % 16 != 0 && copy.store[0] < columns &&
+               copy.store[0] + width > columns && copy.store[1] < rows;
+  }
+  EXPECT_GT(before, 100);
+  EXPECT_GT(past, 100);
+  EXPECT_GT(outside, 50);
+  EXPECT_GT(clipped, 100);
+}
+
+}  // namespace
+}  // namespace gemmd::conformance

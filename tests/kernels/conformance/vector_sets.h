@@ -1,0 +1,45 @@
+// The sets of vectors that are recorded on a GPU and replayed in the emulator.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/kernels/conformance/target_memory.h"
+#include "tests/kernels/conformance/vector_params.h"
+
+namespace gemmd::conformance {
+
+// One kind of instruction. Its blocks are numbered; block b has operands of class
+// b % kOperandClasses (conversions: of kind b % 4).
+struct VectorSet {
+  std::string name;
+  std::uint32_t number = 0;  // part of every key: never given to another set
+  std::uint32_t blocks = 0;  // a multiple of kGroups
+  std::uint32_t threads = 0;
+  std::uint32_t instructions = 0;  // of a block
+  std::uint32_t words = 0;         // of a thread and instruction
+  // Runs blocks from params.first_block on; hashes and words are in `memory` and
+  // have room for `blocks` of them. Queued, or complete.
+  absl::Status (*run)(const VectorSet& set, const VectorParams& params, std::uint32_t blocks,
+                      TargetMemory* memory) = nullptr;
+
+  std::uint64_t words_per_block() const { return std::uint64_t{threads} * instructions * words; }
+};
+
+// Hashes of a recording: of each of the first blocks, and of groups of equal length over all.
+inline constexpr std::uint32_t kFirstBlocks = 8;
+inline constexpr std::uint32_t kGroups = 16;
+
+// The same sets for either backend; no sets where this build has no device code.
+std::vector<VectorSet> CudaVectorSets();
+std::vector<VectorSet> EmulatedVectorSets();
+
+// A block's hash from those of its threads.
+std::uint64_t BlockHash(const std::uint64_t* threads, std::uint32_t count);
+
+// Which operand of which instruction result `word` of a block is, in words.
+std::string Describe(const VectorSet& set, std::uint32_t block, std::uint64_t word);
+
+}  // namespace gemmd::conformance

@@ -1,0 +1,291 @@
+#include "server/store/operand_store.h"
+
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/server/store/store_fixture.h"
+
+namespace gemmd {
+namespace {
+
+using testing::kSecond;
+using testing::SmallStore;
+using testing::StoredMatrix;
+
+class OperandStoreTest : public ::testing::Test, protected testing::StoreFixture {
+ protected:
+  // Everything that was ever held is given back when the last entry goes.
+  ~OperandStoreTest() override {
+    clock.Advance(1000 * kSecond);
+    while (store.EvictFrom(&device)) {
+    }
+    EXPECT_EQ(store.statistics().reserved_bytes, 0u);
+    EXPECT_EQ(device.memory().usage().resident_bytes, 0u);
+  }
+
+  const Tenant tenant_ = *Tenant::Named("a");
+  const Tenant other_ = *Tenant::Named("b");
+};
+
+TEST_F(OperandStoreTest, WhatWasPutIsFoundByHandleAndDigest) {
+  const StoredMatrix matrix("some bytes");
+  const auto handle = Put(tenant_, matrix);
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  EXPECT_EQ(*handle, "0000abcd-1");
+  EXPECT_EQ(BytesOf(tenant_, {*handle, {}}), "some bytes");
+  EXPECT_EQ(BytesOf(tenant_, matrix.key()), "some bytes");
+  EXPECT_EQ(device.memory().usage().resident_bytes, 10u);
+  const StoredInfo info = *store.Get(tenant_, {*handle, {}});
+  EXPECT_EQ(info.digest, ToBytes(matrix.digest));
+  EXPECT_EQ(info.lease_remaining, 10 * kSecond);
+  EXPECT_EQ(info.device_bytes, 10u);
+}
+
+TEST_F(OperandStoreTest, TheSameMatrixIsStoredOnceForEachTenant) {
+  const StoredMatrix matrix("same");
+  const std::string handle = *Put(tenant_, matrix);
+  EXPECT_EQ(*Put(tenant_, matrix), handle);
+  EXPECT_EQ(store.statistics().uploaded_bytes, 4u);
+  EXPECT_NE(*Put(other_, matrix), handle);
+  EXPECT_EQ(store.statistics().resident_bytes, 8u);
+}
+
+TEST_F(OperandStoreTest, AnotherTenantsOperandsAreAsUnknownAsAny) {
+  const StoredMatrix matrix("mine");
+  const std::string handle = *Put(tenant_, matrix);
+  const absl::Status status = store.Use(other_, {handle, {}}, "a").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "a.handle is \"0000abcd-1\": the server has no such operand");
+  EXPECT_EQ(MissingOf(status).handles, std::vector<std::string>{handle});
+  EXPECT_EQ(MissingOf(store.Use(other_, matrix.key(), "b").status()).digests,
+            std::vector<std::string>{ToBytes(matrix.digest)});
+  EXPECT_FALSE(store.Release(other_, {handle, {}}).ok());
+  EXPECT_FALSE(store.Renew(other_, {handle, {}}, 1).ok());
+  EXPECT_FALSE(store.Get(other_, matrix.key()).ok());
+  EXPECT_TRUE(store.List(other_, 0, 10).first.empty());
+  EXPECT_EQ(store.FindMissing(other_, matrix.key().digest)->size(), 0u);
+  EXPECT_EQ(store.statistics().misses, 2u);
+}
+
+TEST_F(OperandStoreTest, ABrokenUploadGoesOnWhereItEnded) {
+  const StoredMatrix matrix(std::string(100, 'x'));
+  auto first = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  EXPECT_FALSE(*Send(first.get(), matrix, 0, 30));
+  EXPECT_FALSE(*Send(first.get(), matrix, 50, 60));
+  first.reset();  // the stream broke
+  const auto missing = store.FindMissing(tenant_, matrix.key().digest);
+  ASSERT_EQ(missing->size(), 2u);
+  EXPECT_EQ((*missing)[0].bytes.begin, 30u);
+  EXPECT_EQ((*missing)[0].bytes.end, 50u);
+  EXPECT_EQ((*missing)[1].bytes.begin, 60u);
+  EXPECT_EQ((*missing)[1].bytes.end, 100u);
+  auto second = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  EXPECT_FALSE(*Send(second.get(), matrix, 30, 50));
+  EXPECT_EQ(second->End().message(),
+            "the upload ended with 60 of 100 bytes; the next one missing is 60 of data");
+  EXPECT_TRUE(*Send(second.get(), matrix, 55, 100));
+  EXPECT_TRUE(second->End().ok());
+  EXPECT_FALSE(store.FindMissing(tenant_, matrix.key().digest).has_value());
+  EXPECT_EQ(store.statistics().uploaded_bytes, 100u);
+  EXPECT_EQ(store.statistics().repeated_bytes, 5u);
+  EXPECT_EQ(BytesOf(tenant_, matrix.key()), matrix.bytes);
+}
+
+TEST_F(OperandStoreTest, TwoStreamsBringOneOperand) {
+  const StoredMatrix matrix("0123456789");
+  auto x = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  auto y = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  EXPECT_FALSE(*Send(x.get(), matrix, 0, 5));
+  EXPECT_TRUE(*Send(y.get(), matrix, 4, 10));
+  EXPECT_TRUE(x->End().ok());
+  EXPECT_EQ(x->info().handle, y->info().handle);
+  EXPECT_EQ(device.memory().usage().resident_bytes, 10u);
+}
+
+TEST_F(OperandStoreTest, OtherBytesThanTheDigestSaysAreNotKept) {
+  const StoredMatrix matrix("right");
+  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  const absl::Status status = Send(session.get(), StoredMatrix("wrong"), 0, 5).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("begin.digest"), std::string::npos);
+  session.reset();
+  EXPECT_EQ(store.statistics().reserved_bytes, 0u);
+  EXPECT_EQ(store.statistics().partial_uploads, 0u);
+}
+
+TEST_F(OperandStoreTest, BadChunksAndBeginsAreNamed) {
+  const StoredMatrix matrix("0123456789");
+  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  const absl::string_view piece = "abc";
+  EXPECT_EQ(session->Receive({StoredPlane::kScales, 0, {&piece, 1}}).status().message(),
+            "chunk.plane is scales, which the operand does not have");
+  EXPECT_EQ(session->Receive({StoredPlane::kData, 8, {&piece, 1}}).status().message(),
+            "a chunk of 3 bytes is at offset 8 of data, which has 10 bytes");
+  constexpr std::uint64_t kFar = std::numeric_limits<std::uint64_t>::max() - 1;
+  EXPECT_FALSE(session->Receive({StoredPlane::kData, kFar, {&piece, 1}}).ok());
+  EXPECT_EQ(
+      store.BeginUpload(tenant_, matrix.digest, StoredMatrix("x").form, {}).status().message(),
+      "begin.operand is not what an earlier upload of this digest began with");
+  EXPECT_EQ(
+      store.BeginUpload(tenant_, matrix.digest, matrix.form, 101 * kSecond).status().message(),
+      "lease is 101000 ms; it must be 0 to 100000");
+  EXPECT_FALSE(store.BeginUpload(tenant_, matrix.digest, matrix.form, -1).ok());
+}
+
+TEST_F(OperandStoreTest, ScalesMustBeNumbersThatAQuantizerMakes) {
+  for (const float scale : {-1.0f, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN(), 0.5f}) {
+    OperandForm form;
+    form.data = {DataType::kInt8, 2, 1, Order::kRowMajor, 1};
+    form.scales = MatrixLayout{DataType::kF32, 1, 1, Order::kRowMajor, 1};
+    const std::string data = "xy";
+    const std::string scales(reinterpret_cast<const char*>(&scale), sizeof scale);
+    const Sha256Digest digest = DigestOf(form, {ChunkDigests(data), ChunkDigests(scales)});
+    auto session = *store.BeginUpload(tenant_, digest, form, std::nullopt);
+    const absl::string_view piece = scales;
+    ASSERT_FALSE(*session->Receive({StoredPlane::kScales, 0, {&piece, 1}}));
+    const absl::string_view rest = data;
+    const auto last = session->Receive({StoredPlane::kData, 0, {&rest, 1}});
+    EXPECT_EQ(last.ok(), scale == 0.5f) << scale << " " << last.status();
+  }
+}
+
+TEST_F(OperandStoreTest, TheUnleasedGoWhenRoomIsNeededAndTheLeasedNever) {
+  const StoredMatrix first(std::string(300, '1'));
+  const StoredMatrix second(std::string(200, '2'));
+  const StoredMatrix third(std::string(400, '3'));
+  ASSERT_TRUE(Put(tenant_, first).ok());
+  clock.Advance(kSecond);
+  ASSERT_TRUE(Put(tenant_, second).ok());
+  const absl::Status full = Put(tenant_, third).status();  // the quota is 600
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(),
+            "the tenant's quota is full: the operand takes 400 bytes, and 500 of 600 are taken");
+  clock.Advance(9 * kSecond);  // the first's lease is over
+  ASSERT_TRUE(Put(tenant_, third).ok());
+  EXPECT_FALSE(store.Get(tenant_, first.key()).ok());
+  EXPECT_TRUE(store.Get(tenant_, second.key()).ok());
+  EXPECT_EQ(store.statistics().evictions, 1u);
+}
+
+TEST_F(OperandStoreTest, AQuotaEvictsNobodyElsesOperands) {
+  const StoredMatrix mine(std::string(600, '1'));
+  const StoredMatrix theirs(std::string(300, '2'));
+  ASSERT_TRUE(Put(other_, theirs, 0).ok());
+  ASSERT_TRUE(Put(tenant_, mine).ok());
+  EXPECT_FALSE(Put(tenant_, StoredMatrix("x")).ok());
+  EXPECT_TRUE(store.Get(other_, theirs.key()).ok());
+  // The store's own limit does: 900 of 1000 are taken.
+  const Tenant third = *Tenant::Named("c");
+  EXPECT_TRUE(Put(third, StoredMatrix(std::string(200, '3'))).ok());
+  EXPECT_FALSE(store.Get(other_, theirs.key()).ok());
+}
+
+TEST_F(OperandStoreTest, WhatNeverFitsIsTheRequestsFault) {
+  const absl::Status status = Put(tenant_, StoredMatrix(std::string(601, 'x'))).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "the operand takes 601 bytes; a tenant may keep 600");
+}
+
+TEST_F(OperandStoreTest, TheNumberOfOperandsIsBounded) {
+  for (char c = 'a'; c < 'i'; ++c) ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(1, c))).ok());
+  EXPECT_EQ(Put(tenant_, StoredMatrix("z")).status().message(),
+            "the server keeps 8 operands, and no more");
+  clock.Advance(10 * kSecond);
+  EXPECT_TRUE(Put(tenant_, StoredMatrix("z")).ok());
+}
+
+TEST_F(OperandStoreTest, WhatIsInUseStaysInMemoryAndIsNotEvicted) {
+  const StoredMatrix matrix(std::string(600, 'x'));
+  ASSERT_TRUE(Put(tenant_, matrix, 0).ok());
+  auto used = *store.Use(tenant_, matrix.key(), "a");
+  EXPECT_FALSE(store.EvictFrom(&device));
+  EXPECT_FALSE(Put(tenant_, StoredMatrix("y")).ok());
+  ASSERT_TRUE(store.Release(tenant_, matrix.key()).ok());
+  EXPECT_FALSE(store.Get(tenant_, matrix.key()).ok());
+  EXPECT_EQ(store.statistics().reserved_bytes, 600u);
+  EXPECT_EQ(used->Whole(StoredPlane::kData)->data[599], 'x');
+  used.reset();
+  EXPECT_EQ(store.statistics().reserved_bytes, 0u);
+  EXPECT_EQ(device.memory().usage().resident_bytes, 0u);
+}
+
+TEST_F(OperandStoreTest, UsesAndRenewalsKeepALease) {
+  const StoredMatrix matrix("x");
+  const std::string handle = *Put(tenant_, matrix, 5 * kSecond);
+  clock.Advance(4 * kSecond);
+  store.Use(tenant_, {handle, {}}, "a").status().IgnoreError();
+  clock.Advance(4 * kSecond);
+  EXPECT_FALSE(store.EvictFrom(&device));
+  EXPECT_EQ(*store.Renew(tenant_, {handle, {}}, 50 * kSecond), 50 * kSecond);
+  clock.Advance(49 * kSecond);
+  EXPECT_FALSE(store.EvictFrom(&device));
+  EXPECT_EQ(*store.Renew(tenant_, {handle, {}}, std::nullopt), 50 * kSecond);
+  EXPECT_FALSE(store.Renew(tenant_, {handle, {}}, 101 * kSecond).ok());
+  clock.Advance(50 * kSecond);
+  EXPECT_TRUE(store.EvictFrom(&device));
+}
+
+TEST_F(OperandStoreTest, AnAbandonedUploadGivesItsMemoryBackThoughItsStreamHangs) {
+  const StoredMatrix matrix(std::string(500, 'x'));
+  auto hanging = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  EXPECT_FALSE(*Send(hanging.get(), matrix, 0, 100));
+  clock.Advance(19 * kSecond);
+  EXPECT_FALSE(Put(tenant_, StoredMatrix(std::string(400, 'y'))).ok());
+  EXPECT_FALSE(*Send(hanging.get(), matrix, 100, 101));  // renews
+  clock.Advance(19 * kSecond);
+  EXPECT_FALSE(Put(tenant_, StoredMatrix(std::string(400, 'y'))).ok());
+  clock.Advance(kSecond);
+  EXPECT_TRUE(Put(tenant_, StoredMatrix(std::string(400, 'y'))).ok());
+  EXPECT_EQ(device.memory().usage().resident_bytes, 400u);
+  const absl::Status status = Send(hanging.get(), matrix, 101, 102).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(hanging->End().ok());
+}
+
+TEST_F(OperandStoreTest, ListsInOrderAndInPages) {
+  for (const char* each : {"a", "b", "c", "d"}) ASSERT_TRUE(Put(tenant_, StoredMatrix(each)).ok());
+  ASSERT_TRUE(Put(other_, StoredMatrix("e")).ok());
+  const StoredMatrix partial("partial");
+  auto session = *store.BeginUpload(tenant_, partial.digest, partial.form, std::nullopt);
+  const auto [page, next] = store.List(tenant_, 0, 3);
+  ASSERT_EQ(page.size(), 3u);
+  EXPECT_EQ(page[0].digest, StoredMatrix("a").key().digest);
+  ASSERT_NE(next, 0u);
+  ASSERT_TRUE(store.Release(tenant_, StoredMatrix("c").key()).ok());
+  const auto [rest, end] = store.List(tenant_, next, 3);
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].digest, StoredMatrix("d").key().digest);
+  EXPECT_EQ(end, 0u);
+}
+
+TEST_F(OperandStoreTest, AResultStaysUnderAHandleAlone) {
+  const MatrixLayout d{DataType::kInt8, 2, 2, Order::kRowMajor, 2};
+  auto dropped = *store.BeginResult(tenant_, d, std::nullopt, &device);
+  EXPECT_EQ(store.statistics().reserved_bytes, 4u);
+  dropped.reset();
+  EXPECT_EQ(store.statistics().reserved_bytes, 0u);
+  auto result = *store.BeginResult(tenant_, d, std::nullopt, &device);
+  std::memcpy(result->memory().front().data, "wxyz", 4);
+  const std::string handle = store.Keep(std::move(result));
+  EXPECT_EQ(BytesOf(tenant_, {handle, {}}), "wxyz");
+  EXPECT_EQ(store.Get(tenant_, {handle, {}})->digest, "");
+}
+
+// With the device's own memory full, operands go for a request's sake.
+TEST(OperandStore, MakesRoomOnItsDevice) {
+  testing::StoreFixture fixture(SmallStore(), 500);
+  const Tenant tenant;
+  ASSERT_TRUE(fixture.Put(tenant, StoredMatrix(std::string(300, 'x')), 0).ok());
+  EXPECT_FALSE(fixture.device.memory().Reserve(300, 0).ok());
+  EXPECT_TRUE(fixture.store.EvictFrom(&fixture.device));
+  auto in_flight = *fixture.device.memory().Reserve(300, 0);
+  EXPECT_EQ(fixture.Put(tenant, StoredMatrix(std::string(300, 'y'))).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(fixture.store.statistics().reserved_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace gemmd
