@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -50,6 +51,7 @@ absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::Create(
 SharedRegion::~SharedRegion() {
   if (!id_.empty()) {
     grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
     v1::UnregisterRegionRequest request;
     request.set_region(id_);
     v1::UnregisterRegionResponse response;

@@ -104,7 +104,7 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
       ->group("Workload");
   AddField(
       app, "--operands", spec, [](Spec& s, const Text& t) { s.set_operands(t); },
-      "inline or streamed; resident and shared-memory are refused until built", "inline");
+      "inline, streamed or shared-memory; resident is refused until built", "inline");
   AddField(
       app, "--call", spec, [](Spec& s, const Text& t) { s.set_call(t); },
       "unary, stream, or auto: what the client library chooses", "unary");

@@ -72,6 +72,7 @@ load::Json WorkloadJson(const load::Workload& workload) {
                     {"k", entry.k()},
                     {"type", std::string(Name(entry.a.type))},
                     {"call", CallName(entry.route)},
+                    {"operands", entry.is_shared ? "shared-memory" : "in the request"},
                     {"stripes", entry.route.channels},
                     {"bytes_in", cost.bytes_in},
                     {"bytes_out", cost.bytes_out},

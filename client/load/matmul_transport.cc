@@ -1,6 +1,7 @@
 #include "client/load/matmul_transport.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "client/client.h"
 #include "client/codec.h"
 #include "client/load/random.h"
+#include "client/load/shared_payload.h"
 #include "client/load/verifier.h"
 #include "client/message.h"
 
@@ -19,19 +21,25 @@ namespace {
 constexpr std::uint64_t kReceiptBytes = 400;
 // What a request takes beside its bytes.
 constexpr std::uint64_t kHeaderBytes = 80;
+// The same of one that names regions.
+constexpr std::uint64_t kSharedHeaderBytes = 200;
 
 struct Payload {
   std::shared_ptr<const client::EncodedMatmul> encoded;
   std::unique_ptr<Verifier> verifier;  // null where nothing is verified
+  std::optional<SharedPayload> shared;
 };
 
 struct Entry {
   std::vector<Payload> payloads;
+  std::unique_ptr<PayloadTurns> turns;  // null: any number of requests may use one
   client::CallOptions call;
   EchoSizes sizes;
 };
 
-absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry, bool verify, std::uint64_t seed) {
+// `channel` is for entries that share memory.
+absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry, bool verify, std::uint64_t seed,
+                                    const std::shared_ptr<grpc::Channel>& channel) {
   DataSpec b_data = entry.data;
   b_data.nan = false;  // in A alone: a row of D is all NaN or none
   client::MatmulInputs inputs{Generate(entry.a, entry.data, Mix64(seed)),
@@ -40,7 +48,15 @@ absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry, bool verify, std
   if (verify) {
     payload.verifier = std::make_unique<Verifier>(inputs.a.view(), inputs.b.view(), seed);
   }
-  payload.encoded = client::Encode(std::move(inputs), entry.options);
+  if (entry.is_shared) {
+    absl::StatusOr<SharedPayload> shared =
+        Share(channel, inputs, entry.options, entry.output_type());
+    if (!shared.ok()) return shared.status();
+    payload.encoded = shared->encoded;
+    payload.shared = *std::move(shared);
+  } else {
+    payload.encoded = client::Encode(std::move(inputs), entry.options);
+  }
   return payload;
 }
 
@@ -51,9 +67,11 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
   const auto count =
       std::clamp<std::uint64_t>(fit, 1, static_cast<std::uint64_t>(options.payloads));
   Entry made;
+  const std::shared_ptr<grpc::Channel> channel =
+      entry.is_shared ? client::MakeChannel(options.channel) : nullptr;
   for (std::uint64_t i = 0; i < count; ++i) {
     absl::StatusOr<Payload> payload =
-        MakePayload(entry, options.verify_fraction > 0, Mix64(seed) + 2 * i);
+        MakePayload(entry, options.verify_fraction > 0, Mix64(seed) + 2 * i, channel);
     if (!payload.ok()) return payload.status();
     made.payloads.push_back(*std::move(payload));
   }
@@ -61,6 +79,12 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
   made.sizes.request_bytes = made.payloads[0].encoded->payload_bytes + kHeaderBytes;
   made.sizes.answer_bytes = cost.bytes_out + kReceiptBytes;
   made.call.route = entry.route;
+  if (entry.is_shared) {
+    made.sizes.request_bytes = kSharedHeaderBytes;
+    made.sizes.answer_bytes = kReceiptBytes;
+    made.turns = std::make_unique<PayloadTurns>(count);
+    return made;
+  }
   if (entry.route.transport == client::Transport::kUnary) {
     const absl::Status fits = client::UnaryMessage(*made.payloads[0].encoded).status();
     if (!fits.ok()) return fits;
@@ -136,14 +160,14 @@ class GrpcMatmulTransport final : public MatmulTransport {
   void Send(const Request& request, Done done) override {
     Lane& lane = *lanes_[request.index % lanes_.size()];
     const Entry& entry = entries_[request.entry];
-    const Payload& payload = entry.payloads[request.index % entry.payloads.size()];
     lane.calls.Begin();
-    lane.client.MatmulAsync(payload.encoded, entry.call,
-                            [this, &lane, &payload, request, done = std::move(done)](
-                                const absl::StatusOr<client::Product>& product) {
-                              Finish(request, payload, product, done);
-                              lane.calls.End();
-                            });
+    if (entry.turns == nullptr) {
+      const std::size_t payload = request.index % entry.payloads.size();
+      return Start(lane, entry, payload, request, std::move(done));
+    }
+    entry.turns->Take([this, &lane, &entry, request, done = std::move(done)](std::size_t payload) {
+      Start(lane, entry, payload, request, done);
+    });
   }
 
   void Drain() override {
@@ -168,6 +192,26 @@ class GrpcMatmulTransport final : public MatmulTransport {
     client::Client client;
   };
 
+  bool IsToVerify(const Request& request, const Payload& payload) const {
+    return payload.verifier != nullptr &&
+           ToUnit(Mix64(options_.seed ^ ~request.index)) < options_.verify_fraction;
+  }
+
+  void Start(Lane& lane, const Entry& entry, std::size_t index, const Request& request, Done done) {
+    const Payload& payload = entry.payloads[index];
+    if (payload.shared && IsToVerify(request, payload)) {
+      // The last request's D must not be taken for this one's.
+      std::memset(payload.shared->d, 0xFF, payload.shared->d_bytes);
+    }
+    lane.client.MatmulAsync(payload.encoded, entry.call,
+                            [this, &lane, &entry, &payload, index, request, done = std::move(done)](
+                                const absl::StatusOr<client::Product>& product) {
+                              Finish(request, payload, product, done);
+                              if (entry.turns != nullptr) entry.turns->GiveBack(index);
+                              lane.calls.End();
+                            });
+  }
+
   // Verifies after `done`, so that it is in no latency.
   void Finish(const Request& request, const Payload& payload,
               const absl::StatusOr<client::Product>& product, const Done& done) {
@@ -182,10 +226,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
       return done(reply);
     }
     done(ReplyOf(product->receipt));
-    if (payload.verifier == nullptr ||
-        ToUnit(Mix64(options_.seed ^ ~request.index)) >= options_.verify_fraction) {
-      return;
-    }
+    if (!IsToVerify(request, payload)) return;
     const std::string why = payload.verifier->WhyWrong(*product);
     const std::lock_guard<std::mutex> lock(mutex_);
     ++findings_.verified;

@@ -30,8 +30,11 @@ struct MatmulTransportOptions {
 // Nothing is tried again: an error is counted, not hidden.
 class MatmulTransport : public Transport {
  public:
-  // Makes the operands and encodes them once, so that a request costs no copy of them.
-  // INVALID_ARGUMENT where a request is too large for one message.
+  // Makes the operands and encodes them once, so that a request costs no copy of them. Those that
+  // are shared are registered with the server here; of one payload one request is in flight at
+  // a time, the others wait for their turn.
+  // INVALID_ARGUMENT where a request is too large for one message. Of shared ones also errors of
+  // the server.
   static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
       const Workload& workload, const MatmulTransportOptions& options);
 

@@ -23,10 +23,14 @@ absl::Status NotBuilt(absl::string_view field, absl::string_view value, absl::st
 // How the operands go.
 absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   const std::string& operands = spec.operands();
-  if (operands == "resident" || operands == "shared-memory") {
-    return NotBuilt("operands", operands, "inline and streamed");
+  if (operands == "resident") {
+    return NotBuilt("operands", operands, "inline, streamed and shared-memory");
   }
-  if (operands != "inline" && operands != "streamed") {
+  const bool is_shared = operands == "shared-memory";
+  if (is_shared && spec.call() != "unary") {
+    return Refuse("call", spec.call(), "operands in shared memory need no stream");
+  }
+  if (operands != "inline" && operands != "streamed" && !is_shared) {
     return Refuse("operands", operands, "it must be inline, streamed, resident or shared-memory");
   }
   if (!spec.tenant().empty()) return NotBuilt("tenant", spec.tenant(), "requests without one");
@@ -139,6 +143,7 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   }
   entry.options = *std::move(options);
   entry.route = *route;
+  entry.is_shared = spec.operands() == "shared-memory";
   entry.data = *data;
   if (!spec.deadline().empty() && (!absl::ParseDuration(spec.deadline(), &entry.deadline) ||
                                    entry.deadline <= absl::ZeroDuration())) {

@@ -22,6 +22,7 @@ struct WorkloadEntry {
   client::MatrixFormat b;
   client::MatmulOptions options;
   client::RouteOptions route;
+  bool is_shared = false;   // operands and results lie in memory shared with the server
   absl::Duration deadline;  // zero: the caller's
   DataSpec data;
 
@@ -36,8 +37,8 @@ struct WorkloadEntry {
 using Workload = std::vector<WorkloadEntry>;
 
 // INVALID_ARGUMENT names request, field, value and limit. UNIMPLEMENTED where an entry
-// asks for a way to send operands or a tenant that this version does not have: it has inline and
-// streamed operands without tenants.
+// asks for a way to send operands or a tenant that this version does not have: it has no
+// resident operands and no tenants.
 absl::StatusOr<Workload> MakeWorkload(const WorkloadFile& file);
 
 // INVALID_ARGUMENT has line and column.
