@@ -9,7 +9,6 @@
 
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
-#include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/testing/raw_call.h"
 #include "tests/testing/server_process.h"
@@ -107,8 +106,8 @@ TEST_F(StatusTest, BadRequestsAreRefusedByFieldAndTheServerServesOn) {
          for (auto* o : {h->mutable_a(), h->mutable_b()}) o->mutable_data()->set_type(v1::TF32);
        },
        StatusCode::FAILED_PRECONDITION, "cpu/panel_f32: takes f32 operands"},
-      {[](auto* h, auto*) { h->mutable_b()->set_handle("weights"); }, StatusCode::UNIMPLEMENTED,
-       "b.handle is set"},
+      {[](auto* h, auto*) { h->mutable_b()->set_handle("weights"); }, StatusCode::NOT_FOUND,
+       "b.handle is \"weights\": the server has no such operand"},
       {[](auto* h, auto*) { h->mutable_verification()->set_vectors(3); }, StatusCode::UNIMPLEMENTED,
        "verification.vectors is 3"},
   };
@@ -195,8 +194,9 @@ TEST_F(StatusTest, BadScalesAreRefusedByNameAndTheServerServesOn) {
 }
 
 TEST_F(StatusTest, MalformedProtobufIsAnInvalidArgumentForEveryUnaryMethod) {
-  for (const std::string method :
-       {"Gemm/Matmul", "Admin/ServerInfo", "Admin/ListKernels", "Admin/Statistics"}) {
+  for (const std::string method : {"Gemm/Matmul", "Admin/ServerInfo", "Admin/ListKernels",
+                                   "Admin/Statistics", "Operands/FindMissing", "Operands/Get",
+                                   "Operands/List", "Operands/Release", "Operands/Renew"}) {
     const grpc::Status status =
         testing::RawUnaryCall(channel_, "/gemmd.v1." + method, "\xff\xff\xff\xff\x07").status;
     EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << method;
@@ -211,26 +211,11 @@ TEST_F(StatusTest, UnbuiltMethodsSayTheirName) {
   EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(status.error_message(), "Gemm.Estimate is not built yet");
 
-  const auto operands = v1::Operands::NewStub(channel_);
-  grpc::ClientContext upload_context;
-  v1::UploadResponse uploaded;
-  const auto upload = operands->Upload(&upload_context, &uploaded);
-  upload->WritesDone();
-  EXPECT_EQ(upload->Finish().error_message(), "Operands.Upload is not built yet");
-  grpc::ClientContext download_context;
-  const auto download = operands->Download(&download_context, {});
-  v1::DownloadResponse part;
-  EXPECT_FALSE(download->Read(&part));
-  EXPECT_EQ(download->Finish().error_message(), "Operands.Download is not built yet");
-  grpc::ClientContext list_context;
-  v1::ListResponse list;
-  EXPECT_EQ(operands->List(&list_context, {}, &list).error_message(),
-            "Operands.List is not built yet");
-
   grpc::ClientContext info_context;
   v1::ServerInfoResponse info;
   ASSERT_TRUE(admin_->ServerInfo(&info_context, {}, &info).ok());
-  EXPECT_EQ(info.unimplemented_rpcs_size(), 8);
+  ASSERT_EQ(info.unimplemented_rpcs_size(), 1);
+  EXPECT_EQ(info.unimplemented_rpcs(0), "Gemm.Estimate");
 }
 
 TEST_F(StatusTest, ADeadlineThatCannotBeMetIsRefusedByTheServer) {
