@@ -236,6 +236,7 @@ int Serve(const config::ServerConfig& config) {
   sources.plans = &*plans;
   sources.tuner = &tuner;
   sources.store = &store;
+  sources.regions = &regions;
   sources.statistics = &statistics;
   sources.clock = &clock;
   sources.message_bytes = rpc.message_bytes;

@@ -109,6 +109,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.payload_bytes_in = grant.payload->received_bytes();
   const bool is_sent_back = grant.kept == nullptr && !request->shared.has_output();
   receipt.payload_bytes_out = is_sent_back ? request->problem.d.size_bytes() : 0;
+  receipt.shared_bytes_in = request->shared.bytes_in();
+  receipt.shared_bytes_out = request->shared.bytes_out();
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
 

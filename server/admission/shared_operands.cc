@@ -102,6 +102,12 @@ absl::Status SharedOperands::AddOutput(RegionTable* table, const SharedMemorySpe
   return absl::OkStatus();
 }
 
+std::uint64_t SharedOperands::bytes_in() const {
+  std::uint64_t bytes = 0;
+  for (const Plane& plane : planes_) bytes += plane.bytes;
+  return bytes;
+}
+
 Device* SharedOperands::holder() const {
   for (const Plane& plane : planes_) {
     if (plane.region->device() != nullptr) return plane.region->device();

@@ -166,6 +166,11 @@ absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view
   return found->second.region;
 }
 
+RegionTable::Usage RegionTable::usage() const {
+  const std::lock_guard<std::mutex> lock(taken_->mutex);
+  return {taken_->regions, taken_->bytes};
+}
+
 void RegionTable::EndLate() {
   std::vector<Entry> late;  // let go without the lock
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -66,6 +66,14 @@ class RegionTable {
   // Of all, in the order in which they came, or of one.
   absl::StatusOr<std::vector<RegionInfo>> List(const std::string& id);
 
+  // What is registered or still in use.
+  struct Usage {
+    std::uint64_t regions = 0;
+    std::uint64_t bytes = 0;
+  };
+  Usage usage() const;
+  const RegionOptions& options() const { return options_; }
+
   // The region, to be kept as long as it is used; begins its lease anew. Errors name `field`.
   // NOT_FOUND: there is none of this id. FAILED_PRECONDITION: shared memory is off.
   absl::StatusOr<std::shared_ptr<const Region>> Use(absl::string_view field, const std::string& id);

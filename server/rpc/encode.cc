@@ -128,6 +128,8 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   wire.set_achieved_gflops(AchievedGflops(receipt));
   wire.set_payload_bytes_in(receipt.payload_bytes_in);
   wire.set_payload_bytes_out(receipt.payload_bytes_out);
+  wire.set_shared_bytes_in(receipt.shared_bytes_in);
+  wire.set_shared_bytes_out(receipt.shared_bytes_out);
   return wire;
 }
 

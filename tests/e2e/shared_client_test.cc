@@ -1,5 +1,7 @@
 // The client library and the load generator over memory shared with a real server.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <future>
@@ -86,7 +88,9 @@ TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
   std::memcpy(region->data() + a_bytes.size(), b_bytes.data(), b_bytes.size());
   std::memcpy(region->data() + c_at, c_bytes.data(), c_bytes.size());
   // C is updated in place, as in BLAS.
-  client::SharedInputs inputs{{{region, 0}, a}, {{region, a_bytes.size()}, b}};
+  client::SharedInputs inputs;
+  inputs.a = {{region, 0}, a};
+  inputs.b = {{region, a_bytes.size()}, b};
   inputs.c = client::SharedOperand{{region, c_at}, c};
   inputs.d = {region, c_at};
   const absl::StatusOr<Product> product = Multiply(inputs, options);
@@ -95,6 +99,8 @@ TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
   EXPECT_TRUE(product->d.bytes() == expected->d.bytes());
   EXPECT_EQ(product->receipt.server.payload_bytes_in(), 0);
   EXPECT_EQ(product->receipt.server.payload_bytes_out(), 0);
+  EXPECT_EQ(product->receipt.server.shared_bytes_in(), c_at + c_bytes.size());
+  EXPECT_EQ(product->receipt.server.shared_bytes_out(), c_bytes.size());
   EXPECT_TRUE(region->Renew().ok());
 
   // The region outlives its last name here, because the product is its memory.
@@ -102,6 +108,8 @@ TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
   const std::string name = region->name();
   region.reset();
   EXPECT_TRUE(product->d.bytes() == expected->d.bytes());
+  EXPECT_EQ(client_->Statistics()->shared_memory().regions(), 1);
+  EXPECT_EQ(client_->ServerInfo()->shared_memory_prefix(), "gemmd-");
 }
 
 TEST_F(SharedClientTest, ARegionTooSmallForDIsRefused) {
@@ -165,6 +173,10 @@ TEST_F(SharedClientTest, TheLoadGeneratorsRequestsTakeTurnsAndAreRight) {
   EXPECT_EQ(findings.wrong, 0U) << findings.first_wrong;
   EXPECT_EQ(client_->Statistics()->payload_bytes_in(), 0);
   EXPECT_EQ(client_->Statistics()->payload_bytes_out(), 0);
+  const load::EntryCost cost = (*workload)[0].cost();
+  EXPECT_EQ(client_->Statistics()->shared_memory().bytes_in(), 60 * cost.bytes_in);
+  EXPECT_EQ(client_->Statistics()->shared_memory().bytes_out(), 60 * cost.bytes_out);
+  EXPECT_EQ(client_->Statistics()->shared_memory().regions(), 2);
 }
 
 }  // namespace

@@ -27,9 +27,12 @@ constexpr std::uint64_t kFirst = 37;  // in the file: no operand is aligned
 class SharedMemoryTest : public ::testing::Test {
  protected:
   // Messages are far too small for any operand here.
-  explicit SharedMemoryTest(const std::string& prefix = "gemmd-test-")
-      : server_({"--cpu.threads=1", "--limits.message-bytes=4096",
-                 "--shared-memory.name-prefix=" + prefix}),
+  explicit SharedMemoryTest(std::vector<std::string> flags = {"--shared-memory.name-prefix=gemmd-"
+                                                              "test-",
+                                                              "--shared-memory.max-regions=2",
+                                                              "--cpu.threads=1",
+                                                              "--limits.message-bytes=4096"})
+      : server_(std::move(flags)),
         channel_(server_.NewChannel()),
         gemm_(v1::Gemm::NewStub(channel_)),
         admin_(v1::Admin::NewStub(channel_)),
@@ -256,9 +259,47 @@ TEST_F(SharedMemoryTest, AClientThatCutsItsFileShortGetsAnErrorAndTheServerServe
   EXPECT_EQ(Statistics().reserved_bytes(), 0);
 }
 
+TEST_F(SharedMemoryTest, AClientThatGoesWhileItsProductRunsLeavesNothing) {
+  constexpr std::uint64_t kSize = 768;
+  constexpr std::uint64_t kBytes = kFirst + 3 * kSize * kSize * 4;
+  std::mt19937 random(11);
+  for (int i = 0; i < 20; ++i) {
+    SharedFile file(kBytes);
+    std::string region;
+    ASSERT_TRUE(Register(file.name(), 0, kBytes, &region).ok());
+    v1::MatmulRequest request;
+    Share(testing::ZeroRequest(kSize), region, nullptr, &request);
+    grpc::ClientContext context;
+    const auto stream = gemm_->MatmulStream(&context);
+    v1::MatmulStreamRequest begin;
+    begin.mutable_begin()->set_request_id(1);
+    *begin.mutable_begin()->mutable_header() = request.header();
+    ASSERT_TRUE(stream->Write(begin));
+    // Until its operands are found, which the product's end may or may not precede.
+    while (Statistics().admitted_requests() < static_cast<std::uint64_t>(i) + 1) {
+    }
+    if (random() % 2 == 0) file.Resize(random() % kBytes);
+    if (random() % 2 == 0) {
+      EXPECT_TRUE(Unregister(region).ok());
+    }
+    context.TryCancel();
+    EXPECT_EQ(stream->Finish().error_code(), StatusCode::CANCELLED);
+    while (Statistics().reserved_bytes() != 0) {
+    }
+    Unregister(region);
+    // What was in use is given back: no more than two regions exist at a time.
+    std::string other;
+    while (Register(file.name(), 0, 1, &other).error_code() == StatusCode::RESOURCE_EXHAUSTED) {
+    }
+    if (!other.empty()) {
+      EXPECT_TRUE(Unregister(other).ok());
+    }
+  }
+}
+
 class SharedMemoryOffTest : public SharedMemoryTest {
  protected:
-  SharedMemoryOffTest() : SharedMemoryTest("") {}
+  SharedMemoryOffTest() : SharedMemoryTest({"--cpu.threads=1"}) {}
 };
 
 TEST_F(SharedMemoryOffTest, NothingIsTakenUnlessTheOperatorSaysSo) {

@@ -116,8 +116,9 @@ absl::StatusOr<std::shared_ptr<const SharedMapping>> CudaDevice::MapDeviceMemory
 }
 
 void CudaDevice::UseInPlace(DeviceWork* work) const {
+  const HostBuffers& buffers = work->buffers;
+  if (buffers.a_access != Access::kDevice && buffers.b_access != Access::kDevice) return;
   const Problem landed = LandedProblem(work->problem);
-  HostBuffers& buffers = work->buffers;
   DeviceWork in_place = *work;
   if (buffers.a_access == Access::kDevice && IsAsLanded(work->problem.a, landed.a, buffers.a)) {
     in_place.resident_a = std::make_shared<const InPlaceOperand>(buffers.a);
