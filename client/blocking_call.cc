@@ -29,7 +29,7 @@ BlockingCall::BlockingCall(const std::shared_ptr<grpc::Channel>& channel, const 
                            absl::Time deadline, const std::string& tenant)
     : stub_(channel) {
   if (deadline != absl::InfiniteFuture()) context_.set_deadline(absl::ToChronoTime(deadline));
-  if (!tenant.empty()) context_.AddMetadata("gemmd-tenant", tenant);
+  SetTenant(tenant, context_);
   call_ = stub_.PrepareCall(&context_, method, &queue_);
   call_->StartCall(this);
   Wait();

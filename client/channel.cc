@@ -45,4 +45,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   return grpc::CreateCustomChannel(options.target, Credentials(options.tls), arguments);
 }
 
+void SetTenant(const std::string& tenant, grpc::ClientContext& context) {
+  if (!tenant.empty()) context.AddMetadata("gemmd-tenant", tenant);
+}
+
 }  // namespace gemmd::client

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
 
 namespace gemmd::client {
 
@@ -23,11 +24,17 @@ struct ChannelOptions {
   std::optional<TlsOptions> tls;           // plaintext without
   // gRPC lets channels to one target share a connection; true keeps this one's its own.
   bool own_connection = false;
+  // Whose matrices the server keeps and shows, where no client certificate says so; empty: the
+  // tenant without a name.
+  std::string tenant;
 };
 
 // Never fails and does not connect yet: a bad target or certificate shows as
 // UNAVAILABLE in the first call. Sends and receives messages of any size, never
 // compresses, and leaves retries to call.h.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
+
+// Says in a call's metadata whose it is. REQUIRES: the call has not started.
+void SetTenant(const std::string& tenant, grpc::ClientContext& context);
 
 }  // namespace gemmd::client

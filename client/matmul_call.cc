@@ -87,6 +87,7 @@ void MatmulCall::AttemptUnary() {
     const std::lock_guard<std::mutex> lock(mutex_);
     context = &context_.emplace();
   }
+  SetTenant(link_.tenant, *context);
   if (deadline_ != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline_));
   link_.stub.UnaryCall(
       context, kMatmul, grpc::StubOptions(), &message_, &answer_,

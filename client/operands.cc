@@ -260,12 +260,11 @@ struct Operands::Link {
   }
 };
 
-Operands::Operands(const ClientOptions& options, std::string tenant)
-    : link_(std::make_unique<Link>()) {
+Operands::Operands(const ClientOptions& options) : link_(std::make_unique<Link>()) {
   link_->retry = options.retry;
   link_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
   link_->channel = MakeChannel(options.channel);
-  link_->tenant = std::move(tenant);
+  link_->tenant = options.channel.tenant;
 }
 
 Operands::~Operands() = default;

@@ -51,13 +51,12 @@ struct KeptOrSent {
   Receipt receipt;
 };
 
-// A server's operands as one tenant sees them. Thread-safe. Every method waits for the
+// A server's operands as the channel's tenant sees them. Thread-safe. Every method waits for the
 // server, and tries again as the options' retry policy says; that is also how long a server's
 // restart may take.
 class Operands {
  public:
-  // `tenant`: the name under which operands are kept, where the connection gives none.
-  explicit Operands(const ClientOptions& options, std::string tenant = {});
+  explicit Operands(const ClientOptions& options);
   ~Operands();
   Operands(const Operands&) = delete;
   Operands& operator=(const Operands&) = delete;

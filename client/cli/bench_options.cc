@@ -104,7 +104,9 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
       ->group("Workload");
   AddField(
       app, "--operands", spec, [](Spec& s, const Text& t) { s.set_operands(t); },
-      "inline, streamed or shared-memory; resident is refused until built", "inline");
+      "inline; streamed; resident: both uploaded before the load; resident-b: B is, A travels; or "
+      "shared-memory: of this host, with the server",
+      "inline");
   AddField(
       app, "--call", spec, [](Spec& s, const Text& t) { s.set_call(t); },
       "unary, stream, or auto: what the client library chooses", "unary");
@@ -127,9 +129,6 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   AddField(
       app, "--deadline", spec, [](Spec& s, const Text& t) { s.set_deadline(t); },
       "For each request, instead of --timeout", "");
-  AddField(
-      app, "--tenant", spec, [](Spec& s, const Text& t) { s.set_tenant(t); },
-      "Refused until servers know tenants", "");
   AddField(
       app, "--kernel", spec, [](Spec& s, const Text& t) { s.set_kernel(t); },
       "By name; the server chooses unless given", "");

@@ -55,6 +55,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
 
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel) {
   channel.target = options.server;
+  channel.tenant = options.tenant;
   if (options.tls) {
     client::TlsOptions& tls = channel.tls.emplace();
     if (Outcome failure = ReadWhole(options.tls_root_certs, tls.root_certificates)) return failure;
@@ -77,7 +78,7 @@ Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& r
 Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Operands>& result) {
   client::ClientOptions client_options;
   if (Outcome failure = ReadChannelOptions(options, client_options.channel)) return failure;
-  result = std::make_unique<client::Operands>(client_options, options.tenant);
+  result = std::make_unique<client::Operands>(client_options);
   return std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 #include "client/load/shared_payload.h"
 #include "client/load/verifier.h"
 #include "client/message.h"
+#include "client/operands.h"
 
 namespace gemmd::load {
 namespace {
@@ -33,30 +34,74 @@ struct Payload {
 struct Entry {
   std::vector<Payload> payloads;
   std::unique_ptr<PayloadTurns> turns;  // null: any number of requests may use one
+  std::size_t tenant = 0;               // of a lane's clients
   client::CallOptions call;
   EchoSizes sizes;
 };
 
-// `channel` is for entries that share memory.
-absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry, bool verify, std::uint64_t seed,
-                                    const std::shared_ptr<grpc::Channel>& channel) {
+// The client's options for all requests of one tenant.
+client::ClientOptions ClientOptionsFor(const MatmulTransportOptions& options,
+                                       const std::string& tenant) {
+  client::ClientOptions client;
+  client.channel = options.channel;
+  if (!tenant.empty()) client.channel.tenant = tenant;
+  client.channel.own_connection = true;
+  client.streams = options.streams;
+  return client;
+}
+
+// Uploads the operand, and has the request name it instead of carrying it.
+absl::Status MakeResident(client::Operands& operands, const client::Matrix& matrix,
+                          absl::Duration timeout, v1::OperandName name, v1::Operand& wire,
+                          client::EncodedMatmul& request) {
+  const absl::StatusOr<client::OperandSource> source = client::OperandSource::Create(matrix);
+  if (!source.ok()) return source.status();
+  client::CallOptions call;
+  call.timeout = timeout;
+  const absl::StatusOr<v1::ResidentOperand> resident = operands.Put(*source, {}, call);
+  if (!resident.ok()) return resident.status();
+  wire.Clear();
+  wire.set_digest(source->digest());
+  auto& planes = request.planes;
+  const auto gone =
+      std::remove_if(planes.begin(), planes.end(),
+                     [name](const client::PlaneBytes& plane) { return plane.operand == name; });
+  planes.erase(gone, planes.end());
+  request.payload_bytes -= matrix.bytes().size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry,
+                                    const MatmulTransportOptions& options, std::uint64_t seed) {
   DataSpec b_data = entry.data;
   b_data.nan = false;  // in A alone: a row of D is all NaN or none
   client::MatmulInputs inputs{Generate(entry.a, entry.data, Mix64(seed)),
                               Generate(entry.b, b_data, Mix64(seed + 1))};
   Payload payload;
-  if (verify) {
+  if (options.verify_fraction > 0) {
     payload.verifier = std::make_unique<Verifier>(inputs.a.view(), inputs.b.view(), seed);
   }
   if (entry.is_shared) {
     absl::StatusOr<SharedPayload> shared =
-        Share(channel, inputs, entry.options, entry.output_type());
+        Share(client::MakeChannel(ClientOptionsFor(options, entry.tenant).channel), inputs,
+              entry.options, entry.output_type());
     if (!shared.ok()) return shared.status();
     payload.encoded = shared->encoded;
     payload.shared = *std::move(shared);
-  } else {
-    payload.encoded = client::Encode(std::move(inputs), entry.options);
+    return payload;
   }
+  payload.encoded = client::Encode(inputs, entry.options);
+  if (entry.residents == Residents::kNone) return payload;
+  client::EncodedMatmul named = *payload.encoded;
+  client::Operands operands(ClientOptionsFor(options, entry.tenant));
+  absl::Status status =
+      MakeResident(operands, inputs.b, options.timeout, v1::B, *named.header.mutable_b(), named);
+  if (status.ok() && entry.residents == Residents::kBoth) {
+    status =
+        MakeResident(operands, inputs.a, options.timeout, v1::A, *named.header.mutable_a(), named);
+  }
+  if (!status.ok()) return status;
+  payload.encoded = std::make_shared<const client::EncodedMatmul>(std::move(named));
   return payload;
 }
 
@@ -67,11 +112,8 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
   const auto count =
       std::clamp<std::uint64_t>(fit, 1, static_cast<std::uint64_t>(options.payloads));
   Entry made;
-  const std::shared_ptr<grpc::Channel> channel =
-      entry.is_shared ? client::MakeChannel(options.channel) : nullptr;
   for (std::uint64_t i = 0; i < count; ++i) {
-    absl::StatusOr<Payload> payload =
-        MakePayload(entry, options.verify_fraction > 0, Mix64(seed) + 2 * i, channel);
+    absl::StatusOr<Payload> payload = MakePayload(entry, options, Mix64(seed) + 2 * i);
     if (!payload.ok()) return payload.status();
     made.payloads.push_back(*std::move(payload));
   }
@@ -143,15 +185,16 @@ Reply ReplyOf(const client::Receipt& receipt) {
 
 class GrpcMatmulTransport final : public MatmulTransport {
  public:
-  GrpcMatmulTransport(std::vector<Entry> entries, const MatmulTransportOptions& options)
+  GrpcMatmulTransport(std::vector<Entry> entries, const std::vector<std::string>& tenants,
+                      const MatmulTransportOptions& options)
       : options_(options), entries_(std::move(entries)) {
-    client::ClientOptions client_options;
-    client_options.channel = options.channel;
-    client_options.channel.own_connection = true;
-    client_options.retry.max_attempts = 1;
-    client_options.streams = options.streams;
     for (int i = 0; i < options.channels; ++i) {
-      lanes_.push_back(std::make_unique<Lane>(client_options));
+      Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>());
+      for (const std::string& tenant : tenants) {
+        client::ClientOptions client_options = ClientOptionsFor(options, tenant);
+        client_options.retry.max_attempts = 1;
+        lane.clients.push_back(std::make_unique<client::Client>(client_options));
+      }
     }
   }
 
@@ -187,9 +230,8 @@ class GrpcMatmulTransport final : public MatmulTransport {
 
  private:
   struct Lane {
-    explicit Lane(const client::ClientOptions& options) : client(options) {}
     client::CallCount calls;
-    client::Client client;
+    std::vector<std::unique_ptr<client::Client>> clients;  // one a tenant
   };
 
   bool IsToVerify(const Request& request, const Payload& payload) const {
@@ -203,13 +245,14 @@ class GrpcMatmulTransport final : public MatmulTransport {
       // The last request's D must not be taken for this one's.
       std::memset(payload.shared->d, 0xFF, payload.shared->d_bytes);
     }
-    lane.client.MatmulAsync(payload.encoded, entry.call,
-                            [this, &lane, &entry, &payload, index, request, done = std::move(done)](
-                                const absl::StatusOr<client::Product>& product) {
-                              Finish(request, payload, product, done);
-                              if (entry.turns != nullptr) entry.turns->GiveBack(index);
-                              lane.calls.End();
-                            });
+    lane.clients[entry.tenant]->MatmulAsync(
+        payload.encoded, entry.call,
+        [this, &lane, &entry, &payload, index, request,
+         done = std::move(done)](const absl::StatusOr<client::Product>& product) {
+          Finish(request, payload, product, done);
+          if (entry.turns != nullptr) entry.turns->GiveBack(index);
+          lane.calls.End();
+        });
   }
 
   // Verifies after `done`, so that it is in no latency.
@@ -246,15 +289,19 @@ class GrpcMatmulTransport final : public MatmulTransport {
 absl::StatusOr<std::unique_ptr<MatmulTransport>> MatmulTransport::Create(
     const Workload& workload, const MatmulTransportOptions& options) {
   std::vector<Entry> entries;
+  std::vector<std::string> tenants;
   for (const WorkloadEntry& entry : workload) {
     absl::StatusOr<Entry> made = MakeEntry(entry, options, options.seed + entries.size());
     if (!made.ok()) {
       return absl::Status(made.status().code(),
                           absl::StrCat(entry.name, ": ", made.status().message()));
     }
+    const auto tenant = std::find(tenants.begin(), tenants.end(), entry.tenant);
+    made->tenant = static_cast<std::size_t>(tenant - tenants.begin());
+    if (tenant == tenants.end()) tenants.push_back(entry.tenant);
     entries.push_back(*std::move(made));
   }
-  return std::make_unique<GrpcMatmulTransport>(std::move(entries), options);
+  return std::make_unique<GrpcMatmulTransport>(std::move(entries), tenants, options);
 }
 
 }  // namespace gemmd::load

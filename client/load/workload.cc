@@ -15,25 +15,23 @@ absl::Status Refuse(absl::string_view field, absl::string_view value, absl::stri
   return absl::InvalidArgumentError(absl::StrCat(field, " is \"", value, "\"; ", why));
 }
 
-absl::Status NotBuilt(absl::string_view field, absl::string_view value, absl::string_view has) {
-  return absl::UnimplementedError(
-      absl::StrCat(field, " is \"", value, "\", which is not built yet; this version has ", has));
+absl::StatusOr<Residents> ResidentsOf(const std::string& operands) {
+  if (operands == "inline" || operands == "streamed" || operands == "shared-memory") {
+    return Residents::kNone;
+  }
+  if (operands == "resident") return Residents::kBoth;
+  if (operands == "resident-b") return Residents::kB;
+  return Refuse("operands", operands,
+                "it must be inline, streamed, resident, resident-b or shared-memory");
 }
 
-// How the operands go.
+// How what travels goes.
 absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   const std::string& operands = spec.operands();
-  if (operands == "resident") {
-    return NotBuilt("operands", operands, "inline, streamed and shared-memory");
-  }
   const bool is_shared = operands == "shared-memory";
   if (is_shared && spec.call() != "unary") {
     return Refuse("call", spec.call(), "operands in shared memory need no stream");
   }
-  if (operands != "inline" && operands != "streamed" && !is_shared) {
-    return Refuse("operands", operands, "it must be inline, streamed, resident or shared-memory");
-  }
-  if (!spec.tenant().empty()) return NotBuilt("tenant", spec.tenant(), "requests without one");
   client::RouteOptions route;
   if (spec.call() == "stream" || (operands == "streamed" && !spec.has_call())) {
     route.transport = client::Transport::kStream;
@@ -115,6 +113,8 @@ absl::StatusOr<DataSpec> Data(const RequestSpec& spec, DataType type) {
 }
 
 absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
+  const absl::StatusOr<Residents> residents = ResidentsOf(spec.operands());
+  if (!residents.ok()) return residents.status();
   const absl::StatusOr<client::RouteOptions> route = RouteOf(spec);
   if (!route.ok()) return route.status();
   const absl::StatusOr<DataType> type = ElementType(spec.type());
@@ -143,7 +143,9 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   }
   entry.options = *std::move(options);
   entry.route = *route;
+  entry.residents = *residents;
   entry.is_shared = spec.operands() == "shared-memory";
+  entry.tenant = spec.tenant();
   entry.data = *data;
   if (!spec.deadline().empty() && (!absl::ParseDuration(spec.deadline(), &entry.deadline) ||
                                    entry.deadline <= absl::ZeroDuration())) {
@@ -173,7 +175,8 @@ EntryCost WorkloadEntry::cost() const {
   d.rows = m();
   d.columns = n();
   EntryCost cost;
-  cost.bytes_in = client::SizeBytes(a).value_or(0) + client::SizeBytes(b).value_or(0);
+  if (residents != Residents::kBoth) cost.bytes_in += client::SizeBytes(a).value_or(0);
+  if (residents == Residents::kNone) cost.bytes_in += client::SizeBytes(b).value_or(0);
   cost.bytes_out = client::SizeBytes(d).value_or(0);
   cost.flops = 2 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k());
   return cost;

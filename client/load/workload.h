@@ -15,6 +15,9 @@
 
 namespace gemmd::load {
 
+// Which operands are on the server before a load begins, and go by digest.
+enum class Residents { kNone, kB, kBoth };
+
 struct WorkloadEntry {
   std::string name;
   double weight = 1;
@@ -22,7 +25,9 @@ struct WorkloadEntry {
   client::MatrixFormat b;
   client::MatmulOptions options;
   client::RouteOptions route;
+  Residents residents = Residents::kNone;
   bool is_shared = false;   // operands and results lie in memory shared with the server
+  std::string tenant;       // empty: the caller's
   absl::Duration deadline;  // zero: the caller's
   DataSpec data;
 
@@ -30,15 +35,13 @@ struct WorkloadEntry {
   std::uint64_t n() const { return b.columns; }
   std::uint64_t k() const { return a.columns; }
   DataType output_type() const;
-  // Bytes of A and B, of D, and 2 M N K.
+  // Bytes of A and B where they travel, of D, and 2 M N K.
   EntryCost cost() const;
 };
 
 using Workload = std::vector<WorkloadEntry>;
 
-// INVALID_ARGUMENT names request, field, value and limit. UNIMPLEMENTED where an entry
-// asks for a way to send operands or a tenant that this version does not have: it has no
-// resident operands and no tenants.
+// INVALID_ARGUMENT names request, field, value and limit.
 absl::StatusOr<Workload> MakeWorkload(const WorkloadFile& file);
 
 // INVALID_ARGUMENT has line and column.

@@ -36,8 +36,8 @@ REDUNDANT = re.compile(r"^// Redundant in (\S+): (.*;) # (\d+): (.+)$", re.M)
 
 FLAGS = ["-std=c++17", "-O2", "-I."]
 LIBRARIES = ["absl_statusor", "absl_status", "absl_strings"]
-# They say what the instructions are, and are no kernels.
-NO_KERNELS = ("kernels/ptx/", "kernels/emulator/")
+# They say what the instructions are, or measure the hardware's peaks, and compute nothing.
+NO_KERNELS = ("kernels/ptx/", "kernels/emulator/", "kernels/bench/")
 
 
 def run(command):

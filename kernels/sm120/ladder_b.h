@@ -168,7 +168,9 @@ class LadderBWorker {
       MultiplyAndLoad(kSteps - 1, 0);
     }
     Multiply(kSteps - 1);
-    if constexpr (Step::kReleaseByWarps) ptx::SyncThreads();  // the epilogue reuses the stages
+    if constexpr (Step::kReleaseByWarps) {
+      ptx::SyncThreads();  // the epilogue reuses the stages
+    }
   }
 
   // What the stage that holds the tile of K at `k` is filled with next.

@@ -82,7 +82,9 @@ class TensorStages {
   // By every warp that has read the stage.
   GEMMD_DEVICE void ReleaseByWarp(std::uint32_t stage, std::uint32_t lane) const {
     ptx::SyncWarp();
-    if (lane == 0) ptx::MbarrierArrive(Free(stage));
+    if (lane == 0) {
+      ptx::MbarrierArrive(Free(stage));
+    }
   }
 
  private:

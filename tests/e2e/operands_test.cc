@@ -55,7 +55,8 @@ class OperandsTest : public ::testing::Test {
     options.channel.target = server_->address();
     options.retry.max_attempts = attempts;
     options.retry.max_backoff = absl::Milliseconds(100);
-    return std::make_unique<Operands>(options, tenant);
+    options.channel.tenant = tenant;
+    return std::make_unique<Operands>(options);
   }
 
   v1::OperandStatistics Statistics() const {

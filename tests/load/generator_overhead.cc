@@ -147,9 +147,10 @@ class BareLoop {
 };
 
 Result Generator(const std::string& target, int channels, int in_flight) {
-  client::ChannelOptions channel;
-  channel.target = target;
-  const auto transport = load::MakeEchoTransport(channel, channels, {{kBytes, kBytes}});
+  load::EchoOptions echo;
+  echo.channel.target = target;
+  echo.channels = channels;
+  const auto transport = load::MakeEchoTransport(echo, {{kBytes, kBytes}});
   load::LoadOptions options;
   options.concurrency = channels * in_flight;
   options.warm_up_ns = load::kNsPerSecond / 2;

@@ -66,6 +66,26 @@ TEST_F(OperandCommands, AMatrixStaysMultipliesComesBackAndGoes) {
       << gone.error;
 }
 
+TEST_F(OperandCommands, ALoadOfResidentsIsUploadedOnce) {
+  const std::string schedule = directory_.File("t", "0\n0\n0\n0\n0\n0\n0\n0\n");
+  const auto bench = [&](const std::string& operands, const std::string& call) {
+    return Json({"--tenant", "team", "bench", "--replay", schedule, "-s", "8x9x10", "--operands",
+                 operands, "--call", call, "--verify-fraction", "1", "-q"});
+  };
+  const nlohmann::json both = bench("resident", "unary");
+  EXPECT_EQ(both["points"][0]["verified"], 8);
+  EXPECT_EQ(both["points"][0]["wrong"], 0);
+  EXPECT_EQ(both["workload"][0]["bytes_in"], 0);
+  const std::size_t uploaded = Json({"--tenant", "team", "ls"})["residents"].size();
+  EXPECT_GE(uploaded, 2U);
+  EXPECT_TRUE(Json({"ls"})["residents"].empty());
+  const nlohmann::json weights = bench("resident-b", "stream");
+  EXPECT_EQ(weights["points"][0]["verified"], 8);
+  EXPECT_EQ(weights["points"][0]["wrong"], 0);
+  EXPECT_EQ(weights["workload"][0]["bytes_in"], 8 * 10 * 4);
+  EXPECT_EQ(Json({"--tenant", "team", "ls"})["residents"].size(), uploaded);
+}
+
 TEST_F(OperandCommands, WrongUseIsExplained) {
   const auto error = [this](std::vector<std::string> arguments) {
     const testing::ProcessResult result = Gemm(std::move(arguments));
@@ -80,6 +100,7 @@ TEST_F(OperandCommands, WrongUseIsExplained) {
             std::string::npos);
   EXPECT_NE(error({"put", a_, "--lease", "soon"}).find("'soon' is no duration"), std::string::npos);
   EXPECT_EQ(Gemm({"--tenant", "a b", "ls"}).exit_code, 4);
+  EXPECT_NE(error({"--tenant", "a\nb", "ls"}).find("--tenant"), std::string::npos);
 }
 
 }  // namespace

@@ -39,13 +39,28 @@ TEST(Workload, Int8GivesInt32) {
   EXPECT_EQ((*Make("request { m: 2 n: 3 k: 4 type: 'int8' }"))[0].cost().bytes_out, 24U);
 }
 
-TEST(Workload, RefusesWhatIsNotBuilt) {
-  for (const char* field : {"operands: 'resident'", "tenant: 'a'"}) {
-    const absl::Status status =
-        Make(std::string("request { m: 1 n: 1 k: 1 ") + field + " }").status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << field;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("is not built yet; this version has"));
+TEST(Workload, SharedMemoryIsNoStream) {
+  EXPECT_TRUE((*Make("request { m: 1 n: 1 k: 1 operands: 'shared-memory' }"))[0].is_shared);
+  for (const char* call : {"stream", "auto"}) {
+    const absl::Status status = Make("request { m: 1 n: 1 k: 1 operands: 'shared-memory' call: '" +
+                                     std::string(call) + "' }")
+                                    .status();
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("operands in shared memory need no stream"));
   }
+}
+
+TEST(Workload, WhatIsResidentDoesNotTravel) {
+  const auto entry = [](const std::string& fields) {
+    return (*Make("request { m: 2 n: 3 k: 4 " + fields + " }"))[0];
+  };
+  EXPECT_EQ(entry("").cost().bytes_in, 80U);
+  EXPECT_EQ(entry("operands: 'resident-b'").cost().bytes_in, 32U);
+  EXPECT_EQ(entry("operands: 'resident'").cost().bytes_in, 0U);
+  EXPECT_EQ(entry("operands: 'resident' tenant: 'a'").tenant, "a");
+  EXPECT_EQ(Make("request { m: 1 n: 1 k: 1 operands: 'kept' }").status().message(),
+            "request 1: operands is \"kept\"; it must be inline, streamed, resident, resident-b or "
+            "shared-memory");
 }
 
 TEST(Workload, SaysHowRequestsGo) {

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/emulator/launch.h"
 #include "kernels/mma/half_gemm_types.h"
 #include "kernels/sm120/ladder_b_maps.h"
-#include "tests/kernels/mma/half_run.h"
+#include "tests/kernels/mma/half_operands.h"
 
 namespace gemmd::testing {
 

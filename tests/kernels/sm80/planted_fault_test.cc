@@ -2,8 +2,9 @@
 // seeds: by a rule of the emulator, or by a wrong bit of D.
 #include <gtest/gtest.h>
 
+#include "kernels/emulator/launch.h"
 #include "kernels/mma/half_gemm_types.h"
-#include "tests/kernels/mma/half_run.h"
+#include "tests/kernels/mma/half_operands.h"
 
 // The changed copy of ladder_a.h.
 #include LADDER_A_HEADER

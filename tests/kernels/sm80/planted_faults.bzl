@@ -31,7 +31,7 @@ def planted_fault_test(name, step, find, replace):
         deps = [
             "//kernels/emulator",
             "//kernels/sm80:ladder_a_source",
-            "//tests/kernels/mma:half_run",
+            "//tests/kernels/mma:half_operands",
             "@com_google_googletest//:gtest_main",
         ],
     )
