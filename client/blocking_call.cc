@@ -1,5 +1,6 @@
 #include "client/blocking_call.h"
 
+#include "client/channel.h"
 #include "client/status.h"
 #include "gemmd/v1/status.pb.h"
 

@@ -19,8 +19,8 @@ struct SharedRegionOptions {
 };
 
 // A POSIX shared-memory object of a random name, mapped here and registered there. Destruction
-// unregisters, unmaps and removes it: first let every product that names it end. Thread-safe,
-// but for the bytes.
+// unregisters, unmaps and removes it: first let every product that names it end. It asks the
+// server, for 5 s at most, and so must not happen in a callback. Thread-safe, but for the bytes.
 class SharedRegion {
  public:
   // Zeroed bytes. RESOURCE_EXHAUSTED: this host has no such memory; else errors are those of

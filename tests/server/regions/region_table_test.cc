@@ -1,7 +1,11 @@
 #include "server/regions/region_table.h"
 
+#include <atomic>
 #include <limits>
+#include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
@@ -142,6 +146,47 @@ TEST_F(RegionTableTest, OverlapIsOfTheFileAndNotOfTheRegistration) {
   EXPECT_TRUE(x->Overlaps(0, 4097, *y, 0, 1));
   EXPECT_FALSE(x->Overlaps(0, 4096, *y, 0, 4096));
   EXPECT_TRUE(y->Overlaps(4095, 1, *x, 8191, 1));
+}
+
+TEST_F(RegionTableTest, ManyClientsAtOnceLeaveNothingBehind) {
+  RegionOptions options = Options();
+  options.max_regions = 3;  // fewer than there are clients
+  RegionTable table(options, {&device_}, &clock_, std::chrono::milliseconds(1));
+  std::vector<std::thread> clients;
+  std::atomic<int> registered{0};
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    clients.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      std::string bytes(16, '\0');
+      for (int i = 0; i < 300; ++i) {
+        const auto mine = table.Register(PosixRegion{file_.name(), random() % 4096, 16},
+                                         1 + static_cast<TimeNs>(random() % 100));
+        clock_.Advance(random() % 20);
+        if (!mine.ok()) {
+          EXPECT_EQ(mine.status().code(), StatusCode::kResourceExhausted);
+          continue;
+        }
+        ++registered;
+        // Its lease may run out at any moment; what is in use stays whole.
+        const auto used = table.Use("a.shared", mine->id);
+        if (random() % 2 == 0) static_cast<void>(table.Unregister(mine->id));
+        static_cast<void>(table.Renew(mine->id, std::nullopt));
+        EXPECT_TRUE(table.List("").ok());
+        if (used.ok()) {
+          EXPECT_TRUE((*used)->Write(0, bytes.data(), 16).ok());
+          EXPECT_TRUE((*used)->Read(0, bytes.data(), 16).ok());
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_GT(registered, 0);
+  clock_.Advance(options.max_lease);
+  table.EndLate();
+  while (table.usage().regions != 0) {
+    // The table's own thread may be about to let go of some.
+  }
+  EXPECT_EQ(table.usage().bytes, 0U);
 }
 
 TEST_F(RegionTableTest, MemoryOfGpusIsRefusedUnlessSwitchedOn) {
