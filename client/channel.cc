@@ -2,6 +2,8 @@
 
 #include <grpc/grpc.h>
 
+#include <algorithm>
+
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -46,7 +48,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
 }
 
 void SetTenant(const std::string& tenant, grpc::ClientContext& context) {
-  if (!tenant.empty()) context.AddMetadata("gemmd-tenant", tenant);
+  if (tenant.empty()) return;
+  // gRPC ends the process over what no header can carry. A question mark is no better a name,
+  // and the server says so.
+  std::string value = tenant;
+  std::replace_if(
+      value.begin(), value.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  context.AddMetadata("gemmd-tenant", value);
 }
 
 }  // namespace gemmd::client
