@@ -150,6 +150,7 @@ absl::StatusOr<std::vector<RegionInfo>> RegionTable::List(const std::string& id)
   }
   if (!id.empty() && by_number.empty()) return UnknownError("region");
   std::vector<RegionInfo> infos;
+  infos.reserve(by_number.size());
   for (auto& [number, info] : by_number) infos.push_back(std::move(info));
   return infos;
 }
