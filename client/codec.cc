@@ -29,18 +29,6 @@ void AddOperand(v1::OperandName name, const Matrix& data, const std::optional<Ma
   if (scales) AddPlane(name, v1::SCALES, *scales, *operand.mutable_scales(), request);
 }
 
-ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options) {
-  const MatrixFormat& a = inputs.a.format();
-  const MatrixFormat& b = inputs.b.format();
-  ExpectedResult expected;
-  expected.rows = options.transpose_a ? a.columns : a.rows;
-  expected.columns = options.transpose_b ? b.rows : b.columns;
-  expected.type = options.output_type;
-  expected.order = options.output_order;
-  expected.leading_dimension = options.output_leading_dimension;
-  return expected;
-}
-
 }  // namespace
 
 std::uint64_t ExpectedResult::max_bytes() const {
@@ -53,9 +41,19 @@ std::uint64_t ExpectedResult::max_bytes() const {
   return outer * stride * kLargestElementBytes;
 }
 
+ExpectedResult Expect(const MatrixFormat& a, const MatrixFormat& b, const MatmulOptions& options) {
+  ExpectedResult expected;
+  expected.rows = options.transpose_a ? a.columns : a.rows;
+  expected.columns = options.transpose_b ? b.rows : b.columns;
+  expected.type = options.output_type;
+  expected.order = options.output_order;
+  expected.leading_dimension = options.output_leading_dimension;
+  return expected;
+}
+
 std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options) {
   const auto request = std::make_shared<EncodedMatmul>();
-  request->expected = Expect(inputs, options);
+  request->expected = Expect(inputs.a.format(), inputs.b.format(), options);
   v1::MatmulHeader& header = request->header;
   SetHeader(options, header);
   AddOperand(v1::A, inputs.a, inputs.a_scales, *header.mutable_a(), *request);

@@ -20,6 +20,8 @@ struct ExpectedResult {
   std::optional<DataType> type;
   Order order = Order::kRowMajor;
   std::uint64_t leading_dimension = 0;  // 0: tightly packed
+  // Where the server writes D, in memory that both share: none of it comes with the answer.
+  std::optional<Bytes> shared = std::nullopt;
 
   // More than any type's result takes, its last line's padding included; saturates.
   std::uint64_t max_bytes() const;
@@ -39,6 +41,9 @@ struct EncodedMatmul {
   std::uint64_t payload_bytes = 0;  // of all planes
   ExpectedResult expected;
 };
+
+// Of the product of such A and B.
+ExpectedResult Expect(const MatrixFormat& a, const MatrixFormat& b, const MatmulOptions& options);
 
 // Consumes the inputs; copies none of their bytes.
 std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options);

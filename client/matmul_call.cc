@@ -47,13 +47,16 @@ void MatmulCall::Attempt() {
   started_ = Clock::now();
   RouteInput input;
   input.bytes_in = matmul_->payload_bytes;
-  input.bytes_out = matmul_->expected.max_bytes();
+  const bool is_shared = matmul_->expected.shared.has_value();
+  input.bytes_out = is_shared ? 0 : matmul_->expected.max_bytes();
   input.in_flight = link_.in_flight - 1;
   input.connection_bytes_per_s = link_.connection_bytes_per_s;
   input.max_channels = link_.max_channels;
   input.can_stream = link_.can_stream;
   alone_ = input.in_flight == 0;
   route_ = ChooseRoute(options_, input);
+  // A header is all that goes over the wire: nothing for a stream to do better.
+  if (is_shared) route_ = Route();
   if (is_cancelled()) return End(Cancelled());
   if (route_.transport == Transport::kUnary) return AttemptUnary();
   AttemptStream();
@@ -208,6 +211,7 @@ void MatmulCall::End(absl::StatusOr<Product> product) {
   // Whoever keeps this to cancel it should keep no payload.
   message_.Clear();
   answer_.Clear();
+  matmul_.reset();
   const Done done = std::move(done_);
   done(std::move(product));
   link_.calls->End();

@@ -75,7 +75,7 @@ class MatmulCall final : public PendingMatmul, public std::enable_shared_from_th
   bool is_cancelled();
 
   MatmulLink& link_;
-  const std::shared_ptr<const EncodedMatmul> matmul_;
+  std::shared_ptr<const EncodedMatmul> matmul_;  // null once it has ended
   RouteOptions options_;
   const absl::Time deadline_;
   const TimePoint begun_;

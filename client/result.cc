@@ -95,11 +95,29 @@ std::uint64_t SizeOf(absl::Span<const absl::string_view> pieces) {
   return size;
 }
 
+namespace {
+
+// D where the server wrote it.
+absl::StatusOr<Matrix> SharedResult(const ResultAssembly& result, int chunks, const Bytes& shared) {
+  const std::uint64_t size = result.size_bytes();
+  if (chunks != 0) return BadResponse("D came along, which was to go into shared memory");
+  if (size > shared.view().size()) {
+    return BadResponse(absl::StrCat(ToString(result.format()), " takes ", size, " bytes, but ",
+                                    shared.view().size(), " of shared memory are there"));
+  }
+  return Matrix::Create(result.format(), Bytes(shared.owner(), shared.view().substr(0, size)));
+}
+
+}  // namespace
+
 absl::StatusOr<Matrix> DecodeResult(const v1::Plane& d,
                                     const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks,
                                     const PayloadViews& payload, const ExpectedResult& expected) {
   absl::StatusOr<ResultAssembly> result = ResultAssembly::Create(d, expected);
   if (!result.ok()) return result.status();
+  if (expected.shared.has_value()) {
+    return SharedResult(*result, chunks.size(), *expected.shared);
+  }
   for (const v1::Chunk& chunk : chunks) {
     const absl::Status claimed = result->Claim(chunk, SizeOf(payload.of(chunk)));
     if (!claimed.ok()) return claimed;

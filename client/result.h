@@ -61,7 +61,7 @@ class ResultAssembly {
 std::uint64_t SizeOf(absl::Span<const absl::string_view> pieces);
 
 // A result whose chunks have all come. Copies each byte once, and allocates no more than what
-// was received.
+// was received. One that went into shared memory has no chunks, and is that memory.
 absl::StatusOr<Matrix> DecodeResult(const v1::Plane& d,
                                     const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks,
                                     const PayloadViews& payload, const ExpectedResult& expected);

@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
@@ -20,10 +21,12 @@
 #include "server/devices.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
+#include "server/regions/region_table.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/operands_service.h"
+#include "server/rpc/regions_service.h"
 #include "server/rpc/send_queues.h"
 #include "server/store/operand_store.h"
 #include "version.h"
@@ -72,6 +75,24 @@ MatmulSession::Options SessionOptions(const config::Limits& limits) {
   options.small_result_bytes = std::min(options.small_result_bytes, options.chunk_bytes);
   options.stall_timeout = limits.stall_timeout_ms() * 1000000;
   return options;
+}
+
+RegionOptions SharedMemoryOptions(const config::SharedMemory& config) {
+  constexpr TimeNs kMillisecond = 1000000;
+  RegionOptions options;
+  options.name_prefix = config.name_prefix();
+  options.cuda_ipc = config.cuda_ipc() == "on";
+  options.max_regions = static_cast<std::uint64_t>(config.max_regions());
+  options.max_bytes = static_cast<std::uint64_t>(config.max_bytes());
+  options.default_lease = config.default_lease_ms() * kMillisecond;
+  options.max_lease = config.max_lease_ms() * kMillisecond;
+  return options;
+}
+
+std::vector<Device*> DevicesOf(const Router& router) {
+  std::vector<Device*> devices;
+  for (const ServedDevice& each : router.devices()) devices.push_back(each.device);
+  return devices;
 }
 
 // What makes the server stop, as values in the order they came: SIGTERM, SIGINT and a
@@ -197,12 +218,17 @@ int Serve(const config::ServerConfig& config) {
   }
   OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes()),
                      router.devices().front().device, &clock, std::random_device()());
-  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &store);
+  constexpr std::chrono::seconds kLeasePeriod(1);
+  RegionTable regions(SharedMemoryOptions(config.shared_memory()), DevicesOf(router), &clock,
+                      kLeasePeriod);
+  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &store,
+                      &regions);
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
 
   GemmService gemm(&admission, &statistics, &clock, SessionOptions(config.limits()));
   OperandsService operands(&store, &router, limits,
                            static_cast<std::uint64_t>(config.limits().chunk_bytes()));
+  RegionsService regions_service(&regions);
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
   sources.router = &router;
@@ -210,6 +236,7 @@ int Serve(const config::ServerConfig& config) {
   sources.plans = &*plans;
   sources.tuner = &tuner;
   sources.store = &store;
+  sources.regions = &regions;
   sources.statistics = &statistics;
   sources.clock = &clock;
   sources.message_bytes = rpc.message_bytes;
@@ -217,7 +244,7 @@ int Serve(const config::ServerConfig& config) {
                             router.devices().size();
   AdminService admin(sources);
 
-  const auto server = GrpcServer::Start(rpc, {&gemm, &operands, &admin});
+  const auto server = GrpcServer::Start(rpc, {&gemm, &operands, &regions_service, &admin});
   if (!server.ok()) {
     Log(Severity::kError, "cannot_start", {{"error", server.status().message()}});
     return kExitCannotStart;

@@ -104,7 +104,8 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
       ->group("Workload");
   AddField(
       app, "--operands", spec, [](Spec& s, const Text& t) { s.set_operands(t); },
-      "inline; streamed; resident: both uploaded before the load; or resident-b: B is, A travels",
+      "inline; streamed; resident: both uploaded before the load; resident-b: B is, A travels; or "
+      "shared-memory: of this host, with the server",
       "inline");
   AddField(
       app, "--call", spec, [](Spec& s, const Text& t) { s.set_call(t); },

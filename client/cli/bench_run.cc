@@ -61,6 +61,19 @@ const char* CallName(const client::RouteOptions& route) {
   return "";
 }
 
+const char* OperandsName(const load::WorkloadEntry& entry) {
+  if (entry.is_shared) return "shared-memory";
+  switch (entry.residents) {
+    case load::Residents::kNone:
+      return "in the request";
+    case load::Residents::kB:
+      return "resident-b";
+    case load::Residents::kBoth:
+      return "resident";
+  }
+  return "";
+}
+
 load::Json WorkloadJson(const load::Workload& workload) {
   load::Json list = load::Json::array();
   for (const load::WorkloadEntry& entry : workload) {
@@ -72,6 +85,7 @@ load::Json WorkloadJson(const load::Workload& workload) {
                     {"k", entry.k()},
                     {"type", std::string(Name(entry.a.type))},
                     {"call", CallName(entry.route)},
+                    {"operands", OperandsName(entry)},
                     {"stripes", entry.route.channels},
                     {"bytes_in", cost.bytes_in},
                     {"bytes_out", cost.bytes_out},

@@ -34,6 +34,12 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
   facts.AddRow({"reserved", HumanBytes(statistics.reserved_bytes())});
   facts.AddRow({"payload", absl::StrCat(HumanBytes(statistics.payload_bytes_in()), " in, ",
                                         HumanBytes(statistics.payload_bytes_out()), " out")});
+  if (statistics.shared_memory().regions() > 0 || statistics.shared_memory().bytes_in() > 0) {
+    const v1::SharedMemoryStatistics& shared = statistics.shared_memory();
+    facts.AddRow({"shared", absl::StrCat(HumanBytes(shared.bytes_in()), " in, ",
+                                         HumanBytes(shared.bytes_out()), " out; ", shared.regions(),
+                                         " regions of ", HumanBytes(shared.region_bytes()))});
+  }
   if (statistics.has_operands()) {
     const v1::OperandStatistics& operands = statistics.operands();
     facts.AddRow({"resident", absl::StrCat(operands.residents(), " matrices of ",

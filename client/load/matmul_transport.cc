@@ -1,6 +1,7 @@
 #include "client/load/matmul_transport.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "client/client.h"
 #include "client/codec.h"
 #include "client/load/random.h"
+#include "client/load/shared_payload.h"
 #include "client/load/verifier.h"
 #include "client/message.h"
 #include "client/operands.h"
@@ -20,15 +22,19 @@ namespace {
 constexpr std::uint64_t kReceiptBytes = 400;
 // What a request takes beside its bytes.
 constexpr std::uint64_t kHeaderBytes = 80;
+// The same of one that names regions.
+constexpr std::uint64_t kSharedHeaderBytes = 200;
 
 struct Payload {
   std::shared_ptr<const client::EncodedMatmul> encoded;
   std::unique_ptr<Verifier> verifier;  // null where nothing is verified
+  std::optional<SharedPayload> shared;
 };
 
 struct Entry {
   std::vector<Payload> payloads;
-  std::size_t tenant = 0;  // of a lane's clients
+  std::unique_ptr<PayloadTurns> turns;  // null: any number of requests may use one
+  std::size_t tenant = 0;               // of a lane's clients
   client::CallOptions call;
   EchoSizes sizes;
 };
@@ -75,6 +81,15 @@ absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry,
   if (options.verify_fraction > 0) {
     payload.verifier = std::make_unique<Verifier>(inputs.a.view(), inputs.b.view(), seed);
   }
+  if (entry.is_shared) {
+    absl::StatusOr<SharedPayload> shared =
+        Share(client::MakeChannel(ClientOptionsFor(options, entry.tenant).channel), inputs,
+              entry.options, entry.output_type());
+    if (!shared.ok()) return shared.status();
+    payload.encoded = shared->encoded;
+    payload.shared = *std::move(shared);
+    return payload;
+  }
   payload.encoded = client::Encode(inputs, entry.options);
   if (entry.residents == Residents::kNone) return payload;
   client::EncodedMatmul named = *payload.encoded;
@@ -106,6 +121,12 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
   made.sizes.request_bytes = made.payloads[0].encoded->payload_bytes + kHeaderBytes;
   made.sizes.answer_bytes = cost.bytes_out + kReceiptBytes;
   made.call.route = entry.route;
+  if (entry.is_shared) {
+    made.sizes.request_bytes = kSharedHeaderBytes;
+    made.sizes.answer_bytes = kReceiptBytes;
+    made.turns = std::make_unique<PayloadTurns>(count);
+    return made;
+  }
   if (entry.route.transport == client::Transport::kUnary) {
     const absl::Status fits = client::UnaryMessage(*made.payloads[0].encoded).status();
     if (!fits.ok()) return fits;
@@ -182,15 +203,14 @@ class GrpcMatmulTransport final : public MatmulTransport {
   void Send(const Request& request, Done done) override {
     Lane& lane = *lanes_[request.index % lanes_.size()];
     const Entry& entry = entries_[request.entry];
-    const Payload& payload = entry.payloads[request.index % entry.payloads.size()];
     lane.calls.Begin();
-    lane.clients[entry.tenant]->MatmulAsync(
-        payload.encoded, entry.call,
-        [this, &lane, &payload, request,
-         done = std::move(done)](const absl::StatusOr<client::Product>& product) {
-          Finish(request, payload, product, done);
-          lane.calls.End();
-        });
+    if (entry.turns == nullptr) {
+      const std::size_t payload = request.index % entry.payloads.size();
+      return Start(lane, entry, payload, request, std::move(done));
+    }
+    entry.turns->Take([this, &lane, &entry, request, done = std::move(done)](std::size_t payload) {
+      Start(lane, entry, payload, request, done);
+    });
   }
 
   void Drain() override {
@@ -214,6 +234,27 @@ class GrpcMatmulTransport final : public MatmulTransport {
     std::vector<std::unique_ptr<client::Client>> clients;  // one a tenant
   };
 
+  bool IsToVerify(const Request& request, const Payload& payload) const {
+    return payload.verifier != nullptr &&
+           ToUnit(Mix64(options_.seed ^ ~request.index)) < options_.verify_fraction;
+  }
+
+  void Start(Lane& lane, const Entry& entry, std::size_t index, const Request& request, Done done) {
+    const Payload& payload = entry.payloads[index];
+    if (payload.shared && IsToVerify(request, payload)) {
+      // The last request's D must not be taken for this one's.
+      std::memset(payload.shared->d, 0xFF, payload.shared->d_bytes);
+    }
+    lane.clients[entry.tenant]->MatmulAsync(
+        payload.encoded, entry.call,
+        [this, &lane, &entry, &payload, index, request,
+         done = std::move(done)](const absl::StatusOr<client::Product>& product) {
+          Finish(request, payload, product, done);
+          if (entry.turns != nullptr) entry.turns->GiveBack(index);
+          lane.calls.End();
+        });
+  }
+
   // Verifies after `done`, so that it is in no latency.
   void Finish(const Request& request, const Payload& payload,
               const absl::StatusOr<client::Product>& product, const Done& done) {
@@ -228,10 +269,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
       return done(reply);
     }
     done(ReplyOf(product->receipt));
-    if (payload.verifier == nullptr ||
-        ToUnit(Mix64(options_.seed ^ ~request.index)) >= options_.verify_fraction) {
-      return;
-    }
+    if (!IsToVerify(request, payload)) return;
     const std::string why = payload.verifier->WhyWrong(*product);
     const std::lock_guard<std::mutex> lock(mutex_);
     ++findings_.verified;

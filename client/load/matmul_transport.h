@@ -31,8 +31,9 @@ struct MatmulTransportOptions {
 class MatmulTransport : public Transport {
  public:
   // Makes the operands and encodes them once, so that a request costs no copy of them, and
-  // uploads those that are to be resident. INVALID_ARGUMENT where a request is too large for one
-  // message; what the server answers to an upload.
+  // uploads those that are to be resident. Shared ones are registered, and one request at a time
+  // uses each payload; the others wait for their turn. INVALID_ARGUMENT where a request is too
+  // large for one message; what the server answers to an upload or a registration.
   static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
       const Workload& workload, const MatmulTransportOptions& options);
 

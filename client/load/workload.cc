@@ -15,18 +15,12 @@ absl::Status Refuse(absl::string_view field, absl::string_view value, absl::stri
   return absl::InvalidArgumentError(absl::StrCat(field, " is \"", value, "\"; ", why));
 }
 
-absl::Status NotBuilt(absl::string_view field, absl::string_view value, absl::string_view has) {
-  return absl::UnimplementedError(
-      absl::StrCat(field, " is \"", value, "\", which is not built yet; this version has ", has));
-}
-
 absl::StatusOr<Residents> ResidentsOf(const std::string& operands) {
-  if (operands == "inline" || operands == "streamed") return Residents::kNone;
+  if (operands == "inline" || operands == "streamed" || operands == "shared-memory") {
+    return Residents::kNone;
+  }
   if (operands == "resident") return Residents::kBoth;
   if (operands == "resident-b") return Residents::kB;
-  if (operands == "shared-memory") {
-    return NotBuilt("operands", operands, "inline, streamed, resident and resident-b");
-  }
   return Refuse("operands", operands,
                 "it must be inline, streamed, resident, resident-b or shared-memory");
 }
@@ -34,6 +28,10 @@ absl::StatusOr<Residents> ResidentsOf(const std::string& operands) {
 // How what travels goes.
 absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   const std::string& operands = spec.operands();
+  const bool is_shared = operands == "shared-memory";
+  if (is_shared && spec.call() != "unary") {
+    return Refuse("call", spec.call(), "operands in shared memory need no stream");
+  }
   client::RouteOptions route;
   if (spec.call() == "stream" || (operands == "streamed" && !spec.has_call())) {
     route.transport = client::Transport::kStream;
@@ -146,6 +144,7 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   entry.options = *std::move(options);
   entry.route = *route;
   entry.residents = *residents;
+  entry.is_shared = spec.operands() == "shared-memory";
   entry.tenant = spec.tenant();
   entry.data = *data;
   if (!spec.deadline().empty() && (!absl::ParseDuration(spec.deadline(), &entry.deadline) ||

@@ -26,6 +26,7 @@ struct WorkloadEntry {
   client::MatmulOptions options;
   client::RouteOptions route;
   Residents residents = Residents::kNone;
+  bool is_shared = false;   // operands and results lie in memory shared with the server
   std::string tenant;       // empty: the caller's
   absl::Duration deadline;  // zero: the caller's
   DataSpec data;
@@ -40,8 +41,7 @@ struct WorkloadEntry {
 
 using Workload = std::vector<WorkloadEntry>;
 
-// INVALID_ARGUMENT names request, field, value and limit. UNIMPLEMENTED where an entry
-// asks for a way to send operands that this version does not have: shared memory.
+// INVALID_ARGUMENT names request, field, value and limit.
 absl::StatusOr<Workload> MakeWorkload(const WorkloadFile& file);
 
 // INVALID_ARGUMENT has line and column.

@@ -33,7 +33,7 @@ for target in "${targets[@]}"; do
 done
 # Vectors that another GPU gave, where they are recorded.
 cp tests/kernels/conformance/recorded_*.txt "$folder" 2> /dev/null || true
-cp deploy/gpu/run.sh deploy/gpu/server_check.sh "$folder"
+cp deploy/gpu/*.cu deploy/gpu/run.sh deploy/gpu/server_check.sh deploy/gpu/shared_memory.sh "$folder"
 tar -C "$work" -cJf "$bundle" gemmd-gpu-tests
 size=$(stat -c %s "$bundle")
 echo "$bundle: $size bytes"

@@ -60,6 +60,7 @@ for tool in memcheck racecheck; do
 done
 if [[ $mode == full ]]; then
   step "device: stream" 100 ./cuda_device_on_gpu stream
+  step "shared memory" 100 ./shared_memory.sh
   step "device: latency" 60 ./cuda_device_on_gpu latency
   step "vendor: times" 300 ./vendor_on_gpu time
   step "ladder A: times" 300 ./kernel_bench --ladder=A

@@ -32,14 +32,15 @@ void Overlay(const HostBuffers& resident, HostBuffers* buffers) {
 
 Admission::Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
                      Statistics* statistics, const Clock* clock, const PlanCache* plans,
-                     OperandStore* store)
+                     OperandStore* store, RegionTable* regions)
     : limits_(limits),
       registry_(registry),
       router_(router),
       statistics_(statistics),
       clock_(clock),
       plans_(plans),
-      store_(store) {}
+      store_(store),
+      regions_(regions) {}
 
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCall& request,
                                                                  TimeNs deadline,
@@ -58,11 +59,14 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
   if (carrier == Carrier::kStream) limits.result_bytes = limits.request_bytes;
   absl::StatusOr<Problem> problem = ValidateHeader(call, limits);
   if (!problem.ok()) return problem.status();
-  absl::StatusOr<Grant> grant = FindRoom(call, *problem, *residents, deadline);
+  absl::StatusOr<SharedOperands> shared = SharedOperands::Find(regions_, call, *problem);
+  if (!shared.ok()) return shared.status();
+  absl::StatusOr<Grant> grant = FindRoom(call, *problem, *residents, *shared, deadline);
   if (!grant.ok()) return grant.status();
   auto admitted = std::make_unique<AdmittedMatmul>();
   admitted->problem = *std::move(problem);
   admitted->residents = *std::move(residents);
+  admitted->shared = *std::move(shared);
   admitted->grant = *std::move(grant);
   admitted->deadline = deadline;
   admitted->priority = call.priority;
@@ -74,6 +78,11 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
                                RequestTimes times, Callback done) {
   if (absl::Status status = request->payload().Check(); !status.ok()) return status;
   Grant& grant = request->grant;
+  const TimeNs read_start = clock_->Now();
+  if (absl::Status status = request->shared.Read(grant.shared); !status.ok()) return status;
+  if (!request->shared.empty()) {
+    times.spans.push_back({Stage::kReceive, read_start, clock_->Now()});
+  }
   auto job = std::make_unique<Job>();
   job->id = request_id;
   job->deadline = request->deadline;
@@ -86,6 +95,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->work.resident_a = std::move(grant.placed.a);
   job->work.resident_b = std::move(grant.placed.b);
   job->work.buffers.d = grant.d;
+  request->shared.Overlay(grant.shared, &job->work.buffers);
 
   Receipt& receipt = job->receipt;
   receipt.request_id = request_id;
@@ -97,7 +107,10 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.determinism = grant.plan.kernel->traits().determinism;
   receipt.flops = request->problem.flops();
   receipt.payload_bytes_in = grant.payload->received_bytes();
-  receipt.payload_bytes_out = grant.kept != nullptr ? 0 : request->problem.d.size_bytes();
+  const bool is_sent_back = grant.kept == nullptr && !request->shared.has_output();
+  receipt.payload_bytes_out = is_sent_back ? request->problem.d.size_bytes() : 0;
+  receipt.shared_bytes_in = request->shared.bytes_in();
+  receipt.shared_bytes_out = request->shared.bytes_out();
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
 
@@ -105,15 +118,19 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->done = [store = store_, problem = request->problem, d = std::move(grant.d),
                kept = std::move(grant.kept), payload = std::move(grant.payload),
                residents = std::move(request->residents), memory = std::move(grant.placed.memory),
+               shared = std::move(request->shared), placed = std::move(grant.shared),
                done = std::move(done)](absl::Status status, Receipt done_receipt) mutable {
     // Given back before anybody is told.
     payload.reset();
     memory.clear();
     residents = {};
-    if (!status.ok()) d.clear();
+    if (status.ok() && !shared.empty()) status = shared.Finish(placed, problem.d, d);
+    if (!status.ok() || shared.has_output()) d.clear();
+    placed = {};
+    shared = {};
     // The device wrote the elements; padding between lines must not tell what the
     // memory held before.
-    if (status.ok()) ClearPadding(problem.d, d);
+    if (!d.empty()) ClearPadding(problem.d, d);
     std::string handle;
     if (kept != nullptr) {
       d.clear();
@@ -132,10 +149,11 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
 
 absl::StatusOr<Grant> Admission::FindRoom(const MatmulCall& call, const Problem& problem,
                                           const ResidentOperands& residents,
-                                          TimeNs deadline) const {
+                                          const SharedOperands& shared, TimeNs deadline) const {
   absl::Status first_refusal;
-  for (const ServedDevice& served : router_->ByPreference(residents.holder())) {
-    absl::StatusOr<Grant> grant = TryDevice(served, call, problem, residents, deadline);
+  const Device* const holder = residents.holder() != nullptr ? residents.holder() : shared.holder();
+  for (const ServedDevice& served : router_->ByPreference(holder)) {
+    absl::StatusOr<Grant> grant = TryDevice(served, call, problem, residents, shared, deadline);
     if (grant.ok()) return grant;
     first_refusal.Update(grant.status());
   }
@@ -145,7 +163,7 @@ absl::StatusOr<Grant> Admission::FindRoom(const MatmulCall& call, const Problem&
 absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const MatmulCall& call,
                                            const Problem& problem,
                                            const ResidentOperands& residents,
-                                           TimeNs deadline) const {
+                                           const SharedOperands& shared, TimeNs deadline) const {
   Device& device = *served.device;
   absl::StatusOr<Plan> plan =
       Select(*registry_, device.Landed(problem), device.traits(), call.kernel, plans_);
@@ -176,7 +194,7 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
     });
   }
   if (status.ok()) {
-    const auto allocate = [&] { return AllocateHost(call, problem, &grant); };
+    const auto allocate = [&] { return AllocateHost(call, problem, shared, &grant); };
     if (device.uses_host_memory()) {
       status = WithRoom(device, allocate);
     } else {
@@ -193,12 +211,19 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
 }
 
 absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& problem,
-                                     Grant* grant) const {
+                                     const SharedOperands& shared, Grant* grant) const {
   Device* const device = grant->served.device;
   absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
       InlinePayload::Create(call, problem, device);
   if (!payload.ok()) return payload.status();
   grant->payload = *std::move(payload);
+  absl::StatusOr<SharedOperands::Placed> placed = shared.PlaceOn(device);
+  if (!placed.ok()) return placed.status();
+  grant->shared = *std::move(placed);
+  if (!grant->shared.d.empty()) {
+    grant->d = grant->shared.d;
+    return absl::OkStatus();
+  }
   if (call.keep_result.has_value()) {
     absl::StatusOr<std::unique_ptr<PendingResult>> kept =
         store_->BeginResult(call.tenant, problem.d, call.keep_result->lease, device);

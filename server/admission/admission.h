@@ -14,10 +14,12 @@
 #include "server/admission/inline_payload.h"
 #include "server/admission/matmul_call.h"
 #include "server/admission/resident_operands.h"
+#include "server/admission/shared_operands.h"
 #include "server/admission/validation.h"
 #include "server/device/device.h"
 #include "server/observe/clock.h"
 #include "server/observe/statistics.h"
+#include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 
@@ -30,14 +32,16 @@ struct Grant {
   MemoryReservation reservation;
   std::unique_ptr<InlinePayload> payload;
   HostBuffer d;
-  std::unique_ptr<PendingResult> kept;  // whose memory is d; null: D is sent back
+  std::unique_ptr<PendingResult> kept;  // whose memory is d; null: D is not to stay here
   ResidentOperands::Placed placed;
+  SharedOperands::Placed shared;
 };
 
 // A request that has memory for every byte of it. Dropping it gives all of that back.
 struct AdmittedMatmul {
   Problem problem;
   ResidentOperands residents;
+  SharedOperands shared;
   Grant grant;
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
@@ -57,7 +61,9 @@ struct MatmulOutcome {
   absl::Status status;
   Problem problem;
   Receipt receipt;
-  HostBuffer d;        // problem.d laid out, zeros between its lines; empty unless OK, and if kept
+  // problem.d laid out, zeros between its lines; empty unless OK, if kept, and where D went into
+  // the client's shared memory.
+  HostBuffer d;
   std::string handle;  // of a result that stays
 };
 
@@ -67,10 +73,11 @@ class Admission {
   using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
 
   // `plans`: what was measured, which goes before predictions; null: nothing was. `store`: the
-  // operands that are kept, which make room for requests; null: none are.
+  // operands that are kept, which make room for requests; null: none are. `regions`: memory that
+  // clients share; null: none do.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
             Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr,
-            OperandStore* store = nullptr);
+            OperandStore* store = nullptr, RegionTable* regions = nullptr);
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -82,6 +89,7 @@ class Admission {
   //   UNAVAILABLE          draining
   //   NOT_FOUND            no such resident operand; says which (missing.h)
   //   INVALID_ARGUMENT, UNIMPLEMENTED   see validation.h
+  //   NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION   see SharedOperands::Find()
   //   FAILED_PRECONDITION  no kernel takes the problem
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
@@ -92,6 +100,7 @@ class Admission {
 
   // OK: queued, and `done` is called exactly once, perhaps before this returns.
   //   INVALID_ARGUMENT     the payload is not whole, or not what it must be
+  //   FAILED_PRECONDITION  shared memory was cut short
   //   UNAVAILABLE          draining
   //   RESOURCE_EXHAUSTED   the queue is full; carries RetryAfterMs()
   absl::Status Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
@@ -105,12 +114,14 @@ class Admission {
  private:
   // The first device, by preference, that has room; else what the most preferred one said.
   absl::StatusOr<Grant> FindRoom(const MatmulCall& call, const Problem& problem,
-                                 const ResidentOperands& residents, TimeNs deadline) const;
+                                 const ResidentOperands& residents, const SharedOperands& shared,
+                                 TimeNs deadline) const;
   absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const MatmulCall& call,
                                   const Problem& problem, const ResidentOperands& residents,
-                                  TimeNs deadline) const;
-  // Memory of the grant's for the payload and D.
-  absl::Status AllocateHost(const MatmulCall& call, const Problem& problem, Grant* grant) const;
+                                  const SharedOperands& shared, TimeNs deadline) const;
+  // Memory of the grant's for the payload, for what is shared and not used in place, and for D.
+  absl::Status AllocateHost(const MatmulCall& call, const Problem& problem,
+                            const SharedOperands& shared, Grant* grant) const;
   // Evicts resident operands as long as `attempt` finds the device's memory full.
   absl::Status WithRoom(const Device& device, const std::function<absl::Status()>& attempt) const;
   absl::Status CheckDeadline(TimeNs deadline, double predicted_us) const;
@@ -123,6 +134,7 @@ class Admission {
   const Clock* const clock_;
   const PlanCache* const plans_;
   OperandStore* const store_;
+  RegionTable* const regions_;
   std::atomic<std::uint64_t> next_request_id_{1};
 };
 

@@ -1,9 +1,9 @@
 #include "server/admission/inline_payload.h"
 
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/admission/scale_values.h"
 
 namespace gemmd {
 namespace {
@@ -23,16 +23,9 @@ MatrixLayout ScaleLayout(Scaling scaling, std::int64_t count) {
   return VectorOf(DataType::kF32, scaling == Scaling::kTensor ? 1 : count);
 }
 
-// A negative scale is refused because quantizers do not make one: it is a mistake.
 absl::Status CheckScales(const PlaneReceiver& plane) {
-  const auto* const scales = reinterpret_cast<const float*>(plane.memory().front().data);
-  const std::uint64_t count = plane.size_bytes() / sizeof(float);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (scales[i] >= 0 && std::isfinite(scales[i])) continue;
-    return absl::InvalidArgumentError(absl::StrCat(plane.name(), "[", i, "] is ", scales[i],
-                                                   "; a scale must be finite and at least 0"));
-  }
-  return absl::OkStatus();
+  return CheckScaleValues(plane.name(), reinterpret_cast<const float*>(plane.memory().front().data),
+                          plane.size_bytes() / sizeof(float));
 }
 
 }  // namespace

@@ -24,14 +24,21 @@ struct PlaneSpec {
 
 enum class Source : std::uint8_t { kInline, kHandle, kDigest, kShared };
 
+// Bytes of a region (server/regions) from there on.
+struct SharedMemorySpec {
+  std::string region;  // its secret id
+  std::uint64_t offset = 0;
+};
+
 struct OperandSpec {
   PlaneSpec data;
   bool has_data = true;  // false, of a resident operand: its own planes are meant
   std::optional<PlaneSpec> scales;
   bool has_zero_points = false;
   Source source = Source::kInline;
-  OperandKey resident;    // with kHandle and kDigest
-  bool is_found = false;  // and it is on this server
+  OperandKey resident;      // with kHandle and kDigest
+  bool is_found = false;    // and it is on this server
+  SharedMemorySpec shared;  // with kShared
 };
 
 // D stays on the server, and no payload comes back.
@@ -73,7 +80,8 @@ struct MatmulCall {
   Priority priority = Priority::kNormal;
   std::uint32_t verification_vectors = 0;
   std::optional<KeepResult> keep_result;
-  Tenant tenant;  // whose resident operands are meant
+  std::optional<SharedMemorySpec> output;  // where D goes; absent: back to the client
+  Tenant tenant;                           // whose resident operands are meant
 };
 
 }  // namespace gemmd

@@ -37,10 +37,9 @@ absl::Status CheckDimension(absl::string_view field, std::uint64_t value, std::u
 }
 
 absl::Status CheckSource(absl::string_view field, const OperandSpec& operand) {
-  if (operand.source != Source::kInline && !operand.is_found) {
-    const char* source = operand.source == Source::kHandle   ? ".handle"
-                         : operand.source == Source::kDigest ? ".digest"
-                                                             : ".shared";
+  const bool is_resident = operand.source == Source::kHandle || operand.source == Source::kDigest;
+  if (is_resident && !operand.is_found) {
+    const char* source = operand.source == Source::kHandle ? ".handle" : ".digest";
     return absl::UnimplementedError(
         StrCat(field, source, " is set: this server takes inline operands only"));
   }
@@ -135,7 +134,8 @@ absl::StatusOr<Scaling> CheckScales(absl::string_view field, const OperandSpec& 
 absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
                         const RequestLimits& limits) {
   const Wide d = SizeBytes(problem.d);
-  if (d > limits.result_bytes && !call.keep_result.has_value()) {
+  const bool is_sent_back = !call.keep_result.has_value() && !call.output.has_value();
+  if (d > limits.result_bytes && is_sent_back) {
     return InvalidArgumentError(
         StrCat("d is ", problem.m, " x ", problem.n, " ", Name(problem.d.type), ", ", ToText(d),
                " bytes; a unary response carries at most ", limits.result_bytes));
@@ -256,6 +256,9 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
       return InvalidArgumentError("bias.data.order is column_major; it must be row_major");
     }
     problem.epilogue.has_bias = true;
+  }
+  if (call.keep_result.has_value() && call.output.has_value()) {
+    return InvalidArgumentError("output is set, and keep_result too; D goes to one place");
   }
   if (call.keep_result.has_value() && problem.d.leading_dimension != problem.d.inner()) {
     return InvalidArgumentError(StrCat("output_leading_dimension is ", problem.d.leading_dimension,

@@ -79,4 +79,15 @@ absl::Status Device::Fetch(const ResidentOperand& operand, void* to) {
   return absl::InternalError(absl::StrCat(traits().name, " reads operands in host memory"));
 }
 
+absl::StatusOr<std::shared_ptr<const SharedMapping>> Device::MapShared(int, std::uint64_t,
+                                                                       std::uint64_t) {
+  return nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<const SharedMapping>> Device::MapDeviceMemory(absl::string_view,
+                                                                             std::uint64_t,
+                                                                             std::uint64_t) {
+  return absl::FailedPreconditionError(absl::StrCat(traits().name, " is no CUDA device"));
+}
+
 }  // namespace gemmd

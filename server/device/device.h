@@ -8,9 +8,11 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/gemm.h"
 #include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
+#include "server/device/shared_mapping.h"
 #include "server/observe/receipt.h"
 
 namespace gemmd {
@@ -24,7 +26,12 @@ struct HostBuffers {
   const void* bias = nullptr;
   const float* a_scales = nullptr;
   const float* b_scales = nullptr;
-  HostBuffer d;  // as AllocateResult() gave it
+  HostBuffer d;  // as AllocateResult() gave it, or one piece of a SharedMapping
+  // What is not Access::kHost lies in a SharedMapping: of D the whole.
+  Access a_access = Access::kHost;
+  Access b_access = Access::kHost;
+  Access c_access = Access::kHost;
+  Access d_access = Access::kHost;
 };
 
 // An operand that a device holds, as it landed there. Its memory is free again when the
@@ -111,6 +118,18 @@ class Device {
   // The way back: the plane as it was stored, laid out as it was given. Waits for the copy.
   // REQUIRES: the operand is of this device; `to` holds its bytes.
   virtual absl::Status Fetch(const ResidentOperand& operand, void* to);
+  // Maps bytes [offset, offset + bytes) of the file, which has them, and locks their pages, for
+  // this device and others of its kind in the process to use in place. Null: works of this
+  // device have their operands and results in memory of its own. FAILED_PRECONDITION: the
+  // pages cannot be mapped or locked.
+  virtual absl::StatusOr<std::shared_ptr<const SharedMapping>> MapShared(int file,
+                                                                         std::uint64_t offset,
+                                                                         std::uint64_t bytes);
+  // The same for another process's memory of this device. `handle` is a cudaIpcMemHandle_t.
+  // INVALID_ARGUMENT: the allocation has not got these bytes. FAILED_PRECONDITION: the
+  // handle cannot be opened, or this is no device for it.
+  virtual absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
+      absl::string_view handle, std::uint64_t offset, std::uint64_t bytes);
 
   // How many submitted works overlap usefully; the scheduler keeps at most this many
   // between Submit and callback.

@@ -53,6 +53,8 @@ struct Receipt {
   double batch_flops = 0;  // of the launch it was part of
   std::uint64_t payload_bytes_in = 0;
   std::uint64_t payload_bytes_out = 0;
+  std::uint64_t shared_bytes_in = 0;
+  std::uint64_t shared_bytes_out = 0;
 };
 
 // Who is accountable for each nanosecond between arrival and finish.

@@ -26,6 +26,8 @@ void Statistics::RecordFinished(absl::StatusCode code, const Receipt& receipt) {
   if (code != absl::StatusCode::kOk) return;
   totals_.payload_bytes_in += receipt.payload_bytes_in;
   totals_.payload_bytes_out += receipt.payload_bytes_out;
+  totals_.shared_bytes_in += receipt.shared_bytes_in;
+  totals_.shared_bytes_out += receipt.shared_bytes_out;
   totals_.flops += receipt.flops;
   for (const StageSpan& span : receipt.spans) {
     StageTotals& stage = totals_.stages[static_cast<std::size_t>(span.stage)];

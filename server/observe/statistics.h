@@ -27,6 +27,8 @@ class Statistics {
     std::uint64_t in_flight = 0;                    // received and not finished
     std::uint64_t payload_bytes_in = 0;             // of requests that finished OK
     std::uint64_t payload_bytes_out = 0;
+    std::uint64_t shared_bytes_in = 0;
+    std::uint64_t shared_bytes_out = 0;
     double flops = 0;
     std::array<StageTotals, kStageCount> stages{};  // of requests that finished OK
   };

@@ -171,6 +171,12 @@ absl::Status Validate(const config::ServerConfig& config) {
         "--operands.default-lease-ms is ", config.operands().default_lease_ms(),
         "; it must not be over --operands.max-lease-ms, ", config.operands().max_lease_ms()));
   }
+  const config::SharedMemory& shared = config.shared_memory();
+  if (shared.default_lease_ms() > shared.max_lease_ms()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--shared-memory.default-lease-ms is ", shared.default_lease_ms(),
+        "; it must not be over --shared-memory.max-lease-ms, ", shared.max_lease_ms()));
+  }
   return absl::OkStatus();
 }
 

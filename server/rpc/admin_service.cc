@@ -107,6 +107,7 @@ v1::ServerInfoResponse AdminService::Info() const {
   }
   for (const char* method : kNotBuilt) info.add_unimplemented_rpcs(method);
   info.set_draining(sources_.router->draining());
+  info.set_shared_memory_prefix(sources_.regions->options().name_prefix);
   return info;
 }
 
@@ -169,6 +170,13 @@ v1::StatisticsResponse AdminService::Counts() const {
     wire->set_max_us(static_cast<double>(stage.max) / 1e3);
   }
   *response.mutable_operands() = EncodeStore(sources_.store->statistics());
+  v1::SharedMemoryStatistics* const shared = response.mutable_shared_memory();
+  const RegionTable::Usage usage = sources_.regions->usage();
+  shared->set_regions(usage.regions);
+  shared->set_region_bytes(usage.bytes);
+  shared->set_limit_bytes(sources_.regions->options().max_bytes);
+  shared->set_bytes_in(totals.shared_bytes_in);
+  shared->set_bytes_out(totals.shared_bytes_out);
   return response;
 }
 

@@ -8,6 +8,7 @@
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
 #include "server/observe/statistics.h"
+#include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 
@@ -27,6 +28,7 @@ class AdminService final : public RawAdminService {
     const PlanCache* plans = nullptr;
     Tuner* tuner = nullptr;
     const OperandStore* store = nullptr;
+    const RegionTable* regions = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;

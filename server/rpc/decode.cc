@@ -53,6 +53,10 @@ absl::Status DecodePlane(absl::string_view field, const v1::Plane& wire, PlaneSp
   return status;
 }
 
+SharedMemorySpec DecodeShared(const v1::SharedMemory& wire) {
+  return {wire.region(), wire.offset_bytes()};
+}
+
 absl::Status DecodeInto(absl::string_view field, const v1::Operand& wire,
                         std::optional<OperandSpec>* ours) {
   absl::StatusOr<OperandSpec> operand = DecodeOperand(field, wire);
@@ -90,6 +94,7 @@ absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
       if (lease.ok()) keep.lease = *lease;
     }
   }
+  if (header.has_output()) call->output = DecodeShared(header.output());
   return status;
 }
 
@@ -121,6 +126,7 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
   } else if (!wire.has_data()) {
     return absl::InvalidArgumentError(absl::StrCat(field, ".data is missing"));
   }
+  if (wire.has_shared()) operand.shared = DecodeShared(wire.shared());
   if (wire.has_data()) {
     status.Update(DecodePlane(absl::StrCat(field, ".data"), wire.data(), &operand.data));
   }

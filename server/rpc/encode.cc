@@ -128,6 +128,8 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   wire.set_achieved_gflops(AchievedGflops(receipt));
   wire.set_payload_bytes_in(receipt.payload_bytes_in);
   wire.set_payload_bytes_out(receipt.payload_bytes_out);
+  wire.set_shared_bytes_in(receipt.shared_bytes_in);
+  wire.set_shared_bytes_out(receipt.shared_bytes_out);
   return wire;
 }
 
@@ -137,7 +139,8 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
   *head.mutable_receipt() = EncodeReceipt(receipt);
   *head.mutable_d() = EncodePlane(layout);
   head.set_handle(handle);
-  if (!handle.empty()) return MessageAround(head.SerializeAsString(), {});
+  // D stays here, or went into the client's shared memory.
+  if (d.empty()) return MessageAround(head.SerializeAsString(), {});
   v1::Chunk chunk;
   chunk.set_operand(v1::D);
   return MessageAround(

@@ -16,8 +16,8 @@ namespace gemmd {
 v1::Receipt EncodeReceipt(const Receipt& receipt);
 
 // A serialized gemmd.v1.MatmulResponse whose payload is d's own memory: no byte of the
-// result is copied. The response keeps the memory until gRPC has sent it. A result that stays
-// has a handle, and no payload.
+// result is copied. The response keeps the memory until gRPC has sent it. An empty d has no
+// payload: it stays, and has a handle, or went into shared memory.
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
                                       const HostBuffer& d, const std::string& handle = {});
 

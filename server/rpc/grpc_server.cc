@@ -73,7 +73,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen));
   }
   // gRPC answers for the server as a whole; a service is known once it was set.
-  for (const char* name : {"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Admin"}) {
+  for (const char* name :
+       {"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions", "gemmd.v1.Admin"}) {
     result->server_->GetHealthCheckService()->SetServingStatus(name, true);
   }
   return result;

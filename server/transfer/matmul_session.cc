@@ -185,8 +185,8 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
       finished.d = outcome.problem.d;
       const std::uint64_t size = finished.d.size_bytes();
       finished.handle = std::move(outcome.handle);
-      if (!finished.handle.empty()) {
-        // Nothing of it is sent.
+      if (outcome.d.empty()) {
+        // It stays, or went into the client's shared memory.
       } else if (size <= options_.small_result_bytes) {
         finished.payload = std::move(outcome.d);
       } else {

@@ -26,7 +26,7 @@ struct RequestFinished {
   // With OK alone:
   Receipt receipt;
   MatrixLayout d;
-  HostBuffer payload;  // all of D's bytes, or none: they come as chunks
+  HostBuffer payload;  // all of D's bytes, or none: they come as chunks, or are elsewhere
   std::string handle;  // of a result that stays, which has no payload
 };
 struct ResultChunk {

@@ -2,11 +2,15 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <type_traits>
 
 #include "gemmd/v1/gemm.grpc.pb.h"
+#include "gemmd/v1/regions.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server_process.h"
+#include "tests/testing/shared_file.h"
 #include "tests/testing/wire.h"
 
 namespace gemmd {
@@ -21,9 +25,14 @@ constexpr std::uint64_t kPlaneBytes = kSize * kSize * sizeof(float);
 template <typename Use>
 double CopiedBytes(Use use) {
   setenv("LD_PRELOAD", "tests/testing/libcopy_counter.so", 1);
-  ServerProcess server({"--cpu.threads=2"});
+  ServerProcess server({"--cpu.threads=2", "--shared-memory.name-prefix=gemmd-test-"});
   unsetenv("LD_PRELOAD");
-  use(v1::Gemm::NewStub(server.NewChannel()).get());
+  const std::shared_ptr<grpc::Channel> channel = server.NewChannel();
+  if constexpr (std::is_invocable_v<Use, const std::shared_ptr<grpc::Channel>&>) {
+    use(channel);
+  } else {
+    use(v1::Gemm::NewStub(channel).get());
+  }
   server.Signal(SIGTERM);
   EXPECT_EQ(server.WaitForExit(), 0);
   const std::size_t at = server.log().find("copied_bytes ");
@@ -79,6 +88,36 @@ TEST(Copies, AStreamedProductsPayloadIsCopiedOnce) {
   const double ratio = (copied - IdleBytes()) / (2.0 * kPlaneBytes);
   EXPECT_GT(ratio, 0.99);
   EXPECT_LT(ratio, 1.02);
+}
+
+// What pread and pwrite copy is no more than the one copy that a payload takes.
+TEST(Copies, SharedOperandsAreCopiedByTheKernelAlone) {
+  constexpr int kProducts = 4;
+  testing::SharedFile file(3 * kPlaneBytes);
+  const double copied = CopiedBytes([&](const std::shared_ptr<grpc::Channel>& channel) {
+    v1::RegisterRegionRequest registration;
+    registration.mutable_posix()->set_name(file.name());
+    registration.mutable_posix()->set_size_bytes(3 * kPlaneBytes);
+    v1::RegisterRegionResponse registered;
+    grpc::ClientContext register_context;
+    ASSERT_TRUE(
+        v1::Regions::NewStub(channel)->Register(&register_context, registration, &registered).ok());
+    v1::MatmulRequest request;
+    *request.mutable_header() = testing::ZeroRequest(kSize).header();
+    const auto place = [&](v1::SharedMemory* memory, std::uint64_t offset) {
+      memory->set_region(registered.region());
+      memory->set_offset_bytes(offset);
+    };
+    place(request.mutable_header()->mutable_a()->mutable_shared(), 0);
+    place(request.mutable_header()->mutable_b()->mutable_shared(), kPlaneBytes);
+    place(request.mutable_header()->mutable_output(), 2 * kPlaneBytes);
+    for (int i = 0; i < kProducts; ++i) {
+      grpc::ClientContext context;
+      v1::MatmulResponse response;
+      EXPECT_TRUE(v1::Gemm::NewStub(channel)->Matmul(&context, request, &response).ok());
+    }
+  });
+  EXPECT_LT((copied - IdleBytes()) / (kProducts * 3.0 * kPlaneBytes), 0.02);
 }
 
 }  // namespace

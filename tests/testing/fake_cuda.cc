@@ -1,5 +1,7 @@
 #include "tests/testing/fake_cuda.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +14,9 @@ namespace {
 
 constexpr int kPoison = 0xCD;  // what memory holds before anything is written
 constexpr std::int64_t kCommandNs = 1000;
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t WholePages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
 
@@ -136,6 +141,70 @@ void FakeCuda::FreePinned(void* memory) {
   std::free(memory);
 }
 
+absl::Status FakeCuda::RegisterPinned(void* memory, std::uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (absl::Status s = CheckCall("RegisterPinned"); !s.ok()) return s;
+  // An old size of zero maps shared memory a second time.
+  void* const alias = mremap(memory, 0, WholePages(bytes), MREMAP_MAYMOVE);
+  if (alias == MAP_FAILED || mprotect(memory, WholePages(bytes), PROT_NONE) != 0) {
+    return absl::InternalError("RegisterPinned: not a mapped file");
+  }
+  registered_[static_cast<char*>(memory)] = {bytes, static_cast<char*>(alias)};
+  return absl::OkStatus();
+}
+
+void FakeCuda::UnregisterPinned(void* memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = registered_.find(static_cast<char*>(memory));
+  if (found == registered_.end()) return;
+  munmap(found->second.alias, WholePages(found->second.bytes));
+  registered_.erase(found);
+}
+
+absl::StatusOr<CudaSpan> FakeCuda::OpenIpcMemory(absl::string_view handle) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (absl::Status s = CheckCall("OpenIpcMemory"); !s.ok()) return s;
+  const auto found = exported_.find(std::string(handle));
+  if (found == exported_.end()) return absl::InternalError("OpenIpcMemory: invalid handle");
+  ++open_ipc_memory_;
+  return found->second;
+}
+
+void FakeCuda::CloseIpcMemory(void*) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --open_ipc_memory_;
+}
+
+void FakeCuda::ExportIpcMemory(const std::string& handle, CudaSpan span) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  exported_[handle] = span;
+}
+
+int FakeCuda::open_ipc_memory() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return open_ipc_memory_;
+}
+
+std::uint64_t FakeCuda::registered_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& [memory, registered] : registered_) sum += registered.bytes;
+  return sum;
+}
+
+std::uint64_t FakeCuda::copied_in_place_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return copied_in_place_bytes_;
+}
+
+char* FakeCuda::ForCopies(const void* host) const {
+  auto* const address = static_cast<char*>(const_cast<void*>(host));
+  auto next = registered_.upper_bound(address);
+  if (next == registered_.begin()) return address;
+  const auto& [begin, registered] = *--next;
+  return address < begin + registered.bytes ? registered.alias + (address - begin) : address;
+}
+
 absl::StatusOr<CudaStream> FakeCuda::CreateStream() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status s = CheckCall("CreateStream"); !s.ok()) return s;
@@ -194,17 +263,20 @@ absl::Status FakeCuda::Copy(CopyDirection direction, const CudaRect& rect, CudaS
   const bool is_pinned = std::any_of(pinned_.begin(), pinned_.end(), [host](const auto& range) {
     return host >= range.first && host < range.first + range.second;
   });
-  if (!is_pinned) return absl::InternalError("Copy: the host memory is not pinned");
+  const bool is_in_place = direction != CopyDirection::kWithinDevice && ForCopies(host) != host;
+  if (direction != CopyDirection::kWithinDevice && !is_pinned && !is_in_place) {
+    return absl::InternalError("Copy: the host memory is not pinned");
+  }
+  if (is_in_place) copied_in_place_bytes_ += rect.width * rect.lines;
   if (rect.width == 0 || rect.lines == 0 || rect.to_pitch < rect.width ||
       rect.from_pitch < rect.width) {
     return absl::InternalError(absl::StrCat("Copy: ", rect.lines, " lines of ", rect.width,
                                             " bytes, pitches ", rect.from_pitch, " and ",
                                             rect.to_pitch));
   }
-  Push(stream, [rect](const LaunchTarget&) {
+  Push(stream, [rect, to = ForCopies(rect.to), from = ForCopies(rect.from)](const LaunchTarget&) {
     for (std::uint64_t line = 0; line < rect.lines; ++line) {
-      std::memcpy(static_cast<char*>(rect.to) + line * rect.to_pitch,
-                  static_cast<const char*>(rect.from) + line * rect.from_pitch, rect.width);
+      std::memcpy(to + line * rect.to_pitch, from + line * rect.from_pitch, rect.width);
     }
     return absl::OkStatus();
   });

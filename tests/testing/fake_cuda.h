@@ -36,6 +36,14 @@ class FakeCuda final : public CudaBackend {
   // From now on every call fails so.
   void LoseDevice(absl::Status status);
 
+  // Makes the memory what OpenIpcMemory() finds under the handle.
+  void ExportIpcMemory(const std::string& handle, CudaSpan span);
+  // How often it is open.
+  int open_ipc_memory() const;
+  // Host memory that is registered now, and bytes copied from and to it.
+  std::uint64_t registered_bytes() const;
+  std::uint64_t copied_in_place_bytes() const;
+
   std::uint64_t allocated_bytes() const;
   std::uint64_t pinned_bytes() const;
   // Commands run so far.
@@ -49,6 +57,11 @@ class FakeCuda final : public CudaBackend {
   absl::Status Free(void* memory, CudaStream stream) override;
   absl::StatusOr<void*> AllocatePinned(std::uint64_t bytes) override;
   void FreePinned(void* memory) override;
+  // Takes the memory, which a file is mapped to, away from the CPU until it is given back.
+  absl::Status RegisterPinned(void* memory, std::uint64_t bytes) override;
+  void UnregisterPinned(void* memory) override;
+  absl::StatusOr<CudaSpan> OpenIpcMemory(absl::string_view handle) override;
+  void CloseIpcMemory(void* memory) override;
   absl::StatusOr<CudaStream> CreateStream() override;
   absl::StatusOr<CudaEvent> CreateEvent() override;
   absl::Status Record(CudaEvent event, CudaStream stream) override;
@@ -60,6 +73,11 @@ class FakeCuda final : public CudaBackend {
   absl::Status Launch(LaunchFunction launch, CudaStream stream) override;
 
  private:
+  // Memory that only copies may use, through other addresses.
+  struct Registered {
+    std::uint64_t bytes = 0;
+    char* alias = nullptr;
+  };
   struct Event {
     std::uint64_t recorded = 0;  // how often Record() was called
     std::uint64_t done = 0;      // how many of those have happened
@@ -75,6 +93,8 @@ class FakeCuda final : public CudaBackend {
 
   // The following REQUIRE mutex_ held.
   absl::Status CheckCall(const std::string& method);
+  // The address at which a copy reaches registered memory; others stay.
+  char* ForCopies(const void* host) const;
   void Push(CudaStream stream, LaunchFunction run);
   void RunSome();
   bool RunOne();
@@ -89,6 +109,10 @@ class FakeCuda final : public CudaBackend {
   std::vector<std::unique_ptr<Event>> events_;
   std::map<void*, std::uint64_t> allocated_;
   std::map<char*, std::uint64_t> pinned_;
+  std::map<char*, Registered> registered_;
+  std::map<std::string, CudaSpan> exported_;
+  int open_ipc_memory_ = 0;
+  std::uint64_t copied_in_place_bytes_ = 0;
   std::map<std::string, std::pair<int, absl::Status>> faults_;
   absl::Status lost_;
   bool stalled_ = false;

@@ -16,6 +16,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/gemm.h"
 
 struct CUstream_st;
@@ -50,7 +51,13 @@ struct CudaRect {
   std::uint64_t lines = 0;
 };
 
-enum class CopyDirection : std::uint8_t { kToDevice, kFromDevice };
+enum class CopyDirection : std::uint8_t { kToDevice, kFromDevice, kWithinDevice };
+
+// Memory on the device.
+struct CudaSpan {
+  void* data = nullptr;
+  std::uint64_t bytes = 0;
+};
 
 class CudaBackend {
  public:
@@ -69,6 +76,15 @@ class CudaBackend {
   // Page-locked host memory.
   virtual absl::StatusOr<void*> AllocatePinned(std::uint64_t bytes) = 0;
   virtual void FreePinned(void* memory) = 0;
+
+  // Page-locks memory that is mapped already, from a page's start on, for every device: from
+  // then on copies may use it. The CPU does not touch it in between.
+  virtual absl::Status RegisterPinned(void* memory, std::uint64_t bytes) = 0;
+  virtual void UnregisterPinned(void* memory) = 0;
+
+  // The whole allocation of another process that the cudaIpcMemHandle_t is of.
+  virtual absl::StatusOr<CudaSpan> OpenIpcMemory(absl::string_view handle) = 0;
+  virtual void CloseIpcMemory(void* memory) = 0;
 
   // They live as long as the backend.
   virtual absl::StatusOr<CudaStream> CreateStream() = 0;

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -77,6 +78,32 @@ class RuntimeBackend final : public CudaBackend {
 
   void FreePinned(void* memory) override { cudaFreeHost(memory); }
 
+  absl::Status RegisterPinned(void* memory, std::uint64_t bytes) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    return ToStatus(cudaHostRegister(memory, bytes, cudaHostRegisterPortable), "cudaHostRegister");
+  }
+
+  void UnregisterPinned(void* memory) override { cudaHostUnregister(memory); }
+
+  absl::StatusOr<CudaSpan> OpenIpcMemory(absl::string_view handle) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    cudaIpcMemHandle_t opaque;
+    if (handle.size() != sizeof(opaque)) {
+      return absl::InternalError(absl::StrCat("a handle of ", handle.size(), " bytes"));
+    }
+    std::memcpy(&opaque, handle.data(), sizeof(opaque));
+    CudaSpan span;
+    absl::Status status =
+        ToStatus(cudaIpcOpenMemHandle(&span.data, opaque, cudaIpcMemLazyEnablePeerAccess),
+                 "cudaIpcOpenMemHandle");
+    if (!status.ok()) return status;
+    absl::StatusOr<CudaSpan> whole = AllocationOf(span.data);
+    if (!whole.ok()) CloseIpcMemory(span.data);
+    return whole;
+  }
+
+  void CloseIpcMemory(void* memory) override { cudaIpcCloseMemHandle(memory); }
+
   absl::StatusOr<CudaStream> CreateStream() override {
     if (absl::Status s = Bind(); !s.ok()) return s;
     cudaStream_t stream = nullptr;
@@ -124,8 +151,10 @@ class RuntimeBackend final : public CudaBackend {
 
   absl::Status Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) override {
     if (absl::Status s = Bind(); !s.ok()) return s;
-    const cudaMemcpyKind kind =
-        direction == CopyDirection::kToDevice ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    const cudaMemcpyKind kind = direction == CopyDirection::kToDevice ? cudaMemcpyHostToDevice
+                                : direction == CopyDirection::kFromDevice
+                                    ? cudaMemcpyDeviceToHost
+                                    : cudaMemcpyDeviceToDevice;
     const bool is_span =
         rect.lines == 1 || (rect.to_pitch == rect.width && rect.from_pitch == rect.width);
     if (is_span) {
@@ -150,6 +179,33 @@ class RuntimeBackend final : public CudaBackend {
   }
 
  private:
+  // The runtime API does not tell an allocation's size; the driver's does, and it is there
+  // wherever the runtime works.
+  static absl::StatusOr<CudaSpan> AllocationOf(void* memory) {
+    using Function = int (*)(unsigned long long*, std::size_t*, unsigned long long);
+    constexpr unsigned int kSince = 3020;  // the version that has 64-bit sizes
+    void* symbol = nullptr;
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+    absl::Status status =
+        ToStatus(cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &symbol, kSince,
+                                                  cudaEnableDefault, &result),
+                 "cudaGetDriverEntryPointByVersion");
+    if (!status.ok()) return status;
+    unsigned long long base = 0;
+    std::size_t bytes = 0;
+    const auto address = reinterpret_cast<unsigned long long>(memory);
+    const int error = symbol == nullptr
+                          ? static_cast<int>(cudaErrorSymbolNotFound)
+                          : reinterpret_cast<Function>(symbol)(&base, &bytes, address);
+    if (error != 0) {
+      return absl::InternalError(absl::StrCat("cuMemGetAddressRange: error ", error));
+    }
+    if (base > address || bytes < address - base) {
+      return absl::InternalError("cuMemGetAddressRange: the address is not in its allocation");
+    }
+    return CudaSpan{memory, bytes - (address - base)};
+  }
+
   // The device is a property of the calling thread.
   absl::Status Bind() const {
     return ToStatus(cudaSetDevice(properties_.ordinal), "cudaSetDevice");

@@ -151,6 +151,7 @@ void CudaDevice::Submit(DeviceWork work, Callback done) {
   auto item = std::make_unique<Item>();
   item->work = std::move(work);
   item->done = std::move(done);
+  UseInPlace(&item->work);
   const PreparedWork prepared = Prepare(item->work, options_.panel_bytes);
   if (std::unique_ptr<CudaSlot> slot = TakeSlot(); slot != nullptr) {
     item->slot = std::move(slot);

@@ -58,6 +58,10 @@ class CudaDevice final : public Device {
   // by what the copy through the staging ring takes.
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
+  absl::StatusOr<std::shared_ptr<const SharedMapping>> MapShared(int file, std::uint64_t offset,
+                                                                 std::uint64_t bytes) override;
+  absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
+      absl::string_view handle, std::uint64_t offset, std::uint64_t bytes) override;
   int max_in_flight() const override { return options_.in_flight; }
   void Submit(DeviceWork work, Callback done) override;
 
@@ -99,6 +103,9 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreOnFeeder(const Problem& problem,
                                                                        Side side, const void* data);
   absl::Status FetchOnFeeder(const Resident& operand, char* to);
+
+  // Makes factors that lie on the device already, as they would land, residents of the work.
+  void UseInPlace(DeviceWork* work) const;
 
   // A free slot, or null.
   std::unique_ptr<CudaSlot> TakeSlot();

@@ -69,6 +69,39 @@ void Pack(const MatrixLayout& sent, const void* from, const MatrixLayout& to_lay
   }
 }
 
+// How the device copies what the CPU may not.
+CopyDirection DirectionFrom(Access access) {
+  return access == Access::kDevice ? CopyDirection::kWithinDevice : CopyDirection::kToDevice;
+}
+
+// An operand of a small work: packed into the staging memory, where the CPU may touch it.
+struct SmallInput {
+  OperandSource from;
+  const MatrixLayout* sent = nullptr;
+  MatrixLayout to_layout;
+  BlockLayout::Part part;
+};
+
+std::vector<SmallInput> SmallInputs(const PreparedWork& prepared) {
+  const Problem& sent = prepared.work->problem;
+  const Problem& landed = prepared.landed;
+  const HostBuffers& buffers = prepared.work->buffers;
+  const BlockLayout& layout = prepared.block;
+  std::vector<SmallInput> inputs;
+  if (buffers.a != nullptr) {
+    inputs.push_back(
+        {{buffers.a, buffers.a_access}, &sent.a, InputLayout(sent.a, landed.a), layout.a_input});
+  }
+  if (buffers.b != nullptr) {
+    inputs.push_back(
+        {{buffers.b, buffers.b_access}, &sent.b, InputLayout(sent.b, landed.b), layout.b_input});
+  }
+  if (layout.c.bytes != 0) {
+    inputs.push_back({{buffers.c, buffers.c_access}, &sent.c, landed.c, layout.c});
+  }
+  return inputs;
+}
+
 // Queues the transposition of what the panel needs of an operand that lands in the other
 // order: `begin` to `end` along op()'s outer dimension.
 void TransposeInput(const MatrixLayout& sent, const MatrixLayout& landed, std::int64_t begin,
@@ -113,9 +146,6 @@ bool WorkIssuer::IsSmall(const PreparedWork& prepared, const CudaSlot& slot) {
 }
 
 IssuedWork WorkIssuer::IssueSmall(const PreparedWork& prepared, CudaSlot* slot) const {
-  const DeviceWork& work = *prepared.work;
-  const Problem& sent = work.problem;
-  const Problem& landed = prepared.landed;
   const BlockLayout& layout = prepared.block;
   const CudaStream stream = slot->stream();
   CudaCommands commands(backend_, slot);
@@ -127,13 +157,14 @@ IssuedWork WorkIssuer::IssueSmall(const PreparedWork& prepared, CudaSlot* slot) 
   }
 
   char* const staging = slot->staging().data;
-  if (work.buffers.a != nullptr) {
-    Pack(sent.a, work.buffers.a, InputLayout(sent.a, landed.a), layout.a_input, staging);
+  const std::vector<SmallInput> small_inputs = SmallInputs(prepared);
+  for (const SmallInput& input : small_inputs) {
+    if (input.from.access == Access::kHost) {
+      Pack(*input.sent, input.from.data, input.to_layout, input.part, staging);
+    } else {
+      std::memset(staging + input.part.offset, 0, input.part.bytes);  // its padding
+    }
   }
-  if (work.buffers.b != nullptr) {
-    Pack(sent.b, work.buffers.b, InputLayout(sent.b, landed.b), layout.b_input, staging);
-  }
-  if (layout.c.bytes != 0) Pack(sent.c, work.buffers.c, landed.c, layout.c, staging);
   for (const VectorInput& vector : VectorInputs(prepared)) {
     std::memset(staging + vector.part.offset, 0, vector.part.bytes);
     std::memcpy(staging + vector.part.offset, vector.host, vector.bytes);
@@ -144,6 +175,13 @@ IssuedWork WorkIssuer::IssueSmall(const PreparedWork& prepared, CudaSlot* slot) 
   const std::uint64_t inputs = layout.inputs_bytes;
   if (inputs != 0) {
     commands.Copy(CopyDirection::kToDevice, {block, inputs, staging, inputs, inputs, 1}, stream);
+  }
+  for (const SmallInput& input : small_inputs) {
+    if (input.from.access == Access::kHost) continue;
+    commands.Copy(DirectionFrom(input.from.access),
+                  CopyOfRect(WholePlane(*input.sent), input.from.data, Pitch(*input.sent),
+                             block + input.part.offset, Pitch(input.to_layout)),
+                  stream);
   }
   const CudaEvent landed_mark = commands.Mark(stream);
   Compute(prepared, whole, true, block, stream, &commands);
@@ -192,8 +230,8 @@ IssuedWork WorkIssuer::IssueLarge(const PreparedWork& prepared, CudaSlot* slot,
     if (cuts_rows) CopyInA(prepared, panel, block, ring, &commands);
     if (cuts_columns) CopyInB(prepared, panel, block, ring, &commands);
     if (layout.c.bytes != 0) {
-      CopyIn(sent.c, landed.c, prepared.work->buffers.c, RectOfD(sent.c, panel),
-             block + layout.c.offset, ring, &commands);
+      CopyIn(sent.c, landed.c, {prepared.work->buffers.c, prepared.work->buffers.c_access},
+             RectOfD(sent.c, panel), block + layout.c.offset, ring, &commands);
     }
     const CudaEvent landed_mark = commands.Mark(streams_.copy_in);
     issued.stages.push_back({Stage::kCopyIn, begin, landed_mark});
@@ -228,22 +266,22 @@ IssuedWork WorkIssuer::IssueLarge(const PreparedWork& prepared, CudaSlot* slot,
 void WorkIssuer::Land(const MatrixLayout& sent, const MatrixLayout& landed, const void* host,
                       char* scratch, char* to, StagingRing* ring, CudaCommands* commands) const {
   if (IsPadded(sent, landed)) commands->Zero(to, LandedBytes(landed), streams_.copy_in);
-  CopyIn(sent, landed, host, WholePlane(sent), scratch, ring, commands);
+  CopyIn(sent, landed, {host, Access::kHost}, WholePlane(sent), scratch, ring, commands);
   if (IsTransposed(sent, landed)) {
     TransposeInput(sent, landed, 0, landed.outer(), scratch, to, streams_.copy_in, commands);
   }
 }
 
-void WorkIssuer::CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const void* host,
-                        const PlaneRect& rect, void* to, StagingRing* ring,
-                        CudaCommands* commands) const {
+void WorkIssuer::CopyIn(const MatrixLayout& sent, const MatrixLayout& landed,
+                        const OperandSource& from, const PlaneRect& rect, void* to,
+                        StagingRing* ring, CudaCommands* commands) const {
   if (rect.lines() == 0 || rect.width() == 0 || !commands->status().ok()) return;
   const std::uint64_t pitch = Pitch(InputLayout(sent, landed));
-  if (IsPinned(host, sent.size_bytes())) {
-    commands->Copy(CopyDirection::kToDevice, CopyOfRect(rect, host, Pitch(sent), to, pitch),
+  if (from.access != Access::kHost || IsPinned(from.data, sent.size_bytes())) {
+    commands->Copy(DirectionFrom(from.access), CopyOfRect(rect, from.data, Pitch(sent), to, pitch),
                    streams_.copy_in);
   } else {
-    commands->Update(ring->Copy(rect, host, Pitch(sent), to, pitch, streams_.copy_in));
+    commands->Update(ring->Copy(rect, from.data, Pitch(sent), to, pitch, streams_.copy_in));
   }
 }
 
@@ -260,16 +298,16 @@ void WorkIssuer::CopyInA(const PreparedWork& prepared, const Panel& panel, char*
                          StagingRing* ring, CudaCommands* commands) const {
   if (prepared.resident.a) return;
   const Problem& sent = prepared.work->problem;
-  CopyIn(sent.a, prepared.landed.a, prepared.work->buffers.a, RectOfA(sent, panel),
-         block + prepared.block.a_input.offset, ring, commands);
+  CopyIn(sent.a, prepared.landed.a, {prepared.work->buffers.a, prepared.work->buffers.a_access},
+         RectOfA(sent, panel), block + prepared.block.a_input.offset, ring, commands);
 }
 
 void WorkIssuer::CopyInB(const PreparedWork& prepared, const Panel& panel, char* block,
                          StagingRing* ring, CudaCommands* commands) const {
   if (prepared.resident.b) return;
   const Problem& sent = prepared.work->problem;
-  CopyIn(sent.b, prepared.landed.b, prepared.work->buffers.b, RectOfB(sent, panel),
-         block + prepared.block.b_input.offset, ring, commands);
+  CopyIn(sent.b, prepared.landed.b, {prepared.work->buffers.b, prepared.work->buffers.b_access},
+         RectOfB(sent, panel), block + prepared.block.b_input.offset, ring, commands);
 }
 
 void WorkIssuer::Compute(const PreparedWork& prepared, const Panel& panel, bool is_first,
@@ -322,10 +360,13 @@ void WorkIssuer::CopyOut(const PreparedWork& prepared, const Panel& panel, const
                          CudaStream stream, CudaCommands* commands) const {
   const MatrixLayout& d = prepared.work->problem.d;
   const HostBuffer& pieces = prepared.work->buffers.d;
+  const CopyDirection direction = prepared.work->buffers.d_access == Access::kDevice
+                                      ? CopyDirection::kWithinDevice
+                                      : CopyDirection::kFromDevice;
   for (const CudaRect& copy :
        CopiesToPieces(d, pieces, RectOfD(d, panel), block + prepared.block.d.offset,
                       Pitch(prepared.landed.d))) {
-    commands->Copy(CopyDirection::kFromDevice, copy, stream);
+    commands->Copy(direction, copy, stream);
   }
 }
 

@@ -49,6 +49,12 @@ PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
 // The same for a work that has not got its operands yet.
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes, const Residency& resident);
 
+// Where an operand's bytes are.
+struct OperandSource {
+  const void* data = nullptr;
+  Access access = Access::kHost;
+};
+
 class WorkIssuer {
  public:
   // All outlive the issuer. `pinned` are the pools whose memory needs no staging.
@@ -72,8 +78,8 @@ class WorkIssuer {
             char* to, StagingRing* ring, CudaCommands* commands) const;
 
  private:
-  // One operand's rectangle, from the host to its input part of the block.
-  void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const void* host,
+  // One operand's rectangle, from where it is to its input part of the block.
+  void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
               const PlaneRect& rect, void* to, StagingRing* ring, CudaCommands* commands) const;
   void CopyInVectors(const PreparedWork& prepared, char* block, StagingRing* ring,
                      CudaCommands* commands) const;

@@ -128,7 +128,7 @@ TEST_F(BenchTest, RefusalsNameTheOption) {
   EXPECT_THAT(why({"-c", "0"}), HasSubstr("--concurrency"));
   EXPECT_THAT(why({"-c", "1", "-r", "5"}), HasSubstr("excludes"));
   EXPECT_THAT(why({"-s", "2x2"}), HasSubstr("--shape is \"2x2\""));
-  EXPECT_THAT(why({"--operands", "shared-memory"}), HasSubstr("is not built yet"));
+  EXPECT_THAT(why({"--operands", "kept"}), HasSubstr("operands is \"kept\""));
   EXPECT_THAT(why({"--slo", "p98=1ms"}), HasSubstr("--slo: \"p98=1ms\""));
   EXPECT_THAT(why({"--workload", "x", "-s", "1x1x1"}), HasSubstr("--workload has all"));
   EXPECT_THAT(why({"--null", "5", "-s", "1x1x1"}), HasSubstr("--null sends bytes"));

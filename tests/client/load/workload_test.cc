@@ -39,10 +39,15 @@ TEST(Workload, Int8GivesInt32) {
   EXPECT_EQ((*Make("request { m: 2 n: 3 k: 4 type: 'int8' }"))[0].cost().bytes_out, 24U);
 }
 
-TEST(Workload, RefusesWhatIsNotBuilt) {
-  const absl::Status status = Make("request { m: 1 n: 1 k: 1 operands: 'shared-memory' }").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("is not built yet; this version has"));
+TEST(Workload, SharedMemoryIsNoStream) {
+  EXPECT_TRUE((*Make("request { m: 1 n: 1 k: 1 operands: 'shared-memory' }"))[0].is_shared);
+  for (const char* call : {"stream", "auto"}) {
+    const absl::Status status = Make("request { m: 1 n: 1 k: 1 operands: 'shared-memory' call: '" +
+                                     std::string(call) + "' }")
+                                    .status();
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("operands in shared memory need no stream"));
+  }
 }
 
 TEST(Workload, WhatIsResidentDoesNotTravel) {

@@ -134,8 +134,6 @@ INSTANTIATE_TEST_SUITE_P(
                 "b.handle is set: this server takes inline operands only"},
         BadCall{"Digest", [](MatmulCall* c) { c->a->source = Source::kDigest; }, kUnbuilt,
                 "a.digest is set: this server takes inline operands only"},
-        BadCall{"SharedMemory", [](MatmulCall* c) { c->a->source = Source::kShared; }, kUnbuilt,
-                "a.shared is set: this server takes inline operands only"},
         BadCall{"ZeroPoints", [](MatmulCall* c) { c->a->has_zero_points = true; }, kUnbuilt,
                 "a.zero_points is set: this server's quantized types are symmetric"},
         BadCall{"ScalesOfAnUnquantizedType",

@@ -1,0 +1,49 @@
+// Operands in memory shared with the server, and who may use them when.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/codec.h"
+#include "client/matmul.h"
+#include "grpcpp/channel.h"
+#include "kernels/types.h"
+
+namespace gemmd::load {
+
+// A and B in a region of their own, and room for D, which `encoded` names.
+struct SharedPayload {
+  std::shared_ptr<const client::EncodedMatmul> encoded;
+  char* d = nullptr;
+  std::uint64_t d_bytes = 0;
+};
+
+// Copies A and B there. Errors are SharedRegion::Create()'s. REQUIRES: the inputs are A and B
+// alone, and the result's type is `output`.
+absl::StatusOr<SharedPayload> Share(const std::shared_ptr<grpc::Channel>& channel,
+                                    const client::MatmulInputs& inputs,
+                                    const client::MatmulOptions& options, DataType output);
+
+// Payloads, by number, that one request at a time uses: two would write into the same D.
+// Thread-safe.
+class PayloadTurns {
+ public:
+  explicit PayloadTurns(std::size_t payloads);
+
+  // Runs `use` with one that is free, now or when another request has given one back.
+  using Use = std::function<void(std::size_t payload)>;
+  void Take(Use use);
+  void GiveBack(std::size_t payload);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::size_t> free_;  // guarded by mutex_
+  std::deque<Use> waiting_;        // guarded by mutex_; the first came first
+};
+
+}  // namespace gemmd::load

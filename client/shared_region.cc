@@ -1,0 +1,117 @@
+#include "client/shared_region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/status.h"
+
+namespace gemmd::client {
+namespace {
+
+// Nobody guesses it: whoever knows the name may register the object too.
+std::string RandomName(const std::string& prefix) {
+  std::random_device random;
+  std::string name = prefix;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&name, absl::Hex(random(), absl::kZeroPad8));
+  return name;
+}
+
+absl::Status HostError(const std::string& name, std::uint64_t bytes, int error) {
+  const std::string text = absl::StrCat("shared memory \"", name, "\" of ", bytes,
+                                        " bytes cannot be made: ", std::strerror(error));
+  return error == ENOSPC || error == ENOMEM ? absl::ResourceExhaustedError(text)
+                                            : absl::FailedPreconditionError(text);
+}
+
+}  // namespace
+
+SharedRegion::SharedRegion(const std::shared_ptr<grpc::Channel>& channel, std::string name,
+                           std::uint64_t bytes)
+    : stub_(v1::Regions::NewStub(channel)), name_(std::move(name)), size_bytes_(bytes) {}
+
+absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::Create(
+    const std::shared_ptr<grpc::Channel>& channel, std::uint64_t bytes,
+    const SharedRegionOptions& options) {
+  std::unique_ptr<SharedRegion> region(
+      new SharedRegion(channel, RandomName(options.name_prefix), bytes));
+  if (absl::Status s = region->Map(); !s.ok()) return s;
+  if (absl::Status s = region->Register(options.lease); !s.ok()) return s;
+  return region;
+}
+
+SharedRegion::~SharedRegion() {
+  if (!id_.empty()) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    v1::UnregisterRegionRequest request;
+    request.set_region(id_);
+    v1::UnregisterRegionResponse response;
+    // If the server is gone, so is the region there; if not, its lease ends.
+    static_cast<void>(stub_->Unregister(&context, request, &response));
+  }
+  if (data_ != nullptr) munmap(data_, size_bytes_);
+  if (is_created_) shm_unlink(absl::StrCat("/", name_).c_str());
+}
+
+absl::Status SharedRegion::Map() {
+  const int file =
+      shm_open(absl::StrCat("/", name_).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return HostError(name_, size_bytes_, errno);
+  is_created_ = true;
+  // Takes the pages now: later, their lack would be SIGBUS instead of an error.
+  const int error = posix_fallocate(file, 0, static_cast<off_t>(size_bytes_));
+  absl::Status status = error == 0 ? absl::OkStatus() : HostError(name_, size_bytes_, error);
+  if (status.ok()) {
+    void* const memory = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+      status = HostError(name_, size_bytes_, errno);
+    } else {
+      data_ = static_cast<char*>(memory);
+    }
+  }
+  close(file);
+  return status;
+}
+
+absl::Status SharedRegion::Register(absl::Duration lease) {
+  grpc::ClientContext context;
+  v1::RegisterRegionRequest request;
+  request.mutable_posix()->set_name(name_);
+  request.mutable_posix()->set_size_bytes(size_bytes_);
+  if (lease > absl::ZeroDuration()) {
+    const std::int64_t seconds = absl::ToInt64Seconds(lease);
+    request.mutable_lease()->set_seconds(seconds);
+    request.mutable_lease()->set_nanos(
+        static_cast<std::int32_t>(absl::ToInt64Nanoseconds(lease - absl::Seconds(seconds))));
+  }
+  v1::RegisterRegionResponse response;
+  const grpc::Status status = stub_->Register(&context, request, &response);
+  id_ = response.region();
+  return FromGrpc(status);
+}
+
+v1::SharedMemory SharedRegion::At(std::uint64_t offset_bytes) const {
+  v1::SharedMemory memory;
+  memory.set_region(id_);
+  memory.set_offset_bytes(offset_bytes);
+  return memory;
+}
+
+absl::Status SharedRegion::Renew() {
+  grpc::ClientContext context;
+  v1::RenewRegionRequest request;
+  request.set_region(id_);
+  v1::RenewRegionResponse response;
+  return FromGrpc(stub_->Renew(&context, request, &response));
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,58 @@
+// Memory that a client shares with a server on its own host, as a value with a lifetime.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "gemmd/v1/matrix.pb.h"
+#include "gemmd/v1/regions.grpc.pb.h"
+#include "grpcpp/channel.h"
+
+namespace gemmd::client {
+
+struct SharedRegionOptions {
+  std::string name_prefix = "gemmd-";           // the server's shared_memory.name_prefix
+  absl::Duration lease = absl::ZeroDuration();  // zero: the server's default
+};
+
+// A POSIX shared-memory object of a random name, mapped here and registered there. Destruction
+// unregisters, unmaps and removes it: first let every product that names it end. It asks the
+// server, for 5 s at most, and so must not happen in a callback. Thread-safe, but for the bytes.
+class SharedRegion {
+ public:
+  // Zeroed bytes. RESOURCE_EXHAUSTED: this host has no such memory; else errors are those of
+  // Regions.Register.
+  static absl::StatusOr<std::unique_ptr<SharedRegion>> Create(
+      const std::shared_ptr<grpc::Channel>& channel, std::uint64_t bytes,
+      const SharedRegionOptions& options = {});
+  ~SharedRegion();
+  SharedRegion(const SharedRegion&) = delete;
+  SharedRegion& operator=(const SharedRegion&) = delete;
+
+  char* data() const { return data_; }
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  const std::string& name() const { return name_; }
+  // For an operand or the output of a MatmulHeader: the bytes from there on.
+  v1::SharedMemory At(std::uint64_t offset_bytes) const;
+
+  // Begins the lease anew; products that name the region do too. NOT_FOUND: it ran out.
+  absl::Status Renew();
+
+ private:
+  SharedRegion(const std::shared_ptr<grpc::Channel>& channel, std::string name,
+               std::uint64_t bytes);
+  absl::Status Map();
+  absl::Status Register(absl::Duration lease);
+
+  const std::unique_ptr<v1::Regions::Stub> stub_;
+  const std::string name_;
+  const std::uint64_t size_bytes_;
+  bool is_created_ = false;
+  char* data_ = nullptr;
+  std::string id_;
+};
+
+}  // namespace gemmd::client

@@ -1,0 +1,233 @@
+#include "server/admission/shared_operands.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/admission/scale_values.h"
+
+namespace gemmd {
+namespace {
+
+std::uint64_t ScaleBytes(Scaling scaling, std::int64_t count) {
+  if (scaling == Scaling::kNone) return 0;
+  return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count);
+}
+
+std::uint64_t ElementBytes(const MatrixLayout& layout, std::int64_t elements) {
+  return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(SizeBits(layout.type)) /
+         8;
+}
+
+bool IsSameLayout(const MatrixLayout& x, const MatrixLayout& y) {
+  return x.type == y.type && x.rows == y.rows && x.columns == y.columns && x.order == y.order &&
+         x.leading_dimension == y.leading_dimension;
+}
+
+}  // namespace
+
+absl::StatusOr<SharedOperands> SharedOperands::Find(RegionTable* table, const MatmulCall& call,
+                                                    const Problem& problem) {
+  SharedOperands shared;
+  absl::Status status;
+  const auto add = [&](OperandName operand, const std::optional<OperandSpec>& spec,
+                       std::uint64_t data_bytes, std::uint64_t scale_bytes) {
+    if (!status.ok() || !spec.has_value() || spec->source != Source::kShared) return;
+    status = shared.Add(table, operand, *spec, data_bytes, scale_bytes);
+  };
+  add(OperandName::kA, call.a, problem.a.size_bytes(), ScaleBytes(problem.a_scaling, problem.m));
+  add(OperandName::kB, call.b, problem.b.size_bytes(), ScaleBytes(problem.b_scaling, problem.n));
+  add(OperandName::kC, call.c, problem.c.size_bytes(), 0);
+  add(OperandName::kBias, call.bias, ElementBytes(problem.d, problem.n), 0);
+  if (status.ok() && call.output.has_value()) {
+    status = shared.AddOutput(table, *call.output, problem);
+  }
+  if (!status.ok()) return status;
+  return shared;
+}
+
+absl::Status SharedOperands::Add(RegionTable* table, OperandName operand, const OperandSpec& spec,
+                                 std::uint64_t data_bytes, std::uint64_t scale_bytes) {
+  const std::string field = absl::StrCat(Name(operand), ".shared");
+  if (table == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat(field, " is set: this server shares no memory with clients"));
+  }
+  absl::StatusOr<std::shared_ptr<const Region>> region = table->Use(field, spec.shared.region);
+  if (!region.ok()) return region.status();
+  const std::uint64_t offset = spec.shared.offset;
+  // The bytes are those of planes within the limits, so their sum is within them too.
+  absl::Status status = (*region)->CheckRange(field, offset, data_bytes + scale_bytes);
+  if (status.ok()) status = (*region)->CheckFile();
+  const bool is_for_cpu = scale_bytes != 0 || operand == OperandName::kBias;
+  if (status.ok() && is_for_cpu && !(*region)->is_file()) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat(field, ".region is memory of a GPU; a bias, and what has scales, must be in ",
+                     "host memory"));
+  }
+  if (!status.ok()) return status;
+  planes_.push_back({operand, PlaneName::kData, field, *region, offset, data_bytes});
+  if (scale_bytes != 0) {
+    planes_.push_back({operand, PlaneName::kScales, absl::StrCat(Name(operand), ".scales"),
+                       *std::move(region), offset + data_bytes, scale_bytes});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SharedOperands::AddOutput(RegionTable* table, const SharedMemorySpec& spec,
+                                       const Problem& problem) {
+  if (table == nullptr) {
+    return absl::UnimplementedError("output is set: this server shares no memory with clients");
+  }
+  absl::StatusOr<std::shared_ptr<const Region>> region = table->Use("output", spec.region);
+  if (!region.ok()) return region.status();
+  const std::uint64_t bytes = problem.d.size_bytes();
+  absl::Status status = (*region)->CheckRange("output", spec.offset, bytes);
+  if (status.ok()) status = (*region)->CheckFile();
+  if (!status.ok()) return status;
+  for (const Plane& plane : planes_) {
+    if (!(*region)->Overlaps(spec.offset, bytes, *plane.region, plane.offset, plane.bytes)) {
+      continue;
+    }
+    const bool is_c_itself = plane.operand == OperandName::kC && plane.region == *region &&
+                             plane.offset == spec.offset && IsSameLayout(problem.c, problem.d);
+    if (is_c_itself) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("output is ", bytes, " bytes from ", spec.offset, " of the region of \"",
+                     (*region)->name(), "\", which overlap with ", plane.field,
+                     "; D may only be C itself, in the same region and layout"));
+  }
+  output_ =
+      Plane{OperandName::kA, PlaneName::kData, "output", *std::move(region), spec.offset, bytes};
+  return absl::OkStatus();
+}
+
+std::uint64_t SharedOperands::bytes_in() const {
+  std::uint64_t bytes = 0;
+  for (const Plane& plane : planes_) bytes += plane.bytes;
+  return bytes;
+}
+
+Device* SharedOperands::holder() const {
+  for (const Plane& plane : planes_) {
+    if (plane.region->device() != nullptr) return plane.region->device();
+  }
+  return has_output() ? output_->region->device() : nullptr;
+}
+
+bool SharedOperands::IsInPlace(const Plane& plane) {
+  return plane.region->mapping() != nullptr && plane.plane == PlaneName::kData &&
+         plane.operand != OperandName::kBias;
+}
+
+absl::StatusOr<SharedOperands::Placed> SharedOperands::PlaceOn(Device* device) const {
+  Placed placed;
+  const auto check_device = [device](const Plane& plane) {
+    Device* const holder = plane.region->device();
+    if (holder == nullptr || holder == device) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(plane.field, " lies on ", holder->traits().name,
+                     "; every shared operand of a request must be there, or in host memory"));
+  };
+  for (const Plane& plane : planes_) {
+    if (absl::Status s = check_device(plane); !s.ok()) return s;
+    HostPiece& piece = placed.copies.emplace_back();
+    if (IsInPlace(plane)) continue;
+    absl::StatusOr<HostPiece> memory = device->AllocateOperand(plane.bytes);
+    if (!memory.ok()) return memory.status();
+    piece = *std::move(memory);
+  }
+  if (!has_output()) return placed;
+  if (absl::Status s = check_device(*output_); !s.ok()) return s;
+  if (const SharedMapping* mapping = output_->region->mapping(); mapping != nullptr) {
+    placed.d = {{mapping->data() + output_->offset, output_->bytes,
+                 std::const_pointer_cast<Region>(output_->region)}};
+  }
+  return placed;
+}
+
+absl::Status SharedOperands::Read(const Placed& placed) const {
+  for (std::size_t i = 0; i < planes_.size(); ++i) {
+    const Plane& plane = planes_[i];
+    char* const to = placed.copies[i].data;
+    if (to == nullptr) continue;
+    absl::Status status = plane.region->Read(plane.offset, to, plane.bytes);
+    if (status.ok() && plane.plane == PlaneName::kScales) {
+      status = CheckScaleValues(plane.field, reinterpret_cast<const float*>(to),
+                                plane.bytes / sizeof(float));
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void SharedOperands::Overlay(const Placed& placed, HostBuffers* buffers) const {
+  for (std::size_t i = 0; i < planes_.size(); ++i) {
+    const Plane& plane = planes_[i];
+    const SharedMapping* const mapping = plane.region->mapping();
+    const bool is_copied = placed.copies[i].data != nullptr;
+    const char* const data = is_copied ? placed.copies[i].data : mapping->data() + plane.offset;
+    const Access access = is_copied ? Access::kHost : mapping->access();
+    if (plane.plane == PlaneName::kScales) {
+      (plane.operand == OperandName::kA ? buffers->a_scales : buffers->b_scales) =
+          reinterpret_cast<const float*>(data);
+      continue;
+    }
+    switch (plane.operand) {
+      case OperandName::kA:
+        buffers->a = data;
+        buffers->a_access = access;
+        break;
+      case OperandName::kB:
+        buffers->b = data;
+        buffers->b_access = access;
+        break;
+      case OperandName::kC:
+        buffers->c = data;
+        buffers->c_access = access;
+        break;
+      case OperandName::kBias:
+        buffers->bias = data;
+        break;
+    }
+  }
+  if (!placed.d.empty()) buffers->d_access = output_->region->mapping()->access();
+}
+
+absl::Status SharedOperands::Finish(const Placed& placed, const MatrixLayout& d,
+                                    const HostBuffer& buffer) const {
+  // What was used in place and is gone by now was perhaps not what the client meant.
+  for (const Plane& plane : planes_) {
+    if (!IsInPlace(plane)) continue;
+    if (absl::Status s = plane.region->CheckFile(); !s.ok()) return s;
+  }
+  if (!has_output()) return absl::OkStatus();
+  // Writing would make the file whole again, with zeros where the client took bytes away.
+  if (absl::Status s = output_->region->CheckFile(); !s.ok()) return s;
+  return placed.d.empty() ? Write(*output_, d, buffer) : absl::OkStatus();
+}
+
+absl::Status SharedOperands::Write(const Plane& plane, const MatrixLayout& d,
+                                   const HostBuffer& buffer) {
+  const std::uint64_t pitch = ElementBytes(d, d.leading_dimension);
+  const std::uint64_t width = ElementBytes(d, d.inner());
+  std::uint64_t begin = 0;  // of the piece, in the plane
+  for (const HostPiece& piece : buffer) {
+    const std::uint64_t end = begin + piece.size_bytes;
+    // Where lines follow each other closely, a piece is written at once.
+    const std::uint64_t step = pitch == width ? end : pitch;
+    for (std::uint64_t line = pitch == width ? begin : begin / pitch * pitch; line < end;
+         line += step) {
+      const std::uint64_t from = std::max(line, begin);
+      const std::uint64_t to = pitch == width ? end : std::min(line + width, end);
+      if (from >= to) continue;
+      absl::Status status =
+          plane.region->Write(plane.offset + from, piece.data + (from - begin), to - from);
+      if (!status.ok()) return status;
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gemmd

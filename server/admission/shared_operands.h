@@ -1,0 +1,82 @@
+// The operands and the result of one request that lie in memory shared by its client.
+//
+// Factors and C are used in place where the device has mapped their region. Everything else is
+// copied once: bias and scales, which are small and which the CPU checks, and all of it for
+// devices that map nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/gemm.h"
+#include "server/admission/matmul_call.h"
+#include "server/device/device.h"
+#include "server/regions/region_table.h"
+
+namespace gemmd {
+
+// Not thread-safe. Holds its regions: they stay as long as this, whatever their leases.
+class SharedOperands {
+ public:
+  // Finds the regions that the call names, which renews their leases, and checks that every
+  // plane lies in its region and that D overlaps with no operand (but may be C itself).
+  //   NOT_FOUND, FAILED_PRECONDITION   RegionTable::Use(), Region::CheckFile()
+  //   INVALID_ARGUMENT                 a plane beyond its region, an overlap, or a bias or
+  //                                    scales on a device
+  // REQUIRES: `problem` is what ValidateHeader() made of the call. `table` null: no memory is
+  // shared with this server.
+  static absl::StatusOr<SharedOperands> Find(RegionTable* table, const MatmulCall& call,
+                                             const Problem& problem);
+
+  // The device whose own memory one of them is; null: none is.
+  Device* holder() const;
+  bool has_output() const { return output_.has_value(); }
+  bool empty() const { return planes_.empty() && !has_output(); }
+  // Of all operands here, and of D.
+  std::uint64_t bytes_in() const;
+  std::uint64_t bytes_out() const { return has_output() ? output_->bytes : 0; }
+
+  // Memory for what has to be copied.
+  struct Placed {
+    std::vector<HostPiece> copies;  // one for each plane; empty where it is used in place
+    HostBuffer d;                   // the region itself; empty: D is written by Finish()
+  };
+  // Errors are AllocateOperand()'s. FAILED_PRECONDITION: an operand lies on another device.
+  absl::StatusOr<Placed> PlaceOn(Device* device) const;
+
+  // Copies what has to be copied. Errors are Region::Read()'s. INVALID_ARGUMENT: a scale is
+  // negative, infinite or no number.
+  absl::Status Read(const Placed& placed) const;
+  // Sets what of the buffers is shared.
+  void Overlay(const Placed& placed, HostBuffers* buffers) const;
+
+  // Once the device is done: writes D, if it is not there already, and finds out whether the
+  // operands were still all there. Errors are Region::Write()'s and CheckFile()'s.
+  absl::Status Finish(const Placed& placed, const MatrixLayout& d, const HostBuffer& buffer) const;
+
+ private:
+  struct Plane {
+    OperandName operand = OperandName::kA;
+    PlaneName plane = PlaneName::kData;
+    std::string field;  // for errors
+    std::shared_ptr<const Region> region;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  absl::Status Add(RegionTable* table, OperandName operand, const OperandSpec& spec,
+                   std::uint64_t data_bytes, std::uint64_t scale_bytes);
+  absl::Status AddOutput(RegionTable* table, const SharedMemorySpec& spec, const Problem& problem);
+  static bool IsInPlace(const Plane& plane);
+  static absl::Status Write(const Plane& plane, const MatrixLayout& d, const HostBuffer& buffer);
+
+  std::vector<Plane> planes_;
+  std::optional<Plane> output_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,248 @@
+#include "server/regions/region_table.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 250;  // a file's name has at most 255
+constexpr std::size_t kHandleBytes = 64;
+constexpr TimeNs kNsPerMs = 1000000;
+
+// 128 random bits.
+std::string NewId() {
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&id, absl::Hex(random(), absl::kZeroPad8));
+  return id;
+}
+
+bool IsNameCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+}
+
+absl::Status CheckName(const std::string& name, const std::string& prefix) {
+  if (name.empty() || name.size() > kMaxNameBytes ||
+      !std::all_of(name.begin(), name.end(), IsNameCharacter) || absl::StrContains(name, "..")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("posix.name has ", name.size(), " bytes; it must be 1 to ", kMaxNameBytes,
+                     " of A-Z a-z 0-9 . _ -, without a slash or two dots in a row"));
+  }
+  if (absl::StartsWith(name, prefix)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("posix.name is \"", name,
+                                                  "\"; this server takes names that begin with \"",
+                                                  prefix, "\" (shared_memory.name_prefix)"));
+}
+
+absl::Status CheckSize(absl::string_view field, std::uint64_t bytes) {
+  if (bytes != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, ".size_bytes is 0; it must be at least 1"));
+}
+
+absl::Status UnknownError(absl::string_view field) {
+  return absl::NotFoundError(absl::StrCat(
+      field, " is of no region on this server: never registered, unregistered or out of lease"));
+}
+
+}  // namespace
+
+RegionTable::RegionTable(RegionOptions options, std::vector<Device*> devices, const Clock* clock,
+                         std::chrono::milliseconds period)
+    : options_(std::move(options)), devices_(std::move(devices)), clock_(clock) {
+  if (period.count() > 0) watcher_ = std::thread([this, period] { Watch(period); });
+}
+
+RegionTable::~RegionTable() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+absl::StatusOr<RegionTable::Registered> RegionTable::Register(const PosixRegion& region,
+                                                              std::optional<TimeNs> lease) {
+  absl::Status status = CheckOn();
+  status.Update(CheckName(region.name, options_.name_prefix));
+  status.Update(CheckSize("posix", region.bytes));
+  if (!status.ok()) return status;
+  const absl::StatusOr<TimeNs> time = LeaseOf(lease);
+  if (!time.ok()) return time.status();
+  absl::StatusOr<std::shared_ptr<void>> share = Take(region.bytes);
+  if (!share.ok()) return share.status();
+  absl::StatusOr<std::shared_ptr<const Region>> opened =
+      Region::Open(region, devices_.front(), *std::move(share));
+  if (!opened.ok()) return opened.status();
+  return Add(*std::move(opened), *time);
+}
+
+absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& region,
+                                                              std::optional<TimeNs> lease) {
+  if (absl::Status s = CheckOn(); !s.ok()) return s;
+  if (!options_.cuda_ipc) {
+    return absl::PermissionDeniedError(
+        "cuda is set: this server takes no memory of GPUs (shared_memory.cuda_ipc)");
+  }
+  if (region.handle.size() != kHandleBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("cuda.ipc_handle has ", region.handle.size(),
+                                                   " bytes; it must have ", kHandleBytes));
+  }
+  if (region.device >= devices_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cuda.device is ", region.device, "; this server has ", devices_.size()));
+  }
+  if (absl::Status s = CheckSize("cuda", region.bytes); !s.ok()) return s;
+  const absl::StatusOr<TimeNs> time = LeaseOf(lease);
+  if (!time.ok()) return time.status();
+  absl::StatusOr<std::shared_ptr<void>> share = Take(region.bytes);
+  if (!share.ok()) return share.status();
+  absl::StatusOr<std::shared_ptr<const Region>> opened =
+      Region::Open(region, devices_[region.device], *std::move(share));
+  if (!opened.ok()) return opened.status();
+  return Add(*std::move(opened), *time);
+}
+
+absl::Status RegionTable::Unregister(const std::string& id) {
+  if (absl::Status s = CheckOn(); !s.ok()) return s;
+  Entry removed;  // let go without the lock: unlocking pages takes a while
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindLocked(id);
+  if (found == entries_.end()) return UnknownError("region");
+  removed = std::move(found->second);
+  entries_.erase(found);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<TimeNs> lease) {
+  if (absl::Status s = CheckOn(); !s.ok()) return s;
+  const absl::StatusOr<TimeNs> time = LeaseOf(lease);
+  if (!time.ok()) return time.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindLocked(id);
+  if (found == entries_.end()) return UnknownError("region");
+  Entry& entry = found->second;
+  if (lease.has_value()) entry.lease = *time;
+  entry.end = clock_->Now() + entry.lease;
+  return entry.lease;
+}
+
+absl::StatusOr<std::vector<RegionInfo>> RegionTable::List(const std::string& id) {
+  if (absl::Status s = CheckOn(); !s.ok()) return s;
+  EndLate();
+  std::map<std::uint64_t, RegionInfo> by_number;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [each, entry] : entries_) {
+    if (!id.empty() && each != id) continue;
+    RegionInfo& info = by_number[entry.number];
+    info.name = entry.region->name();
+    info.offset = entry.region->offset();
+    info.bytes = entry.region->size_bytes();
+    info.lease_remaining = std::max<TimeNs>(0, entry.end - clock_->Now());
+    info.in_place = entry.region->mapping() != nullptr;
+    info.in_use = entry.region.use_count() > 1;
+  }
+  if (!id.empty() && by_number.empty()) return UnknownError("region");
+  std::vector<RegionInfo> infos;
+  infos.reserve(by_number.size());
+  for (auto& [number, info] : by_number) infos.push_back(std::move(info));
+  return infos;
+}
+
+absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view field,
+                                                               const std::string& id) {
+  if (absl::Status s = CheckOn(); !s.ok()) {
+    return absl::Status(s.code(), absl::StrCat(field, " is set: ", s.message()));
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = FindLocked(id);
+  if (found == entries_.end()) return UnknownError(absl::StrCat(field, ".region"));
+  found->second.end = clock_->Now() + found->second.lease;
+  return found->second.region;
+}
+
+RegionTable::Usage RegionTable::usage() const {
+  const std::lock_guard<std::mutex> lock(taken_->mutex);
+  return {taken_->regions, taken_->bytes};
+}
+
+void RegionTable::EndLate() {
+  std::vector<Entry> late;  // let go without the lock
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const TimeNs now = clock_->Now();
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (it->second.end > now) {
+      ++it;
+      continue;
+    }
+    late.push_back(std::move(it->second));
+    it = entries_.erase(it);
+  }
+}
+
+absl::Status RegionTable::CheckOn() const {
+  if (!options_.name_prefix.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "shared memory is off on this server (shared_memory.name_prefix is empty)");
+}
+
+absl::StatusOr<TimeNs> RegionTable::LeaseOf(std::optional<TimeNs> lease) const {
+  if (!lease.has_value()) return options_.default_lease;
+  if (*lease > 0 && *lease <= options_.max_lease) return *lease;
+  return absl::InvalidArgumentError(
+      absl::StrCat("lease is ", static_cast<double>(*lease) / static_cast<double>(kNsPerMs),
+                   " ms; it must be more than 0 and at most ", options_.max_lease / kNsPerMs,
+                   " ms (shared_memory.max_lease_ms)"));
+}
+
+absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(std::uint64_t bytes) {
+  EndLate();
+  const std::lock_guard<std::mutex> lock(taken_->mutex);
+  if (taken_->regions >= options_.max_regions) {
+    return absl::ResourceExhaustedError(absl::StrCat("there are ", taken_->regions, " regions, of ",
+                                                     options_.max_regions,
+                                                     " (shared_memory.max_regions)"));
+  }
+  const std::uint64_t free = options_.max_bytes - taken_->bytes;
+  if (bytes > free) {
+    return absl::ResourceExhaustedError(absl::StrCat("the region has ", bytes, " bytes; ", free,
+                                                     " of ", options_.max_bytes,
+                                                     " (shared_memory.max_bytes) are free"));
+  }
+  ++taken_->regions;
+  taken_->bytes += bytes;
+  return std::shared_ptr<void>(nullptr, [taken = taken_, bytes](void*) {
+    const std::lock_guard<std::mutex> give_back(taken->mutex);
+    --taken->regions;
+    taken->bytes -= bytes;
+  });
+}
+
+RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region, TimeNs lease) {
+  Registered registered{NewId(), lease};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  entries_[registered.id] = {std::move(region), next_number_++, lease, clock_->Now() + lease};
+  return registered;
+}
+
+RegionTable::Entries::iterator RegionTable::FindLocked(const std::string& id) {
+  const auto found = entries_.find(id);
+  return found == entries_.end() || found->second.end > clock_->Now() ? found : entries_.end();
+}
+
+void RegionTable::Watch(std::chrono::milliseconds period) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stop_.wait_for(lock, period, [this] { return stopping_; })) {
+    lock.unlock();
+    EndLate();
+    lock.lock();
+  }
+}
+
+}  // namespace gemmd

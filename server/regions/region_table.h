@@ -1,0 +1,121 @@
+// The regions that clients have registered, by their secret ids, until their leases run out.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/observe/clock.h"
+#include "server/regions/region.h"
+
+namespace gemmd {
+
+struct RegionOptions {
+  std::string name_prefix;  // of POSIX objects; empty: no region is taken
+  bool cuda_ipc = false;    // whether memory of GPUs is taken too
+  std::uint64_t max_regions = 0;
+  std::uint64_t max_bytes = 0;  // of all together, in use or registered
+  TimeNs default_lease = 0;
+  TimeNs max_lease = 0;
+};
+
+// What everybody may know of a region.
+struct RegionInfo {
+  std::string name;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  TimeNs lease_remaining = 0;
+  bool in_place = false;
+  bool in_use = false;
+};
+
+// Thread-safe.
+class RegionTable {
+ public:
+  struct Registered {
+    std::string id;
+    TimeNs lease = 0;
+  };
+
+  // The first device maps POSIX memory for all of them; they and the clock outlive the table.
+  // Looks for leases that ran out every `period`, on a thread of its own; zero: only when
+  // told. Such regions are not found in any case.
+  RegionTable(RegionOptions options, std::vector<Device*> devices, const Clock* clock,
+              std::chrono::milliseconds period);
+  ~RegionTable();
+  RegionTable(const RegionTable&) = delete;
+  RegionTable& operator=(const RegionTable&) = delete;
+
+  // Errors of all are those of the RPC of the name in regions.proto. Registering may take as
+  // long as copying the bytes does. An absent lease is the default.
+  absl::StatusOr<Registered> Register(const PosixRegion& region, std::optional<TimeNs> lease);
+  absl::StatusOr<Registered> Register(const CudaRegion& region, std::optional<TimeNs> lease);
+  absl::Status Unregister(const std::string& id);
+  // An absent lease is the one that it has.
+  absl::StatusOr<TimeNs> Renew(const std::string& id, std::optional<TimeNs> lease);
+  // Of all, in the order in which they came, or of one.
+  absl::StatusOr<std::vector<RegionInfo>> List(const std::string& id);
+
+  // What is registered or still in use.
+  struct Usage {
+    std::uint64_t regions = 0;
+    std::uint64_t bytes = 0;
+  };
+  Usage usage() const;
+  const RegionOptions& options() const { return options_; }
+
+  // The region, to be kept as long as it is used; begins its lease anew. Errors name `field`.
+  // NOT_FOUND: there is none of this id. FAILED_PRECONDITION: shared memory is off.
+  absl::StatusOr<std::shared_ptr<const Region>> Use(absl::string_view field, const std::string& id);
+
+  // Forgets every region whose lease ran out.
+  void EndLate();
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Region> region;
+    std::uint64_t number = 0;  // in order of registration
+    TimeNs lease = 0;
+    TimeNs end = 0;
+  };
+  // Bytes and regions taken; regions in use outlive the table.
+  struct Taken {
+    std::mutex mutex;
+    std::uint64_t regions = 0;  // guarded by mutex
+    std::uint64_t bytes = 0;    // guarded by mutex
+  };
+  using Entries = std::map<std::string, Entry>;
+
+  absl::Status CheckOn() const;
+  absl::StatusOr<TimeNs> LeaseOf(std::optional<TimeNs> lease) const;
+  // Counts the region as long as the result is kept.
+  absl::StatusOr<std::shared_ptr<void>> Take(std::uint64_t bytes);
+  Registered Add(std::shared_ptr<const Region> region, TimeNs lease);
+  // The entry, or end. REQUIRES: mutex_ held.
+  Entries::iterator FindLocked(const std::string& id);
+  void Watch(std::chrono::milliseconds period);
+
+  const RegionOptions options_;
+  const std::vector<Device*> devices_;
+  const Clock* const clock_;
+  const std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
+
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;          // guarded by mutex_
+  Entries entries_;                // guarded by mutex_
+  std::uint64_t next_number_ = 0;  // guarded by mutex_
+  std::thread watcher_;            // last: it uses all else
+};
+
+}  // namespace gemmd

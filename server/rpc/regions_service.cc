@@ -1,0 +1,138 @@
+#include "server/rpc/regions_service.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/rpc/unary.h"
+
+namespace gemmd {
+namespace {
+
+constexpr std::int64_t kNsPerSecond = 1000000000;
+
+absl::Status CheckPeer(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();
+  if (IsLocalPeer(peer)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("shared memory is for clients on the server's host, and you are ", peer,
+                   ": connect over a loopback address or a Unix socket"));
+}
+
+absl::StatusOr<std::optional<TimeNs>> DecodeLease(bool is_set,
+                                                  const google::protobuf::Duration& wire) {
+  if (!is_set) return std::optional<TimeNs>();
+  constexpr std::int64_t kMaxSeconds = std::int64_t{366} * 24 * 3600;
+  if (wire.seconds() < 0 || wire.seconds() > kMaxSeconds || wire.nanos() < 0 ||
+      wire.nanos() >= kNsPerSecond) {
+    return absl::InvalidArgumentError(absl::StrCat("lease is ", wire.seconds(), " s and ",
+                                                   wire.nanos(), " ns; it must be 0 to ",
+                                                   kMaxSeconds, " s"));
+  }
+  return std::optional<TimeNs>(wire.seconds() * kNsPerSecond + wire.nanos());
+}
+
+void EncodeLease(TimeNs lease, google::protobuf::Duration* wire) {
+  wire->set_seconds(lease / kNsPerSecond);
+  wire->set_nanos(static_cast<std::int32_t>(lease % kNsPerSecond));
+}
+
+absl::StatusOr<RegionTable::Registered> Register(const v1::RegisterRegionRequest& request,
+                                                 RegionTable* table) {
+  const absl::StatusOr<std::optional<TimeNs>> lease =
+      DecodeLease(request.has_lease(), request.lease());
+  if (!lease.ok()) return lease.status();
+  if (request.has_posix()) {
+    const v1::PosixMemory& posix = request.posix();
+    return table->Register(PosixRegion{posix.name(), posix.offset_bytes(), posix.size_bytes()},
+                           *lease);
+  }
+  if (request.has_cuda()) {
+    const v1::CudaMemory& cuda = request.cuda();
+    return table->Register(
+        CudaRegion{cuda.ipc_handle(), cuda.device(), cuda.offset_bytes(), cuda.size_bytes()},
+        *lease);
+  }
+  return absl::InvalidArgumentError("memory is missing: one of posix and cuda must be set");
+}
+
+}  // namespace
+
+bool IsLocalPeer(absl::string_view peer) {
+  // gRPC writes an IPv6 address as a URI does, with its brackets escaped.
+  for (const char* prefix : {"unix:", "unix-abstract:", "ipv4:127.", "ipv6:[::1]:",
+                             "ipv6:%5B::1%5D:", "ipv6:[::ffff:127.", "ipv6:%5B::ffff:127."}) {
+    if (absl::StartsWith(peer, prefix)) return true;
+  }
+  return false;
+}
+
+grpc::ServerUnaryReactor* RegionsService::Register(Context* context, const Bytes* request,
+                                                   Bytes* response) {
+  using Response = absl::StatusOr<v1::RegisterRegionResponse>;
+  return HandleUnary<v1::RegisterRegionRequest>(
+      context, request, response, [&](const v1::RegisterRegionRequest& message) -> Response {
+        if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
+        const absl::StatusOr<RegionTable::Registered> registered = gemmd::Register(message, table_);
+        if (!registered.ok()) return registered.status();
+        v1::RegisterRegionResponse answer;
+        answer.set_region(registered->id);
+        EncodeLease(registered->lease, answer.mutable_lease());
+        return answer;
+      });
+}
+
+grpc::ServerUnaryReactor* RegionsService::Unregister(Context* context, const Bytes* request,
+                                                     Bytes* response) {
+  using Response = absl::StatusOr<v1::UnregisterRegionResponse>;
+  return HandleUnary<v1::UnregisterRegionRequest>(
+      context, request, response, [&](const v1::UnregisterRegionRequest& message) -> Response {
+        if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
+        if (absl::Status s = table_->Unregister(message.region()); !s.ok()) return s;
+        return v1::UnregisterRegionResponse();
+      });
+}
+
+grpc::ServerUnaryReactor* RegionsService::Renew(Context* context, const Bytes* request,
+                                                Bytes* response) {
+  using Response = absl::StatusOr<v1::RenewRegionResponse>;
+  return HandleUnary<v1::RenewRegionRequest>(
+      context, request, response, [&](const v1::RenewRegionRequest& message) -> Response {
+        if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
+        const absl::StatusOr<std::optional<TimeNs>> asked =
+            DecodeLease(message.has_lease(), message.lease());
+        if (!asked.ok()) return asked.status();
+        const absl::StatusOr<TimeNs> lease = table_->Renew(message.region(), *asked);
+        if (!lease.ok()) return lease.status();
+        v1::RenewRegionResponse answer;
+        EncodeLease(*lease, answer.mutable_lease());
+        return answer;
+      });
+}
+
+grpc::ServerUnaryReactor* RegionsService::Status(Context* context, const Bytes* request,
+                                                 Bytes* response) {
+  using Response = absl::StatusOr<v1::RegionStatusResponse>;
+  return HandleUnary<v1::RegionStatusRequest>(
+      context, request, response, [&](const v1::RegionStatusRequest& message) -> Response {
+        if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
+        const absl::StatusOr<std::vector<RegionInfo>> infos = table_->List(message.region());
+        if (!infos.ok()) return infos.status();
+        v1::RegionStatusResponse answer;
+        for (const RegionInfo& info : *infos) {
+          v1::RegionStatus* wire = answer.add_regions();
+          wire->set_name(info.name);
+          wire->set_offset_bytes(info.offset);
+          wire->set_size_bytes(info.bytes);
+          EncodeLease(info.lease_remaining, wire->mutable_lease_remaining());
+          wire->set_in_place(info.in_place);
+          wire->set_in_use(info.in_use);
+        }
+        return answer;
+      });
+}
+
+}  // namespace gemmd

@@ -1,0 +1,183 @@
+// The client library and the load generator over memory shared with a real server.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/client.h"
+#include "client/load/clock.h"
+#include "client/load/load_generator.h"
+#include "client/load/matmul_transport.h"
+#include "client/load/summary.h"
+#include "client/shared_matmul.h"
+#include "gtest/gtest.h"
+#include "tests/testing/server_process.h"
+
+namespace gemmd {
+namespace {
+
+using client::Client;
+using client::Matrix;
+using client::MatrixFormat;
+using client::Product;
+using client::SharedRegion;
+
+std::string RandomBytes(std::uint64_t floats, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::string bytes(floats * sizeof(float), '\0');
+  for (std::uint64_t i = 0; i < floats; ++i) {
+    const float value = normal(random);
+    std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof(float));
+  }
+  return bytes;
+}
+
+class SharedClientTest : public ::testing::Test {
+ protected:
+  SharedClientTest()
+      : server_({"--cpu.threads=1", "--shared-memory.name-prefix=gemmd-",
+                 "--shared-memory.max-bytes=16777216"}),
+        channel_(server_.NewChannel()) {
+    options_.channel.target = server_.address();
+    client_ = std::make_unique<Client>(options_);
+  }
+
+  absl::StatusOr<Product> Multiply(const client::SharedInputs& inputs,
+                                   const client::MatmulOptions& options = {}) {
+    const auto result = std::make_shared<std::promise<absl::StatusOr<Product>>>();
+    client_->MatmulAsync(
+        client::Encode(inputs, options), {},
+        [result](absl::StatusOr<Product> product) { result->set_value(std::move(product)); });
+    return result->get_future().get();
+  }
+
+  testing::ServerProcess server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  client::ClientOptions options_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
+  const MatrixFormat a{DataType::kF32, 70, 50};
+  const MatrixFormat b{DataType::kF32, 50, 90};
+  const MatrixFormat c{DataType::kF32, 70, 90};
+  const std::string a_bytes = RandomBytes(70 * 50, 1);
+  const std::string b_bytes = RandomBytes(50 * 90, 2);
+  const std::string c_bytes = RandomBytes(70 * 90, 3);
+  client::MatmulOptions options;
+  options.beta = 0.5;
+  client::MatmulInputs sent{*Matrix::Create(a, a_bytes), *Matrix::Create(b, b_bytes)};
+  sent.c = *Matrix::Create(c, c_bytes);
+  const absl::StatusOr<Product> expected = client_->Matmul(sent, options);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  absl::StatusOr<std::unique_ptr<SharedRegion>> created =
+      SharedRegion::Create(channel_, a_bytes.size() + b_bytes.size() + c_bytes.size());
+  ASSERT_TRUE(created.ok()) << created.status();
+  std::shared_ptr<SharedRegion> region = *std::move(created);
+  const std::uint64_t c_at = a_bytes.size() + b_bytes.size();
+  std::memcpy(region->data(), a_bytes.data(), a_bytes.size());
+  std::memcpy(region->data() + a_bytes.size(), b_bytes.data(), b_bytes.size());
+  std::memcpy(region->data() + c_at, c_bytes.data(), c_bytes.size());
+  // C is updated in place, as in BLAS.
+  client::SharedInputs inputs;
+  inputs.a = {{region, 0}, a};
+  inputs.b = {{region, a_bytes.size()}, b};
+  inputs.c = client::SharedOperand{{region, c_at}, c};
+  inputs.d = {region, c_at};
+  const absl::StatusOr<Product> product = Multiply(inputs, options);
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(product->d.bytes().data(), region->data() + c_at);
+  EXPECT_TRUE(product->d.bytes() == expected->d.bytes());
+  EXPECT_EQ(product->receipt.server.payload_bytes_in(), 0);
+  EXPECT_EQ(product->receipt.server.payload_bytes_out(), 0);
+  EXPECT_EQ(product->receipt.server.shared_bytes_in(), c_at + c_bytes.size());
+  EXPECT_EQ(product->receipt.server.shared_bytes_out(), c_bytes.size());
+  EXPECT_TRUE(region->Renew().ok());
+
+  // The region outlives its last name here, because the product is its memory.
+  inputs = {};
+  const std::string name = region->name();
+  region.reset();
+  EXPECT_TRUE(product->d.bytes() == expected->d.bytes());
+  EXPECT_EQ(client_->Statistics()->shared_memory().regions(), 1);
+  EXPECT_EQ(client_->ServerInfo()->shared_memory_prefix(), "gemmd-");
+}
+
+TEST_F(SharedClientTest, ARegionTooSmallForDIsRefused) {
+  const MatrixFormat format{DataType::kF32, 8, 8};
+  absl::StatusOr<std::unique_ptr<SharedRegion>> created = SharedRegion::Create(channel_, 3 * 256);
+  ASSERT_TRUE(created.ok()) << created.status();
+  const std::shared_ptr<SharedRegion> region = *std::move(created);
+  for (const std::uint64_t offset : {std::uint64_t{513}, std::uint64_t{100000}}) {
+    const absl::StatusOr<Product> product =
+        Multiply({{{region, 0}, format}, {{region, 256}, format}, {}, {}, {region, offset}});
+    EXPECT_EQ(product.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_F(SharedClientTest, RegionsAreGoneWithTheirOwner) {
+  // Two do not fit at a time, and a name does not stay.
+  for (int i = 0; i < 3; ++i) {
+    const auto region = SharedRegion::Create(channel_, 9 << 20);
+    ASSERT_TRUE(region.ok()) << region.status();
+    EXPECT_EQ(SharedRegion::Create(channel_, 9 << 20).status().code(),
+              absl::StatusCode::kResourceExhausted);
+    const std::string name = "/" + (*region)->name();
+    const int file = shm_open(name.c_str(), O_RDWR, 0);
+    EXPECT_GE(file, 0);
+    close(file);
+  }
+  client::SharedRegionOptions other;
+  other.name_prefix = "other-";
+  EXPECT_EQ(SharedRegion::Create(channel_, 4096, other).status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(SharedClientTest, TheLoadGeneratorsRequestsTakeTurnsAndAreRight) {
+  load::WorkloadFile file;
+  load::RequestSpec& spec = *file.add_request();
+  spec.set_m(40);
+  spec.set_n(60);
+  spec.set_k(33);
+  spec.set_operands("shared-memory");
+  const absl::StatusOr<load::Workload> workload = load::MakeWorkload(file);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  load::MatmulTransportOptions options;
+  options.channel.target = server_.address();
+  options.verify_fraction = 1;
+  options.payloads = 2;
+  const auto transport = load::MatmulTransport::Create(*workload, options);
+  ASSERT_TRUE(transport.ok()) << transport.status();
+  load::LoadOptions load;
+  load.arrivals.emplace();
+  load.arrivals->kind = load::ArrivalKind::kReplay;
+  load.arrivals->replay_ns.assign(60, 0);
+  load.warm_up_ns = 0;
+  load.tick_ns = 1000000;
+  load::SteadyClock clock;
+  const auto run = load::GenerateLoad(load, {1}, clock, **transport);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const load::Summary summary = load::Summarize(*run, {(*workload)[0].cost()});
+  const load::Findings findings = (*transport)->TakeFindings();
+  EXPECT_EQ(summary.ok, 60U) << findings.first_errors.size();
+  EXPECT_EQ(findings.verified, 60U);
+  EXPECT_EQ(findings.wrong, 0U) << findings.first_wrong;
+  EXPECT_EQ(client_->Statistics()->payload_bytes_in(), 0);
+  EXPECT_EQ(client_->Statistics()->payload_bytes_out(), 0);
+  const load::EntryCost cost = (*workload)[0].cost();
+  EXPECT_EQ(client_->Statistics()->shared_memory().bytes_in(), 60 * cost.bytes_in);
+  EXPECT_EQ(client_->Statistics()->shared_memory().bytes_out(), 60 * cost.bytes_out);
+  EXPECT_EQ(client_->Statistics()->shared_memory().regions(), 2);
+}
+
+}  // namespace
+}  // namespace gemmd
