@@ -87,8 +87,8 @@ int main() {
     return 1;
   }
   shm_unlink(name);
-  auto* const shared = static_cast<char*>(
-      mmap(nullptr, kIn + kOut, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+  auto* const shared =
+      static_cast<char*>(mmap(nullptr, kIn + kOut, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
   if (shared == MAP_FAILED) {
     std::perror("mapping");
     return 1;
