@@ -182,15 +182,17 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
   grant.plan = *std::move(plan);
   absl::Status status = WithRoom(device, [&] {
     absl::StatusOr<ResidentOperands::Placed> placed = residents.PlaceOn(&device, problem);
-    if (placed.ok()) grant.placed = *std::move(placed);
-    return placed.status();
+    if (!placed.ok()) return placed.status();
+    grant.placed = *std::move(placed);
+    return absl::OkStatus();
   });
   if (status.ok()) {
     status = WithRoom(device, [&] {
       absl::StatusOr<MemoryReservation> reservation =
           device.memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes);
-      if (reservation.ok()) grant.reservation = *std::move(reservation);
-      return reservation.status();
+      if (!reservation.ok()) return reservation.status();
+      grant.reservation = *std::move(reservation);
+      return absl::OkStatus();
     });
   }
   if (status.ok()) {
