@@ -8,13 +8,9 @@
 //
 // IN_FLIGHT is of each channel. The server is that of gemm bench --ceiling, in a process of
 // its own.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -30,6 +26,7 @@
 #include "client/load/summary.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
+#include "tests/load/forked_server.h"
 
 namespace gemmd {
 namespace {
@@ -53,34 +50,10 @@ double Median(const std::vector<Result>& results, double Result::*field) {
   return values[values.size() / 2];
 }
 
-// Forked before gRPC runs here; the address comes through a pipe.
-class EchoProcess {
- public:
-  EchoProcess() {
-    int ends[2];
-    if (pipe(ends) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      const load::EchoServer server;
-      const std::string line = server.address() + "\n";
-      if (write(ends[1], line.data(), line.size()) < 0) _exit(1);
-      while (true) pause();
-    }
-    for (char next = 0; read(ends[0], &next, 1) == 1 && next != '\n';) address_ += next;
-  }
-  ~EchoProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  EchoProcess(const EchoProcess&) = delete;
-  EchoProcess& operator=(const EchoProcess&) = delete;
-
-  const std::string& address() const { return address_; }
-
- private:
-  pid_t pid_;
-  std::string address_;
-};
+void Serve(const ForkedServer::Serving& serving) {
+  const auto* const server = new load::EchoServer();  // lives as long as the process
+  serving(server->address());
+}
 
 // Nothing but gRPC: each answer starts the next call.
 class BareLoop {
@@ -164,7 +137,7 @@ Result Generator(const std::string& target, int channels, int in_flight) {
 }
 
 int Main(int rounds, int channels, int in_flight) {
-  const EchoProcess server;
+  const ForkedServer server(Serve);
   BareLoop bare(server.address(), channels);
   std::vector<Result> bare_results;
   std::vector<Result> generator_results;

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +27,7 @@
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "openblas/cblas.h"
+#include "tests/load/forked_server.h"
 #include "tests/testing/server_process.h"
 
 extern char** environ;
@@ -62,39 +62,17 @@ class EchoService final : public v1::Gemm::CallbackService {
   }
 };
 
-// The echo server's process; its address comes through a pipe. Forked before gRPC runs.
-class EchoProcess {
- public:
-  EchoProcess() {
-    int ends[2];
-    if (pipe(ends) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      EchoService service;
-      grpc::ServerBuilder builder;
-      int port = 0;
-      builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-      builder.SetMaxReceiveMessageSize(-1);
-      builder.RegisterService(&service);
-      const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-      if (write(ends[1], &port, sizeof port) != sizeof port) _exit(1);
-      server->Wait();
-    }
-    int port = 0;
-    if (read(ends[0], &port, sizeof port) != sizeof port) std::abort();
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-  ~EchoProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
-  const std::string& address() const { return address_; }
-
- private:
-  pid_t pid_;
-  std::string address_;
-};
+void Serve(const ForkedServer::Serving& serving) {
+  EchoService service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  serving(absl::StrCat("127.0.0.1:", port));
+  server->Wait();
+}
 
 // A float32 .npy file of n x n, as NumPy writes it.
 void WriteNpy(const std::string& path, std::size_t n, const std::vector<float>& values) {
@@ -135,7 +113,7 @@ void RunCli(const std::string& server, const std::string& folder) {
 }
 
 int Main(int rounds, std::size_t n) {
-  EchoProcess echo;
+  const ForkedServer echo(Serve);
   testing::ServerProcess server;
   std::vector<float> a(n * n);
   std::vector<float> b(n * n);
