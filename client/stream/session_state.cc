@@ -39,7 +39,7 @@ absl::Status Reason(const absl::Status& status) {
 
 }  // namespace
 
-void Tell(StreamEnd end) {
+void Tell(const StreamEnd& end) {
   if (!end.status.ok()) return end.done(end.status, end.pushback);
   v1::MatmulStreamResponse::Finished& finished = *end.finished->message.mutable_finished();
   if (end.assembly != nullptr) {
@@ -126,7 +126,7 @@ Todo SessionState::Received(int stream, std::shared_ptr<StreamAnswer> answer) {
       OnAccepted(message.accepted().request_id(), todo);
       break;
     case v1::MatmulStreamResponse::kFinished:
-      OnFinished(std::move(answer), todo);
+      OnFinished(answer, todo);
       break;
     case v1::MatmulStreamResponse::kChunk:
       OnChunk(std::move(answer), todo);
@@ -307,7 +307,7 @@ void SessionState::OnAccepted(std::uint64_t id, Todo& todo) {
   sending_.push_back(id);
 }
 
-void SessionState::OnFinished(std::shared_ptr<StreamAnswer> answer, Todo& todo) {
+void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo& todo) {
   const v1::MatmulStreamResponse::Finished& finished = answer->message.finished();
   const auto found = Find(finished.request_id(), todo);
   if (found == requests_.end()) return;

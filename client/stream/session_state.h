@@ -87,7 +87,7 @@ struct StreamEnd {
   std::shared_ptr<const EncodedMatmul> matmul;
 };
 
-void Tell(StreamEnd end);
+void Tell(const StreamEnd& end);
 
 // What is to be done, in any order.
 struct Todo {
@@ -170,7 +170,7 @@ class SessionState {
   void OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened, Todo& todo);
   void OnJoined(int stream, Todo& todo);
   void OnAccepted(std::uint64_t id, Todo& todo);
-  void OnFinished(std::shared_ptr<StreamAnswer> answer, Todo& todo);
+  void OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo& todo);
   void OnChunk(std::shared_ptr<StreamAnswer> answer, Todo& todo);
   void Place(Requests::iterator found, std::shared_ptr<const StreamAnswer> chunk, Todo& todo);
 

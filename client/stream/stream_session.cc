@@ -131,7 +131,7 @@ std::shared_ptr<StreamSession> StreamSession::Open(
     const std::vector<std::shared_ptr<grpc::Channel>>& channels, const std::string& tenant,
     std::shared_ptr<CallCount> count) {
   const int streams = static_cast<int>(channels.size());
-  const std::shared_ptr<StreamSession> session(new StreamSession(streams, std::move(count)));
+  std::shared_ptr<StreamSession> session(new StreamSession(streams, std::move(count)));
   std::vector<Stream*> started;
   for (int i = 0; i < streams; ++i) {
     session->count_->Begin();
@@ -210,7 +210,7 @@ void StreamSession::Do(Todo todo) {
     }
     Do(std::move(next));
   }
-  for (StreamEnd& end : todo.ends) Tell(std::move(end));
+  for (const StreamEnd& end : todo.ends) Tell(end);
 }
 
 void StreamSession::WakeAt(absl::Time time) {
