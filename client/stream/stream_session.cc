@@ -72,7 +72,7 @@ class StreamSession::Stream final
       todo = answer == nullptr ? session_->state_.ReceivedGarbage()
                                : session_->state_.Received(index_, answer);
     }
-    session_->Do(std::move(todo));
+    session_->Do(todo);
     StartRead(&incoming_);
   }
 
@@ -85,7 +85,7 @@ class StreamSession::Stream final
       todo = session_->state_.Written(index_);
       is_last = read_ended_;
     }
-    session_->Do(std::move(todo));
+    session_->Do(todo);
     if (is_last) RemoveHold();
   }
 
@@ -100,7 +100,7 @@ class StreamSession::Stream final
     // Its context and stub refer to the channel, which must not end on this thread: its end
     // waits for this.
     delete this;
-    session->Do(std::move(todo));
+    session->Do(todo);
     session->count_->End();
   }
 
@@ -165,7 +165,7 @@ std::uint64_t StreamSession::Start(StreamRequest request) {
     if (!state_.accepting()) return 0;
     todo = state_.Start(std::move(request), &id);
   }
-  Do(std::move(todo));
+  Do(todo);
   return id;
 }
 
@@ -175,7 +175,7 @@ void StreamSession::Cancel(std::uint64_t id) {
     const std::lock_guard<std::mutex> lock(mutex_);
     todo = state_.Cancel(id);
   }
-  Do(std::move(todo));
+  Do(todo);
 }
 
 void StreamSession::Close(const absl::Status& why) {
@@ -184,10 +184,10 @@ void StreamSession::Close(const absl::Status& why) {
     const std::lock_guard<std::mutex> lock(mutex_);
     todo = state_.Close(why);
   }
-  Do(std::move(todo));
+  Do(todo);
 }
 
-void StreamSession::Do(Todo todo) {
+void StreamSession::Do(const Todo& todo) {
   if (todo.cancel_streams) {
     // Locked, so that none ends meanwhile. gRPC calls nobody back from within.
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -208,7 +208,7 @@ void StreamSession::Do(Todo todo) {
       const std::lock_guard<std::mutex> lock(mutex_);
       next = state_.Copied(copy.request_id, bytes);
     }
-    Do(std::move(next));
+    Do(next);
   }
   for (const StreamEnd& end : todo.ends) Tell(end);
 }
@@ -223,7 +223,7 @@ void StreamSession::WakeAt(absl::Time time) {
         const std::lock_guard<std::mutex> lock(session->mutex_);
         todo = session->state_.Wake(time);
       }
-      session->Do(std::move(todo));
+      session->Do(todo);
     }
     delete alarm;
   });

@@ -39,7 +39,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   StreamSession(int streams, std::shared_ptr<CallCount> count);
 
   // Does what is to be done, and what follows from that. REQUIRES: not locked.
-  void Do(Todo todo);
+  void Do(const Todo& todo);
   void WakeAt(absl::Time time);
 
   const std::shared_ptr<CallCount> count_;
