@@ -64,7 +64,7 @@ absl::Status ResultAssembly::Claim(const v1::Chunk& chunk, std::uint64_t size) {
                                     " reaches beyond D, ", ToString(format_), " of ", size_,
                                     " bytes"));
   }
-  if (!ranges_.Add(begin, begin + size)) {
+  if (!ranges_.AddNew({begin, begin + size})) {
     return BadResponse(absl::StrCat("a chunk of ", size, " bytes at byte ", begin,
                                     " holds some that came before"));
   }

@@ -11,9 +11,9 @@
 #include "client/bytes.h"
 #include "client/codec.h"
 #include "client/matrix.h"
-#include "client/range_set.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "proto/payload_codec.h"
+#include "ranges/range_set.h"
 
 namespace gemmd::client {
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,25 +36,10 @@ absl::Status PlaneReceiver::Receive(std::uint64_t offset,
 
 absl::Status PlaneReceiver::Claim(ByteRange range) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto next = claimed_.lower_bound(range.begin);
-  const auto before = next == claimed_.begin() ? claimed_.end() : std::prev(next);
-  const bool overlaps = (next != claimed_.end() && next->first < range.end) ||
-                        (before != claimed_.end() && before->second > range.begin);
-  if (overlaps) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("payload of ", name_, ": bytes ", range.begin, " to ", range.end,
-                     " overlap with an earlier chunk; chunks must cover the plane exactly once"));
-  }
-  if (next != claimed_.end() && next->first == range.end) {
-    range.end = next->second;
-    claimed_.erase(next);
-  }
-  if (before != claimed_.end() && before->second == range.begin) {
-    before->second = range.end;
-  } else {
-    claimed_.emplace(range.begin, range.end);
-  }
-  return absl::OkStatus();
+  if (claimed_.AddNew(range)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("payload of ", name_, ": bytes ", range.begin, " to ", range.end,
+                   " overlap with an earlier chunk; chunks must cover the plane exactly once"));
 }
 
 void PlaneReceiver::Copy(std::uint64_t offset, absl::Span<const absl::string_view> pieces) {
@@ -92,15 +75,7 @@ std::uint64_t PlaneReceiver::received_bytes() const {
 
 std::vector<ByteRange> PlaneReceiver::Missing() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<ByteRange> missing;
-  std::uint64_t next = 0;
-  for (const auto& [begin, end] : claimed_) {
-    if (next >= size_bytes_) break;
-    if (begin > next) missing.push_back({next, std::min(begin, size_bytes_)});
-    next = end;
-  }
-  if (next < size_bytes_) missing.push_back({next, size_bytes_});
-  return missing;
+  return claimed_.Missing(size_bytes_);
 }
 
 absl::Status PlaneReceiver::CheckComplete() const {

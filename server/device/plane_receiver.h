@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -10,15 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ranges/range_set.h"
 #include "server/device/host_buffer.h"
 
 namespace gemmd {
-
-// Bytes [begin, end) of a plane.
-struct ByteRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
 
 // Thread-safe: ranges are claimed one at a time, and copied at once by whoever brings them.
 class PlaneReceiver {
@@ -56,8 +50,7 @@ class PlaneReceiver {
   const HostBuffer memory_;
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_. Neither empty nor adjacent nor overlapping: begin to end.
-  std::map<std::uint64_t, std::uint64_t> claimed_;
+  RangeSet claimed_;                        // guarded by mutex_
   std::uint64_t received_bytes_ = 0;        // guarded by mutex_
   std::uint64_t received_plane_bytes_ = 0;  // guarded by mutex_; without padding
 };

@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ranges/range_set.h"
 #include "server/device/plane_receiver.h"
 #include "server/store/operand_form.h"
-#include "server/store/range_set.h"
 #include "server/store/stored_operand.h"
 
 namespace gemmd {

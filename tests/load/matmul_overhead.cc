@@ -11,8 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,23 +26,13 @@
 #include "grpcpp/grpcpp.h"
 #include "openblas/cblas.h"
 #include "tests/load/forked_server.h"
+#include "tests/load/timing.h"
 #include "tests/testing/server_process.h"
 
 extern char** environ;
 
 namespace gemmd {
 namespace {
-
-double Seconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 // Answers every product with as many zero bytes as D would have.
 class EchoService final : public v1::Gemm::CallbackService {

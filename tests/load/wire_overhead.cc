@@ -7,8 +7,6 @@
 // Targets: gemmd at least 0.9 of the echo, and at least 3 times generated from 64 MiB on.
 //
 //   bazel run --config=opt //tests/load:wire_overhead [-- ROUNDS [MIB...]]
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +26,7 @@
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "tests/load/forked_server.h"
+#include "tests/load/timing.h"
 #include "tests/testing/server_process.h"
 
 namespace gemmd {
@@ -35,17 +34,6 @@ namespace {
 
 constexpr std::uint64_t kChunkBytes = 1 << 20;
 constexpr std::uint64_t kMiB = 1 << 20;
-
-double Seconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 // Has the request parsed, and answers with as many bytes as D would have.
 class GeneratedService final : public v1::Gemm::CallbackService {

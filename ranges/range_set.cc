@@ -1,4 +1,4 @@
-#include "server/store/range_set.h"
+#include "ranges/range_set.h"
 
 #include <algorithm>
 #include <iterator>
@@ -23,6 +23,15 @@ std::vector<ByteRange> RangeSet::Add(ByteRange range) {
   if (next < range.end) added.push_back({next, range.end});
   ranges_.emplace(merged.begin, merged.end);
   return added;
+}
+
+bool RangeSet::AddNew(ByteRange range) {
+  if (range.begin >= range.end) return true;
+  const auto next = ranges_.lower_bound(range.begin);
+  if (next != ranges_.end() && next->first < range.end) return false;
+  if (next != ranges_.begin() && std::prev(next)->second > range.begin) return false;
+  Add(range);
+  return true;
 }
 
 std::vector<ByteRange> RangeSet::Missing(std::uint64_t size) const {

@@ -1,0 +1,36 @@
+// Which bytes have come. A pure data structure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace gemmd {
+
+// Bytes [begin, end).
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+// Neighbours are kept as one, so that what comes in order costs one element. Not thread-safe.
+// An empty range adds nothing and overlaps nothing.
+class RangeSet {
+ public:
+  // Adds the range. What of it was not there before, in order.
+  std::vector<ByteRange> Add(ByteRange range);
+
+  // False, and nothing is added, where some of the range was there before.
+  bool AddNew(ByteRange range);
+
+  // What of [0, size) is not there, in order.
+  std::vector<ByteRange> Missing(std::uint64_t size) const;
+
+  std::size_t size() const { return ranges_.size(); }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ranges_;  // begin to end; neither empty nor touching
+};
+
+}  // namespace gemmd
