@@ -31,7 +31,7 @@ CpuDevice::CpuDevice(const Options& options, const Clock* clock)
     : clock_(clock),
       memory_(std::make_shared<MemoryBudget>(options.memory_bytes)),
       executor_(options.threads),
-      thread_([this](const DeviceWork& work) { return Launch(work); }) {
+      thread_([this](const DeviceLaunch& launch) { return Launch(launch.works.front()); }) {
   traits_.kind = DeviceKind::kCpu;
   traits_.name = "cpu";
   traits_.model = ModelName();

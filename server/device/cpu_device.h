@@ -30,8 +30,8 @@ class CpuDevice final : public Device {
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   int max_in_flight() const override { return 1; }
-  void Submit(DeviceWork work, Callback done) override {
-    thread_.Submit(std::move(work), std::move(done));
+  void Submit(DeviceLaunch launch, Callback done) override {
+    thread_.Submit(std::move(launch), std::move(done));
   }
 
  private:

@@ -51,7 +51,7 @@ HostMemory Land(const MatrixLayout& layout, const void* data, const MatrixLayout
 EmulatedDevice::EmulatedDevice(std::uint64_t memory_bytes, const Clock* clock)
     : clock_(clock),
       memory_(memory_bytes),
-      thread_([this](const DeviceWork& work) { return Launch(work); }) {
+      thread_([this](const DeviceLaunch& launch) { return Launch(launch.works.front()); }) {
   traits_.kind = DeviceKind::kEmulated;
   traits_.name = "emulated";
   traits_.model = "GPU emulator with the arithmetic of sm_90";

@@ -18,8 +18,8 @@ class EmulatedDevice final : public Device {
   // Lines padded to 16 bytes, as TMA and 16-byte copies need them.
   Problem Landed(const Problem& problem) const override;
 
-  void Submit(DeviceWork work, Callback done) override {
-    thread_.Submit(std::move(work), std::move(done));
+  void Submit(DeviceLaunch launch, Callback done) override {
+    thread_.Submit(std::move(launch), std::move(done));
   }
 
  private:

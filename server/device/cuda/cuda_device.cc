@@ -147,9 +147,9 @@ absl::StatusOr<HostBuffer> CudaDevice::AllocateResult(const MatrixLayout& d) {
   return buffer;
 }
 
-void CudaDevice::Submit(DeviceWork work, Callback done) {
+void CudaDevice::Submit(DeviceLaunch launch, Callback done) {
   auto item = std::make_unique<Item>();
-  item->work = std::move(work);
+  item->work = std::move(launch.works.front());
   item->done = std::move(done);
   UseInPlace(&item->work);
   const PreparedWork prepared = Prepare(item->work, options_.panel_bytes);

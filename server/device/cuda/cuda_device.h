@@ -63,7 +63,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
       absl::string_view handle, std::uint64_t offset, std::uint64_t bytes) override;
   int max_in_flight() const override { return options_.in_flight; }
-  void Submit(DeviceWork work, Callback done) override;
+  void Submit(DeviceLaunch launch, Callback done) override;
 
   bool uses_host_memory() const override { return false; }
   // Ordinary memory, not counted here: an operand waits in it for its first use.
