@@ -216,7 +216,7 @@ TEST(Slices, KeepTheLimitAndCoverD) {
     const Problem problem =
         MakeProblem(size(3000), size(6000), size(3000), DataType::kF32, DataType::kF32);
     const Plan plan = *Select(BuiltinRegistry(), problem, traits);
-    const SliceSteps steps{64, 512};
+    const SliceSteps steps{64, 512, true};
     const auto predicted = [&](const Panel& block) {
       const Problem part =
           MakeProblem(block.rows(), block.columns(), problem.k, DataType::kF32, DataType::kF32);
