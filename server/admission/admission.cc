@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
   admitted->grant = *std::move(grant);
   admitted->deadline = deadline;
   admitted->priority = call.priority;
+  admitted->tenant = call.tenant;
   admitted->admission = {Stage::kAdmission, start, clock_->Now()};
   return admitted;
 }
@@ -87,6 +88,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->id = request_id;
   job->deadline = request->deadline;
   job->priority = request->priority;
+  job->tenant = request->tenant.key();
+  job->cost = grant.cost;
   job->reservation = std::move(grant.reservation);
   job->work.problem = request->problem;
   job->work.plan = grant.plan;
@@ -94,6 +97,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   Overlay(grant.placed.buffers, &job->work.buffers);
   job->work.resident_a = std::move(grant.placed.a);
   job->work.resident_b = std::move(grant.placed.b);
+  job->work.weights_id = grant.placed.weights_id;
   job->work.buffers.d = grant.d;
   request->shared.Overlay(grant.shared, &job->work.buffers);
 
@@ -109,6 +113,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.payload_bytes_in = grant.payload->received_bytes();
   const bool is_sent_back = grant.kept == nullptr && !request->shared.has_output();
   receipt.payload_bytes_out = is_sent_back ? request->problem.d.size_bytes() : 0;
+  job->host_bytes = receipt.payload_bytes_in + receipt.payload_bytes_out;
   receipt.shared_bytes_in = request->shared.bytes_in();
   receipt.shared_bytes_out = request->shared.bytes_out();
   receipt.spans = std::move(times.spans);
@@ -176,8 +181,9 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
         "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
         " of workspace on ", device.traits().name, ", which has ", limit_bytes));
   }
-  if (absl::Status s = CheckDeadline(deadline, plan->predicted_us); !s.ok()) return s;
   Grant grant;
+  grant.cost = served.scheduler->cost().Predict(problem, *plan, residents.residency(device));
+  if (absl::Status s = CheckDeadline(served, call, deadline, grant.cost); !s.ok()) return s;
   grant.served = served;
   grant.plan = *std::move(plan);
   absl::Status status = WithRoom(device, [&] {
@@ -249,14 +255,19 @@ absl::Status Admission::WithRoom(const Device& device,
   return status;
 }
 
-absl::Status Admission::CheckDeadline(TimeNs deadline, double predicted_us) const {
+absl::Status Admission::CheckDeadline(const ServedDevice& served, const MatmulCall& call,
+                                      TimeNs deadline, const Cost& cost) const {
   if (deadline == kNoDeadline) return absl::OkStatus();
   const double left_us = static_cast<double>(deadline - clock_->Now()) / 1e3;
-  if (left_us > predicted_us) return absl::OkStatus();
   if (left_us <= 0) return absl::DeadlineExceededError("the deadline passed before admission");
-  return absl::DeadlineExceededError(absl::StrCat(
-      "the deadline is ", std::llround(left_us),
-      " us away, and the product alone is predicted to take ", std::llround(predicted_us), " us"));
+  if (left_us <= cost.device_us) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the deadline is ", std::llround(left_us),
+                     " us away, and the product alone is predicted to take ",
+                     std::llround(cost.device_us), " us"));
+  }
+  return served.scheduler->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us})
+      .status();
 }
 
 absl::Status Admission::FullNow(const Scheduler& scheduler, absl::Status status) {

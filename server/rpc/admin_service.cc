@@ -151,7 +151,7 @@ v1::StatisticsResponse AdminService::Counts() const {
     (*response.mutable_finished_requests())[code] = count;
   }
   response.set_in_flight_requests(totals.in_flight);
-  response.set_queued_requests(sources_.router->queued_jobs());
+  response.set_queued_requests(sources_.router->queued().jobs);
   for (const ServedDevice& each : sources_.router->devices()) {
     const MemoryUsage usage = each.device->memory().usage();
     response.set_reserved_bytes(response.reserved_bytes() + usage.in_flight_bytes +

@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "server/admission/retry_after.h"
+#include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 
@@ -73,7 +74,8 @@ class AdmissionTest : public ::testing::Test {
   testing::FakeClock clock_;
   testing::FakeDevice device_;
   const std::uint64_t free_bytes_;
-  Scheduler scheduler_{&device_, &clock_, {2}};
+  testing::FakeAlarm alarm_;
+  Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(2)};
   Router router_{{{&device_, &scheduler_}}};
   Statistics statistics_;
   RequestLimits limits_;
