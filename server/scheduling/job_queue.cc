@@ -291,8 +291,11 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   const double weight = Weight(newcomer.tenant);
   double weights = lane.jobs.empty() ? weight : 0;
   for (const Lane* const each : level.ring) weights += each->weight;
+  // Others have their turns first, and may bring as much again meanwhile as they have now.
+  const double others_turn_us = (weights - weight) * policy_.quantum_us;
+  const double others_us = 2 * (level.us - lane.us);
   const auto end_us = [&](double own_us) {
-    return busy_us + std::min(own_us * weights / weight, level.us + newcomer.us);
+    return busy_us + own_us + std::min(own_us * (weights / weight - 1) + others_turn_us, others_us);
   };
   const auto is_late = [&](double own_us, TimeNs deadline) {
     return deadline != kNoDeadline && end_us(own_us) > static_cast<double>(deadline - now) / 1e3;
@@ -312,8 +315,7 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   if (newcomer.deadline == kNoDeadline) return wait_us;
   for (; next != lane.jobs.end(); ++next) {
     own_us += (*next)->left_us();
-    const TimeNs deadline = (*next)->job->deadline;
-    if (is_late(own_us, deadline) && !is_late(own_us - newcomer.us, deadline)) return std::nullopt;
+    if (is_late(own_us, (*next)->job->deadline)) return std::nullopt;
   }
   return wait_us;
 }
