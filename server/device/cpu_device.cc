@@ -29,7 +29,7 @@ std::string ModelName() {
 
 CpuDevice::CpuDevice(const Options& options, const Clock* clock)
     : clock_(clock),
-      memory_(std::make_shared<MemoryBudget>(options.memory_bytes)),
+      memory_(HostMemoryPool::Create(options.memory_bytes)),
       executor_(options.threads),
       thread_([this](const DeviceLaunch& launch) { return Launch(launch.works.front()); }) {
   traits_.kind = DeviceKind::kCpu;
@@ -71,11 +71,11 @@ void CpuDevice::MeasureRoofline() {
 }
 
 absl::StatusOr<HostPiece> CpuDevice::AllocateOperand(std::uint64_t bytes) {
-  return AllocateInBudget(bytes, memory_);
+  return memory_->Allocate(bytes);
 }
 
 absl::StatusOr<HostBuffer> CpuDevice::AllocateResult(const MatrixLayout& d) {
-  absl::StatusOr<HostPiece> piece = AllocateInBudget(d.size_bytes(), memory_);
+  absl::StatusOr<HostPiece> piece = memory_->Allocate(d.size_bytes());
   if (!piece.ok()) return piece.status();
   return HostBuffer{*std::move(piece)};
 }
