@@ -105,14 +105,18 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
   absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost);
   if (!list.ok()) return list.status();
   std::unique_ptr<Devices> made(new Devices);
+  // Answers of batches are built beside what receives requests.
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  made->workers_ = std::make_unique<WorkerPool>(std::clamp(cores / 2, 1, 8));
   std::vector<ServedDevice> served;
   for (std::unique_ptr<Device>& device : *list) {
     Unit unit;
     unit.device = std::move(device);
     unit.alarm = std::make_unique<ThreadAlarm>();
     unit.planner = std::make_unique<RowsPlanner>(&BuiltinRegistry(), unit.device.get(), plans);
-    unit.scheduler = std::make_unique<Scheduler>(unit.device.get(), clock, unit.alarm.get(),
-                                                 *options, unit.planner.get());
+    unit.scheduler =
+        std::make_unique<Scheduler>(unit.device.get(), clock, unit.alarm.get(), *options,
+                                    unit.planner.get(), made->workers_.get());
     served.push_back({unit.device.get(), unit.scheduler.get()});
     made->units_.push_back(std::move(unit));
   }

@@ -11,6 +11,7 @@
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/router.h"
 #include "server/scheduling/rows_planner.h"
+#include "server/scheduling/worker_pool.h"
 
 namespace gemmd {
 
@@ -40,6 +41,7 @@ class Devices {
     std::unique_ptr<Scheduler> scheduler;
   };
 
+  std::unique_ptr<WorkerPool> workers_;
   std::vector<Unit> units_;
   std::unique_ptr<Router> router_;
 };

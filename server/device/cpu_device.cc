@@ -120,7 +120,7 @@ std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_
 DeviceResult CpuDevice::Launch(const DeviceLaunch& launch) {
   switch (launch.form) {
     case BatchForm::kRows:
-      return RunRows(launch, memory_.get(), clock_,
+      return RunRows(launch, &memory_->budget(), clock_,
                      [this](const DeviceWork& work) { return Run(work); });
     case BatchForm::kGroup:
       return RunSideBySide(launch.works);

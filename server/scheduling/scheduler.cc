@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -33,13 +34,14 @@ double MarginalUs(BatchForm form, const Job& job) {
 }  // namespace
 
 Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
-                     const SchedulerOptions& options, BatchPlanner* planner)
+                     const SchedulerOptions& options, BatchPlanner* planner, WorkerPool* workers)
     : device_(device),
       clock_(clock),
       alarm_(alarm),
       options_(options),
       tenant_bounds_(ShareOf(options.bounds, options.tenant_percent)),
       planner_(planner),
+      workers_(workers),
       cost_(CopyRatesOf(*device)),
       queue_(options.queue),
       limit_(options.limit) {
@@ -390,6 +392,23 @@ void Scheduler::OnLaunchDone(std::uint64_t launch_id, DeviceResult result) {
 }
 
 void Scheduler::Deliver(std::vector<Finished> finished) {
+  // An answer takes some 10 us to build and to hand to the network: a large batch's would keep
+  // the device's thread from the next launch's end.
+  constexpr std::size_t kPart = 8;
+  if (workers_ == nullptr || finished.size() <= kPart) {
+    DeliverHere(std::move(finished));
+    return;
+  }
+  for (auto begin = finished.begin(); begin != finished.end();) {
+    const auto end =
+        finished.end() - begin <= std::ptrdiff_t{kPart} ? finished.end() : begin + kPart;
+    std::vector<Finished> part(std::make_move_iterator(begin), std::make_move_iterator(end));
+    workers_->Post([this, part = std::move(part)]() mutable { DeliverHere(std::move(part)); });
+    begin = end;
+  }
+}
+
+void Scheduler::DeliverHere(std::vector<Finished> finished) {
   for (Finished& each : finished) {
     each.job->reservation.Release();
     each.job->work.buffers = {};

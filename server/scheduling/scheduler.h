@@ -37,6 +37,7 @@
 #include "server/scheduling/job.h"
 #include "server/scheduling/job_queue.h"
 #include "server/scheduling/queue_bounds.h"
+#include "server/scheduling/worker_pool.h"
 
 namespace gemmd {
 
@@ -51,14 +52,14 @@ struct SchedulerOptions {
   double max_launched_us = 8000;
 };
 
-// Thread-safe. Callbacks run on the thread that finished the job: the caller's of Submit() or
-// Cancel(), the device's or the alarm's.
+// Thread-safe. Callbacks run on the thread that finished the job (the caller's of Submit() or
+// Cancel(), the device's or the alarm's), or where many jobs end together on the workers'.
 class Scheduler {
  public:
   // All outlive the scheduler. `alarm` is this scheduler's alone. `planner` null: rows share no
-  // launch.
+  // launch. `workers` null: callbacks run on the thread that finished the jobs, however many.
   Scheduler(Device* device, const Clock* clock, Alarm* alarm, const SchedulerOptions& options,
-            BatchPlanner* planner = nullptr);
+            BatchPlanner* planner = nullptr, WorkerPool* workers = nullptr);
 
   // REQUIRES: idle (see WaitUntilIdle).
   ~Scheduler();
@@ -135,6 +136,7 @@ class Scheduler {
   void Dispatch();
   void OnLaunchDone(std::uint64_t launch_id, DeviceResult result);
   void Deliver(std::vector<Finished> finished);
+  void DeliverHere(std::vector<Finished> finished);
 
   Device* const device_;
   const Clock* const clock_;
@@ -142,6 +144,7 @@ class Scheduler {
   const SchedulerOptions options_;
   const QueueBounds tenant_bounds_;
   BatchPlanner* const planner_;
+  WorkerPool* const workers_;
   CostModel cost_;
 
   mutable std::mutex mutex_;
