@@ -216,6 +216,7 @@ int Serve(const config::ServerConfig& config) {
         {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
     return kExitCannotStart;
   }
+  plans->set_shipped(&ShippedPlans());
   OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes()),
                      router.devices().front().device, &clock, std::random_device()());
   constexpr std::chrono::seconds kLeasePeriod(1);

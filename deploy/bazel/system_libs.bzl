@@ -334,10 +334,12 @@ _system_openblas = repository_rule(
 
 def _benchmark_impl(rctx):
     dirs = _libdirs(rctx)
+
+    # Debian has it as a shared library alone.
+    _require(rctx, dirs, "libbenchmark.so", "libbenchmark-dev")
     rctx.file("BUILD.bazel", _HEADER + _cc_library(
         "benchmark",
-        [_archive(rctx, dirs, "benchmark", "libbenchmark-dev")],
-        linkopts = ["-pthread"],
+        linkopts = ["-lbenchmark", "-pthread"],
     ))
 
 _system_benchmark = repository_rule(
