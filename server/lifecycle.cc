@@ -201,6 +201,7 @@ int Serve(const config::ServerConfig& config) {
         {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
     return kExitCannotStart;
   }
+  plans->set_shipped(&ShippedPlans());
   const absl::StatusOr<std::unique_ptr<Devices>> devices =
       Devices::Make(config, &clock, &*plans, [](const absl::Status& status) {
         Log(Severity::kError, "device_lost", {{"error", status.message()}});

@@ -1,6 +1,10 @@
 // What a tiling needs for a product on a Hopper device: waves of tiles, and the roofline.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "kernels/config.h"
 #include "kernels/device_traits.h"
 #include "kernels/problem.h"
 #include "kernels/sm90/tilings.h"
@@ -13,7 +17,10 @@ namespace gemmd::sm90 {
 double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
                          const DeviceTraits& device);
 
-// Rows of cluster tiles that are walked together.
-int RasterGroup(const Tiling& tiling, const Problem& problem);
+// Sets the order of tiles that measured best for such problems.
+void SetRaster(const Tiling& tiling, const Problem& problem, Config* config);
+
+// Every order worth measuring, that one first.
+std::vector<Config> Rasters(const Tiling& tiling, const Problem& problem, const Config& planned);
 
 }  // namespace gemmd::sm90

@@ -72,7 +72,6 @@ template <class Layout, class Element, Major kRowMajor, Major kColumnMajor, bool
           class Params>
 GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, const Consumer& me) {
   const std::int32_t k_blocks = BlocksOfK(params);
-  const std::uint32_t tiles = TilesOf(params);
   const std::uint32_t group_offset = Layout::kIsPingPong ? 0 : me.group * Layout::kGroupRows;
   const ptx::SharedAddress own_rows = block.shared + group_offset * kSpanBytes;
   const std::uint64_t rows =
@@ -100,15 +99,15 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
   }
   RingPosition<Layout> at;
   std::uint32_t turn = 0;
-  for (std::uint32_t tile = block.cluster; tile < tiles; tile += block.clusters, ++turn) {
+  for (TileWalk<Params> walk(params, block); walk.tile() < walk.end(); walk.Advance(), ++turn) {
     if constexpr (Layout::kIsPingPong) {
       if (turn % 2 != me.group) {
         at.Skip(static_cast<std::uint32_t>(k_blocks));
         continue;
       }
     }
-    const bool is_last = tile + block.clusters >= tiles;
-    TileCorner corner = CornerOf(params, block, tile);
+    const bool is_last = walk.next() >= walk.end();
+    TileCorner corner = CornerOf(params, block, walk.tile());
     corner.m += static_cast<std::int32_t>(group_offset);
     Accumulators<Layout> sums;
     if constexpr (Layout::kIsPingPong) {

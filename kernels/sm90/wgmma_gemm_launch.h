@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
+#include "kernels/sm90/device_places.h"
 #include "kernels/sm90/frame.h"
 #include "kernels/sm90/wgmma_gemm.h"
 #include "kernels/sm90/wgmma_gemm_maps.h"
@@ -43,6 +44,7 @@ void SetShape(const Problem& problem, const Config& config, const Frame& frame, 
   params->tiles_m = FrameTiles(frame.rows.lines, Layout::kTileM * Layout::kClusterM);
   params->tiles_n = FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN);
   params->raster_group = static_cast<std::uint32_t>(std::max(1, config.raster_group));
+  params->raster_order = static_cast<RasterOrder>(config.raster_order);
   params->d_row_stride = frame.d_row_stride;
   params->d_column_stride = frame.d_column_stride;
   // Rows outside the tensor cost a box as much as rows inside.
@@ -60,6 +62,12 @@ void SetShape(const Problem& problem, const Config& config, const Frame& frame, 
                               : ptx::CachePolicy::kNormal;
   params->problems = 1;
   SetEpilogue(problem, frame, params);
+}
+
+template <class Layout, class Params>
+std::uint32_t GridClusters(const Params& params) {
+  const std::uint32_t most = std::max(1u, ptx::Multiprocessors() / Layout::kCluster);
+  return std::min(most, params.tiles_m * params.tiles_n * params.problems);
 }
 
 inline void AddBuffers(const Problem& problem, const Arguments& arguments,
@@ -83,13 +91,12 @@ absl::Status Queue(const Problem& problem, const Params& params, absl::Span<cons
   using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
   ptx::LaunchShape shape;
   shape.kernel = Layout::kValues.name;
-  const std::uint32_t clusters = std::max(1u, ptx::Multiprocessors() / Layout::kCluster);
-  shape.blocks_x =
-      std::min(clusters, params.tiles_m * params.tiles_n * params.problems) * Layout::kCluster;
+  shape.blocks_x = GridClusters<Layout>(params) * Layout::kCluster;
   shape.threads = Layout::kThreads;
   shape.cluster_size = Layout::kCluster;
   shape.shared_bytes = Layout::kSharedBytes;
-  shape.overlaps_preceding = true;
+  // A grid that begins in another's gaps does not lie as one alone.
+  shape.overlaps_preceding = !params.is_placed;
   std::vector<ptx::DeviceBuffer> buffers;
   for (const Arguments& arguments : batch) AddBuffers(problem, arguments, &buffers);
   return ptx::Launch(WgmmaGemm<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue, Params>,
@@ -148,6 +155,12 @@ absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const
       problem, frame, batch[0], params.box_rows, MapDepth());
   if (!operands.ok()) return operands.status();
   params.operands[0] = *operands;
+  if (config.by_place != 0 && Layout::kCluster == 2) {
+    const absl::StatusOr<DevicePlaces> known = PlacesOfPairs();
+    if (!known.ok()) return known.status();
+    params.is_placed = known->clusters == GridClusters<Layout>(params);
+    params.places = known->places;
+  }
   return Queue<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue>(problem, params, batch,
                                                                         target);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/ptx/tensor_copy.h"
+#include "kernels/sm90/raster.h"
 #include "kernels/types.h"
 
 namespace gemmd::sm90 {
@@ -33,10 +34,13 @@ struct WgmmaParams {
   std::int32_t k;
   std::uint32_t tiles_m;  // of clusters
   std::uint32_t tiles_n;
-  std::uint32_t raster_group;  // rows of cluster tiles that are walked together
-  std::uint32_t box_rows;      // lines of a K-major box of rows; fewer where m is small
-  std::uint32_t stage_bytes;   // that the loads of a stage bring
-  std::uint32_t prefetched;    // blocks of K asked into the L2 before the grid's turn
+  std::uint32_t raster_group;  // lines of cluster tiles that are walked together
+  RasterOrder raster_order;
+  bool is_placed;             // clusters take tiles by their places in waves that are full
+  ClusterPlaces places;       // a permutation of the grid's clusters
+  std::uint32_t box_rows;     // lines of a K-major box of rows; fewer where m is small
+  std::uint32_t stage_bytes;  // that the loads of a stage bring
+  std::uint32_t prefetched;   // blocks of K asked into the L2 before the grid's turn
   ptx::CachePolicy column_policy;
 
   // The batch: how many problems, and bytes from one to the next where distances are equal.

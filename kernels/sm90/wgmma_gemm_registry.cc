@@ -97,23 +97,13 @@ class HopperGemmEntry final : public Kernel {
     config.cluster_m = tiling_.cluster_m;
     config.cluster_n = tiling_.cluster_n;
     config.warps = 4 * (tiling_.consumers + 1);
-    config.raster_group = sm90::RasterGroup(tiling_, problem);
+    sm90::SetRaster(tiling_, problem, &config);
     return config;
   }
 
   std::vector<Config> Alternatives(const Problem& problem,
                                    const DeviceTraits& device) const override {
-    std::vector<Config> configs = {Configure(problem, device)};
-    const int planned = configs[0].raster_group;
-    const Frame frame = sm90::MakeFrame(problem, {}, tiling_.stores_transposed);
-    const auto rows = Tiles(frame.rows.lines, tiling_.tile_m * tiling_.cluster_m);
-    // Groups of as many rows as there are, or more, walk the tiles in one order.
-    for (const int group : {4, 8, 16}) {
-      if (std::min<std::int64_t>(group, rows) == std::min<std::int64_t>(planned, rows)) continue;
-      configs.push_back(configs[0]);
-      configs.back().raster_group = group;
-    }
-    return configs;
+    return sm90::Rasters(tiling_, problem, Configure(problem, device));
   }
 
   double PredictedUs(const Problem& problem, const Config& config,

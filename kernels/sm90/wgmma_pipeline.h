@@ -79,9 +79,37 @@ GEMMD_DEVICE std::int32_t DepthOf(const Params& params, const TileCorner& corner
   return params.is_strided ? corner.problem : 0;
 }
 
-// Cluster tile `tile` in the order of the raster: groups of params.raster_group rows of
-// tiles, column by column, so that what is at work at one time shares operands in the L2.
-// The problems of a batch follow each other.
+// The tiles of a cluster: one of each wave, and every tile is some cluster's.
+template <class Params>
+class TileWalk {
+ public:
+  template <class Layout>
+  GEMMD_DEVICE TileWalk(const Params& params, const Block<Layout>& block)
+      : tiles_(TilesOf(params)),
+        clusters_(block.clusters),
+        cluster_(block.cluster),
+        place_(params.is_placed ? params.places.number[block.cluster] : block.cluster) {}
+
+  // At or past the end(): there is none.
+  GEMMD_DEVICE std::uint32_t tile() const { return At(wave_); }
+  GEMMD_DEVICE std::uint32_t next() const { return At(wave_ + clusters_); }
+  GEMMD_DEVICE std::uint32_t end() const { return tiles_; }
+  GEMMD_DEVICE void Advance() { wave_ += clusters_; }
+
+ private:
+  // Places are those of a grid that works in step, which the last tiles do not.
+  GEMMD_DEVICE std::uint32_t At(std::uint32_t wave) const {
+    return wave + (wave + clusters_ <= tiles_ ? place_ : cluster_);
+  }
+
+  std::uint32_t tiles_;
+  std::uint32_t clusters_;
+  std::uint32_t cluster_;
+  std::uint32_t place_;
+  std::uint32_t wave_ = 0;  // the wave's first tile
+};
+
+// The corner of a block's part of a cluster's tile. The problems of a batch follow each other.
 template <class Layout, class Params>
 GEMMD_DEVICE TileCorner CornerOf(const Params& params, const Block<Layout>& block,
                                  std::uint32_t tile) {
@@ -91,17 +119,12 @@ GEMMD_DEVICE TileCorner CornerOf(const Params& params, const Block<Layout>& bloc
     problem = tile / tiles;
     tile -= problem * tiles;
   }
-  const std::uint32_t per_group = params.raster_group * params.tiles_n;
-  const std::uint32_t group = tile / per_group;
-  const std::uint32_t within = tile - group * per_group;
-  const std::uint32_t first = group * params.raster_group;
-  const std::uint32_t left = params.tiles_m - first;
-  const std::uint32_t rows = left < params.raster_group ? left : params.raster_group;
-  const std::uint32_t column = within / rows;
-  const std::uint32_t row = first + (within - column * rows);
-  return {static_cast<std::int32_t>((row * Layout::kClusterM + block.rank_m) * Layout::kTileM),
-          static_cast<std::int32_t>((column * Layout::kClusterN + block.rank_n) * Layout::kTileN),
-          static_cast<std::int32_t>(problem)};
+  const RasterTile at =
+      TileAt({params.tiles_m, params.tiles_n, params.raster_group, params.raster_order}, tile);
+  return {
+      static_cast<std::int32_t>((at.row * Layout::kClusterM + block.rank_m) * Layout::kTileM),
+      static_cast<std::int32_t>((at.column * Layout::kClusterN + block.rank_n) * Layout::kTileN),
+      static_cast<std::int32_t>(problem)};
 }
 
 template <class Params>

@@ -49,7 +49,6 @@ GEMMD_DEVICE void PrefetchMaps(const Params& params, const Block<Layout>& block,
 
 template <class Layout, class Params>
 GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block) {
-  const std::uint32_t tiles = TilesOf(params);
   const std::int32_t k_blocks = BlocksOfK(params);
   // Blocks with this one's columns lie side by side; those with its rows, kClusterM apart.
   const std::uint32_t column_mask = ((1u << Layout::kClusterM) - 1)
@@ -58,14 +57,14 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block) {
                                  << block.rank_m;
   RingPosition<Layout> at;
   at.parity = 1;  // every stage is empty to begin with
-  TileCorner corner = CornerOf(params, block, block.cluster);
+  TileWalk<Params> walk(params, block);
+  TileCorner corner = CornerOf(params, block, walk.tile());
   ptx::WaitForPrecedingGrid();
-  for (std::uint32_t tile = block.cluster; tile < tiles; tile += block.clusters) {
-    if (tile != block.cluster) corner = CornerOf(params, block, tile);
+  while (walk.tile() < walk.end()) {
     const WgmmaOperands& operands = OperandsOf(params, corner);
     const std::int32_t depth = DepthOf(params, corner);
     if constexpr (Params::kIsBatch) {
-      if (tile + block.clusters < tiles) PrefetchMaps(params, block, tile + block.clusters);
+      if (walk.next() < walk.end()) PrefetchMaps(params, block, walk.next());
     }
     for (std::int32_t k_block = 0; k_block < k_blocks; ++k_block) {
       const ptx::SharedAddress stage = block.Stage(at.stage);
@@ -80,6 +79,8 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block) {
           block.rank_m, column_mask, full, params.column_policy);
       at.Next();
     }
+    walk.Advance();
+    if (walk.tile() < walk.end()) corner = CornerOf(params, block, walk.tile());
   }
 }
 
@@ -89,11 +90,12 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block) {
 template <class Layout>
 GEMMD_DEVICE void PrefetchFirstTile(const WgmmaGemmParams& params, const Block<Layout>& block) {
   const WgmmaOperands& operands = params.operands[0];
-  if (block.cluster >= params.tiles_m * params.tiles_n) return;
+  const TileWalk<WgmmaGemmParams> walk(params, block);
+  if (walk.tile() >= walk.end()) return;
   const std::int32_t k_blocks = BlocksOfK(params);
   const auto wanted = static_cast<std::int32_t>(params.prefetched);
   const std::int32_t last = k_blocks < wanted ? k_blocks : wanted;
-  const TileCorner corner = CornerOf(params, block, block.cluster);
+  const TileCorner corner = CornerOf(params, block, walk.tile());
   const std::int32_t tile_m = corner.m / (Layout::kTileM * Layout::kClusterM);
   const std::int32_t tile_n = corner.n / (Layout::kTileN * Layout::kClusterN);
   const auto tiles_m = static_cast<std::int32_t>(params.tiles_m);

@@ -34,11 +34,10 @@ Admission::Admission(const RequestLimits& limits, const Registry* registry, cons
                      Statistics* statistics, const Clock* clock, const PlanCache* plans,
                      OperandStore* store, RegionTable* regions)
     : limits_(limits),
-      registry_(registry),
       router_(router),
       statistics_(statistics),
       clock_(clock),
-      plans_(plans),
+      memo_(std::make_unique<PlanMemo>(registry, plans)),
       store_(store),
       regions_(regions) {}
 
@@ -171,7 +170,7 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
                                            const SharedOperands& shared, TimeNs deadline) const {
   Device& device = *served.device;
   absl::StatusOr<Plan> plan =
-      Select(*registry_, device.Landed(problem), device.traits(), call.kernel, plans_);
+      memo_->Select(device.Landed(problem), device.traits(), call.kernel);
   if (!plan.ok()) return plan.status();
   const Footprint footprint = device.FootprintOf(problem, *plan, residents.residency(device));
   const std::uint64_t limit_bytes = device.memory().usage().limit_bytes;

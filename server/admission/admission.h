@@ -133,11 +133,10 @@ class Admission {
   static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
 
   const RequestLimits limits_;
-  const Registry* const registry_;
   const Router* const router_;
   Statistics* const statistics_;
   const Clock* const clock_;
-  const PlanCache* const plans_;
+  const std::unique_ptr<PlanMemo> memo_;
   OperandStore* const store_;
   RegionTable* const regions_;
   std::atomic<std::uint64_t> next_request_id_{1};
