@@ -6,6 +6,7 @@
 //   Registry  the kernels of this build           registry.h
 //   Plan      kernel + config for a problem       selection.h
 //   Session   where an emulated launch goes       emulator/session.h
+//   VerificationResidual   whether a product is right   verify/freivalds.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
 #pragma once
 
@@ -21,3 +22,4 @@
 #include "kernels/registry.h"           // IWYU pragma: export
 #include "kernels/selection.h"          // IWYU pragma: export
 #include "kernels/types.h"              // IWYU pragma: export
+#include "kernels/verify/freivalds.h"   // IWYU pragma: export

@@ -107,8 +107,9 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
   scheduling.max_queued_jobs = static_cast<std::size_t>(config.scheduling().max_queued_requests());
   std::vector<ServedDevice> served;
   for (const std::unique_ptr<Device>& device : made->devices_) {
+    made->costs_.push_back(std::make_unique<CostModel>(CopyRatesOf(*device)));
     made->schedulers_.push_back(std::make_unique<Scheduler>(device.get(), clock, scheduling));
-    served.push_back({device.get(), made->schedulers_.back().get()});
+    served.push_back({device.get(), made->schedulers_.back().get(), made->costs_.back().get()});
   }
   made->router_ = std::make_unique<Router>(std::move(served));
   return made;

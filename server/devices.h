@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/cost/cost_model.h"
 #include "server/device/device.h"
 #include "server/options/config.pb.h"
 #include "server/scheduling/router.h"
@@ -30,6 +31,7 @@ class Devices {
   Devices() = default;
 
   std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<CostModel>> costs_;
   std::vector<std::unique_ptr<Scheduler>> schedulers_;
   std::unique_ptr<Router> router_;
 };

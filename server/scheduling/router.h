@@ -5,15 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/cost/cost_model.h"
 #include "server/device/device.h"
 #include "server/scheduling/scheduler.h"
 
 namespace gemmd {
 
-// A device and its own queue.
+// A device, its own queue, and what its launches take (null: as their plans predict).
 struct ServedDevice {
   Device* device = nullptr;
   Scheduler* scheduler = nullptr;
+  CostModel* cost = nullptr;
 };
 
 // Thread-safe. What it routes to outlives it.
