@@ -8,6 +8,7 @@
 //   PlanMemo  selection that remembers            plan_memo.h
 //   ShippedPlans  measured before the build       shipped_plans.h
 //   Session   where an emulated launch goes       emulator/session.h
+//   VerificationResidual   whether a product is right   verify/freivalds.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
 //   LaunchCopySpans   rows of a batch             landing/copy_spans.h
 #pragma once
@@ -27,3 +28,4 @@
 #include "kernels/selection.h"           // IWYU pragma: export
 #include "kernels/shipped_plans.h"       // IWYU pragma: export
 #include "kernels/types.h"               // IWYU pragma: export
+#include "kernels/verify/freivalds.h"    // IWYU pragma: export

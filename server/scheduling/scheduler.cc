@@ -342,6 +342,7 @@ void Scheduler::Record(const Facts& facts, Active* active) {
   receipt.determinism = kernel.determinism;
 }
 
+// A work in slices is learnt from as a whole, at its end.
 void Scheduler::Learn(const Launched& launched, const std::vector<StageSpan>& spans) {
   const JobQueue::Turn& turn = launched.turn;
   if (turn.form == BatchForm::kAlone) cost_.Observe(turn.jobs.front()->cost, spans);
@@ -382,6 +383,8 @@ void Scheduler::OnLaunchDone(std::uint64_t launch_id, DeviceResult result) {
       if (is_repeated && status.ok() && active.end.ok()) {
         QueueAgainLocked(job);
       } else if (!active.is_queued && (active.in_flight == 0 || !status.ok())) {
+        const bool was_cut = launched.turn.form == BatchForm::kSlice && status.ok();
+        if (was_cut && active.end.ok()) cost_.Observe(job->cost, job->receipt.spans);
         EndLocked(&active, std::move(status), &finished);
       }
     }
