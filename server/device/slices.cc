@@ -108,7 +108,7 @@ std::vector<Panel> CutIntoSlices(const Problem& problem, const Plan& plan,
   const BlockSize whole{problem.m, problem.n};
   const BlockSize by_rows = cutter.CutRows(whole, slice_us);
   const BlockSize by_columns = cutter.CutColumns(whole, slice_us);
-  const BlockSize by_both = cutter.CutColumns(by_rows, slice_us);
+  const BlockSize by_both = steps.one_dimension ? by_rows : cutter.CutColumns(by_rows, slice_us);
   const BlockSize* best = nullptr;
   double best_excess = 0;
   double best_total = 0;

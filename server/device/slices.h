@@ -16,6 +16,8 @@ struct SliceSteps {
   // Whether such columns have the bits that they have in the whole though the kernels'
   // numerics ids name N: where a kernel computes units of so many columns.
   bool columns_keep_bits = false;
+  // Cuts rows or columns, not both.
+  bool one_dimension = false;
 };
 
 // Blocks that cover D, in order, none of them predicted above `slice_us` where blocks of one
