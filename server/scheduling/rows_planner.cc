@@ -9,8 +9,8 @@ std::optional<RowsPlan> RowsPlanner::PlanRows(const DeviceWork& work, std::int64
   RowsPlan rows_plan;
   rows_plan.problem = WithRows(work, rows);
   const Kernel::Traits& kernel = work.plan.kernel->traits();
-  absl::StatusOr<Plan> plan = Select(*registry_, device_->Landed(rows_plan.problem),
-                                     device_->traits(), kernel.name, plans_);
+  absl::StatusOr<Plan> plan =
+      memo_.Select(device_->Landed(rows_plan.problem), device_->traits(), kernel.name);
   if (!plan.ok()) return std::nullopt;
   if (kernel.determinism == Determinism::kBatchInvariant &&
       plan->numerics_id != work.plan.numerics_id) {

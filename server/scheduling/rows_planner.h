@@ -11,14 +11,13 @@ class RowsPlanner final : public BatchPlanner {
  public:
   // All outlive the planner. `plans`: what was measured; null: nothing was.
   RowsPlanner(const Registry* registry, const Device* device, const PlanCache* plans)
-      : registry_(registry), device_(device), plans_(plans) {}
+      : memo_(registry, plans), device_(device) {}
 
   std::optional<RowsPlan> PlanRows(const DeviceWork& work, std::int64_t rows) override;
 
  private:
-  const Registry* const registry_;
+  PlanMemo memo_;
   const Device* const device_;
-  const PlanCache* const plans_;
 };
 
 }  // namespace gemmd
