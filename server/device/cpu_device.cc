@@ -46,7 +46,7 @@ std::string ModelName() {
 
 CpuDevice::CpuDevice(const Options& options, const Clock* clock)
     : clock_(clock),
-      memory_(std::make_shared<MemoryBudget>(options.memory_bytes)),
+      memory_(HostMemoryPool::Create(options.memory_bytes)),
       executor_(options.threads),
       thread_([this](const DeviceLaunch& launch) { return Launch(launch); }) {
   traits_.kind = DeviceKind::kCpu;
@@ -88,11 +88,11 @@ void CpuDevice::MeasureRoofline() {
 }
 
 absl::StatusOr<HostPiece> CpuDevice::AllocateOperand(std::uint64_t bytes) {
-  return AllocateInBudget(bytes, memory_);
+  return memory_->Allocate(bytes);
 }
 
 absl::StatusOr<HostBuffer> CpuDevice::AllocateResult(const MatrixLayout& d) {
-  absl::StatusOr<HostPiece> piece = AllocateInBudget(d.size_bytes(), memory_);
+  absl::StatusOr<HostPiece> piece = memory_->Allocate(d.size_bytes());
   if (!piece.ok()) return piece.status();
   return HostBuffer{*std::move(piece)};
 }
@@ -112,7 +112,7 @@ std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_
 DeviceResult CpuDevice::Launch(const DeviceLaunch& launch) {
   switch (launch.form) {
     case BatchForm::kRows:
-      return RunRows(launch, memory_.get(), clock_,
+      return RunRows(launch, &memory_->budget(), clock_,
                      [this](const DeviceWork& work) { return Run(work); });
     case BatchForm::kGroup:
       return RunSideBySide(launch.works);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/device/device.h"
+#include "server/device/host_memory_pool.h"
 #include "server/device/launch_thread.h"
 #include "server/device/thread_executor.h"
 
@@ -23,7 +24,7 @@ class CpuDevice final : public Device {
   CpuDevice(const Options& options, const Clock* clock);
 
   const DeviceTraits& traits() const override { return traits_; }
-  MemoryBudget& memory() override { return *memory_; }
+  MemoryBudget& memory() override { return memory_->budget(); }
   // Operands and results are counted as they are allocated, until their last reader is done.
   Footprint FootprintOf(const Problem&, const Plan& plan, const Residency&) const override {
     return {0, plan.workspace_bytes};
@@ -49,10 +50,10 @@ class CpuDevice final : public Device {
                                 ParallelExecutor* executor);
 
   const Clock* const clock_;
-  const std::shared_ptr<MemoryBudget> memory_;  // outlived by what gRPC still sends
-  ThreadExecutor executor_;                     // used by one launch at a time
-  DeviceTraits traits_;                         // constant after construction
-  LaunchThread thread_;                         // last: it uses all else
+  const std::shared_ptr<HostMemoryPool> memory_;  // outlived by what gRPC still sends
+  ThreadExecutor executor_;                       // used by one launch at a time
+  DeviceTraits traits_;                           // constant after construction
+  LaunchThread thread_;                           // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -111,6 +111,8 @@ class CudaBatchesTest : public CudaDeviceTest {
     }
   }
   void ExpectAllFree() {
+    // On the stream in whose order stored operands are freed.
+    EXPECT_EQ(Compute(MakeProblem(1000, 4, 100, DataType::kF32, DataType::kF32), 1), "");
     EXPECT_EQ(cuda_->allocated_bytes(), 0u);
     EXPECT_EQ(device_->memory().usage().free_bytes(), device_->memory().usage().limit_bytes);
   }
@@ -180,11 +182,11 @@ TEST_F(CudaBatchesTest, RowsThatCannotTravelTogetherRunOneByOne) {
 }
 
 TEST_F(CudaBatchesTest, GroupsHaveTheBitsTheyHaveAlone) {
-  for (std::uint32_t seed = 0; seed < 6; ++seed) {
+  for (std::uint32_t seed = 0; seed < 3; ++seed) {
     Start(seed);
     std::mt19937 random(seed);
     // The second is more than a slot holds, the third has a large work.
-    for (const auto& [count, most] : {std::pair<int, int>{7, 20}, {40, 120}, {3, 400}}) {
+    for (const auto& [count, most] : {std::pair<int, int>{7, 20}, {24, 160}, {3, 260}}) {
       const std::vector<DeviceWork> works = GroupWorks(count, most, &random);
       const std::vector<std::string> alone = Alone(works);
       const DeviceResult result = SubmitLaunch(DeviceLaunch::Group(works)).get();
