@@ -19,6 +19,8 @@ class ReferenceKernel : public Kernel {
 
   // Launches so far, by all threads.
   int launches() const { return launches_; }
+  // Calls of LaunchBatch().
+  int batches() const { return batches_; }
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
     return device.kind == DeviceKind::kCuda ? "" : "runs on a CUDA device";
@@ -50,6 +52,13 @@ class ReferenceKernel : public Kernel {
   }
   std::string NumericsId(const Problem&) const override { return "test/reference/1"; }
 
+  absl::Status LaunchBatch(const Problem& problem, const Config& config,
+                           absl::Span<const Arguments> batch,
+                           const LaunchTarget& target) const override {
+    ++batches_;
+    return Kernel::LaunchBatch(problem, config, batch, target);
+  }
+
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget&) const override {
     ++launches_;
@@ -71,6 +80,7 @@ class ReferenceKernel : public Kernel {
 
  private:
   mutable std::atomic<int> launches_{0};
+  mutable std::atomic<int> batches_{0};
 };
 
 }  // namespace gemmd::testing

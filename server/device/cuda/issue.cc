@@ -88,15 +88,15 @@ std::optional<IssuedWork> CudaDevice::IssueQuickly(const Item& item) const {
     joined.buffers.bias = works.front().buffers.bias;
     joined.buffers.b_scales = works.front().buffers.b_scales;
     joined.resident_b = works.front().resident_b;
+    const Problem landed = LandedProblem(joined.problem);
     const PreparedWork prepared =
-        PrepareInPanels(joined, {false, true},
-                        {{0, LandedProblem(joined.problem).m, 0, LandedProblem(joined.problem).n}});
+        PrepareInPanels(joined, {false, true}, {{0, landed.m, 0, landed.n}});
     return small_issuer_->IssueRows(works, prepared, item.slot.get());
   }
   std::vector<PreparedWork> prepared;
   for (const DeviceWork& work : works) prepared.push_back(Prepare(work, options_.panel_bytes));
   if (!SmallIssuer::Fit(prepared, *item.slot)) return std::nullopt;
-  return small_issuer_->IssueTogether(prepared, item.slot.get());
+  return small_issuer_->IssueTogether(std::move(prepared), item.slot.get());
 }
 
 void CudaDevice::IssueOnFeeder(ItemPtr item) {

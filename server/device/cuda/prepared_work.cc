@@ -1,6 +1,7 @@
 #include "server/device/cuda/prepared_work.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "server/device/cuda/plane.h"
@@ -74,10 +75,9 @@ PreparedWork PrepareInPanels(const DeviceWork& work, const Residency& resident,
   return prepared;
 }
 
-void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
-                  CudaStream stream, CudaCommands* commands) {
-  const DeviceWork& work = *prepared.work;
-  const Problem& sent = work.problem;
+void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
+                    CudaStream stream, CudaCommands* commands) {
+  const Problem& sent = prepared.work->problem;
   const Problem& landed = prepared.landed;
   const BlockLayout& layout = prepared.block;
   // What came whole is transposed once.
@@ -91,12 +91,16 @@ void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_firs
     TransposeInput(sent.b, landed.b, panel.n_begin, panel.n_end, block + layout.b_input.offset,
                    block + layout.b.offset, stream, commands);
   }
+}
 
+Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char* block) {
+  const DeviceWork& work = *prepared.work;
+  const BlockLayout& layout = prepared.block;
   const auto* const a = prepared.resident.a ? static_cast<const char*>(work.resident_a->data())
                                             : block + layout.a.offset;
   const auto* const b = prepared.resident.b ? static_cast<const char*>(work.resident_b->data())
                                             : block + layout.b.offset;
-  const PanelOffsets offsets = OffsetsOf(landed, panel);
+  const PanelOffsets offsets = OffsetsOf(prepared.landed, panel);
   Arguments arguments;
   arguments.a = a + offsets.a;
   arguments.b = b + offsets.b;
@@ -112,12 +116,36 @@ void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_firs
     arguments.b_scales =
         reinterpret_cast<const float*>(block + layout.b_scales.offset + offsets.b_scales);
   }
+  return arguments;
+}
+
+void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
+                  CudaStream stream, CudaCommands* commands) {
+  TransposePanel(prepared, panel, is_first, block, stream, commands);
+  const Plan& plan = prepared.work->plan;
   commands->Launch(
-      [kernel = work.plan.kernel, config = work.plan.config, problem = PanelProblem(landed, panel),
-       arguments](const LaunchTarget& target) {
+      [kernel = plan.kernel, config = plan.config, problem = PanelProblem(prepared.landed, panel),
+       arguments = PanelArguments(prepared, panel, block)](const LaunchTarget& target) {
         return kernel->Launch(problem, config, arguments, target);
       },
       stream);
+}
+
+bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y) {
+  const auto layout = [](const MatrixLayout& plane) {
+    return std::make_tuple(plane.type, plane.rows, plane.columns, plane.order,
+                           plane.leading_dimension);
+  };
+  const auto shape = [&layout](const Problem& problem) {
+    const Epilogue& e = problem.epilogue;
+    return std::make_tuple(problem.m, problem.n, problem.k, problem.transpose_a,
+                           problem.transpose_b, problem.a_scaling, problem.b_scaling,
+                           problem.accumulate, problem.determinism, e.alpha, e.beta, e.has_bias,
+                           e.activation, layout(problem.a), layout(problem.b), layout(problem.d));
+  };
+  const bool has_c = x.landed.epilogue.beta != 0;
+  return x.work->plan.kernel == y.work->plan.kernel && x.work->plan.config == y.work->plan.config &&
+         shape(x.landed) == shape(y.landed) && (!has_c || layout(x.landed.c) == layout(y.landed.c));
 }
 
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,

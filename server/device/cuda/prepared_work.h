@@ -75,10 +75,17 @@ void TransposeInput(const MatrixLayout& sent, const MatrixLayout& landed, std::i
                     std::int64_t end, const char* scratch, char* to, CudaStream stream,
                     CudaCommands* commands);
 
-// Transposes what this panel brought (`is_first`: what came whole before it, too) and
-// launches the kernel.
+// Transposes what this panel brought; `is_first`: what came whole before it, too.
+void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
+                    CudaStream stream, CudaCommands* commands);
+// Where the panel's operands and result are.
+Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char* block);
+// Transposes and launches the kernel.
 void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
                   CudaStream stream, CudaCommands* commands);
+
+// Whether one launch may serve both works as a batch: the same plan for equal problems.
+bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y);
 
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaStream stream, CudaCommands* commands);

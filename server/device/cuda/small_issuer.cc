@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "server/device/cuda/plane.h"
 #include "server/device/rows.h"
@@ -53,6 +54,38 @@ std::vector<SmallInput> SmallInputs(const PreparedWork& prepared) {
   return inputs;
 }
 
+// Brings equal works together, otherwise in their order: their planes then lie at equal
+// distances, as a batch likes them best.
+void Gather(std::vector<PreparedWork>* works) {
+  for (auto first = works->begin(); first != works->end();) {
+    first = std::stable_partition(first + 1, works->end(), [&first](const PreparedWork& work) {
+      return HaveEqualLaunches(*first, work);
+    });
+  }
+}
+
+// Queues the products, equal ones that stand together as one batch.
+void ComputeTogether(const std::vector<PreparedWork>& works, char* block, CudaStream stream,
+                     CudaCommands* commands) {
+  for (const PreparedWork& work : works) {
+    TransposePanel(work, work.panels.front(), true, block, stream, commands);
+  }
+  for (std::size_t i = 0; i < works.size();) {
+    const PreparedWork& first = works[i];
+    std::vector<Arguments> batch;
+    for (; i < works.size() && (batch.empty() || HaveEqualLaunches(first, works[i])); ++i) {
+      batch.push_back(PanelArguments(works[i], works[i].panels.front(), block));
+    }
+    const Plan& plan = first.work->plan;
+    commands->Launch(
+        [kernel = plan.kernel, config = plan.config, problem = first.landed,
+         batch = std::move(batch)](const LaunchTarget& target) {
+          return kernel->LaunchBatch(problem, config, batch, target);
+        },
+        stream);
+  }
+}
+
 // The block of several works: the inputs of all first, so that they travel in one copy.
 struct SharedBlock {
   std::uint64_t inputs_bytes = 0;
@@ -100,6 +133,28 @@ bool AppendSpans(const std::vector<CudaRect>& rects, std::vector<CopySpan>* span
   return true;
 }
 
+// The rows of D, from where the joined product has them.
+void AppendRows(const DeviceWork& work, const char* from, std::uint64_t from_pitch,
+                std::vector<CopySpan>* spans) {
+  const RowSpan rows = RowsOfD(work.problem);
+  if (work.buffers.d.size() == 1) {
+    char* to = work.buffers.d.front().data;
+    for (std::int64_t row = 0; row < rows.rows; ++row) {
+      spans->push_back({from, to, rows.width});
+      from += from_pitch;
+      to += rows.pitch;
+    }
+    return;
+  }
+  for (const CudaRect& rect : CopiesToPieces(work.problem.d, work.buffers.d,
+                                             WholePlane(work.problem.d), from, from_pitch)) {
+    for (std::uint64_t line = 0; line < rect.lines; ++line) {
+      spans->push_back({static_cast<const char*>(rect.from) + line * rect.from_pitch,
+                        static_cast<char*>(rect.to) + line * rect.to_pitch, rect.width});
+    }
+  }
+}
+
 // Sums up what was issued: the block is freed before the last mark, so that a launch that
 // ended holds nothing.
 void Close(CudaCommands* commands, void* block, CudaStream stream, IssuedWork* issued) {
@@ -129,9 +184,8 @@ bool SmallIssuer::Fit(const std::vector<PreparedWork>& works, const CudaSlot& sl
   return bytes <= slot.staging().size_bytes;
 }
 
-IssuedWork SmallIssuer::IssueTogether(const std::vector<PreparedWork>& works,
-                                      CudaSlot* slot) const {
-  std::vector<PreparedWork> placed = works;
+IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot* slot) const {
+  Gather(&placed);
   const SharedBlock shared = LayOutTogether(&placed);
   const CudaStream stream = slot->stream();
   CudaCommands commands(backend_, slot);
@@ -171,9 +225,7 @@ IssuedWork SmallIssuer::IssueTogether(const std::vector<PreparedWork>& works,
                   stream);
   }
   const CudaEvent landed = commands.Mark(stream);
-  for (const PreparedWork& work : placed) {
-    ComputePanel(work, work.panels.front(), true, block, stream, &commands);
-  }
+  ComputeTogether(placed, block, stream, &commands);
   const CudaEvent computed = commands.Mark(stream);
   std::vector<CopySpan> spans;
   for (const PreparedWork& work : placed) {
@@ -216,6 +268,8 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
 
   std::vector<CopySpan> in;
   std::vector<CopySpan> out;
+  in.reserve(static_cast<std::size_t>(joined.work->problem.m) + 3);  // scales and bias too
+  out.reserve(static_cast<std::size_t>(joined.work->problem.m));
   char* a = block + layout.a_input.offset;
   const char* d = block + layout.d.offset;
   const std::uint64_t a_pitch = Pitch(joined.landed.a);
@@ -230,13 +284,7 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
       from += rows.pitch;
       a += a_pitch;
     }
-    for (const CudaRect& rect :
-         CopiesToPieces(work.problem.d, work.buffers.d, WholePlane(work.problem.d), d, d_pitch)) {
-      for (std::uint64_t line = 0; line < rect.lines; ++line) {
-        out.push_back({static_cast<const char*>(rect.from) + line * rect.from_pitch,
-                       static_cast<char*>(rect.to) + line * rect.to_pitch, rect.width});
-      }
-    }
+    AppendRows(work, d, d_pitch, &out);
     d += d_pitch * static_cast<std::uint64_t>(work.problem.m);
     if (work.problem.a_scaling == Scaling::kVector) {
       const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(work.problem.m);

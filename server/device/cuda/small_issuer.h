@@ -24,11 +24,12 @@ class SmallIssuer {
   // Whether the inputs of small works fit the slot together.
   static bool Fit(const std::vector<PreparedWork>& works, const CudaSlot& slot);
 
-  // Inputs travel in one copy; launches follow one another; rows of results leave together.
+  // Inputs travel in one copy; equal products are launched as one batch, others one after
+  // another; rows of results leave together.
   // Thread-safe for different slots. RESOURCE_EXHAUSTED with nothing under way: the pool had
   // no room for the block.
   // REQUIRES: Fit(works, *slot).
-  IssuedWork IssueTogether(const std::vector<PreparedWork>& works, CudaSlot* slot) const;
+  IssuedWork IssueTogether(std::vector<PreparedWork> works, CudaSlot* slot) const;
 
   // Whether the work's rows may travel with others': they are few, its B is on the device, and
   // the device reaches A where it lies.

@@ -197,6 +197,25 @@ TEST_F(CudaBatchesTest, GroupsHaveTheBitsTheyHaveAlone) {
   }
 }
 
+TEST_F(CudaBatchesTest, EqualProductsOfAGroupAreOneBatch) {
+  Start(8);
+  std::mt19937 random(8);
+  std::vector<DeviceWork> works;
+  for (int i = 0; i < 6; ++i) {
+    const std::int64_t m = i % 2 == 0 ? 10 : 11;
+    const Problem problem = MakeProblem(m, 20, 30, DataType::kF32, DataType::kF32);
+    operands_.push_back(std::make_shared<Operands>(problem, Distribution::kNormal, random()));
+    works.push_back(MakeWork(problem, *operands_.back()));
+  }
+  const std::vector<std::string> alone = Alone(works);
+  const auto& kernel =
+      static_cast<const testing::ReferenceKernel&>(*registry_.Find("test/reference"));
+  const int before = kernel.batches();
+  EXPECT_TRUE(SubmitLaunch(DeviceLaunch::Group(works)).get().status.ok());
+  EXPECT_EQ(kernel.batches() - before, 2);
+  ExpectSame(works, alone);
+}
+
 TEST_F(CudaBatchesTest, SlicesHaveTheBitsOfTheWhole) {
   for (std::uint32_t seed = 0; seed < 6; ++seed) {
     Start(seed);
