@@ -20,6 +20,7 @@ const Registry& BuiltinRegistry() {
     AppendCpuKernels(&kernels);
     // Before the ladders: of equal predictions the first is taken.
     AppendHopperGemm(&kernels);
+    AppendHopperRaggedGemm(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
     AppendCublasLt(&vendor::CublasLtEngine(), &kernels);

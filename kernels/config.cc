@@ -12,7 +12,8 @@ namespace {
 
 auto Fields(const Config& c) {
   return std::tie(c.tile_m, c.tile_n, c.tile_k, c.stages, c.cluster_m, c.cluster_n, c.warps,
-                  c.raster_group, c.split_k, c.threads, c.algorithm, c.workspace_bytes);
+                  c.raster_group, c.raster_order, c.by_place, c.split_k, c.threads, c.algorithm,
+                  c.workspace_bytes);
 }
 
 }  // namespace
@@ -34,6 +35,8 @@ std::string ToString(const Config& config) {
   add("stages", config.stages);
   add("warps", config.warps);
   add("raster_group", config.raster_group);
+  add("raster_order", config.raster_order);
+  add("by_place", config.by_place);
   add("split_k", config.split_k);
   add("threads", config.threads);
   add("algorithm", config.algorithm);

@@ -16,6 +16,8 @@ struct Config {
   int cluster_n = 0;
   int warps = 0;
   int raster_group = 0;
+  int raster_order = 0;  // of kernels that have several, numbered from 0
+  int by_place = 0;      // 1: blocks take tiles by where they lie on the device
   int split_k = 0;
   int threads = 0;    // of the CPU
   int algorithm = 0;  // of a vendor's library, counted from 1 in the order it offers them

@@ -24,13 +24,19 @@ struct ConfigField {
   int Config::*value;
 };
 
-constexpr ConfigField kConfigFields[] = {
-    {"tile_m", &Config::tile_m},       {"tile_n", &Config::tile_n},
-    {"tile_k", &Config::tile_k},       {"stages", &Config::stages},
-    {"cluster_m", &Config::cluster_m}, {"cluster_n", &Config::cluster_n},
-    {"warps", &Config::warps},         {"raster_group", &Config::raster_group},
-    {"split_k", &Config::split_k},     {"threads", &Config::threads},
-    {"algorithm", &Config::algorithm}};
+constexpr ConfigField kConfigFields[] = {{"tile_m", &Config::tile_m},
+                                         {"tile_n", &Config::tile_n},
+                                         {"tile_k", &Config::tile_k},
+                                         {"stages", &Config::stages},
+                                         {"cluster_m", &Config::cluster_m},
+                                         {"cluster_n", &Config::cluster_n},
+                                         {"warps", &Config::warps},
+                                         {"raster_group", &Config::raster_group},
+                                         {"raster_order", &Config::raster_order},
+                                         {"by_place", &Config::by_place},
+                                         {"split_k", &Config::split_k},
+                                         {"threads", &Config::threads},
+                                         {"algorithm", &Config::algorithm}};
 constexpr char kWorkspaceBytes[] = "workspace_bytes";
 
 absl::Status Fault(const std::string& field, const std::string& what) {
@@ -154,13 +160,15 @@ std::string PlanKey(const Problem& problem, const DeviceTraits& device) {
   return key;
 }
 
-PlanCache::PlanCache(const PlanCache& other) : plans_(other.plans()) {}
+PlanCache::PlanCache(const PlanCache& other) : shipped_(other.shipped_), plans_(other.plans()) {}
 
 PlanCache& PlanCache::operator=(const PlanCache& other) {
   if (this == &other) return *this;
   Plans copy = other.plans();
   const std::lock_guard<std::mutex> lock(mutex_);
+  shipped_ = other.shipped_;
   plans_ = std::move(copy);
+  ++revision_;
   return *this;
 }
 
@@ -171,11 +179,17 @@ PlanCache::Plans PlanCache::plans() const {
 
 std::optional<MeasuredPlan> PlanCache::Find(const Problem& problem,
                                             const DeviceTraits& device) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (plans_.empty()) return std::nullopt;  // the usual case costs no key
-  const auto found = plans_.find(PlanKey(problem, device));
-  if (found == plans_.end()) return std::nullopt;
-  return found->second;
+  if (size() == 0 && shipped_ == nullptr) return std::nullopt;  // costs no key
+  return Find(PlanKey(problem, device));
+}
+
+std::optional<MeasuredPlan> PlanCache::Find(const std::string& key) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) return found->second;
+  }
+  return shipped_ == nullptr ? std::nullopt : shipped_->Find(key);
 }
 
 absl::Status PlanCache::Insert(const Problem& problem, const DeviceTraits& device,
@@ -187,6 +201,7 @@ absl::Status PlanCache::Insert(const Problem& problem, const DeviceTraits& devic
         absl::StrCat("the plan cache holds ", kMaxPlans, " plans, which is its limit"));
   }
   plans_[key] = std::move(plan);
+  ++revision_;
   return absl::OkStatus();
 }
 

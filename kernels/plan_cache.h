@@ -12,7 +12,9 @@
 // Fields of a config that are 0 are left out.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -46,6 +48,10 @@ class PlanCache {
   PlanCache(const PlanCache& other);
   PlanCache& operator=(const PlanCache& other);
 
+  // Another cache that Find() looks in where this one has nothing; it outlives this one, and its
+  // plans are not written. REQUIRES: nothing else uses this one yet.
+  void set_shipped(const PlanCache* shipped) { shipped_ = shipped; }
+
   // Nothing where the problem was not measured on such a device.
   std::optional<MeasuredPlan> Find(const Problem& problem, const DeviceTraits& device) const;
 
@@ -53,6 +59,9 @@ class PlanCache {
   absl::Status Insert(const Problem& problem, const DeviceTraits& device, MeasuredPlan plan);
 
   std::size_t size() const;
+
+  // Another number after each change.
+  std::uint64_t revision() const { return revision_.load(std::memory_order_acquire); }
 
   std::string ToJson(absl::string_view version) const;
 
@@ -69,8 +78,11 @@ class PlanCache {
  private:
   using Plans = std::map<std::string, MeasuredPlan>;
 
+  std::optional<MeasuredPlan> Find(const std::string& key) const;
   Plans plans() const;
 
+  const PlanCache* shipped_ = nullptr;  // null: none
+  std::atomic<std::uint64_t> revision_{0};
   mutable std::mutex mutex_;
   Plans plans_;  // guarded by mutex_
 };

@@ -26,6 +26,7 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --type a=bf16 --output-type f32 -o D.npy
   gemm matmul Q.npy W.npy --type fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
   gemm --json matmul A.npy B.npy --deadline 250ms
+  gemm matmul A.npy B.npy -o D.npy --verify 3         # the receipt has the residual
   gemm matmul A.npy @a1b2c3d4-7 -o D.npy              # B stays on the server (gemm put)
   gemm matmul A.npy @a1b2c3d4-7 --keep --lease 1h     # and so does D
 )";
@@ -141,7 +142,9 @@ void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
       ->capture_default_str()
       ->group("Execution");
   app.add_option("--verify", options.verification_vectors,
-                 "Have the server check the product with N random vectors; 3 is usual")
+                 "Have the server check the product with N random vectors; 3 is usual. Of products "
+                 "without activation")
+      ->check(CLI::Range(0, 64))
       ->type_name("N")
       ->group("Execution");
 }

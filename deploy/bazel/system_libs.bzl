@@ -333,11 +333,11 @@ _system_openblas = repository_rule(
 # ---------------------------------------------------------------- smaller ones
 
 def _benchmark_impl(rctx):
-    dirs = _libdirs(rctx)
+    # Debian has it as a shared library alone.
+    _require(rctx, _libdirs(rctx), "libbenchmark.so", "libbenchmark-dev")
     rctx.file("BUILD.bazel", _HEADER + _cc_library(
         "benchmark",
-        [_archive(rctx, dirs, "benchmark", "libbenchmark-dev")],
-        linkopts = ["-pthread"],
+        linkopts = ["-lbenchmark", "-pthread"],
     ))
 
 _system_benchmark = repository_rule(

@@ -68,11 +68,15 @@ constexpr Flag kFlags[] = {
        return o->is_padded || value == "tight" ? absl::OkStatus()
                                                : Fault("leading", value, "padded or tight");
      }},
-    {"configs", "=WHICH     planned (default), or all: the quickest of each kernel's configs",
+    {"configs",
+     "=WHICH     planned (default), all: the quickest of each kernel's, each: a row each",
      [](absl::string_view value, Options* o) {
-       o->all_configs = value == "all";
-       return o->all_configs || value == "planned" ? absl::OkStatus()
-                                                   : Fault("configs", value, "planned or all");
+       o->configs = value == "all"    ? ConfigChoice::kQuickest
+                    : value == "each" ? ConfigChoice::kEach
+                                      : ConfigChoice::kPlanned;
+       return o->configs != ConfigChoice::kPlanned || value == "planned"
+                  ? absl::OkStatus()
+                  : Fault("configs", value, "planned, all or each");
      }},
     {"rounds", "=N          repeats of each figure, 1 to 100; default 5",
      [](absl::string_view value, Options* o) {

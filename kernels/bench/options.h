@@ -11,6 +11,13 @@
 
 namespace gemmd::bench {
 
+// Which configs of a kernel are timed.
+enum class ConfigChoice : std::uint8_t {
+  kPlanned,
+  kQuickest,  // of all, by a search ahead
+  kEach,      // all, a row for each
+};
+
 struct Options {
   std::vector<std::string> kernels = {"sm*"};  // names or globs, in which * matches / too
   std::string ladder;                          // empty: none
@@ -18,7 +25,7 @@ struct Options {
   std::vector<Types> types;
   std::vector<Layout> layouts = {{}};
   bool is_padded = true;
-  bool all_configs = false;  // the quickest of each kernel's configs, else the planned one
+  ConfigChoice configs = ConfigChoice::kPlanned;
   Protocol protocol;
   std::uint64_t seed = 1;  // of the order
   std::string json;        // files; empty: none

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace gemmd::bench {
 namespace {
@@ -94,16 +95,53 @@ Timing Best(const std::vector<Timing>& timings) {
   return best;
 }
 
-// A checked contender of the kernel, with its quickest config where all are asked for; -1 where
-// there is none, and the row says why.
-int AddKernel(const Kernel& kernel, const Problem& problem, const Options& options, int reference,
-              Machine* machine, Row* row) {
-  const DeviceTraits& device = machine->info().traits;
-  row->kernel = kernel.traits().name;
-  row->error = WhyNot(kernel, problem, device);
+// Rows to fill, each with the configs whose quickest it is of; none where the row has an error.
+struct Entry {
+  const Kernel* kernel;
+  std::vector<Config> configs;
+  Row row;
+};
+
+// A kernel's name and the words in which a config differs from the planned one.
+std::string NameOf(const Kernel& kernel, const Config& config, const Config& planned) {
+  const std::vector<std::string> ours = absl::StrSplit(ToString(config), ' ');
+  const std::vector<std::string> known = absl::StrSplit(ToString(planned), ' ');
+  const auto lacks = [](const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) == words.end();
+  };
+  std::string name = kernel.traits().name;
+  for (const std::string& word : ours) {
+    if (lacks(known, word)) absl::StrAppend(&name, " ", word);
+  }
+  for (const std::string& word : known) {
+    if (lacks(ours, word)) absl::StrAppend(&name, " not ", word);
+  }
+  return name;
+}
+
+std::vector<Entry> EntriesOf(const Kernel& kernel, const Problem& problem, ConfigChoice choice,
+                             const DeviceTraits& device) {
+  Row row;
+  row.kernel = kernel.traits().name;
+  row.error = WhyNot(kernel, problem, device);
+  if (!row.error.empty()) return {{&kernel, {}, row}};
+  const Config planned = kernel.Configure(problem, device);
+  if (choice == ConfigChoice::kPlanned) return {{&kernel, {planned}, row}};
+  const std::vector<Config> all = kernel.Alternatives(problem, device);
+  if (choice == ConfigChoice::kQuickest) return {{&kernel, all, row}};
+  std::vector<Entry> entries;
+  for (const Config& config : all) {
+    row.kernel = NameOf(kernel, config, planned);
+    entries.push_back({&kernel, {config}, row});
+  }
+  return entries;
+}
+
+// A checked contender of the kernel with the quickest of the configs; -1 where there is none, and
+// the row says why.
+int AddKernel(const Kernel& kernel, const std::vector<Config>& configs, const Problem& problem,
+              int reference, Machine* machine, Row* row) {
   if (!row->error.empty()) return -1;
-  std::vector<Config> configs = {kernel.Configure(problem, device)};
-  if (options.all_configs) configs = kernel.Alternatives(problem, device);
   std::vector<int> contenders;
   for (const Config& config : configs) {
     const absl::StatusOr<int> contender = machine->Add(kernel, config);
@@ -188,21 +226,24 @@ CaseReport RunCase(const Case& c, const std::vector<const Kernel*>& kernels, con
   report.flops = problem.flops();
   report.bytes =
       static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
-  report.rows.resize(kernels.size());
+  std::vector<Entry> entries;
+  for (const Kernel* kernel : kernels) {
+    for (Entry& entry : EntriesOf(*kernel, problem, options.configs, machine->info().traits)) {
+      entries.push_back(std::move(entry));
+    }
+  }
+  for (const Entry& entry : entries) report.rows.push_back(entry.row);
   if (const absl::Status status = machine->Load(problem); !status.ok()) {
     report.rival.error = std::string(status.message());
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      report.rows[i].kernel = kernels[i]->traits().name;
-      report.rows[i].error = report.rival.error;
-    }
+    for (Row& row : report.rows) row.error = report.rival.error;
     return report;
   }
   std::vector<int> rivals;
   SearchRivals(c, machine, &report, &rivals);
   std::vector<std::pair<int, Row*>> rows;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const int contender =
-        AddKernel(*kernels[i], problem, options, rivals.empty() ? -1 : 0, machine, &report.rows[i]);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const int contender = AddKernel(*entries[i].kernel, entries[i].configs, problem,
+                                    rivals.empty() ? -1 : 0, machine, &report.rows[i]);
     if (contender >= 0) rows.emplace_back(contender, &report.rows[i]);
   }
   TimeTogether(rivals, rows, options, order, machine, &report);

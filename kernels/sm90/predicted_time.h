@@ -1,6 +1,10 @@
 // What a tiling needs for a product on a Hopper device: waves of tiles, and the roofline.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "kernels/config.h"
 #include "kernels/device_traits.h"
 #include "kernels/problem.h"
 #include "kernels/sm90/tilings.h"
@@ -9,9 +13,14 @@ namespace gemmd::sm90 {
 
 // Microseconds. What it is for is the order of the tilings; figures behind its constants are
 // in kernels/NOTES.md, Hopper. REQUIRES: device.kind is kCuda.
-double PredictedTilingUs(const Tiling& tiling, const Problem& problem, const DeviceTraits& device);
+// `problems`: how many equal ones are one launch.
+double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
+                         const DeviceTraits& device);
 
-// Rows of cluster tiles that are walked together.
-int RasterGroup(const Tiling& tiling, const Problem& problem);
+// Sets the order of tiles that measured best for such problems.
+void SetRaster(const Tiling& tiling, const Problem& problem, Config* config);
+
+// Every order worth measuring, that one first.
+std::vector<Config> Rasters(const Tiling& tiling, const Problem& problem, const Config& planned);
 
 }  // namespace gemmd::sm90

@@ -4,16 +4,29 @@
 #include <cstdint>
 
 #include "kernels/ptx/tensor_copy.h"
+#include "kernels/sm90/raster.h"
 #include "kernels/types.h"
 
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-struct WgmmaGemmParams {
+// Where one problem's planes are. Maps have three dimensions in a launch of a batch.
+struct WgmmaOperands {
   ptx::TensorMap rows;     // rows x k
   ptx::TensorMap columns;  // columns x k
   ptx::TensorMap d;        // unused where `epilogue` of the kernel is on
   void* d_data;
+  const void* c;     // null: none
+  const void* bias;  // null: none
+};
+
+// One problem, or kCapacity > 1: a batch of equal problems. Their planes are the entries of
+// `operands`, or lie at equal distances, and then entry 0 has maps of all.
+template <int kCapacity>
+struct WgmmaParams {
+  static constexpr bool kIsBatch = kCapacity > 1;
+
+  WgmmaOperands operands[kCapacity];
   std::int64_t d_row_stride;  // elements
   std::int64_t d_column_stride;
   std::int32_t m;  // rows
@@ -21,15 +34,24 @@ struct WgmmaGemmParams {
   std::int32_t k;
   std::uint32_t tiles_m;  // of clusters
   std::uint32_t tiles_n;
-  std::uint32_t raster_group;  // rows of cluster tiles that are walked together
-  std::uint32_t box_rows;      // lines of a K-major box of rows; fewer where m is small
-  std::uint32_t stage_bytes;   // that the loads of a stage bring
-  std::uint32_t prefetched;    // blocks of K asked into the L2 before the grid's turn
+  std::uint32_t raster_group;  // lines of cluster tiles that are walked together
+  RasterOrder raster_order;
+  bool is_placed;             // clusters take tiles by their places in waves that are full
+  ClusterPlaces places;       // a permutation of the grid's clusters
+  std::uint32_t box_rows;     // lines of a K-major box of rows; fewer where m is small
+  std::uint32_t stage_bytes;  // that the loads of a stage bring
+  std::uint32_t prefetched;   // blocks of K asked into the L2 before the grid's turn
   ptx::CachePolicy column_policy;
 
+  // The batch: how many problems, and bytes from one to the next where distances are equal.
+  std::uint32_t problems;
+  bool is_strided;
+  bool stores_by_map;
+  std::int64_t d_step;
+  std::int64_t c_step;
+  std::int64_t bias_step;
+
   // The epilogue, where the kernel has one.
-  const void* c;     // null: none
-  const void* bias;  // null: none
   std::int64_t c_row_stride;
   std::int64_t c_column_stride;
   std::int64_t bias_row_step;  // 1: one element a row; 0: one a column
@@ -39,6 +61,14 @@ struct WgmmaGemmParams {
   Activation activation;
   bool writes_f32;
 };
+
+// Of a batch in one launch: what leaves the parameters room below 32764 bytes, and costs a
+// launch little.
+inline constexpr int kBatchCapacity = 32;
+
+using WgmmaGemmParams = WgmmaParams<1>;
+using WgmmaBatchParams = WgmmaParams<kBatchCapacity>;
+static_assert(sizeof(WgmmaBatchParams) <= 32764);
 
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::sm90

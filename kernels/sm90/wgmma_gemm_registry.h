@@ -21,4 +21,8 @@ namespace gemmd {
 
 void AppendHopperGemm(std::vector<std::unique_ptr<const Kernel>>* kernels);
 
+// sm90/ragged256x128: lines of any pitch, K-major operands, plain products in the operands' type.
+// Arithmetic and error are as above. A in a workspace where its lines are not aligned.
+void AppendHopperRaggedGemm(std::vector<std::unique_ptr<const Kernel>>* kernels);
+
 }  // namespace gemmd

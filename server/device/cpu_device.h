@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "server/device/device.h"
 #include "server/device/host_memory_pool.h"
@@ -31,13 +32,22 @@ class CpuDevice final : public Device {
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   int max_in_flight() const override { return 1; }
-  void Submit(DeviceWork work, Callback done) override {
-    thread_.Submit(std::move(work), std::move(done));
+  // Kernels compute a tile's rows at a time, so fewer gain by company.
+  BatchForm FormOf(const DeviceWork& work) const override;
+  std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
+  void Submit(DeviceLaunch launch, Callback done) override {
+    thread_.Submit(std::move(launch), std::move(done));
   }
 
  private:
   void MeasureRoofline();
-  DeviceResult Launch(const DeviceWork& work);
+  DeviceResult Launch(const DeviceLaunch& launch);
+  DeviceResult Run(const DeviceWork& work);
+  // Each of them on one core.
+  DeviceResult RunSideBySide(const std::vector<DeviceWork>& works);
+  // Workspace is allocated here, as the config says.
+  static absl::Status RunKernel(const DeviceWork& work, const Config& config,
+                                ParallelExecutor* executor);
 
   const Clock* const clock_;
   const std::shared_ptr<HostMemoryPool> memory_;  // outlived by what gRPC still sends

@@ -48,6 +48,19 @@ TEST(PlanKey, NamesWhatMattersAndNothingElse) {
             "c=row_major bias silu");
 }
 
+TEST(PlanCache, LooksBehindItInWhatIsShipped) {
+  PlanCache shipped;
+  ASSERT_TRUE(shipped.Insert(Shape(32), Gpu(), Measured(3)).ok());
+  PlanCache cache;
+  cache.set_shipped(&shipped);
+  EXPECT_EQ(cache.Find(Shape(32), Gpu()), Measured(3));
+  EXPECT_EQ(cache.size(), 0u);
+  ASSERT_TRUE(cache.Insert(Shape(32), Gpu(), Measured(4)).ok());
+  EXPECT_EQ(cache.Find(Shape(32), Gpu()), Measured(4));
+  EXPECT_EQ(cache.Find(Shape(33), Gpu()), std::nullopt);
+  EXPECT_EQ(PlanCache(cache).Find(Shape(32), Gpu()), Measured(4));
+}
+
 TEST(PlanCache, FindsWhatWasInserted) {
   PlanCache cache;
   EXPECT_EQ(cache.Find(Shape(32), Gpu()), std::nullopt);

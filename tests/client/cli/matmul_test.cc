@@ -24,6 +24,19 @@ using ::testing::StartsWith;
 
 using MatmulTest = CliTest;
 
+TEST_F(MatmulTest, ShowsTheResidualThatWasAskedFor) {
+  server_.Then(testing::AnswerChanged([](v1::MatmulResponse& response) {
+    response.mutable_receipt()->set_verification_residual(0.0625);
+    response.mutable_receipt()->mutable_predicted()->set_device_us(12.5);
+  }));
+  const ProcessResult result = Gemm({"matmul", a_, b_, "--verify", "3"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("residual 0.0625"), HasSubstr("12.5 us on the device")));
+  EXPECT_EQ(server_.requests().back().header().verification().vectors(), 3U);
+  EXPECT_EQ(Gemm({"matmul", a_, b_, "--verify", "65"}).exit_code, 2);
+}
+
 TEST_F(MatmulTest, WritesTheProductAndPrintsTheReceipt) {
   server_.Then(Answer(2, 2, "abcd"));
   const std::string d = directory_.Path("d.npy");

@@ -79,6 +79,16 @@ TEST_F(SessionTest, AGlobThatMatchesNothingIsRefused) {
             "kernels: \"sm81/*\" is no kernel of this build");
 }
 
+TEST_F(SessionTest, EachConfigMayHaveARowNamedByWhatDiffers) {
+  const CaseReport report =
+      Run({"--kernels=sm90/coop128x256c2", "--configs=each", "--layouts=NT", "--types=bf16"});
+  ASSERT_GT(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].kernel, "sm90/coop128x256c2");
+  EXPECT_EQ(report.rows[1].kernel.rfind("sm90/coop128x256c2 raster_", 0), 0u)
+      << report.rows[1].kernel;
+  for (const Row& row : report.rows) EXPECT_EQ(row.error, "");
+}
+
 TEST_F(SessionTest, PeaksAreMeasuredOncePerType) {
   options_ = *ParseOptions({"--ladder=A"});
   const auto peaks = MeasurePeaks(Cases(options_), options_.protocol, &machine_);

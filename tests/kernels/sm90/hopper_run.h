@@ -30,9 +30,11 @@ struct HopperCase {
   bool writes_f32 = false;
   Order d_order = Order::kRowMajor;
   Epilogue epilogue = {};
+  // Elements between the lines where 0 or more; else lines start at multiples of 16 bytes.
+  int gap = -1;
 };
 
-// Lines start at multiples of 16 bytes; C lies as D does.
+// C lies as D does.
 inline Problem MakeHopperProblem(const HopperCase& c) {
   Problem problem = MakeProblem(c.m, c.n, c.k, c.type, c.writes_f32 ? DataType::kF32 : c.type,
                                 c.transpose_a, c.transpose_b);
@@ -41,7 +43,8 @@ inline Problem MakeHopperProblem(const HopperCase& c) {
   problem.c = problem.d;
   for (MatrixLayout* layout : {&problem.a, &problem.b, &problem.c, &problem.d}) {
     const std::int64_t unit = 128 / SizeBits(layout->type);
-    layout->leading_dimension = (layout->inner() + unit - 1) / unit * unit;
+    layout->leading_dimension =
+        c.gap >= 0 ? layout->inner() + c.gap : (layout->inner() + unit - 1) / unit * unit;
   }
   return problem;
 }
@@ -144,21 +147,28 @@ struct HopperRun {
   }
 
   emulator::Report Launch(const char* name, const emulator::Options& options) {
-    const Kernel* const kernel = BuiltinRegistry().Find(name);
     DeviceTraits device;
     device.kind = DeviceKind::kEmulated;
+    return Launch(name, BuiltinRegistry().Find(name)->Configure(problem, device), options);
+  }
+  emulator::Report Launch(const char* name, const Config& config,
+                          const emulator::Options& options) {
     Arguments arguments;
     arguments.a = a_plane.data();
     arguments.b = b_plane.data();
     arguments.c = c_plane.data();
     arguments.bias = bias.data();
     arguments.d = d_plane.data();
+    const Kernel& kernel = *BuiltinRegistry().Find(name);
+    const MatrixLayout scratch = {
+        DataType::kInt8, 1, static_cast<std::int64_t>(kernel.WorkspaceBytes(problem, config)) + 1};
+    Plane workspace(scratch);
+    arguments.workspace = workspace.data();
     emulator::Session session;
     session.options = options;
     LaunchTarget target;
     target.emulator = &session;
-    const absl::Status status =
-        kernel->Launch(problem, kernel->Configure(problem, device), arguments, target);
+    const absl::Status status = kernel.Launch(problem, config, arguments, target);
     if (!status.ok() && session.report.ok()) session.report.message = status.ToString();
     return session.report;
   }

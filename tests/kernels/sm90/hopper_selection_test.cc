@@ -89,14 +89,21 @@ TEST(HopperSelection, SaysWhyNot) {
   EXPECT_EQ(entry.UnavailableReason(device), "needs sm_90a, this is sm_100");
 }
 
-// Measuring tries groups of the raster that walk the tiles in different orders.
+// Measuring tries orders that walk the tiles differently, the planned one first, and no other
+// twice; what has one row of tiles has one order.
 TEST(HopperSelection, OffersRastersToMeasure) {
-  const Kernel& entry = *BuiltinRegistry().Find("sm90/coop128x256c2");
+  const Kernel& pairs = *BuiltinRegistry().Find("sm90/coop128x256c2");
+  const Kernel& alone = *BuiltinRegistry().Find("sm90/coop128x256");
   const Problem large = MakeHopperProblem({8192, 8192, 8192, DataType::kBf16, false, true});
-  const Problem small = MakeHopperProblem({256, 8192, 8192, DataType::kBf16, false, true});
-  EXPECT_EQ(entry.Alternatives(large, H200()).size(), 3U);
-  EXPECT_EQ(entry.Alternatives(small, H200()).size(), 1U);
-  EXPECT_EQ(entry.Alternatives(large, H200())[0], entry.Configure(large, H200()));
+  const Problem wide = MakeHopperProblem({256, 8192, 8192, DataType::kBf16, false, true});
+  const std::vector<Config> configs = pairs.Alternatives(large, H200());
+  EXPECT_EQ(configs.size(), 9U);
+  EXPECT_EQ(configs[0], pairs.Configure(large, H200()));
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(configs[i], configs[j]);
+  }
+  EXPECT_EQ(pairs.Alternatives(wide, H200()).size(), 1U);
+  for (const Config& config : alone.Alternatives(large, H200())) EXPECT_EQ(config.by_place, 0);
 }
 
 }  // namespace

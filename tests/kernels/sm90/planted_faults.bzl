@@ -1,6 +1,7 @@
 """Tests that a fault planted into the Hopper GEMM's source is caught."""
 
 _HEADERS = [
+    "raster.h",
     "tilings.h",
     "wgmma_consumer.h",
     "wgmma_epilogue.h",

@@ -1,6 +1,8 @@
 // The Hopper GEMM on this machine's GPU. Not a test: it needs one.
 //   check   every entry, type, layout and epilogue on small shapes: bits as the emulator's
+//   ragged  lines of every pitch: bits as the emulator's
 //   bits    rows have the same bits for every M and entry
+//   orders  every order of tiles, by place too: the same bits
 //   order   launches that overlap the one before them see what came before, over two streams too
 // Without arguments: all, one after another. Build with
 //   bazel build --config=h200 --config=opt //tests/kernels/sm90:wgmma_gemm_on_gpu
@@ -44,8 +46,13 @@ class OnGpu {
   // Empty, or why not. D is then in the run's plane.
   std::string Launch(const char* name) {
     const Kernel* const kernel = BuiltinRegistry().Find(name);
-    const absl::Status status = kernel->Launch(
-        run_.problem, kernel->Configure(run_.problem, Device()), arguments_, LaunchTarget());
+    const Config config = kernel->Configure(run_.problem, Device());
+    const std::uint64_t workspace_bytes = kernel->WorkspaceBytes(run_.problem, config);
+    if (workspace_bytes != 0) {
+      const std::vector<unsigned char> poison(workspace_bytes, 0x7f);
+      arguments_.workspace = Put(poison.data(), workspace_bytes);
+    }
+    const absl::Status status = kernel->Launch(run_.problem, config, arguments_, LaunchTarget());
     if (!status.ok()) return status.ToString();
     const cudaError_t error = cudaDeviceSynchronize();
     if (error != cudaSuccess) return cudaGetErrorString(error);
@@ -159,6 +166,31 @@ int Check() {
   return failures;
 }
 
+// Lines of every pitch.
+int Ragged() {
+  constexpr char kName[] = "sm90/ragged256x128";
+  constexpr std::int64_t kShapes[][3] = {{1, 1, 1},      {5, 3, 70},      {77, 131, 333},
+                                         {300, 264, 71}, {257, 129, 513}, {130, 260, 901}};
+  int runs = 0;
+  int failures = 0;
+  for (const DataType type : {DataType::kBf16, DataType::kF16}) {
+    for (const auto& shape : kShapes) {
+      for (int gap = -1; gap < 8; ++gap) {
+        HopperCase c = {shape[0], shape[1], shape[2], type, false, true};
+        c.gap = gap;
+        HopperRun run(c);
+        ++runs;
+        std::string why = OnGpu(&run).Launch(kName);
+        if (why.empty() && run.CountWrong() != 0) why = "wrong bits";
+        if (why.empty() && !run.d_plane.IsPaddingUntouched()) why = "wrote into D's padding";
+        if (!why.empty()) Fail(kName, run, why + ", gap " + std::to_string(gap), &failures);
+      }
+    }
+  }
+  std::printf("ragged: %d runs, %d failures\n", runs, failures);
+  return failures;
+}
+
 // ------------------------------------------------------------ large operands
 
 struct Large {
@@ -188,11 +220,14 @@ struct Large {
   std::string Launch(const char* name, std::int64_t rows, CUstream_st* stream = nullptr) {
     Problem part = problem;
     part.m = part.a.rows = part.c.rows = part.d.rows = rows;
-    const Kernel* const kernel = BuiltinRegistry().Find(name);
+    return Launch(name, part, BuiltinRegistry().Find(name)->Configure(part, Device()), stream);
+  }
+  std::string Launch(const char* name, const Problem& part, const Config& config,
+                     CUstream_st* stream = nullptr) {
     LaunchTarget target;
     target.stream = stream;
     const absl::Status status =
-        kernel->Launch(part, kernel->Configure(part, Device()), arguments, target);
+        BuiltinRegistry().Find(name)->Launch(part, config, arguments, target);
     return status.ok() ? "" : status.ToString();
   }
 
@@ -242,6 +277,39 @@ int Bits() {
   std::printf(
       "bits: %d runs (every entry, M of 1 to 512) against one product of 512 rows, %d differ\n",
       runs, failures);
+  return failures;
+}
+
+// Every config that measuring tries, and some that it does not, against the first one's bits.
+int Orders() {
+  int runs = 0;
+  int failures = 0;
+  for (const auto& [m, n, k] : {std::tuple<int, int, int>{4096, 24576, 192},
+                                {8192, 8192, 128},
+                                {3000, 5000, 192},
+                                {600, 9000, 64}}) {
+    Large large(m, n, k, DataType::kBf16);
+    std::vector<unsigned char> whole;
+    for (const char* name : kHopperEntries) {
+      std::vector<Config> configs =
+          BuiltinRegistry().Find(name)->Alternatives(large.problem, Device());
+      configs.push_back(configs[0]);
+      configs.back().by_place = 1;
+      for (const Config& config : configs) {
+        CheckCuda(cudaMemset(large.d.data(), 0xff, large.d.bytes()), "cudaMemset");
+        std::string why = large.Launch(name, large.problem, config);
+        CheckCuda(cudaDeviceSynchronize(), name);
+        const std::vector<unsigned char> bits = large.Result();
+        if (whole.empty()) whole = bits;
+        ++runs;
+        if (why.empty() && bits == whole) continue;
+        ++failures;
+        std::printf("FAIL orders %s %dx%dx%d %s: %s\n", name, m, n, k, ToString(config).c_str(),
+                    why.empty() ? "other bits" : why.c_str());
+      }
+    }
+  }
+  std::printf("orders: %d runs, %d differ\n", runs, failures);
   return failures;
 }
 
@@ -309,7 +377,11 @@ int main(int argc, char** argv) {
   int failures = 0;
   if (only.empty() || only == "check") failures += gemmd::testing::Check();
   std::fflush(stdout);
+  if (only.empty() || only == "ragged") failures += gemmd::testing::Ragged();
+  std::fflush(stdout);
   if (only.empty() || only == "bits") failures += gemmd::testing::Bits();
+  std::fflush(stdout);
+  if (only.empty() || only == "orders") failures += gemmd::testing::Orders();
   std::fflush(stdout);
   if (only.empty() || only == "order") failures += gemmd::testing::InOrder();
   return failures == 0 ? 0 : 1;

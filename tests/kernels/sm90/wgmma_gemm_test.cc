@@ -136,6 +136,27 @@ TEST_P(HopperTilings, RaiseNothingOnAnySeed) {
   }
 }
 
+// Whatever the order of the tiles, each is done, and once.
+TEST_P(HopperTilings, WalkTheTilesInEveryOrder) {
+  DeviceTraits device;
+  device.kind = DeviceKind::kEmulated;
+  for (const HopperCase& c : {HopperCase{600, 1100, 70, DataType::kF16, false, true},
+                              HopperCase{128, 64, 70, DataType::kF16, false, true}}) {
+    HopperRun run(c);
+    Config config = Entry(GetParam()).Configure(run.problem, device);
+    for (const int order : {0, 1, 2}) {
+      for (const int by_place : {0, 1}) {
+        config.raster_order = order;
+        config.raster_group = 2;
+        config.by_place = by_place;
+        run.d_plane = Plane(run.problem.d);
+        ASSERT_EQ(run.Launch(GetParam(), config, {}).message, "");
+        EXPECT_EQ(run.CountWrong(), 0) << ToString(config);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, HopperTilings, ::testing::ValuesIn(kHopperEntries),
                          [](const auto& info) { return NameOf(info.param); });
 

@@ -1,0 +1,42 @@
+// Selection that remembers: the same problem on the same device costs a look-up, not a walk over
+// the registry.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/selection.h"
+
+namespace gemmd {
+
+// Thread-safe. The registry and the plans outlive it.
+class PlanMemo {
+ public:
+  // Beyond this all is forgotten, so that problems which never come back cost no more.
+  static constexpr std::size_t kMostPlans = 8192;
+
+  // `measured` may be null; what it gains counts from the next call on.
+  PlanMemo(const Registry* registry, const PlanCache* measured)
+      : registry_(*registry), measured_(measured) {}
+
+  // As Select(), errors too, which are not remembered. REQUIRES: two devices of one name are
+  // alike.
+  absl::StatusOr<Plan> Select(const Problem& problem, const DeviceTraits& device,
+                              absl::string_view kernel_name = {}, std::int64_t problems = 1);
+
+  std::size_t size() const;
+
+ private:
+  const Registry& registry_;
+  const PlanCache* const measured_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Plan> plans_;  // guarded by mutex_
+  std::uint64_t revision_ = 0;                   // of measured_, as of plans_; guarded by mutex_
+};
+
+}  // namespace gemmd

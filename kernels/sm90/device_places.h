@@ -1,0 +1,23 @@
+// Where the clusters of a launch that fills the device will lie.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "kernels/ptx/platform.h"
+#include "kernels/sm90/cluster_places.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+struct DevicePlaces {
+  std::uint32_t clusters = 0;  // of the grid that this is of, and of no other
+  ClusterPlaces places;
+};
+
+// Of the grid of pairs of blocks that fills the device, on the calling thread's current device,
+// which a device is asked once about: the first call for it launches probes and waits for them,
+// some hundred microseconds; thread-safe. The emulator has a permutation of its own. INTERNAL:
+// CUDA's message.
+absl::StatusOr<DevicePlaces> PlacesOfPairs();
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

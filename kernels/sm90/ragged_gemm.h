@@ -1,0 +1,210 @@
+// The product behind a repack (ragged_params.h): a block a tile of 256x128, one thread that loads
+// by TMA, two warpgroups that multiply. Sums in order of K by 16, as the other Hopper kernels.
+#pragma once
+
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/global_memory.h"
+#include "kernels/ptx/grid_dependency.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/registers.h"
+#include "kernels/ptx/shared_memory.h"
+#include "kernels/ptx/wgmma.h"
+#include "kernels/sm90/ragged_params.h"
+#include "kernels/sm90/wgmma_types.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+struct RaggedBlock {
+  ptx::SharedAddress shared = ptx::SharedBase();
+  std::int32_t m;  // the tile's corner
+  std::int32_t n;
+  std::int32_t k_blocks;
+
+  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
+    return shared + RaggedLayout::kFull + stage * ptx::kMbarrierBytes;
+  }
+  GEMMD_DEVICE ptx::SharedAddress Empty(std::uint32_t stage) const {
+    return shared + RaggedLayout::kEmpty + stage * ptx::kMbarrierBytes;
+  }
+};
+
+GEMMD_DEVICE void LoadRaggedB(const RaggedParams& params, const RaggedBlock& block,
+                              std::uint32_t stage, std::int32_t k_block) {
+  const ptx::SharedAddress to =
+      block.shared + stage * RaggedLayout::kStageBytes + RaggedLayout::kABytes;
+  GEMMD_UNROLL
+  for (int c = 0; c < kRaggedClasses; ++c) {
+    ptx::TensorLoad2D(to + c * RaggedLayout::kBoxBytes, &params.b[c], k_block * 64,
+                      block.n / kRaggedClasses, block.Full(stage));
+  }
+}
+
+GEMMD_DEVICE void ProduceRagged(const RaggedParams& params, const RaggedBlock& block) {
+  constexpr std::int32_t kStages = RaggedLayout::kStages;
+  const auto load_a = [&](std::uint32_t stage, std::int32_t k_block) {
+    ptx::TensorLoad2D(block.shared + stage * RaggedLayout::kStageBytes, &params.a, k_block * 64,
+                      block.m, block.Full(stage));
+  };
+  const std::int32_t ahead = block.k_blocks < kStages ? block.k_blocks : kStages;
+  // B while the repack still runs, where nothing ahead of that may write it.
+  if (!params.is_b_settled) ptx::WaitForPrecedingGrid();
+  for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
+    const auto stage = static_cast<std::uint32_t>(k_block);
+    ptx::MbarrierArriveExpect(block.Full(stage), RaggedLayout::kStageBytes);
+    LoadRaggedB(params, block, stage, k_block);
+  }
+  if (params.is_b_settled) ptx::WaitForPrecedingGrid();
+  for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
+    load_a(static_cast<std::uint32_t>(k_block), k_block);
+  }
+  for (std::int32_t k_block = kStages; k_block < block.k_blocks; ++k_block) {
+    const auto stage = static_cast<std::uint32_t>(k_block % kStages);
+    ptx::MbarrierWait(block.Empty(stage), static_cast<std::uint32_t>(k_block / kStages - 1) % 2);
+    ptx::MbarrierArriveExpect(block.Full(stage), RaggedLayout::kStageBytes);
+    load_a(stage, k_block);
+    LoadRaggedB(params, block, stage, k_block);
+  }
+}
+
+using RaggedFragments = std::uint32_t[4][4];  // of a block of K, by steps of 16
+
+// A warp's 16 rows of one class, moved into place by words and half a word.
+GEMMD_DEVICE void LoadRaggedFragments(RaggedFragments& fragments, ptx::SharedAddress from,
+                                      bool is_odd) {
+  GEMMD_UNROLL
+  for (int step = 0; step < 4; ++step) {
+    GEMMD_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const ptx::SharedAddress at =
+          from + (i % 2) * (8 * RaggedLayout::kBoxPitch) + step * 32 + (i / 2) * 16;
+      const auto low = ptx::LoadShared<std::uint32_t>(at);
+      fragments[step][i] = low;
+      if (is_odd) {
+        fragments[step][i] = low >> 16 | ptx::LoadShared<std::uint32_t>(at + 4) << 16;
+      }
+    }
+  }
+}
+
+// From staged columns to D's rows, whose alignments may alternate: a word of two neighbours where
+// it is aligned, single elements at the ends. A warp takes every eighth row.
+GEMMD_DEVICE void StoreRaggedRows(const RaggedParams& params, const RaggedBlock& block,
+                                  std::uint32_t warp, std::uint32_t lane) {
+  const auto at = [&](std::int32_t column, std::int32_t row) {
+    const auto both = ptx::LoadShared<std::uint32_t>(
+        block.shared +
+        static_cast<std::uint32_t>(column * RaggedLayout::kOutputPitch + row / 2 * 4));
+    return row % 2 == 0 ? both & 0xffff : both >> 16;
+  };
+  const std::int32_t rows = params.m - block.m < kRaggedTileM ? params.m - block.m : kRaggedTileM;
+  const std::int32_t columns =
+      params.n - block.n < kRaggedTileN ? params.n - block.n : kRaggedTileN;
+  for (auto row = static_cast<std::int32_t>(warp); row < rows; row += 8) {
+    std::uint16_t* const d = params.d + (block.m + row) * params.d_pitch + block.n;
+    const auto odd = static_cast<std::int32_t>(reinterpret_cast<std::uint64_t>(d) / 2 % 2);
+    if (odd == 1 && lane == 0) ptx::StoreGlobal(d, static_cast<std::uint16_t>(at(0, row)));
+    GEMMD_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const std::int32_t column = odd + 2 * static_cast<std::int32_t>(lane) + 64 * half;
+      if (column + 1 < columns) {
+        ptx::StoreGlobal(reinterpret_cast<std::uint32_t*>(d + column),
+                         at(column, row) | at(column + 1, row) << 16);
+      } else if (column < columns) {
+        ptx::StoreGlobal(d + column, static_cast<std::uint16_t>(at(column, row)));
+      }
+    }
+  }
+}
+
+template <class Element>
+GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& block,
+                                std::uint32_t warp, std::uint32_t lane) {
+  const std::uint32_t shift = params.shift[warp];
+  const ptx::SharedAddress rows = block.shared + RaggedLayout::kABytes +
+                                  warp * RaggedLayout::kBoxBytes +
+                                  lane / 4 * RaggedLayout::kBoxPitch + (lane % 4 + shift / 2) * 4;
+  float sums[128];
+  std::uint32_t stage = 0;
+  std::uint32_t parity = 0;
+  std::uint32_t reading = 0;
+  const auto multiply = [&](RaggedFragments& fragments, bool is_first) {
+    ptx::MbarrierWait(block.Full(stage), parity);
+    LoadRaggedFragments(fragments, rows + stage * RaggedLayout::kStageBytes, shift % 2 == 1);
+    const std::uint64_t columns = ptx::MakeWgmmaDescriptor(
+        block.shared + stage * RaggedLayout::kStageBytes, 16, 1024, ptx::Swizzle::k128B);
+    ptx::WgmmaFence();
+    GEMMD_UNROLL
+    for (int step = 0; step < 4; ++step) {
+      ptx::WgmmaRegisters<Element::kType, kRaggedTileM>(
+          sums, fragments[step], columns + step * (32 / 16), !(is_first && step == 0));
+    }
+    ptx::WgmmaCommit();
+    if (!is_first) {
+      // The other fragments and the stage before are free.
+      ptx::WgmmaWait<1>();
+      ptx::SyncWarp();
+      if (lane == 0) ptx::MbarrierArrive(block.Empty(reading));
+    }
+    reading = stage;
+    if (++stage == RaggedLayout::kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  };
+  RaggedFragments even;
+  RaggedFragments odd;
+  multiply(even, true);
+  std::int32_t k_block = 1;
+  for (; k_block + 1 < block.k_blocks; k_block += 2) {
+    multiply(odd, false);
+    multiply(even, false);
+  }
+  if (k_block < block.k_blocks) multiply(odd, false);
+  ptx::WgmmaWait<0>();
+  // The stages become D: the other group's products have read them too.
+  ptx::NamedBarrierSync(1, 2 * 128);
+  GEMMD_UNROLL
+  for (int j = 0; j < kRaggedTileM / 8; ++j) {
+    const ptx::SharedAddress at =
+        block.shared + (lane / 4 * 8 + warp) * RaggedLayout::kOutputPitch + j * 16 + lane % 4 * 4;
+    ptx::StoreShared(at, Element::Pack(sums[4 * j], sums[4 * j + 1]));
+    ptx::StoreShared(at + 64 * RaggedLayout::kOutputPitch,
+                     Element::Pack(sums[4 * j + 2], sums[4 * j + 3]));
+  }
+  ptx::NamedBarrierSync(1, 2 * 128);
+  StoreRaggedRows(params, block, warp, lane);
+}
+
+template <class Element>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(RaggedLayout::kThreads, 1)
+    RaggedGemm(const GEMMD_GRID_CONSTANT RaggedParams params) {
+  if constexpr (ptx::kHasWarpgroupMma) {
+    const std::uint32_t thread = ptx::ThreadIndex();
+    const std::uint32_t warp = ptx::Shuffle(thread / 32, 0);
+    RaggedBlock block;
+    block.m = static_cast<std::int32_t>(ptx::BlockIndexX() % params.tiles_m) * kRaggedTileM;
+    block.n = static_cast<std::int32_t>(ptx::BlockIndexX() / params.tiles_m) * kRaggedTileN;
+    block.k_blocks = (params.k + 63) / 64;
+    if (thread == 0) {
+      for (std::uint32_t stage = 0; stage < RaggedLayout::kStages; ++stage) {
+        ptx::MbarrierInit(block.Full(stage), 1);
+        ptx::MbarrierInit(block.Empty(stage), 8);
+      }
+      ptx::FenceMbarrierInit();
+    }
+    ptx::LaunchDependentGrid();
+    ptx::SyncThreads();
+    if (warp < 4) {
+      ptx::DecreaseRegisters<24>();
+      if (warp == 0 && ptx::ElectOne()) ProduceRagged(params, block);
+    } else {
+      ptx::IncreaseRegisters<240>();
+      ConsumeRagged<Element>(params, block, warp - 4, thread % 32);
+    }
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

@@ -1,0 +1,130 @@
+// Host code of the ragged product, compiled for the device and for the emulator.
+#pragma once
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "kernels/kernel.h"
+#include "kernels/ptx/launch.h"
+#include "kernels/sm90/ragged_gemm.h"
+#include "kernels/sm90/ragged_repack.h"
+#include "kernels/sm90/ragged_workspace.h"
+
+namespace gemmd::sm90 {
+inline namespace GEMMD_BACKEND {
+
+inline absl::StatusOr<ptx::TensorMap> MakeRaggedMap(const void* base, ptx::TensorElement element,
+                                                    std::uint64_t length, std::uint64_t lines,
+                                                    std::int64_t pitch, bool is_a) {
+  ptx::TensorMapSpec spec;
+  spec.base = base;
+  spec.element = element;
+  spec.size[0] = length;
+  spec.size[1] = lines;
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(pitch) * 2;
+  spec.box[0] = is_a ? 64 : RaggedLayout::kBoxColumns;
+  spec.box[1] = is_a ? kRaggedTileM : RaggedLayout::kBoxRows;
+  spec.swizzle = is_a ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
+  return ptx::MakeTensorMap(spec);
+}
+
+// Rows c, c + 8, ... of B, from the unit of 16 bytes that the first begins in.
+inline absl::Status SetRaggedB(const Problem& problem, const void* b, ptx::TensorElement element,
+                               RaggedParams* params) {
+  const std::int64_t pitch = problem.b.leading_dimension;
+  for (int c = 0; c < kRaggedClasses; ++c) {
+    // A class that N is too small for is not stored: any row will do.
+    const std::int64_t first = c < problem.n ? c : 0;
+    const std::int64_t lines = (problem.n - first + kRaggedClasses - 1) / kRaggedClasses;
+    const auto at =
+        reinterpret_cast<std::uint64_t>(b) + static_cast<std::uint64_t>(first * pitch) * 2;
+    params->shift[c] = static_cast<std::uint8_t>(at % 16 / 2);
+    const absl::StatusOr<ptx::TensorMap> map =
+        MakeRaggedMap(reinterpret_cast<const void*>(at / 16 * 16), element,
+                      static_cast<std::uint64_t>(problem.k) + params->shift[c],
+                      static_cast<std::uint64_t>(lines), pitch * kRaggedClasses, false);
+    if (!map.ok()) return map.status();
+    params->b[c] = *map;
+  }
+  return absl::OkStatus();
+}
+
+inline absl::Status LaunchRepack(const Problem& problem, const Arguments& arguments,
+                                 const LaunchTarget& target) {
+  RepackParams params = {};
+  params.from = static_cast<const std::uint16_t*>(arguments.a);
+  params.to = static_cast<ptx::Vector4*>(arguments.workspace);
+  params.from_end = reinterpret_cast<std::uint64_t>(arguments.a) + problem.a.size_bytes();
+  params.from_pitch = problem.a.leading_dimension;
+  params.to_pitch = static_cast<std::uint32_t>(RaggedPitch(problem) / 8);
+  params.lines = static_cast<std::uint32_t>(problem.m);
+  params.length = static_cast<std::uint32_t>(problem.k);
+  params.line_units = (params.length + 7) / 8;
+  ptx::LaunchShape shape;
+  shape.kernel = "sm90/ragged256x128 repack";
+  shape.blocks_x = (params.lines * params.line_units + kRepackThreads - 1) / kRepackThreads;
+  shape.threads = kRepackThreads;
+  shape.overlaps_preceding = true;
+  return ptx::Launch(Repack, shape, params,
+                     {{arguments.a, problem.a.size_bytes(), "A"},
+                      {arguments.workspace, RaggedWorkspaceBytes(problem), "workspace", false}},
+                     target);
+}
+
+template <class Element>
+absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
+                          const LaunchTarget& target) {
+  RaggedParams params = {};
+  const bool is_a_aligned = problem.a.leading_dimension % 8 == 0 &&
+                            reinterpret_cast<std::uint64_t>(arguments.a) % 16 == 0;
+  if (!is_a_aligned) {
+    const absl::Status status = LaunchRepack(problem, arguments, target);
+    if (!status.ok()) return status;
+  }
+  const void* const a = is_a_aligned ? arguments.a : arguments.workspace;
+  const absl::StatusOr<ptx::TensorMap> map =
+      MakeRaggedMap(a, Element::kMapElement, static_cast<std::uint64_t>(problem.k),
+                    static_cast<std::uint64_t>(problem.m),
+                    is_a_aligned ? problem.a.leading_dimension : RaggedPitch(problem), true);
+  if (!map.ok()) return map.status();
+  params.a = *map;
+  const absl::Status status = SetRaggedB(problem, arguments.b, Element::kMapElement, &params);
+  if (!status.ok()) return status;
+  params.d = static_cast<std::uint16_t*>(arguments.d);
+  params.d_pitch = problem.d.leading_dimension;
+  params.m = static_cast<std::int32_t>(problem.m);
+  params.n = static_cast<std::int32_t>(problem.n);
+  params.k = static_cast<std::int32_t>(problem.k);
+  params.tiles_m = static_cast<std::uint32_t>((problem.m + kRaggedTileM - 1) / kRaggedTileM);
+  params.is_b_settled = !is_a_aligned;
+
+  ptx::LaunchShape shape;
+  shape.kernel = "sm90/ragged256x128";
+  shape.blocks_x =
+      params.tiles_m * static_cast<std::uint32_t>((problem.n + kRaggedTileN - 1) / kRaggedTileN);
+  shape.threads = RaggedLayout::kThreads;
+  shape.shared_bytes = RaggedLayout::kSharedBytes;
+  shape.overlaps_preceding = true;
+  // From the unit that B's first element lies in, where the first class begins.
+  const auto b = reinterpret_cast<std::uint64_t>(arguments.b);
+  const std::uint64_t a_bytes =
+      is_a_aligned ? problem.a.size_bytes() : RaggedWorkspaceBytes(problem);
+  return ptx::Launch(RaggedGemm<Element>, shape, params,
+                     {{a, a_bytes, "A"},
+                      {reinterpret_cast<const void*>(b / 16 * 16), problem.b.size_bytes() + b % 16,
+                       "B", true, params.is_b_settled},
+                      {arguments.d, problem.d.size_bytes(), "D", false}},
+                     target);
+}
+
+// REQUIRES: Rejection() of the entry is empty.
+inline absl::Status LaunchRaggedGemm(const Problem& problem, const Config&,
+                                     const Arguments& arguments, const LaunchTarget& target) {
+  if (problem.a.type == DataType::kBf16) {
+    return LaunchRagged<Bf16Element>(problem, arguments, target);
+  }
+  return LaunchRagged<F16Element>(problem, arguments, target);
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::sm90

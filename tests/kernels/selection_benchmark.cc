@@ -1,0 +1,63 @@
+// What choosing a plan costs, of an H200 that need not be there:
+//   bazel run --config=opt //tests/kernels:selection_benchmark
+#include <benchmark/benchmark.h>
+
+#include "kernels/gemm.h"
+
+namespace gemmd {
+namespace {
+
+DeviceTraits H200() {
+  CudaDeviceNumbers numbers;
+  numbers.model = "NVIDIA H200";
+  numbers.compute_capability_major = 9;
+  numbers.multiprocessors = 132;
+  numbers.clock_khz = 1980000;
+  numbers.memory_clock_khz = 3201000;
+  numbers.memory_bus_bits = 6016;
+  return MakeCudaTraits(0, numbers);
+}
+
+Problem Decode(std::int64_t m) {
+  return MakeProblem(m, 8192, 8192, DataType::kBf16, DataType::kBf16, false, true);
+}
+
+// A walk over the registry, with measured plans for some of the problems.
+void BM_SelectByWalk(benchmark::State& state) {
+  const DeviceTraits device = H200();
+  PlanCache measured;
+  for (std::int64_t m = 1; m <= 64; ++m) {
+    const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), Decode(m), device);
+    if (!plan.ok() ||
+        !measured.Insert(Decode(m), device, {plan->kernel->traits().name, plan->config, 1}).ok()) {
+      state.SkipWithError("no plan");
+      return;
+    }
+  }
+  std::int64_t m = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        Select(BuiltinRegistry(), Decode(m++ % 64 + 1), device, {}, &measured));
+  }
+}
+BENCHMARK(BM_SelectByWalk);
+
+// The same problems again and again, as a server has them: 64 shapes in turn.
+void BM_SelectRemembered(benchmark::State& state) {
+  const DeviceTraits device = H200();
+  PlanCache measured;
+  PlanMemo memo(&BuiltinRegistry(), &measured);
+  for (std::int64_t m = 1; m <= 64; ++m) {
+    if (!memo.Select(Decode(m), device).ok()) state.SkipWithError("no plan");
+  }
+  std::int64_t m = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(memo.Select(Decode(m++ % 64 + 1), device));
+  }
+}
+BENCHMARK(BM_SelectRemembered)->ThreadRange(1, 2);
+
+}  // namespace
+}  // namespace gemmd
+
+BENCHMARK_MAIN();
