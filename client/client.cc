@@ -134,6 +134,16 @@ absl::StatusOr<v1::ListKernelsResponse> Client::ListKernels(const v1::ListKernel
       });
 }
 
+absl::StatusOr<v1::EstimateResponse> Client::Estimate(const v1::EstimateRequest& request,
+                                                      const CallOptions& call) {
+  return connection_->Wait<v1::EstimateResponse>(
+      request, call,
+      [connection = connection_.get()](auto* context, auto* message, auto* response,
+                                       auto on_status) {
+        connection->gemm->async()->Estimate(context, message, response, std::move(on_status));
+      });
+}
+
 absl::StatusOr<v1::StatisticsResponse> Client::Statistics(const CallOptions& call) {
   return connection_->Wait<v1::StatisticsResponse>(
       v1::StatisticsRequest(), call,

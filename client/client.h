@@ -75,6 +75,8 @@ class Client {
   absl::StatusOr<v1::ServerInfoResponse> ServerInfo(const CallOptions& call = {});
   absl::StatusOr<v1::ListKernelsResponse> ListKernels(const v1::ListKernelsRequest& request,
                                                       const CallOptions& call = {});
+  absl::StatusOr<v1::EstimateResponse> Estimate(const v1::EstimateRequest& request,
+                                                const CallOptions& call = {});
   absl::StatusOr<v1::StatisticsResponse> Statistics(const CallOptions& call = {});
   // Takes as long as the launches do; see admin.proto.
   absl::StatusOr<v1::TuneResponse> Tune(const v1::TuneRequest& request,

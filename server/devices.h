@@ -8,7 +8,10 @@
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
 #include "server/options/config.pb.h"
+#include "server/scheduling/alarm.h"
 #include "server/scheduling/router.h"
+#include "server/scheduling/rows_planner.h"
+#include "server/scheduling/worker_pool.h"
 
 namespace gemmd {
 
@@ -18,8 +21,9 @@ class Devices {
   // lost; it and the clock outlive the result.
   // FAILED_PRECONDITION: the device asked for is not here. RESOURCE_EXHAUSTED: it has not
   // the memory asked for.
+  // `plans`: as Admission's; it outlives the result.
   static absl::StatusOr<std::unique_ptr<Devices>> Make(
-      const config::ServerConfig& config, const Clock* clock,
+      const config::ServerConfig& config, const Clock* clock, const PlanCache* plans,
       const std::function<void(const absl::Status&)>& on_lost);
 
   const Router& router() const { return *router_; }
@@ -29,8 +33,16 @@ class Devices {
  private:
   Devices() = default;
 
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<std::unique_ptr<Scheduler>> schedulers_;
+  // A device with what its queue needs.
+  struct Unit {
+    std::unique_ptr<Device> device;
+    std::unique_ptr<ThreadAlarm> alarm;
+    std::unique_ptr<RowsPlanner> planner;
+    std::unique_ptr<Scheduler> scheduler;
+  };
+
+  std::unique_ptr<WorkerPool> workers_;
+  std::vector<Unit> units_;
   std::unique_ptr<Router> router_;
 };
 

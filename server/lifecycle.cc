@@ -29,6 +29,7 @@
 #include "server/rpc/regions_service.h"
 #include "server/rpc/send_queues.h"
 #include "server/store/operand_store.h"
+#include "server/verification/verifier.h"
 #include "version.h"
 
 namespace gemmd {
@@ -86,6 +87,18 @@ RegionOptions SharedMemoryOptions(const config::SharedMemory& config) {
   options.max_bytes = static_cast<std::uint64_t>(config.max_bytes());
   options.default_lease = config.default_lease_ms() * kMillisecond;
   options.max_lease = config.max_lease_ms() * kMillisecond;
+  return options;
+}
+
+VerifierOptions VerificationOptionsOf(const config::Verification& config) {
+  constexpr unsigned kUsualThreads = 4;
+  VerifierOptions options;
+  options.sampled_per_million = static_cast<std::uint32_t>(config.sampled_per_million());
+  options.threads =
+      config.threads() != 0
+          ? static_cast<int>(config.threads())
+          : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kUsualThreads));
+  options.seed = std::uint64_t{std::random_device()()} << 32U | std::random_device()();
   return options;
 }
 
@@ -194,8 +207,16 @@ int Serve(const config::ServerConfig& config) {
   SetLogThreshold(LogThreshold(config.log().level()));
   const SteadyClock clock;
   Statistics statistics;
+  const std::string& plan_cache_file = config.tuning().plan_cache_file();
+  absl::StatusOr<PlanCache> plans = LoadPlans(plan_cache_file);
+  if (!plans.ok()) {
+    Log(Severity::kError, "cannot_start",
+        {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
+    return kExitCannotStart;
+  }
+  plans->set_shipped(&ShippedPlans());
   const absl::StatusOr<std::unique_ptr<Devices>> devices =
-      Devices::Make(config, &clock, [](const absl::Status& status) {
+      Devices::Make(config, &clock, &*plans, [](const absl::Status& status) {
         Log(Severity::kError, "device_lost", {{"error", status.message()}});
         StopSignals::Raise(StopSignals::kDeviceLost);
       });
@@ -209,21 +230,14 @@ int Serve(const config::ServerConfig& config) {
   RequestLimits limits;
   limits.request_bytes = (*devices)->memory_bytes();
   limits.result_bytes = rpc.message_bytes;
-  const std::string& plan_cache_file = config.tuning().plan_cache_file();
-  absl::StatusOr<PlanCache> plans = LoadPlans(plan_cache_file);
-  if (!plans.ok()) {
-    Log(Severity::kError, "cannot_start",
-        {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
-    return kExitCannotStart;
-  }
-  plans->set_shipped(&ShippedPlans());
   OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes()),
                      router.devices().front().device, &clock, std::random_device()());
   constexpr std::chrono::seconds kLeasePeriod(1);
   RegionTable regions(SharedMemoryOptions(config.shared_memory()), DevicesOf(router), &clock,
                       kLeasePeriod);
+  Verifier verifier(VerificationOptionsOf(config.verification()));
   Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &store,
-                      &regions);
+                      &regions, &verifier);
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
 
   GemmService gemm(&admission, &statistics, &clock, SessionOptions(config.limits()));
@@ -238,6 +252,7 @@ int Serve(const config::ServerConfig& config) {
   sources.tuner = &tuner;
   sources.store = &store;
   sources.regions = &regions;
+  sources.verifier = &verifier;
   sources.statistics = &statistics;
   sources.clock = &clock;
   sources.message_bytes = rpc.message_bytes;

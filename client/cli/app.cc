@@ -65,6 +65,7 @@ int Run(int argc, const char* const* argv) {
   AddInfoCommand(commands);
   AddStatsCommand(commands);
   AddKernelsCommand(commands);
+  AddEstimateCommand(commands);
   AddTuneCommand(commands);
   AddBenchCommand(commands);
   AddPutCommand(commands);

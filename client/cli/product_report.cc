@@ -73,6 +73,16 @@ std::string Report(const client::Product& product, const std::string& output_pat
   what.AddRow({"payload", absl::StrCat(HumanBytes(server.payload_bytes_in()), " in, ",
                                        HumanBytes(server.payload_bytes_out()), " out")});
   what.AddRow({"sent", Sent(product.receipt.route)});
+  if (server.has_predicted()) {
+    what.AddRow(
+        {"predicted",
+         absl::StrCat(Microseconds(server.predicted().device_us()), " us on the device, ",
+                      Microseconds(server.predicted().compute_us()), " us of them computing")});
+  }
+  if (server.has_verification_residual()) {
+    what.AddRow({"verified", absl::StrFormat("residual %.3g; up to 1 is rounding",
+                                             server.verification_residual())});
+  }
   return absl::StrCat(
       what.Render(), "\n", Stages(product.receipt), "\n",
       absl::StrFormat("%.3g GFLOP: %.1f GFLOP/s in the kernel, %.1f GFLOP/s as the client sees it",

@@ -53,6 +53,25 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
                       operands.evictions(), " evictions; ", HumanBytes(operands.uploaded_bytes()),
                       " uploaded, ", HumanBytes(operands.downloaded_bytes()), " downloaded")});
   }
+  for (const v1::CostStatistics& cost : statistics.costs()) {
+    const v1::PredictionError& time = cost.device_time();
+    if (time.count() == 0) continue;
+    facts.AddRow({"predicted",
+                  absl::StrFormat("%s: %s us of %s us measured in %d launches, each off by %.1f %% "
+                                  "on average",
+                                  cost.device(), Microseconds(time.predicted_us()),
+                                  Microseconds(time.measured_us()), time.count(),
+                                  100 * time.mean_absolute_relative_error())});
+  }
+  const v1::VerificationStatistics& verification = statistics.verification();
+  if (verification.checked() + verification.dropped() + verification.unverifiable() > 0) {
+    facts.AddRow({"verified",
+                  absl::StrFormat("%d products, %d of them wrong, worst residual %.3g; %d dropped, "
+                                  "%d not verifiable",
+                                  verification.checked(), verification.failed(),
+                                  verification.worst_residual(), verification.dropped(),
+                                  verification.unverifiable())});
+  }
   facts.AddRow({"work", absl::StrFormat("%.3g GFLOP", statistics.flops() * 1e-9)});
 
   Table stages({{"stage", Table::Align::kLeft},

@@ -333,10 +333,8 @@ _system_openblas = repository_rule(
 # ---------------------------------------------------------------- smaller ones
 
 def _benchmark_impl(rctx):
-    dirs = _libdirs(rctx)
-
     # Debian has it as a shared library alone.
-    _require(rctx, dirs, "libbenchmark.so", "libbenchmark-dev")
+    _require(rctx, _libdirs(rctx), "libbenchmark.so", "libbenchmark-dev")
     rctx.file("BUILD.bazel", _HEADER + _cc_library(
         "benchmark",
         linkopts = ["-lbenchmark", "-pthread"],

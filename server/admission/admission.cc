@@ -28,27 +28,66 @@ void Overlay(const HostBuffers& resident, HostBuffers* buffers) {
   take(resident.b_scales, &buffers->b_scales);
 }
 
+std::uint64_t InlineBytes(const MatmulCall& call, const Problem& problem) {
+  std::uint64_t bytes = 0;
+  const auto add = [&bytes](const std::optional<OperandSpec>& operand, std::uint64_t data_bytes) {
+    if (!operand.has_value() || operand->source != Source::kInline) return;
+    bytes += data_bytes;
+    if (operand->scales.has_value()) {
+      bytes += sizeof(float) * operand->scales->rows * operand->scales->columns;
+    }
+  };
+  add(call.a, problem.a.size_bytes());
+  add(call.b, problem.b.size_bytes());
+  add(call.c, problem.c.size_bytes());
+  add(call.bias, static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8);
+  return bytes;
+}
+
 }  // namespace
 
 Admission::Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
                      Statistics* statistics, const Clock* clock, const PlanCache* plans,
-                     OperandStore* store, RegionTable* regions)
+                     OperandStore* store, RegionTable* regions, Verifier* verifier)
     : limits_(limits),
       router_(router),
       statistics_(statistics),
       clock_(clock),
       memo_(std::make_unique<PlanMemo>(registry, plans)),
       store_(store),
-      regions_(regions) {}
+      regions_(regions),
+      verifier_(verifier) {}
 
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCall& request,
                                                                  TimeNs deadline,
                                                                  Carrier carrier) const {
   const TimeNs start = clock_->Now();
+  absl::StatusOr<Understood> understood = Understand(request, carrier);
+  if (!understood.ok()) return understood.status();
+  absl::StatusOr<Grant> grant = FindRoom(understood->call, understood->problem,
+                                         understood->residents, understood->shared, deadline);
+  if (!grant.ok()) return grant.status();
+  auto admitted = std::make_unique<AdmittedMatmul>();
+  admitted->problem = std::move(understood->problem);
+  admitted->residents = std::move(understood->residents);
+  admitted->shared = std::move(understood->shared);
+  admitted->grant = *std::move(grant);
+  admitted->deadline = deadline;
+  admitted->priority = request.priority;
+  admitted->tenant = request.tenant;
+  admitted->verification_vectors = static_cast<int>(request.verification_vectors);
+  admitted->admission = {Stage::kAdmission, start, clock_->Now()};
+  return admitted;
+}
+
+absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& request,
+                                                            Carrier carrier) const {
   if (router_->draining()) {
     return absl::UnavailableError("the server is draining: use another replica");
   }
-  MatmulCall call = request;
+  Understood understood;
+  understood.call = request;
+  MatmulCall& call = understood.call;
   if (call.keep_result.has_value() && store_ == nullptr) {
     return absl::UnimplementedError("keep_result is set: this server keeps no operands");
   }
@@ -58,19 +97,48 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
   if (carrier == Carrier::kStream) limits.result_bytes = limits.request_bytes;
   absl::StatusOr<Problem> problem = ValidateHeader(call, limits);
   if (!problem.ok()) return problem.status();
+  if (call.verification_vectors != 0 && verifier_ == nullptr) {
+    return absl::UnimplementedError(
+        "verification.vectors is set: this server verifies no products");
+  }
   absl::StatusOr<SharedOperands> shared = SharedOperands::Find(regions_, call, *problem);
   if (!shared.ok()) return shared.status();
-  absl::StatusOr<Grant> grant = FindRoom(call, *problem, *residents, *shared, deadline);
-  if (!grant.ok()) return grant.status();
-  auto admitted = std::make_unique<AdmittedMatmul>();
-  admitted->problem = *std::move(problem);
-  admitted->residents = *std::move(residents);
-  admitted->shared = *std::move(shared);
-  admitted->grant = *std::move(grant);
-  admitted->deadline = deadline;
-  admitted->priority = call.priority;
-  admitted->admission = {Stage::kAdmission, start, clock_->Now()};
-  return admitted;
+  understood.problem = *std::move(problem);
+  understood.residents = *std::move(residents);
+  understood.shared = *std::move(shared);
+  return understood;
+}
+
+absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) const {
+  absl::StatusOr<Understood> understood = Understand(request, Carrier::kStream);
+  if (!understood.ok()) return understood.status();
+  const MatmulCall& call = understood->call;
+  absl::Status first_refusal;
+  for (const ServedDevice& served : router_->ByPreference(understood->holder())) {
+    absl::StatusOr<Offer> offer = OfferOf(served, call, understood->problem, understood->residents);
+    if (!offer.ok()) {
+      first_refusal.Update(offer.status());
+      continue;
+    }
+    MatmulEstimate estimate;
+    estimate.offer = *std::move(offer);
+    estimate.problem = understood->problem;
+    absl::StatusOr<double> wait_us = served.scheduler->PredictWait(
+        {call.tenant.key(), call.priority, kNoDeadline, estimate.offer.cost.device_us});
+    if (!wait_us.ok()) return wait_us.status();
+    estimate.queue_us = *wait_us;
+    estimate.receive_bytes = InlineBytes(call, understood->problem);
+    const bool is_sent_back = !call.keep_result.has_value() && !call.output.has_value();
+    estimate.send_bytes = is_sent_back ? understood->problem.d.size_bytes() : 0;
+    const auto receive = TransferDirection::kReceive;
+    const auto send = TransferDirection::kSend;
+    estimate.receive_us = transport_.PredictUs(receive, estimate.receive_bytes);
+    estimate.send_us = transport_.PredictUs(send, estimate.send_bytes);
+    estimate.receive_is_measured = transport_.IsMeasured(receive, estimate.receive_bytes);
+    estimate.send_is_measured = transport_.IsMeasured(send, estimate.send_bytes);
+    return estimate;
+  }
+  return first_refusal;
 }
 
 absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
@@ -86,6 +154,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->id = request_id;
   job->deadline = request->deadline;
   job->priority = request->priority;
+  job->tenant = request->tenant.key();
+  job->cost = grant.cost;
   job->reservation = std::move(grant.reservation);
   job->work.problem = request->problem;
   job->work.plan = grant.plan;
@@ -93,6 +163,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   Overlay(grant.placed.buffers, &job->work.buffers);
   job->work.resident_a = std::move(grant.placed.a);
   job->work.resident_b = std::move(grant.placed.b);
+  job->work.weights_id = grant.placed.weights_id;
   job->work.buffers.d = grant.d;
   request->shared.Overlay(grant.shared, &job->work.buffers);
 
@@ -108,37 +179,43 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.payload_bytes_in = grant.payload->received_bytes();
   const bool is_sent_back = grant.kept == nullptr && !request->shared.has_output();
   receipt.payload_bytes_out = is_sent_back ? request->problem.d.size_bytes() : 0;
+  job->host_bytes = receipt.payload_bytes_in + receipt.payload_bytes_out;
   receipt.shared_bytes_in = request->shared.bytes_in();
   receipt.shared_bytes_out = request->shared.bytes_out();
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
 
-  Scheduler* const scheduler = grant.served.scheduler;
-  job->done = [store = store_, problem = request->problem, d = std::move(grant.d),
-               kept = std::move(grant.kept), payload = std::move(grant.payload),
-               residents = std::move(request->residents), memory = std::move(grant.placed.memory),
-               shared = std::move(request->shared), placed = std::move(grant.shared),
-               done = std::move(done)](absl::Status status, Receipt done_receipt) mutable {
-    // Given back before anybody is told.
-    payload.reset();
-    memory.clear();
-    residents = {};
-    if (status.ok() && !shared.empty()) status = shared.Finish(placed, problem.d, d);
-    if (!status.ok() || shared.has_output()) d.clear();
-    placed = {};
-    shared = {};
-    // The device wrote the elements; padding between lines must not tell what the
-    // memory held before.
-    if (!d.empty()) ClearPadding(problem.d, d);
-    std::string handle;
-    if (kept != nullptr) {
-      d.clear();
-      if (status.ok()) handle = store->Keep(std::move(kept));
-      kept.reset();
-    }
-    std::move(done)(
-        {std::move(status), problem, std::move(done_receipt), std::move(d), std::move(handle)});
+  auto completion = std::make_unique<Completion>();
+  completion->clock = clock_;
+  completion->store = store_;
+  completion->verifier = verifier_;
+  completion->device = grant.served.device;
+  // What lies in memory of the device's own is not copied, which the header did not tell.
+  if (!request->shared.empty()) job->cost = grant.served.scheduler->cost().Predict(job->work);
+  const Cost& cost = job->cost;
+  receipt.predicted = {cost.copy_in_us, cost.compute_us, cost.copy_out_us, cost.device_us};
+  completion->deadline = request->deadline;
+  completion->verification_vectors = request->verification_vectors;
+  completion->kernel = grant.plan.kernel;
+  completion->problem = request->problem;
+  completion->buffers = job->work.buffers;
+  if (verifier_ != nullptr) {
+    completion->resident_a = job->work.resident_a;
+    completion->resident_b = job->work.resident_b;
+  }
+  completion->d = std::move(grant.d);
+  completion->kept = std::move(grant.kept);
+  completion->payload = std::move(grant.payload);
+  completion->residents = std::move(request->residents);
+  completion->memory = std::move(grant.placed.memory);
+  completion->shared = std::move(request->shared);
+  completion->placed = std::move(grant.shared);
+  completion->done = std::move(done);
+  job->done = [completion = std::move(completion)](absl::Status status,
+                                                   Receipt done_receipt) mutable {
+    Complete(std::move(completion), std::move(status), std::move(done_receipt));
   };
+  Scheduler* const scheduler = grant.served.scheduler;
   if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, std::move(s)) : s;
   }
@@ -163,22 +240,15 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
                                            const Problem& problem,
                                            const ResidentOperands& residents,
                                            const SharedOperands& shared, TimeNs deadline) const {
+  absl::StatusOr<Offer> offer = OfferOf(served, call, problem, residents);
+  if (!offer.ok()) return offer.status();
+  if (absl::Status s = CheckDeadline(served, call, deadline, offer->cost); !s.ok()) return s;
   Device& device = *served.device;
-  absl::StatusOr<Plan> plan =
-      memo_->Select(device.Landed(problem), device.traits(), call.kernel);
-  if (!plan.ok()) return plan.status();
-  const Footprint footprint = device.FootprintOf(problem, *plan, residents.residency(device));
-  const std::uint64_t limit_bytes = device.memory().usage().limit_bytes;
-  if (footprint.in_flight_bytes > limit_bytes ||
-      footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
-        " of workspace on ", device.traits().name, ", which has ", limit_bytes));
-  }
-  if (absl::Status s = CheckDeadline(deadline, plan->predicted_us); !s.ok()) return s;
+  const Footprint& footprint = offer->footprint;
   Grant grant;
   grant.served = served;
-  grant.plan = *std::move(plan);
+  grant.plan = std::move(offer->plan);
+  grant.cost = offer->cost;
   absl::Status status = WithRoom(device, [&] {
     absl::StatusOr<ResidentOperands::Placed> placed = residents.PlaceOn(&device, problem);
     if (!placed.ok()) return placed.status();
@@ -211,6 +281,29 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
   return grant;
 }
 
+absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const MatmulCall& call,
+                                         const Problem& problem,
+                                         const ResidentOperands& residents) const {
+  const Device& device = *served.device;
+  absl::StatusOr<Plan> plan = memo_->Select(device.Landed(problem), device.traits(), call.kernel);
+  if (!plan.ok()) return plan.status();
+  Offer offer;
+  offer.served = served;
+  const Residency residency = residents.residency(device);
+  offer.footprint = device.FootprintOf(problem, *plan, residency);
+  const Footprint& footprint = offer.footprint;
+  const std::uint64_t limit_bytes = served.device->memory().usage().limit_bytes;
+  if (footprint.in_flight_bytes > limit_bytes ||
+      footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
+        " of workspace on ", device.traits().name, ", which has ", limit_bytes));
+  }
+  offer.cost = served.scheduler->cost().Predict(problem, *plan, residency);
+  offer.plan = *std::move(plan);
+  return offer;
+}
+
 absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& problem,
                                      const SharedOperands& shared, Grant* grant) const {
   Device* const device = grant->served.device;
@@ -221,6 +314,11 @@ absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& prob
   absl::StatusOr<SharedOperands::Placed> placed = shared.PlaceOn(device);
   if (!placed.ok()) return placed.status();
   grant->shared = *std::move(placed);
+  if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(grant->shared)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "verification.vectors is ", call.verification_vectors, ", and ", device->traits().name,
+        " uses the shared memory of this request in place, where the CPU cannot verify it"));
+  }
   if (!grant->shared.d.empty()) {
     grant->d = grant->shared.d;
     return absl::OkStatus();
@@ -248,14 +346,19 @@ absl::Status Admission::WithRoom(const Device& device,
   return status;
 }
 
-absl::Status Admission::CheckDeadline(TimeNs deadline, double predicted_us) const {
+absl::Status Admission::CheckDeadline(const ServedDevice& served, const MatmulCall& call,
+                                      TimeNs deadline, const Cost& cost) const {
   if (deadline == kNoDeadline) return absl::OkStatus();
   const double left_us = static_cast<double>(deadline - clock_->Now()) / 1e3;
-  if (left_us > predicted_us) return absl::OkStatus();
   if (left_us <= 0) return absl::DeadlineExceededError("the deadline passed before admission");
-  return absl::DeadlineExceededError(absl::StrCat(
-      "the deadline is ", std::llround(left_us),
-      " us away, and the product alone is predicted to take ", std::llround(predicted_us), " us"));
+  if (left_us <= cost.device_us) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the deadline is ", std::llround(left_us),
+                     " us away, and the product alone is predicted to take ",
+                     std::llround(cost.device_us), " us"));
+  }
+  return served.scheduler->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us})
+      .status();
 }
 
 absl::Status Admission::FullNow(const Scheduler& scheduler, absl::Status status) {

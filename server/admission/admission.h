@@ -11,11 +11,14 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/gemm.h"
+#include "server/admission/completion.h"
 #include "server/admission/inline_payload.h"
 #include "server/admission/matmul_call.h"
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/admission/validation.h"
+#include "server/cost/cost_model.h"
+#include "server/cost/transport_model.h"
 #include "server/device/device.h"
 #include "server/observe/clock.h"
 #include "server/observe/statistics.h"
@@ -25,10 +28,19 @@
 
 namespace gemmd {
 
+// What would serve a request.
+struct Offer {
+  ServedDevice served;
+  Plan plan;
+  Footprint footprint;
+  Cost cost;
+};
+
 // A device that will serve a request, with all that it needs held.
 struct Grant {
   ServedDevice served;
   Plan plan;
+  Cost cost;
   MemoryReservation reservation;
   std::unique_ptr<InlinePayload> payload;
   HostBuffer d;
@@ -45,6 +57,8 @@ struct AdmittedMatmul {
   Grant grant;
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
+  Tenant tenant;
+  int verification_vectors = 0;
   StageSpan admission;
 
   InlinePayload& payload() const { return *grant.payload; }
@@ -56,28 +70,33 @@ struct RequestTimes {
   std::vector<StageSpan> spans;  // what was done for the request besides admission
 };
 
-// What the rpc layer is told at the end of an admitted request.
-struct MatmulOutcome {
-  absl::Status status;
+// What a request would take, as things are now.
+struct MatmulEstimate {
+  Offer offer;
   Problem problem;
-  Receipt receipt;
-  // problem.d laid out, zeros between its lines; empty unless OK, if kept, and where D went into
-  // the client's shared memory.
-  HostBuffer d;
-  std::string handle;  // of a result that stays
+  double queue_us = 0;              // until the device would begin
+  std::uint64_t receive_bytes = 0;  // of inline planes
+  std::uint64_t send_bytes = 0;     // of D, where it comes back
+  double receive_us = 0;
+  double send_us = 0;
+  bool receive_is_measured = false;  // see TransportModel
+  bool send_is_measured = false;
+
+  double total_us() const { return receive_us + queue_us + offer.cost.device_us + send_us; }
 };
 
 // Thread-safe. All that is passed to the constructor outlives the admission.
 class Admission {
  public:
-  using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
+  using Callback = Completion::Callback;
 
   // `plans`: what was measured, which goes before predictions; null: nothing was. `store`: the
   // operands that are kept, which make room for requests; null: none are. `regions`: memory that
-  // clients share; null: none do.
+  // clients share; null: none do. `verifier`: checks products; null: none are checked.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
             Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr,
-            OperandStore* store = nullptr, RegionTable* regions = nullptr);
+            OperandStore* store = nullptr, RegionTable* regions = nullptr,
+            Verifier* verifier = nullptr);
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -92,13 +111,15 @@ class Admission {
   //   NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION   see SharedOperands::Find()
   //   FAILED_PRECONDITION  no kernel takes the problem
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
-  //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
+  //   DEADLINE_EXCEEDED    passed, or sooner than queue and launch are predicted to take, or to
+  //                        be met only by making a request late that was admitted before
   //   RESOURCE_EXHAUSTED   memory is full now; carries RetryAfterMs()
   // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
                                                         Carrier carrier) const;
 
-  // OK: queued, and `done` is called exactly once, perhaps before this returns.
+  // OK: queued, and `done` is called exactly once, perhaps before this returns, with what
+  // Complete() says besides the job's own statuses.
   //   INVALID_ARGUMENT     the payload is not whole, or not what it must be
   //   FAILED_PRECONDITION  shared memory was cut short
   //   UNAVAILABLE          draining
@@ -106,12 +127,34 @@ class Admission {
   absl::Status Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
                       RequestTimes times, Callback done);
 
+  // What Admit() and Submit() would lead to. Its errors are Admit()'s, those of deadlines and of
+  // memory that is full now excepted. Finding resident operands counts as a use of them.
+  absl::StatusOr<MatmulEstimate> Estimate(const MatmulCall& call) const;
+
+  // What the rpc layer tells of payload that it moved.
+  TransportModel* transport() { return &transport_; }
+
   // See Scheduler::Cancel.
   void Cancel(std::uint64_t request_id) { router_->Cancel(request_id); }
 
   const RequestLimits& limits() const { return limits_; }
 
  private:
+  // What the header alone decides.
+  struct Understood {
+    MatmulCall call;  // completed by what its resident operands are
+    Problem problem;
+    ResidentOperands residents;
+    SharedOperands shared;
+
+    const Device* holder() const {
+      return residents.holder() != nullptr ? residents.holder() : shared.holder();
+    }
+  };
+  absl::StatusOr<Understood> Understand(const MatmulCall& request, Carrier carrier) const;
+  // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().
+  absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const MatmulCall& call,
+                                const Problem& problem, const ResidentOperands& residents) const;
   // The first device, by preference, that has room; else what the most preferred one said.
   absl::StatusOr<Grant> FindRoom(const MatmulCall& call, const Problem& problem,
                                  const ResidentOperands& residents, const SharedOperands& shared,
@@ -124,7 +167,8 @@ class Admission {
                             const SharedOperands& shared, Grant* grant) const;
   // Evicts resident operands as long as `attempt` finds the device's memory full.
   absl::Status WithRoom(const Device& device, const std::function<absl::Status()>& attempt) const;
-  absl::Status CheckDeadline(TimeNs deadline, double predicted_us) const;
+  absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
+                             const Cost& cost) const;
   static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
 
   const RequestLimits limits_;
@@ -134,6 +178,8 @@ class Admission {
   const std::unique_ptr<PlanMemo> memo_;
   OperandStore* const store_;
   RegionTable* const regions_;
+  Verifier* const verifier_;
+  TransportModel transport_;
   std::atomic<std::uint64_t> next_request_id_{1};
 };
 

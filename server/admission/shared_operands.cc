@@ -146,6 +146,12 @@ absl::StatusOr<SharedOperands::Placed> SharedOperands::PlaceOn(Device* device) c
   return placed;
 }
 
+bool SharedOperands::AnyInPlace(const Placed& placed) {
+  return !placed.d.empty() ||
+         std::any_of(placed.copies.begin(), placed.copies.end(),
+                     [](const HostPiece& piece) { return piece.data == nullptr; });
+}
+
 absl::Status SharedOperands::Read(const Placed& placed) const {
   for (std::size_t i = 0; i < planes_.size(); ++i) {
     const Plane& plane = planes_[i];

@@ -150,6 +150,19 @@ absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
   return absl::OkStatus();
 }
 
+absl::Status CheckVerification(const MatmulCall& call) {
+  if (call.verification_vectors > VerificationOptions::kMaxVectors) {
+    return InvalidArgumentError(StrCat("verification.vectors is ", call.verification_vectors,
+                                       "; it must be 0 to ", VerificationOptions::kMaxVectors));
+  }
+  if (call.verification_vectors != 0 && call.activation != Activation::kNone) {
+    return InvalidArgumentError(StrCat("verification.vectors is ", call.verification_vectors,
+                                       ", and activation is ", Name(call.activation),
+                                       "; only products without activation are verified"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::string_view Name(OperandName operand) {
@@ -188,10 +201,7 @@ absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneS
 }
 
 absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimits& limits) {
-  if (call.verification_vectors != 0) {
-    return absl::UnimplementedError(StrCat("verification.vectors is ", call.verification_vectors,
-                                           ": this server does not verify products yet"));
-  }
+  if (absl::Status s = CheckVerification(call); !s.ok()) return s;
   const absl::StatusOr<MatrixLayout> a = CheckOperand("a", call.a, limits);
   if (!a.ok()) return a.status();
   const absl::StatusOr<MatrixLayout> b = CheckOperand("b", call.b, limits);

@@ -11,56 +11,12 @@
 #include "absl/strings/string_view.h"
 #include "kernels/gemm.h"
 #include "server/device/host_buffer.h"
+#include "server/device/launch.h"
 #include "server/device/memory_budget.h"
 #include "server/device/shared_mapping.h"
 #include "server/observe/receipt.h"
 
 namespace gemmd {
-
-// Operands and result in host memory, laid out as the problem says; null or empty where
-// the problem has none. They stay valid until the work's callback has been called.
-struct HostBuffers {
-  const void* a = nullptr;
-  const void* b = nullptr;
-  const void* c = nullptr;
-  const void* bias = nullptr;
-  const float* a_scales = nullptr;
-  const float* b_scales = nullptr;
-  HostBuffer d;  // as AllocateResult() gave it, or one piece of a SharedMapping
-  // What is not Access::kHost lies in a SharedMapping: of D the whole.
-  Access a_access = Access::kHost;
-  Access b_access = Access::kHost;
-  Access c_access = Access::kHost;
-  Access d_access = Access::kHost;
-};
-
-// An operand that a device holds, as it landed there. Its memory is free again when the
-// last reference is gone.
-class ResidentOperand {
- public:
-  virtual ~ResidentOperand() = default;
-  // The address in the device's memory.
-  virtual const void* data() const = 0;
-};
-
-// Which factor of a product an operand is.
-enum class OperandSide : std::uint8_t { kA, kB };
-
-// Which operands lie on the device already: they take no room for the work.
-struct Residency {
-  bool a = false;
-  bool b = false;
-};
-
-// One launch.
-struct DeviceWork {
-  Problem problem;  // as the buffers have it
-  Plan plan;        // chosen for the problem as it lands on this device
-  HostBuffers buffers;
-  // Of this device, landed as Landed(problem) says; null where the operand is in `buffers`.
-  std::shared_ptr<const ResidentOperand> resident_a;
-  std::shared_ptr<const ResidentOperand> resident_b;
-};
 
 // Bytes of the device's memory that serving one work holds.
 struct Footprint {
@@ -69,7 +25,7 @@ struct Footprint {
 };
 
 struct DeviceResult {
-  absl::Status status;           // not OK: the contents of d are unspecified
+  absl::Status status;           // not OK: the contents of every d are unspecified
   std::vector<StageSpan> spans;  // kCopyIn, kCompute, kCopyOut, as far as they happened
 };
 
@@ -131,13 +87,29 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
       absl::string_view handle, std::uint64_t offset, std::uint64_t bytes);
 
-  // How many submitted works overlap usefully; the scheduler keeps at most this many
+  // How many submitted launches overlap usefully; the scheduler keeps at most this many
   // between Submit and callback.
   virtual int max_in_flight() const = 0;
+  // With fewer in flight the device is, or soon will be, without work.
+  virtual int busy_in_flight() const { return 1; }
 
-  // Starts the work and returns at once. The callback runs exactly once, on a thread of
-  // the device, and must not block: the next work may wait for it.
-  virtual void Submit(DeviceWork work, Callback done) = 0;
+  // What works like this one gain by: kAlone where sharing a launch gives them nothing.
+  virtual BatchForm FormOf(const DeviceWork& work) const {
+    static_cast<void>(work);
+    return BatchForm::kAlone;
+  }
+  // Prepares a work for launches of about `slice_us` each, by its plan's prediction. Null: it
+  // cannot be cut, or need not be, and is submitted alone.
+  virtual std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) {
+    static_cast<void>(work);
+    static_cast<void>(slice_us);
+    return nullptr;
+  }
+
+  // Starts the launch and returns at once. The callback runs exactly once, on a thread of
+  // the device, and must not block: the next launch may wait for it.
+  // REQUIRES: the launch is of a form that FormOf() or Cut() gave, or alone.
+  virtual void Submit(DeviceLaunch launch, Callback done) = 0;
 };
 
 }  // namespace gemmd

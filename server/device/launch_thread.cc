@@ -4,7 +4,7 @@
 
 namespace gemmd {
 
-LaunchThread::LaunchThread(std::function<DeviceResult(const DeviceWork&)> launch)
+LaunchThread::LaunchThread(std::function<DeviceResult(const DeviceLaunch&)> launch)
     : launch_(std::move(launch)), thread_([this] { Loop(); }) {}
 
 LaunchThread::~LaunchThread() {
@@ -16,10 +16,10 @@ LaunchThread::~LaunchThread() {
   thread_.join();
 }
 
-void LaunchThread::Submit(DeviceWork work, Device::Callback done) {
+void LaunchThread::Submit(DeviceLaunch launch, Device::Callback done) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    items_.push_back({std::move(work), std::move(done)});
+    items_.push_back({std::move(launch), std::move(done)});
   }
   changed_.notify_one();
 }
@@ -29,12 +29,16 @@ void LaunchThread::Loop() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return stopping_ || !items_.empty(); });
     if (items_.empty()) return;
-    Item item = std::move(items_.front());
-    items_.pop_front();
-    lock.unlock();
-    DeviceResult result = launch_(item.work);
-    item.work = {};  // what it holds is free before its end is told
-    std::move(item.done)(std::move(result));
+    Device::Callback done;
+    DeviceResult result;
+    {
+      Item item = std::move(items_.front());
+      items_.pop_front();
+      lock.unlock();
+      result = launch_(item.launch);
+      done = std::move(item.done);
+    }  // what the launch held is free before its end is told
+    std::move(done)(std::move(result));
   }
 }
 

@@ -1,4 +1,4 @@
-// One thread that launches works in the order they come.
+// One thread that carries launches out in the order they come.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +14,8 @@ namespace gemmd {
 // Thread-safe.
 class LaunchThread {
  public:
-  // `launch` runs on the thread, one work at a time, and returns when the work is done.
-  explicit LaunchThread(std::function<DeviceResult(const DeviceWork&)> launch);
+  // `launch` runs on the thread, one launch at a time, and returns when it is done.
+  explicit LaunchThread(std::function<DeviceResult(const DeviceLaunch&)> launch);
 
   // Finishes what was submitted.
   ~LaunchThread();
@@ -23,17 +23,17 @@ class LaunchThread {
   LaunchThread& operator=(const LaunchThread&) = delete;
 
   // As Device::Submit().
-  void Submit(DeviceWork work, Device::Callback done);
+  void Submit(DeviceLaunch launch, Device::Callback done);
 
  private:
   struct Item {
-    DeviceWork work;
+    DeviceLaunch launch;
     Device::Callback done;
   };
 
   void Loop();
 
-  const std::function<DeviceResult(const DeviceWork&)> launch_;
+  const std::function<DeviceResult(const DeviceLaunch&)> launch_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -14,18 +14,20 @@ int Rank(Stage stage) {
       return 1;
     case Stage::kCopyOut:
       return 2;
-    case Stage::kDecode:
+    case Stage::kVerify:
       return 3;
-    case Stage::kAdmission:
+    case Stage::kDecode:
       return 4;
-    case Stage::kEncode:
+    case Stage::kAdmission:
       return 5;
-    case Stage::kReceive:
+    case Stage::kEncode:
       return 6;
-    case Stage::kQueue:
+    case Stage::kReceive:
       return 7;
+    case Stage::kQueue:
+      return 8;
   }
-  return 8;
+  return 9;
 }
 
 }  // namespace
@@ -48,6 +50,8 @@ absl::string_view Name(Stage stage) {
       return "encode";
     case Stage::kReceive:
       return "receive";
+    case Stage::kVerify:
+      return "verify";
   }
   return "?";
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ enum class Stage : std::uint8_t {
   kCopyOut,
   kEncode,
   kReceive,
+  kVerify,
 };
 
-inline constexpr std::size_t kStageCount = 8;
+inline constexpr std::size_t kStageCount = 9;
 
 absl::string_view Name(Stage stage);
 
@@ -34,6 +36,14 @@ struct StageSpan {
   Stage stage = Stage::kDecode;
   TimeNs start = 0;
   TimeNs end = 0;
+};
+
+// What the device's stages were predicted to take, as gemmd.v1.PredictedTimes.
+struct PredictedTimes {
+  double copy_in_us = 0;
+  double compute_us = 0;
+  double copy_out_us = 0;
+  double device_us = 0;
 };
 
 struct Receipt {
@@ -55,6 +65,8 @@ struct Receipt {
   std::uint64_t payload_bytes_out = 0;
   std::uint64_t shared_bytes_in = 0;
   std::uint64_t shared_bytes_out = 0;
+  PredictedTimes predicted;  // of this request alone
+  std::optional<double> verification_residual;
 };
 
 // Who is accountable for each nanosecond between arrival and finish.
@@ -65,10 +77,9 @@ struct Attribution {
 };
 
 // Charges each moment to the running span that is first in the order compute,
-// copy-in, copy-out, decode, admission, encode, receive, queue (ties: the first in `spans`):
-// work hidden behind useful work costs nothing. Parts of spans outside
-// [arrival, finish] count for nothing, so
-// sum(exposed) + unattributed == total always.
+// copy-in, copy-out, verify, decode, admission, encode, receive, queue (ties: the first in
+// `spans`): work hidden behind useful work costs nothing. Parts of spans outside [arrival, finish]
+// count for nothing, so sum(exposed) + unattributed == total always.
 Attribution Attribute(const Receipt& receipt);
 
 // FLOPs of the launch per nanosecond of its compute stage, which is GFLOP/s; 0 if

@@ -13,10 +13,6 @@
 namespace gemmd {
 namespace {
 
-constexpr const char* kNotBuilt[] = {
-    "Gemm.Estimate",
-};
-
 std::string Architecture(const DeviceTraits& traits) {
   if (traits.kind == DeviceKind::kCpu) return "cpu";
   const bool is_emulated = traits.kind == DeviceKind::kEmulated;
@@ -46,6 +42,32 @@ v1::OperandStatistics EncodeStore(const StoreStatistics& statistics) {
   wire.set_hits(statistics.hits);
   wire.set_misses(statistics.misses);
   wire.set_evictions(statistics.evictions);
+  return wire;
+}
+
+void EncodePart(const CostAccuracy::Part& part, v1::PredictionError* wire) {
+  wire->set_count(part.count);
+  wire->set_predicted_us(part.predicted_us);
+  wire->set_measured_us(part.measured_us);
+  wire->set_mean_absolute_relative_error(part.mean_absolute_relative_error());
+}
+
+void EncodeCost(const ServedDevice& served, v1::CostStatistics* wire) {
+  const CostAccuracy accuracy = served.scheduler->cost().accuracy();
+  wire->set_device(served.device->traits().name);
+  EncodePart(accuracy.device, wire->mutable_device_time());
+  EncodePart(accuracy.copy_in, wire->mutable_copy_in());
+  EncodePart(accuracy.compute, wire->mutable_compute());
+  EncodePart(accuracy.copy_out, wire->mutable_copy_out());
+}
+
+v1::VerificationStatistics EncodeVerification(const VerificationStatistics& statistics) {
+  v1::VerificationStatistics wire;
+  wire.set_checked(statistics.checked);
+  wire.set_failed(statistics.failed);
+  wire.set_worst_residual(statistics.worst_residual);
+  wire.set_dropped(statistics.dropped);
+  wire.set_unverifiable(statistics.unverifiable);
   return wire;
 }
 
@@ -105,7 +127,6 @@ v1::ServerInfoResponse AdminService::Info() const {
   for (const ServedDevice& each : sources_.router->devices()) {
     EncodeDevice(each.device, info.add_devices());
   }
-  for (const char* method : kNotBuilt) info.add_unimplemented_rpcs(method);
   info.set_draining(sources_.router->draining());
   info.set_shared_memory_prefix(sources_.regions->options().name_prefix);
   return info;
@@ -151,11 +172,12 @@ v1::StatisticsResponse AdminService::Counts() const {
     (*response.mutable_finished_requests())[code] = count;
   }
   response.set_in_flight_requests(totals.in_flight);
-  response.set_queued_requests(sources_.router->queued_jobs());
+  response.set_queued_requests(sources_.router->queued().jobs);
   for (const ServedDevice& each : sources_.router->devices()) {
     const MemoryUsage usage = each.device->memory().usage();
     response.set_reserved_bytes(response.reserved_bytes() + usage.in_flight_bytes +
                                 usage.workspace_bytes);
+    EncodeCost(each, response.add_costs());
   }
   response.set_payload_bytes_in(totals.payload_bytes_in);
   response.set_payload_bytes_out(totals.payload_bytes_out);
@@ -170,6 +192,7 @@ v1::StatisticsResponse AdminService::Counts() const {
     wire->set_max_us(static_cast<double>(stage.max) / 1e3);
   }
   *response.mutable_operands() = EncodeStore(sources_.store->statistics());
+  *response.mutable_verification() = EncodeVerification(sources_.verifier->statistics());
   v1::SharedMemoryStatistics* const shared = response.mutable_shared_memory();
   const RegionTable::Usage usage = sources_.regions->usage();
   shared->set_regions(usage.regions);

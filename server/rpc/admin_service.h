@@ -11,6 +11,7 @@
 #include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
+#include "server/verification/verifier.h"
 
 namespace gemmd {
 
@@ -29,6 +30,7 @@ class AdminService final : public RawAdminService {
     Tuner* tuner = nullptr;
     const OperandStore* store = nullptr;
     const RegionTable* regions = nullptr;
+    const Verifier* verifier = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;

@@ -130,6 +130,44 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   wire.set_payload_bytes_out(receipt.payload_bytes_out);
   wire.set_shared_bytes_in(receipt.shared_bytes_in);
   wire.set_shared_bytes_out(receipt.shared_bytes_out);
+  v1::PredictedTimes* const predicted = wire.mutable_predicted();
+  predicted->set_copy_in_us(receipt.predicted.copy_in_us);
+  predicted->set_compute_us(receipt.predicted.compute_us);
+  predicted->set_copy_out_us(receipt.predicted.copy_out_us);
+  predicted->set_device_us(receipt.predicted.device_us);
+  if (receipt.verification_residual.has_value()) {
+    wire.set_verification_residual(*receipt.verification_residual);
+  }
+  return wire;
+}
+
+v1::EstimateResponse EncodeEstimate(const MatmulEstimate& estimate, double caller_gflops) {
+  v1::EstimateResponse wire;
+  const Plan& plan = estimate.offer.plan;
+  const Cost& cost = estimate.offer.cost;
+  wire.set_kernel(plan.kernel->traits().name);
+  wire.set_plan(ToString(plan.config));
+  wire.set_receive_us(estimate.receive_us);
+  wire.set_queue_us(estimate.queue_us);
+  wire.set_copy_us(cost.copy_in_us + cost.copy_out_us);
+  wire.set_compute_us(cost.compute_us);
+  wire.set_send_us(estimate.send_us);
+  wire.set_device(estimate.offer.served.device->traits().name);
+  wire.set_numerics_id(plan.numerics_id);
+  wire.set_determinism(ToWire(plan.kernel->traits().determinism));
+  wire.set_copy_in_us(cost.copy_in_us);
+  wire.set_copy_out_us(cost.copy_out_us);
+  wire.set_device_us(cost.device_us);
+  wire.set_total_us(estimate.total_us());
+  if (caller_gflops > 0) {
+    wire.set_caller_us(estimate.problem.flops() / (caller_gflops * 1e3));
+    wire.set_offload_is_faster(wire.total_us() < wire.caller_us());
+  }
+  wire.set_receive_is_measured(estimate.receive_is_measured);
+  wire.set_send_is_measured(estimate.send_is_measured);
+  wire.set_receive_bytes(estimate.receive_bytes);
+  wire.set_send_bytes(estimate.send_bytes);
+  wire.set_flops(estimate.problem.flops());
   return wire;
 }
 

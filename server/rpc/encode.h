@@ -7,6 +7,7 @@
 #include "gemmd/v1/receipt.pb.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/gemm.h"
+#include "server/admission/admission.h"
 #include "server/device/host_buffer.h"
 #include "server/observe/receipt.h"
 #include "server/transfer/outgoing.h"
@@ -14,6 +15,9 @@
 namespace gemmd {
 
 v1::Receipt EncodeReceipt(const Receipt& receipt);
+
+// `caller_gflops` is 0 if unknown.
+v1::EstimateResponse EncodeEstimate(const MatmulEstimate& estimate, double caller_gflops);
 
 // A serialized gemmd.v1.MatmulResponse whose payload is d's own memory: no byte of the
 // result is copied. The response keeps the memory until gRPC has sent it. An empty d has no

@@ -1,9 +1,15 @@
 #include "server/rpc/gemm_service.h"
 
 #include <chrono>
+#include <cmath>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/matmul_reactor.h"
 #include "server/rpc/matmul_stream_reactor.h"
+#include "server/rpc/tenant.h"
 #include "server/rpc/unary.h"
 
 namespace gemmd {
@@ -11,6 +17,12 @@ namespace {
 
 // How exactly deadlines are kept of requests whose payload is not there.
 constexpr std::chrono::milliseconds kLatePeriod(10);
+
+absl::Status CheckCallerGflops(double gflops) {
+  if (std::isfinite(gflops) && gflops >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("caller_gflops is ", gflops, "; it must be finite, and 0 or more"));
+}
 
 }  // namespace
 
@@ -42,8 +54,21 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GemmService::Matmul
 }
 
 grpc::ServerUnaryReactor* GemmService::Estimate(grpc::CallbackServerContext* context,
-                                                const grpc::ByteBuffer*, grpc::ByteBuffer*) {
-  return RefuseUnary(context, "Gemm.Estimate");
+                                                const grpc::ByteBuffer* request,
+                                                grpc::ByteBuffer* response) {
+  return HandleUnary<v1::EstimateRequest>(
+      context, request, response,
+      [this, context](const v1::EstimateRequest& message) -> absl::StatusOr<v1::EstimateResponse> {
+        if (absl::Status s = CheckCallerGflops(message.caller_gflops()); !s.ok()) return s;
+        absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
+        if (!call.ok()) return call.status();
+        absl::StatusOr<Tenant> tenant = TenantOf(*context);
+        if (!tenant.ok()) return tenant.status();
+        call->tenant = *std::move(tenant);
+        const absl::StatusOr<MatmulEstimate> estimate = admission_->Estimate(*call);
+        if (!estimate.ok()) return estimate.status();
+        return EncodeEstimate(*estimate, message.caller_gflops());
+      });
 }
 
 }  // namespace gemmd

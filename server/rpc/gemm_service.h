@@ -33,7 +33,6 @@ class GemmService final : public RawGemmService {
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* MatmulStream(
       grpc::CallbackServerContext* context) override;
 
-  // Not built yet.
   grpc::ServerUnaryReactor* Estimate(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override;

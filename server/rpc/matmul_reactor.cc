@@ -72,10 +72,22 @@ void MatmulReactor::OnFinished(MatmulOutcome outcome) {
     const TimeNs start = receipt.spans.back().end;  // of the device's last stage
     receipt.finish = clock_->Now();
     receipt.spans.push_back({Stage::kEncode, start, receipt.finish});
+    sent_bytes_ = receipt.payload_bytes_out;
     *response_ = EncodeMatmulResponse(receipt, outcome.problem.d, outcome.d, outcome.handle);
   }
   statistics_->RecordFinished(outcome.status.code(), receipt);
+  send_start_ = clock_->Now();
   Finish(ToGrpcStatus(outcome.status, context_));
+}
+
+void MatmulReactor::OnDone() {
+  // gRPC has given the answer to the connection, which flow control lets a slow client delay.
+  if (sent_bytes_ != 0 && !context_->IsCancelled()) {
+    admission_->transport()->Observe(TransferDirection::kSend, sent_bytes_,
+                                     static_cast<double>(clock_->Now() - send_start_) / 1e3);
+  }
+  --*active_calls_;
+  delete this;
 }
 
 }  // namespace gemmd

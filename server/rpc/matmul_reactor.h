@@ -19,10 +19,7 @@ class MatmulReactor final : public grpc::ServerUnaryReactor {
                 const grpc::ByteBuffer* request, grpc::ByteBuffer* response);
 
   void OnCancel() override { admission_->Cancel(request_id_); }
-  void OnDone() override {
-    --*active_calls_;
-    delete this;
-  }
+  void OnDone() override;
 
  private:
   ~MatmulReactor() override = default;
@@ -37,6 +34,8 @@ class MatmulReactor final : public grpc::ServerUnaryReactor {
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const response_;
   const std::uint64_t request_id_;
+  std::uint64_t sent_bytes_ = 0;
+  TimeNs send_start_ = 0;
 };
 
 }  // namespace gemmd

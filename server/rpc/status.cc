@@ -15,8 +15,7 @@ namespace gemmd {
 namespace {
 
 bool IsBug(absl::StatusCode code) {
-  return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown ||
-         code == absl::StatusCode::kDataLoss;
+  return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
 }
 
 std::string NewIncidentId() {

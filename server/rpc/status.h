@@ -7,8 +7,8 @@
 
 namespace gemmd {
 
-// What a client is told. Code and message pass through. A bug's message (INTERNAL, UNKNOWN,
-// DATA_LOSS) stays in the log under a fresh incident id, which is all the client is told.
+// What a client is told. Code and message pass through. A bug's message (INTERNAL, UNKNOWN)
+// stays in the log under a fresh incident id, which is all the client is told.
 absl::Status ToPublic(const absl::Status& status);
 
 // The same for a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on it;

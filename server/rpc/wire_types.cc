@@ -80,6 +80,7 @@ constexpr Table<v1::PlaneName, PlaneName, 3> kPlanes = {{
 constexpr Table<v1::StageName, Stage, kStageCount> kStages = {{
     {v1::DECODE, Stage::kDecode},
     {v1::RECEIVE, Stage::kReceive},
+    {v1::VERIFY, Stage::kVerify},
     {v1::ADMISSION, Stage::kAdmission},
     {v1::QUEUE, Stage::kQueue},
     {v1::COPY_IN, Stage::kCopyIn},

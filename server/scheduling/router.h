@@ -33,7 +33,7 @@ class Router {
   void StartDraining() const;
   bool draining() const;
   bool WaitUntilIdle(int timeout_ms) const;
-  std::size_t queued_jobs() const;
+  QueueUse queued() const;
 
  private:
   const std::vector<ServedDevice> devices_;

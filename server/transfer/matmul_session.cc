@@ -175,6 +175,10 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
   if (finished.status.ok()) {
     receipt.finish = clock_->Now();
     receipt.spans.push_back({Stage::kEncode, receipt.spans.back().end, receipt.finish});
+    // A stream's payload comes while the server watches; a unary call's came before its handler.
+    const StageSpan& receive = receipt.spans[1];
+    admission_->transport()->Observe(TransferDirection::kReceive, receipt.payload_bytes_in,
+                                     static_cast<double>(receive.end - receive.start) / 1e3);
   }
   statistics_->RecordFinished(finished.status.code(), receipt);
   {

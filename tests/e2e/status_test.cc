@@ -194,9 +194,10 @@ TEST_F(StatusTest, BadScalesAreRefusedByNameAndTheServerServesOn) {
 }
 
 TEST_F(StatusTest, MalformedProtobufIsAnInvalidArgumentForEveryUnaryMethod) {
-  for (const std::string method : {"Gemm/Matmul", "Admin/ServerInfo", "Admin/ListKernels",
-                                   "Admin/Statistics", "Operands/FindMissing", "Operands/Get",
-                                   "Operands/List", "Operands/Release", "Operands/Renew"}) {
+  for (const std::string method :
+       {"Gemm/Matmul", "Admin/ServerInfo", "Admin/ListKernels", "Admin/Statistics",
+        "Operands/FindMissing", "Operands/Get", "Operands/List", "Operands/Release",
+        "Operands/Renew", "Gemm/Estimate"}) {
     const grpc::Status status =
         testing::RawUnaryCall(channel_, "/gemmd.v1." + method, "\xff\xff\xff\xff\x07").status;
     EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << method;
@@ -204,18 +205,38 @@ TEST_F(StatusTest, MalformedProtobufIsAnInvalidArgumentForEveryUnaryMethod) {
   }
 }
 
-TEST_F(StatusTest, UnbuiltMethodsSayTheirName) {
-  grpc::ClientContext context;
-  v1::EstimateResponse estimate;
-  grpc::Status status = gemm_->Estimate(&context, {}, &estimate);
-  EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(status.error_message(), "Gemm.Estimate is not built yet");
+TEST_F(StatusTest, EstimateRefusesWhatMatmulRefuses) {
+  const Problem problem = MakeProblem(4, 4, 4, DataType::kF32, DataType::kF32);
+  const testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+  v1::EstimateRequest request;
+  *request.mutable_header() = testing::MakeRequest(problem, operands).header();
+  const auto estimate = [&] {
+    grpc::ClientContext context;
+    v1::EstimateResponse response;
+    return gemm_->Estimate(&context, request, &response);
+  };
+  EXPECT_TRUE(estimate().ok());
+  for (const double gflops : {-1.0, std::nan("")}) {
+    request.set_caller_gflops(gflops);
+    EXPECT_EQ(estimate().error_code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_NE(estimate().error_message().find("caller_gflops is "), std::string::npos);
+  }
+  request.set_caller_gflops(0);
+  request.mutable_header()->mutable_b()->mutable_data()->set_rows(5);
+  EXPECT_EQ(estimate().error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(estimate().error_message().find("inner dimensions 4 and 5"), std::string::npos);
+  request.mutable_header()->mutable_b()->mutable_data()->set_rows(4);
+  request.mutable_header()->set_kernel("none");
+  EXPECT_EQ(estimate().error_code(), StatusCode::FAILED_PRECONDITION);
+}
 
-  grpc::ClientContext info_context;
-  v1::ServerInfoResponse info;
-  ASSERT_TRUE(admin_->ServerInfo(&info_context, {}, &info).ok());
-  ASSERT_EQ(info.unimplemented_rpcs_size(), 1);
-  EXPECT_EQ(info.unimplemented_rpcs(0), "Gemm.Estimate");
+TEST_F(StatusTest, VerificationOfAnActivationIsRefused) {
+  const Problem problem = MakeProblem(4, 4, 4, DataType::kF32, DataType::kF32);
+  const testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+  v1::MatmulRequest request = testing::MakeRequest(problem, operands);
+  request.mutable_header()->set_activation(v1::RELU);
+  request.mutable_header()->mutable_verification()->set_vectors(3);
+  EXPECT_EQ(Call(request).error_code(), StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(StatusTest, ADeadlineThatCannotBeMetIsRefusedByTheServer) {

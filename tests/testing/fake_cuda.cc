@@ -197,6 +197,16 @@ std::uint64_t FakeCuda::copied_in_place_bytes() const {
   return copied_in_place_bytes_;
 }
 
+bool FakeCuda::IsReachable(const void* data, std::uint64_t bytes) const {
+  const auto* const begin = static_cast<const char*>(data);
+  const auto holds = [&](const auto& range) {
+    const auto* const first = static_cast<const char*>(static_cast<const void*>(range.first));
+    return begin >= first && begin + bytes <= first + range.second;
+  };
+  return std::any_of(pinned_.begin(), pinned_.end(), holds) ||
+         std::any_of(allocated_.begin(), allocated_.end(), holds);
+}
+
 char* FakeCuda::ForCopies(const void* host) const {
   auto* const address = static_cast<char*>(const_cast<void*>(host));
   auto next = registered_.upper_bound(address);
@@ -205,7 +215,7 @@ char* FakeCuda::ForCopies(const void* host) const {
   return address < begin + registered.bytes ? registered.alias + (address - begin) : address;
 }
 
-absl::StatusOr<CudaStream> FakeCuda::CreateStream() {
+absl::StatusOr<CudaStream> FakeCuda::CreateStream(StreamPriority) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status s = CheckCall("CreateStream"); !s.ok()) return s;
   streams_.push_back(std::make_unique<Stream>());
@@ -278,6 +288,22 @@ absl::Status FakeCuda::Copy(CopyDirection direction, const CudaRect& rect, CudaS
     for (std::uint64_t line = 0; line < rect.lines; ++line) {
       std::memcpy(to + line * rect.to_pitch, from + line * rect.from_pitch, rect.width);
     }
+    return absl::OkStatus();
+  });
+  return absl::OkStatus();
+}
+
+absl::Status FakeCuda::CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (absl::Status s = CheckCall("CopySpans"); !s.ok()) return s;
+  if (spans.empty() || spans.size() > kMaxCopySpans) return absl::InternalError("CopySpans: count");
+  for (const CopySpan& span : spans) {
+    if (!IsReachable(span.from, span.bytes) || !IsReachable(span.to, span.bytes)) {
+      return absl::InternalError("CopySpans: memory that the device does not reach");
+    }
+  }
+  Push(stream, [copies = std::vector<CopySpan>(spans.begin(), spans.end())](const LaunchTarget&) {
+    for (const CopySpan& span : copies) std::memcpy(span.to, span.from, span.bytes);
     return absl::OkStatus();
   });
   return absl::OkStatus();

@@ -62,13 +62,14 @@ class FakeCuda final : public CudaBackend {
   void UnregisterPinned(void* memory) override;
   absl::StatusOr<CudaSpan> OpenIpcMemory(absl::string_view handle) override;
   void CloseIpcMemory(void* memory) override;
-  absl::StatusOr<CudaStream> CreateStream() override;
+  absl::StatusOr<CudaStream> CreateStream(StreamPriority priority) override;
   absl::StatusOr<CudaEvent> CreateEvent() override;
   absl::Status Record(CudaEvent event, CudaStream stream) override;
   absl::Status Wait(CudaStream stream, CudaEvent event) override;
   absl::StatusOr<bool> IsDone(CudaEvent event) override;
   absl::StatusOr<std::int64_t> ElapsedNs(CudaEvent from, CudaEvent to) override;
   absl::Status Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) override;
+  absl::Status CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) override;
   absl::Status Zero(void* memory, std::uint64_t bytes, CudaStream stream) override;
   absl::Status Launch(LaunchFunction launch, CudaStream stream) override;
 
@@ -93,6 +94,8 @@ class FakeCuda final : public CudaBackend {
 
   // The following REQUIRE mutex_ held.
   absl::Status CheckCall(const std::string& method);
+  // Whether the memory is pinned, or a block on the device.
+  bool IsReachable(const void* data, std::uint64_t bytes) const;
   // The address at which a copy reaches registered memory; others stay.
   char* ForCopies(const void* host) const;
   void Push(CudaStream stream, LaunchFunction run);

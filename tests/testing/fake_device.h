@@ -24,21 +24,19 @@ class FakeDevice final : public Device {
   MemoryBudget& memory() override { return memory_; }
   int max_in_flight() const override { return max_in_flight_; }
 
-  void Submit(DeviceWork work, Callback done) override {
+  void Submit(DeviceLaunch launch, Callback done) override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    running_.push_back({clock_->Now(), std::move(work), std::move(done)});
+    running_.push_back({clock_->Now(), std::move(launch), std::move(done)});
     most_in_flight_ = std::max(most_in_flight_, running_.size());
   }
 
   // Finishes the oldest work; false if there is none.
   bool FinishOne(absl::Status status = absl::OkStatus()) {
-    Item item;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (running_.empty()) return false;
-      item = std::move(running_.front());
-      running_.pop_front();
-    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (running_.empty()) return false;
+    Item item = std::move(running_.front());
+    running_.pop_front();
+    lock.unlock();
     DeviceResult result;
     result.status = std::move(status);
     result.spans.push_back({Stage::kCompute, item.start, clock_->Now()});
@@ -58,7 +56,7 @@ class FakeDevice final : public Device {
  private:
   struct Item {
     TimeNs start = 0;
-    DeviceWork work;
+    DeviceLaunch launch;
     Callback done;
   };
 

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/gemm.h"
 
 struct CUstream_st;
@@ -53,6 +54,9 @@ struct CudaRect {
 
 enum class CopyDirection : std::uint8_t { kToDevice, kFromDevice, kWithinDevice };
 
+// Blocks that wait go first where their stream is high.
+enum class StreamPriority : std::uint8_t { kNormal, kHigh };
+
 // Memory on the device.
 struct CudaSpan {
   void* data = nullptr;
@@ -87,7 +91,7 @@ class CudaBackend {
   virtual void CloseIpcMemory(void* memory) = 0;
 
   // They live as long as the backend.
-  virtual absl::StatusOr<CudaStream> CreateStream() = 0;
+  virtual absl::StatusOr<CudaStream> CreateStream(StreamPriority priority) = 0;
   virtual absl::StatusOr<CudaEvent> CreateEvent() = 0;
 
   virtual absl::Status Record(CudaEvent event, CudaStream stream) = 0;
@@ -100,6 +104,9 @@ class CudaBackend {
 
   // Host memory is pinned and stays as it is until the copy has happened.
   virtual absl::Status Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) = 0;
+  // The same for many short pieces side by side, by a kernel: host memory is of
+  // AllocatePinned(). REQUIRES: at most kMaxCopySpans, not empty.
+  virtual absl::Status CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) = 0;
   virtual absl::Status Zero(void* memory, std::uint64_t bytes, CudaStream stream) = 0;
 
   // Queues what `launch` launches on its target.

@@ -1,10 +1,13 @@
 #include "server/device/cuda/commands.h"
 
+#include <algorithm>
+
 namespace gemmd {
 
 absl::StatusOr<std::unique_ptr<CudaSlot>> CudaSlot::Create(CudaBackend* backend,
                                                            HostPiece staging) {
-  const absl::StatusOr<CudaStream> stream = backend->CreateStream();
+  // What is small goes before the panels of what is large.
+  const absl::StatusOr<CudaStream> stream = backend->CreateStream(StreamPriority::kHigh);
   if (!stream.ok()) return stream.status();
   return std::unique_ptr<CudaSlot>(new CudaSlot(backend, *stream, std::move(staging)));
 }
@@ -43,6 +46,13 @@ void CudaCommands::Wait(CudaStream stream, CudaEvent event) {
 
 void CudaCommands::Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) {
   if (status_.ok()) Update(backend_->Copy(direction, rect, stream));
+}
+
+void CudaCommands::CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) {
+  for (; status_.ok() && !spans.empty();
+       spans.remove_prefix(std::min(spans.size(), kMaxCopySpans))) {
+    Update(backend_->CopySpans(spans.first(std::min(spans.size(), kMaxCopySpans)), stream));
+  }
 }
 
 void CudaCommands::Zero(void* memory, std::uint64_t bytes, CudaStream stream) {

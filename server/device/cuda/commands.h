@@ -1,4 +1,4 @@
-// One work in flight on a CUDA device: what it uses, and the commands it is made of.
+// One launch in flight on a CUDA device: what it uses, and the commands it is made of.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace gemmd {
 
-// What a work has while it is in flight. Used by one work at a time.
+// What a launch has while it is in flight. Used by one launch at a time.
 class CudaSlot {
  public:
   // `staging` is pinned memory of its own.
@@ -59,6 +59,8 @@ class CudaCommands {
   CudaEvent Mark(CudaStream stream);
   void Wait(CudaStream stream, CudaEvent event);
   void Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream);
+  // As many launches as it takes.
+  void CopySpans(absl::Span<const CopySpan> spans, CudaStream stream);
   void Zero(void* memory, std::uint64_t bytes, CudaStream stream);
   void Launch(CudaBackend::LaunchFunction launch, CudaStream stream);
 

@@ -104,11 +104,17 @@ class RuntimeBackend final : public CudaBackend {
 
   void CloseIpcMemory(void* memory) override { cudaIpcCloseMemHandle(memory); }
 
-  absl::StatusOr<CudaStream> CreateStream() override {
+  absl::StatusOr<CudaStream> CreateStream(StreamPriority priority) override {
     if (absl::Status s = Bind(); !s.ok()) return s;
+    int least = 0;
+    int greatest = 0;
+    absl::Status status = ToStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                                   "cudaDeviceGetStreamPriorityRange");
     cudaStream_t stream = nullptr;
-    absl::Status status = ToStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                                   "cudaStreamCreateWithFlags");
+    status.Update(
+        ToStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                              priority == StreamPriority::kHigh ? greatest : least),
+                 "cudaStreamCreateWithPriority"));
     if (!status.ok()) return status;
     return stream;
   }
@@ -164,6 +170,13 @@ class RuntimeBackend final : public CudaBackend {
     return ToStatus(cudaMemcpy2DAsync(rect.to, rect.to_pitch, rect.from, rect.from_pitch,
                                       rect.width, rect.lines, kind, stream),
                     "cudaMemcpy2DAsync");
+  }
+
+  absl::Status CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) override {
+    if (absl::Status s = Bind(); !s.ok()) return s;
+    LaunchTarget target;
+    target.stream = stream;
+    return LaunchCopySpans(spans, target);
   }
 
   absl::Status Zero(void* memory, std::uint64_t bytes, CudaStream stream) override {

@@ -1,29 +1,37 @@
 // A GPU as a device.
 //
-// Submit() issues a small work at once, on the caller's thread; a large one goes to the
-// feeder thread, which gathers its operands into pinned memory and issues its panels. A
-// completion thread watches the marks at the end of the works' commands and calls back: no
-// thread waits for one job. See work_issuer.h for the commands and landing.h for layouts.
+// Submit() issues small works at once, on the caller's thread, alone or as batches; large ones
+// go to the feeder thread, which gathers their operands into pinned memory and issues their
+// panels. A completion thread watches the marks at the end of the launches' commands and calls
+// back: no thread waits for one job. See small_issuer.h and large_issuer.h for the commands and
+// landing.h for layouts.
 //
 // When the device is lost (errors.h, or no progress for a time), every work in it and every
 // later one ends with UNAVAILABLE, and on_lost is told once: only a new process helps.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/cuda/commands.h"
+#include "server/device/cuda/large_issuer.h"
 #include "server/device/cuda/pinned_pool.h"
-#include "server/device/cuda/work_issuer.h"
+#include "server/device/cuda/sliced_work.h"
+#include "server/device/cuda/small_issuer.h"
 #include "server/device/device.h"
+#include "server/device/host_memory_pool.h"
 
 namespace gemmd {
 
@@ -63,7 +71,13 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
       absl::string_view handle, std::uint64_t offset, std::uint64_t bytes) override;
   int max_in_flight() const override { return options_.in_flight; }
-  void Submit(DeviceWork work, Callback done) override;
+  // One computes while the next one's rows arrive.
+  int busy_in_flight() const override { return std::min(2, options_.in_flight); }
+  // Rows over one resident B where the device reaches A in pinned memory, groups of what is
+  // small; large works alone, or cut.
+  BatchForm FormOf(const DeviceWork& work) const override;
+  std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
+  void Submit(DeviceLaunch launch, Callback done) override;
 
   bool uses_host_memory() const override { return false; }
   // Ordinary memory, not counted here: an operand waits in it for its first use.
@@ -85,10 +99,12 @@ class CudaDevice final : public Device {
   const std::shared_ptr<PinnedPool>& pinned() const { return large_results_; }
 
  private:
-  // A work between Submit() and its callback.
+  // A launch between Submit() and its callback.
   struct Item {
-    DeviceWork work;
+    explicit Item(DeviceLaunch given) : launch(std::move(given)) {}
+    DeviceLaunch launch;
     Callback done;
+    MemoryReservation reservation;  // beyond what the works' own cover
     std::unique_ptr<CudaSlot> slot;
     IssuedWork issued;
     TimeNs issued_at = 0;
@@ -110,7 +126,15 @@ class CudaDevice final : public Device {
   // A free slot, or null.
   std::unique_ptr<CudaSlot> TakeSlot();
   void PostToFeeder(Task task);
-  void IssueLarge(ItemPtr item);  // on the feeder thread
+  // Whether the works can go as rows, with room for what their plan needs.
+  bool ReserveForRows(Item* item);
+  // Empty: the launch is for the feeder. REQUIRES: the item has a slot.
+  std::optional<IssuedWork> IssueQuickly(const Item& item) const;
+  void IssueOnFeeder(ItemPtr item);  // on the feeder thread
+  // Again, while there is no memory for it, when works that are under way have ended. `own`
+  // is what the launch itself has under way; may be null.
+  std::optional<IssuedWork> IssueInTime(CudaEvent own,
+                                        absl::FunctionRef<std::optional<IssuedWork>()> issue);
   // Hands an item whose commands were issued to the completion thread; one with nothing
   // under way ends here.
   void Watch(ItemPtr item);
@@ -133,7 +157,7 @@ class CudaDevice final : public Device {
   const Clock* const clock_;
   DeviceTraits traits_;  // constant after Start(), like all up to the mutex
   MemoryBudget memory_;
-  const std::shared_ptr<MemoryBudget> unpinned_memory_;
+  const std::shared_ptr<HostMemoryPool> unpinned_memory_;
   std::shared_ptr<PinnedPool> small_results_;
   std::shared_ptr<PinnedPool> large_results_;
   std::shared_ptr<PinnedPool> staging_;
@@ -141,7 +165,8 @@ class CudaDevice final : public Device {
   CudaStreams streams_;
   std::unique_ptr<StagingRing> ring_;     // of the feeder thread
   std::unique_ptr<CudaSlot> store_slot_;  // of the feeder thread
-  std::unique_ptr<WorkIssuer> issuer_;
+  std::unique_ptr<SmallIssuer> small_issuer_;
+  std::unique_ptr<LargeIssuer> large_issuer_;
 
   mutable std::mutex mutex_;
   std::condition_variable feed_;

@@ -93,7 +93,7 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreOnFeeder
                                                    *std::move(reservation), sent, landed);
   auto* scratch = memory;
   if (scratch_bytes != 0) scratch = static_cast<char*>(commands.Allocate(scratch_bytes, stream));
-  issuer_->Land(sent, landed, data, scratch, memory, ring_.get(), &commands);
+  large_issuer_->Land(sent, landed, data, scratch, memory, ring_.get(), &commands);
   absl::Status status = commands.TakeStatus();
   if (scratch != nullptr && scratch != memory) commands.Free(scratch, stream);
   const CudaEvent landed_mark = commands.Mark(stream);

@@ -41,6 +41,89 @@ TEST_F(CliTest, InfoShowsTheServer) {
   EXPECT_EQ(json["unimplemented_rpcs"][0], "Gemm.Estimate");
 }
 
+TEST_F(CliTest, StatsShowPredictionsAndVerification) {
+  v1::CostStatistics& cost = *server_.statistics.add_costs();
+  cost.set_device("cuda:0");
+  v1::PredictionError& time = *cost.mutable_device_time();
+  time.set_count(7);
+  time.set_predicted_us(150);
+  time.set_measured_us(200);
+  time.set_mean_absolute_relative_error(0.125);
+  v1::VerificationStatistics& verification = *server_.statistics.mutable_verification();
+  verification.set_checked(9);
+  verification.set_failed(1);
+  verification.set_worst_residual(12.5);
+  verification.set_dropped(2);
+  EXPECT_THAT(Gemm({"stats"}).output,
+              AllOf(HasSubstr("cuda:0: 150.0 us of 200.0 us measured in 7 launches, each off by "
+                              "12.5 % on average"),
+                    HasSubstr("9 products, 1 of them wrong, worst residual 12.5; 2 dropped, 0 not "
+                              "verifiable")));
+}
+
+TEST_F(CliTest, EstimateComparesTheServerWithThisMachine) {
+  v1::EstimateResponse& estimate = server_.estimate;
+  estimate.set_kernel("sm90/x");
+  estimate.set_plan("tile=128x256");
+  estimate.set_receive_bytes(4 << 20);
+  estimate.set_receive_us(4194);
+  estimate.set_send_us(100);
+  estimate.set_send_is_measured(true);
+  estimate.set_queue_us(50);
+  estimate.set_device_us(1000);
+  estimate.set_flops(2e12);
+  const std::vector<std::string> arguments = {
+      "estimate",      "-s",           "8x16x32", "--type",        "bf16",
+      "--transpose-b", "--cpu-gflops", "100",     "--probe-bytes", "0"};
+  const ProcessResult human = Gemm(arguments);
+  EXPECT_EQ(human.exit_code, 0) << human.error;
+  EXPECT_THAT(human.output,
+              AllOf(HasSubstr("sm90/x"), HasSubstr("4.0 MiB at 1 GB/s, which nobody measured"),
+                    HasSubstr("as the server has measured"), HasSubstr("100.0 GFLOP/s, as given"),
+                    HasSubstr("The server is faster: "), HasSubstr("20000000.0 us here")));
+  EXPECT_EQ(server_.last_estimate.caller_gflops(), 100);
+  const v1::MatmulHeader& header = server_.last_estimate.header();
+  EXPECT_EQ(header.a().data().rows(), 8U);
+  EXPECT_EQ(header.a().data().columns(), 32U);
+  EXPECT_EQ(header.b().data().rows(), 16U);  // stored transposed
+  EXPECT_EQ(header.b().data().columns(), 32U);
+  EXPECT_EQ(header.b().data().type(), v1::BF16);
+
+  std::vector<std::string> as_json = arguments;
+  as_json.emplace_back("--json");
+  const auto json = nlohmann::json::parse(Gemm(as_json).output);
+  EXPECT_EQ(json["server"]["kernel"], "sm90/x");
+  EXPECT_EQ(json["offload_is_faster"], true);
+  EXPECT_EQ(json["upload_us"], 4194);
+  EXPECT_EQ(json["cpu_us"], 2e7);
+  EXPECT_GT(json["total_us"], 4194 + 100 + 50 + 1000);
+}
+
+TEST_F(CliTest, EstimateMeasuresThisMachine) {
+  server_.estimate.set_flops(1e9);
+  const auto json = nlohmann::json::parse(
+      Gemm({"estimate", "-s", "8x8x8", "--probe-bytes", "0", "--json"}).output);
+  EXPECT_GT(json["cpu"]["gflops"], 0);
+  EXPECT_EQ(server_.last_estimate.caller_gflops(), json["cpu"]["gflops"]);
+}
+
+TEST_F(CliTest, EstimateRefusesWhatIsNoShape) {
+  for (const char* shape : {"8x8", "8x8x8x8", "8xax8", "-1x2x3", ""}) {
+    const ProcessResult result = Gemm({"estimate", std::string("--shape=") + shape});
+    EXPECT_EQ(result.exit_code, 2) << shape;
+  }
+  EXPECT_THAT(Gemm({"estimate", "-s", "8x8"}).error, HasSubstr("it must be MxNxK"));
+}
+
+TEST_F(CliTest, EstimateNamesResidents) {
+  ASSERT_EQ(
+      Gemm({"estimate", "-s", "8x8x8", "--b", "@h-7", "--cpu-gflops", "1", "--probe-bytes", "0"})
+          .exit_code,
+      0);
+  EXPECT_EQ(server_.last_estimate.header().b().handle(), "h-7");
+  EXPECT_FALSE(server_.last_estimate.header().b().has_data());
+}
+
 TEST_F(CliTest, StatsShowWhatWasDone) {
   v1::StatisticsResponse& statistics = server_.statistics;
   statistics.set_received_requests(9);
@@ -114,8 +197,8 @@ TEST_F(CliTest, TuneSendsItsShapesAndShowsEachPlan) {
   rejected.set_rejection("takes f64 operands");
   *server_.tuned.add_shapes() = shape;
 
-  const ProcessResult result = Gemm({"tune", "5", "6", "7", "8", "9", "10", "--dtype", "bf16",
-                                     "--transpose-b", "--repeats", "3"});
+  const ProcessResult result = Gemm(
+      {"tune", "5", "6", "7", "8", "9", "10", "--type", "bf16", "--transpose-b", "--repeats", "3"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output,
               AllOf(HasSubstr("8x9x10"), HasSubstr("12.5"), HasSubstr("chosen: rows=64"),

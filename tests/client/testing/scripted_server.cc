@@ -127,6 +127,13 @@ grpc::Status ScriptedServer::Statistics(grpc::ServerContext*, const v1::Statisti
   return admin_status;
 }
 
+grpc::Status ScriptedServer::Estimate(grpc::ServerContext*, const v1::EstimateRequest* request,
+                                      v1::EstimateResponse* response) {
+  last_estimate = *request;
+  *response = estimate;
+  return admin_status;
+}
+
 grpc::Status ScriptedServer::Tune(grpc::ServerContext*, const v1::TuneRequest* request,
                                   v1::TuneResponse* response) {
   last_tune = *request;

@@ -57,10 +57,15 @@ class ScriptedServer final : private v1::Gemm::Service, private v1::Admin::Servi
   v1::TuneResponse tuned;
   v1::ListKernelsRequest last_list_kernels;
   v1::TuneRequest last_tune;
+  // Gemm's, likewise.
+  v1::EstimateResponse estimate;
+  v1::EstimateRequest last_estimate;
 
  private:
   grpc::Status Matmul(grpc::ServerContext* context, const v1::MatmulRequest* request,
                       v1::MatmulResponse* response) override;
+  grpc::Status Estimate(grpc::ServerContext* context, const v1::EstimateRequest* request,
+                        v1::EstimateResponse* response) override;
   grpc::Status ServerInfo(grpc::ServerContext* context, const v1::ServerInfoRequest* request,
                           v1::ServerInfoResponse* response) override;
   grpc::Status ListKernels(grpc::ServerContext* context, const v1::ListKernelsRequest* request,

@@ -1,11 +1,14 @@
 #include "server/admission/admission.h"
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "server/admission/retry_after.h"
+#include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 
@@ -73,7 +76,8 @@ class AdmissionTest : public ::testing::Test {
   testing::FakeClock clock_;
   testing::FakeDevice device_;
   const std::uint64_t free_bytes_;
-  Scheduler scheduler_{&device_, &clock_, {2}};
+  testing::FakeAlarm alarm_;
+  Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(2)};
   Router router_{{{&device_, &scheduler_}}};
   Statistics statistics_;
   RequestLimits limits_;
@@ -152,6 +156,170 @@ TEST_F(AdmissionTest, OnlyAMessageLimitsTheResult) {
 TEST_F(AdmissionTest, DrainingComesBeforeEverything) {
   scheduler_.StartDraining();
   EXPECT_EQ(Admit({}).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(AdmissionTest, AnEstimateFollowsWhatLaunchesTook) {
+  const auto before = admission_->Estimate(Call(64));
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_NEAR(before->offer.cost.compute_us, 524, 1);  // at 1 GFLOP/s
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Run(64).ok());
+    clock_.Advance(2000000 + i * 10000);
+    device_.FinishOne();
+  }
+  EXPECT_NEAR(outcomes_[0].receipt.predicted.compute_us, 524, 1);
+  EXPECT_NEAR(outcomes_[4].receipt.predicted.compute_us, 2000, 40);
+  EXPECT_EQ(outcomes_[4].receipt.predicted.device_us, outcomes_[4].receipt.predicted.compute_us);
+  const auto after = admission_->Estimate(Call(64));
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_NEAR(after->offer.cost.compute_us, 2000, 40);
+  EXPECT_EQ(after->offer.plan.kernel->traits().name, outcomes_[0].receipt.kernel);
+  EXPECT_EQ(after->queue_us, 0);
+  EXPECT_EQ(scheduler_.cost().accuracy().device.count, 5U);
+}
+
+TEST_F(AdmissionTest, AnEstimateCountsBytesAndBacklogAndHoldsNothing) {
+  MatmulCall call = Call(64);
+  auto estimate = admission_->Estimate(call);
+  ASSERT_TRUE(estimate.ok()) << estimate.status();
+  EXPECT_EQ(estimate->receive_bytes, 2U * 64 * 64 * 4);
+  EXPECT_EQ(estimate->send_bytes, 64U * 64 * 4);
+  EXPECT_NEAR(estimate->receive_us, 32.768, 0.001);
+  EXPECT_FALSE(estimate->receive_is_measured);
+  EXPECT_DOUBLE_EQ(estimate->total_us(),
+                   estimate->receive_us + estimate->send_us + estimate->offer.cost.device_us);
+  EXPECT_EQ(device_.memory().usage().free_bytes(), free_bytes_);
+  admission_->transport()->Observe(TransferDirection::kSend, 64 * 64 * 4, 100);
+  ASSERT_TRUE(Run(64).ok());
+  estimate = admission_->Estimate(call);
+  EXPECT_GT(estimate->queue_us, 500);
+  EXPECT_NEAR(estimate->send_us, 100, 0.1);
+  EXPECT_TRUE(estimate->send_is_measured);
+}
+
+TEST_F(AdmissionTest, AnEstimateIsRefusedAsTheProductWouldBe) {
+  MatmulCall wrong = Call(8);
+  wrong.b->data.rows = 9;
+  EXPECT_EQ(admission_->Estimate(wrong).status(), Admit(wrong).status());
+  MatmulCall unknown = Call(8);
+  unknown.kernel = "none";
+  EXPECT_EQ(admission_->Estimate(unknown).status(), Admit(unknown).status());
+  EXPECT_EQ(admission_->Estimate(Call(3000)).status(), Admit(Call(3000)).status());
+  // Full memory and a result that only a stream carries are no reasons.
+  EXPECT_TRUE(admission_->Estimate(Call(1000)).ok());
+  scheduler_.StartDraining();
+  EXPECT_EQ(admission_->Estimate(Call(8)).status().code(), absl::StatusCode::kUnavailable);
+}
+
+class VerifyingAdmission : public AdmissionTest {
+ protected:
+  explicit VerifyingAdmission(std::uint32_t sampled_per_million = 0)
+      : verifier_({sampled_per_million, 3, 16, 1 << 30, 1, 1}) {
+    admission_ = std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &statistics_,
+                                             &clock_, nullptr, nullptr, nullptr, &verifier_);
+  }
+
+  // A product of zeros, whose D holds `d` when the device is done.
+  void RunWith(float d, std::uint32_t vectors, TimeNs deadline = kNoDeadline) {
+    MatmulCall call = Call(16);
+    call.verification_vectors = vectors;
+    auto request = Admit(call, deadline);
+    ASSERT_TRUE(request.ok()) << request.status();
+    for (OperandName operand : {OperandName::kA, OperandName::kB}) {
+      ASSERT_TRUE(ReceiveZeros(operand, 16 * 16 * 4, **request).ok());
+    }
+    auto* const values = reinterpret_cast<float*>((*request)->grant.d.front().data);
+    std::fill_n(values, 16 * 16, 0.0F);
+    values[77] = d;
+    ASSERT_TRUE(Submit(*std::move(request)).ok());
+    clock_.Advance(1000);
+  }
+
+  const MatmulOutcome& Finish() {
+    device_.FinishOne();
+    verifier_.WaitUntilIdle();
+    return outcomes_.back();
+  }
+
+  Verifier verifier_;
+};
+
+TEST_F(VerifyingAdmission, ARightProductComesWithItsResidual) {
+  RunWith(0, 3);
+  const MatmulOutcome& outcome = Finish();
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.receipt.verification_residual, 0);
+  EXPECT_EQ(outcome.receipt.spans.back().stage, Stage::kVerify);
+  EXPECT_FALSE(outcome.d.empty());
+  outcomes_.clear();
+  RunWith(0, 0);
+  EXPECT_FALSE(Finish().receipt.verification_residual.has_value());
+}
+
+TEST_F(VerifyingAdmission, AWrongProductIsDataLossAndNothingOfItIsSent) {
+  RunWith(1, 3);
+  const MatmulOutcome& outcome = Finish();
+  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(outcome.status.message().find("the product failed its verification"),
+            std::string::npos);
+  EXPECT_TRUE(outcome.d.empty());
+  EXPECT_EQ(verifier_.statistics().failed, 1U);
+}
+
+TEST_F(VerifyingAdmission, AFailedLaunchIsNotVerified) {
+  RunWith(1, 3);
+  device_.FinishOne(absl::InternalError("broken"));
+  EXPECT_EQ(outcomes_.back().status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(verifier_.statistics().checked, 0U);
+}
+
+TEST_F(VerifyingAdmission, ADeadlineThatPassesMeanwhileCounts) {
+  RunWith(0, 3, clock_.Now() + 1000000000);
+  // The verifier's thread is kept busy until the deadline has passed.
+  std::mutex gate;
+  gate.lock();
+  testing::FakeClock& clock = clock_;
+  FinishedProduct other;
+  other.problem = MakeProblem(1, 1, 1, DataType::kF32, DataType::kF32);
+  float zero[3] = {};
+  other.buffers.a = &zero[0];
+  other.buffers.b = &zero[1];
+  other.buffers.d = {{reinterpret_cast<char*>(&zero[2]), 4, nullptr}};
+  other.device = &device_;
+  other.kernel = BuiltinRegistry().kernels().front().get();
+  verifier_.Verify(other, 1, [&gate](const absl::StatusOr<double>&) {
+    const std::lock_guard<std::mutex> lock(gate);
+  });
+  device_.FinishOne();
+  clock.Advance(2000000000);
+  gate.unlock();
+  verifier_.WaitUntilIdle();
+  EXPECT_EQ(outcomes_.back().status.message(),
+            "the deadline passed while the product was verified");
+}
+
+TEST_F(AdmissionTest, WithoutAVerifierNothingIsVerified) {
+  MatmulCall call = Call(8);
+  call.verification_vectors = 1;
+  EXPECT_EQ(Admit(call).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+class SamplingAdmission : public VerifyingAdmission {
+ protected:
+  SamplingAdmission() : VerifyingAdmission(1000000) {}
+};
+
+TEST_F(SamplingAdmission, AWrongProductIsSentAndCounted) {
+  RunWith(1, 0);
+  const MatmulOutcome& outcome = Finish();
+  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_FALSE(outcome.d.empty());
+  EXPECT_FALSE(outcome.receipt.verification_residual.has_value());
+  EXPECT_EQ(verifier_.statistics().failed, 1U);
+  RunWith(0, 0);
+  Finish();
+  EXPECT_EQ(verifier_.statistics().checked, 2U);
+  EXPECT_EQ(verifier_.statistics().failed, 1U);
 }
 
 class SmallMemory : public AdmissionTest {

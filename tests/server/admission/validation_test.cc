@@ -190,8 +190,16 @@ INSTANTIATE_TEST_SUITE_P(
                 "output_type is int32, and b.scales is set; a scaled product is f32, f16 or bf16"},
         BadCall{"MixedTypes", [](MatmulCall* c) { c->a->data.type = DataType::kInt8; }, kInvalid,
                 "a.data.type is int8 and b.data.type is f32; they must be equal, or both fp8"},
-        BadCall{"Verification", [](MatmulCall* c) { c->verification_vectors = 3; }, kUnbuilt,
-                "verification.vectors is 3: this server does not verify products yet"}),
+        BadCall{"Verification", [](MatmulCall* c) { c->verification_vectors = 65; }, kInvalid,
+                "verification.vectors is 65; it must be 0 to 64"},
+        BadCall{"VerificationOfAnActivation",
+                [](MatmulCall* c) {
+                  c->verification_vectors = 3;
+                  c->activation = Activation::kRelu;
+                },
+                kInvalid,
+                "verification.vectors is 3, and activation is relu; only products without "
+                "activation are verified"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ValidateHeader, DerivesTheProblem) {

@@ -19,7 +19,7 @@ class LandingDevice final : public Device {
   const DeviceTraits& traits() const override { return traits_; }
   MemoryBudget& memory() override { return memory_; }
   int max_in_flight() const override { return 1; }
-  void Submit(DeviceWork, Callback) override {}
+  void Submit(DeviceLaunch, Callback) override {}
   bool uses_host_memory() const override { return false; }
   Problem Landed(const Problem& problem) const override {
     Problem landed = problem;

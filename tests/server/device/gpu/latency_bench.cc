@@ -17,7 +17,7 @@ class BareCall {
  public:
   BareCall(ServedGpu* gpu, const Problem& landed, const Plan& plan, const void* b)
       : backend_(*gpu->backend), landed_(landed), plan_(plan) {
-    stream_ = Require(backend_.CreateStream(), "stream");
+    stream_ = Require(backend_.CreateStream(StreamPriority::kNormal), "stream");
     done_ = Require(backend_.CreateEvent(), "event");
     host_ = Require(gpu->device->pinned()->Take(1), "pinned");
     auto* const block = static_cast<char*>(

@@ -47,7 +47,7 @@ double Stream(ServedGpu* gpu, const DeviceWork& work, const Clock& clock, int jo
 template <typename Command>
 double Bare(ServedGpu* gpu, const Command& command, int repeats) {
   CudaBackend& backend = *gpu->backend;
-  const CudaStream stream = Require(backend.CreateStream(), "stream");
+  const CudaStream stream = Require(backend.CreateStream(StreamPriority::kNormal), "stream");
   const CudaEvent begin = Require(backend.CreateEvent(), "event");
   const CudaEvent end = Require(backend.CreateEvent(), "event");
   Require(command(stream), "warm-up");
@@ -70,7 +70,7 @@ void MeasureStream(GpuReport* report) {
   work.buffers.b = operands.data() + kBytes;
 
   CudaBackend& backend = *gpu.backend;
-  const CudaStream stream = Require(backend.CreateStream(), "stream");
+  const CudaStream stream = Require(backend.CreateStream(StreamPriority::kNormal), "stream");
   auto* const block = static_cast<char*>(Require(backend.Allocate(3 * kBytes, stream), "block"));
   auto* const d =
       gpu.device->AllocateResult({DataType::kBf16, 4, 128 * 1024, Order::kRowMajor, 128 * 1024})

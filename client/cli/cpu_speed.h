@@ -1,0 +1,18 @@
+// How fast this machine multiplies by itself.
+#pragma once
+
+#include <string>
+
+namespace gemmd::cli {
+
+struct CpuSpeed {
+  double gflops = 0;
+  std::string library;  // what computed: "libopenblas.so.0", or "a plain loop, one thread"
+};
+
+// Of f32, or f64, products of 512 x 512 matrices; the best of some, which takes a tenth of a
+// second or so. With the machine's own BLAS, as its programs would use, where there is one: it is
+// opened at run time, so that this program needs none.
+CpuSpeed MeasureCpu(bool is_f64);
+
+}  // namespace gemmd::cli

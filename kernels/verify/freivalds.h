@@ -1,0 +1,57 @@
+// Whether D is the product that it should be, for the price of a few matrix-vector products.
+//
+// Freivalds' check (R. Freivalds, "Fast probabilistic algorithms", MFCS 1979): for random x of 1
+// and -1, D x is compared with alpha op(A) (op(B) x) + beta C x + bias x, in binary64 (80 bits
+// for f64). What rounding explains of the difference in row i is, with N the columns of D,
+//
+//   t_i = 6 (u ||D_i|| + e s_i + w sqrt(N))
+//   s_i = |alpha| sum_k |op(A)_ik| ||op(B)_k|| + |beta| ||C_i|| + ||bias||
+//
+// where ||.|| is the Euclidean norm of a row, scales are part of A and B, u is the unit roundoff
+// of D's type, e bounds what the accumulation loses of the magnitude s_i, and w what lies under
+// the type's smallest values:
+//
+//   D      u      w         operands   e
+//   f64    2^-53  2^-1022   f64        (K/8 + 8) 2^-52
+//   f32    2^-24  2^-126    f32        (K/8 + 8) 2^-23
+//   f16    2^-11  2^-24     tf32       (K/8 + 8) 2^-23 + 2^-9
+//   bf16   2^-8   2^-126    f16, bf16  (K/8 + 8) 2^-23
+//   int32  0      0         int8       0, or 2^-20 where D is not int32
+//                           fp8        (K/32 + 4) 2^-13
+//
+// Signs are random and do not depend on the rounding, so a right row is over t_i with a
+// probability below 2 exp(-18) (Hoeffding), and far below where errors are not the worst
+// possible. A row with one wrong element that is off by 2 t_i is always over it; one with
+// several is missed by each vector with a probability of at most 1/2 where they could cancel.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel.h"
+
+namespace gemmd {
+
+struct VerificationOptions {
+  static constexpr int kMaxVectors = 64;
+
+  int vectors = 3;         // 1 to kMaxVectors
+  std::uint64_t seed = 0;  // of the vectors; not to be foreseen by what computes
+  // Kernel::Traits::only_by_name: 2^-9 more of the magnitude may be lost.
+  bool reduced_accuracy = false;
+  ParallelExecutor* executor = nullptr;  // null: the calling thread alone
+};
+
+// The largest |difference| / t_i over rows and vectors; 0 where both are 0. A product passes up
+// to 1.
+//
+// NaN and infinities: a row that has to hold one, because an operand has, counts infinity if it
+// holds none, else 0. So does one that holds one and need not; unless the row's magnitude is
+// beyond the largest value of D's or the accumulate type, where it counts 0. With alpha 0,
+// those of A and B may or may not show.
+//
+// REQUIRES: no activation; operands and D in host memory, of types that a Problem may have but
+// mxfp8 and int4; 1 <= options.vectors <= kMaxVectors.
+double VerificationResidual(const Problem& problem, const Arguments& arguments,
+                            const VerificationOptions& options);
+
+}  // namespace gemmd

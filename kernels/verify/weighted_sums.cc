@@ -1,0 +1,128 @@
+#include "kernels/verify/weighted_sums.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "kernels/cpu/float_bits.h"
+#include "kernels/quant/fp8.h"
+
+namespace gemmd {
+namespace {
+
+constexpr std::int64_t kRun = 256;  // elements widened at a time: they stay in the first cache
+
+template <typename Stored, typename Real, typename Convert>
+void Widen(const void* data, std::int64_t index, std::int64_t count, Real* wide, Convert convert) {
+  const auto* const stored = static_cast<const Stored*>(data) + index;
+  for (std::int64_t i = 0; i < count; ++i) wide[i] = convert(stored[i]);
+}
+
+std::array<float, 256> Fp8Table(float (*value)(std::uint8_t)) {
+  std::array<float, 256> table{};
+  for (std::size_t code = 0; code < table.size(); ++code) {
+    table[code] = value(static_cast<std::uint8_t>(code));
+  }
+  return table;
+}
+
+// `count` neighbours from element `index` on.
+template <typename Real>
+void WidenRun(DataType type, const void* data, std::int64_t index, std::int64_t count, Real* wide) {
+  static const std::array<float, 256> e4m3 = Fp8Table(FromFp8E4M3);
+  static const std::array<float, 256> e5m2 = Fp8Table(FromFp8E5M2);
+  const auto as_is = [](auto x) { return static_cast<Real>(x); };
+  switch (type) {
+    case DataType::kF64:
+      return Widen<double>(data, index, count, wide, as_is);
+    case DataType::kF32:
+    case DataType::kTf32:
+      return Widen<float>(data, index, count, wide, as_is);
+    case DataType::kF16:
+      return Widen<std::uint16_t>(data, index, count, wide, FromF16);
+    case DataType::kBf16:
+      return Widen<std::uint16_t>(data, index, count, wide, FromBf16);
+    case DataType::kInt8:
+      return Widen<std::int8_t>(data, index, count, wide, as_is);
+    case DataType::kInt32:
+      return Widen<std::int32_t>(data, index, count, wide, as_is);
+    case DataType::kFp8E4M3:
+      return Widen<std::uint8_t>(data, index, count, wide, [](std::uint8_t x) { return e4m3[x]; });
+    case DataType::kFp8E5M2:
+      return Widen<std::uint8_t>(data, index, count, wide, [](std::uint8_t x) { return e5m2[x]; });
+    default:
+      std::fill_n(wide, count, std::nan(""));  // has no values here: nothing of it verifies
+  }
+}
+
+// Eight sums side by side, so that no addition waits for the last.
+template <typename Real>
+Real Dot(const Real* x, const Real* y, std::int64_t count) {
+  constexpr std::int64_t kLanes = 8;
+  Real lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane] * y[i + lane];
+  }
+  Real sum = 0;
+  for (; i < count; ++i) sum += x[i] * y[i];
+  for (const Real lane : lanes) sum += lane;
+  return sum;
+}
+
+template <typename Real>
+void MakeGauge(Gauge gauge, Real* values, std::int64_t count) {
+  if (gauge == Gauge::kAbsolute) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] = std::abs(values[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) values[i] *= values[i];
+  }
+}
+
+}  // namespace
+
+template <typename Real>
+void SumRows(const MatrixSpan& matrix, const std::vector<std::vector<Real>>& weights, Gauge gauge,
+             const std::vector<Real>& gauge_weights, std::int64_t begin, std::int64_t end,
+             SumsOfRows<Real>* result) {
+  for (auto& sums : result->sums) std::fill(sums.begin() + begin, sums.begin() + end, Real{0});
+  std::fill(result->gauge.begin() + begin, result->gauge.begin() + end, Real{0});
+  Real run[kRun];
+  if (matrix.column_stride == 1) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (std::int64_t column = 0; column < matrix.columns; column += kRun) {
+        const std::int64_t count = std::min(kRun, matrix.columns - column);
+        WidenRun(matrix.type, matrix.data, row * matrix.row_stride + column, count, run);
+        for (std::size_t v = 0; v < weights.size(); ++v) {
+          result->sums[v][row] += Dot(run, weights[v].data() + column, count);
+        }
+        MakeGauge(gauge, run, count);
+        result->gauge[row] += Dot(run, gauge_weights.data() + column, count);
+      }
+    }
+    return;
+  }
+  for (std::int64_t row = begin; row < end; row += kRun) {
+    const std::int64_t count = std::min(kRun, end - row);
+    for (std::int64_t column = 0; column < matrix.columns; ++column) {
+      WidenRun(matrix.type, matrix.data, column * matrix.column_stride + row, count, run);
+      const auto add = [&run, count](Real weight, Real* sums) {
+        for (std::int64_t i = 0; i < count; ++i) sums[i] += run[i] * weight;
+      };
+      for (std::size_t v = 0; v < weights.size(); ++v) {
+        add(weights[v][column], result->sums[v].data() + row);
+      }
+      MakeGauge(gauge, run, count);
+      add(gauge_weights[column], result->gauge.data() + row);
+    }
+  }
+}
+
+template void SumRows(const MatrixSpan&, const std::vector<std::vector<double>>&, Gauge,
+                      const std::vector<double>&, std::int64_t, std::int64_t, SumsOfRows<double>*);
+template void SumRows(const MatrixSpan&, const std::vector<std::vector<long double>>&, Gauge,
+                      const std::vector<long double>&, std::int64_t, std::int64_t,
+                      SumsOfRows<long double>*);
+
+}  // namespace gemmd

@@ -1,0 +1,70 @@
+// What happens between the end of a job and its caller being told.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "kernels/gemm.h"
+#include "server/admission/inline_payload.h"
+#include "server/admission/resident_operands.h"
+#include "server/admission/shared_operands.h"
+#include "server/device/device.h"
+#include "server/observe/clock.h"
+#include "server/observe/receipt.h"
+#include "server/store/operand_store.h"
+#include "server/verification/verifier.h"
+
+namespace gemmd {
+
+// What the rpc layer is told at the end of an admitted request.
+struct MatmulOutcome {
+  absl::Status status;
+  Problem problem;
+  Receipt receipt;
+  // problem.d laid out, zeros between its lines; empty unless OK, if kept, and where D went into
+  // the client's shared memory.
+  HostBuffer d;
+  std::string handle;  // of a result that stays
+};
+
+// All that a job's memory hangs on, until its end.
+struct Completion {
+  using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
+
+  // These outlive it.
+  const Clock* clock = nullptr;
+  OperandStore* store = nullptr;
+  Verifier* verifier = nullptr;  // null: nothing is verified, REQUIRES verification_vectors == 0
+  Device* device = nullptr;
+
+  TimeNs deadline = kNoDeadline;
+  int verification_vectors = 0;
+  const Kernel* kernel = nullptr;
+  Problem problem;
+  HostBuffers buffers;  // of the work
+  // Of the work, where the product is to be verified.
+  std::shared_ptr<const ResidentOperand> resident_a;
+  std::shared_ptr<const ResidentOperand> resident_b;
+  HostBuffer d;
+  std::unique_ptr<PendingResult> kept;
+  std::unique_ptr<InlinePayload> payload;
+  ResidentOperands residents;
+  std::vector<HostPiece> memory;
+  SharedOperands shared;
+  SharedOperands::Placed placed;
+  Callback done;
+};
+
+// As Job::Callback. Verifies the product where that was asked for, which delays what follows and
+// is done on the verifier's thread; gives the memory back; tells the caller; has a sampled
+// product checked. Adds to the statuses of jobs:
+//   DATA_LOSS            the product failed its verification
+//   DEADLINE_EXCEEDED    the deadline passed meanwhile
+//   the errors of SharedOperands::Finish() and ResidualOf()
+void Complete(std::unique_ptr<Completion> completion, absl::Status status, Receipt receipt);
+
+}  // namespace gemmd

@@ -1,0 +1,40 @@
+#include "server/cost/ratio_table.h"
+
+namespace gemmd {
+
+RatioTable::RatioTable(std::size_t capacity) {
+  std::size_t sets = 1;
+  while (sets * kWays < capacity) sets *= 2;
+  sets_.resize(sets);
+}
+
+std::optional<double> RatioTable::Find(std::uint64_t key) const {
+  const std::size_t index = IndexOf(key);
+  const std::lock_guard<std::mutex> lock(mutexes_[index % kLocks]);
+  Set& set = sets_[index];
+  for (Entry& entry : set.entries) {
+    if (entry.key != key || entry.used == 0) continue;
+    entry.used = ++set.uses;
+    return entry.estimate.ratio();
+  }
+  return std::nullopt;
+}
+
+void RatioTable::Observe(std::uint64_t key, double ratio) {
+  const std::size_t index = IndexOf(key);
+  const std::lock_guard<std::mutex> lock(mutexes_[index % kLocks]);
+  Set& set = sets_[index];
+  Entry* place = &set.entries.front();
+  for (Entry& entry : set.entries) {
+    if (entry.key == key && entry.used != 0) {
+      place = &entry;
+      break;
+    }
+    if (entry.used < place->used) place = &entry;
+  }
+  if (place->key != key || place->used == 0) *place = {key, 0, {}};
+  place->estimate.Observe(ratio);
+  place->used = ++set.uses;
+}
+
+}  // namespace gemmd

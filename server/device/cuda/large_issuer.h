@@ -1,0 +1,73 @@
+// Large works, in panels (panels.h), over three streams that all works share, so that copies
+// in, kernels and copies out of neighbouring works, and within a work, overlap.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "server/device/cuda/pinned_pool.h"
+#include "server/device/cuda/plane.h"
+#include "server/device/cuda/prepared_work.h"
+#include "server/device/cuda/staging.h"
+
+namespace gemmd {
+
+struct CudaStreams {
+  CudaStream copy_in = nullptr;
+  CudaStream compute = nullptr;
+  CudaStream copy_out = nullptr;
+};
+
+// Where an operand's bytes are.
+struct OperandSource {
+  const void* data = nullptr;
+  Access access = Access::kHost;
+};
+
+// Used by one thread at a time: that of the ring.
+class LargeIssuer {
+ public:
+  // All outlive the issuer. `pinned` are the pools whose memory needs no staging.
+  LargeIssuer(CudaBackend* backend, std::vector<const PinnedPool*> pinned,
+              const CudaStreams& streams)
+      : backend_(backend), pinned_(std::move(pinned)), streams_(streams) {}
+
+  // RESOURCE_EXHAUSTED with nothing under way: the pool had no room for the block.
+  IssuedWork Issue(const PreparedWork& prepared, CudaSlot* slot, StagingRing* ring) const;
+
+  // Panels [first, end) of the work, whose calls follow one another. The first takes the
+  // block, and the last, or one that fails, frees it.
+  IssuedWork IssuePanels(const PreparedWork& prepared, std::size_t first, std::size_t end,
+                         char** block, CudaSlot* slot, StagingRing* ring) const;
+
+  // Brings one operand to where it stays, through `scratch` where it is transposed (else
+  // they are the same), on the copy-in stream.
+  void Land(const MatrixLayout& sent, const MatrixLayout& landed, const void* host, char* scratch,
+            char* to, StagingRing* ring, CudaCommands* commands) const;
+
+  const CudaStreams& streams() const { return streams_; }
+
+ private:
+  void CopyInWhole(const PreparedWork& prepared, char* block, StagingRing* ring,
+                   CudaCommands* commands) const;
+  CudaEvent IssuePanel(const PreparedWork& prepared, std::size_t index, CudaEvent begin,
+                       char* block, StagingRing* ring, CudaCommands* commands,
+                       std::vector<TimedStage>* stages) const;
+  // One operand's rectangle, from where it is to its input part of the block.
+  void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
+              const PlaneRect& rect, void* to, StagingRing* ring, CudaCommands* commands) const;
+  void CopyInVectors(const PreparedWork& prepared, char* block, StagingRing* ring,
+                     CudaCommands* commands) const;
+  void CopyInA(const PreparedWork& prepared, const Panel& panel, char* block, StagingRing* ring,
+               CudaCommands* commands) const;
+  void CopyInB(const PreparedWork& prepared, const Panel& panel, char* block, StagingRing* ring,
+               CudaCommands* commands) const;
+  bool IsPinned(const void* data, std::uint64_t bytes) const;
+
+  CudaBackend* const backend_;
+  const std::vector<const PinnedPool*> pinned_;
+  const CudaStreams streams_;
+};
+
+}  // namespace gemmd

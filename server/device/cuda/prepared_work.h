@@ -1,0 +1,86 @@
+// One work as its commands see it: how it lands, in which panels, where its parts lie; and the
+// commands that every way of issuing it shares.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "server/device/cuda/backend.h"
+#include "server/device/cuda/commands.h"
+#include "server/device/cuda/landing.h"
+#include "server/device/cuda/panels.h"
+#include "server/device/device.h"
+
+namespace gemmd {
+
+struct PreparedWork {
+  const DeviceWork* work = nullptr;
+  Problem landed;
+  Residency resident;
+  std::vector<Panel> panels;
+  BlockLayout block;
+};
+
+PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
+// The same for a work that has not got its operands yet.
+PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes, const Residency& resident);
+// The same in panels of the caller's choice.
+PreparedWork PrepareInPanels(const DeviceWork& work, const Residency& resident,
+                             std::vector<Panel> panels);
+
+// Commands that are under way.
+struct IssuedWork {
+  // Not OK: what could not be issued; what was before it is under way nevertheless.
+  absl::Status status;
+  // Null if nothing is under way.
+  CudaEvent last = nullptr;
+  std::vector<TimedStage> stages;
+};
+
+// Bytes from line to line.
+inline std::uint64_t Pitch(const MatrixLayout& layout) {
+  return ElementBytes(layout, layout.leading_dimension);
+}
+
+// The layout that the copies of an operand fill.
+inline MatrixLayout InputLayout(const MatrixLayout& sent, const MatrixLayout& landed) {
+  return IsTransposed(sent, landed) ? ScratchLayout(sent) : landed;
+}
+
+// What was sent does not fill what lands: rows, columns or both are padded.
+inline bool IsPadded(const MatrixLayout& sent, const MatrixLayout& landed) {
+  return sent.rows != landed.rows || sent.columns != landed.columns;
+}
+
+// How the device copies what the CPU may not.
+inline CopyDirection DirectionFrom(Access access) {
+  return access == Access::kDevice ? CopyDirection::kWithinDevice : CopyDirection::kToDevice;
+}
+
+// Whether the panels cut M, or N.
+bool CutsRows(const std::vector<Panel>& panels);
+bool CutsColumns(const std::vector<Panel>& panels);
+
+// Bias and scales, as planes of one line.
+struct VectorInput {
+  const void* host = nullptr;
+  std::uint64_t bytes = 0;
+  BlockLayout::Part part;
+};
+std::vector<VectorInput> VectorInputs(const PreparedWork& prepared);
+
+// Queues the transposition of what is needed of an operand that lands in the other order:
+// `begin` to `end` along op()'s outer dimension.
+void TransposeInput(const MatrixLayout& sent, const MatrixLayout& landed, std::int64_t begin,
+                    std::int64_t end, const char* scratch, char* to, CudaStream stream,
+                    CudaCommands* commands);
+
+// Transposes what this panel brought (`is_first`: what came whole before it, too) and
+// launches the kernel.
+void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
+                  CudaStream stream, CudaCommands* commands);
+
+void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
+                  CudaStream stream, CudaCommands* commands);
+
+}  // namespace gemmd

@@ -1,0 +1,55 @@
+// A large work that goes in several launches, a panel each: what it keeps between them.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "server/device/cuda/large_issuer.h"
+#include "server/device/device.h"
+
+namespace gemmd {
+
+class SlicedCudaWork final : public SlicedWork {
+ public:
+  // REQUIRES: at least 2 panels, that cut M or N but not both.
+  SlicedCudaWork(std::shared_ptr<CudaBackend> backend, const LargeIssuer* issuer, DeviceWork work,
+                 std::vector<Panel> panels)
+      : backend_(std::move(backend)),
+        issuer_(issuer),
+        work_(std::move(work)),
+        prepared_(PrepareInPanels(work_, {work_.resident_a != nullptr, work_.resident_b != nullptr},
+                                  std::move(panels))),
+        stream_(issuer->streams().copy_out) {}
+  // A failure to free means that the device is lost, which is told elsewhere. All slices that
+  // were issued have ended: each holds the work.
+  ~SlicedCudaWork() override {
+    if (block_ != nullptr) backend_->Free(block_, stream_).IgnoreError();
+  }
+  SlicedCudaWork(const SlicedCudaWork&) = delete;
+  SlicedCudaWork& operator=(const SlicedCudaWork&) = delete;
+
+  int slices() const override { return static_cast<int>(prepared_.panels.size()); }
+  const PreparedWork& prepared() const { return prepared_; }
+
+  // By the ring's thread. INTERNAL with nothing under way: a slice before this one failed.
+  IssuedWork Issue(int slice, CudaSlot* slot, StagingRing* ring) {
+    if (slice != 0 && block_ == nullptr) {
+      IssuedWork failed;
+      failed.status = absl::InternalError("an earlier slice of the work failed");
+      return failed;
+    }
+    const auto index = static_cast<std::size_t>(slice);
+    return issuer_->IssuePanels(prepared_, index, index + 1, &block_, slot, ring);
+  }
+
+ private:
+  const std::shared_ptr<CudaBackend> backend_;
+  const LargeIssuer* const issuer_;
+  const DeviceWork work_;
+  const PreparedWork prepared_;
+  const CudaStream stream_;
+  char* block_ = nullptr;  // of the ring's thread while slices are submitted
+};
+
+}  // namespace gemmd

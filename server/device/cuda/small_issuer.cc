@@ -1,0 +1,278 @@
+#include "server/device/cuda/small_issuer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/device/cuda/plane.h"
+#include "server/device/rows.h"
+
+namespace gemmd {
+namespace {
+
+constexpr std::uint64_t kMaxBytes = 256 << 10;
+
+// Line by line, with zeros for what the sent plane does not fill.
+void Pack(const MatrixLayout& sent, const void* from, const MatrixLayout& to_layout,
+          const BlockLayout::Part& part, char* staging) {
+  char* const to = staging + part.offset;
+  const std::uint64_t width = ElementBytes(sent, sent.inner());
+  std::memset(to, 0, part.bytes);
+  for (std::int64_t line = 0; line < sent.outer(); ++line) {
+    std::memcpy(to + static_cast<std::uint64_t>(line) * Pitch(to_layout),
+                static_cast<const char*>(from) + static_cast<std::uint64_t>(line) * Pitch(sent),
+                width);
+  }
+}
+
+// An operand of a small work: packed into the staging memory, where the CPU may touch it.
+struct SmallInput {
+  const void* data = nullptr;
+  Access access = Access::kHost;
+  const MatrixLayout* sent = nullptr;
+  MatrixLayout to_layout;
+  BlockLayout::Part part;
+};
+
+std::vector<SmallInput> SmallInputs(const PreparedWork& prepared) {
+  const Problem& sent = prepared.work->problem;
+  const Problem& landed = prepared.landed;
+  const HostBuffers& buffers = prepared.work->buffers;
+  const BlockLayout& layout = prepared.block;
+  std::vector<SmallInput> inputs;
+  if (buffers.a != nullptr) {
+    inputs.push_back(
+        {buffers.a, buffers.a_access, &sent.a, InputLayout(sent.a, landed.a), layout.a_input});
+  }
+  if (buffers.b != nullptr) {
+    inputs.push_back(
+        {buffers.b, buffers.b_access, &sent.b, InputLayout(sent.b, landed.b), layout.b_input});
+  }
+  if (layout.c.bytes != 0) {
+    inputs.push_back({buffers.c, buffers.c_access, &sent.c, landed.c, layout.c});
+  }
+  return inputs;
+}
+
+// The block of several works: the inputs of all first, so that they travel in one copy.
+struct SharedBlock {
+  std::uint64_t inputs_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+
+SharedBlock LayOutTogether(std::vector<PreparedWork>* works) {
+  SharedBlock shared;
+  for (const PreparedWork& work : *works) shared.inputs_bytes += work.block.inputs_bytes;
+  shared.total_bytes = shared.inputs_bytes;
+  std::uint64_t inputs_begin = 0;
+  for (PreparedWork& work : *works) {
+    BlockLayout& block = work.block;
+    const std::uint64_t inputs = block.inputs_bytes;
+    const auto move = [&](BlockLayout::Part* part) {
+      part->offset = part->offset < inputs ? inputs_begin + part->offset
+                                           : shared.total_bytes + (part->offset - inputs);
+    };
+    const std::uint64_t rest = block.total_bytes - inputs;
+    for (BlockLayout::Part* part :
+         {&block.a_input, &block.b_input, &block.c, &block.bias, &block.a_scales, &block.b_scales,
+          &block.a, &block.b, &block.d, &block.workspace}) {
+      move(part);
+    }
+    inputs_begin += inputs;
+    shared.total_bytes += rest;
+  }
+  return shared;
+}
+
+// The pieces of D as spans, where these are few enough to go together.
+constexpr std::size_t kMostSpans = 2 * kMaxCopySpans;
+
+bool AppendSpans(const std::vector<CudaRect>& rects, std::vector<CopySpan>* spans) {
+  for (const CudaRect& rect : rects) {
+    const bool is_one = rect.to_pitch == rect.width && rect.from_pitch == rect.width;
+    const std::uint64_t lines = is_one ? 1 : rect.lines;
+    if (spans->size() + lines > kMostSpans) return false;
+    for (std::uint64_t line = 0; line < lines; ++line) {
+      spans->push_back({static_cast<const char*>(rect.from) + line * rect.from_pitch,
+                        static_cast<char*>(rect.to) + line * rect.to_pitch,
+                        is_one ? rect.width * rect.lines : rect.width});
+    }
+  }
+  return true;
+}
+
+// Sums up what was issued: the block is freed before the last mark, so that a launch that
+// ended holds nothing.
+void Close(CudaCommands* commands, void* block, CudaStream stream, IssuedWork* issued) {
+  commands->Free(block, stream);
+  issued->last = commands->Mark(stream);
+  issued->status = commands->TakeStatus();
+  if (!issued->status.ok()) {
+    commands->Free(block, stream);
+    issued->last = commands->Mark(stream);
+    issued->status.Update(commands->status());
+  }
+}
+
+}  // namespace
+
+bool SmallIssuer::IsSmall(const PreparedWork& prepared) {
+  return prepared.panels.size() == 1 &&
+         prepared.block.inputs_bytes + prepared.block.d.bytes <= kMaxBytes;
+}
+
+bool SmallIssuer::Fit(const std::vector<PreparedWork>& works, const CudaSlot& slot) {
+  std::uint64_t bytes = 0;
+  for (const PreparedWork& work : works) {
+    if (!IsSmall(work)) return false;
+    bytes += work.block.inputs_bytes;
+  }
+  return bytes <= slot.staging().size_bytes;
+}
+
+IssuedWork SmallIssuer::IssueTogether(const std::vector<PreparedWork>& works,
+                                      CudaSlot* slot) const {
+  std::vector<PreparedWork> placed = works;
+  const SharedBlock shared = LayOutTogether(&placed);
+  const CudaStream stream = slot->stream();
+  CudaCommands commands(backend_, slot);
+  IssuedWork issued;
+  auto* const block = static_cast<char*>(commands.Allocate(shared.total_bytes, stream));
+  if (block == nullptr) {
+    issued.status = commands.TakeStatus();
+    return issued;
+  }
+
+  char* const staging = slot->staging().data;
+  std::vector<SmallInput> in_place;
+  for (const PreparedWork& work : placed) {
+    for (const SmallInput& input : SmallInputs(work)) {
+      if (input.access == Access::kHost) {
+        Pack(*input.sent, input.data, input.to_layout, input.part, staging);
+      } else {
+        std::memset(staging + input.part.offset, 0, input.part.bytes);  // its padding
+        in_place.push_back(input);
+      }
+    }
+    for (const VectorInput& vector : VectorInputs(work)) {
+      std::memset(staging + vector.part.offset, 0, vector.part.bytes);
+      std::memcpy(staging + vector.part.offset, vector.host, vector.bytes);
+    }
+  }
+
+  const CudaEvent begin = commands.Mark(stream);
+  const std::uint64_t inputs = shared.inputs_bytes;
+  if (inputs != 0) {
+    commands.Copy(CopyDirection::kToDevice, {block, inputs, staging, inputs, inputs, 1}, stream);
+  }
+  for (const SmallInput& input : in_place) {
+    commands.Copy(DirectionFrom(input.access),
+                  CopyOfRect(WholePlane(*input.sent), input.data, Pitch(*input.sent),
+                             block + input.part.offset, Pitch(input.to_layout)),
+                  stream);
+  }
+  const CudaEvent landed = commands.Mark(stream);
+  for (const PreparedWork& work : placed) {
+    ComputePanel(work, work.panels.front(), true, block, stream, &commands);
+  }
+  const CudaEvent computed = commands.Mark(stream);
+  std::vector<CopySpan> spans;
+  for (const PreparedWork& work : placed) {
+    // One result is as quick by a copy engine.
+    const DeviceWork& sent = *work.work;
+    const std::size_t before = spans.size();
+    if (placed.size() == 1 || sent.buffers.d_access != Access::kHost ||
+        !AppendSpans(CopiesToPieces(sent.problem.d, sent.buffers.d, WholePlane(sent.problem.d),
+                                    block + work.block.d.offset, Pitch(work.landed.d)),
+                     &spans)) {
+      spans.resize(before);
+      CopyPanelOut(work, work.panels.front(), block, stream, &commands);
+    }
+  }
+  commands.CopySpans(spans, stream);
+  Close(&commands, block, stream, &issued);
+  issued.stages = {{Stage::kCopyIn, begin, landed},
+                   {Stage::kCompute, landed, computed},
+                   {Stage::kCopyOut, computed, issued.last}};
+  return issued;
+}
+
+bool SmallIssuer::HasRows(const DeviceWork& work) const {
+  return HasJoinableRows(work) && work.resident_b != nullptr &&
+         work.problem.a.size_bytes() + work.problem.d.size_bytes() <= kMaxBytes &&
+         IsPinned(work.buffers.a, work.problem.a.size_bytes());
+}
+
+IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const PreparedWork& joined,
+                                  CudaSlot* slot) const {
+  const BlockLayout& layout = joined.block;
+  const CudaStream stream = slot->stream();
+  CudaCommands commands(backend_, slot);
+  IssuedWork issued;
+  auto* const block = static_cast<char*>(commands.Allocate(layout.total_bytes, stream));
+  if (block == nullptr) {
+    issued.status = commands.TakeStatus();
+    return issued;
+  }
+
+  std::vector<CopySpan> in;
+  std::vector<CopySpan> out;
+  char* a = block + layout.a_input.offset;
+  const char* d = block + layout.d.offset;
+  const std::uint64_t a_pitch = Pitch(joined.landed.a);
+  const std::uint64_t d_pitch = Pitch(joined.landed.d);
+  char* staging = slot->staging().data;
+  char* const a_scales = staging;
+  for (const DeviceWork& work : works) {
+    const RowSpan rows = RowsOfA(work.problem);
+    const auto* from = static_cast<const char*>(work.buffers.a);
+    for (std::int64_t row = 0; row < rows.rows; ++row) {
+      in.push_back({from, a, rows.width});
+      from += rows.pitch;
+      a += a_pitch;
+    }
+    for (const CudaRect& rect :
+         CopiesToPieces(work.problem.d, work.buffers.d, WholePlane(work.problem.d), d, d_pitch)) {
+      for (std::uint64_t line = 0; line < rect.lines; ++line) {
+        out.push_back({static_cast<const char*>(rect.from) + line * rect.from_pitch,
+                       static_cast<char*>(rect.to) + line * rect.to_pitch, rect.width});
+      }
+    }
+    d += d_pitch * static_cast<std::uint64_t>(work.problem.m);
+    if (work.problem.a_scaling == Scaling::kVector) {
+      const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(work.problem.m);
+      std::memcpy(staging, work.buffers.a_scales, bytes);
+      staging += bytes;
+    }
+  }
+  if (staging != a_scales) {
+    in.push_back(
+        {a_scales, block + layout.a_scales.offset, static_cast<std::uint64_t>(staging - a_scales)});
+  }
+  for (const VectorInput& vector : VectorInputs(joined)) {
+    if (vector.host == nullptr) continue;  // the scales of A, which every work has its own of
+    std::memcpy(staging, vector.host, vector.bytes);
+    in.push_back({staging, block + vector.part.offset, vector.bytes});
+    staging += vector.bytes;
+  }
+
+  const CudaEvent begin = commands.Mark(stream);
+  const Problem& sent = joined.work->problem;
+  if (IsPadded(sent.a, joined.landed.a)) commands.Zero(block, layout.inputs_bytes, stream);
+  commands.CopySpans(in, stream);
+  const CudaEvent landed = commands.Mark(stream);
+  ComputePanel(joined, joined.panels.front(), true, block, stream, &commands);
+  const CudaEvent computed = commands.Mark(stream);
+  commands.CopySpans(out, stream);
+  Close(&commands, block, stream, &issued);
+  issued.stages = {{Stage::kCopyIn, begin, landed},
+                   {Stage::kCompute, landed, computed},
+                   {Stage::kCopyOut, computed, issued.last}};
+  return issued;
+}
+
+bool SmallIssuer::IsPinned(const void* data, std::uint64_t bytes) const {
+  return std::any_of(pinned_.begin(), pinned_.end(),
+                     [&](const PinnedPool* pool) { return pool->Contains(data, bytes); });
+}
+
+}  // namespace gemmd

@@ -1,0 +1,116 @@
+// What a device is given to do at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "server/device/host_buffer.h"
+#include "server/device/shared_mapping.h"
+
+namespace gemmd {
+
+// Operands and result in host memory, laid out as the problem says; null or empty where
+// the problem has none. They stay valid until the work's callback has been called.
+struct HostBuffers {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;
+  const void* bias = nullptr;
+  const float* a_scales = nullptr;
+  const float* b_scales = nullptr;
+  HostBuffer d;  // as AllocateResult() gave it, or one piece of a SharedMapping
+  // What is not Access::kHost lies in a SharedMapping: of D the whole.
+  Access a_access = Access::kHost;
+  Access b_access = Access::kHost;
+  Access c_access = Access::kHost;
+  Access d_access = Access::kHost;
+};
+
+// An operand that a device holds, as it landed there. Its memory is free again when the
+// last reference is gone.
+class ResidentOperand {
+ public:
+  virtual ~ResidentOperand() = default;
+  // The address in the device's memory.
+  virtual const void* data() const = 0;
+};
+
+// Which factor of a product an operand is.
+enum class OperandSide : std::uint8_t { kA, kB };
+
+// Which operands lie on the device already: they take no room for the work.
+struct Residency {
+  bool a = false;
+  bool b = false;
+};
+
+// One product, as the device gets it.
+struct DeviceWork {
+  Problem problem;  // as the buffers have it
+  Plan plan;        // chosen for the problem as it lands on this device
+  HostBuffers buffers;
+  // Of this device, landed as Landed(problem) says; null where the operand is in `buffers`.
+  std::shared_ptr<const ResidentOperand> resident_a;
+  std::shared_ptr<const ResidentOperand> resident_b;
+  // Works with the same number, 0 excepted, have the same B, scales of B and bias, and these
+  // stay where they are.
+  std::uint64_t weights_id = 0;
+};
+
+// A work that goes in several launches, none of them long: blocks of D, one after another.
+// Whoever holds it holds what the device keeps between them; dropping it before its last
+// launch gives that up, and D is unspecified.
+class SlicedWork {
+ public:
+  virtual ~SlicedWork() = default;
+  virtual int slices() const = 0;  // at least 2
+};
+
+enum class BatchForm : std::uint8_t {
+  kAlone,
+  kRows,   // the rows of all works as one product: one plan, one read of B
+  kGroup,  // products side by side, each with its own plan
+  kSlice,  // a part of one work
+};
+
+// One launch.
+struct DeviceLaunch {
+  // A work alone.
+  DeviceLaunch(DeviceWork work) {  // NOLINT(google-explicit-constructor): it is a launch
+    works.push_back(std::move(work));
+  }
+  // `plan` is for the landed problem that has all rows.
+  // REQUIRES: works differ in what their rows are alone, and have the same weights_id, not 0.
+  static DeviceLaunch Rows(std::vector<DeviceWork> works, Plan plan) {
+    DeviceLaunch launch(BatchForm::kRows, std::move(works));
+    launch.rows_plan = std::move(plan);
+    return launch;
+  }
+  // REQUIRES: not empty.
+  static DeviceLaunch Group(std::vector<DeviceWork> works) {
+    return {BatchForm::kGroup, std::move(works)};
+  }
+  // REQUIRES: slices are submitted in order, each once, the next perhaps before the last is
+  // done; index < sliced->slices().
+  static DeviceLaunch Slice(std::shared_ptr<SlicedWork> sliced, int index) {
+    DeviceLaunch launch(BatchForm::kSlice, {});
+    launch.sliced = std::move(sliced);
+    launch.slice = index;
+    return launch;
+  }
+
+  BatchForm form = BatchForm::kAlone;
+  std::vector<DeviceWork> works;       // empty of kSlice
+  Plan rows_plan;                      // of kRows
+  std::shared_ptr<SlicedWork> sliced;  // of kSlice
+  int slice = 0;                       // of kSlice: which one
+
+ private:
+  DeviceLaunch(BatchForm launch_form, std::vector<DeviceWork> launch_works)
+      : form(launch_form), works(std::move(launch_works)) {}
+};
+
+}  // namespace gemmd

@@ -1,0 +1,23 @@
+// Plans for rows of several works, chosen as for a request of that many rows.
+#pragma once
+
+#include "kernels/gemm.h"
+#include "server/device/device.h"
+#include "server/scheduling/batch_planner.h"
+
+namespace gemmd {
+
+class RowsPlanner final : public BatchPlanner {
+ public:
+  // All outlive the planner. `plans`: what was measured; null: nothing was.
+  RowsPlanner(const Registry* registry, const Device* device, const PlanCache* plans)
+      : memo_(registry, plans), device_(device) {}
+
+  std::optional<RowsPlan> PlanRows(const DeviceWork& work, std::int64_t rows) override;
+
+ private:
+  PlanMemo memo_;
+  const Device* const device_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,37 @@
+// A product that was computed, with all that checking it takes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/gemm.h"
+#include "server/device/device.h"
+
+namespace gemmd {
+
+struct FinishedProduct {
+  std::uint64_t request_id = 0;
+  Problem problem;  // as the buffers have it
+  HostBuffers buffers;
+  // Where not null, the operand is not in `buffers`, and the device brings it back.
+  Device* device = nullptr;
+  std::shared_ptr<const ResidentOperand> resident_a;
+  std::shared_ptr<const ResidentOperand> resident_b;
+  const Kernel* kernel = nullptr;  // that computed it
+  std::shared_ptr<void> memory;    // of the buffers; null: somebody else keeps it
+
+  std::uint64_t size_bytes() const;
+};
+
+// Whether the CPU may read all of it: nothing lies where only a device may.
+bool IsReadable(const HostBuffers& buffers);
+
+// See VerificationResidual(). Waits for copies where operands are residents of a device; the
+// errors are Device::Fetch()'s. RESOURCE_EXHAUSTED: the host has no memory for them.
+// REQUIRES: IsReadable(product.buffers), and no activation.
+absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, std::uint64_t seed,
+                                  ParallelExecutor* executor);
+
+}  // namespace gemmd
