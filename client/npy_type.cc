@@ -26,7 +26,7 @@ constexpr DescrMeaning kMeanings[] = {
 };
 
 constexpr absl::string_view kAccepted =
-    "<f8, <f4, <f2, |i1, <i4, V2 (bf16), and V1 or |u1 with --dtype fp8_e4m3 or fp8_e5m2";
+    "<f8, <f4, <f2, |i1, <i4, V2 (bf16), and V1 or |u1 with --type fp8_e4m3 or fp8_e5m2";
 
 absl::string_view Hint(absl::string_view descr) {
   if (descr.empty()) return "";
@@ -55,15 +55,15 @@ absl::StatusOr<DataType> TypeOfDescr(absl::string_view descr, std::optional<Data
   if (known && asked) {
     return absl::InvalidArgumentError(absl::StrCat(quoted, " cannot be ", Name(*asked),
                                                    ", which was asked for; the file's type and "
-                                                   "--dtype must agree"));
+                                                   "--type must agree"));
   }
   if (known && descr == "|u1") {
     return absl::InvalidArgumentError(absl::StrCat(
-        quoted, " is accepted as codes of fp8 only: say --dtype fp8_e4m3 or --dtype fp8_e5m2"));
+        quoted, " is accepted as codes of fp8 only: say --type fp8_e4m3 or --type fp8_e5m2"));
   }
   if (known) {
     return absl::InvalidArgumentError(
-        absl::StrCat(quoted, " is one opaque byte: say --dtype fp8_e4m3 or --dtype fp8_e5m2"));
+        absl::StrCat(quoted, " is one opaque byte: say --type fp8_e4m3 or --type fp8_e5m2"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat(quoted, Hint(descr), ": accepted are ", kAccepted));

@@ -8,18 +8,20 @@
 //   Session   where an emulated launch goes       emulator/session.h
 //   VerificationResidual   whether a product is right   verify/freivalds.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
+//   LaunchCopySpans   rows of a batch             landing/copy_spans.h
 #pragma once
 
-#include "kernels/config.h"             // IWYU pragma: export
-#include "kernels/cuda_traits.h"        // IWYU pragma: export
-#include "kernels/device_traits.h"      // IWYU pragma: export
-#include "kernels/emulator/session.h"   // IWYU pragma: export
-#include "kernels/kernel.h"             // IWYU pragma: export
-#include "kernels/landing/transpose.h"  // IWYU pragma: export
-#include "kernels/padded_line.h"        // IWYU pragma: export
-#include "kernels/plan_cache.h"         // IWYU pragma: export
-#include "kernels/problem.h"            // IWYU pragma: export
-#include "kernels/registry.h"           // IWYU pragma: export
-#include "kernels/selection.h"          // IWYU pragma: export
-#include "kernels/types.h"              // IWYU pragma: export
-#include "kernels/verify/freivalds.h"   // IWYU pragma: export
+#include "kernels/config.h"              // IWYU pragma: export
+#include "kernels/cuda_traits.h"         // IWYU pragma: export
+#include "kernels/device_traits.h"       // IWYU pragma: export
+#include "kernels/emulator/session.h"    // IWYU pragma: export
+#include "kernels/kernel.h"              // IWYU pragma: export
+#include "kernels/landing/copy_spans.h"  // IWYU pragma: export
+#include "kernels/landing/transpose.h"   // IWYU pragma: export
+#include "kernels/padded_line.h"         // IWYU pragma: export
+#include "kernels/plan_cache.h"          // IWYU pragma: export
+#include "kernels/problem.h"             // IWYU pragma: export
+#include "kernels/registry.h"            // IWYU pragma: export
+#include "kernels/selection.h"           // IWYU pragma: export
+#include "kernels/types.h"               // IWYU pragma: export
+#include "kernels/verify/freivalds.h"    // IWYU pragma: export

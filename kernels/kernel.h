@@ -7,6 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "kernels/config.h"
 #include "kernels/device_traits.h"
 #include "kernels/problem.h"
@@ -92,6 +93,11 @@ class Kernel {
   }
   virtual double PredictedUs(const Problem& problem, const Config& config,
                              const DeviceTraits& device) const = 0;
+  // Of a batch of that many problems.
+  virtual double PredictedBatchUs(const Problem& problem, const Config& config,
+                                  std::int64_t problems, const DeviceTraits& device) const {
+    return static_cast<double>(problems) * PredictedUs(problem, config, device);
+  }
   virtual std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const = 0;
 
   // Two results with the same id have equal bits in equal rows. In class
@@ -108,6 +114,20 @@ class Kernel {
   // thread's current one.
   virtual absl::Status Launch(const Problem& problem, const Config& config,
                               const Arguments& arguments, const LaunchTarget& target) const = 0;
+
+  // A batch: one such problem for each of the arguments, with the bits that Launch() gives it.
+  // Operands may be shared; results may not overlap. One workspace may serve all. Kernels that
+  // have no form for a batch launch one after another; those that have need no more than equal
+  // problems, and are quickest where their planes lie at equal distances.
+  virtual absl::Status LaunchBatch(const Problem& problem, const Config& config,
+                                   absl::Span<const Arguments> batch,
+                                   const LaunchTarget& target) const {
+    for (const Arguments& arguments : batch) {
+      const absl::Status status = Launch(problem, config, arguments, target);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
 
  private:
   const Traits traits_;

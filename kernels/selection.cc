@@ -37,11 +37,11 @@ bool AdmitsFast(const Problem& problem, const DeviceTraits& device,
 }
 
 Plan MakePlan(const Kernel& kernel, const Problem& problem, const DeviceTraits& device,
-              const Config& config) {
+              const Config& config, std::int64_t problems) {
   Plan plan;
   plan.kernel = &kernel;
   plan.config = config;
-  plan.predicted_us = kernel.PredictedUs(problem, plan.config, device);
+  plan.predicted_us = kernel.PredictedBatchUs(problem, plan.config, problems, device);
   plan.workspace_bytes = kernel.WorkspaceBytes(problem, plan.config);
   plan.numerics_id = kernel.PlannedNumericsId(problem, plan.config);
   return plan;
@@ -56,7 +56,7 @@ void PreferMeasured(const MeasuredPlan& measured, const Problem& problem,
     if (kernel.traits().name != measured.kernel || !candidate.rejection.empty()) continue;
     const std::vector<Config> offered = kernel.Alternatives(problem, device);
     if (std::find(offered.begin(), offered.end(), measured.config) == offered.end()) return;
-    Plan plan = MakePlan(kernel, problem, device, measured.config);
+    Plan plan = MakePlan(kernel, problem, device, measured.config, 1);
     plan.predicted_us = measured.measured_us;
     plan.is_measured = true;
     const bool keeps_bits =
@@ -72,7 +72,7 @@ void PreferMeasured(const MeasuredPlan& measured, const Problem& problem,
 
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
                                const DeviceTraits& device, absl::string_view kernel_name,
-                               const PlanCache* measured) {
+                               const PlanCache* measured, std::int64_t problems) {
   std::vector<Candidate> candidates;
   for (const auto& kernel : registry.kernels()) {
     if (!kernel_name.empty() && kernel->traits().name != kernel_name) continue;
@@ -88,13 +88,13 @@ std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
       candidate.rejection = kWrongClass;
       continue;
     }
-    candidate.plan =
-        MakePlan(*candidate.kernel, problem, device, candidate.kernel->Configure(problem, device));
+    candidate.plan = MakePlan(*candidate.kernel, problem, device,
+                              candidate.kernel->Configure(problem, device), problems);
     if (best == nullptr || candidate.plan.predicted_us < best->plan.predicted_us) {
       best = &candidate;
     }
   }
-  if (best != nullptr && measured != nullptr) {
+  if (best != nullptr && measured != nullptr && problems == 1) {
     if (const std::optional<MeasuredPlan> plan = measured->Find(problem, device)) {
       PreferMeasured(*plan, problem, device, &candidates, &best);
     }
@@ -105,13 +105,13 @@ std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
 
 absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
                             const DeviceTraits& device, absl::string_view kernel_name,
-                            const PlanCache* measured) {
+                            const PlanCache* measured, std::int64_t problems) {
   if (!kernel_name.empty() && registry.Find(kernel_name) == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("kernel is \"", kernel_name, "\": this server has no kernel of that name"));
   }
   std::vector<std::string> reasons;
-  for (Candidate& candidate : Explain(registry, problem, device, kernel_name, measured)) {
+  for (Candidate& candidate : Explain(registry, problem, device, kernel_name, measured, problems)) {
     if (candidate.chosen) return std::move(candidate.plan);
     reasons.push_back(absl::StrCat(candidate.kernel->traits().name, ": ", candidate.rejection));
   }

@@ -41,15 +41,18 @@ struct Candidate {
 // A plan in `measured` (null: none) goes before predictions where its kernel is legal and
 // still offers its config. What a batch-invariant kernel was chosen for keeps its numerics
 // id: measuring must not change bits there.
+//
+// `problems` > 1: for a batch of that many equal problems in one Kernel::LaunchBatch().
+// predicted_us is then the batch's, and measured plans, which are of one, are passed over.
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
                                const DeviceTraits& device, absl::string_view kernel_name = {},
-                               const PlanCache* measured = nullptr);
+                               const PlanCache* measured = nullptr, std::int64_t problems = 1);
 
 // The chosen candidate's plan.
 // FAILED_PRECONDITION: none is legal (the message gives each one's reason), or there
 // is no kernel of that name.
 absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
                             const DeviceTraits& device, absl::string_view kernel_name = {},
-                            const PlanCache* measured = nullptr);
+                            const PlanCache* measured = nullptr, std::int64_t problems = 1);
 
 }  // namespace gemmd

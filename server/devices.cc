@@ -13,6 +13,7 @@
 #include "server/device/cuda/cuda_device.h"
 #include "server/device/emulated_device.h"
 #include "server/observe/log.h"
+#include "server/scheduling_options.h"
 
 namespace gemmd {
 namespace {
@@ -97,19 +98,23 @@ absl::StatusOr<DeviceList> MakeList(const config::ServerConfig& config, const Cl
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
-    const config::ServerConfig& config, const Clock* clock,
+    const config::ServerConfig& config, const Clock* clock, const PlanCache* plans,
     const std::function<void(const absl::Status&)>& on_lost) {
+  absl::StatusOr<SchedulerOptions> options = SchedulingOptions(config.scheduling());
+  if (!options.ok()) return options.status();
   absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost);
   if (!list.ok()) return list.status();
   std::unique_ptr<Devices> made(new Devices);
-  made->devices_ = *std::move(list);
-  SchedulerOptions scheduling;
-  scheduling.max_queued_jobs = static_cast<std::size_t>(config.scheduling().max_queued_requests());
   std::vector<ServedDevice> served;
-  for (const std::unique_ptr<Device>& device : made->devices_) {
-    made->costs_.push_back(std::make_unique<CostModel>(CopyRatesOf(*device)));
-    made->schedulers_.push_back(std::make_unique<Scheduler>(device.get(), clock, scheduling));
-    served.push_back({device.get(), made->schedulers_.back().get(), made->costs_.back().get()});
+  for (std::unique_ptr<Device>& device : *list) {
+    Unit unit;
+    unit.device = std::move(device);
+    unit.alarm = std::make_unique<ThreadAlarm>();
+    unit.planner = std::make_unique<RowsPlanner>(&BuiltinRegistry(), unit.device.get(), plans);
+    unit.scheduler = std::make_unique<Scheduler>(unit.device.get(), clock, unit.alarm.get(),
+                                                 *options, unit.planner.get());
+    served.push_back({unit.device.get(), unit.scheduler.get()});
+    made->units_.push_back(std::move(unit));
   }
   made->router_ = std::make_unique<Router>(std::move(served));
   return made;
@@ -117,8 +122,8 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
 
 std::uint64_t Devices::memory_bytes() const {
   std::uint64_t bytes = 0;
-  for (const std::unique_ptr<Device>& device : devices_) {
-    bytes = std::max(bytes, device->memory().usage().limit_bytes);
+  for (const Unit& unit : units_) {
+    bytes = std::max(bytes, unit.device->memory().usage().limit_bytes);
   }
   return bytes;
 }

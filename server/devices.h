@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/cost/cost_model.h"
 #include "server/device/device.h"
 #include "server/options/config.pb.h"
+#include "server/scheduling/alarm.h"
 #include "server/scheduling/router.h"
+#include "server/scheduling/rows_planner.h"
 
 namespace gemmd {
 
@@ -19,8 +20,9 @@ class Devices {
   // lost; it and the clock outlive the result.
   // FAILED_PRECONDITION: the device asked for is not here. RESOURCE_EXHAUSTED: it has not
   // the memory asked for.
+  // `plans`: as Admission's; it outlives the result.
   static absl::StatusOr<std::unique_ptr<Devices>> Make(
-      const config::ServerConfig& config, const Clock* clock,
+      const config::ServerConfig& config, const Clock* clock, const PlanCache* plans,
       const std::function<void(const absl::Status&)>& on_lost);
 
   const Router& router() const { return *router_; }
@@ -30,9 +32,15 @@ class Devices {
  private:
   Devices() = default;
 
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<std::unique_ptr<CostModel>> costs_;
-  std::vector<std::unique_ptr<Scheduler>> schedulers_;
+  // A device with what its queue needs.
+  struct Unit {
+    std::unique_ptr<Device> device;
+    std::unique_ptr<ThreadAlarm> alarm;
+    std::unique_ptr<RowsPlanner> planner;
+    std::unique_ptr<Scheduler> scheduler;
+  };
+
+  std::vector<Unit> units_;
   std::unique_ptr<Router> router_;
 };
 

@@ -207,8 +207,15 @@ int Serve(const config::ServerConfig& config) {
   SetLogThreshold(LogThreshold(config.log().level()));
   const SteadyClock clock;
   Statistics statistics;
+  const std::string& plan_cache_file = config.tuning().plan_cache_file();
+  absl::StatusOr<PlanCache> plans = LoadPlans(plan_cache_file);
+  if (!plans.ok()) {
+    Log(Severity::kError, "cannot_start",
+        {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
+    return kExitCannotStart;
+  }
   const absl::StatusOr<std::unique_ptr<Devices>> devices =
-      Devices::Make(config, &clock, [](const absl::Status& status) {
+      Devices::Make(config, &clock, &*plans, [](const absl::Status& status) {
         Log(Severity::kError, "device_lost", {{"error", status.message()}});
         StopSignals::Raise(StopSignals::kDeviceLost);
       });
@@ -222,13 +229,6 @@ int Serve(const config::ServerConfig& config) {
   RequestLimits limits;
   limits.request_bytes = (*devices)->memory_bytes();
   limits.result_bytes = rpc.message_bytes;
-  const std::string& plan_cache_file = config.tuning().plan_cache_file();
-  absl::StatusOr<PlanCache> plans = LoadPlans(plan_cache_file);
-  if (!plans.ok()) {
-    Log(Severity::kError, "cannot_start",
-        {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
-    return kExitCannotStart;
-  }
   OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes()),
                      router.devices().front().device, &clock, std::random_device()());
   constexpr std::chrono::seconds kLeasePeriod(1);

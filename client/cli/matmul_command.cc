@@ -23,8 +23,8 @@ namespace {
 constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul X.npy W.npy -o Y.npy --transpose-b --bias b.npy --activation gelu-tanh
   gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
-  gemm matmul A.bin B.npy --shape a=1500x1700 --dtype a=bf16 --output-type f32 -o D.npy
-  gemm matmul Q.npy W.npy --dtype fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
+  gemm matmul A.bin B.npy --shape a=1500x1700 --type a=bf16 --output-type f32 -o D.npy
+  gemm matmul Q.npy W.npy --type fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
   gemm --json matmul A.npy B.npy --deadline 250ms
   gemm matmul A.npy B.npy -o D.npy --verify 3         # the receipt has the residual
   gemm matmul A.npy @a1b2c3d4-7 -o D.npy              # B stays on the server (gemm put)
@@ -68,7 +68,7 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
   AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments.formats,
                   "The operand's file is raw bytes of this shape. OPERAND is a, b, c or bias; "
                   "without it: all");
-  AddFormatOption(app, "--dtype", "TYPE", &OperandFormats::AddType, arguments.formats,
+  AddFormatOption(app, "--type", "TYPE", &OperandFormats::AddType, arguments.formats,
                   "Type of a raw file, or of a .npy file that leaves it open (fp8: as ml_dtypes "
                   "saves it, or as bytes of uint8)");
   AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments.formats,

@@ -75,7 +75,7 @@ Outcome OperandFormats::Read(const std::string& operand, const std::string& path
                                      operand, "=ROWSxCOLUMNS"));
   }
   if (shape && !type) {
-    return UsageFailure(absl::StrCat("a raw file needs a type: --dtype ", operand, "=TYPE"));
+    return UsageFailure(absl::StrCat("a raw file needs a type: --type ", operand, "=TYPE"));
   }
   absl::StatusOr<client::Matrix> read = absl::UnknownError("");
   if (shape) {

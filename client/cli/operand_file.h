@@ -16,10 +16,10 @@
 
 namespace gemmd::cli {
 
-// What --shape, --dtype and --order say. Each is [OPERAND=]VALUE, where OPERAND is a, b, c
+// What --shape, --type and --order say. Each is [OPERAND=]VALUE, where OPERAND is a, b, c
 // or bias; without it the value is for every operand that has none of its own.
 //
-// A file is raw exactly if its operand has a shape. --dtype is then required; on a .npy
+// A file is raw exactly if its operand has a shape. --type is then required; on a .npy
 // file it names what the file leaves open, and must agree with the rest.
 class OperandFormats {
  public:

@@ -20,8 +20,8 @@ namespace {
 
 constexpr char kExamples[] = R"(  gemm put W.npy
   gemm put W.npy --lease 2h
-  gemm put Q.npy --dtype fp8-e4m3 --scales q.npy
-  gemm put W.bin --shape 4096x4096 --dtype bf16
+  gemm put Q.npy --type fp8-e4m3 --scales q.npy
+  gemm put W.bin --shape 4096x4096 --type bf16
   gemm matmul A.npy @$(gemm --json put W.npy | jq -r .residents[0].handle) -o D.npy
 )";
 
@@ -96,7 +96,7 @@ void AddPutCommand(Commands& commands) {
   app.add_option("files", arguments->files, ".npy or raw files")->required()->type_name("FILE");
   AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments->formats,
                   "The files are raw bytes of this shape");
-  AddFormatOption(app, "--dtype", "TYPE", &OperandFormats::AddType, arguments->formats,
+  AddFormatOption(app, "--type", "TYPE", &OperandFormats::AddType, arguments->formats,
                   "Type of raw files, or of .npy files that leave it open");
   AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments->formats,
                   "Order of raw files: row-major (unless given) or column-major");

@@ -17,7 +17,7 @@ namespace gemmd::cli {
 namespace {
 
 constexpr char kExamples[] = R"(  gemm tune 2048 2048 2048
-  gemm tune 1 8192 8192 16 8192 8192 --dtype bf16 --repeats 20
+  gemm tune 1 8192 8192 16 8192 8192 --type bf16 --repeats 20
   gemm kernels --explain 2048 2048 2048     # shows what was measured
 )";
 
@@ -96,7 +96,7 @@ void AddTuneCommand(Commands& commands) {
   app.add_option("shapes", arguments->dimensions, "Shapes, three numbers each")
       ->required()
       ->type_name("M N K");
-  AddChoice(app, "--dtype", TypeChoices(), arguments->type, "Type of A and B; f32 unless given");
+  AddChoice(app, "--type", TypeChoices(), arguments->type, "Type of A and B; f32 unless given");
   AddChoice(app, "--output-type", TypeChoices(), arguments->output_type,
             "Type of D; A's, and int32 for int8, unless given");
   app.add_flag("--transpose-a", arguments->transpose_a, "A is stored transposed");

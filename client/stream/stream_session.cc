@@ -67,13 +67,20 @@ class StreamSession::Stream final
     const std::shared_ptr<StreamAnswer> answer = Parse(incoming_);
     incoming_.Clear();
     Todo todo;
+    bool reads_ahead = false;
     {
       const std::lock_guard<std::mutex> lock(session_->mutex_);
       todo = answer == nullptr ? session_->state_.ReceivedGarbage()
                                : session_->state_.Received(index_, answer);
+      reads_ahead = !todo.copies.empty() && !is_copying_;
+      is_copying_ = is_copying_ || reads_ahead;
     }
+    // While a chunk is copied the next one is read: one, so that few are held.
+    if (reads_ahead) StartRead(&incoming_);
     session_->Do(todo);
-    StartRead(&incoming_);
+    if (!reads_ahead) return StartRead(&incoming_);
+    const std::lock_guard<std::mutex> lock(session_->mutex_);
+    is_copying_ = false;
   }
 
   void OnWriteDone(bool /*ok*/) override {
@@ -122,6 +129,7 @@ class StreamSession::Stream final
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
   bool read_ended_ = false;  // guarded by the session's mutex
+  bool is_copying_ = false;  // guarded by the session's mutex; while it reads ahead
 };
 
 StreamSession::StreamSession(int streams, std::shared_ptr<CallCount> count)

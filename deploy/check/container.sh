@@ -94,7 +94,7 @@ save("q", random.uniform(0.01, 1, 70).astype("f4"))
 save("w", random.uniform(0.01, 1, 50).astype("f4"))
 PYTHON
 "$gemm" matmul "$work/A.npy" "$work/B.npy" -o "$work/D.npy"
-"$gemm" matmul "$work/Q.npy" "$work/W.npy" --dtype fp8-e4m3 --a-scales "$work/q.npy" \
+"$gemm" matmul "$work/Q.npy" "$work/W.npy" --type fp8-e4m3 --a-scales "$work/q.npy" \
   --b-scales "$work/w.npy" --output-type f32 -o "$work/P.npy" | head -n 3
 /usr/bin/python3 - "$work" <<'PYTHON'
 import sys

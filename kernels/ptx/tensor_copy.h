@@ -115,6 +115,20 @@ GEMMD_DEVICE void TensorLoad2DMulticastCached(SharedAddress destination, const T
                     emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, mask, site);)
 }
 
+// TensorLoad3D() with .L2::cache_hint.
+GEMMD_DEVICE void TensorLoad3DCached(SharedAddress destination, const TensorMap* map,
+                                     std::int32_t x, std::int32_t y, std::int32_t z,
+                                     SharedAddress mbarrier, CachePolicy policy GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes.L2::cache_hint"
+                               " [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(destination),
+                               "l"(map), "r"(mbarrier), "r"(x), "r"(y), "r"(z),
+                               "l"(static_cast<std::uint64_t>(policy))
+                               : "memory");)
+  GEMMD_IN_EMULATOR(static_cast<void>(policy); emulator::TensorLoad(
+                        destination, *map, {{x, y, z}}, mbarrier, 1u << (destination >> 24), site);)
+}
+
 // .2d.global.shared::cta.tile.bulk_group: the box at `source` to element (x, y).
 GEMMD_DEVICE void TensorStore2D(const TensorMap* map, SharedAddress source, std::int32_t x,
                                 std::int32_t y GEMMD_SITE) {

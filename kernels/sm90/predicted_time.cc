@@ -21,10 +21,12 @@ double CeilOfRatio(double x, double y) { return std::ceil(x / y); }
 
 }  // namespace
 
-double PredictedTilingUs(const Tiling& tiling, const Problem& problem, const DeviceTraits& device) {
+double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
+                         const DeviceTraits& device) {
+  const auto count = static_cast<double>(problems);
   const Frame frame = MakeFrame(problem, {}, tiling.stores_transposed);
   const double tiles =
-      CeilOfRatio(static_cast<double>(frame.rows.lines), tiling.tile_m * tiling.cluster_m) *
+      count * CeilOfRatio(static_cast<double>(frame.rows.lines), tiling.tile_m * tiling.cluster_m) *
       CeilOfRatio(static_cast<double>(frame.columns.lines), tiling.tile_n * tiling.cluster_n);
   const double clusters = std::max(1, device.compute_units / (tiling.cluster_m * tiling.cluster_n));
   const double waves = CeilOfRatio(tiles, clusters);
@@ -34,7 +36,7 @@ double PredictedTilingUs(const Tiling& tiling, const Problem& problem, const Dev
   double bytes =
       static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
   if (problem.epilogue.beta != 0) bytes += static_cast<double>(problem.c.size_bytes());
-  const double memory_us = bytes / (device.memory_gbps * 1e3);
+  const double memory_us = count * bytes / (device.memory_gbps * 1e3);
   return std::max(compute_us, kOfMemoryTime * memory_us) + kOfComputeTime * compute_us;
 }
 

@@ -9,7 +9,9 @@ namespace gemmd::sm90 {
 
 // Microseconds. What it is for is the order of the tilings; figures behind its constants are
 // in kernels/NOTES.md, Hopper. REQUIRES: device.kind is kCuda.
-double PredictedTilingUs(const Tiling& tiling, const Problem& problem, const DeviceTraits& device);
+// `problems`: how many equal ones are one launch.
+double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
+                         const DeviceTraits& device);
 
 // Rows of cluster tiles that are walked together.
 int RasterGroup(const Tiling& tiling, const Problem& problem);

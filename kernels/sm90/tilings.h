@@ -52,6 +52,12 @@ inline constexpr Tiling kTilings[] = {
     {"sm90/tr128x64c2", "the transposed product in pairs: weights of 65 to 128 rows' products", 128,
      64, 1, 2, 2, false, false, 8, 1, false, false, true, true, false, false, 256, 1800},
 };
+// Whether a batch of equal problems is one launch. Pairs share operands by multicast, which
+// has no form here for maps of a batch; their problems are large enough for launches of their own.
+constexpr bool TakesBatches(const Tiling& tiling) {
+  return tiling.cluster_m * tiling.cluster_n == 1;
+}
+
 inline constexpr int kTilingCount = sizeof(kTilings) / sizeof(kTilings[0]);
 
 }  // namespace gemmd::sm90

@@ -21,8 +21,8 @@ GEMMD_DEVICE std::uint64_t MoveDescriptor(std::uint64_t descriptor, std::uint32_
 
 // Where boxes of A are shorter than a tile, the rest of every stage: zeros, because wgmma reads
 // it, though nothing that comes of it is stored.
-template <class Layout>
-GEMMD_DEVICE void ClearUnloadedRows(const WgmmaGemmParams& params, const Block<Layout>& block,
+template <class Layout, class Params>
+GEMMD_DEVICE void ClearUnloadedRows(const Params& params, const Block<Layout>& block,
                                     const Consumer& me) {
   const std::uint32_t group_end = (me.group + 1) * (Layout::kTileM / Layout::kConsumers);
   const std::uint32_t group_first = me.group * (Layout::kTileM / Layout::kConsumers);
@@ -68,11 +68,11 @@ GEMMD_DEVICE void ReleaseStage(ptx::SharedAddress empty, std::uint32_t stage, co
   }
 }
 
-template <class Layout, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue>
-GEMMD_DEVICE void Consume(const WgmmaGemmParams& params, const Block<Layout>& block,
-                          const Consumer& me) {
+template <class Layout, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue,
+          class Params>
+GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, const Consumer& me) {
   const std::int32_t k_blocks = BlocksOfK(params);
-  const std::uint32_t tiles = params.tiles_m * params.tiles_n;
+  const std::uint32_t tiles = TilesOf(params);
   const std::uint32_t group_offset = Layout::kIsPingPong ? 0 : me.group * Layout::kGroupRows;
   const ptx::SharedAddress own_rows = block.shared + group_offset * kSpanBytes;
   const std::uint64_t rows =

@@ -22,20 +22,41 @@ struct EpilogueTypeOf<Bf16Element> {
   using Type = epilogue::Bf16;
 };
 
+// Of the tile's problem.
+struct FinishPlanes {
+  void* d;
+  const void* c;     // null: none
+  const void* bias;  // null: none
+};
+
+template <class Params>
+GEMMD_DEVICE FinishPlanes PlanesOf(const Params& params, const TileCorner& corner) {
+  const WgmmaOperands& operands = OperandsOf(params, corner);
+  FinishPlanes planes = {DataOfD(params, corner), operands.c, operands.bias};
+  if constexpr (Params::kIsBatch) {
+    const std::int64_t depth = DepthOf(params, corner);
+    if (planes.c != nullptr) planes.c = static_cast<const char*>(planes.c) + depth * params.c_step;
+    if (planes.bias != nullptr) {
+      planes.bias = static_cast<const char*>(planes.bias) + depth * params.bias_step;
+    }
+  }
+  return planes;
+}
+
 // Compiled without contraction, so that every tiling, the emulator and kernels/epilogue round
 // the same operations.
-template <class Out>
-GEMMD_DEVICE float FinishElement(const WgmmaGemmParams& params, float sum, std::int32_t row,
-                                 std::int32_t column) {
+template <class Out, class Params>
+GEMMD_DEVICE float FinishElement(const Params& params, const FinishPlanes& planes, float sum,
+                                 std::int32_t row, std::int32_t column) {
   using Storage = typename Out::Storage;
   float value = params.alpha * sum;
-  if (params.c != nullptr) {
-    const Storage* c = static_cast<const Storage*>(params.c) + row * params.c_row_stride +
+  if (planes.c != nullptr) {
+    const Storage* c = static_cast<const Storage*>(planes.c) + row * params.c_row_stride +
                        column * params.c_column_stride;
     value += params.beta * Out::Widen(ptx::LoadGlobal(c));
   }
-  if (params.bias != nullptr) {
-    const Storage* bias = static_cast<const Storage*>(params.bias) + row * params.bias_row_step +
+  if (planes.bias != nullptr) {
+    const Storage* bias = static_cast<const Storage*>(planes.bias) + row * params.bias_row_step +
                           column * params.bias_column_step;
     value += Out::Widen(ptx::LoadGlobal(bias));
   }
@@ -47,9 +68,10 @@ struct FourFloats {
 };
 
 // Four neighbours of a row; `count` of them are inside D.
-template <class Out>
-GEMMD_DEVICE void FinishFour(const WgmmaGemmParams& params, const FourFloats& sums,
-                             std::int32_t row, std::int32_t column, std::int32_t count) {
+template <class Out, class Params>
+GEMMD_DEVICE void FinishFour(const Params& params, const FinishPlanes& planes,
+                             const FourFloats& sums, std::int32_t row, std::int32_t column,
+                             std::int32_t count) {
   using Storage = typename Out::Storage;
   struct alignas(4 * sizeof(Storage)) Four {
     Storage value[4];
@@ -58,9 +80,9 @@ GEMMD_DEVICE void FinishFour(const WgmmaGemmParams& params, const FourFloats& su
   GEMMD_UNROLL
   for (int e = 0; e < 4; ++e) {
     if (e >= count) continue;
-    four.value[e] = Out::Narrow(FinishElement<Out>(params, sums.value[e], row, column + e));
+    four.value[e] = Out::Narrow(FinishElement<Out>(params, planes, sums.value[e], row, column + e));
   }
-  Storage* const d = static_cast<Storage*>(params.d_data) + row * params.d_row_stride + column;
+  Storage* const d = static_cast<Storage*>(planes.d) + row * params.d_row_stride + column;
   if (count >= 4) {
     ptx::StoreGlobal(reinterpret_cast<Four*>(d), four);
     return;
@@ -72,9 +94,10 @@ GEMMD_DEVICE void FinishFour(const WgmmaGemmParams& params, const FourFloats& su
 }
 
 // A warp's 16 rows of kEpilogueColumns, staged in `box` as f32.
-template <class Layout, class Out>
-GEMMD_DEVICE void FinishBox(const WgmmaGemmParams& params, ptx::SharedAddress box,
-                            std::uint32_t lane, std::int32_t first_row, std::int32_t first_column) {
+template <class Layout, class Out, class Params>
+GEMMD_DEVICE void FinishBox(const Params& params, const FinishPlanes& planes,
+                            ptx::SharedAddress box, std::uint32_t lane, std::int32_t first_row,
+                            std::int32_t first_column) {
   constexpr std::uint32_t kChunks = Layout::kEpilogueColumns / 4;  // of four floats, in a row
   GEMMD_NO_UNROLL
   for (std::uint32_t i = lane; i < 16 * kChunks; i += 32) {
@@ -85,20 +108,20 @@ GEMMD_DEVICE void FinishBox(const WgmmaGemmParams& params, ptx::SharedAddress bo
     const auto sums =
         ptx::LoadShared<FourFloats>(box + line * (kChunks * 16) + (chunk ^ (line % kChunks)) * 16);
     if (row < params.m && column < params.n) {
-      FinishFour<Out>(params, sums, row, column, params.n - column);
+      FinishFour<Out>(params, planes, sums, row, column, params.n - column);
     }
   }
 }
 
-template <class Layout, class Element>
-GEMMD_DEVICE void FinishTile(const WgmmaGemmParams& params, const Consumer& me,
-                             Accumulators<Layout>& sums, ptx::SharedAddress output,
-                             TileCorner corner) {
+template <class Layout, class Element, class Params>
+GEMMD_DEVICE void FinishTile(const Params& params, const Consumer& me, Accumulators<Layout>& sums,
+                             ptx::SharedAddress output, TileCorner corner) {
   constexpr int kColumns = Layout::kEpilogueColumns;
   constexpr std::uint32_t kChunks = kColumns / 4;
   struct Pair {
     float value[2];
   };
+  const FinishPlanes planes = PlanesOf(params, corner);
   const ptx::SharedAddress box = output + me.warp * Layout::kWarpBoxBytes;
   GEMMD_UNROLL
   for (int i = 0; i < Layout::kRowBlocks; ++i) {
@@ -120,9 +143,9 @@ GEMMD_DEVICE void FinishTile(const WgmmaGemmParams& params, const Consumer& me,
       const std::int32_t row = corner.m + i * 64 + static_cast<std::int32_t>(me.warp) * 16;
       const std::int32_t column = corner.n + c * kColumns;
       if (params.writes_f32) {
-        FinishBox<Layout, epilogue::F32>(params, box, me.lane, row, column);
+        FinishBox<Layout, epilogue::F32>(params, planes, box, me.lane, row, column);
       } else {
-        FinishBox<Layout, typename EpilogueTypeOf<Element>::Type>(params, box, me.lane, row,
+        FinishBox<Layout, typename EpilogueTypeOf<Element>::Type>(params, planes, box, me.lane, row,
                                                                   column);
       }
       ptx::SyncWarp();

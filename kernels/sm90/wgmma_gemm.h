@@ -11,10 +11,12 @@ namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
 // D = rows * transposed columns, summed in f32 in order of K by 16 whatever the tiling.
-// kHasEpilogue: what params says is applied, and D may be f32.
-template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue>
+// kHasEpilogue: what params says is applied, and D may be f32. Params: WgmmaParams of one problem
+// or of a batch, whose problems have their tiles one after another.
+template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue,
+          class Params>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 1), 1)
-    WgmmaGemm(const GEMMD_GRID_CONSTANT WgmmaGemmParams params) {
+    WgmmaGemm(const GEMMD_GRID_CONSTANT Params params) {
   if constexpr (ptx::kHasWarpgroupMma) {
     using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
     const std::uint32_t thread = ptx::ThreadIndex();
@@ -30,9 +32,9 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
       ptx::FenceMbarrierInit();
     }
     if (thread == 64) {
-      ptx::PrefetchTensorMap(&params.rows);
-      ptx::PrefetchTensorMap(&params.columns);
-      if constexpr (!kHasEpilogue) ptx::PrefetchTensorMap(&params.d);
+      ptx::PrefetchTensorMap(&params.operands[0].rows);
+      ptx::PrefetchTensorMap(&params.operands[0].columns);
+      if constexpr (!kHasEpilogue) ptx::PrefetchTensorMap(&params.operands[0].d);
     }
     ptx::LaunchDependentGrid();
     if constexpr (Layout::kCluster == 1) {
@@ -46,7 +48,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
         if (ptx::ElectOne()) Produce(params, block);
         ptx::SyncWarp();
       } else if (warp == 1 && params.prefetched != 0) {
-        if constexpr (Layout::Rows::kIsKMajor && Layout::Columns::kIsKMajor) {
+        if constexpr (Layout::Rows::kIsKMajor && Layout::Columns::kIsKMajor && !Params::kIsBatch) {
           if (ptx::ElectOne()) PrefetchFirstTile(params, block);
         }
         ptx::SyncWarp();

@@ -7,9 +7,9 @@
 namespace gemmd::sm90 {
 
 template <int kTiling>
-absl::Status CudaWgmmaGemm(const Problem& problem, const Config& config, const Arguments& arguments,
-                           const LaunchTarget& target) {
-  return LaunchTiling<kTiling>(problem, config, arguments, target);
+absl::Status CudaWgmmaGemm(const Problem& problem, const Config& config,
+                           absl::Span<const Arguments> batch, const LaunchTarget& target) {
+  return LaunchTiling<kTiling>(problem, config, batch, target);
 }
 
 }  // namespace gemmd::sm90

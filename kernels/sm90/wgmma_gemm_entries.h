@@ -2,17 +2,19 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "kernels/kernel.h"
 
 namespace gemmd::sm90 {
 
-using WgmmaGemmLaunch = absl::Status (*)(const Problem&, const Config&, const Arguments&,
+// Takes one problem, or, where the tiling TakesBatches(), a batch of equal ones.
+using WgmmaGemmLaunch = absl::Status (*)(const Problem&, const Config&, absl::Span<const Arguments>,
                                          const LaunchTarget&);
 
 // Queues on target.stream. UNIMPLEMENTED: built without CUDA.
 template <int kTiling>
-absl::Status CudaWgmmaGemm(const Problem& problem, const Config& config, const Arguments& arguments,
-                           const LaunchTarget& target);
+absl::Status CudaWgmmaGemm(const Problem& problem, const Config& config,
+                           absl::Span<const Arguments> batch, const LaunchTarget& target);
 
 WgmmaGemmLaunch CudaWgmmaGemm(int tiling);
 

@@ -2,9 +2,9 @@
 
 namespace gemmd::sm90 {
 
-template absl::Status CudaWgmmaGemm<3>(const Problem&, const Config&, const Arguments&,
+template absl::Status CudaWgmmaGemm<3>(const Problem&, const Config&, absl::Span<const Arguments>,
                                        const LaunchTarget&);
-template absl::Status CudaWgmmaGemm<4>(const Problem&, const Config&, const Arguments&,
+template absl::Status CudaWgmmaGemm<4>(const Problem&, const Config&, absl::Span<const Arguments>,
                                        const LaunchTarget&);
 
 }  // namespace gemmd::sm90

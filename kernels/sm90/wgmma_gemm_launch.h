@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
 #include "kernels/sm90/frame.h"
 #include "kernels/sm90/wgmma_gemm.h"
+#include "kernels/sm90/wgmma_gemm_maps.h"
 
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
@@ -16,46 +18,14 @@ inline namespace GEMMD_BACKEND {
 // the kernel streams, hints compete with its loads.
 inline constexpr std::uint64_t kPrefetchBelowBytes = 8 << 20;
 inline constexpr std::uint32_t kPrefetchedBlocks = 8;
+// Of one launch: what numbers of 32 bits count, with room for a wave past the end.
+inline constexpr std::uint32_t kMaxTiles = 0x7ffffc00;
 
-inline absl::StatusOr<ptx::TensorMap> MakeOperandMap(const FrameOperand& operand, std::int64_t k,
-                                                     ptx::TensorElement element, int box_lines) {
-  ptx::TensorMapSpec spec;
-  spec.base = operand.data;
-  spec.element = element;
-  const auto lines = static_cast<std::uint64_t>(operand.lines);
-  const auto length = static_cast<std::uint64_t>(k);
-  spec.size[0] = operand.is_k_major ? length : lines;
-  spec.size[1] = operand.is_k_major ? lines : length;
-  spec.stride_bytes[1] = static_cast<std::uint64_t>(operand.leading_dimension) * 2;
-  spec.box[0] = kSpan;
-  spec.box[1] = static_cast<std::uint32_t>(box_lines);
-  spec.swizzle = ptx::Swizzle::k128B;
-  return ptx::MakeTensorMap(spec);
-}
-
-template <class Layout>
-absl::StatusOr<ptx::TensorMap> MakeOutputMap(const Frame& frame, ptx::TensorElement element) {
-  ptx::TensorMapSpec spec;
-  spec.base = frame.d;
-  spec.element = element;
-  const bool along_rows = Layout::kStoresTransposed;
-  spec.size[0] = static_cast<std::uint64_t>(along_rows ? frame.rows.lines : frame.columns.lines);
-  spec.size[1] = static_cast<std::uint64_t>(along_rows ? frame.columns.lines : frame.rows.lines);
-  spec.stride_bytes[1] =
-      static_cast<std::uint64_t>(along_rows ? frame.d_column_stride : frame.d_row_stride) * 2;
-  spec.box[0] = along_rows ? 64 : Layout::kBoxColumns;
-  spec.box[1] = along_rows ? Layout::kBoxColumns : 16;
-  spec.swizzle = Layout::kIsBoxSwizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
-  return ptx::MakeTensorMap(spec);
-}
-
-inline void SetEpilogue(const Problem& problem, const Arguments& arguments, const Frame& frame,
-                        WgmmaGemmParams* params) {
+template <class Params>
+void SetEpilogue(const Problem& problem, const Frame& frame, Params* params) {
   const Epilogue& epilogue = problem.epilogue;
-  params->c = epilogue.beta == 0 ? nullptr : arguments.c;
   params->c_row_stride = frame.is_swapped ? problem.c.column_stride() : problem.c.row_stride();
   params->c_column_stride = frame.is_swapped ? problem.c.row_stride() : problem.c.column_stride();
-  params->bias = epilogue.has_bias ? arguments.bias : nullptr;
   params->bias_row_step = frame.is_swapped ? 1 : 0;
   params->bias_column_step = frame.is_swapped ? 0 : 1;
   params->alpha = static_cast<float>(epilogue.alpha);
@@ -64,81 +34,133 @@ inline void SetEpilogue(const Problem& problem, const Arguments& arguments, cons
   params->writes_f32 = problem.d.type == DataType::kF32;
 }
 
-template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue>
-absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const Frame& frame,
-                             const Arguments& arguments, const LaunchTarget& target) {
-  using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
-  WgmmaGemmParams params = {};
-  params.m = static_cast<std::int32_t>(frame.rows.lines);
-  params.n = static_cast<std::int32_t>(frame.columns.lines);
-  params.k = static_cast<std::int32_t>(problem.k);
-  params.tiles_m = FrameTiles(frame.rows.lines, Layout::kTileM * Layout::kClusterM);
-  params.tiles_n = FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN);
-  params.raster_group = static_cast<std::uint32_t>(std::max(1, config.raster_group));
-  params.d_data = arguments.d;
-  params.d_row_stride = frame.d_row_stride;
-  params.d_column_stride = frame.d_column_stride;
+// All but the operands.
+template <class Layout, class Params>
+void SetShape(const Problem& problem, const Config& config, const Frame& frame, Params* params) {
+  params->m = static_cast<std::int32_t>(frame.rows.lines);
+  params->n = static_cast<std::int32_t>(frame.columns.lines);
+  params->k = static_cast<std::int32_t>(problem.k);
+  params->tiles_m = FrameTiles(frame.rows.lines, Layout::kTileM * Layout::kClusterM);
+  params->tiles_n = FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN);
+  params->raster_group = static_cast<std::uint32_t>(std::max(1, config.raster_group));
+  params->d_row_stride = frame.d_row_stride;
+  params->d_column_stride = frame.d_column_stride;
   // Rows outside the tensor cost a box as much as rows inside.
-  params.box_rows = Layout::kTileM;
-  params.stage_bytes = Layout::kLoadedBytes;
-  int row_box = Layout::Rows::kBoxLines;
+  params->box_rows = Layout::kTileM;
+  params->stage_bytes = Layout::kLoadedBytes;
   if (Layout::Rows::kIsKMajor && Layout::kCluster == 1 && frame.rows.lines < Layout::kTileM) {
-    row_box = static_cast<int>((frame.rows.lines + 7) / 8 * 8);
-    params.box_rows = static_cast<std::uint32_t>(row_box);
-    params.stage_bytes -= (Layout::kTileM - params.box_rows) * kSpanBytes;
+    params->box_rows = static_cast<std::uint32_t>((frame.rows.lines + 7) / 8 * 8);
+    params->stage_bytes -= (Layout::kTileM - params->box_rows) * kSpanBytes;
   }
   const std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes();
-  params.prefetched = bytes <= kPrefetchBelowBytes ? kPrefetchedBlocks : 0;
+  params->prefetched = bytes <= kPrefetchBelowBytes ? kPrefetchedBlocks : 0;
   // With one row of tiles, each column's operand is read once.
-  params.column_policy = params.tiles_m == 1 && Layout::kCluster == 1
-                             ? ptx::CachePolicy::kEvictFirst
-                             : ptx::CachePolicy::kNormal;
+  params->column_policy = params->tiles_m == 1 && Layout::kCluster == 1
+                              ? ptx::CachePolicy::kEvictFirst
+                              : ptx::CachePolicy::kNormal;
+  params->problems = 1;
+  SetEpilogue(problem, frame, params);
+}
 
-  const auto rows = MakeOperandMap(frame.rows, problem.k, Element::kMapElement, row_box);
-  const auto columns =
-      MakeOperandMap(frame.columns, problem.k, Element::kMapElement, Layout::Columns::kBoxLines);
-  if (!rows.ok()) return rows.status();
-  if (!columns.ok()) return columns.status();
-  params.rows = *rows;
-  params.columns = *columns;
-  if constexpr (kHasEpilogue) {
-    SetEpilogue(problem, arguments, frame, &params);
-  } else {
-    const auto output = MakeOutputMap<Layout>(frame, Element::kMapElement);
-    if (!output.ok()) return output.status();
-    params.d = *output;
+inline void AddBuffers(const Problem& problem, const Arguments& arguments,
+                       std::vector<ptx::DeviceBuffer>* buffers) {
+  buffers->push_back({arguments.a, problem.a.size_bytes(), "A"});
+  buffers->push_back({arguments.b, problem.b.size_bytes(), "B"});
+  buffers->push_back({arguments.d, problem.d.size_bytes(), "D", false});
+  if (problem.epilogue.beta != 0) buffers->push_back({arguments.c, problem.c.size_bytes(), "C"});
+  if (problem.epilogue.has_bias) {
+    buffers->push_back({arguments.bias,
+                        static_cast<std::uint64_t>(problem.n * SizeBits(problem.d.type) / 8),
+                        "bias"});
   }
+}
 
+// One launch. REQUIRES: params.operands are those of the batch.
+template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue,
+          class Params>
+absl::Status Queue(const Problem& problem, const Params& params, absl::Span<const Arguments> batch,
+                   const LaunchTarget& target) {
+  using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
   ptx::LaunchShape shape;
   shape.kernel = Layout::kValues.name;
   const std::uint32_t clusters = std::max(1u, ptx::Multiprocessors() / Layout::kCluster);
-  shape.blocks_x = std::min(clusters, params.tiles_m * params.tiles_n) * Layout::kCluster;
+  shape.blocks_x =
+      std::min(clusters, params.tiles_m * params.tiles_n * params.problems) * Layout::kCluster;
   shape.threads = Layout::kThreads;
   shape.cluster_size = Layout::kCluster;
   shape.shared_bytes = Layout::kSharedBytes;
   shape.overlaps_preceding = true;
-  std::vector<ptx::DeviceBuffer> buffers = {{arguments.a, problem.a.size_bytes(), "A"},
-                                            {arguments.b, problem.b.size_bytes(), "B"},
-                                            {arguments.d, problem.d.size_bytes(), "D", false}};
-  if (params.c != nullptr) buffers.push_back({arguments.c, problem.c.size_bytes(), "C"});
-  if (params.bias != nullptr) {
-    buffers.push_back({arguments.bias,
-                       static_cast<std::uint64_t>(problem.n * SizeBits(problem.d.type) / 8),
-                       "bias"});
+  std::vector<ptx::DeviceBuffer> buffers;
+  for (const Arguments& arguments : batch) AddBuffers(problem, arguments, &buffers);
+  return ptx::Launch(WgmmaGemm<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue, Params>,
+                     shape, params, buffers, target);
+}
+
+// As many launches as the batch needs: one where its problems lie at equal distances.
+template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue>
+absl::Status QueueBatch(const Problem& problem, const Config& config,
+                        absl::Span<const Arguments> batch, const LaunchTarget& target) {
+  using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
+  WgmmaBatchParams params = {};
+  const bool is_transposed = Layout::kStoresTransposed;
+  const BatchSteps steps = StepsOf(batch);
+  SetShape<Layout>(problem, config, MakeFrame(problem, batch[0], is_transposed), &params);
+  params.prefetched = 0;
+  params.is_strided = steps.is_strided;
+  params.stores_by_map = !kHasEpilogue;
+  params.d_step = steps.d;
+  params.c_step = steps.c;
+  params.bias_step = steps.bias;
+  const std::size_t most =
+      steps.is_strided ? kMaxTiles / (params.tiles_m * params.tiles_n) : kBatchCapacity;
+  for (std::size_t done = 0; done < batch.size();) {
+    const absl::Span<const Arguments> part = batch.subspan(done, most);
+    params.problems = static_cast<std::uint32_t>(part.size());
+    const std::size_t entries = steps.is_strided ? 1 : part.size();
+    for (std::size_t i = 0; i < entries; ++i) {
+      const absl::StatusOr<WgmmaOperands> operands = MakeOperands<Layout, Element, kHasEpilogue>(
+          problem, MakeFrame(problem, part[i], is_transposed), part[i], params.box_rows,
+          {true, steps.is_strided ? part.size() : 1, steps});
+      if (!operands.ok()) return operands.status();
+      params.operands[i] = *operands;
+    }
+    const absl::Status status = Queue<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue>(
+        problem, params, part, target);
+    if (!status.ok()) return status;
+    done += part.size();
   }
-  return ptx::Launch(WgmmaGemm<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue>, shape,
-                     params, buffers, target);
+  return absl::OkStatus();
+}
+
+template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue>
+absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const Frame& frame,
+                             absl::Span<const Arguments> batch, const LaunchTarget& target) {
+  using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
+  if constexpr (TakesBatches(Layout::kValues)) {
+    if (batch.size() > 1) {
+      return QueueBatch<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue>(problem, config,
+                                                                                 batch, target);
+    }
+  }
+  WgmmaGemmParams params = {};
+  SetShape<Layout>(problem, config, frame, &params);
+  const absl::StatusOr<WgmmaOperands> operands = MakeOperands<Layout, Element, kHasEpilogue>(
+      problem, frame, batch[0], params.box_rows, MapDepth());
+  if (!operands.ok()) return operands.status();
+  params.operands[0] = *operands;
+  return Queue<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue>(problem, params, batch,
+                                                                        target);
 }
 
 // By element type and majors. REQUIRES: Rejection() of the tiling's entry is empty.
 template <int kTiling, class Element, bool kHasEpilogue>
-absl::Status LaunchByMajor(const Problem& problem, const Config& config, const Arguments& arguments,
-                           const LaunchTarget& target) {
-  const Frame frame = MakeFrame(problem, arguments, kTilings[kTiling].stores_transposed);
+absl::Status LaunchByMajor(const Problem& problem, const Config& config,
+                           absl::Span<const Arguments> batch, const LaunchTarget& target) {
+  const Frame frame = MakeFrame(problem, batch[0], kTilings[kTiling].stores_transposed);
   const auto launch = [&](auto row_major, auto column_major) {
     return LaunchWgmmaGemm<kTiling, Element, decltype(row_major)::value,
                            decltype(column_major)::value, kHasEpilogue>(problem, config, frame,
-                                                                        arguments, target);
+                                                                        batch, target);
   };
   constexpr std::integral_constant<Major, Major::kK> kK;
   constexpr std::integral_constant<Major, Major::kMn> kMn;
@@ -158,22 +180,22 @@ absl::Status LaunchByMajor(const Problem& problem, const Config& config, const A
 
 template <int kTiling, class Element>
 absl::Status LaunchByEpilogue(const Problem& problem, const Config& config,
-                              const Arguments& arguments, const LaunchTarget& target) {
+                              absl::Span<const Arguments> batch, const LaunchTarget& target) {
   if constexpr (kTilings[kTiling].has_epilogue) {
     if (NeedsEpilogue(problem)) {
-      return LaunchByMajor<kTiling, Element, true>(problem, config, arguments, target);
+      return LaunchByMajor<kTiling, Element, true>(problem, config, batch, target);
     }
   }
-  return LaunchByMajor<kTiling, Element, false>(problem, config, arguments, target);
+  return LaunchByMajor<kTiling, Element, false>(problem, config, batch, target);
 }
 
 template <int kTiling>
-absl::Status LaunchTiling(const Problem& problem, const Config& config, const Arguments& arguments,
-                          const LaunchTarget& target) {
+absl::Status LaunchTiling(const Problem& problem, const Config& config,
+                          absl::Span<const Arguments> batch, const LaunchTarget& target) {
   if (problem.a.type == DataType::kBf16) {
-    return LaunchByEpilogue<kTiling, Bf16Element>(problem, config, arguments, target);
+    return LaunchByEpilogue<kTiling, Bf16Element>(problem, config, batch, target);
   }
-  return LaunchByEpilogue<kTiling, F16Element>(problem, config, arguments, target);
+  return LaunchByEpilogue<kTiling, F16Element>(problem, config, batch, target);
 }
 
 }  // namespace GEMMD_BACKEND

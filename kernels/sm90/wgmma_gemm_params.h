@@ -9,11 +9,23 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-struct WgmmaGemmParams {
+// Where one problem's planes are. Maps have three dimensions in a launch of a batch.
+struct WgmmaOperands {
   ptx::TensorMap rows;     // rows x k
   ptx::TensorMap columns;  // columns x k
   ptx::TensorMap d;        // unused where `epilogue` of the kernel is on
   void* d_data;
+  const void* c;     // null: none
+  const void* bias;  // null: none
+};
+
+// One problem, or kCapacity > 1: a batch of equal problems. Their planes are the entries of
+// `operands`, or lie at equal distances, and then entry 0 has maps of all.
+template <int kCapacity>
+struct WgmmaParams {
+  static constexpr bool kIsBatch = kCapacity > 1;
+
+  WgmmaOperands operands[kCapacity];
   std::int64_t d_row_stride;  // elements
   std::int64_t d_column_stride;
   std::int32_t m;  // rows
@@ -27,9 +39,15 @@ struct WgmmaGemmParams {
   std::uint32_t prefetched;    // blocks of K asked into the L2 before the grid's turn
   ptx::CachePolicy column_policy;
 
+  // The batch: how many problems, and bytes from one to the next where distances are equal.
+  std::uint32_t problems;
+  bool is_strided;
+  bool stores_by_map;
+  std::int64_t d_step;
+  std::int64_t c_step;
+  std::int64_t bias_step;
+
   // The epilogue, where the kernel has one.
-  const void* c;     // null: none
-  const void* bias;  // null: none
   std::int64_t c_row_stride;
   std::int64_t c_column_stride;
   std::int64_t bias_row_step;  // 1: one element a row; 0: one a column
@@ -39,6 +57,14 @@ struct WgmmaGemmParams {
   Activation activation;
   bool writes_f32;
 };
+
+// Of a batch in one launch: what leaves the parameters room below 32764 bytes, and costs a
+// launch little.
+inline constexpr int kBatchCapacity = 32;
+
+using WgmmaGemmParams = WgmmaParams<1>;
+using WgmmaBatchParams = WgmmaParams<kBatchCapacity>;
+static_assert(sizeof(WgmmaBatchParams) <= 32764);
 
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::sm90

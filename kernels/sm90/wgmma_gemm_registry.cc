@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "kernels/sm90/frame.h"
 #include "kernels/sm90/predicted_time.h"
 #include "kernels/sm90/tilings.h"
@@ -115,10 +116,18 @@ class HopperGemmEntry final : public Kernel {
     return configs;
   }
 
-  double PredictedUs(const Problem& problem, const Config&,
+  double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
+    return PredictedBatchUs(problem, config, 1, device);
+  }
+
+  double PredictedBatchUs(const Problem& problem, const Config& config, std::int64_t problems,
+                          const DeviceTraits& device) const override {
+    if (problems > 1 && !sm90::TakesBatches(tiling_)) {
+      return Kernel::PredictedBatchUs(problem, config, problems, device);
+    }
     if (device.kind != DeviceKind::kEmulated) {
-      return sm90::PredictedTilingUs(tiling_, problem, device);
+      return sm90::PredictedTilingUs(tiling_, problem, problems, device);
     }
     const Frame frame = sm90::MakeFrame(problem, {}, tiling_.stores_transposed);
     const double rows =
@@ -127,7 +136,8 @@ class HopperGemmEntry final : public Kernel {
     const double columns =
         static_cast<double>(Tiles(frame.columns.lines, tiling_.tile_n * tiling_.cluster_n) *
                             tiling_.tile_n * tiling_.cluster_n);
-    return rows * columns * static_cast<double>(problem.k) / kEmulatedMacsPerUs;
+    return rows * columns * static_cast<double>(problem.k) * static_cast<double>(problems) /
+           kEmulatedMacsPerUs;
   }
 
   std::uint64_t WorkspaceBytes(const Problem&, const Config&) const override { return 0; }
@@ -139,9 +149,19 @@ class HopperGemmEntry final : public Kernel {
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
+    return LaunchBatch(problem, config, absl::MakeConstSpan(&arguments, 1), target);
+  }
+
+  absl::Status LaunchBatch(const Problem& problem, const Config& config,
+                           absl::Span<const Arguments> batch,
+                           const LaunchTarget& target) const override {
+    if (batch.size() > 1 && !sm90::TakesBatches(tiling_)) {
+      return Kernel::LaunchBatch(problem, config, batch, target);
+    }
+    if (batch.empty()) return absl::OkStatus();
     const sm90::WgmmaGemmLaunch launch =
         target.emulator != nullptr ? sm90::EmulatedWgmmaGemm(index_) : sm90::CudaWgmmaGemm(index_);
-    return launch(problem, config, arguments, target);
+    return launch(problem, config, batch, target);
   }
 
  private:

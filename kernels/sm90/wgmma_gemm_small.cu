@@ -2,7 +2,7 @@
 
 namespace gemmd::sm90 {
 
-template absl::Status CudaWgmmaGemm<5>(const Problem&, const Config&, const Arguments&,
+template absl::Status CudaWgmmaGemm<5>(const Problem&, const Config&, absl::Span<const Arguments>,
                                        const LaunchTarget&);
 
 }  // namespace gemmd::sm90

@@ -3,7 +3,7 @@
 namespace gemmd::sm90 {
 
 WgmmaGemmLaunch CudaWgmmaGemm(int) {
-  return [](const Problem&, const Config&, const Arguments&, const LaunchTarget&) {
+  return [](const Problem&, const Config&, absl::Span<const Arguments>, const LaunchTarget&) {
     return absl::UnimplementedError("this build has no device code");
   };
 }

@@ -53,17 +53,44 @@ struct Block {
   }
 };
 
-// The corner of a block's tile.
+// The corner of a block's tile, and in a batch whose it is.
 struct TileCorner {
   std::int32_t m;
   std::int32_t n;
+  std::int32_t problem;
 };
+
+template <class Params>
+GEMMD_DEVICE std::uint32_t TilesOf(const Params& params) {
+  const std::uint32_t tiles = params.tiles_m * params.tiles_n;
+  if constexpr (Params::kIsBatch) return tiles * params.problems;
+  return tiles;
+}
+
+// The maps and pointers of a tile's problem, and its coordinate in maps of all.
+template <class Params>
+GEMMD_DEVICE const WgmmaOperands& OperandsOf(const Params& params, const TileCorner& corner) {
+  if constexpr (Params::kIsBatch) return params.operands[params.is_strided ? 0 : corner.problem];
+  static_cast<void>(corner);
+  return params.operands[0];
+}
+template <class Params>
+GEMMD_DEVICE std::int32_t DepthOf(const Params& params, const TileCorner& corner) {
+  return params.is_strided ? corner.problem : 0;
+}
 
 // Cluster tile `tile` in the order of the raster: groups of params.raster_group rows of
 // tiles, column by column, so that what is at work at one time shares operands in the L2.
-template <class Layout>
-GEMMD_DEVICE TileCorner CornerOf(const WgmmaGemmParams& params, const Block<Layout>& block,
+// The problems of a batch follow each other.
+template <class Layout, class Params>
+GEMMD_DEVICE TileCorner CornerOf(const Params& params, const Block<Layout>& block,
                                  std::uint32_t tile) {
+  std::uint32_t problem = 0;
+  if constexpr (Params::kIsBatch) {
+    const std::uint32_t tiles = params.tiles_m * params.tiles_n;
+    problem = tile / tiles;
+    tile -= problem * tiles;
+  }
   const std::uint32_t per_group = params.raster_group * params.tiles_n;
   const std::uint32_t group = tile / per_group;
   const std::uint32_t within = tile - group * per_group;
@@ -73,10 +100,12 @@ GEMMD_DEVICE TileCorner CornerOf(const WgmmaGemmParams& params, const Block<Layo
   const std::uint32_t column = within / rows;
   const std::uint32_t row = first + (within - column * rows);
   return {static_cast<std::int32_t>((row * Layout::kClusterM + block.rank_m) * Layout::kTileM),
-          static_cast<std::int32_t>((column * Layout::kClusterN + block.rank_n) * Layout::kTileN)};
+          static_cast<std::int32_t>((column * Layout::kClusterN + block.rank_n) * Layout::kTileN),
+          static_cast<std::int32_t>(problem)};
 }
 
-GEMMD_DEVICE std::int32_t BlocksOfK(const WgmmaGemmParams& params) {
+template <class Params>
+GEMMD_DEVICE std::int32_t BlocksOfK(const Params& params) {
   return (params.k + kTileK - 1) / kTileK;
 }
 

@@ -8,36 +8,48 @@ namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
 // A tile's share of this block: the whole of it, or what it multicasts to `mask`. `line` is
-// the tile's first row or column, `share` this block's part of what the cluster shares.
-template <class Tile, int kShares>
+// the tile's first row or column, `share` this block's part of what the cluster shares, `depth`
+// the problem's place in a map of a batch.
+template <class Tile, int kShares, bool kIsBatch>
 GEMMD_DEVICE void LoadOperand(ptx::SharedAddress to, const ptx::TensorMap* map, std::int32_t k,
-                              std::int32_t line, std::uint32_t share, std::uint32_t mask,
-                              ptx::SharedAddress full, ptx::CachePolicy policy) {
+                              std::int32_t line, std::int32_t depth, std::uint32_t share,
+                              std::uint32_t mask, ptx::SharedAddress full,
+                              ptx::CachePolicy policy) {
+  static_assert(kShares == 1 || !kIsBatch);
   const auto step = static_cast<std::int32_t>(share) * Tile::kShareStep;
   const ptx::SharedAddress offset = share * (Tile::kShareStep * kSpanBytes);
-  if constexpr (Tile::kIsKMajor) {
-    if constexpr (kShares == 1) {
-      ptx::TensorLoad2DCached(to, map, k, line, full, policy);
+  const auto load = [&](ptx::SharedAddress at, std::int32_t x, std::int32_t y) {
+    if constexpr (kIsBatch) {
+      ptx::TensorLoad3DCached(at, map, x, y, depth, full, policy);
+    } else if constexpr (kShares == 1) {
+      ptx::TensorLoad2DCached(at, map, x, y, full, policy);
     } else {
-      ptx::TensorLoad2DMulticastCached(to + offset, map, k, line + step, full, mask, policy);
+      ptx::TensorLoad2DMulticastCached(at + offset, map, x, y + step, full, mask, policy);
     }
+  };
+  if constexpr (Tile::kIsKMajor) {
+    load(to, k, line);
   } else {
     GEMMD_UNROLL
     for (int span = 0; span < Tile::kSpans; ++span) {
-      const ptx::SharedAddress at = to + span * Tile::kSpanBlock + offset;
-      const std::int32_t x = line + span * kSpan;
-      if constexpr (kShares == 1) {
-        ptx::TensorLoad2DCached(at, map, x, k, full, policy);
-      } else {
-        ptx::TensorLoad2DMulticastCached(at, map, x, k + step, full, mask, policy);
-      }
+      load(to + span * Tile::kSpanBlock, line + span * kSpan, k);
     }
   }
 }
 
-template <class Layout>
-GEMMD_DEVICE void Produce(const WgmmaGemmParams& params, const Block<Layout>& block) {
-  const std::uint32_t tiles = params.tiles_m * params.tiles_n;
+// Of the maps that a tile needs.
+template <class Layout, class Params>
+GEMMD_DEVICE void PrefetchMaps(const Params& params, const Block<Layout>& block,
+                               std::uint32_t tile) {
+  const WgmmaOperands& operands = OperandsOf(params, CornerOf(params, block, tile));
+  ptx::PrefetchTensorMap(&operands.rows);
+  ptx::PrefetchTensorMap(&operands.columns);
+  if (params.stores_by_map) ptx::PrefetchTensorMap(&operands.d);
+}
+
+template <class Layout, class Params>
+GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block) {
+  const std::uint32_t tiles = TilesOf(params);
   const std::int32_t k_blocks = BlocksOfK(params);
   // Blocks with this one's columns lie side by side; those with its rows, kClusterM apart.
   const std::uint32_t column_mask = ((1u << Layout::kClusterM) - 1)
@@ -50,17 +62,22 @@ GEMMD_DEVICE void Produce(const WgmmaGemmParams& params, const Block<Layout>& bl
   ptx::WaitForPrecedingGrid();
   for (std::uint32_t tile = block.cluster; tile < tiles; tile += block.clusters) {
     if (tile != block.cluster) corner = CornerOf(params, block, tile);
+    const WgmmaOperands& operands = OperandsOf(params, corner);
+    const std::int32_t depth = DepthOf(params, corner);
+    if constexpr (Params::kIsBatch) {
+      if (tile + block.clusters < tiles) PrefetchMaps(params, block, tile + block.clusters);
+    }
     for (std::int32_t k_block = 0; k_block < k_blocks; ++k_block) {
       const ptx::SharedAddress stage = block.Stage(at.stage);
       const ptx::SharedAddress full = block.Full(at.stage);
       ptx::MbarrierWait(block.Empty(at.stage), at.parity);
       ptx::MbarrierArriveExpect(full, params.stage_bytes);
-      LoadOperand<typename Layout::Rows, Layout::kClusterN>(stage, &params.rows, k_block * kTileK,
-                                                            corner.m, block.rank_n, row_mask, full,
-                                                            ptx::CachePolicy::kNormal);
-      LoadOperand<typename Layout::Columns, Layout::kClusterM>(
-          stage + Layout::Rows::kBytes, &params.columns, k_block * kTileK, corner.n, block.rank_m,
-          column_mask, full, params.column_policy);
+      LoadOperand<typename Layout::Rows, Layout::kClusterN, Params::kIsBatch>(
+          stage, &operands.rows, k_block * kTileK, corner.m, depth, block.rank_n, row_mask, full,
+          ptx::CachePolicy::kNormal);
+      LoadOperand<typename Layout::Columns, Layout::kClusterM, Params::kIsBatch>(
+          stage + Layout::Rows::kBytes, &operands.columns, k_block * kTileK, corner.n, depth,
+          block.rank_m, column_mask, full, params.column_policy);
       at.Next();
     }
   }
@@ -68,9 +85,10 @@ GEMMD_DEVICE void Produce(const WgmmaGemmParams& params, const Block<Layout>& bl
 
 // Asks the first tile's boxes into the L2 while the grid ahead still runs. A hint, so that it
 // needs no order: the L2 is where that grid's writes arrive too. Blocks that share a row or a
-// column of tiles share its boxes. REQUIRES: K-major operands.
+// column of tiles share its boxes. REQUIRES: K-major operands of one problem.
 template <class Layout>
 GEMMD_DEVICE void PrefetchFirstTile(const WgmmaGemmParams& params, const Block<Layout>& block) {
+  const WgmmaOperands& operands = params.operands[0];
   if (block.cluster >= params.tiles_m * params.tiles_n) return;
   const std::int32_t k_blocks = BlocksOfK(params);
   const auto wanted = static_cast<std::int32_t>(params.prefetched);
@@ -85,10 +103,10 @@ GEMMD_DEVICE void PrefetchFirstTile(const WgmmaGemmParams& params, const Block<L
   const std::int32_t column =
       corner.n + static_cast<std::int32_t>(block.rank_m) * Layout::Columns::kShareStep;
   for (std::int32_t k_block = tile_n % tiles_n; k_block < last; k_block += tiles_n) {
-    ptx::TensorPrefetch2D(&params.rows, k_block * kTileK, row);
+    ptx::TensorPrefetch2D(&operands.rows, k_block * kTileK, row);
   }
   for (std::int32_t k_block = tile_m % tiles_m; k_block < last; k_block += tiles_m) {
-    ptx::TensorPrefetch2D(&params.columns, k_block * kTileK, column);
+    ptx::TensorPrefetch2D(&operands.columns, k_block * kTileK, column);
   }
 }
 

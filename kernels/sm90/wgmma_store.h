@@ -47,12 +47,19 @@ GEMMD_DEVICE void StoreBoxByElement(ptx::SharedAddress box, std::uint16_t* d, st
   }
 }
 
+template <class Params>
+GEMMD_DEVICE void* DataOfD(const Params& params, const TileCorner& corner) {
+  void* const d = OperandsOf(params, corner).d_data;
+  if constexpr (!Params::kIsBatch) return d;
+  return static_cast<char*>(d) + DepthOf(params, corner) * params.d_step;
+}
+
 // The group's rows of a tile, box by box, each warp for itself: 16 rows of kBoxColumns.
 // `drained` (kReusesStages): the group's rows of A in the first stage, free from now on.
-template <class Layout, class Element>
-GEMMD_DEVICE void StoreTile(const WgmmaGemmParams& params, const Consumer& me,
-                            Accumulators<Layout>& sums, ptx::SharedAddress output,
-                            ptx::SharedAddress drained, bool is_last, TileCorner corner) {
+template <class Layout, class Element, class Params>
+GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulators<Layout>& sums,
+                            ptx::SharedAddress output, ptx::SharedAddress drained, bool is_last,
+                            TileCorner corner) {
   constexpr int kPitch = Layout::kBoxColumns * 2;
   const std::uint32_t row = me.lane % 16;
   const std::uint32_t high = me.lane / 16;
@@ -97,12 +104,17 @@ GEMMD_DEVICE void StoreTile(const WgmmaGemmParams& params, const Consumer& me,
       if (is_ragged && is_inside && first_column + Layout::kBoxColumns > params.n) {
         StoreBoxByElement<Layout::kIsBoxSwizzled>(
             box,
-            static_cast<std::uint16_t*>(params.d_data) + first_row * params.d_row_stride +
+            static_cast<std::uint16_t*>(DataOfD(params, corner)) + first_row * params.d_row_stride +
                 first_column,
             params.d_row_stride, 16, Layout::kBoxColumns, params.m - first_row,
             params.n - first_column, me.lane, 32);
       } else if (is_inside && me.lane == 0) {
-        ptx::TensorStore2D(&params.d, box, first_column, first_row);
+        const ptx::TensorMap* const map = &OperandsOf(params, corner).d;
+        if constexpr (Params::kIsBatch) {
+          ptx::TensorStore3D(map, box, first_column, first_row, DepthOf(params, corner));
+        } else {
+          ptx::TensorStore2D(map, box, first_column, first_row);
+        }
       }
       if (me.lane == 0) ptx::BulkCommit();
       ptx::SyncWarp();
@@ -140,13 +152,13 @@ GEMMD_DEVICE void StoreTileTransposed(const WgmmaGemmParams& params, const Consu
     const bool is_inside = corner.m < params.m && first_line < params.n;
     if (is_ragged && is_inside && corner.m + 64 > params.m) {
       StoreBoxByElement<true>(box,
-                              static_cast<std::uint16_t*>(params.d_data) +
+                              static_cast<std::uint16_t*>(params.operands[0].d_data) +
                                   first_line * params.d_column_stride + corner.m,
                               params.d_column_stride, Layout::kBoxColumns, 64,
                               params.n - first_line, params.m - corner.m, me.warp * 32 + me.lane,
                               kWarpgroup);
     } else if (is_inside && me.warp == 0 && me.lane == 0) {
-      ptx::TensorStore2D(&params.d, box, corner.m, first_line);
+      ptx::TensorStore2D(&params.operands[0].d, box, corner.m, first_line);
     }
     if (me.warp == 0 && me.lane == 0) ptx::BulkCommit();
     ptx::SyncWarp();

@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
   admitted->grant = *std::move(grant);
   admitted->deadline = deadline;
   admitted->priority = request.priority;
+  admitted->tenant = request.tenant;
   admitted->verification_vectors = static_cast<int>(request.verification_vectors);
   admitted->admission = {Stage::kAdmission, start, clock_->Now()};
   return admitted;
@@ -123,7 +124,11 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
     MatmulEstimate estimate;
     estimate.offer = *std::move(offer);
     estimate.problem = understood->problem;
-    estimate.queue_us = served.scheduler->predicted_backlog_us();
+    // Where that is refused, because others would be late, all of them go first.
+    estimate.queue_us = served.scheduler
+                            ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
+                                           estimate.offer.cost.device_us})
+                            .value_or(served.scheduler->predicted_backlog_us());
     estimate.receive_bytes = InlineBytes(call, understood->problem);
     const bool is_sent_back = !call.keep_result.has_value() && !call.output.has_value();
     estimate.send_bytes = is_sent_back ? understood->problem.d.size_bytes() : 0;
@@ -151,6 +156,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->id = request_id;
   job->deadline = request->deadline;
   job->priority = request->priority;
+  job->tenant = request->tenant.key();
+  job->cost = grant.cost;
   job->reservation = std::move(grant.reservation);
   job->work.problem = request->problem;
   job->work.plan = grant.plan;
@@ -158,8 +165,13 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   Overlay(grant.placed.buffers, &job->work.buffers);
   job->work.resident_a = std::move(grant.placed.a);
   job->work.resident_b = std::move(grant.placed.b);
+  job->work.weights_id = grant.placed.weights_id;
   job->work.buffers.d = grant.d;
   request->shared.Overlay(grant.shared, &job->work.buffers);
+
+  Scheduler* const scheduler = grant.served.scheduler;
+  // What lies in memory of the device's own is not copied, which the header did not tell.
+  if (!request->shared.empty()) job->cost = scheduler->cost().Predict(job->work);
 
   Receipt& receipt = job->receipt;
   receipt.request_id = request_id;
@@ -173,24 +185,19 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.payload_bytes_in = grant.payload->received_bytes();
   const bool is_sent_back = grant.kept == nullptr && !request->shared.has_output();
   receipt.payload_bytes_out = is_sent_back ? request->problem.d.size_bytes() : 0;
+  job->host_bytes = receipt.payload_bytes_in + receipt.payload_bytes_out;
   receipt.shared_bytes_in = request->shared.bytes_in();
   receipt.shared_bytes_out = request->shared.bytes_out();
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
+  const Cost& cost = job->cost;
+  receipt.predicted = {cost.copy_in_us, cost.compute_us, cost.copy_out_us, cost.device_us};
 
   auto completion = std::make_unique<Completion>();
   completion->clock = clock_;
   completion->store = store_;
-  completion->model = grant.served.cost;
   completion->verifier = verifier_;
   completion->device = grant.served.device;
-  completion->cost = grant.cost;
-  // What lies in memory of the device's own is not copied, which the header did not tell.
-  if (completion->model != nullptr && !request->shared.empty()) {
-    completion->cost = completion->model->Predict(job->work);
-  }
-  const Cost& cost = completion->cost;
-  receipt.predicted = {cost.copy_in_us, cost.compute_us, cost.copy_out_us, cost.device_us};
   completion->deadline = request->deadline;
   completion->verification_vectors = request->verification_vectors;
   completion->kernel = grant.plan.kernel;
@@ -212,7 +219,6 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
                                                    Receipt done_receipt) mutable {
     Complete(std::move(completion), std::move(status), std::move(done_receipt));
   };
-  Scheduler* const scheduler = grant.served.scheduler;
   if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, std::move(s)) : s;
   }
@@ -239,7 +245,7 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
                                            const SharedOperands& shared, TimeNs deadline) const {
   absl::StatusOr<Offer> offer = OfferOf(served, call, problem, residents);
   if (!offer.ok()) return offer.status();
-  if (absl::Status s = CheckDeadline(deadline, offer->cost.device_us); !s.ok()) return s;
+  if (absl::Status s = CheckDeadline(served, call, deadline, offer->cost); !s.ok()) return s;
   Device& device = *served.device;
   const Footprint& footprint = offer->footprint;
   Grant grant;
@@ -297,11 +303,7 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const Matmu
         "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
         " of workspace on ", device.traits().name, ", which has ", limit_bytes));
   }
-  if (served.cost != nullptr) {
-    offer.cost = served.cost->Predict(problem, *plan, residency);
-  } else {
-    offer.cost.compute_us = offer.cost.device_us = plan->predicted_us;
-  }
+  offer.cost = served.scheduler->cost().Predict(problem, *plan, residency);
   offer.plan = *std::move(plan);
   return offer;
 }
@@ -348,14 +350,19 @@ absl::Status Admission::WithRoom(const Device& device,
   return status;
 }
 
-absl::Status Admission::CheckDeadline(TimeNs deadline, double predicted_us) const {
+absl::Status Admission::CheckDeadline(const ServedDevice& served, const MatmulCall& call,
+                                      TimeNs deadline, const Cost& cost) const {
   if (deadline == kNoDeadline) return absl::OkStatus();
   const double left_us = static_cast<double>(deadline - clock_->Now()) / 1e3;
-  if (left_us > predicted_us) return absl::OkStatus();
   if (left_us <= 0) return absl::DeadlineExceededError("the deadline passed before admission");
-  return absl::DeadlineExceededError(absl::StrCat(
-      "the deadline is ", std::llround(left_us),
-      " us away, and the product alone is predicted to take ", std::llround(predicted_us), " us"));
+  if (left_us <= cost.device_us) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the deadline is ", std::llround(left_us),
+                     " us away, and the product alone is predicted to take ",
+                     std::llround(cost.device_us), " us"));
+  }
+  return served.scheduler->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us})
+      .status();
 }
 
 absl::Status Admission::FullNow(const Scheduler& scheduler, absl::Status status) {

@@ -17,6 +17,7 @@
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/admission/validation.h"
+#include "server/cost/cost_model.h"
 #include "server/cost/transport_model.h"
 #include "server/device/device.h"
 #include "server/observe/clock.h"
@@ -56,6 +57,7 @@ struct AdmittedMatmul {
   Grant grant;
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
+  Tenant tenant;
   int verification_vectors = 0;
   StageSpan admission;
 
@@ -109,7 +111,8 @@ class Admission {
   //   NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION   see SharedOperands::Find()
   //   FAILED_PRECONDITION  no kernel takes the problem
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
-  //   DEADLINE_EXCEEDED    passed, or sooner than the predicted time of the launch alone
+  //   DEADLINE_EXCEEDED    passed, or sooner than queue and launch are predicted to take, or to
+  //                        be met only by making a request late that was admitted before
   //   RESOURCE_EXHAUSTED   memory is full now; carries RetryAfterMs()
   // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
@@ -164,7 +167,8 @@ class Admission {
                             const SharedOperands& shared, Grant* grant) const;
   // Evicts resident operands as long as `attempt` finds the device's memory full.
   absl::Status WithRoom(const Device& device, const std::function<absl::Status()>& attempt) const;
-  absl::Status CheckDeadline(TimeNs deadline, double predicted_us) const;
+  absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
+                             const Cost& cost) const;
   static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
 
   const RequestLimits limits_;

@@ -80,10 +80,6 @@ absl::Status StatusOf(const absl::StatusOr<double>& residual, const Completion& 
 }  // namespace
 
 void Complete(std::unique_ptr<Completion> completion, absl::Status status, Receipt receipt) {
-  // The times of a launch that others shared are not this request's.
-  if (completion->model != nullptr && status.ok() && receipt.batch_requests == 1) {
-    completion->model->Observe(completion->cost, receipt.spans);
-  }
   if (!status.ok() || completion->verification_vectors == 0) {
     Conclude(std::move(completion), std::move(status), std::move(receipt));
     return;

@@ -12,7 +12,6 @@
 #include "server/admission/inline_payload.h"
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
-#include "server/cost/cost_model.h"
 #include "server/device/device.h"
 #include "server/observe/clock.h"
 #include "server/observe/receipt.h"
@@ -39,11 +38,9 @@ struct Completion {
   // These outlive it.
   const Clock* clock = nullptr;
   OperandStore* store = nullptr;
-  CostModel* model = nullptr;    // null: nobody learns
   Verifier* verifier = nullptr;  // null: nothing is verified, REQUIRES verification_vectors == 0
   Device* device = nullptr;
 
-  Cost cost;
   TimeNs deadline = kNoDeadline;
   int verification_vectors = 0;
   const Kernel* kernel = nullptr;

@@ -126,6 +126,11 @@ absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(Device* devic
   addend(OperandName::kC, &buffers.c);
   addend(OperandName::kBias, &buffers.bias);
   if (!status.ok()) return status;
+  // Works hold what they found, so no other operand has the address meanwhile.
+  const bool has_other_bias = problem.epilogue.has_bias && operand(OperandName::kBias) == nullptr;
+  if (!has_other_bias) {
+    placed.weights_id = reinterpret_cast<std::uintptr_t>(operand(OperandName::kB));
+  }
   return placed;
 }
 

@@ -32,6 +32,7 @@ class ResidentOperands {
     std::shared_ptr<const ResidentOperand> a;
     std::shared_ptr<const ResidentOperand> b;
     std::vector<HostPiece> memory;  // of the buffers
+    std::uint64_t weights_id = 0;   // see DeviceWork
   };
   // Brings them to the device, which may wait for copies. RESOURCE_EXHAUSTED: no room now.
   // REQUIRES: `problem` is what ValidateHeader() made of the call.

@@ -8,10 +8,32 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/device/host_launches.h"
 #include "server/device/host_memory.h"
+#include "server/device/rows.h"
+#include "server/device/slices.h"
 
 namespace gemmd {
 namespace {
+
+// Products up to this long go side by side: sharing one among cores costs about as much as it
+// saves.
+constexpr double kSmallUs = 200;
+
+// Whether a row's bits do not depend on its place among a unit's rows. sgemm, which all other
+// types go through, computes rows 0 to 5 of 12 in another way than 6 to 11 on Haswell and Zen
+// (OpenBLAS 0.3.21); int8 is exact.
+bool KeepsBitsAnywhere(DataType type) { return type == DataType::kF64 || type == DataType::kInt8; }
+
+// A core of its own.
+class CallerExecutor final : public ParallelExecutor {
+ public:
+  void Run(std::int64_t count,
+           absl::FunctionRef<void(int worker, std::int64_t index)> body) override {
+    for (std::int64_t index = 0; index < count; ++index) body(0, index);
+  }
+  int workers() const override { return 1; }
+};
 
 std::string ModelName() {
   std::ifstream file("/proc/cpuinfo");
@@ -29,9 +51,9 @@ std::string ModelName() {
 
 CpuDevice::CpuDevice(const Options& options, const Clock* clock)
     : clock_(clock),
-      memory_(std::make_shared<MemoryBudget>(options.memory_bytes)),
+      memory_(HostMemoryPool::Create(options.memory_bytes)),
       executor_(options.threads),
-      thread_([this](const DeviceLaunch& launch) { return Launch(launch.works.front()); }) {
+      thread_([this](const DeviceLaunch& launch) { return Launch(launch); }) {
   traits_.kind = DeviceKind::kCpu;
   traits_.name = "cpu";
   traits_.model = ModelName();
@@ -53,7 +75,7 @@ void CpuDevice::MeasureRoofline() {
   work.buffers.b = a.get();
   work.buffers.d = d;
   for (int repeat = 0; repeat < 4; ++repeat) {
-    const DeviceResult result = Launch(work);
+    const DeviceResult result = Run(work);
     const StageSpan& compute = result.spans.front();
     const double nanoseconds =
         static_cast<double>(std::max<TimeNs>(1, compute.end - compute.start));
@@ -71,33 +93,86 @@ void CpuDevice::MeasureRoofline() {
 }
 
 absl::StatusOr<HostPiece> CpuDevice::AllocateOperand(std::uint64_t bytes) {
-  return AllocateInBudget(bytes, memory_);
+  return memory_->Allocate(bytes);
 }
 
 absl::StatusOr<HostBuffer> CpuDevice::AllocateResult(const MatrixLayout& d) {
-  absl::StatusOr<HostPiece> piece = AllocateInBudget(d.size_bytes(), memory_);
+  absl::StatusOr<HostPiece> piece = memory_->Allocate(d.size_bytes());
   if (!piece.ok()) return piece.status();
   return HostBuffer{*std::move(piece)};
 }
 
-DeviceResult CpuDevice::Launch(const DeviceWork& work) {
+BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
+  if (work.problem.m < work.plan.config.tile_m && KeepsBitsAnywhere(work.problem.a.type) &&
+      HasJoinableRows(work)) {
+    return BatchForm::kRows;
+  }
+  return work.plan.predicted_us <= kSmallUs ? BatchForm::kGroup : BatchForm::kAlone;
+}
+
+std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_us) {
+  return SlicedHostWork::Make(
+      work, work.problem,
+      CutIntoSlices(work.problem, work.plan, traits_,
+                    {work.plan.config.tile_m, work.plan.config.tile_n, true}, slice_us));
+}
+
+DeviceResult CpuDevice::Launch(const DeviceLaunch& launch) {
+  switch (launch.form) {
+    case BatchForm::kRows:
+      return RunRows(launch, &memory_->budget(), clock_,
+                     [this](const DeviceWork& work) { return Run(work); });
+    case BatchForm::kGroup:
+      return RunSideBySide(launch.works);
+    case BatchForm::kSlice:
+      return Run(static_cast<const SlicedHostWork&>(*launch.sliced).Slice(launch.slice));
+    case BatchForm::kAlone:
+      break;
+  }
+  return Run(launch.works.front());
+}
+
+DeviceResult CpuDevice::Run(const DeviceWork& work) {
   DeviceResult result;
   const TimeNs start = clock_->Now();
-  const HostMemory workspace = AllocateHostMemory(work.plan.workspace_bytes);
+  result.status = RunKernel(work, work.plan.config, &executor_);
+  if (absl::IsResourceExhausted(result.status)) return result;
+  result.spans.push_back({Stage::kCompute, start, clock_->Now()});
+  return result;
+}
+
+DeviceResult CpuDevice::RunSideBySide(const std::vector<DeviceWork>& works) {
+  if (works.size() == 1) return Run(works.front());
+  const TimeNs start = clock_->Now();
+  std::vector<absl::Status> statuses(works.size());
+  executor_.Run(static_cast<std::int64_t>(works.size()), [&](int, std::int64_t index) {
+    const DeviceWork& work = works[static_cast<std::size_t>(index)];
+    Config config = work.plan.config;
+    config.threads = 1;
+    CallerExecutor executor;
+    statuses[static_cast<std::size_t>(index)] = RunKernel(work, config, &executor);
+  });
+  DeviceResult result;
+  for (absl::Status& status : statuses) result.status.Update(std::move(status));
+  result.spans.push_back({Stage::kCompute, start, clock_->Now()});
+  return result;
+}
+
+absl::Status CpuDevice::RunKernel(const DeviceWork& work, const Config& config,
+                                  ParallelExecutor* executor) {
+  const std::uint64_t workspace_bytes = work.plan.kernel->WorkspaceBytes(work.problem, config);
+  const HostMemory workspace = AllocateHostMemory(workspace_bytes);
   if (workspace == nullptr) {
-    result.status = absl::ResourceExhaustedError(
-        absl::StrCat("the host has no ", work.plan.workspace_bytes, " bytes for workspace"));
-    return result;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the host has no ", workspace_bytes, " bytes for workspace"));
   }
   const HostBuffers& buffers = work.buffers;
   const Arguments arguments{
       buffers.a,       buffers.b,        buffers.c,       buffers.bias, buffers.d.front().data,
       workspace.get(), buffers.a_scales, buffers.b_scales};
   LaunchTarget target;
-  target.executor = &executor_;
-  result.status = work.plan.kernel->Launch(work.problem, work.plan.config, arguments, target);
-  result.spans.push_back({Stage::kCompute, start, clock_->Now()});
-  return result;
+  target.executor = executor;
+  return work.plan.kernel->Launch(work.problem, config, arguments, target);
 }
 
 }  // namespace gemmd

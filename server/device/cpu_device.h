@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "server/device/device.h"
+#include "server/device/host_memory_pool.h"
 #include "server/device/launch_thread.h"
 #include "server/device/thread_executor.h"
 
@@ -22,7 +24,7 @@ class CpuDevice final : public Device {
   CpuDevice(const Options& options, const Clock* clock);
 
   const DeviceTraits& traits() const override { return traits_; }
-  MemoryBudget& memory() override { return *memory_; }
+  MemoryBudget& memory() override { return memory_->budget(); }
   // Operands and results are counted as they are allocated, until their last reader is done.
   Footprint FootprintOf(const Problem&, const Plan& plan, const Residency&) const override {
     return {0, plan.workspace_bytes};
@@ -30,19 +32,28 @@ class CpuDevice final : public Device {
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   int max_in_flight() const override { return 1; }
+  // Kernels compute a tile's rows at a time, so fewer gain by company.
+  BatchForm FormOf(const DeviceWork& work) const override;
+  std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
   void Submit(DeviceLaunch launch, Callback done) override {
     thread_.Submit(std::move(launch), std::move(done));
   }
 
  private:
   void MeasureRoofline();
-  DeviceResult Launch(const DeviceWork& work);
+  DeviceResult Launch(const DeviceLaunch& launch);
+  DeviceResult Run(const DeviceWork& work);
+  // Each of them on one core.
+  DeviceResult RunSideBySide(const std::vector<DeviceWork>& works);
+  // Workspace is allocated here, as the config says.
+  static absl::Status RunKernel(const DeviceWork& work, const Config& config,
+                                ParallelExecutor* executor);
 
   const Clock* const clock_;
-  const std::shared_ptr<MemoryBudget> memory_;  // outlived by what gRPC still sends
-  ThreadExecutor executor_;                     // used by one launch at a time
-  DeviceTraits traits_;                         // constant after construction
-  LaunchThread thread_;                         // last: it uses all else
+  const std::shared_ptr<HostMemoryPool> memory_;  // outlived by what gRPC still sends
+  ThreadExecutor executor_;                       // used by one launch at a time
+  DeviceTraits traits_;                           // constant after construction
+  LaunchThread thread_;                           // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -3,12 +3,17 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "server/device/host_launches.h"
 #include "server/device/host_memory.h"
+#include "server/device/rows.h"
+#include "server/device/slices.h"
 
 namespace gemmd {
 namespace {
 
 constexpr std::int64_t kLineBits = 128;  // 16 bytes
+constexpr double kSmallFlops = 2.0 * 128 * 128 * 128;
+constexpr SliceSteps kSliceSteps{256, 256};  // multiples of every kernel's tile
 
 void PadLines(MatrixLayout* layout) {
   const std::int64_t elements = kLineBits / SizeBits(layout->type);
@@ -51,7 +56,7 @@ HostMemory Land(const MatrixLayout& layout, const void* data, const MatrixLayout
 EmulatedDevice::EmulatedDevice(std::uint64_t memory_bytes, const Clock* clock)
     : clock_(clock),
       memory_(memory_bytes),
-      thread_([this](const DeviceLaunch& launch) { return Launch(launch.works.front()); }) {
+      thread_([this](const DeviceLaunch& launch) { return Launch(launch); }) {
   traits_.kind = DeviceKind::kEmulated;
   traits_.name = "emulated";
   traits_.model = "GPU emulator with the arithmetic of sm_90";
@@ -65,7 +70,32 @@ Problem EmulatedDevice::Landed(const Problem& problem) const {
   return landed;
 }
 
-DeviceResult EmulatedDevice::Launch(const DeviceWork& work) const {
+BatchForm EmulatedDevice::FormOf(const DeviceWork& work) const {
+  if (HasJoinableRows(work)) return BatchForm::kRows;
+  return work.problem.flops() <= kSmallFlops ? BatchForm::kGroup : BatchForm::kAlone;
+}
+
+std::shared_ptr<SlicedWork> EmulatedDevice::Cut(const DeviceWork& work, double slice_us) {
+  const Problem landed = Landed(work.problem);
+  return SlicedHostWork::Make(work, landed,
+                              CutIntoSlices(landed, work.plan, traits_, kSliceSteps, slice_us));
+}
+
+DeviceResult EmulatedDevice::Launch(const DeviceLaunch& launch) {
+  const auto run = [this](const DeviceWork& work) { return Run(work); };
+  switch (launch.form) {
+    case BatchForm::kRows:
+      return RunRows(launch, &memory_, clock_, run);
+    case BatchForm::kSlice:
+      return Run(static_cast<const SlicedHostWork&>(*launch.sliced).Slice(launch.slice));
+    case BatchForm::kGroup:
+    case BatchForm::kAlone:
+      break;
+  }
+  return RunOneByOne(launch.works, run);
+}
+
+DeviceResult EmulatedDevice::Run(const DeviceWork& work) const {
   const Problem landed = Landed(work.problem);
   DeviceResult result;
   const TimeNs start = clock_->Now();

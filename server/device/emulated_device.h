@@ -2,6 +2,9 @@
 // who writes kernels, and to CI. Thousands of times slower than a GPU.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "server/device/device.h"
 #include "server/device/launch_thread.h"
 
@@ -18,12 +21,17 @@ class EmulatedDevice final : public Device {
   // Lines padded to 16 bytes, as TMA and 16-byte copies need them.
   Problem Landed(const Problem& problem) const override;
 
+  // As a GPU's, so that its kernels meet batches wherever there is none.
+  BatchForm FormOf(const DeviceWork& work) const override;
+  std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
+
   void Submit(DeviceLaunch launch, Callback done) override {
     thread_.Submit(std::move(launch), std::move(done));
   }
 
  private:
-  DeviceResult Launch(const DeviceWork& work) const;
+  DeviceResult Launch(const DeviceLaunch& launch);
+  DeviceResult Run(const DeviceWork& work) const;
 
   const Clock* const clock_;
   MemoryBudget memory_;

@@ -26,30 +26,6 @@ HostBuffer AllocateHostBuffer(std::uint64_t bytes) {
   return {{static_cast<char*>(memory), bytes, std::shared_ptr<void>(memory, std::free)}};
 }
 
-absl::StatusOr<HostPiece> AllocateInBudget(std::uint64_t bytes,
-                                           const std::shared_ptr<MemoryBudget>& budget) {
-  // What a piece keeps. Destroyed from the last to the first.
-  struct Owner {
-    std::shared_ptr<MemoryBudget> budget;
-    MemoryReservation reservation;
-    std::shared_ptr<void> memory;
-  };
-  if (const std::uint64_t limit = budget->usage().limit_bytes; bytes > limit) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a plane has ", bytes, " bytes, and the host keeps ", limit, " for planes"));
-  }
-  absl::StatusOr<MemoryReservation> reservation = budget->Reserve(bytes, 0);
-  if (!reservation.ok()) return reservation.status();
-  HostBuffer buffer = AllocateHostBuffer(bytes);
-  if (buffer.empty()) {
-    return absl::ResourceExhaustedError(absl::StrCat("the host has no ", bytes, " bytes now"));
-  }
-  HostPiece& piece = buffer.front();
-  piece.owner =
-      std::make_shared<Owner>(Owner{budget, *std::move(reservation), std::move(piece.owner)});
-  return std::move(piece);
-}
-
 void ClearPadding(const MatrixLayout& layout, const HostBuffer& buffer) {
   const auto bytes = [&layout](std::int64_t elements) {
     return static_cast<std::uint64_t>(elements) *

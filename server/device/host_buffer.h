@@ -26,11 +26,6 @@ using HostBuffer = std::vector<HostPiece>;
 // unspecified.
 HostBuffer AllocateHostBuffer(std::uint64_t bytes);
 
-// The same in one piece, counted as in flight in the budget until its last copy is gone.
-// RESOURCE_EXHAUSTED: budget or host have no room now. INVALID_ARGUMENT: the budget never has.
-absl::StatusOr<HostPiece> AllocateInBudget(std::uint64_t bytes,
-                                           const std::shared_ptr<MemoryBudget>& budget);
-
 // Zeroes the bytes between the layout's lines. REQUIRES: the buffer holds size_bytes().
 void ClearPadding(const MatrixLayout& layout, const HostBuffer& buffer);
 

@@ -53,7 +53,7 @@ void EncodePart(const CostAccuracy::Part& part, v1::PredictionError* wire) {
 }
 
 void EncodeCost(const ServedDevice& served, v1::CostStatistics* wire) {
-  const CostAccuracy accuracy = served.cost->accuracy();
+  const CostAccuracy accuracy = served.scheduler->cost().accuracy();
   wire->set_device(served.device->traits().name);
   EncodePart(accuracy.device, wire->mutable_device_time());
   EncodePart(accuracy.copy_in, wire->mutable_copy_in());
@@ -172,12 +172,12 @@ v1::StatisticsResponse AdminService::Counts() const {
     (*response.mutable_finished_requests())[code] = count;
   }
   response.set_in_flight_requests(totals.in_flight);
-  response.set_queued_requests(sources_.router->queued_jobs());
+  response.set_queued_requests(sources_.router->queued().jobs);
   for (const ServedDevice& each : sources_.router->devices()) {
     const MemoryUsage usage = each.device->memory().usage();
     response.set_reserved_bytes(response.reserved_bytes() + usage.in_flight_bytes +
                                 usage.workspace_bytes);
-    if (each.cost != nullptr) EncodeCost(each, response.add_costs());
+    EncodeCost(each, response.add_costs());
   }
   response.set_payload_bytes_in(totals.payload_bytes_in);
   response.set_payload_bytes_out(totals.payload_bytes_out);

@@ -12,6 +12,13 @@ namespace gemmd {
 
 using Event = v1::MatmulStreamRequest;
 
+namespace {
+
+// Chunks of one stream that are copied at once: while one is, the next one is read.
+constexpr int kMaxCopies = 2;
+
+}  // namespace
+
 MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services,
                                                 grpc::CallbackServerContext* context) {
   std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, context));
@@ -24,11 +31,24 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services,
 void MatmulStreamReactor::OnReadDone(bool ok) {
   if (!ok) {
     if (session_ == nullptr) return FinishOnce(absl::OkStatus());
-    session_->EndInput(stream_);
-    return Pump();
+    bool is_copying = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      input_ended_ = true;
+      is_copying = copies_ > 0;
+    }
+    return is_copying ? void() : EndInput();
   }
-  const absl::Status status = Handle(incoming_);
+  const TimeNs arrival = services_.clock->Now();
+  const ReceivedMessage received(incoming_);
   incoming_.Clear();
+  Event event;
+  PayloadViews payload;
+  absl::Status status = ParseMessage(received, &event, &payload);
+  if (status.ok() && session_ != nullptr && event.has_chunk()) {
+    return Receive(event.chunk(), payload);
+  }
+  if (status.ok()) status = Handle(event, payload, arrival);
   if (!status.ok()) {
     // The other streams of a session break with this one, but not for a refused Join.
     if (session_ == nullptr) return FinishOnce(status);
@@ -66,12 +86,30 @@ void MatmulStreamReactor::OnDone() {
   const std::shared_ptr<MatmulStreamReactor> last = std::move(self_);
 }
 
-absl::Status MatmulStreamReactor::Handle(const grpc::ByteBuffer& bytes) {
-  const TimeNs arrival = services_.clock->Now();
-  const ReceivedMessage received(bytes);
-  Event event;
-  PayloadViews payload;
-  if (absl::Status s = ParseMessage(received, &event, &payload); !s.ok()) return s;
+void MatmulStreamReactor::Receive(const v1::Chunk& chunk, const PayloadViews& payload) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++copies_;
+    reading_waits_ = true;
+  }
+  Pump();
+  session_->Receive(chunk.request_id(), DecodeChunk(chunk, payload));
+  bool is_last = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_last = --copies_ == 0 && input_ended_;
+  }
+  if (is_last) return EndInput();
+  Pump();
+}
+
+void MatmulStreamReactor::EndInput() {
+  session_->EndInput(stream_);
+  Pump();
+}
+
+absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews& payload,
+                                         TimeNs arrival) {
   const bool is_entry = event.has_open() || event.has_join();
   if (session_ == nullptr) {
     if (absl::Status s = Enter(event); !s.ok() || is_entry) return s;
@@ -163,7 +201,8 @@ void MatmulStreamReactor::Pump() {
     }
     // Nobody reads, so the write under way ends only with the call.
     is_stuck = closing.has_value() && absl::IsDeadlineExceeded(*closing);
-    if (!closing.has_value() && reading_waits_ && session_->MayRead(stream_)) {
+    if (!closing.has_value() && reading_waits_ && copies_ < kMaxCopies &&
+        session_->MayRead(stream_)) {
       reading_waits_ = false;
       StartRead(&incoming_);
     }

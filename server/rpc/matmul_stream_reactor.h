@@ -43,7 +43,11 @@ class MatmulStreamReactor final
       : services_(services), context_(context) {}
 
   // An error is a breach of the protocol.
-  absl::Status Handle(const grpc::ByteBuffer& bytes);
+  absl::Status Handle(const v1::MatmulStreamRequest& event, const PayloadViews& payload,
+                      TimeNs arrival);
+  // Reads on before it copies the chunk, so that both happen at once.
+  void Receive(const v1::Chunk& chunk, const PayloadViews& payload);
+  void EndInput();
   absl::Status Begin(const v1::MatmulStreamRequest::Begin& begin, const PayloadViews& payload,
                      TimeNs arrival);
   // What the stream's first event decides: of which session it is.
@@ -68,6 +72,8 @@ class MatmulStreamReactor final
   grpc::ByteBuffer outgoing_;   // guarded by mutex_; of the write under way
   bool is_writing_ = false;     // guarded by mutex_
   bool reading_waits_ = false;  // guarded by mutex_
+  int copies_ = 0;              // guarded by mutex_; chunks that are being copied
+  bool input_ended_ = false;    // guarded by mutex_
   bool is_finished_ = false;    // guarded by mutex_
 };
 

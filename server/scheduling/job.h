@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "server/cost/cost_model.h"
 #include "server/device/device.h"
 #include "server/observe/receipt.h"
 
 namespace gemmd {
 
+// The first goes before the second, and so on.
 enum class Priority : std::uint8_t { kHigh, kNormal, kLow };
+inline constexpr int kPriorityCount = 3;
 
 struct Job {
   // Called exactly once, on any thread, without any lock held. OK: d holds the result
@@ -20,8 +24,11 @@ struct Job {
   std::uint64_t id = 0;  // unique in the process
   DeviceWork work;       // its buffers stay valid until `done` is called
   MemoryReservation reservation;
+  std::string tenant;  // who shares the device; "" is a tenant like any other
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
+  Cost cost;                     // predicted, of a launch of the work alone
+  std::uint64_t host_bytes = 0;  // that it holds for payload and result while it waits
   Receipt receipt;
   Callback done;
 };

@@ -37,10 +37,16 @@ bool Router::WaitUntilIdle(int timeout_ms) const {
   });
 }
 
-std::size_t Router::queued_jobs() const {
-  std::size_t jobs = 0;
-  for (const ServedDevice& each : devices_) jobs += each.scheduler->queued_jobs();
-  return jobs;
+QueueUse Router::queued() const {
+  QueueUse sum;
+  for (const ServedDevice& each : devices_) {
+    const QueueUse use = each.scheduler->queued();
+    sum.jobs += use.jobs;
+    sum.bytes += use.bytes;
+    sum.rows += use.rows;
+    sum.us += use.us;
+  }
+  return sum;
 }
 
 }  // namespace gemmd

@@ -5,17 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/cost/cost_model.h"
 #include "server/device/device.h"
 #include "server/scheduling/scheduler.h"
 
 namespace gemmd {
 
-// A device, its own queue, and what its launches take (null: as their plans predict).
+// A device and its own queue.
 struct ServedDevice {
   Device* device = nullptr;
   Scheduler* scheduler = nullptr;
-  CostModel* cost = nullptr;
 };
 
 // Thread-safe. What it routes to outlives it.
@@ -35,7 +33,7 @@ class Router {
   void StartDraining() const;
   bool draining() const;
   bool WaitUntilIdle(int timeout_ms) const;
-  std::size_t queued_jobs() const;
+  QueueUse queued() const;
 
  private:
   const std::vector<ServedDevice> devices_;

@@ -1,6 +1,8 @@
 #include "server/scheduling/scheduler.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,45 +10,135 @@
 namespace gemmd {
 namespace {
 
-DeviceWork WorkOf(const Batch& batch) { return batch.front()->work; }
+constexpr absl::string_view kLateInQueue = "the deadline passed in the queue";
+
+absl::Status LateInQueue(const Job& job, TimeNs now) {
+  if (job.deadline <= now) return absl::DeadlineExceededError(kLateInQueue);
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the deadline is ", (job.deadline - now) / 1000,
+      " us away after the wait in the queue, and the product alone is predicted to take ",
+      static_cast<std::int64_t>(job.cost.device_us), " us"));
+}
+
+// What a job adds to a launch that it shares.
+double MarginalUs(BatchForm form, const Job& job) {
+  const Cost& cost = job.cost;
+  if (form == BatchForm::kGroup) return std::min(cost.compute_us, cost.device_us);
+  // Kernels compute whole tiles of rows, and read B once a tile.
+  constexpr double kTileRows = 64;
+  const double part = std::min(1.0, static_cast<double>(job.work.problem.m) / kTileRows);
+  return std::min(cost.device_us, part * cost.device_us);
+}
 
 }  // namespace
 
-Scheduler::Scheduler(Device* device, const Clock* clock, const SchedulerOptions& options)
-    : device_(device), clock_(clock), options_(options) {}
+Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
+                     const SchedulerOptions& options, BatchPlanner* planner)
+    : device_(device),
+      clock_(clock),
+      alarm_(alarm),
+      options_(options),
+      tenant_bounds_(ShareOf(options.bounds, options.tenant_percent)),
+      planner_(planner),
+      cost_(CopyRatesOf(*device)),
+      queue_(options.queue),
+      limit_(options.limit) {
+  alarm_->Start([this] { Dispatch(); });
+}
+
+Scheduler::~Scheduler() { alarm_->Stop(); }
+
+absl::Status Scheduler::CheckRoomLocked(const Job& job, const JobQueue::Terms& terms) {
+  if (draining_) return absl::UnavailableError("the server is draining: use another replica");
+  const QueueUse& use = queue_.use();
+  const QueueUse more = {1, job.host_bytes, job.work.problem.m, terms.marginal_us};
+  if (absl::Status s = CheckRoom("the queue", use, more, options_.bounds); !s.ok()) return s;
+  if (use.jobs > 0 && use.us + more.us > limit_.limit_us()) {
+    limit_.ObserveRefusal();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the queue is full: ", static_cast<std::int64_t>(use.us),
+                     " us of predicted work wait, and ",
+                     static_cast<std::int64_t>(limit_.limit_us()), " us may at present"));
+  }
+  if (options_.tenant_percent == 100) return absl::OkStatus();
+  return CheckRoom("this tenant's share of the queue", queue_.UseOf(job.tenant), more,
+                   tenant_bounds_);
+}
 
 absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
+  const BatchForm form = device_->FormOf(job->work);
+  JobQueue::Terms terms;
+  terms.us = terms.marginal_us = job->cost.device_us;
+  Active active;
+  if (form == BatchForm::kGroup || (form == BatchForm::kRows && planner_ != nullptr)) {
+    terms.key.emplace(form, job->work);
+    terms.marginal_us = MarginalUs(form, *job);
+  } else if (terms.us > options_.slice_us) {
+    active.sliced = device_->Cut(job->work, options_.slice_us);
+    if (active.sliced != nullptr) terms.slices = active.sliced->slices();
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (draining_) return absl::UnavailableError("the server is draining: use another replica");
-    if (queue_.size() >= options_.max_queued_jobs) {
-      return absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", queue_.size(),
-                                                       " requests wait, and ",
-                                                       options_.max_queued_jobs, " may"));
-    }
-    job->receipt.spans.push_back({Stage::kQueue, clock_->Now(), 0});
-    queue_.Push(std::move(job));
+    if (absl::Status s = CheckRoomLocked(*job, terms); !s.ok()) return s;
+    const TimeNs now = clock_->Now();
+    active.queue_span = job->receipt.spans.size();
+    active.predicted_wait_us = queue_.use().us + launched_us_;
+    job->receipt.spans.push_back({Stage::kQueue, now, 0});
+    queue_.Push(job.get(), terms, now);
+    const std::uint64_t id = job->id;
+    active.job = std::move(job);
+    jobs_.emplace(id, std::move(active));
     ++unfinished_jobs_;
   }
   Dispatch();
   return absl::OkStatus();
 }
 
+absl::StatusOr<double> Scheduler::PredictWait(const JobQueue::Newcomer& newcomer) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::optional<double> wait_us = queue_.PredictWait(newcomer, launched_us_, clock_->Now());
+  if (wait_us.has_value()) return *wait_us;
+  return absl::DeadlineExceededError(
+      absl::StrCat("the deadline cannot be met: ", queue_.use().jobs,
+                   " requests wait, and the product alone is predicted to take ",
+                   static_cast<std::int64_t>(newcomer.us), " us"));
+}
+
 void Scheduler::Cancel(std::uint64_t id) {
   std::vector<Finished> finished;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (std::unique_ptr<Job> job = queue_.Remove(id)) {
-      finished.push_back(EndQueuedLocked(std::move(job)));
-    } else {
-      for (auto& [launch_id, launch] : launched_) {
-        for (const auto& member : launch.batch) {
-          if (member->id == id) launch.cancelled.insert(id);
-        }
-      }
-    }
+    const auto position = jobs_.find(id);
+    if (position == jobs_.end() || !position->second.end.ok()) return;
+    Active& active = position->second;
+    if (active.is_queued) queue_.Remove(*active.job);
+    active.is_queued = false;
+    EndLocked(
+        &active,
+        absl::CancelledError(active.in_flight == 0 ? "cancelled in the queue"
+                                                   : "cancelled while the product was computed"),
+        &finished);
   }
   Deliver(std::move(finished));
+}
+
+// The job is in no queue. Its end is told once the device has nothing of it.
+void Scheduler::EndLocked(Active* active, absl::Status status, std::vector<Finished>* finished) {
+  if (active->end.ok()) active->end = std::move(status);
+  if (active->in_flight > 0) return;
+  Receipt& receipt = active->job->receipt;
+  if (active->ran_until == 0) receipt.spans[active->queue_span].end = clock_->Now();
+  const std::uint64_t id = active->job->id;
+  finished->push_back({std::move(active->job), std::move(active->end)});
+  jobs_.erase(id);
+}
+
+void Scheduler::EndLateLocked(TimeNs now, std::vector<Finished>* finished) {
+  for (Job* const job : queue_.RemoveLate(now)) {
+    Active& active = jobs_.at(job->id);
+    active.is_queued = false;
+    EndLocked(&active, LateInQueue(*job, now), finished);
+  }
 }
 
 void Scheduler::StartDraining() {
@@ -62,92 +154,239 @@ bool Scheduler::draining() const {
 bool Scheduler::WaitUntilIdle(int timeout_ms) {
   std::unique_lock<std::mutex> lock(mutex_);
   return idle_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                        [this] { return unfinished_jobs_ == 0; });
+                        [this] { return unfinished_jobs_ == 0 && !is_dispatching_; });
 }
 
-std::size_t Scheduler::queued_jobs() const {
+QueueUse Scheduler::queued() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return queue_.size();
+  return queue_.use();
 }
 
 double Scheduler::predicted_backlog_us() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  double backlog = queue_.predicted_us();
-  for (const auto& [id, launch] : launched_) backlog += launch.predicted_us;
-  return backlog;
+  return queue_.use().us + launched_us_;
+}
+
+double Scheduler::queue_limit_us() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return limit_.limit_us();
+}
+
+bool Scheduler::IsBusyLocked() const {
+  return launched_.size() >= static_cast<std::size_t>(device_->busy_in_flight());
+}
+
+bool Scheduler::HasSlotLocked() const {
+  return !IsBusyLocked() ||
+         (launched_.size() < static_cast<std::size_t>(device_->max_in_flight()) &&
+          launched_us_ < options_.max_launched_us);
+}
+
+// Whether the turn's jobs go as rows of one product; else only the first is left of them.
+bool Scheduler::PlanRowsLocked(Launched* launched) {
+  std::vector<Job*>& jobs = launched->turn.jobs;
+  std::int64_t rows = 0;
+  std::uint64_t workspace_bytes = 0;
+  for (const Job* const job : jobs) {
+    rows += job->work.problem.m;
+    workspace_bytes += job->work.plan.workspace_bytes;
+  }
+  std::optional<RowsPlan> plan = planner_->PlanRows(jobs.front()->work, rows);
+  if (plan.has_value() && plan->plan.workspace_bytes <= workspace_bytes) {
+    launched->rows = *std::move(plan);
+    launched->rows_cost = cost_.Predict(launched->rows.problem, launched->rows.plan,
+                                        Residency{false, jobs.front()->work.resident_b != nullptr});
+    launched->turn.us = launched->rows_cost.device_us;
+    return true;
+  }
+  // The others go in turns to come.
+  std::for_each(jobs.begin() + 1, jobs.end(), [this](Job* job) { QueueAgainLocked(job); });
+  jobs.resize(1);
+  launched->turn.us = jobs.front()->cost.device_us;
+  launched->turn.form = BatchForm::kAlone;
+  return false;
+}
+
+DeviceLaunch Scheduler::MakeLaunchLocked(Launched* launched) {
+  const JobQueue::Turn& turn = launched->turn;
+  if (turn.form == BatchForm::kSlice) {
+    return DeviceLaunch::Slice(jobs_.at(turn.jobs.front()->id).sliced, turn.slice);
+  }
+  const bool is_rows = turn.form == BatchForm::kRows && PlanRowsLocked(launched);
+  std::vector<DeviceWork> works;
+  works.reserve(turn.jobs.size());
+  for (const Job* const job : turn.jobs) works.push_back(job->work);
+  if (is_rows) return DeviceLaunch::Rows(std::move(works), launched->rows.plan);
+  if (turn.form == BatchForm::kGroup) return DeviceLaunch::Group(std::move(works));
+  return {std::move(works.front())};
+}
+
+// Alone this time.
+void Scheduler::QueueAgainLocked(Job* job) {
+  jobs_.at(job->id).is_queued = true;
+  queue_.Push(job, {std::nullopt, 1, job->cost.device_us, job->cost.device_us}, clock_->Now());
+}
+
+std::optional<std::pair<std::uint64_t, DeviceLaunch>> Scheduler::NextLaunchLocked(TimeNs now) {
+  if (!HasSlotLocked()) return std::nullopt;
+  std::optional<JobQueue::Turn> turn = queue_.Pop(now, IsBusyLocked());
+  if (!turn.has_value()) return std::nullopt;
+  if (turn->last) {
+    for (const Job* const job : turn->jobs) jobs_.at(job->id).is_queued = false;
+  }
+  Launched launched;
+  launched.turn = *std::move(turn);
+  DeviceLaunch launch = MakeLaunchLocked(&launched);
+  for (const Job* const job : launched.turn.jobs) {
+    Active& active = jobs_.at(job->id);
+    ++active.in_flight;
+    if (active.ran_until != 0) continue;
+    StageSpan& wait = active.job->receipt.spans[active.queue_span];
+    wait.end = active.ran_until = now;
+    limit_.Observe(active.predicted_wait_us, static_cast<double>(now - wait.start) / 1e3);
+  }
+  launched_us_ += launched.turn.us;
+  const std::uint64_t id = next_launch_id_++;
+  launched_.emplace(id, std::move(launched));
+  return std::make_pair(id, std::move(launch));
+}
+
+void Scheduler::SetAlarmLocked() {
+  TimeNs next = queue_.NextLate();
+  // Without a slot the end of a launch comes first.
+  if (HasSlotLocked()) next = std::min(next, queue_.NextClosing());
+  alarm_->Set(next);
 }
 
 void Scheduler::Dispatch() {
   std::vector<Finished> finished;
-  std::vector<std::pair<std::uint64_t, DeviceWork>> launches;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (is_dispatching_) {
+    dispatches_again_ = true;
+    return;
+  }
+  is_dispatching_ = true;
+  while (true) {
+    dispatches_again_ = false;
     const TimeNs now = clock_->Now();
-    for (auto& job : queue_.RemoveExpired(now)) finished.push_back(EndQueuedLocked(std::move(job)));
-    while (!queue_.empty() &&
-           launched_.size() < static_cast<std::size_t>(device_->max_in_flight())) {
-      Launched launch;
-      launch.batch = queue_.Pop();
-      for (const auto& job : launch.batch) {
-        job->receipt.spans.back().end = now;  // of kQueue, which Submit() opened
-        launch.predicted_us += job->work.plan.predicted_us;
-      }
-      launches.emplace_back(next_launch_id_, WorkOf(launch.batch));
-      launched_.emplace(next_launch_id_, std::move(launch));
-      ++next_launch_id_;
+    EndLateLocked(now, &finished);
+    auto next = NextLaunchLocked(now);
+    if (!next.has_value() && !dispatches_again_) break;
+    if (!next.has_value()) continue;
+    // Without the lock: a device may call back before Submit() returns.
+    lock.unlock();
+    device_->Submit(std::move(next->second), [this, id = next->first](DeviceResult result) {
+      OnLaunchDone(id, std::move(result));
+    });
+    lock.lock();
+  }
+  is_dispatching_ = false;
+  SetAlarmLocked();
+  if (unfinished_jobs_ == 0) idle_.notify_all();
+  lock.unlock();
+  Deliver(std::move(finished));
+}
+
+struct Scheduler::Facts {
+  Facts(const Launched& launched, const std::vector<StageSpan>& stage_spans)
+      : spans(stage_spans), is_first(launched.turn.slice == 0), jobs(launched.turn.jobs.size()) {
+    for (const Job* const job : launched.turn.jobs) {
+      rows += static_cast<std::uint64_t>(job->work.problem.m);
+      flops += job->work.problem.flops();
+    }
+    if (!spans.empty()) start = spans.front().start;
+    for (const StageSpan& span : spans) {
+      start = std::min(start, span.start);
+      end = std::max(end, span.end);
+    }
+    if (launched.turn.form == BatchForm::kRows) {
+      plan = &launched.rows.plan;
+      config = ToString(plan->config);
     }
   }
-  // Without the lock: a device may call back before Submit() returns.
-  for (auto& [id, work] : launches) {
-    device_->Submit(std::move(work),
-                    [this, id = id](DeviceResult result) { OnLaunchDone(id, std::move(result)); });
+
+  const std::vector<StageSpan>& spans;
+  bool is_first;  // of the work's launches
+  std::size_t jobs;
+  std::uint64_t rows = 0;
+  double flops = 0;
+  TimeNs start = 0;
+  TimeNs end = 0;
+  const Plan* plan = nullptr;  // of kRows
+  std::string config;
+};
+
+void Scheduler::Record(const Facts& facts, Active* active) {
+  Receipt& receipt = active->job->receipt;
+  if (!facts.spans.empty()) {
+    // A job waits until the device really begins, not until it was handed over; one that goes
+    // in slices waits again between them.
+    if (facts.is_first) {
+      receipt.spans[active->queue_span].end = facts.start;
+    } else if (facts.start > active->ran_until) {
+      receipt.spans.push_back({Stage::kQueue, active->ran_until, facts.start});
+    }
+    active->ran_until = std::max(active->ran_until, facts.end);
+    receipt.spans.insert(receipt.spans.end(), facts.spans.begin(), facts.spans.end());
   }
-  Deliver(std::move(finished));
+  receipt.batch_requests = facts.jobs;
+  receipt.batch_rows = facts.rows;
+  receipt.batch_flops = facts.flops;
+  if (facts.plan == nullptr) return;
+  const Kernel::Traits& kernel = facts.plan->kernel->traits();
+  receipt.kernel = kernel.name;
+  receipt.plan = facts.config;
+  receipt.numerics_id = facts.plan->numerics_id;
+  receipt.determinism = kernel.determinism;
+}
+
+void Scheduler::Learn(const Launched& launched, const std::vector<StageSpan>& spans) {
+  const JobQueue::Turn& turn = launched.turn;
+  if (turn.form == BatchForm::kAlone) cost_.Observe(turn.jobs.front()->cost, spans);
+  if (turn.form == BatchForm::kRows) cost_.Observe(launched.rows_cost, spans);
 }
 
 void Scheduler::OnLaunchDone(std::uint64_t launch_id, DeviceResult result) {
   std::vector<Finished> finished;
+  Launched launched;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto position = launched_.find(launch_id);
-    Launched launch = std::move(position->second);
+    launched = std::move(position->second);
     launched_.erase(position);
-    std::uint64_t rows = 0;
-    double flops = 0;
-    for (const auto& job : launch.batch) {
-      rows += static_cast<std::uint64_t>(job->work.problem.m);
-      flops += job->work.problem.flops();
-    }
+    launched_us_ = launched_.empty() ? 0 : launched_us_ - launched.turn.us;
+  }
+  // The jobs are still this launch's: nobody ends them before it is told.
+  if (result.status.ok()) Learn(launched, result.spans);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
     const TimeNs now = clock_->Now();
-    for (auto& job : launch.batch) {
-      Receipt& receipt = job->receipt;
-      // A job waits until the device really begins, not until it was handed over.
-      if (!result.spans.empty()) receipt.spans.back().end = result.spans.front().start;
-      receipt.spans.insert(receipt.spans.end(), result.spans.begin(), result.spans.end());
-      receipt.batch_requests = launch.batch.size();
-      receipt.batch_rows = rows;
-      receipt.batch_flops = flops;
-      absl::Status status = result.status;
+    // One of them may be to blame, and the others shall not pay for it.
+    const bool is_repeated =
+        launched.turn.jobs.size() > 1 && !result.status.ok() && !absl::IsUnavailable(result.status);
+    const Facts facts(launched, result.spans);
+    for (Job* const job : launched.turn.jobs) {
+      Active& active = jobs_.at(job->id);
+      --active.in_flight;
+      if (!is_repeated) Record(facts, &active);
+      absl::Status status = is_repeated ? absl::OkStatus() : result.status;
       if (job->deadline <= now) {
         status = absl::DeadlineExceededError("the deadline passed while the product was computed");
-      } else if (launch.cancelled.count(job->id) != 0) {
-        status = absl::CancelledError("cancelled while the product was computed");
       }
-      finished.push_back({std::move(job), std::move(status)});
+      if (!status.ok() && active.is_queued) {
+        queue_.Remove(*job);
+        active.is_queued = false;
+      }
+      if (is_repeated && status.ok() && active.end.ok()) {
+        QueueAgainLocked(job);
+      } else if (!active.is_queued && (active.in_flight == 0 || !status.ok())) {
+        EndLocked(&active, std::move(status), &finished);
+      }
     }
   }
   // The next launch first: the device must not wait for results to be delivered.
   Dispatch();
   Deliver(std::move(finished));
-}
-
-Scheduler::Finished Scheduler::EndQueuedLocked(std::unique_ptr<Job> job) const {
-  const TimeNs now = clock_->Now();
-  job->receipt.spans.back().end = now;
-  absl::Status status = job->deadline <= now
-                            ? absl::DeadlineExceededError("the deadline passed in the queue")
-                            : absl::CancelledError("cancelled in the queue");
-  return {std::move(job), std::move(status)};
 }
 
 void Scheduler::Deliver(std::vector<Finished> finished) {

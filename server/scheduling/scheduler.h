@@ -3,15 +3,16 @@
 // A job is, in this order:
 //   queued     Submit() took it; Cancel() or its deadline can still end it here
 //   launched   the device has it; it runs to its end, and a cancelled one's result is
-//              dropped
+//              dropped. One that goes in slices is both, until its last slice
 //   finished   its callback was called, exactly once, with
 //                OK                  the result is in its buffers
 //                CANCELLED           Cancel() came first
-//                DEADLINE_EXCEEDED   the deadline passed first
+//                DEADLINE_EXCEEDED   the deadline passed first, or no launch could meet it
 //                the device's error  the launch failed
 // Before its callback is called a job has left every queue and its reserved bytes are free.
 //
-// The device is work-conserving: whenever it has room and a job is queued, the job is
+// Which jobs a launch serves is the queue's to say (job_queue.h). The device is
+// work-conserving: while fewer launches are in flight than keep it busy, whatever waits is
 // launched at once.
 #pragma once
 
@@ -21,35 +22,54 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/device/device.h"
 #include "server/observe/clock.h"
-#include "server/scheduling/batch_queue.h"
+#include "server/scheduling/adaptive_limit.h"
+#include "server/scheduling/alarm.h"
+#include "server/scheduling/batch_planner.h"
 #include "server/scheduling/job.h"
+#include "server/scheduling/job_queue.h"
+#include "server/scheduling/queue_bounds.h"
 
 namespace gemmd {
 
 struct SchedulerOptions {
-  // Jobs queued at most, besides those on the device; one more is refused. At least 1.
-  std::size_t max_queued_jobs = 1024;
+  QueueBounds bounds;        // of what is queued, besides what the device has
+  int tenant_percent = 100;  // of each bound, that one tenant may have
+  QueuePolicy queue;
+  AdaptiveLimit::Options limit;
+  // Longer works are cut where the device can.
+  double slice_us = 2000;
+  // While this much is in flight, more is launched only to keep the device busy.
+  double max_launched_us = 8000;
 };
 
-// Thread-safe. Callbacks run on the thread that finished the job: the caller's of
-// Submit() or Cancel(), or the device's.
+// Thread-safe. Callbacks run on the thread that finished the job: the caller's of Submit() or
+// Cancel(), the device's or the alarm's.
 class Scheduler {
  public:
-  // Both outlive the scheduler.
-  Scheduler(Device* device, const Clock* clock, const SchedulerOptions& options);
+  // All outlive the scheduler. `alarm` is this scheduler's alone. `planner` null: rows share no
+  // launch.
+  Scheduler(Device* device, const Clock* clock, Alarm* alarm, const SchedulerOptions& options,
+            BatchPlanner* planner = nullptr);
 
   // REQUIRES: idle (see WaitUntilIdle).
-  ~Scheduler() = default;
+  ~Scheduler();
 
   // On an error the job's callback is never called.
   // RESOURCE_EXHAUSTED: the queue is full. UNAVAILABLE: draining.
   absl::Status Submit(std::unique_ptr<Job> job);
+
+  // How long such a job would wait until it starts, by prediction.
+  // DEADLINE_EXCEEDED: too long for its deadline, or for one of a job that it would overtake.
+  absl::StatusOr<double> PredictWait(const JobQueue::Newcomer& newcomer) const;
 
   // Ends the job if it is queued, drops its result if it is launched, does nothing if
   // there is no such job (it finished, or never came).
@@ -62,43 +82,82 @@ class Scheduler {
   // Whether every submitted job's callback has returned, waiting up to `timeout_ms` for it.
   bool WaitUntilIdle(int timeout_ms);
 
-  std::size_t queued_jobs() const;
-  // Predicted time until a job submitted now would start.
+  // What launches cost on this device; it learns from each.
+  const CostModel& cost() const { return cost_; }
+
+  QueueUse queued() const;
+  // Predicted time until all that was submitted is done.
   double predicted_backlog_us() const;
+  // See AdaptiveLimit.
+  double queue_limit_us() const;
 
  private:
+  // A job with what is known of it here.
+  struct Active {
+    std::unique_ptr<Job> job;
+    std::shared_ptr<SlicedWork> sliced;  // null: it goes whole
+    bool is_queued = true;
+    int in_flight = 0;           // launches
+    std::size_t queue_span = 0;  // in the receipt
+    TimeNs ran_until = 0;        // 0: it has not begun
+    double predicted_wait_us = 0;
+    absl::Status end;  // not OK: how it will end, whatever its launches do
+  };
+  // What the device works on.
+  struct Launched {
+    JobQueue::Turn turn;
+    RowsPlan rows;   // of kRows
+    Cost rows_cost;  // of kRows
+  };
   // A job that left the scheduler, with what to tell it.
   struct Finished {
     std::unique_ptr<Job> job;
     absl::Status status;
   };
 
-  // What the device works on.
-  struct Launched {
-    Batch batch;
-    std::set<std::uint64_t> cancelled;
-    double predicted_us = 0;
-  };
+  // All with suffix Locked REQUIRE mutex_ held.
+  absl::Status CheckRoomLocked(const Job& job, const JobQueue::Terms& terms);
+  void EndLocked(Active* active, absl::Status status, std::vector<Finished>* finished);
+  void EndLateLocked(TimeNs now, std::vector<Finished>* finished);
+  bool HasSlotLocked() const;
+  bool IsBusyLocked() const;
+  std::optional<std::pair<std::uint64_t, DeviceLaunch>> NextLaunchLocked(TimeNs now);
+  DeviceLaunch MakeLaunchLocked(Launched* launched);
+  bool PlanRowsLocked(Launched* launched);
+  void QueueAgainLocked(Job* job);
+  // What a launch adds to the receipt of each of its jobs.
+  struct Facts;
+  static void Record(const Facts& facts, Active* active);
+  void SetAlarmLocked();
+  void Learn(const Launched& launched, const std::vector<StageSpan>& spans);
 
-  // REQUIRES: mutex_ held, and the job taken out of queue_.
-  Finished EndQueuedLocked(std::unique_ptr<Job> job) const;
-
-  // Ends expired jobs and fills the device.
+  // Ends late jobs and fills the device.
   void Dispatch();
   void OnLaunchDone(std::uint64_t launch_id, DeviceResult result);
   void Deliver(std::vector<Finished> finished);
 
   Device* const device_;
   const Clock* const clock_;
+  Alarm* const alarm_;
   const SchedulerOptions options_;
+  const QueueBounds tenant_bounds_;
+  BatchPlanner* const planner_;
+  CostModel cost_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
-  BatchQueue queue_;                            // guarded by mutex_
-  std::map<std::uint64_t, Launched> launched_;  // guarded by mutex_; by launch id
-  std::uint64_t next_launch_id_ = 0;            // guarded by mutex_
-  std::size_t unfinished_jobs_ = 0;             // guarded by mutex_; callback not returned
-  bool draining_ = false;                       // guarded by mutex_
+  JobQueue queue_;  // guarded by mutex_, like all below
+  AdaptiveLimit limit_;
+  std::unordered_map<std::uint64_t, Active> jobs_;  // those that have not ended, by id
+  std::map<std::uint64_t, Launched> launched_;      // by launch id
+  double launched_us_ = 0;
+  std::uint64_t next_launch_id_ = 0;
+  std::size_t unfinished_jobs_ = 0;  // callback not returned
+  bool draining_ = false;
+  // One thread at a time fills the device, so that launches reach it in the order in which
+  // they were chosen; another that wants to asks it to look again.
+  bool is_dispatching_ = false;
+  bool dispatches_again_ = false;
 };
 
 }  // namespace gemmd

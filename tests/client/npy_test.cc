@@ -191,7 +191,7 @@ TEST_F(NpyTest, EveryMalformedFileIsRefusedByName) {
       {"codes", with("|u1", "(1, 1)", "a"), "descr '|u1' is accepted as codes of fp8 only"},
       {"no descr", with("", "(1, 1)", "a"), "descr '': accepted are"},
       {"fp8 that is not named", with("|V1", "(1, 1)", "a"),
-       "descr '|V1' is one opaque byte: say --dtype fp8_e4m3"},
+       "descr '|V1' is one opaque byte: say --type fp8_e4m3"},
       {"structured",
        NpyBytes("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1, 1), }", "abcd"),
        "structured dtype"},

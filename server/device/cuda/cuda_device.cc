@@ -36,7 +36,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& opti
       clock_(clock),
       traits_(TraitsOf(backend_->properties())),
       memory_(options.memory_bytes),
-      unpinned_memory_(std::make_shared<MemoryBudget>(options.unpinned_bytes)),
+      unpinned_memory_(HostMemoryPool::Create(options.unpinned_bytes)),
       gatherers_(options.staging_threads) {}
 
 absl::Status CudaDevice::Start() {
@@ -133,7 +133,7 @@ absl::StatusOr<HostPiece> CudaDevice::AllocateOperand(std::uint64_t bytes) {
       return *std::move(piece);
     }
   }
-  return AllocateInBudget(bytes, unpinned_memory_);
+  return unpinned_memory_->Allocate(bytes);
 }
 
 absl::StatusOr<HostBuffer> CudaDevice::AllocateResult(const MatrixLayout& d) {

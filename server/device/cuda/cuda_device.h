@@ -24,6 +24,7 @@
 #include "server/device/cuda/pinned_pool.h"
 #include "server/device/cuda/work_issuer.h"
 #include "server/device/device.h"
+#include "server/device/host_memory_pool.h"
 
 namespace gemmd {
 
@@ -133,7 +134,7 @@ class CudaDevice final : public Device {
   const Clock* const clock_;
   DeviceTraits traits_;  // constant after Start(), like all up to the mutex
   MemoryBudget memory_;
-  const std::shared_ptr<MemoryBudget> unpinned_memory_;
+  const std::shared_ptr<HostMemoryPool> unpinned_memory_;
   std::shared_ptr<PinnedPool> small_results_;
   std::shared_ptr<PinnedPool> large_results_;
   std::shared_ptr<PinnedPool> staging_;

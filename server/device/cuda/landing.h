@@ -6,6 +6,7 @@
 
 #include "kernels/gemm.h"
 #include "server/device/device.h"
+#include "server/device/panel.h"
 
 namespace gemmd {
 
@@ -25,12 +26,6 @@ inline bool IsTransposed(const MatrixLayout& sent, const MatrixLayout& landed) {
 
 // Bytes of the plane with whole lines.
 std::uint64_t LandedBytes(const MatrixLayout& landed);
-
-// Elements as bytes.
-inline std::uint64_t ElementBytes(const MatrixLayout& layout, std::int64_t elements) {
-  return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(SizeBits(layout.type)) /
-         8;
-}
 
 // The layout that an operand has between its copy and its transposition: as sent, with
 // lines at multiples of 16 bytes.

@@ -45,19 +45,6 @@ std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& residen
   return {{0, landed.m, 0, landed.n}};
 }
 
-Problem PanelProblem(const Problem& landed, const Panel& panel) {
-  Problem part = landed;
-  part.m = panel.m_end - panel.m_begin;
-  part.n = panel.n_end - panel.n_begin;
-  (landed.transpose_a ? part.a.columns : part.a.rows) = part.m;
-  (landed.transpose_b ? part.b.rows : part.b.columns) = part.n;
-  for (MatrixLayout* layout : {&part.c, &part.d}) {
-    layout->rows = part.m;
-    layout->columns = part.n;
-  }
-  return part;
-}
-
 std::uint64_t PanelWorkspaceBytes(const Problem& landed, const std::vector<Panel>& panels,
                                   const Plan& plan) {
   // All panels but the last are alike.
@@ -66,23 +53,6 @@ std::uint64_t PanelWorkspaceBytes(const Problem& landed, const std::vector<Panel
     bytes = std::max(bytes, plan.kernel->WorkspaceBytes(PanelProblem(landed, panel), plan.config));
   }
   return bytes;
-}
-
-PanelOffsets OffsetsOf(const Problem& landed, const Panel& panel) {
-  PanelOffsets offsets;
-  offsets.a = ElementBytes(landed.a, panel.m_begin * landed.a_row_stride());
-  offsets.b = ElementBytes(landed.b, panel.n_begin * landed.b_column_stride());
-  offsets.c = ElementBytes(
-      landed.c, panel.m_begin * landed.c.row_stride() + panel.n_begin * landed.c.column_stride());
-  offsets.d = ElementBytes(
-      landed.d, panel.m_begin * landed.d.row_stride() + panel.n_begin * landed.d.column_stride());
-  offsets.bias = ElementBytes(landed.d, panel.n_begin);
-  const auto scales = [](Scaling scaling, std::int64_t index) {
-    return scaling == Scaling::kVector ? sizeof(float) * static_cast<std::uint64_t>(index) : 0;
-  };
-  offsets.a_scales = scales(landed.a_scaling, panel.m_begin);
-  offsets.b_scales = scales(landed.b_scaling, panel.n_begin);
-  return offsets;
 }
 
 }  // namespace gemmd

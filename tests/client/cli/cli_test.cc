@@ -197,8 +197,8 @@ TEST_F(CliTest, TuneSendsItsShapesAndShowsEachPlan) {
   rejected.set_rejection("takes f64 operands");
   *server_.tuned.add_shapes() = shape;
 
-  const ProcessResult result = Gemm({"tune", "5", "6", "7", "8", "9", "10", "--dtype", "bf16",
-                                     "--transpose-b", "--repeats", "3"});
+  const ProcessResult result = Gemm(
+      {"tune", "5", "6", "7", "8", "9", "10", "--type", "bf16", "--transpose-b", "--repeats", "3"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output,
               AllOf(HasSubstr("8x9x10"), HasSubstr("12.5"), HasSubstr("chosen: rows=64"),

@@ -126,7 +126,7 @@ TEST_F(MatmulTest, EveryOptionReachesTheServer) {
 TEST_F(MatmulTest, RawFilesAreDescribedByOptions) {
   server_.Then(Answer(3, 2, "abcdef"));
   const ProcessResult result =
-      Gemm({"matmul", directory_.File("a.bin", "aaaaaaaaaaaa"), b_, "--shape", "a=3x2", "--dtype",
+      Gemm({"matmul", directory_.File("a.bin", "aaaaaaaaaaaa"), b_, "--shape", "a=3x2", "--type",
             "a=bf16", "--order", "a=column-major"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const v1::Plane plane = server_.requests().at(0).header().a().data();
@@ -141,7 +141,7 @@ TEST_F(MatmulTest, OneTypeMayServeEveryOperand) {
   server_.Then(Answer(2, 2, "abcd"));
   const std::string fp8 =
       directory_.File("fp8.npy", NpyBytes(NpyDictionaryText("|V1", "(2, 2)"), "aaaa"));
-  const ProcessResult result = Gemm({"matmul", fp8, fp8, "--dtype", "fp8-e4m3"});
+  const ProcessResult result = Gemm({"matmul", fp8, fp8, "--type", "fp8-e4m3"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(server_.requests().at(0).header().b().data().type(), v1::FP8_E4M3);
 }
@@ -154,7 +154,7 @@ TEST_F(MatmulTest, ScalesGoAsPlanesOfTheirOperands) {
       directory_.File("v.npy", NpyBytes(NpyDictionaryText("<f4", "(2,)"), "11112222"));
   const std::string one =
       directory_.File("s.npy", NpyBytes(NpyDictionaryText("<f4", "()"), "3333"));
-  const ProcessResult result = Gemm({"matmul", fp8, fp8, "--dtype", "a=fp8-e4m3", "--dtype",
+  const ProcessResult result = Gemm({"matmul", fp8, fp8, "--type", "a=fp8-e4m3", "--type",
                                      "b=fp8-e5m2", "--a-scales", vector, "--b-scales", one});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const v1::MatmulRequest request = server_.requests().at(0);
@@ -252,8 +252,8 @@ TEST_F(MatmulTest, UnusableFilesAreRefusedBeforeAnythingIsSent) {
       {{a_, b_, "--a-scales", a_}, "a.npy: descr '|i1' cannot be f32"},
       {{a_, b_, "--a-scales", row_scales}, "row.npy: shape (1, 2): (), (M,) or (M, 1) is"},
       {{a_, b_, "--b-scales", directory_.Path("absent-scales.npy")}, "absent-scales.npy: open"},
-      {{a_, b_, "--dtype", "f64"}, "a.npy: descr '|i1' cannot be f64"},
-      {{a_, b_, "--shape", "a=2x3", "--dtype", "a=int8"}, "takes 6 bytes of data"},
+      {{a_, b_, "--type", "f64"}, "a.npy: descr '|i1' cannot be f64"},
+      {{a_, b_, "--shape", "a=2x3", "--type", "a=int8"}, "takes 6 bytes of data"},
       {{a_, b_, "-o", directory_.Path("no/such/d.npy")}, "no/such/d.npy: write: No such file"},
       {{a_, b_, "--tls", "--tls-root-certs", directory_.Path("no.pem")}, "no.pem: open"},
   };
@@ -278,7 +278,7 @@ TEST_F(MatmulTest, AWrongCommandLineIsUsage) {
       {{"matmul", a_, b_, "--timeout", "-1s"}, "'-1s' is no positive duration"},
       {{"matmul", a_, b_, "--shape", "a=3by2"}, "'3by2' is not ROWSxCOLUMNS"},
       {{"matmul", a_, b_, "--shape", "d=3x2"}, "operand 'd': one of a, b, c, bias"},
-      {{"matmul", a_, b_, "--shape", "a=2x2"}, "a raw file needs a type: --dtype a=TYPE"},
+      {{"matmul", a_, b_, "--shape", "a=2x2"}, "a raw file needs a type: --type a=TYPE"},
       {{"matmul", a_, b_, "--order", "a=row-major"}, "a .npy file has its own order"},
       {{"matmul", a_, b_, "--verify", "-3"}, "--verify"},
       {{"matmul", a_, b_, "--nonsense"}, "--nonsense"},

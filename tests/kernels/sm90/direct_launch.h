@@ -63,20 +63,22 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
     params.stage_bytes -= (Layout::kTileM - params.box_rows) * sm90::kSpanBytes;
   }
   params.prefetched = 2;
+  params.problems = 1;
   params.column_policy = ptx::CachePolicy::kNormal;
-  params.rows = HalfMap(rows, 64, box_rows, ptx::Swizzle::k128B);
-  params.columns = HalfMap(columns, 64, Layout::Columns::kBoxLines, ptx::Swizzle::k128B);
-  params.d =
+  params.operands[0].rows = HalfMap(rows, 64, box_rows, ptx::Swizzle::k128B);
+  params.operands[0].columns =
+      HalfMap(columns, 64, Layout::Columns::kBoxLines, ptx::Swizzle::k128B);
+  params.operands[0].d =
       HalfMap(d, kIsSwapped ? 64 : Layout::kBoxColumns, kIsSwapped ? Layout::kBoxColumns : 16,
               Layout::kIsBoxSwizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone);
-  params.d_data = d.data();
+  params.operands[0].d_data = d.data();
   params.d_row_stride = kIsSwapped ? 1 : d.leading_dimension();
   params.d_column_stride = kIsSwapped ? d.leading_dimension() : 1;
   params.alpha = 1;
   // A bias of zeros, which a preceding grid might have written.
   HalfMatrix bias(1, shape.n);
   bias.Fill(0);
-  params.bias = bias.data();
+  params.operands[0].bias = bias.data();
   params.bias_column_step = 1;
 
   emulator::LaunchRequest request;
@@ -93,8 +95,8 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
   options.seed = seed;
   options.landing = landing;
   const emulator::Report report = emulator::Launch(request, options, [&] {
-    sm90::WgmmaGemm<kTiling, sm90::F16Element, ptx::Major::kK, ptx::Major::kK, kHasEpilogue>(
-        params);
+    sm90::WgmmaGemm<kTiling, sm90::F16Element, ptx::Major::kK, ptx::Major::kK, kHasEpilogue,
+                    sm90::WgmmaGemmParams>(params);
   });
   if (!report.ok()) return report.message;
   const std::vector<std::uint16_t> expected =

@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "server/admission/retry_after.h"
+#include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 
@@ -75,9 +76,9 @@ class AdmissionTest : public ::testing::Test {
   testing::FakeClock clock_;
   testing::FakeDevice device_;
   const std::uint64_t free_bytes_;
-  Scheduler scheduler_{&device_, &clock_, {2}};
-  CostModel cost_{CopyRatesOf(device_)};
-  Router router_{{{&device_, &scheduler_, &cost_}}};
+  testing::FakeAlarm alarm_;
+  Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(2)};
+  Router router_{{{&device_, &scheduler_}}};
   Statistics statistics_;
   RequestLimits limits_;
   std::unique_ptr<Admission> admission_;
@@ -174,7 +175,7 @@ TEST_F(AdmissionTest, AnEstimateFollowsWhatLaunchesTook) {
   EXPECT_NEAR(after->offer.cost.compute_us, 2000, 40);
   EXPECT_EQ(after->offer.plan.kernel->traits().name, outcomes_[0].receipt.kernel);
   EXPECT_EQ(after->queue_us, 0);
-  EXPECT_EQ(cost_.accuracy().device.count, 5U);
+  EXPECT_EQ(scheduler_.cost().accuracy().device.count, 5U);
 }
 
 TEST_F(AdmissionTest, AnEstimateCountsBytesAndBacklogAndHoldsNothing) {

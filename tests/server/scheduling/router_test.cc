@@ -1,6 +1,7 @@
 #include "server/scheduling/router.h"
 
 #include "gtest/gtest.h"
+#include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 
@@ -12,8 +13,9 @@ class RouterTest : public ::testing::Test {
   RouterTest() {
     for (int i = 0; i < 3; ++i) {
       devices_.push_back(std::make_unique<testing::FakeDevice>(&clock_, 1 << 20, 1));
-      schedulers_.push_back(
-          std::make_unique<Scheduler>(devices_.back().get(), &clock_, SchedulerOptions{10}));
+      alarms_.push_back(std::make_unique<testing::FakeAlarm>());
+      schedulers_.push_back(std::make_unique<Scheduler>(
+          devices_.back().get(), &clock_, alarms_.back().get(), testing::BoundOf(10)));
       served_.push_back({devices_.back().get(), schedulers_.back().get()});
     }
     router_ = std::make_unique<Router>(served_);
@@ -29,7 +31,7 @@ class RouterTest : public ::testing::Test {
   void Submit(std::size_t device, double predicted_us, std::uint64_t id = 1) {
     auto job = std::make_unique<Job>();
     job->id = id;
-    job->work.plan.predicted_us = predicted_us;
+    job->cost.device_us = predicted_us;
     job->done = [this](absl::Status status, Receipt) { last_end_ = std::move(status); };
     ASSERT_TRUE(schedulers_[device]->Submit(std::move(job)).ok());
   }
@@ -46,6 +48,7 @@ class RouterTest : public ::testing::Test {
 
   testing::FakeClock clock_;
   std::vector<std::unique_ptr<testing::FakeDevice>> devices_;
+  std::vector<std::unique_ptr<testing::FakeAlarm>> alarms_;
   std::vector<std::unique_ptr<Scheduler>> schedulers_;
   std::vector<ServedDevice> served_;
   std::unique_ptr<Router> router_;
@@ -69,11 +72,11 @@ TEST_F(RouterTest, TheHolderOfAnOperandComesFirstHoweverBusy) {
 TEST_F(RouterTest, SpeaksForAllDevices) {
   Submit(1, 10, 7);
   Submit(1, 10, 8);
-  EXPECT_EQ(router_->queued_jobs(), 1u);
+  EXPECT_EQ(router_->queued().jobs, 1u);
   EXPECT_FALSE(router_->WaitUntilIdle(0));
   router_->Cancel(8);
   EXPECT_TRUE(absl::IsCancelled(last_end_));
-  EXPECT_EQ(router_->queued_jobs(), 0u);
+  EXPECT_EQ(router_->queued().jobs, 0u);
   EXPECT_FALSE(router_->draining());
   router_->StartDraining();
   EXPECT_TRUE(schedulers_[2]->draining() && router_->draining());

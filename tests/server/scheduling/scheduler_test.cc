@@ -7,12 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 
 namespace gemmd {
 namespace {
 
+using testing::BoundOf;
+using testing::FakeAlarm;
 using testing::FakeClock;
 using testing::FakeDevice;
 
@@ -24,7 +27,7 @@ class SchedulerTest : public ::testing::Test {
     job->id = id;
     job->deadline = deadline;
     job->work.problem = MakeProblem(4, 4, 4, DataType::kF32, DataType::kF32);
-    job->work.plan.predicted_us = 10;
+    job->cost.device_us = 10;
     job->reservation = *device_.memory().Reserve(100, 10);
     job->done = [this, id](absl::Status status, Receipt receipt) {
       EXPECT_TRUE(ends_.emplace(id, std::move(status)).second) << id << " ended twice";
@@ -40,7 +43,8 @@ class SchedulerTest : public ::testing::Test {
 
   FakeClock clock_;
   FakeDevice device_{&clock_, 1000000, 2};
-  Scheduler scheduler_{&device_, &clock_, {3}};
+  FakeAlarm alarm_;
+  Scheduler scheduler_{&device_, &clock_, &alarm_, BoundOf(3)};
   std::map<std::uint64_t, absl::Status> ends_;
   std::map<std::uint64_t, Receipt> receipts_;
 };
@@ -48,7 +52,7 @@ class SchedulerTest : public ::testing::Test {
 TEST_F(SchedulerTest, KeepsTheDeviceFullAndServesInOrder) {
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
   EXPECT_EQ(device_.running(), 2u);
-  EXPECT_EQ(scheduler_.queued_jobs(), 3u);
+  EXPECT_EQ(scheduler_.queued().jobs, 3u);
   EXPECT_DOUBLE_EQ(scheduler_.predicted_backlog_us(), 50);
   for (std::uint64_t id = 1; id <= 5; ++id) {
     EXPECT_EQ(End(id), absl::StatusCode::kUnknown);
@@ -96,10 +100,10 @@ TEST_F(SchedulerTest, ACancelledLaunchedJobRunsOnAndItsResultIsDropped) {
 
 TEST_F(SchedulerTest, DeadlinesEndJobsInTheQueueAndAfterTheLaunch) {
   ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
-  ASSERT_TRUE(scheduler_.Submit(MakeJob(2, clock_.Now() + 50)).ok());
-  ASSERT_TRUE(scheduler_.Submit(MakeJob(3, clock_.Now() + 50)).ok());
-  ASSERT_TRUE(scheduler_.Submit(MakeJob(4, clock_.Now() + 500)).ok());
-  clock_.Advance(50);
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(2, clock_.Now() + 10050)).ok());
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(3, clock_.Now() + 10050)).ok());
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(4, clock_.Now() + 100000)).ok());
+  clock_.Advance(10050);
   device_.FinishOne();
   EXPECT_EQ(End(1), absl::StatusCode::kOk);
   EXPECT_EQ(End(3), absl::StatusCode::kDeadlineExceeded);
@@ -152,7 +156,8 @@ TEST_F(SchedulerTest, ReceiptsTellQueueComputeAndBatch) {
 TEST(SchedulerRace, NothingIsLostAndNothingLeaks) {
   FakeClock clock;
   FakeDevice device(&clock, 100000, 2);
-  Scheduler scheduler(&device, &clock, {8});
+  FakeAlarm alarm;
+  Scheduler scheduler(&device, &clock, &alarm, BoundOf(8));
   std::atomic<int> admitted{0};
   std::atomic<int> ended{0};
   std::atomic<bool> stop{false};

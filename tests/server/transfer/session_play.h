@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/transfer/matmul_session.h"
+#include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 
@@ -42,7 +43,8 @@ struct Server {
 
   FakeClock clock;
   FakeDevice device;
-  Scheduler scheduler{&device, &clock, {4}};
+  FakeAlarm alarm;
+  Scheduler scheduler{&device, &clock, &alarm, BoundOf(4)};
   Router router{{{&device, &scheduler}}};
   Statistics statistics;
   RequestLimits limits;

@@ -29,7 +29,11 @@ ServedGpu ServeGpu(int ordinal, const Clock* clock,
   options.on_lost = std::move(on_lost);
   gpu.device = Require(CudaDevice::Create(gpu.backend, options, clock), "device");
   Require(gpu.device->WarmUp(BuiltinRegistry()), "warm-up");
-  gpu.scheduler = std::make_unique<Scheduler>(gpu.device.get(), clock, SchedulerOptions{1 << 16});
+  SchedulerOptions scheduling;
+  scheduling.bounds.jobs = 1 << 16;
+  gpu.alarm = std::make_unique<ThreadAlarm>();
+  gpu.scheduler =
+      std::make_unique<Scheduler>(gpu.device.get(), clock, gpu.alarm.get(), scheduling);
   return gpu;
 }
 

@@ -26,6 +26,7 @@ T Require(absl::StatusOr<T> result, const std::string& what) {
 struct ServedGpu {
   std::shared_ptr<CudaBackend> backend;
   std::unique_ptr<CudaDevice> device;
+  std::unique_ptr<ThreadAlarm> alarm;
   std::unique_ptr<Scheduler> scheduler;
 };
 

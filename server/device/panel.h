@@ -1,0 +1,42 @@
+// Parts of a product: blocks of D, which are problems of their own. Pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm.h"
+
+namespace gemmd {
+
+// Rows [m_begin, m_end) by columns [n_begin, n_end) of D.
+struct Panel {
+  std::int64_t m_begin = 0;
+  std::int64_t m_end = 0;
+  std::int64_t n_begin = 0;
+  std::int64_t n_end = 0;
+
+  std::int64_t rows() const { return m_end - m_begin; }
+  std::int64_t columns() const { return n_end - n_begin; }
+};
+
+// Elements as bytes.
+inline std::uint64_t ElementBytes(const MatrixLayout& layout, std::int64_t elements) {
+  return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(SizeBits(layout.type)) /
+         8;
+}
+
+// The panel as a problem of its own; its operands start at OffsetsOf().
+Problem PanelProblem(const Problem& problem, const Panel& panel);
+
+// Bytes from the start of each plane to the panel's first element.
+struct PanelOffsets {
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+  std::uint64_t c = 0;
+  std::uint64_t bias = 0;
+  std::uint64_t d = 0;
+  std::uint64_t a_scales = 0;
+  std::uint64_t b_scales = 0;
+};
+PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel);
+
+}  // namespace gemmd

@@ -1,0 +1,32 @@
+#include "server/scheduling/batch_key.h"
+
+namespace gemmd {
+
+BatchKey::BatchKey(BatchForm form, const DeviceWork& work) : form_(form) {
+  const Problem& problem = work.problem;
+  // What the client asked for: a plan of class fast for a request that would take any stays
+  // apart from requests that may have no other.
+  const Determinism determinism = work.plan.kernel->traits().determinism;
+  if (form == BatchForm::kGroup) {
+    std::get<0>(fields_) = determinism;
+    return;
+  }
+  fields_ = {determinism,
+             work.weights_id,
+             work.plan.kernel,
+             problem.a.type,
+             problem.d.type,
+             problem.accumulate,
+             problem.n,
+             problem.k,
+             problem.transpose_b,
+             problem.b.order == Order::kRowMajor,
+             problem.a_scaling,
+             problem.b_scaling,
+             problem.epilogue.activation,
+             problem.epilogue.alpha,
+             work.buffers.bias,
+             work.buffers.b_scales};
+}
+
+}  // namespace gemmd

@@ -1,0 +1,31 @@
+// Which jobs may share a launch: those with equal keys. A value.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "server/device/launch.h"
+
+namespace gemmd {
+
+class BatchKey {
+ public:
+  // Of a work that FormOf() gave that form, which is not kAlone.
+  BatchKey(BatchForm form, const DeviceWork& work);
+
+  BatchForm form() const { return form_; }
+
+  friend bool operator<(const BatchKey& x, const BatchKey& y) { return x.Tied() < y.Tied(); }
+
+ private:
+  // Of kGroup, where every product keeps its own plan, all but the class is zero.
+  using Fields = std::tuple<Determinism, std::uint64_t, const Kernel*, DataType, DataType, DataType,
+                            std::int64_t, std::int64_t, bool, bool, Scaling, Scaling, Activation,
+                            double, const void*, const float*>;
+  std::tuple<BatchForm, const Fields&> Tied() const { return {form_, fields_}; }
+
+  BatchForm form_;
+  Fields fields_{};
+};
+
+}  // namespace gemmd

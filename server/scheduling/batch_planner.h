@@ -1,0 +1,26 @@
+// How rows of several works go as one product.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "server/device/launch.h"
+
+namespace gemmd {
+
+struct RowsPlan {
+  Problem problem;  // that has all rows
+  Plan plan;        // for it, landed
+};
+
+// Thread-safe.
+class BatchPlanner {
+ public:
+  virtual ~BatchPlanner() = default;
+  // For a product of `rows` rows, else like the work's. Nullopt: no plan gives the rows the
+  // bits they have alone (the work's class being batch_invariant), or none is legal.
+  // It is called once a launch, with the scheduler's lock held.
+  virtual std::optional<RowsPlan> PlanRows(const DeviceWork& work, std::int64_t rows) = 0;
+};
+
+}  // namespace gemmd

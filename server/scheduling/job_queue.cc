@@ -1,0 +1,328 @@
+#include "server/scheduling/job_queue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gemmd {
+namespace {
+
+TimeNs Ns(double us) { return static_cast<TimeNs>(us * 1e3); }
+
+std::size_t Index(int level) { return static_cast<std::size_t>(level); }
+
+}  // namespace
+
+bool JobQueue::ByDue::operator()(const Node* x, const Node* y) const {
+  return std::tie(x->due, x->sequence) < std::tie(y->due, y->sequence);
+}
+
+bool JobQueue::ByLevel::operator()(const Node* x, const Node* y) const {
+  return std::tie(x->level, x->due, x->sequence) < std::tie(y->level, y->due, y->sequence);
+}
+
+void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
+  auto owned = std::make_unique<Node>();
+  Node* const node = owned.get();
+  node->job = job;
+  node->sequence = next_sequence_++;
+  node->due = std::min(job->deadline, now + policy_.ageing);
+  node->level = static_cast<int>(job->priority);
+  node->slices = terms.slices;
+  node->us = terms.key.has_value() ? terms.marginal_us : terms.us / terms.slices;
+  const auto [tenant, is_new] = tenants_.try_emplace(job->tenant);
+  node->tenant = &tenant->second;
+  if (is_new) {
+    for (Lane& lane : node->tenant->lanes) lane.weight = Weight(job->tenant);
+  }
+  if (job->deadline != kNoDeadline) {
+    node->late_at = job->deadline - Ns(terms.us);
+    late_.emplace(node->late_at, node);
+  }
+  if (terms.key.has_value()) {
+    node->is_keyed = true;
+    node->gathering = gatherings_.try_emplace(*terms.key).first;
+    Gathering& gathering = node->gathering->second;
+    const bool by_rows = terms.key->form() == BatchForm::kRows;
+    if (gathering.jobs.empty()) {
+      gathering.fixed_us = terms.us - terms.marginal_us;
+      gathering.max_size = by_rows ? policy_.max_rows : static_cast<std::int64_t>(policy_.max_jobs);
+    }
+    if (by_rows) node->size = job->work.problem.m;
+    // Late enough to gather, early enough to be on time with as long a launch as may be.
+    node->close_at = now + policy_.delay;
+    if (job->deadline != kNoDeadline) {
+      node->close_at = std::min(node->close_at, job->deadline - 2 * Ns(policy_.max_us));
+    }
+    gathering.close_at.insert(node->close_at);
+    closings_.emplace(node->close_at, node);
+  } else {
+    ++free_jobs_;
+  }
+  AddUse(*node, 1);
+  Enter(node, now);
+  nodes_.emplace(job->id, std::move(owned));
+}
+
+void JobQueue::Enter(Node* node, TimeNs now) {
+  Level& level = levels_[Index(node->level)];
+  Lane& lane = node->tenant->lanes[Index(node->level)];
+  if (lane.jobs.empty()) level.ring.push_back(&lane);
+  lane.jobs.insert(node);
+  const double us = node->left_us();
+  lane.us += us;
+  level.us += us;
+  node->rises_at = now + policy_.ageing;
+  node->arrival = level.by_arrival.insert(level.by_arrival.end(), node);
+  if (node->is_keyed) node->gathering->second.jobs.insert(node);
+}
+
+void JobQueue::Leave(Node* node) {
+  Level& level = levels_[Index(node->level)];
+  Lane& lane = node->tenant->lanes[Index(node->level)];
+  if (node->is_keyed) node->gathering->second.jobs.erase(node);
+  level.by_arrival.erase(node->arrival);
+  lane.jobs.erase(node);
+  const double us = node->left_us();
+  lane.us -= us;
+  level.us -= us;
+  if (lane.jobs.empty()) {
+    level.ring.remove(&lane);
+    // Who has nothing to do saves nothing up, and owes nothing.
+    lane.us = lane.deficit_us = 0;
+    lane.has_turn = false;
+  }
+  if (level.ring.empty()) level.us = 0;
+}
+
+void JobQueue::Erase(Node* node) {
+  Leave(node);
+  AddUse(*node, -1);
+  if (node->late_at != kNoDeadline) late_.erase({node->late_at, node});
+  if (node->is_keyed) {
+    Gathering& gathering = node->gathering->second;
+    gathering.close_at.erase(gathering.close_at.find(node->close_at));
+    closings_.erase({node->close_at, node});
+    if (gathering.jobs.empty()) gatherings_.erase(node->gathering);
+  } else {
+    --free_jobs_;
+  }
+  if (node->tenant->use.jobs == 0) tenants_.erase(node->job->tenant);
+  nodes_.erase(node->job->id);
+}
+
+void JobQueue::AddUse(const Node& node, int sign) {
+  for (QueueUse* const use : {&node.tenant->use, &use_}) {
+    use->jobs += static_cast<std::size_t>(sign);
+    use->bytes += static_cast<std::uint64_t>(sign) * node.job->host_bytes;
+    use->rows += sign * node.job->work.problem.m;
+    use->us += sign * node.left_us();
+  }
+  if (node.is_keyed) Resize(&node.gathering->second, sign * node.size);
+  // Whatever rounding left.
+  for (QueueUse* const use : {&node.tenant->use, &use_}) {
+    if (use->jobs == 0) use->us = 0;
+  }
+}
+
+void JobQueue::Resize(Gathering* gathering, std::int64_t by) {
+  use_.us -= gathering->us();
+  if (gathering->is_full()) --full_;
+  gathering->size += by;
+  if (gathering->is_full()) ++full_;
+  use_.us += gathering->us();
+}
+
+bool JobQueue::Remove(const Job& job) {
+  const auto position = nodes_.find(job.id);
+  if (position == nodes_.end()) return false;
+  Erase(position->second.get());
+  return true;
+}
+
+std::vector<Job*> JobQueue::RemoveLate(TimeNs now) {
+  std::vector<Job*> late;
+  while (!late_.empty() && late_.begin()->first <= now) {
+    Node* const node = late_.begin()->second;
+    late.push_back(node->job);
+    Erase(node);
+  }
+  return late;
+}
+
+void JobQueue::Age(TimeNs now) {
+  for (int level = 1; level < kPriorityCount; ++level) {
+    std::list<Node*>& by_arrival = levels_[Index(level)].by_arrival;
+    while (!by_arrival.empty() && by_arrival.front()->rises_at <= now) {
+      Node* const node = by_arrival.front();
+      Leave(node);
+      --node->level;
+      Enter(node, now);
+    }
+  }
+}
+
+double JobQueue::Weight(const std::string& tenant) const {
+  const auto position = policy_.tenant_weights.find(tenant);
+  return position == policy_.tenant_weights.end() ? 1 : position->second;
+}
+
+bool JobQueue::IsClosed(const Gathering& gathering, TimeNs now) {
+  return gathering.is_full() || *gathering.close_at.begin() <= now;
+}
+
+bool JobQueue::MayGo(const Node& node, TimeNs now, bool device_is_busy) {
+  return !node.is_keyed || !device_is_busy || IsClosed(node.gathering->second, now);
+}
+
+JobQueue::Node* JobQueue::FirstThatMayGo(const Lane& lane, TimeNs now, bool device_is_busy) {
+  for (Node* const node : lane.jobs) {
+    if (MayGo(*node, now, device_is_busy)) return node;
+  }
+  return nullptr;
+}
+
+JobQueue::Node* JobQueue::Lead(Level* level, TimeNs now, bool device_is_busy) {
+  // How many more quanta the next one to be served lacks.
+  double rounds = std::numeric_limits<double>::infinity();
+  std::vector<Lane*> waiting;
+  for (std::size_t turns = level->ring.size(); turns > 0; --turns) {
+    Lane* const lane = level->ring.front();
+    if (Node* const node = FirstThatMayGo(*lane, now, device_is_busy); node != nullptr) {
+      const double quantum = policy_.quantum_us * lane->weight;
+      if (!lane->has_turn) lane->deficit_us += quantum;
+      lane->has_turn = true;
+      const double lacks = node->us - lane->deficit_us;
+      if (lacks <= 0) return node;
+      rounds = std::min(rounds, std::ceil(lacks / quantum));
+      waiting.push_back(lane);
+    }
+    lane->has_turn = false;
+    level->ring.splice(level->ring.end(), level->ring, level->ring.begin());
+  }
+  if (waiting.empty()) return nullptr;
+  // All rounds but the last at once, in which nobody could be served.
+  for (Lane* const lane : waiting)
+    lane->deficit_us += (rounds - 1) * policy_.quantum_us * lane->weight;
+  return Lead(level, now, device_is_busy);
+}
+
+std::optional<JobQueue::Turn> JobQueue::Pop(TimeNs now, bool device_is_busy) {
+  Age(now);
+  // Usual under load, and quickly told.
+  const bool all_gather = free_jobs_ == 0 && full_ == 0 && NextClosing() > now;
+  if (device_is_busy && all_gather) return std::nullopt;
+  for (Level& level : levels_) {
+    if (Node* const leader = Lead(&level, now, device_is_busy); leader != nullptr) {
+      return leader->is_keyed ? TakeShared(leader) : TakeAlone(leader);
+    }
+  }
+  return std::nullopt;
+}
+
+void JobQueue::Charge(Node* node, double us) {
+  node->tenant->lanes[Index(node->level)].deficit_us -= us;
+}
+
+JobQueue::Turn JobQueue::TakeAlone(Node* leader) {
+  Turn turn;
+  turn.jobs = {leader->job};
+  turn.us = leader->us;
+  Charge(leader, turn.us);
+  if (leader->slices > 1) {
+    turn.form = BatchForm::kSlice;
+    turn.slice = leader->next_slice;
+    turn.last = turn.slice + 1 == leader->slices;
+  }
+  if (turn.last) {
+    Erase(leader);
+    return turn;
+  }
+  for (double* const us : {&leader->tenant->lanes[Index(leader->level)].us,
+                           &levels_[Index(leader->level)].us, &leader->tenant->use.us, &use_.us}) {
+    *us -= leader->us;
+  }
+  ++leader->next_slice;
+  if (leader->late_at != kNoDeadline && leader->late_at != leader->job->deadline) {
+    // Having begun, it is given its chance.
+    late_.erase({leader->late_at, leader});
+    leader->late_at = leader->job->deadline;
+    late_.emplace(leader->late_at, leader);
+  }
+  return turn;
+}
+
+JobQueue::Turn JobQueue::TakeShared(Node* leader) {
+  const Gathering& gathering = leader->gathering->second;
+  Turn turn;
+  turn.form = leader->gathering->first.form();
+  turn.us = gathering.fixed_us;
+  // The leader first, whatever its place among those of its key.
+  std::vector<Node*> members = {leader};
+  std::int64_t size = leader->size;
+  turn.us += leader->us;
+  for (Node* const node : gathering.jobs) {
+    if (node == leader) continue;
+    if (size >= gathering.max_size || members.size() >= policy_.max_jobs) break;
+    if (size + node->size > gathering.max_size || turn.us + node->us > policy_.max_us) continue;
+    size += node->size;
+    turn.us += node->us;
+    members.push_back(node);
+  }
+  const double fixed_us = gathering.fixed_us / static_cast<double>(size);  // of one of that size
+  for (Node* const node : members) {
+    Charge(node, node->us + fixed_us * static_cast<double>(node->size));
+    turn.jobs.push_back(node->job);
+  }
+  for (Node* const node : members) Erase(node);
+  if (turn.jobs.size() == 1) turn.form = BatchForm::kAlone;
+  return turn;
+}
+
+std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double busy_us,
+                                            TimeNs now) const {
+  const std::size_t own_level = Index(static_cast<int>(newcomer.priority));
+  for (std::size_t level = 0; level < own_level; ++level) busy_us += levels_[level].us;
+  const Level& level = levels_[own_level];
+  const auto tenant = tenants_.find(newcomer.tenant);
+  static const Lane kNothing;
+  const Lane& lane = tenant == tenants_.end() ? kNothing : tenant->second.lanes[own_level];
+  // While others have work too, the tenant's goes on at its share of the device.
+  const double weight = Weight(newcomer.tenant);
+  double weights = lane.jobs.empty() ? weight : 0;
+  for (const Lane* const each : level.ring) weights += each->weight;
+  // Others have their turns first, and may bring as much again meanwhile as they have now.
+  const double others_turn_us = (weights - weight) * policy_.quantum_us;
+  const double others_us = 2 * (level.us - lane.us);
+  const auto end_us = [&](double own_us) {
+    return busy_us + own_us + std::min(own_us * (weights / weight - 1) + others_turn_us, others_us);
+  };
+  const auto is_late = [&](double own_us, TimeNs deadline) {
+    return deadline != kNoDeadline && end_us(own_us) > static_cast<double>(deadline - now) / 1e3;
+  };
+
+  const TimeNs due = std::min(newcomer.deadline, now + policy_.ageing);
+  if (lane.jobs.empty() || (*lane.jobs.rbegin())->due <= due) {
+    const double own_us = lane.us + newcomer.us;
+    if (is_late(own_us, newcomer.deadline)) return std::nullopt;
+    return end_us(own_us) - newcomer.us;
+  }
+  double own_us = newcomer.us;
+  auto next = lane.jobs.begin();
+  for (; (*next)->due <= due; ++next) own_us += (*next)->left_us();
+  const double wait_us = end_us(own_us) - newcomer.us;
+  if (is_late(own_us, newcomer.deadline)) return std::nullopt;
+  if (newcomer.deadline == kNoDeadline) return wait_us;
+  for (; next != lane.jobs.end(); ++next) {
+    own_us += (*next)->left_us();
+    if (is_late(own_us, (*next)->job->deadline)) return std::nullopt;
+  }
+  return wait_us;
+}
+
+QueueUse JobQueue::UseOf(const std::string& tenant) const {
+  const auto position = tenants_.find(tenant);
+  return position == tenants_.end() ? QueueUse{} : position->second.use;
+}
+
+}  // namespace gemmd

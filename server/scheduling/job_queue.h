@@ -1,0 +1,191 @@
+// Which jobs wait for a device, and which of them its next launch serves. A pure data
+// structure: no clock, no locks, no device.
+//
+// The order, from the outside in:
+//   level    a job's priority; it rises by one each `ageing` that the job waits, so that
+//            nothing starves
+//   tenant   deficit round robin: tenants of a level that have work get device time in
+//            proportion to their weights, by predicted microseconds
+//   due      earliest deadline first; a job without one counts as if it were due `ageing`
+//            after it came
+//
+// The first job in this order leads the next launch. Jobs with the leader's batch key go with
+// it, of whatever level or tenant, and are charged to their own tenants.
+//
+// A batch gathers company only while the device is busy. It is closed, and may be launched to
+// a busy device, once it has the most rows or jobs that a launch takes, or its oldest job
+// waited `delay`, or one of its jobs would be late otherwise. Jobs that share no launch are
+// never held back, and a batch that gathers holds nobody else back.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "server/scheduling/batch_key.h"
+#include "server/scheduling/job.h"
+#include "server/scheduling/queue_bounds.h"
+
+namespace gemmd {
+
+struct QueuePolicy {
+  std::map<std::string, double> tenant_weights;  // positive; 1 for who is not in it
+  double quantum_us = 500;                       // that a turn of a tenant of weight 1 is worth
+  TimeNs ageing = 1000000000;
+  // Of one launch that jobs share.
+  std::int64_t max_rows = 256;
+  std::size_t max_jobs = 256;
+  double max_us = 2000;
+  TimeNs delay = 1000000;
+};
+
+// Not thread-safe. Jobs are their owner's; an id is in the queue at most once.
+class JobQueue {
+ public:
+  explicit JobQueue(QueuePolicy policy) : policy_(std::move(policy)) {}
+  // Nodes point into the maps.
+  JobQueue(const JobQueue&) = delete;
+  JobQueue& operator=(const JobQueue&) = delete;
+
+  // How a job goes to the device, and what it costs.
+  struct Terms {
+    std::optional<BatchKey> key;  // absent: it shares no launch
+    int slices = 1;               // launches that it takes; more than one only without a key
+    double us = 0;                // of all its launches, alone
+    double marginal_us = 0;       // what it adds to a launch that it shares; `us` without a key
+  };
+  void Push(Job* job, const Terms& terms, TimeNs now);
+
+  // Jobs of one launch. A job that goes in slices stays in the queue until its last.
+  struct Turn {
+    BatchForm form = BatchForm::kAlone;
+    std::vector<Job*> jobs;
+    int slice = 0;     // of kSlice
+    double us = 0;     // predicted
+    bool last = true;  // the jobs have left the queue
+  };
+  // Empty if nothing waits, or the device is busy and what waits still gathers.
+  std::optional<Turn> Pop(TimeNs now, bool device_is_busy);
+
+  // Whether the job was in the queue.
+  bool Remove(const Job& job);
+
+  // Takes out every job that cannot meet its deadline any more: it is launched too late by
+  // its prediction, or, if parts of it ran, its deadline is at or before `now`.
+  std::vector<Job*> RemoveLate(TimeNs now);
+
+  // When RemoveLate() next has something to give; kNoDeadline: never, as things stand.
+  TimeNs NextLate() const { return late_.empty() ? kNoDeadline : late_.begin()->first; }
+  // When a batch that gathers closes; kNoDeadline: none gathers.
+  TimeNs NextClosing() const { return closings_.empty() ? kNoDeadline : closings_.begin()->first; }
+
+  // A job that may come.
+  struct Newcomer {
+    std::string tenant;
+    Priority priority = Priority::kNormal;
+    TimeNs deadline = kNoDeadline;
+    double us = 0;
+  };
+  // How long it would wait by prediction, `busy_us` of it for what the device has in hand;
+  // nullopt: too long for its deadline, or for one of a job that it would overtake.
+  std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now) const;
+
+  const QueueUse& use() const { return use_; }
+  QueueUse UseOf(const std::string& tenant) const;
+
+ private:
+  struct Node;
+  struct ByDue {
+    bool operator()(const Node* x, const Node* y) const;
+  };
+  struct ByLevel {
+    bool operator()(const Node* x, const Node* y) const;
+  };
+  // One tenant's jobs of one level.
+  struct Lane {
+    double weight = 1;
+    double deficit_us = 0;
+    bool has_turn = false;  // and was given its quantum for it
+    double us = 0;          // sum over the jobs
+    std::set<Node*, ByDue> jobs;
+  };
+  struct Tenant {
+    std::array<Lane, kPriorityCount> lanes;
+    QueueUse use;
+  };
+  struct Level {
+    std::list<Lane*> ring;  // those with jobs; the first has the turn
+    std::list<Node*> by_arrival;
+    double us = 0;
+  };
+  // The jobs of one key.
+  struct Gathering {
+    std::set<Node*, ByLevel> jobs;
+    std::multiset<TimeNs> close_at;
+    std::int64_t size = 0;      // rows of kRows, jobs of kGroup
+    std::int64_t max_size = 1;  // of a launch
+    double fixed_us = 0;        // what a launch costs besides what its jobs add
+
+    bool is_full() const { return size >= max_size; }
+    double us() const { return static_cast<double>((size + max_size - 1) / max_size) * fixed_us; }
+  };
+  using Gatherings = std::map<BatchKey, Gathering>;
+  struct Node {
+    Job* job = nullptr;
+    std::uint64_t sequence = 0;
+    TimeNs due = 0;
+    TimeNs late_at = kNoDeadline;
+    TimeNs close_at = 0;
+    TimeNs rises_at = 0;
+    double us = 0;  // of one launch of it, or its part of a shared one
+    int level = 0;
+    int slices = 1;
+    int next_slice = 0;
+    std::int64_t size = 1;  // see Gathering
+
+    double left_us() const { return us * (slices - next_slice); }
+    Tenant* tenant = nullptr;
+    Gatherings::iterator gathering;
+    bool is_keyed = false;
+    std::list<Node*>::iterator arrival;
+  };
+
+  void Enter(Node* node, TimeNs now);
+  void Leave(Node* node);
+  void Erase(Node* node);
+  void Age(TimeNs now);
+  double Weight(const std::string& tenant) const;
+  static bool MayGo(const Node& node, TimeNs now, bool device_is_busy);
+  static bool IsClosed(const Gathering& gathering, TimeNs now);
+  // The job whose turn it is in the level; null: none may go.
+  Node* Lead(Level* level, TimeNs now, bool device_is_busy);
+  static Node* FirstThatMayGo(const Lane& lane, TimeNs now, bool device_is_busy);
+  Turn TakeShared(Node* leader);
+  Turn TakeAlone(Node* leader);
+  static void Charge(Node* node, double us);
+  void AddUse(const Node& node, int sign);
+  void Resize(Gathering* gathering, std::int64_t by);
+
+  const QueuePolicy policy_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by job id
+  std::map<std::string, Tenant> tenants_;                           // those with jobs
+  std::array<Level, kPriorityCount> levels_;
+  Gatherings gatherings_;
+  std::set<std::pair<TimeNs, Node*>> late_;      // by late_at
+  std::set<std::pair<TimeNs, Node*>> closings_;  // by close_at
+  std::uint64_t next_sequence_ = 0;
+  std::size_t free_jobs_ = 0;  // without a key: never held back
+  std::size_t full_ = 0;       // gatherings
+  QueueUse use_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,252 @@
+// Batches and slices on the devices that compute in host memory: the bits of each work are
+// those it has alone.
+#include <algorithm>
+#include <numeric>
+
+#include "gtest/gtest.h"
+#include "server/device/cpu_device.h"
+#include "server/device/emulated_device.h"
+#include "server/device/slices.h"
+#include "tests/server/device/batches.h"
+
+namespace gemmd {
+namespace {
+
+using testing::RunLaunch;
+using testing::TestWork;
+
+constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
+
+class HostBatchesTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  HostBatchesTest() {
+    if (GetParam() == std::string("cpu")) {
+      CpuDevice::Options options;
+      options.threads = 2;
+      options.memory_bytes = kMemory;
+      device_ = std::make_unique<CpuDevice>(options, &clock_);
+    } else {
+      device_ = std::make_unique<EmulatedDevice>(kMemory, &clock_);
+    }
+  }
+  bool is_cpu() const { return device_->traits().kind == DeviceKind::kCpu; }
+
+  // Shapes that the device has kernels for.
+  std::vector<Problem> Shapes() const {
+    std::vector<Problem> shapes;
+    const auto add = [&](std::int64_t n, std::int64_t k, DataType type, DataType output,
+                         bool transpose_b) {
+      shapes.push_back(MakeProblem(1, n, k, type, output, false, transpose_b));
+    };
+    if (!is_cpu()) {
+      add(40, 32, DataType::kF16, DataType::kF16, true);
+      add(24, 40, DataType::kBf16, DataType::kBf16, false);
+      return shapes;
+    }
+    add(777, 300, DataType::kF32, DataType::kF32, false);
+    add(64, 256, DataType::kF64, DataType::kF64, true);
+    add(100, 130, DataType::kBf16, DataType::kBf16, true);
+    add(33, 70, DataType::kInt8, DataType::kInt32, false);
+    add(65, 50, DataType::kFp8E4M3, DataType::kBf16, false);
+    shapes.back().a_scaling = Scaling::kVector;
+    shapes.back().b_scaling = Scaling::kVector;
+    shapes[0].epilogue.has_bias = true;
+    shapes[0].epilogue.activation = Activation::kRelu;
+    shapes[2].epilogue.alpha = 0.5;
+    return shapes;
+  }
+
+  void ExpectAllFree() {
+    const MemoryUsage usage = device_->memory().usage();
+    EXPECT_EQ(usage.free_bytes(), usage.limit_bytes);
+  }
+
+  // Joins works of random rows over one B, after each ran alone.
+  void CheckRows(const Problem& shape, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    const auto weights =
+        std::make_shared<const testing::Operands>(shape, testing::Distribution::kNormal, seed);
+    std::vector<TestWork> works;
+    const std::uint32_t count = 2 + random() % 6;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::int64_t rows = random() % 2 == 0 ? 1 : 1 + random() % (is_cpu() ? 40 : 9);
+      works.emplace_back(*device_, testing::WithOtherRows(shape, rows, &random), 100 * seed + i,
+                         weights);
+      ASSERT_TRUE(RunLaunch(device_.get(), works.back().Fresh()).status.ok());
+    }
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      std::shuffle(works.begin(), works.end(), random);
+      std::vector<DeviceWork> batch;
+      for (TestWork& work : works) batch.push_back(work.Fresh());
+      for (const DeviceWork& work : batch) EXPECT_EQ(device_->FormOf(work), BatchForm::kRows);
+      Plan plan = testing::PlanFor(*device_, JoinedRows(batch));
+      EXPECT_EQ(plan.numerics_id, batch.front().plan.numerics_id);
+      const DeviceResult result =
+          RunLaunch(device_.get(), DeviceLaunch::Rows(std::move(batch), std::move(plan)));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      EXPECT_FALSE(result.spans.empty());
+      for (const TestWork& work : works) EXPECT_TRUE(work.ResultsAreEqual()) << ToString(shape);
+    }
+    ExpectAllFree();
+  }
+
+  const SteadyClock clock_;
+  std::unique_ptr<Device> device_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Devices, HostBatchesTest, ::testing::Values("cpu", "emulated"));
+
+TEST_P(HostBatchesTest, JoinedRowsHaveTheBitsTheyHaveAlone) {
+  const std::uint32_t seeds = is_cpu() ? 12 : 2;
+  for (const Problem& shape : Shapes()) {
+    const bool joins =
+        !is_cpu() || shape.a.type == DataType::kF64 || shape.a.type == DataType::kInt8;
+    for (std::uint32_t seed = 1; joins && seed <= seeds; ++seed) CheckRows(shape, seed);
+  }
+}
+
+TEST_P(HostBatchesTest, WithoutRoomTheWorksRunOneByOne) {
+  const auto filler = device_->memory().Reserve(kMemory, 0);
+  ASSERT_TRUE(filler.ok());
+  const Problem shape = Shapes().front();
+  const auto weights =
+      std::make_shared<const testing::Operands>(shape, testing::Distribution::kNormal, 1);
+  std::vector<TestWork> works;
+  std::vector<DeviceWork> batch;
+  std::mt19937 random(1);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    works.emplace_back(*device_, testing::WithOtherRows(shape, 1 + i, &random), i, weights);
+    ASSERT_TRUE(RunLaunch(device_.get(), works.back().Fresh()).status.ok());
+  }
+  for (TestWork& work : works) batch.push_back(work.Fresh());
+  Plan plan = testing::PlanFor(*device_, JoinedRows(batch));
+  const DeviceResult result =
+      RunLaunch(device_.get(), DeviceLaunch::Rows(std::move(batch), std::move(plan)));
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  const auto computed = std::count_if(result.spans.begin(), result.spans.end(),
+                                      [](auto& span) { return span.stage == Stage::kCompute; });
+  EXPECT_EQ(computed, 3);
+  for (const TestWork& work : works) EXPECT_TRUE(work.ResultsAreEqual());
+}
+
+TEST_P(HostBatchesTest, GroupsOfMixedShapesHaveTheBitsTheyHaveAlone) {
+  std::mt19937 random(5);
+  std::vector<TestWork> works;
+  for (const Problem& shape : Shapes()) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      Problem problem = testing::WithOtherRows(shape, 1 + random() % 20, &random);
+      if (problem.d.type != DataType::kInt32) problem.epilogue.beta = i;
+      works.emplace_back(*device_, problem, random());
+      ASSERT_TRUE(RunLaunch(device_.get(), works.back().Fresh()).status.ok());
+    }
+  }
+  std::shuffle(works.begin(), works.end(), random);
+  std::vector<DeviceWork> group;
+  for (TestWork& work : works) group.push_back(work.Fresh());
+  for (const DeviceWork& work : group) EXPECT_NE(device_->FormOf(work), BatchForm::kRows);
+  const DeviceResult result = RunLaunch(device_.get(), DeviceLaunch::Group(std::move(group)));
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  for (const TestWork& work : works) EXPECT_TRUE(work.ResultsAreEqual());
+  ExpectAllFree();
+}
+
+TEST_P(HostBatchesTest, SlicesHaveTheBitsOfTheWhole) {
+  std::vector<Problem> problems;
+  if (is_cpu()) {
+    for (Problem shape : Shapes()) {
+      std::mt19937 random(9);
+      shape.n += 1100;
+      shape.b =
+          MakeProblem(1, shape.n, shape.k, shape.b.type, shape.d.type, false, shape.transpose_b).b;
+      problems.push_back(testing::WithOtherRows(shape, 150, &random));
+    }
+    problems[1].epilogue.beta = 2;
+    problems[1].d.order = problems[1].c.order = Order::kColumnMajor;
+    problems[1].d.leading_dimension = problems[1].c.leading_dimension = 155;
+  } else {
+    problems.push_back(MakeProblem(300, 270, 32, DataType::kF16, DataType::kF16));
+  }
+  for (const Problem& problem : problems) {
+    TestWork work(*device_, problem, 3);
+    ASSERT_TRUE(RunLaunch(device_.get(), work.Fresh()).status.ok());
+    DeviceWork whole = work.Fresh();
+    EXPECT_EQ(device_->Cut(whole, whole.plan.predicted_us), nullptr);
+    const std::shared_ptr<SlicedWork> sliced = device_->Cut(whole, 0);
+    ASSERT_NE(sliced, nullptr) << ToString(problem);
+    EXPECT_EQ(sliced->slices(), is_cpu() ? 3 * ((problem.n + 511) / 512) : 4);
+    for (int i = 0; i < sliced->slices(); ++i) {
+      const DeviceResult result = RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, i));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+    }
+    EXPECT_TRUE(work.ResultsAreEqual()) << ToString(problem);
+  }
+}
+
+TEST_P(HostBatchesTest, OnlyRowsThatCanBeJoinedSaySo) {
+  const Problem shape = Shapes().front();
+  const auto weights =
+      std::make_shared<const testing::Operands>(shape, testing::Distribution::kNormal, 1);
+  const DeviceWork good = TestWork(*device_, shape, 1, weights).Fresh();
+  EXPECT_TRUE(HasJoinableRows(good));
+  const auto joins_with = [&good](const auto& change) {
+    DeviceWork work = good;
+    change(&work);
+    return HasJoinableRows(work);
+  };
+  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->weights_id = 0; }));
+  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.transpose_a = true; }));
+  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.d.order = Order::kColumnMajor; }));
+  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.epilogue.beta = 1; }));
+  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.a_scaling = Scaling::kTensor; }));
+  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->buffers.a_access = Access::kDirect; }));
+  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->buffers.d_access = Access::kDevice; }));
+}
+
+// Each block within the limit, all of D covered once, and no cut where bits would differ.
+TEST(Slices, KeepTheLimitAndCoverD) {
+  DeviceTraits traits;
+  traits.compute_units = 4;
+  traits.f32_gflops = 100;
+  traits.memory_gbps = 10;
+  std::mt19937 random(1);
+  for (int i = 0; i < 50; ++i) {
+    const auto size = [&random](std::int64_t most) {
+      return 1 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(most));
+    };
+    const Problem problem =
+        MakeProblem(size(3000), size(6000), size(3000), DataType::kF32, DataType::kF32);
+    const Plan plan = *Select(BuiltinRegistry(), problem, traits);
+    const SliceSteps steps{64, 512, true};
+    const auto predicted = [&](const Panel& block) {
+      const Problem part =
+          MakeProblem(block.rows(), block.columns(), problem.k, DataType::kF32, DataType::kF32);
+      return plan.kernel->PredictedUs(part, plan.config, traits);
+    };
+    const double least = predicted(
+        {0, std::min<std::int64_t>(64, problem.m), 0, std::min<std::int64_t>(512, problem.n)});
+    const double limit = least * (1 + static_cast<double>(random() % 100));
+    const std::vector<Panel> blocks = CutIntoSlices(problem, plan, traits, steps, limit);
+    if (plan.predicted_us <= limit) {
+      EXPECT_TRUE(blocks.empty());
+      continue;
+    }
+    ASSERT_GE(blocks.size(), 2u) << ToString(problem);
+    std::int64_t elements = 0;
+    for (const Panel& block : blocks) {
+      EXPECT_LE(predicted(block), limit * 1.001) << ToString(problem);
+      EXPECT_EQ(block.m_begin % 64, 0);
+      EXPECT_EQ(block.n_begin % 512, 0);
+      EXPECT_GT(block.rows(), 0);
+      EXPECT_GT(block.columns(), 0);
+      elements += block.rows() * block.columns();
+    }
+    EXPECT_EQ(elements, problem.m * problem.n);
+    // A measured plan scales the predictions.
+    Plan slower = plan;
+    slower.predicted_us *= 2;
+    EXPECT_GE(CutIntoSlices(problem, slower, traits, steps, limit).size(), blocks.size());
+  }
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,222 @@
+// Which jobs share a launch, and when it goes.
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/server/scheduling/simulation.h"
+
+namespace gemmd {
+namespace {
+
+using testing::Ns;
+using testing::Simulation;
+
+std::uint64_t BatchOf(const Simulation& simulation, std::uint64_t id) {
+  return simulation.ends.at(id).receipt.batch_requests;
+}
+
+TEST(Batching, AnIdleDeviceNeverWaits) {
+  Simulation simulation;
+  const std::uint64_t id = simulation.Submit(simulation.MakeRows(1, 5));
+  EXPECT_EQ(simulation.device.next_end(), simulation.clock.Now() + Ns(30.3));
+  simulation.RunUntilIdle();
+  EXPECT_EQ(BatchOf(simulation, id), 1u);
+}
+
+TEST(Batching, RowsOverOneBGatherWhileTheDeviceIsBusy) {
+  Simulation simulation;
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 10; ++i) ids.push_back(simulation.Submit(simulation.MakeRows(3, 5)));
+  simulation.RunUntilIdle();
+  EXPECT_EQ(BatchOf(simulation, ids[0]), 1u);
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    const Receipt& receipt = simulation.ends.at(ids[i]).receipt;
+    EXPECT_EQ(receipt.batch_requests, 9u);
+    EXPECT_EQ(receipt.batch_rows, 27u);
+    EXPECT_EQ(receipt.batch_flops, 27 * 2.0 * 8 * 8);
+  }
+}
+
+TEST(Batching, InterleavedKeysDoNotCloseEachOthersBatches) {
+  Simulation simulation;
+  simulation.Submit(simulation.MakeJob(100));
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 20; ++i) {
+    for (const std::uint64_t weights : {1u, 2u, 3u}) {
+      ids.push_back(simulation.Submit(simulation.MakeRows(1, weights)));
+    }
+  }
+  simulation.RunUntilIdle();
+  for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 20u);
+}
+
+TEST(Batching, ABatchClosesWhenItIsFull) {
+  SchedulerOptions options;
+  options.queue.max_rows = 8;
+  Simulation simulation(options);
+  simulation.Submit(simulation.MakeJob(500));
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 7; ++i) ids.push_back(simulation.Submit(simulation.MakeRows(1, 5)));
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 7u);
+  ids.push_back(simulation.Submit(simulation.MakeRows(1, 5)));
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 0u);  // the device has a second place
+  simulation.RunUntilIdle();
+  for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 8u);
+}
+
+TEST(Batching, ABatchClosesAfterItsDelay) {
+  SchedulerOptions options;
+  options.queue.delay = Ns(200);
+  Simulation simulation(options);
+  simulation.Submit(simulation.MakeJob(1900));
+  simulation.Submit(simulation.MakeRows(1, 5));
+  simulation.RunFor(150);
+  simulation.Submit(simulation.MakeRows(1, 5));
+  EXPECT_EQ(simulation.alarm.at(), simulation.clock.Now() + Ns(50));
+  simulation.RunFor(49);
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 2u);
+  simulation.RunFor(2);
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 0u);
+}
+
+TEST(Batching, ABatchClosesWhenAJobWouldBeLateOtherwise) {
+  SchedulerOptions options;
+  options.queue.delay = Ns(1e6);
+  options.queue.max_us = 300;
+  Simulation simulation(options);
+  simulation.Submit(simulation.MakeJob(1900));
+  simulation.Submit(simulation.MakeRows(1, 5));
+  std::unique_ptr<Job> urgent = simulation.MakeRows(1, 5);
+  urgent->deadline = simulation.clock.Now() + Ns(1000);
+  simulation.Submit(std::move(urgent));
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 2u);
+  simulation.RunFor(399);
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 2u);
+  simulation.RunFor(2);
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 0u);
+}
+
+TEST(Batching, ABatchThatGathersHoldsNobodyElseBack) {
+  Simulation simulation;
+  simulation.Submit(simulation.MakeJob(100));
+  simulation.Submit(simulation.MakeRows(1, 5));
+  simulation.Submit(simulation.MakeJob(100));
+  EXPECT_EQ(simulation.scheduler.queued().rows, 1);
+}
+
+TEST(Batching, SmallProductsShareALaunchAsAGroup) {
+  Simulation simulation;
+  simulation.Submit(simulation.MakeJob(100));
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 5; ++i) {
+    std::unique_ptr<Job> job = simulation.MakeJob(10);
+    job->work.problem.n = testing::SimulatedDevice::kSmallN;
+    job->work.problem.m = 100 + i;
+    ids.push_back(simulation.Submit(std::move(job)));
+  }
+  simulation.RunUntilIdle();
+  for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 5u);
+}
+
+TEST(Batching, WhatDiffersInEpilogueOrClassSharesNoLaunch) {
+  Simulation simulation;
+  simulation.Submit(simulation.MakeJob(100));
+  std::vector<std::uint64_t> ids;
+  for (const double alpha : {1.0, 2.0}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+      for (const DataType type : {DataType::kF32, DataType::kF64}) {
+        std::unique_ptr<Job> job = simulation.MakeRows(1, 5);
+        job->work.problem.epilogue.alpha = alpha;
+        job->work.problem.epilogue.activation = activation;
+        job->work.problem.d.type = type;
+        ids.push_back(simulation.Submit(std::move(job)));
+      }
+    }
+  }
+  simulation.RunUntilIdle();
+  for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 1u);
+}
+
+// One bad work in a batch fails alone.
+TEST(Batching, AFailedBatchIsRepeatedOneByOne) {
+  Simulation simulation;
+  simulation.device.fails = [](const DeviceLaunch& launch) {
+    for (const DeviceWork& work : launch.works) {
+      if (work.problem.m == 13) return absl::InternalError("thirteen");
+    }
+    return absl::OkStatus();
+  };
+  simulation.Submit(simulation.MakeJob(100));
+  const std::uint64_t good = simulation.Submit(simulation.MakeRows(1, 5));
+  const std::uint64_t bad = simulation.Submit(simulation.MakeRows(13, 5));
+  const std::uint64_t other = simulation.Submit(simulation.MakeRows(2, 5));
+  simulation.RunUntilIdle();
+  EXPECT_TRUE(simulation.ends.at(good).status.ok());
+  EXPECT_TRUE(simulation.ends.at(other).status.ok());
+  EXPECT_EQ(simulation.ends.at(bad).status.message(), "thirteen");
+  EXPECT_EQ(BatchOf(simulation, good), 1u);
+  EXPECT_EQ(simulation.ends.at(good).receipt.spans.size(), 2u);  // queue and compute
+}
+
+TEST(Batching, ALostDeviceIsNotAskedAgain) {
+  Simulation simulation;
+  int launches = 0;
+  simulation.device.fails = [&launches](const DeviceLaunch&) {
+    ++launches;
+    return absl::UnavailableError("lost");
+  };
+  for (int i = 0; i < 5; ++i) simulation.Submit(simulation.MakeRows(1, 5));
+  simulation.RunUntilIdle();
+  EXPECT_EQ(launches, 2);
+  for (const auto& [id, end] : simulation.ends) EXPECT_TRUE(absl::IsUnavailable(end.status));
+  EXPECT_EQ(simulation.ends.size(), 5u);
+}
+
+TEST(Slices, ALongJobLetsOthersInBetweenItsSlices) {
+  Simulation simulation;
+  const std::uint64_t big = simulation.Submit(simulation.MakeJob(20000));
+  simulation.RunFor(5000);
+  const std::uint64_t small = simulation.Submit(simulation.MakeJob(100, "other"));
+  const TimeNs submitted = simulation.clock.Now();
+  simulation.RunUntilIdle();
+  // Two slices are with the device when it comes.
+  EXPECT_LE(simulation.ends.at(small).at - submitted, Ns(2 * 2000 + 100));
+  const Receipt& receipt = simulation.ends.at(big).receipt;
+  EXPECT_EQ(receipt.batch_requests, 1u);
+  TimeNs computed = 0;
+  for (const StageSpan& span : receipt.spans) {
+    if (span.stage == Stage::kCompute) computed += span.end - span.start;
+  }
+  EXPECT_EQ(computed, Ns(20000));
+  // The time that the small one had is waiting time of the big one.
+  const Attribution attribution = Attribute(receipt);
+  EXPECT_EQ(attribution.unattributed + attribution.total, attribution.total);
+}
+
+TEST(Slices, ACancelledLongJobStopsAtItsNextSlice) {
+  Simulation simulation;
+  const std::uint64_t big = simulation.Submit(simulation.MakeJob(20000));
+  simulation.RunFor(5000);
+  simulation.scheduler.Cancel(big);
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 0u);
+  EXPECT_EQ(simulation.ends.count(big), 0u);  // the device still writes its result
+  simulation.RunUntilIdle();
+  EXPECT_TRUE(absl::IsCancelled(simulation.ends.at(big).status));
+  EXPECT_LE(simulation.ends.at(big).at, simulation.ends.at(big).receipt.spans[0].start + Ns(8000));
+}
+
+TEST(Slices, AFailedSliceEndsItsJobAndNoOther) {
+  Simulation simulation;
+  simulation.device.fails = [](const DeviceLaunch& launch) {
+    return launch.form == BatchForm::kSlice && launch.slice == 3 ? absl::InternalError("broken")
+                                                                 : absl::OkStatus();
+  };
+  const std::uint64_t big = simulation.Submit(simulation.MakeJob(20000));
+  const std::uint64_t other = simulation.Submit(simulation.MakeJob(100));
+  simulation.RunUntilIdle();
+  EXPECT_EQ(simulation.ends.at(big).status.message(), "broken");
+  EXPECT_TRUE(simulation.ends.at(other).status.ok());
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,347 @@
+// The scheduler under load, on simulated time: who waits how long, and that nothing is lost.
+#include "tests/server/scheduling/simulation.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+using testing::Ns;
+using testing::Simulation;
+
+constexpr double kMs = 1e3;  // microseconds
+
+double ComputeUs(const Receipt& receipt) {
+  TimeNs sum = 0;
+  for (const StageSpan& span : receipt.spans) {
+    if (span.stage == Stage::kCompute) sum += span.end - span.start;
+  }
+  return static_cast<double>(sum) / 1e3;
+}
+
+// Tenants that keep `in_flight` jobs of `us` each before the scheduler, for ever.
+struct Load {
+  std::string tenant;
+  double us = 0;
+  int in_flight = 1;
+};
+
+// Device microseconds of each tenant in `for_us`.
+std::map<std::string, double> Shares(const SchedulerOptions& options,
+                                     const std::vector<Load>& loads, double for_us) {
+  Simulation simulation(options);
+  simulation.keeps_ends = false;
+  std::map<std::string, double> shares;
+  std::map<std::uint64_t, const Load*> load_of;
+  const auto submit = [&](const Load& load) {
+    const std::uint64_t id = simulation.Submit(simulation.MakeJob(load.us, load.tenant));
+    load_of[id] = &load;
+  };
+  simulation.on_end = [&](std::uint64_t id, const Simulation::End& end) {
+    const Load& load = *load_of.at(id);
+    load_of.erase(id);
+    shares[load.tenant] += ComputeUs(end.receipt);
+    submit(load);
+  };
+  for (const Load& load : loads) {
+    for (int i = 0; i < load.in_flight; ++i) submit(load);
+  }
+  simulation.RunFor(for_us);
+  simulation.on_end = nullptr;
+  return shares;
+}
+
+TEST(Fairness, HugeAndTinyJobsShareTheDeviceByWeight) {
+  for (const double weight : {1.0, 3.0}) {
+    SchedulerOptions options;
+    options.queue.tenant_weights["huge"] = weight;
+    auto shares = Shares(options, {{"huge", 50 * kMs, 2}, {"tiny", 20, 64}}, 20e6);
+    EXPECT_NEAR(shares["huge"] / shares["tiny"], weight, 0.05 * weight);
+  }
+}
+
+TEST(Fairness, ATenantWithMoreJobsGetsNoMore) {
+  auto shares =
+      Shares({}, {{"a", 100, 200}, {"b", 100, 4}, {"c", 1900, 8}, {"d", 7 * kMs, 3}}, 20e6);
+  for (const auto& [tenant, us] : shares) EXPECT_NEAR(us, 5e6, 0.05 * 5e6) << tenant;
+}
+
+TEST(Fairness, BatchMatesAreChargedToTheirOwnTenants) {
+  // Both tenants' rows share launches; the one that also has work of its own pays for its rows.
+  Simulation simulation;
+  simulation.keeps_ends = false;
+  std::map<bool, double> us;
+  std::map<std::uint64_t, bool> is_alone;
+  std::function<void(const std::string&, bool)> submit = [&](const std::string& tenant,
+                                                             bool alone) {
+    std::unique_ptr<Job> job = alone ? simulation.MakeJob(500) : simulation.MakeRows(1, 9);
+    job->tenant = tenant;
+    is_alone[simulation.Submit(std::move(job))] = alone;
+  };
+  simulation.on_end = [&](std::uint64_t id, const Simulation::End& end) {
+    const bool alone = is_alone.at(id);
+    is_alone.erase(id);
+    us[alone] += ComputeUs(end.receipt) / static_cast<double>(end.receipt.batch_requests);
+    submit(alone ? "b" : "a", alone);
+  };
+  for (int i = 0; i < 32; ++i) submit("a", false);
+  for (int i = 0; i < 8; ++i) submit("b", true);
+  simulation.RunFor(5e6);
+  simulation.on_end = nullptr;
+  // a's rows go in batches whenever the device has a place; they can take no more than half.
+  EXPECT_LE(us[false], us[true] * 1.05);
+}
+
+TEST(Priorities, HighGoesFirstAndLowIsServedAllTheSame) {
+  SchedulerOptions options;
+  options.queue.ageing = Ns(100 * kMs);
+  Simulation simulation(options);
+  // More high work than the device can do.
+  std::function<void()> submit_high = [&] {
+    simulation.Submit(simulation.MakeJob(1 * kMs, "", Priority::kHigh));
+  };
+  std::uint64_t low = 0;
+  simulation.on_end = [&](std::uint64_t id, const Simulation::End&) {
+    if (id != low) submit_high();
+  };
+  for (int i = 0; i < 20; ++i) submit_high();
+  simulation.RunFor(10 * kMs);
+  const TimeNs submitted = simulation.clock.Now();
+  low = simulation.Submit(simulation.MakeJob(1 * kMs, "", Priority::kLow));
+  simulation.RunFor(150 * kMs);
+  EXPECT_EQ(simulation.ends.count(low), 0u);
+  simulation.RunFor(1000 * kMs);
+  simulation.on_end = nullptr;
+  ASSERT_EQ(simulation.ends.count(low), 1u);
+  // Twice the ageing until it counts as high, and then those that were there before it, of
+  // which none is more than the ageing older by its due time.
+  EXPECT_LE(simulation.ends.at(low).at - submitted, Ns((2 * 100 + 20 + 4) * kMs));
+}
+
+// Jobs that are there at the same time: earliest deadline first meets every deadline that can be
+// met by any order, so if one is missed, some set of deadlines could not be met together.
+TEST(Deadlines, AreMissedOnlyWhereTheyCannotAllBeMet) {
+  std::mt19937 random(3);
+  int feasible_sets = 0;
+  for (int set = 0; set < 300; ++set) {
+    SchedulerOptions options;
+    options.queue.ageing = Ns(1e9);
+    Simulation simulation(options);
+    simulation.Submit(simulation.MakeJob(100));
+    simulation.Submit(simulation.MakeJob(100));
+    struct Due {
+      TimeNs deadline;
+      double us;
+    };
+    std::vector<Due> jobs;
+    const TimeNs now = simulation.clock.Now();
+    for (int i = 0; i < 12; ++i) {
+      const Due due = {now + Ns(200 + static_cast<double>(random() % 9000)),
+                       1 + static_cast<double>(random() % 700)};
+      std::unique_ptr<Job> job = simulation.MakeJob(due.us);
+      job->deadline = due.deadline;
+      jobs.push_back(due);
+      simulation.Submit(std::move(job));
+    }
+    std::sort(jobs.begin(), jobs.end(),
+              [](const Due& x, const Due& y) { return x.deadline < y.deadline; });
+    bool is_feasible = true;
+    TimeNs end = now + Ns(200);
+    for (const Due& due : jobs) {
+      end += Ns(due.us);
+      // The scheduler looks when the job before the last ends: a nanosecond's rounding apart.
+      if (end >= due.deadline - 1000) is_feasible = false;
+    }
+    if (!is_feasible) continue;
+    ++feasible_sets;
+    simulation.RunUntilIdle();
+    for (const auto& [id, done] : simulation.ends) {
+      EXPECT_TRUE(done.status.ok()) << "set " << set << ": " << done.status;
+    }
+  }
+  EXPECT_GT(feasible_sets, 30);
+}
+
+TEST(Deadlines, EndAJobInTheQueueAtOnceThoughTheDeviceHangs) {
+  Simulation simulation;
+  simulation.Submit(simulation.MakeJob(1900));
+  simulation.Submit(simulation.MakeJob(1900));
+  std::unique_ptr<Job> job = simulation.MakeJob(100);
+  job->deadline = simulation.clock.Now() + Ns(1000);
+  const std::uint64_t id = simulation.Submit(std::move(job));
+  simulation.RunFor(899);
+  EXPECT_EQ(simulation.ends.count(id), 0u);
+  simulation.RunFor(2);
+  ASSERT_EQ(simulation.ends.count(id), 1u);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(simulation.ends.at(id).status));
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 0u);
+}
+
+// Poisson arrivals at three times what the device can do, each with a deadline, refused from the
+// header where it cannot be met, as admission does.
+TEST(Overload, GoodputStaysAndWhoIsLetInIsOnTime) {
+  Simulation simulation;
+  simulation.keeps_ends = false;
+  std::mt19937_64 random(11);
+  std::exponential_distribution<double> gap_us(1 / 100.0);
+  std::uniform_real_distribution<double> cost_us(20, 580);  // 300 on average
+  std::map<std::uint64_t, double> us_of;
+  double good_us = 0;
+  int admitted = 0;
+  int on_time = 0;
+  int refused = 0;
+  std::size_t most_queued = 0;
+  simulation.on_end = [&](std::uint64_t id, const Simulation::End& end) {
+    if (end.status.ok()) {
+      ++on_time;
+      good_us += us_of.at(id);
+    }
+    us_of.erase(id);
+  };
+  const TimeNs begin = simulation.clock.Now();
+  TimeNs next = begin;
+  const TimeNs end = begin + Ns(20e6);
+  while (next < end) {
+    simulation.RunUntil(next);
+    next += Ns(gap_us(random));
+    const double us = cost_us(random);
+    std::unique_ptr<Job> job = simulation.MakeJob(us, random() % 2 == 0 ? "a" : "b");
+    job->deadline =
+        simulation.clock.Now() + Ns(us + 20 * kMs + static_cast<double>(random() % 30000));
+    if (!simulation.scheduler.PredictWait({job->tenant, job->priority, job->deadline, us}).ok()) {
+      ++refused;
+      continue;
+    }
+    const std::uint64_t id = job->id;
+    us_of[id] = us;
+    ++admitted;
+    simulation.Submit(std::move(job));
+    most_queued = std::max(most_queued, simulation.scheduler.queued().jobs);
+  }
+  EXPECT_TRUE(simulation.refused.empty());
+  EXPECT_GE(good_us, 0.95 * 20e6);
+  EXPECT_GE(on_time, 0.99 * (admitted - static_cast<int>(us_of.size())));
+  EXPECT_GT(refused, admitted);
+  EXPECT_LT(most_queued, 400u);
+  simulation.on_end = nullptr;
+}
+
+// Everything takes ten times as long as predicted: the limit falls, and waits stay bounded;
+// when the trouble is over, it rises again.
+TEST(Overload, TheLimitBacksOffBeforeWaitsExplode) {
+  SchedulerOptions options;
+  options.limit.max_us = 1e6;
+  Simulation simulation(options);
+  simulation.keeps_ends = false;
+  std::mt19937_64 random(5);
+  double longest_wait_us = 0;
+  simulation.on_end = [&](std::uint64_t, const Simulation::End& end) {
+    const StageSpan& queue = end.receipt.spans[0];
+    longest_wait_us = std::max(longest_wait_us, static_cast<double>(queue.end - queue.start) / 1e3);
+  };
+  const auto press = [&](double for_us) {
+    longest_wait_us = 0;
+    const TimeNs until = simulation.clock.Now() + Ns(for_us);
+    while (simulation.clock.Now() < until) {
+      simulation.RunFor(50);
+      simulation.Submit(simulation.MakeJob(1000));
+    }
+    simulation.refused.clear();
+  };
+  press(3e6);
+  EXPECT_DOUBLE_EQ(simulation.scheduler.queue_limit_us(), 1e6);
+  simulation.device.slowness = 10;
+  press(60e6);
+  EXPECT_LT(simulation.scheduler.queue_limit_us(), 1e6 / 8);
+  press(10e6);
+  EXPECT_LT(longest_wait_us, 1.5e6);
+  simulation.device.slowness = 1;
+  press(30e6);
+  EXPECT_DOUBLE_EQ(simulation.scheduler.queue_limit_us(), 1e6);
+  simulation.on_end = nullptr;
+}
+
+// A million random events: submissions of every kind, cancellations, deadlines, failures.
+TEST(RandomEvents, NothingIsLostAndNothingEndsTwice) {
+  SchedulerOptions options;
+  options.bounds.jobs = 64;
+  options.tenant_percent = 70;
+  options.queue.max_rows = 16;
+  options.queue.delay = Ns(100);
+  options.queue.ageing = Ns(500);
+  options.queue.tenant_weights["1"] = 2.5;
+  Simulation simulation(options);
+  simulation.keeps_ends = false;
+  std::mt19937 random(2026);
+  std::map<absl::StatusCode, std::size_t> ends;
+  simulation.on_end = [&](std::uint64_t, const Simulation::End& end) { ++ends[end.status.code()]; };
+  simulation.device.fails = [&](const DeviceLaunch&) {
+    return random() % 50 == 0 ? absl::InternalError("broken") : absl::OkStatus();
+  };
+  std::size_t submitted = 0;
+  std::uint64_t last = 0;
+  for (int event = 0; event < 1000000; ++event) {
+    switch (random() % 4) {
+      case 0:
+      case 1: {
+        std::unique_ptr<Job> job;
+        switch (random() % 4) {
+          case 0:
+            job = simulation.MakeJob(1 + random() % 100);
+            break;
+          case 1:
+            job = simulation.MakeJob(2000 + random() % 9000);
+            break;
+          case 2:
+            job = simulation.MakeRows(1 + random() % 15, 1 + random() % 3);
+            break;
+          default:
+            job = simulation.MakeJob(1 + random() % 20);
+            job->work.problem.n = testing::SimulatedDevice::kSmallN;
+        }
+        job->tenant = std::to_string(random() % 4);
+        job->priority = static_cast<Priority>(random() % 3);
+        if (random() % 3 == 0) {
+          job->deadline = simulation.clock.Now() + Ns(static_cast<double>(random() % 20000));
+        }
+        last = simulation.Submit(std::move(job));
+        if (simulation.refused.empty()) ++submitted;
+        simulation.refused.clear();
+        break;
+      }
+      case 2:
+        if (last > 0)
+          simulation.scheduler.Cancel(1 + last - random() % std::min<std::uint64_t>(last, 40));
+        break;
+      default:
+        simulation.RunFor(static_cast<double>(random() % 800));
+    }
+  }
+  simulation.RunUntilIdle();
+  std::size_t ended = 0;
+  for (const auto& [code, count] : ends) ended += count;
+  EXPECT_EQ(ended, submitted);
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kOk, absl::StatusCode::kCancelled, absl::StatusCode::kDeadlineExceeded,
+        absl::StatusCode::kInternal}) {
+    EXPECT_GT(ends[code], 1000u) << absl::StatusCodeToString(code);
+  }
+  const QueueUse use = simulation.scheduler.queued();
+  EXPECT_EQ(use.jobs, 0u);
+  EXPECT_EQ(use.bytes, 0u);
+  EXPECT_EQ(use.rows, 0);
+  EXPECT_EQ(use.us, 0);
+  EXPECT_EQ(simulation.scheduler.predicted_backlog_us(), 0);
+  EXPECT_TRUE(simulation.scheduler.WaitUntilIdle(0));
+  simulation.on_end = nullptr;
+}
+
+}  // namespace
+}  // namespace gemmd
