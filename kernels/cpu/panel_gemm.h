@@ -1,10 +1,12 @@
-// GEMM on the CPU through OpenBLAS, with bits that do not depend on M.
+// GEMM on the CPU, with bits that do not depend on M nor on a row's place among others.
 //
-// OpenBLAS computes a row differently for different M (its kernels differ for
-// small M). So D is computed in units of 64 rows by 512 columns, each one
-// single-threaded OpenBLAS call over the whole of K; a last panel with fewer rows
-// is padded with zero rows. The shape of a call then depends on N and K alone, and
-// so do its bits, however many cores work on the units.
+// D is computed in units of 64 rows by 512 columns over the whole of K, however many cores work
+// on them. f32 sums, which most types have, go through row_gemm.h, where an element's bits
+// depend on its row and its column alone. f64 goes through OpenBLAS, which computes a row
+// differently for different M (its kernels differ for small M): each unit is one
+// single-threaded call, and a last panel with fewer rows is padded with zero rows, so that
+// the shape of a call depends on N and K alone. Its dgemm gives a row the same bits at every
+// place among the 64 (seen on Zen, Haswell, Sandybridge, Nehalem; host_batches_test watches).
 //
 // Arithmetic by operand type:
 //   f64, f32    in their own precision

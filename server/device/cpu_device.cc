@@ -20,11 +20,6 @@ namespace {
 // saves.
 constexpr double kSmallUs = 200;
 
-// Whether a row's bits do not depend on its place among a unit's rows. sgemm, which all other
-// types go through, computes rows 0 to 5 of 12 in another way than 6 to 11 on Haswell and Zen
-// (OpenBLAS 0.3.21); int8 is exact.
-bool KeepsBitsAnywhere(DataType type) { return type == DataType::kF64 || type == DataType::kInt8; }
-
 // A core of its own.
 class CallerExecutor final : public ParallelExecutor {
  public:
@@ -103,10 +98,7 @@ absl::StatusOr<HostBuffer> CpuDevice::AllocateResult(const MatrixLayout& d) {
 }
 
 BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
-  if (work.problem.m < work.plan.config.tile_m && KeepsBitsAnywhere(work.problem.a.type) &&
-      HasJoinableRows(work)) {
-    return BatchForm::kRows;
-  }
+  if (work.problem.m < work.plan.config.tile_m && HasJoinableRows(work)) return BatchForm::kRows;
   return work.plan.predicted_us <= kSmallUs ? BatchForm::kGroup : BatchForm::kAlone;
 }
 

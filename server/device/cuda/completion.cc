@@ -12,6 +12,9 @@ namespace {
 // After this long without progress the completion thread sleeps between looks.
 constexpr TimeNs kSpinNs = 2000000;
 constexpr std::chrono::microseconds kNap(20);
+// So long after the last launch ended it still looks for the next one: waking a thread costs
+// whoever submits more than issuing does.
+constexpr TimeNs kAwakeNs = 200000;
 
 }  // namespace
 
@@ -38,8 +41,15 @@ void CudaDevice::Watch(ItemPtr item) {
 
 void CudaDevice::Complete() {
   std::unique_lock<std::mutex> lock(mutex_);
+  const auto is_wanted = [this] { return completion_stops_ || !watched_.empty(); };
   while (true) {
-    watch_.wait(lock, [this] { return completion_stops_ || !watched_.empty(); });
+    const TimeNs idle_since = clock_->Now();
+    while (!is_wanted() && clock_->Now() - idle_since < kAwakeNs) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+    watch_.wait(lock, is_wanted);
     if (watched_.empty()) return;
     absl::StatusOr<std::vector<ItemPtr>> done = TakeDoneLocked();
     const TimeNs now = clock_->Now();

@@ -121,10 +121,10 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
 
 absl::StatusOr<HostPiece> CudaDevice::AllocateOperand(std::uint64_t bytes) {
   if (absl::Status status = lost(); !status.ok()) return status;
-  // Small results, which come from nowhere else, have half of the small slabs to themselves.
+  // Small results, which come from nowhere else, have a quarter of the small slabs to themselves.
   const bool is_small = bytes <= kSmallSlab;
   const MemoryUsage small = small_results_->usage();
-  if (!is_small || small.in_flight_bytes < small.limit_bytes / 2) {
+  if (!is_small || small.in_flight_bytes < small.limit_bytes / 4 * 3) {
     const std::shared_ptr<PinnedPool>& pool = is_small ? small_results_ : large_results_;
     if (std::optional<HostPiece> piece = pool->TakeInOnePiece(bytes)) return *std::move(piece);
   }

@@ -115,7 +115,7 @@ class CudaDevice final : public Device {
 
   CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& options, const Clock* clock);
   absl::Status Start();
-  absl::Status RunOnZeros(const Problem& problem, const Plan& plan);
+  absl::Status RunOnZeros(const Problem& problem, const Plan& plan, int count);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreOnFeeder(const Problem& problem,
                                                                        Side side, const void* data);
   absl::Status FetchOnFeeder(const Resident& operand, char* to);

@@ -12,21 +12,25 @@ constexpr DataType kTypes[] = {DataType::kF64,  DataType::kF32,  DataType::kTf32
 
 }  // namespace
 
-// Waits for one work whose operands are zeros.
-absl::Status CudaDevice::RunOnZeros(const Problem& problem, const Plan& plan) {
-  absl::StatusOr<HostBuffer> d = AllocateResult(problem.d);
-  if (!d.ok()) return d.status();
+// Waits for a launch of that many works, whose operands are zeros.
+absl::Status CudaDevice::RunOnZeros(const Problem& problem, const Plan& plan, int count) {
   const std::vector<char> a(problem.a.size_bytes());
   const std::vector<char> b(problem.b.size_bytes());
-  DeviceWork work;
-  work.problem = problem;
-  work.plan = plan;
-  work.buffers.a = a.data();
-  work.buffers.b = b.data();
-  work.buffers.d = *std::move(d);
+  std::vector<DeviceWork> works;
+  for (int i = 0; i < count; ++i) {
+    absl::StatusOr<HostBuffer> d = AllocateResult(problem.d);
+    if (!d.ok()) return d.status();
+    DeviceWork work;
+    work.problem = problem;
+    work.plan = plan;
+    work.buffers.a = a.data();
+    work.buffers.b = b.data();
+    work.buffers.d = *std::move(d);
+    works.push_back(std::move(work));
+  }
   std::promise<absl::Status> promise;
   std::future<absl::Status> ended = promise.get_future();
-  Submit(std::move(work),
+  Submit(DeviceLaunch::Group(std::move(works)),
          [&promise](const DeviceResult& result) { promise.set_value(result.status); });
   return ended.get();
 }
@@ -40,13 +44,20 @@ absl::Status CudaDevice::WarmUp(const Registry& registry) {
     problem.determinism = Determinism::kFast;
     for (const Candidate& candidate : Explain(registry, Landed(problem), traits_)) {
       if (!candidate.rejection.empty()) continue;
-      if (absl::Status s = RunOnZeros(problem, candidate.plan); !s.ok()) return s;
+      if (absl::Status s = RunOnZeros(problem, candidate.plan, 1); !s.ok()) return s;
     }
   }
-  const Problem tall = MakeProblem(kTallSize, kWidth, kSize, DataType::kF32, DataType::kF32);
-  const absl::StatusOr<Plan> plan = Select(registry, Landed(tall), traits_);
-  // Without a kernel for f32 there is no request in panels to spare it.
-  return plan.ok() ? RunOnZeros(tall, *plan) : absl::OkStatus();
+  // One work in panels, and groups whose results leave as few and as many spans.
+  const auto run = [&](std::int64_t m, std::int64_t n, int count) {
+    const Problem problem = MakeProblem(m, n, kSize, DataType::kF32, DataType::kF32);
+    const absl::StatusOr<Plan> plan = Select(registry, Landed(problem), traits_);
+    // Without a kernel for f32 there is no request of its kind to spare it.
+    return plan.ok() ? RunOnZeros(problem, *plan, count) : absl::OkStatus();
+  };
+  absl::Status status = run(kTallSize, kWidth, 1);
+  if (status.ok()) status = run(kWidth, kWidth, 2);
+  if (status.ok()) status = run(kWidth, kWidth - 1, 2);
+  return status;
 }
 
 }  // namespace gemmd

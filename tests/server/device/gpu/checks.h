@@ -18,6 +18,10 @@ void MeasureStream(GpuReport* report);
 void MeasureGatheredStream(GpuReport* report);
 // A one-row job on a resident B against a bare copy, kernel and copy with polling.
 void MeasureLatency(GpuReport* report);
+// Rows, groups and slices: each work's bits are those it has alone.
+void CheckBatches(GpuReport* report);
+// One-row works on a resident 8192 x 8192 bf16 B, 1 to 256 of them a launch.
+void MeasureRows(GpuReport* report);
 // Kernel-bound jobs on two GPUs against one.
 void MeasureTwoGpus(GpuReport* report);
 // An illegal access: UNAVAILABLE for what is in flight, told once, at once. The process has

@@ -24,13 +24,18 @@ int main(int argc, char** argv) {
       MeasureGatheredStream(&report);
     } else if (word == "latency") {
       MeasureLatency(&report);
+    } else if (word == "batches") {
+      CheckBatches(&report);
+    } else if (word == "rows") {
+      MeasureRows(&report);
     } else if (word == "two_gpus") {
       MeasureTwoGpus(&report);
     } else if (word == "loss") {
       CheckLoss(&report);
     } else {
       std::fprintf(stderr,
-                   "%s: products, accounting=N, receipts, stream, latency, two_gpus, loss\n",
+                   "%s: products, accounting=N, receipts, stream, latency, batches, rows, "
+                   "two_gpus, loss\n",
                    word.c_str());
       return 2;
     }
