@@ -12,6 +12,7 @@
 #include "client/codec.h"
 #include "client/matmul_call.h"
 #include "gemmd/v1/admin.grpc.pb.h"
+#include "gemmd/v1/gemm.grpc.pb.h"
 
 namespace gemmd::client {
 
@@ -23,6 +24,7 @@ struct Client::Connection {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<MatmulLink> matmul;
   std::unique_ptr<v1::Admin::Stub> admin;
+  std::unique_ptr<v1::Gemm::Stub> gemm;  // for what is neither sent nor received in slices
 
   template <typename Request, typename Response>
   void Start(Request request, const CallOptions& call,
@@ -79,6 +81,7 @@ Client::Client(const ClientOptions& options) : connection_(std::make_unique<Conn
   connection_->matmul->calls = connection_->calls;
   connection_->matmul->max_channels = MaxChannels();
   connection_->admin = v1::Admin::NewStub(connection_->channel);
+  connection_->gemm = v1::Gemm::NewStub(connection_->channel);
 }
 
 Client::~Client() { connection_->calls->WaitForNone(); }

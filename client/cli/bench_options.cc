@@ -40,12 +40,14 @@ void AddLoadOptions(CLI::App& app, BenchArguments& arguments) {
       ->excludes(concurrency)
       ->excludes(rate)
       ->group(group);
-  app.add_option("--channels", arguments.channels, "Connections that requests take in turn")
+  app.add_option("--channels", arguments.channels,
+                 "Connections: an open loop's requests take them in turn, each of a closed loop's "
+                 "requests in flight keeps to one")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group(group);
   app.add_option("--streams", arguments.streams,
-                 "On each connection, of requests that are streamed over one; taken in turn")
+                 "On each connection, of requests that are streamed over one; used likewise")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group(group);

@@ -37,12 +37,12 @@ class EchoTransport final : public Transport {
   ~EchoTransport() override { Drain(); }
 
   void Send(const Request& request, Done done) override {
-    Lane& lane = *lanes_[request.index % lanes_.size()];
+    Lane& lane = *lanes_[request.lane % lanes_.size()];
     const Kind& kind = kinds_[request.entry];
     lane.calls.Begin();
     const auto& streams = lane.streams[request.entry];
     if (!streams.empty()) {
-      return streams[request.index / lanes_.size() % streams.size()]->Send(
+      return streams[request.lane / lanes_.size() % streams.size()]->Send(
           [&lane, done = std::move(done)](absl::StatusCode code) {
             Reply reply;
             reply.code = code;

@@ -90,7 +90,8 @@ class Session {
 
   void Start() {
     if (!options_.arrivals) {
-      for (int slot = 0; slot < options_.concurrency; ++slot) SendNext(Elapsed());
+      for (int slot = 0; slot < options_.concurrency; ++slot)
+        SendNext(static_cast<std::uint64_t>(slot), Elapsed());
       return;
     }
     const int senders = std::max(1, options_.sending_threads);
@@ -109,15 +110,19 @@ class Session {
   void Pace(Pacer& pacer, TimeNs until_ns) {
     pacer.RunUntil(
         until_ns, stopping_,
-        [this](std::uint64_t index, TimeNs intended_ns) { Send(index, intended_ns, Elapsed()); },
+        [this](std::uint64_t index, TimeNs intended_ns) {
+          Send(index, index, intended_ns, Elapsed());
+        },
         [this] { return in_flight_ >= options_.max_in_flight; });
   }
 
-  void SendNext(TimeNs now_ns) { Send(next_index_++, now_ns, now_ns); }
+  // Of a closed loop: `lane` is one of its concurrency.
+  void SendNext(std::uint64_t lane, TimeNs now_ns) { Send(next_index_++, lane, now_ns, now_ns); }
 
-  void Send(std::uint64_t index, TimeNs intended_ns, TimeNs sent_ns) {
+  void Send(std::uint64_t index, std::uint64_t lane, TimeNs intended_ns, TimeNs sent_ns) {
     Request request;
     request.index = index;
+    request.lane = lane;
     request.entry = mix_.Pick(index);
     ++in_flight_;
     transport_.Send(request, [this, request, intended_ns, sent_ns](const Reply& reply) {
@@ -134,9 +139,9 @@ class Session {
     sample.batch_requests = reply.batch_requests;
     sample.entry = request.entry;
     sample.code = static_cast<std::uint8_t>(reply.code);
-    log_.Add(request.index, sample);
+    log_.Add(request.lane, sample);
     --in_flight_;
-    if (!options_.arrivals && !stopping_) SendNext(sample.completed_ns);
+    if (!options_.arrivals && !stopping_) SendNext(request.lane, sample.completed_ns);
   }
 
   // Goes on until `until_ns`, reporting at every tick, or until the run ends early.
@@ -209,7 +214,7 @@ class Session {
     for (Pacer& pacer : pacers_) {
       pacer.VisitUnsent(run_.end_ns, [this](std::uint64_t index, TimeNs intended_ns) {
         // Due, and only a thread's waking was in its way.
-        if (in_flight_ < options_.max_in_flight) return Send(index, intended_ns, Elapsed());
+        if (in_flight_ < options_.max_in_flight) return Send(index, index, intended_ns, Elapsed());
         Sample sample;
         sample.intended_ns = intended_ns;
         sample.sent_ns = run_.end_ns;

@@ -201,7 +201,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
   ~GrpcMatmulTransport() override { Drain(); }
 
   void Send(const Request& request, Done done) override {
-    Lane& lane = *lanes_[request.index % lanes_.size()];
+    Lane& lane = *lanes_[request.lane % lanes_.size()];
     const Entry& entry = entries_[request.entry];
     lane.calls.Begin();
     if (entry.turns == nullptr) {

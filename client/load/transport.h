@@ -12,6 +12,9 @@ namespace gemmd::load {
 struct Request {
   std::uint64_t index = 0;  // of all that this run sends, from 0 on
   std::uint16_t entry = 0;  // of the workload
+  // Requests of one lane go over one connection, and so mostly stay on one thread: a closed
+  // loop's next request follows the one whose answer starts it.
+  std::uint64_t lane = 0;
 };
 
 struct Reply {

@@ -69,14 +69,16 @@ constexpr Flag kFlags[] = {
                                                : Fault("leading", value, "padded or tight");
      }},
     {"configs",
-     "=WHICH     planned (default), all: the quickest of each kernel's, each: a row each",
+     "=WHICH     planned (default), all: the quickest of each kernel's, each: a row each,\n"
+     "                     shipped: of the plan that comes with the build",
      [](absl::string_view value, Options* o) {
-       o->configs = value == "all"    ? ConfigChoice::kQuickest
-                    : value == "each" ? ConfigChoice::kEach
-                                      : ConfigChoice::kPlanned;
+       o->configs = value == "all"       ? ConfigChoice::kQuickest
+                    : value == "each"    ? ConfigChoice::kEach
+                    : value == "shipped" ? ConfigChoice::kShipped
+                                         : ConfigChoice::kPlanned;
        return o->configs != ConfigChoice::kPlanned || value == "planned"
                   ? absl::OkStatus()
-                  : Fault("configs", value, "planned, all or each");
+                  : Fault("configs", value, "planned, all, each or shipped");
      }},
     {"rounds", "=N          repeats of each figure, 1 to 100; default 5",
      [](absl::string_view value, Options* o) {

@@ -16,6 +16,7 @@ enum class ConfigChoice : std::uint8_t {
   kPlanned,
   kQuickest,  // of all, by a search ahead
   kEach,      // all, a row for each
+  kShipped,   // that of the plan which comes with the build; no row for other kernels
 };
 
 struct Options {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "kernels/shipped_plans.h"
 
 namespace gemmd::bench {
 namespace {
@@ -125,6 +126,16 @@ std::vector<Entry> EntriesOf(const Kernel& kernel, const Problem& problem, Confi
   row.kernel = kernel.traits().name;
   row.error = WhyNot(kernel, problem, device);
   if (!row.error.empty()) return {{&kernel, {}, row}};
+  if (choice == ConfigChoice::kShipped) {
+    Problem served = problem;
+    served.determinism = Determinism::kBatchInvariant;
+    const std::optional<MeasuredPlan> shipped = ShippedPlans().Find(served, device);
+    if (!shipped.has_value() || shipped->kernel != row.kernel) {
+      row.error = "is not the shipped plan's kernel";
+      return {{&kernel, {}, row}};
+    }
+    return {{&kernel, {shipped->config}, row}};
+  }
   const Config planned = kernel.Configure(problem, device);
   if (choice == ConfigChoice::kPlanned) return {{&kernel, {planned}, row}};
   const std::vector<Config> all = kernel.Alternatives(problem, device);

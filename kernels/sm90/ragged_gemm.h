@@ -174,6 +174,8 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
                      Element::Pack(sums[4 * j + 2], sums[4 * j + 3]));
   }
   ptx::NamedBarrierSync(1, 2 * 128);
+  // Stages that B came to ahead of the grid's turn do not say that it has come.
+  ptx::WaitForPrecedingGrid();
   StoreRaggedRows(params, block, warp, lane);
 }
 

@@ -123,10 +123,11 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
     MatmulEstimate estimate;
     estimate.offer = *std::move(offer);
     estimate.problem = understood->problem;
-    absl::StatusOr<double> wait_us = served.scheduler->PredictWait(
-        {call.tenant.key(), call.priority, kNoDeadline, estimate.offer.cost.device_us});
-    if (!wait_us.ok()) return wait_us.status();
-    estimate.queue_us = *wait_us;
+    // Where that is refused, because others would be late, all of them go first.
+    estimate.queue_us = served.scheduler
+                            ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
+                                           estimate.offer.cost.device_us})
+                            .value_or(served.scheduler->predicted_backlog_us());
     estimate.receive_bytes = InlineBytes(call, understood->problem);
     const bool is_sent_back = !call.keep_result.has_value() && !call.output.has_value();
     estimate.send_bytes = is_sent_back ? understood->problem.d.size_bytes() : 0;
@@ -167,6 +168,10 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->work.buffers.d = grant.d;
   request->shared.Overlay(grant.shared, &job->work.buffers);
 
+  Scheduler* const scheduler = grant.served.scheduler;
+  // What lies in memory of the device's own is not copied, which the header did not tell.
+  if (!request->shared.empty()) job->cost = scheduler->cost().Predict(job->work);
+
   Receipt& receipt = job->receipt;
   receipt.request_id = request_id;
   receipt.arrival = times.arrival;
@@ -184,16 +189,14 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.shared_bytes_out = request->shared.bytes_out();
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
+  const Cost& cost = job->cost;
+  receipt.predicted = {cost.copy_in_us, cost.compute_us, cost.copy_out_us, cost.device_us};
 
   auto completion = std::make_unique<Completion>();
   completion->clock = clock_;
   completion->store = store_;
   completion->verifier = verifier_;
   completion->device = grant.served.device;
-  // What lies in memory of the device's own is not copied, which the header did not tell.
-  if (!request->shared.empty()) job->cost = grant.served.scheduler->cost().Predict(job->work);
-  const Cost& cost = job->cost;
-  receipt.predicted = {cost.copy_in_us, cost.compute_us, cost.copy_out_us, cost.device_us};
   completion->deadline = request->deadline;
   completion->verification_vectors = request->verification_vectors;
   completion->kernel = grant.plan.kernel;
@@ -215,7 +218,6 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
                                                    Receipt done_receipt) mutable {
     Complete(std::move(completion), std::move(status), std::move(done_receipt));
   };
-  Scheduler* const scheduler = grant.served.scheduler;
   if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, std::move(s)) : s;
   }

@@ -196,6 +196,26 @@ TEST_F(StreamTest, ManyRequestsInPiecesInAnyOrderGiveTheBitsOfUnaryCalls) {
   AwaitFreeMemory();
 }
 
+// The server reads on while it copies, so the end of the input may come before the copy's.
+TEST_F(StreamTest, TheInputsEndWaitsForTheLastChunksCopy) {
+  Start();
+  const v1::MatmulRequest request = SomeRequest(16, 900, 900);
+  const std::string expected = UnaryResult(request);
+  constexpr std::size_t kWholePlanes = 4 << 20;
+  for (int i = 0; i < 20; ++i) {
+    Stream stream(channel_);
+    stream.Begin(1, request.header());
+    for (const auto& event : Chunks(1, request, kWholePlanes)) ASSERT_TRUE(stream.Send(event));
+    stream.EndInput();
+    std::map<std::uint64_t, Answer> answers;
+    stream.ReadAnswers(1, &answers);
+    ASSERT_EQ(answers[1].finished.code(), 0u) << answers[1].finished.message();
+    EXPECT_EQ(answers[1].d(), expected);
+    EXPECT_TRUE(stream.Finish().ok());
+  }
+  AwaitFreeMemory();
+}
+
 TEST_F(StreamTest, ChunksTravelOverEveryStreamOfASession) {
   Start({"--limits.chunk-bytes=65536"});
   Stream first(channel_);

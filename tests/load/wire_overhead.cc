@@ -84,7 +84,7 @@ Matrices MatricesOf(std::uint64_t bytes) {
 double Echo(load::Transport& echo, std::uint16_t entry) {
   return Seconds([&] {
     std::promise<bool> answered;
-    echo.Send({0, entry}, [&](const load::Reply& reply) {
+    echo.Send({0, entry, 0}, [&](const load::Reply& reply) {
       answered.set_value(reply.code == absl::StatusCode::kOk);
     });
     if (!answered.get_future().get()) std::abort();

@@ -97,6 +97,34 @@ Simulation::Script Stalls(TimeNs begin_ns) {
   };
 }
 
+// What follows an answer goes where that came from, so that connections do not wait for each other.
+TEST(LoadGenerator, AClosedLoopHasOneRequestInEachLane) {
+  std::map<std::uint64_t, TimeNs> free_at;
+  Simulation simulation([&](const Request& request, TimeNs now_ns) {
+    EXPECT_LE(free_at[request.lane], now_ns) << "lane " << request.lane;
+    const TimeNs delay_ns = ExponentialDelay(request.index, 1000, 5) + 1;
+    free_at[request.lane] = now_ns + delay_ns;
+    return Simulation::Answer{delay_ns, {}};
+  });
+  LoadOptions options = Closed(7);
+  options.duration_ns = kNsPerSecond;
+  Generate(options, simulation);
+  EXPECT_EQ(free_at.size(), 7u);
+  EXPECT_EQ(free_at.rbegin()->first, 6u);
+}
+
+TEST(LoadGenerator, AnOpenLoopTakesLanesInTurn) {
+  std::set<std::uint64_t> lanes;
+  Simulation simulation([&](const Request& request, TimeNs) {
+    lanes.insert(request.lane);
+    return Simulation::Answer{kMs, {}};
+  });
+  LoadOptions options = Open(ArrivalKind::kConstant, 100);
+  options.duration_ns = kNsPerSecond;
+  Generate(options, simulation);
+  EXPECT_EQ(lanes.size(), simulation.sent());
+}
+
 TEST(LoadGenerator, AStallOfASecondIsInTheOpenLoopsP999) {
   Simulation simulation(Stalls(20 * kNsPerSecond));
   LoadOptions options = Open(ArrivalKind::kConstant, 1000);

@@ -32,8 +32,7 @@ ServedGpu ServeGpu(int ordinal, const Clock* clock,
   SchedulerOptions scheduling;
   scheduling.bounds.jobs = 1 << 16;
   gpu.alarm = std::make_unique<ThreadAlarm>();
-  gpu.scheduler =
-      std::make_unique<Scheduler>(gpu.device.get(), clock, gpu.alarm.get(), scheduling);
+  gpu.scheduler = std::make_unique<Scheduler>(gpu.device.get(), clock, gpu.alarm.get(), scheduling);
   return gpu;
 }
 
