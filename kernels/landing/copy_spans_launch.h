@@ -22,10 +22,8 @@ absl::Status LaunchCopySpansOf(absl::Span<const CopySpan> spans, const LaunchTar
   std::vector<ptx::DeviceBuffer> buffers;
   for (const CopySpan& span : spans) {
     longest = std::max(longest, span.bytes);
-#ifndef __CUDACC__
-    buffers.push_back({span.from, span.bytes, "from"});
-    buffers.push_back({span.to, span.bytes, "to", false});
-#endif
+    GEMMD_IN_EMULATOR(buffers.push_back({span.from, span.bytes, "from"});
+                      buffers.push_back({span.to, span.bytes, "to", false});)
   }
   ptx::LaunchShape shape;
   shape.kernel = "landing/copy_spans";
