@@ -112,7 +112,11 @@ class BatchBits {
     PlantedPlanner planted_planner(planted, &planner);
     ThreadAlarm alarm;
     WorkerPool workers(2);
-    Scheduler scheduler(&device_, &clock_, &alarm, {}, &planted_planner, &workers);
+    SchedulerOptions options;
+    // What launches take here must not decide who shares one.
+    options.queue.max_us = options.slice_us = 1e12;
+    options.limit.min_us = options.limit.max_us = options.bounds.us = 1e12;
+    Scheduler scheduler(&device_, &clock_, &alarm, options, &planted_planner, &workers);
     Gate gate(chosen);
     const auto weights =
         std::make_shared<testing::Operands>(like, testing::Distribution::kNormal, seed);
