@@ -108,8 +108,8 @@ TEST_F(StatusTest, BadRequestsAreRefusedByFieldAndTheServerServesOn) {
        StatusCode::FAILED_PRECONDITION, "cpu/panel_f32: takes f32 operands"},
       {[](auto* h, auto*) { h->mutable_b()->set_handle("weights"); }, StatusCode::NOT_FOUND,
        "b.handle is \"weights\": the server has no such operand"},
-      {[](auto* h, auto*) { h->mutable_verification()->set_vectors(3); }, StatusCode::UNIMPLEMENTED,
-       "verification.vectors is 3"},
+      {[](auto* h, auto*) { h->mutable_verification()->set_vectors(65); },
+       StatusCode::INVALID_ARGUMENT, "verification.vectors is 65"},
   };
   for (const Row& row : rows) {
     v1::MatmulRequest request = ZeroRequest(8);

@@ -322,10 +322,11 @@ TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
 
 TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
-  EXPECT_THAT(script,
-              AllOf(StartsWith("#compdef gemm\n"),
-                    HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                    HasSubstr("matmul|info|stats|kernels|tune|bench|put|get|ls|rm|completion)")));
+  EXPECT_THAT(
+      script,
+      AllOf(StartsWith("#compdef gemm\n"),
+            HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
+            HasSubstr("matmul|info|stats|kernels|estimate|tune|bench|put|get|ls|rm|completion)")));
 }
 
 }  // namespace
