@@ -18,12 +18,12 @@ namespace gemmd {
 class AdaptiveLimit {
  public:
   struct Options {
-    double min_us = 20e3;
+    double min_us = 250e3;
     double max_us = 10e6;  // where it starts
     double tolerance = 2;  // above 1
     std::size_t window = 64;
-    // Waits below are measured too coarsely to tell anything.
-    double floor_us = 1e3;
+    // Predictions below count as this much: short waits are no trouble, however wrong.
+    double floor_us = 500e3;
   };
 
   explicit AdaptiveLimit(const Options& options) : options_(options), limit_us_(options.max_us) {}

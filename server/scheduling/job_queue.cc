@@ -256,19 +256,19 @@ JobQueue::Turn JobQueue::TakeShared(Node* leader) {
   const Gathering& gathering = leader->gathering->second;
   Turn turn;
   turn.form = leader->gathering->first.form();
-  turn.us = gathering.fixed_us;
   // The leader first, whatever its place among those of its key.
   std::vector<Node*> members = {leader};
   std::int64_t size = leader->size;
-  turn.us += leader->us;
+  double added_us = leader->us;
   for (Node* const node : gathering.jobs) {
     if (node == leader) continue;
     if (size >= gathering.max_size || members.size() >= policy_.max_jobs) break;
-    if (size + node->size > gathering.max_size || turn.us + node->us > policy_.max_us) continue;
+    if (size + node->size > gathering.max_size || added_us + node->us > policy_.max_us) continue;
     size += node->size;
-    turn.us += node->us;
+    added_us += node->us;
     members.push_back(node);
   }
+  turn.us = gathering.fixed_us + added_us;
   const double fixed_us = gathering.fixed_us / static_cast<double>(size);  // of one of that size
   for (Node* const node : members) {
     Charge(node, node->us + fixed_us * static_cast<double>(node->size));

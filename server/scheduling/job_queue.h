@@ -44,7 +44,7 @@ struct QueuePolicy {
   // Of one launch that jobs share.
   std::int64_t max_rows = 256;
   std::size_t max_jobs = 256;
-  double max_us = 2000;
+  double max_us = 2000;  // of what jobs add: what any launch costs does not count
   TimeNs delay = 1000000;
 };
 

@@ -18,10 +18,9 @@ WorkerPool::~WorkerPool() {
 }
 
 void WorkerPool::Post(Task task) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    tasks_.push_back(std::move(task));
-  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tasks_.push_back(std::move(task));
+  // Under the lock: once the task is done, its poster's pool may go.
   changed_.notify_one();
 }
 

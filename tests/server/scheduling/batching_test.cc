@@ -64,6 +64,18 @@ TEST(Batching, ABatchClosesWhenItIsFull) {
   for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 8u);
 }
 
+// What a launch costs anyhow is no reason to make several of it.
+TEST(Batching, OnlyWhatJobsAddBoundsALaunch) {
+  SchedulerOptions options;
+  options.queue.max_us = 20;  // less than B alone
+  Simulation simulation(options);
+  simulation.Submit(simulation.MakeJob(100));
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 8; ++i) ids.push_back(simulation.Submit(simulation.MakeRows(1, 5)));
+  simulation.RunUntilIdle();
+  for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 8u);
+}
+
 TEST(Batching, ABatchClosesAfterItsDelay) {
   SchedulerOptions options;
   options.queue.delay = Ns(200);

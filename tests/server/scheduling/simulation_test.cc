@@ -238,6 +238,8 @@ TEST(Overload, GoodputStaysAndWhoIsLetInIsOnTime) {
 TEST(Overload, TheLimitBacksOffBeforeWaitsExplode) {
   SchedulerOptions options;
   options.limit.max_us = 1e6;
+  options.limit.min_us = 20e3;
+  options.limit.floor_us = 1e3;
   Simulation simulation(options);
   simulation.keeps_ends = false;
   std::mt19937_64 random(5);
