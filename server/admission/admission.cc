@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
                                          understood->residents, understood->shared, deadline);
   if (!grant.ok()) return grant.status();
   auto admitted = std::make_unique<AdmittedMatmul>();
-  admitted->problem = std::move(understood->problem);
+  admitted->problem = understood->problem;
   admitted->residents = std::move(understood->residents);
   admitted->shared = std::move(understood->shared);
   admitted->grant = *std::move(grant);

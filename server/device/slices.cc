@@ -1,7 +1,6 @@
 #include "server/device/slices.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace gemmd {
 namespace {
@@ -32,8 +31,9 @@ class Cutter {
   }
   // Of all blocks together.
   double TotalUs(const BlockSize& size) const {
-    return PredictedUs(size) * std::ceil(static_cast<double>(problem_.m) / size.rows) *
-           std::ceil(static_cast<double>(problem_.n) / size.columns);
+    const std::int64_t blocks = ((problem_.m + size.rows - 1) / size.rows) *
+                                ((problem_.n + size.columns - 1) / size.columns);
+    return PredictedUs(size) * static_cast<double>(blocks);
   }
 
   // Whether the kernel takes the blocks, and computes the bits that the whole would have.

@@ -277,8 +277,8 @@ void Scheduler::Dispatch() {
     if (!next.has_value()) continue;
     // Without the lock: a device may call back before Submit() returns.
     lock.unlock();
-    device_->Submit(std::move(next->second), [this, id = next->first](DeviceResult result) {
-      OnLaunchDone(id, std::move(result));
+    device_->Submit(std::move(next->second), [this, id = next->first](const DeviceResult& result) {
+      OnLaunchDone(id, result);
     });
     lock.lock();
   }
@@ -349,7 +349,7 @@ void Scheduler::Learn(const Launched& launched, const std::vector<StageSpan>& sp
   if (turn.form == BatchForm::kRows) cost_.Observe(launched.rows_cost, spans);
 }
 
-void Scheduler::OnLaunchDone(std::uint64_t launch_id, DeviceResult result) {
+void Scheduler::OnLaunchDone(std::uint64_t launch_id, const DeviceResult& result) {
   std::vector<Finished> finished;
   Launched launched;
   {

@@ -134,7 +134,7 @@ class Scheduler {
 
   // Ends late jobs and fills the device.
   void Dispatch();
-  void OnLaunchDone(std::uint64_t launch_id, DeviceResult result);
+  void OnLaunchDone(std::uint64_t launch_id, const DeviceResult& result);
   void Deliver(std::vector<Finished> finished);
   void DeliverHere(std::vector<Finished> finished);
 

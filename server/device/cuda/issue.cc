@@ -94,6 +94,7 @@ std::optional<IssuedWork> CudaDevice::IssueQuickly(const Item& item) const {
     return small_issuer_->IssueRows(works, prepared, item.slot.get());
   }
   std::vector<PreparedWork> prepared;
+  prepared.reserve(works.size());
   for (const DeviceWork& work : works) prepared.push_back(Prepare(work, options_.panel_bytes));
   if (!SmallIssuer::Fit(prepared, *item.slot)) return std::nullopt;
   return small_issuer_->IssueTogether(std::move(prepared), item.slot.get());
