@@ -4,6 +4,8 @@
 //
 // Deletes from: kernels/sm90/ragged_gemm.h
 // Deletes from: kernels/sm90/ragged_repack.h
+//
+// Redundant in kernels/sm90/ragged_gemm.h: ptx::WaitForPrecedingGrid(); # 3: no grid before has D
 #include <cstdio>
 #include <cstring>
 #include <string>
