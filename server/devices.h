@@ -7,11 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
+#include "server/device/worker_pool.h"
 #include "server/options/config.pb.h"
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/router.h"
 #include "server/scheduling/rows_planner.h"
-#include "server/scheduling/worker_pool.h"
 
 namespace gemmd {
 

@@ -53,18 +53,6 @@ GEMMD_DEVICE void TensorLoad2D(SharedAddress destination, const TensorMap* map, 
       emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, 1u << (destination >> 24), site);)
 }
 
-GEMMD_DEVICE void TensorLoad3D(SharedAddress destination, const TensorMap* map, std::int32_t x,
-                               std::int32_t y, std::int32_t z, SharedAddress mbarrier GEMMD_SITE) {
-  GEMMD_ON_DEVICE(
-      asm volatile(
-          "cp.async.bulk.tensor.3d.shared::cluster.global.tile"
-          ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(destination),
-          "l"(map), "r"(mbarrier), "r"(x), "r"(y), "r"(z)
-          : "memory");)
-  GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{x, y, z}}, mbarrier,
-                                         1u << (destination >> 24), site);)
-}
-
 // With .multicast::cluster: to the same offset of every block whose bit is set in `mask`,
 // each completing on its own mbarrier at the offset of `mbarrier`.
 GEMMD_DEVICE void TensorLoad2DMulticast(SharedAddress destination, const TensorMap* map,
@@ -115,7 +103,7 @@ GEMMD_DEVICE void TensorLoad2DMulticastCached(SharedAddress destination, const T
                     emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, mask, site);)
 }
 
-// TensorLoad3D() with .L2::cache_hint.
+// TensorLoad2DCached() of a map of three dimensions: element (x, y, z).
 GEMMD_DEVICE void TensorLoad3DCached(SharedAddress destination, const TensorMap* map,
                                      std::int32_t x, std::int32_t y, std::int32_t z,
                                      SharedAddress mbarrier, CachePolicy policy GEMMD_SITE) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/sm90/frame.h"
+#include "kernels/sm90/operand_rules.h"
 #include "kernels/sm90/ragged_entries.h"
 #include "kernels/sm90/ragged_params.h"
 #include "kernels/sm90/ragged_workspace.h"
@@ -32,20 +33,11 @@ class RaggedEntry final : public Kernel {
                 Determinism::kBatchInvariant}) {}
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
-    if (device.kind == DeviceKind::kEmulated) return "";
-    if (device.kind != DeviceKind::kCuda) return "runs on a CUDA or an emulated device";
-    if (device.compute_capability == 90) return "";
-    return absl::StrCat("needs sm_90a, this is sm_", device.compute_capability);
+    return sm90::UnavailableReason(device);
   }
 
   std::string Rejection(const Problem& problem) const override {
-    const DataType type = problem.a.type;
-    if ((type != DataType::kF16 && type != DataType::kBf16) || problem.b.type != type) {
-      return "takes f16 or bf16 operands";
-    }
-    if (problem.accumulate != DataType::kF32) {
-      return absl::StrCat("does not accumulate in ", Name(problem.accumulate));
-    }
+    if (std::string rejection = sm90::TypeRejection(problem); !rejection.empty()) return rejection;
     if (sm90::NeedsEpilogue(problem)) return "has no epilogue and writes the operands' type";
     if (!problem.a_is_k_major()) return "takes A with neighbours along K";
     if (!problem.b_is_k_major()) return "takes B with neighbours along K";

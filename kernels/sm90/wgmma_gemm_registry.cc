@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "kernels/sm90/frame.h"
+#include "kernels/sm90/operand_rules.h"
 #include "kernels/sm90/predicted_time.h"
 #include "kernels/sm90/tilings.h"
 #include "kernels/sm90/wgmma_gemm_entries.h"
@@ -41,20 +42,12 @@ class HopperGemmEntry final : public Kernel {
         tiling_(sm90::kTilings[tiling]) {}
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
-    if (device.kind == DeviceKind::kEmulated) return "";
-    if (device.kind != DeviceKind::kCuda) return "runs on a CUDA or an emulated device";
-    if (device.compute_capability == 90) return "";
-    return absl::StrCat("needs sm_90a, this is sm_", device.compute_capability);
+    return sm90::UnavailableReason(device);
   }
 
   std::string Rejection(const Problem& problem) const override {
+    if (std::string rejection = sm90::TypeRejection(problem); !rejection.empty()) return rejection;
     const DataType type = problem.a.type;
-    if ((type != DataType::kF16 && type != DataType::kBf16) || problem.b.type != type) {
-      return "takes f16 or bf16 operands";
-    }
-    if (problem.accumulate != DataType::kF32) {
-      return absl::StrCat("does not accumulate in ", Name(problem.accumulate));
-    }
     if (problem.d.type != type && problem.d.type != DataType::kF32) {
       return absl::StrCat("writes ", Name(type), " or f32");
     }

@@ -30,6 +30,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
+#include "server/device/worker_pool.h"
 #include "server/observe/clock.h"
 #include "server/scheduling/adaptive_limit.h"
 #include "server/scheduling/alarm.h"
@@ -37,7 +38,6 @@
 #include "server/scheduling/job.h"
 #include "server/scheduling/job_queue.h"
 #include "server/scheduling/queue_bounds.h"
-#include "server/scheduling/worker_pool.h"
 
 namespace gemmd {
 

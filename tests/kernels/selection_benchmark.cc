@@ -3,20 +3,12 @@
 #include <benchmark/benchmark.h>
 
 #include "kernels/gemm.h"
+#include "tests/testing/h200.h"
 
 namespace gemmd {
 namespace {
 
-DeviceTraits H200() {
-  CudaDeviceNumbers numbers;
-  numbers.model = "NVIDIA H200";
-  numbers.compute_capability_major = 9;
-  numbers.multiprocessors = 132;
-  numbers.clock_khz = 1980000;
-  numbers.memory_clock_khz = 3201000;
-  numbers.memory_bus_bits = 6016;
-  return MakeCudaTraits(0, numbers);
-}
+using testing::H200;
 
 Problem Decode(std::int64_t m) {
   return MakeProblem(m, 8192, 8192, DataType::kBf16, DataType::kBf16, false, true);

@@ -5,20 +5,12 @@
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "tests/testing/h200.h"
 
 namespace gemmd {
 namespace {
 
-DeviceTraits H200() {
-  CudaDeviceNumbers numbers;
-  numbers.model = "NVIDIA H200";
-  numbers.compute_capability_major = 9;
-  numbers.multiprocessors = 132;
-  numbers.clock_khz = 1980000;
-  numbers.memory_clock_khz = 3201000;
-  numbers.memory_bus_bits = 6016;
-  return MakeCudaTraits(0, numbers);
-}
+using testing::H200;
 
 struct Shape {
   std::int64_t m, n, k;

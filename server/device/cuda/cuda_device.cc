@@ -77,19 +77,14 @@ absl::Status CudaDevice::Start() {
   const std::vector<const PinnedPool*> pinned = {large_results_.get(), small_results_.get()};
   small_issuer_ = std::make_unique<SmallIssuer>(backend_.get(), pinned);
   large_issuer_ = std::make_unique<LargeIssuer>(backend_.get(), pinned, streams_);
-  feeder_ = std::thread([this] { Feed(); });
+  feeder_ = std::make_unique<WorkerPool>(1);
   completion_ = std::thread([this] { Complete(); });
   return status;
 }
 
 CudaDevice::~CudaDevice() {
   // The feeder first: what it still issues has to be completed.
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    feeder_stops_ = true;
-  }
-  feed_.notify_all();
-  if (feeder_.joinable()) feeder_.join();
+  feeder_.reset();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     completion_stops_ = true;

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,7 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "server/device/cuda/backend.h"
@@ -32,6 +30,7 @@
 #include "server/device/cuda/small_issuer.h"
 #include "server/device/device.h"
 #include "server/device/host_memory_pool.h"
+#include "server/device/worker_pool.h"
 
 namespace gemmd {
 
@@ -110,7 +109,6 @@ class CudaDevice final : public Device {
     TimeNs issued_at = 0;
   };
   using ItemPtr = std::unique_ptr<Item>;
-  using Task = absl::AnyInvocable<void() &&>;
   class Resident;
 
   CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& options, const Clock* clock);
@@ -125,7 +123,6 @@ class CudaDevice final : public Device {
 
   // A free slot, or null.
   std::unique_ptr<CudaSlot> TakeSlot();
-  void PostToFeeder(Task task);
   // Whether the works can go as rows, with room for what their plan needs.
   bool ReserveForRows(Item* item);
   // Empty: the launch is for the feeder. REQUIRES: the item has a slot.
@@ -144,7 +141,6 @@ class CudaDevice final : public Device {
   absl::Status lost() const;
   void Lose(const absl::Status& status);
 
-  void Feed();      // the feeder thread
   void Complete();  // the completion thread
   // Takes out of watched_ what is done; the error is the device's. REQUIRES: mutex_ held.
   absl::StatusOr<std::vector<ItemPtr>> TakeDoneLocked();
@@ -169,18 +165,15 @@ class CudaDevice final : public Device {
   std::unique_ptr<LargeIssuer> large_issuer_;
 
   mutable std::mutex mutex_;
-  std::condition_variable feed_;
   std::condition_variable watch_;
   std::condition_variable slot_is_free_;
   std::vector<std::unique_ptr<CudaSlot>> free_slots_;  // guarded by mutex_
-  std::deque<Task> tasks_;                             // guarded by mutex_; for the feeder
   std::vector<ItemPtr> watched_;                       // guarded by mutex_
   absl::Status lost_;                                  // guarded by mutex_
   TimeNs last_progress_ = 0;                           // guarded by mutex_
-  bool feeder_stops_ = false;                          // guarded by mutex_
   bool completion_stops_ = false;                      // guarded by mutex_
 
-  std::thread feeder_;  // last: they use all else
+  std::unique_ptr<WorkerPool> feeder_;  // one thread. Last, as the next: they use all else
   std::thread completion_;
 };
 

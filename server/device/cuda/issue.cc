@@ -61,7 +61,7 @@ void CudaDevice::Submit(DeviceLaunch launch, Callback done) {
       }
     }
   }
-  PostToFeeder([this, item = std::move(item)]() mutable { IssueOnFeeder(std::move(item)); });
+  feeder_->Post([this, item = std::move(item)]() mutable { IssueOnFeeder(std::move(item)); });
 }
 
 bool CudaDevice::ReserveForRows(Item* item) {
@@ -163,26 +163,6 @@ std::unique_ptr<CudaSlot> CudaDevice::TakeSlot() {
   std::unique_ptr<CudaSlot> slot = std::move(free_slots_.back());
   free_slots_.pop_back();
   return slot;
-}
-
-void CudaDevice::PostToFeeder(Task task) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    tasks_.push_back(std::move(task));
-  }
-  feed_.notify_one();
-}
-
-void CudaDevice::Feed() {
-  while (true) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    feed_.wait(lock, [this] { return feeder_stops_ || !tasks_.empty(); });
-    if (tasks_.empty()) return;
-    Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
-    std::move(task)();
-  }
 }
 
 }  // namespace gemmd

@@ -6,20 +6,10 @@
 #include "absl/strings/match.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/sm90/hopper_run.h"
+#include "tests/testing/h200.h"
 
 namespace gemmd::testing {
 namespace {
-
-DeviceTraits H200() {
-  CudaDeviceNumbers numbers;
-  numbers.model = "NVIDIA H200";
-  numbers.compute_capability_major = 9;
-  numbers.multiprocessors = 132;
-  numbers.clock_khz = 1980000;
-  numbers.memory_clock_khz = 3201000;
-  numbers.memory_bus_bits = 6016;
-  return MakeCudaTraits(0, numbers);
-}
 
 std::string Chosen(const HopperCase& c) {
   const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), MakeHopperProblem(c), H200());

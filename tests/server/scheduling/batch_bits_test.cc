@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/device/cpu_device.h"
+#include "server/device/worker_pool.h"
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/rows_planner.h"
 #include "server/scheduling/scheduler.h"
-#include "server/scheduling/worker_pool.h"
 #include "tests/server/device/batches.h"
 
 namespace gemmd {

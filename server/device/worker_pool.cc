@@ -1,4 +1,4 @@
-#include "server/scheduling/worker_pool.h"
+#include "server/device/worker_pool.h"
 
 #include <utility>
 
