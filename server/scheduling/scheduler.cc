@@ -274,8 +274,18 @@ void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
   launched_us_ += launched.turn.us;
 }
 
+bool Scheduler::IsFarFrom(TimeNs deadline, double us) const {
+  // JobQueue::PredictWait() never predicts more: others may bring as much again as they have.
+  constexpr double kMostTimes = 3;
+  const double end_us = kMostTimes * (backlog_us_ + us);
+  const TimeNs first = std::min<TimeNs>(deadline, next_late_);
+  return first == kNoDeadline || static_cast<double>(first - clock_->Now()) > end_us * 1e3;
+}
+
 void Scheduler::SetAlarmLocked() {
   TimeNs next = queue_.NextLate();
+  next_late_ = next;
+  backlog_us_ = queue_.use().us + launched_us_;
   // Without a slot the end of a launch comes first.
   if (HasSlotLocked()) next = std::min(next, queue_.NextClosing());
   if (next == alarm_at_) return;
