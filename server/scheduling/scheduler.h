@@ -37,6 +37,7 @@
 #include "server/scheduling/job.h"
 #include "server/scheduling/job_queue.h"
 #include "server/scheduling/keyed_pool.h"
+#include "server/scheduling/launch_facts.h"
 #include "server/scheduling/queue_bounds.h"
 #include "sync/adaptive_mutex.h"
 
@@ -116,13 +117,11 @@ class Scheduler {
     RowsPlan rows;                       // of kRows
     Cost rows_cost;                      // of kRows
   };
-  // What a launch adds to the receipt of each of its jobs.
-  struct Facts;
   // A job that left the scheduler, with what to tell it.
   struct Finished {
     std::unique_ptr<Job> job;
     absl::Status status;
-    std::shared_ptr<const Facts> facts;  // that its receipt lacks; null: none
+    std::shared_ptr<const LaunchFacts> facts;  // that its receipt lacks; null: none
     std::size_t queue_span = 0;
   };
 
