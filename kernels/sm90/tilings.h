@@ -51,12 +51,18 @@ inline constexpr Tiling kTilings[] = {
      16, 1, false, false, false, false, true, false, 165, 400},
     {"sm90/tr128x64c2", "the transposed product in pairs: weights of 65 to 128 rows' products", 128,
      64, 1, 2, 2, false, false, 8, 1, false, false, true, true, false, false, 256, 1800},
+    {"sm90/coop128x128c2", "two warpgroups share 128x128 in pairs: one wave of few rows", 128, 128,
+     2, 1, 2, false, true, 6, 2, true, false, false, false, true, true, 600, 1800},
 };
 // Whether a batch of equal problems is one launch. Pairs share operands by multicast, which
 // has no form here for maps of a batch; their problems are large enough for launches of their own.
 constexpr bool TakesBatches(const Tiling& tiling) {
   return tiling.cluster_m * tiling.cluster_n == 1;
 }
+
+// The one that stores D without TMA, so that D's lines may have any pitch.
+inline constexpr int kOne64x64 = 6;
+static_assert(kTilings[kOne64x64].tile_m == 64 && kTilings[kOne64x64].tile_n == 64);
 
 inline constexpr int kTilingCount = sizeof(kTilings) / sizeof(kTilings[0]);
 
