@@ -31,6 +31,9 @@ struct Arguments {
   void* workspace = nullptr;        // aligned to 256 bytes
   const float* a_scales = nullptr;  // null where there are none; see Scaling
   const float* b_scales = nullptr;
+  // Whatever writes B has ended when Launch() is called, so that a launch which overlaps those
+  // ahead of it may read B before they end.
+  bool b_is_settled = false;
 };
 
 // Runs independent pieces of work on the CPU's cores.

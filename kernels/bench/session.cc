@@ -13,6 +13,8 @@ namespace gemmd::bench {
 namespace {
 
 constexpr int kRivalsTimed = 3;  // of the quickest in the search
+// Below this the search, as bare programs do it, times the CPU that launches: all are timed.
+constexpr double kSearchTellsMs = 0.025;
 
 // Some of a machine's contenders, numbered from 0.
 class Subset final : public Stage {
@@ -71,6 +73,10 @@ void SearchRivals(const Case& c, Machine* machine, CaseReport* report, std::vect
   report->rival_checked = *checked;
   const std::vector<SearchResult> results = Search(*count, report->flops, machine);
   *timed = Quickest(results, kRivalsTimed);
+  if (!timed->empty() &&
+      results[static_cast<std::size_t>(timed->front())].median_ms < kSearchTellsMs) {
+    *timed = Quickest(results, *count);
+  }
   if (timed->empty()) {
     report->rival.error = results.front().error;
     return;

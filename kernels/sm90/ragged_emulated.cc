@@ -3,9 +3,14 @@
 
 namespace gemmd::sm90 {
 
-absl::Status EmulatedRaggedGemm(const Problem& problem, const Config& config,
-                                const Arguments& arguments, const LaunchTarget& target) {
-  return LaunchRaggedGemm(problem, config, arguments, target);
+absl::Status EmulatedRaggedGemm(const Problem& problem, const Arguments& arguments,
+                                const LaunchTarget& target) {
+  return LaunchRaggedGemm(problem, arguments, target);
+}
+
+absl::Status EmulatedRepack(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
+  return LaunchRepackOfBoth(problem, arguments, target);
 }
 
 }  // namespace gemmd::sm90

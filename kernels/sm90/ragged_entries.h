@@ -1,4 +1,4 @@
-// The two compilations of the ragged product.
+// The two compilations of the ragged products' launches.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,12 +6,17 @@
 
 namespace gemmd::sm90 {
 
-// Queues on target.stream. UNIMPLEMENTED: built without CUDA.
-absl::Status CudaRaggedGemm(const Problem& problem, const Config& config,
-                            const Arguments& arguments, const LaunchTarget& target);
+// sm90/ragged256x128. Queues on target.stream. UNIMPLEMENTED: built without CUDA.
+absl::Status CudaRaggedGemm(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target);
+// Copies operands whose lines are not aligned, as AlignLines() (ragged_workspace.h) has them.
+absl::Status CudaRepack(const Problem& problem, const Arguments& arguments,
+                        const LaunchTarget& target);
 
-// Runs in target.emulator, whose report is of the last of its launches, or of the first wrong one.
-absl::Status EmulatedRaggedGemm(const Problem& problem, const Config& config,
-                                const Arguments& arguments, const LaunchTarget& target);
+// Run in target.emulator, whose report is of the last launch, or of the first wrong one.
+absl::Status EmulatedRaggedGemm(const Problem& problem, const Arguments& arguments,
+                                const LaunchTarget& target);
+absl::Status EmulatedRepack(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target);
 
 }  // namespace gemmd::sm90

@@ -48,16 +48,17 @@ GEMMD_DEVICE void ProduceRagged(const RaggedParams& params, const RaggedBlock& b
                       block.m, block.Full(stage));
   };
   const std::int32_t ahead = block.k_blocks < kStages ? block.k_blocks : kStages;
-  // B while the repack still runs, where nothing ahead of that may write it.
+  // B while the repack still runs, where nothing ahead of that may write it. Its stages are not
+  // armed before the grid's turn, so that with a stage a consumer knows that the turn has come.
   if (!params.is_b_settled) ptx::WaitForPrecedingGrid();
   for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
-    const auto stage = static_cast<std::uint32_t>(k_block);
-    ptx::MbarrierArriveExpect(block.Full(stage), RaggedLayout::kStageBytes);
-    LoadRaggedB(params, block, stage, k_block);
+    LoadRaggedB(params, block, static_cast<std::uint32_t>(k_block), k_block);
   }
   if (params.is_b_settled) ptx::WaitForPrecedingGrid();
   for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
-    load_a(static_cast<std::uint32_t>(k_block), k_block);
+    const auto stage = static_cast<std::uint32_t>(k_block);
+    ptx::MbarrierArriveExpect(block.Full(stage), RaggedLayout::kStageBytes);
+    load_a(stage, k_block);
   }
   for (std::int32_t k_block = kStages; k_block < block.k_blocks; ++k_block) {
     const auto stage = static_cast<std::uint32_t>(k_block % kStages);
@@ -174,8 +175,6 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
                      Element::Pack(sums[4 * j + 2], sums[4 * j + 3]));
   }
   ptx::NamedBarrierSync(1, 2 * 128);
-  // Stages that B came to ahead of the grid's turn do not say that it has come.
-  ptx::WaitForPrecedingGrid();
   StoreRaggedRows(params, block, warp, lane);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "kernels/kernel.h"
@@ -49,38 +50,60 @@ inline absl::Status SetRaggedB(const Problem& problem, const void* b, ptx::Tenso
   return absl::OkStatus();
 }
 
+inline RepackPlane MakeRepackPlane(const Problem& problem, const MatrixLayout& layout,
+                                   const void* from, void* to, std::int64_t lines) {
+  RepackPlane plane = {};
+  plane.from = static_cast<const std::uint16_t*>(from);
+  plane.to = static_cast<ptx::Vector4*>(to);
+  plane.from_end = reinterpret_cast<std::uint64_t>(from) + layout.size_bytes();
+  plane.from_pitch = layout.leading_dimension;
+  plane.to_pitch = static_cast<std::uint32_t>(RaggedPitch(problem) / 8);
+  plane.lines = static_cast<std::uint32_t>(lines);
+  plane.length = static_cast<std::uint32_t>(problem.k);
+  plane.line_units = (plane.length + 7) / 8;
+  return plane;
+}
+
+// Copies what `copies` says to the workspace.
 inline absl::Status LaunchRepack(const Problem& problem, const Arguments& arguments,
-                                 const LaunchTarget& target) {
+                                 const RaggedCopies& copies, const LaunchTarget& target) {
+  if (!copies.a && !copies.b) return absl::OkStatus();
+  const AlignedProblem aligned = AlignLines(problem, arguments);
   RepackParams params = {};
-  params.from = static_cast<const std::uint16_t*>(arguments.a);
-  params.to = static_cast<ptx::Vector4*>(arguments.workspace);
-  params.from_end = reinterpret_cast<std::uint64_t>(arguments.a) + problem.a.size_bytes();
-  params.from_pitch = problem.a.leading_dimension;
-  params.to_pitch = static_cast<std::uint32_t>(RaggedPitch(problem) / 8);
-  params.lines = static_cast<std::uint32_t>(problem.m);
-  params.length = static_cast<std::uint32_t>(problem.k);
-  params.line_units = (params.length + 7) / 8;
+  std::vector<ptx::DeviceBuffer> buffers;
+  std::uint64_t end = 0;  // of the workspace
+  const auto add = [&](const MatrixLayout& layout, const void* from, const void* to,
+                       std::int64_t lines, const char* name, RepackPlane* plane) {
+    *plane = MakeRepackPlane(problem, layout, from, const_cast<void*>(to), lines);
+    params.units += plane->lines * plane->line_units;
+    buffers.push_back({from, layout.size_bytes(), name});
+    end = reinterpret_cast<std::uint64_t>(to) + RaggedPlaneBytes(problem, lines);
+  };
+  if (copies.a) {
+    add(problem.a, arguments.a, aligned.arguments.a, problem.m, "A", &params.planes[0]);
+  }
+  params.first_units = params.units;
+  if (copies.b) {
+    add(problem.b, arguments.b, aligned.arguments.b, problem.n, "B", &params.planes[1]);
+  }
+  buffers.push_back({arguments.workspace,
+                     end - reinterpret_cast<std::uint64_t>(arguments.workspace), "workspace",
+                     false});
   ptx::LaunchShape shape;
-  shape.kernel = "sm90/ragged256x128 repack";
-  shape.blocks_x = (params.lines * params.line_units + kRepackThreads - 1) / kRepackThreads;
+  shape.kernel = "sm90/ragged repack";
+  shape.blocks_x = (params.units + kRepackThreads - 1) / kRepackThreads;
   shape.threads = kRepackThreads;
   shape.overlaps_preceding = true;
-  return ptx::Launch(Repack, shape, params,
-                     {{arguments.a, problem.a.size_bytes(), "A"},
-                      {arguments.workspace, RaggedWorkspaceBytes(problem), "workspace", false}},
-                     target);
+  return ptx::Launch(Repack, shape, params, buffers, target);
 }
 
 template <class Element>
 absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
                           const LaunchTarget& target) {
   RaggedParams params = {};
-  const bool is_a_aligned = problem.a.leading_dimension % 8 == 0 &&
-                            reinterpret_cast<std::uint64_t>(arguments.a) % 16 == 0;
-  if (!is_a_aligned) {
-    const absl::Status status = LaunchRepack(problem, arguments, target);
-    if (!status.ok()) return status;
-  }
+  const bool is_a_aligned = AreLinesAligned(arguments.a, problem.a);
+  const absl::Status repacked = LaunchRepack(problem, arguments, {!is_a_aligned, false}, target);
+  if (!repacked.ok()) return repacked;
   const void* const a = is_a_aligned ? arguments.a : arguments.workspace;
   const absl::StatusOr<ptx::TensorMap> map =
       MakeRaggedMap(a, Element::kMapElement, static_cast<std::uint64_t>(problem.k),
@@ -96,7 +119,7 @@ absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
   params.n = static_cast<std::int32_t>(problem.n);
   params.k = static_cast<std::int32_t>(problem.k);
   params.tiles_m = static_cast<std::uint32_t>((problem.m + kRaggedTileM - 1) / kRaggedTileM);
-  params.is_b_settled = !is_a_aligned;
+  params.is_b_settled = !is_a_aligned || arguments.b_is_settled;
 
   ptx::LaunchShape shape;
   shape.kernel = "sm90/ragged256x128";
@@ -108,7 +131,7 @@ absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
   // From the unit that B's first element lies in, where the first class begins.
   const auto b = reinterpret_cast<std::uint64_t>(arguments.b);
   const std::uint64_t a_bytes =
-      is_a_aligned ? problem.a.size_bytes() : RaggedWorkspaceBytes(problem);
+      is_a_aligned ? problem.a.size_bytes() : RaggedPlaneBytes(problem, problem.m);
   return ptx::Launch(RaggedGemm<Element>, shape, params,
                      {{a, a_bytes, "A"},
                       {reinterpret_cast<const void*>(b / 16 * 16), problem.b.size_bytes() + b % 16,
@@ -117,9 +140,15 @@ absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
+// Both operands, where their lines are not aligned, for kernels that take aligned ones.
+inline absl::Status LaunchRepackOfBoth(const Problem& problem, const Arguments& arguments,
+                                       const LaunchTarget& target) {
+  return LaunchRepack(problem, arguments, AlignLines(problem, arguments).copies, target);
+}
+
 // REQUIRES: Rejection() of the entry is empty.
-inline absl::Status LaunchRaggedGemm(const Problem& problem, const Config&,
-                                     const Arguments& arguments, const LaunchTarget& target) {
+inline absl::Status LaunchRaggedGemm(const Problem& problem, const Arguments& arguments,
+                                     const LaunchTarget& target) {
   if (problem.a.type == DataType::kBf16) {
     return LaunchRagged<Bf16Element>(problem, arguments, target);
   }

@@ -22,7 +22,7 @@ inline constexpr int kRaggedClasses = 8;  // elements of 16 bytes
 inline namespace GEMMD_BACKEND {
 
 // Lines of 16-bit elements that start anywhere, copied to lines that start at units of 16 bytes.
-struct RepackParams {
+struct RepackPlane {
   const std::uint16_t* from;
   ptx::Vector4* to;
   std::uint64_t from_end;   // the address past the last element
@@ -31,6 +31,13 @@ struct RepackParams {
   std::uint32_t lines;
   std::uint32_t length;      // elements of a line
   std::uint32_t line_units;  // of a line, the last one filled up with zeros
+};
+
+// One plane or two, the units of one after those of the other.
+struct RepackParams {
+  RepackPlane planes[2];
+  std::uint32_t first_units;  // of the first plane
+  std::uint32_t units;        // of both
 };
 
 struct RaggedParams {
@@ -43,7 +50,7 @@ struct RaggedParams {
   std::int32_t k;
   std::uint32_t tiles_m;
   std::uint8_t shift[kRaggedClasses];  // elements
-  // The launch ahead is the repack, which began when what wrote B had ended.
+  // The caller says so, or the launch ahead is the repack, which began when what wrote B had ended.
   bool is_b_settled;
 };
 

@@ -3,34 +3,45 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "kernels/sm90/frame.h"
 #include "kernels/sm90/operand_rules.h"
 #include "kernels/sm90/ragged_entries.h"
 #include "kernels/sm90/ragged_params.h"
 #include "kernels/sm90/ragged_workspace.h"
+#include "kernels/sm90/tilings.h"
+#include "kernels/sm90/wgmma_gemm_entries.h"
 #include "kernels/sm90/wgmma_gemm_registry.h"
 
 namespace gemmd {
 namespace {
 
-// Behind every entry that takes aligned lines: it is for those that no other takes.
 constexpr double kCyclesPerUs = 1600;
-constexpr double kBlockCycles = 1300;
-constexpr double kTileCycles = 6000;
-constexpr double kRepackUs = 4;
-constexpr double kEmulatedMacsPerUs = 60;
+
+// For predictions: behind every entry that takes aligned lines, because these are for lines that
+// no other takes.
+struct RaggedTiling {
+  int tile_m;
+  int tile_n;
+  int stages;
+  int warps;
+  double repack_us;
+  double block_cycles;
+  double tile_cycles;
+  double emulated_macs_per_us;
+};
 
 double Tiles(std::int64_t lines, int tile) { return std::ceil(static_cast<double>(lines) / tile); }
 
-class RaggedEntry final : public Kernel {
+// What both entries take: lines of K of any pitch.
+class RaggedEntry : public Kernel {
  public:
-  RaggedEntry()
-      : Kernel({"sm90/ragged256x128", "sm_90a",
-                "lines that start anywhere: A repacked, B moved into place on its way to wgmma",
-                Determinism::kBatchInvariant}) {}
+  RaggedEntry(Traits traits, const RaggedTiling& tiling)
+      : Kernel(std::move(traits)), tiling_(tiling) {}
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
     return sm90::UnavailableReason(device);
@@ -45,58 +56,116 @@ class RaggedEntry final : public Kernel {
     // Units of a repack and coordinates are 32 bits wide.
     constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;
     if (std::max({problem.m, problem.n, problem.k}) > kLimit ||
-        problem.m > kLimit / ((problem.k + 7) / 8)) {
-      return absl::StrCat("takes dimensions, and M * K / 8, up to ", kLimit);
+        RepackedLines(problem) > kLimit / ((problem.k + 7) / 8)) {
+      return absl::StrCat("takes dimensions, and ", repacked(), " * K / 8, up to ", kLimit);
     }
     return "";
   }
 
   Config Configure(const Problem&, const DeviceTraits&) const override {
     Config config;
-    config.tile_m = sm90::kRaggedTileM;
-    config.tile_n = sm90::kRaggedTileN;
+    config.tile_m = tiling_.tile_m;
+    config.tile_n = tiling_.tile_n;
     config.tile_k = 64;
-    config.stages = sm90::RaggedLayout::kStages;
-    config.warps = sm90::RaggedLayout::kThreads / 32;
+    config.stages = tiling_.stages;
+    config.warps = tiling_.warps;
     return config;
   }
 
   double PredictedUs(const Problem& problem, const Config&,
                      const DeviceTraits& device) const override {
-    const double tiles =
-        Tiles(problem.m, sm90::kRaggedTileM) * Tiles(problem.n, sm90::kRaggedTileN);
+    const double tiles = Tiles(problem.m, tiling_.tile_m) * Tiles(problem.n, tiling_.tile_n);
     const double k = static_cast<double>(problem.k);
     if (device.kind == DeviceKind::kEmulated) {
-      return tiles * sm90::kRaggedTileM * sm90::kRaggedTileN * k / kEmulatedMacsPerUs;
+      return tiles * tiling_.tile_m * tiling_.tile_n * k / tiling_.emulated_macs_per_us;
     }
     const double waves = std::ceil(tiles / device.compute_units);
-    const double bytes = 2.0 * static_cast<double>(problem.a.size_bytes()) +
-                         static_cast<double>(problem.b.size_bytes() + problem.d.size_bytes());
-    return kRepackUs + bytes / (device.memory_gbps * 1e3) +
-           waves * (std::ceil(k / 64) * kBlockCycles + kTileCycles) / kCyclesPerUs;
+    const double bytes =
+        2.0 * static_cast<double>(sm90::RaggedPlaneBytes(problem, RepackedLines(problem))) +
+        static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() +
+                            problem.d.size_bytes());
+    return tiling_.repack_us + bytes / (device.memory_gbps * 1e3) +
+           waves * (std::ceil(k / 64) * tiling_.block_cycles + tiling_.tile_cycles) / kCyclesPerUs;
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config&) const override {
-    return sm90::RaggedWorkspaceBytes(problem);
+    return sm90::RaggedPlaneBytes(problem, RepackedLines(problem));
   }
 
   std::string NumericsId(const Problem& problem) const override {
     return absl::StrCat("tensor-core-k16:", Name(problem.a.type), ":", Name(problem.accumulate));
   }
 
+ protected:
+  // Lines that may have to be copied.
+  virtual std::int64_t RepackedLines(const Problem& problem) const = 0;
+  // Their number in a rejection's words.
+  virtual const char* repacked() const = 0;
+
+ private:
+  const RaggedTiling tiling_;
+};
+
+class LargeRaggedEntry final : public RaggedEntry {
+ public:
+  LargeRaggedEntry()
+      : RaggedEntry(
+            {"sm90/ragged256x128", "sm_90a",
+             "lines that start anywhere: A repacked, B moved into place on its way to wgmma",
+             Determinism::kBatchInvariant},
+            {sm90::kRaggedTileM, sm90::kRaggedTileN, sm90::RaggedLayout::kStages,
+             sm90::RaggedLayout::kThreads / 32, 4, 1300, 6000, 60}) {}
+
+  absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
+                      const LaunchTarget& target) const override {
+    return target.emulator != nullptr ? sm90::EmulatedRaggedGemm(problem, arguments, target)
+                                      : sm90::CudaRaggedGemm(problem, arguments, target);
+  }
+
+ protected:
+  std::int64_t RepackedLines(const Problem& problem) const override { return problem.m; }
+  const char* repacked() const override { return "M"; }
+};
+
+// Products of few tiles, whose copies cost little.
+class SmallRaggedEntry final : public RaggedEntry {
+ public:
+  SmallRaggedEntry()
+      : RaggedEntry({"sm90/ragged64x64", "sm_90a",
+                     "lines that start anywhere: A and B repacked for the tiles of one64x64",
+                     Determinism::kBatchInvariant},
+                    {64, 64, sm90::kTilings[sm90::kOne64x64].max_stages, 8, 4, 260, 2000, 55}) {}
+
+  Config Configure(const Problem& problem, const DeviceTraits& device) const override {
+    Config config = RaggedEntry::Configure(problem, device);
+    config.raster_group = 8;
+    return config;
+  }
+
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
-    if (target.emulator != nullptr) {
-      return sm90::EmulatedRaggedGemm(problem, config, arguments, target);
-    }
-    return sm90::CudaRaggedGemm(problem, config, arguments, target);
+    const bool is_emulated = target.emulator != nullptr;
+    const sm90::AlignedProblem aligned = sm90::AlignLines(problem, arguments);
+    const absl::Status status = is_emulated ? sm90::EmulatedRepack(problem, arguments, target)
+                                            : sm90::CudaRepack(problem, arguments, target);
+    if (!status.ok()) return status;
+    const sm90::WgmmaGemmLaunch launch = is_emulated ? sm90::EmulatedWgmmaGemm(sm90::kOne64x64)
+                                                     : sm90::CudaWgmmaGemm(sm90::kOne64x64);
+    return launch(aligned.problem, config, absl::MakeConstSpan(&aligned.arguments, 1), target);
   }
+
+ protected:
+  std::int64_t RepackedLines(const Problem& problem) const override {
+    return problem.m + problem.n;
+  }
+  const char* repacked() const override { return "(M + N)"; }
 };
 
 }  // namespace
 
 void AppendHopperRaggedGemm(std::vector<std::unique_ptr<const Kernel>>* kernels) {
-  kernels->push_back(std::make_unique<RaggedEntry>());
+  kernels->push_back(std::make_unique<LargeRaggedEntry>());
+  kernels->push_back(std::make_unique<SmallRaggedEntry>());
 }
 
 }  // namespace gemmd

@@ -2,7 +2,11 @@
 
 namespace gemmd::sm90 {
 
-absl::Status CudaRaggedGemm(const Problem&, const Config&, const Arguments&, const LaunchTarget&) {
+absl::Status CudaRaggedGemm(const Problem&, const Arguments&, const LaunchTarget&) {
+  return absl::UnimplementedError("this build has no device code");
+}
+
+absl::Status CudaRepack(const Problem&, const Arguments&, const LaunchTarget&) {
   return absl::UnimplementedError("this build has no device code");
 }
 

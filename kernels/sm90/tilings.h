@@ -44,19 +44,25 @@ inline constexpr Tiling kTilings[] = {
     {"sm90/pp128x192c2", "warpgroups take 128x192 in turns, one stores while the other multiplies",
      128, 192, 2, 1, 2, true, false, 5, 1, false, false, false, false, true, true, 768, 300},
     {"sm90/one64x128", "one warpgroup, 64x128: one wave of a small product", 64, 128, 1, 1, 1,
-     false, false, 8, 2, true, false, false, true, true, true, 262, 900},
+     false, false, 8, 2, true, false, false, true, true, true, 384, 900},
     {"sm90/one64x64", "one warpgroup, 64x64, twelve stages: few rows, bound by memory", 64, 64, 1,
-     1, 1, false, false, 12, 1, false, false, false, false, true, true, 150, 500},
+     1, 1, false, false, 12, 1, false, false, false, false, true, true, 256, 500},
     {"sm90/one64x32", "one warpgroup, 64x32: the smallest products", 64, 32, 1, 1, 1, false, false,
-     16, 1, false, false, false, false, true, false, 165, 400},
+     16, 1, false, false, false, false, true, false, 271, 400},
     {"sm90/tr128x64c2", "the transposed product in pairs: weights of 65 to 128 rows' products", 128,
-     64, 1, 2, 2, false, false, 8, 1, false, false, true, true, false, false, 256, 1800},
+     64, 1, 2, 2, false, false, 8, 1, false, false, true, true, false, false, 350, 1800},
+    {"sm90/coop128x128c2", "two warpgroups share 128x128 in pairs: one wave of few rows", 128, 128,
+     2, 1, 2, false, true, 6, 2, true, false, false, false, true, true, 600, 1800},
 };
 // Whether a batch of equal problems is one launch. Pairs share operands by multicast, which
 // has no form here for maps of a batch; their problems are large enough for launches of their own.
 constexpr bool TakesBatches(const Tiling& tiling) {
   return tiling.cluster_m * tiling.cluster_n == 1;
 }
+
+// The one that stores D without TMA, so that D's lines may have any pitch.
+inline constexpr int kOne64x64 = 6;
+static_assert(kTilings[kOne64x64].tile_m == 64 && kTilings[kOne64x64].tile_n == 64);
 
 inline constexpr int kTilingCount = sizeof(kTilings) / sizeof(kTilings[0]);
 

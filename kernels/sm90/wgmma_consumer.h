@@ -145,7 +145,7 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
       StoreTile<Layout, Element>(params, me, sums, output, own_rows, is_last, corner);
     }
   }
-  if constexpr (!kHasEpilogue) {
+  if constexpr (!kHasEpilogue && !Layout::kStoresByUnit) {
     if (me.lane == 0) ptx::BulkWaitRead<0>();
     ptx::SyncWarp();
   }

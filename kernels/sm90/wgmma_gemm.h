@@ -34,7 +34,9 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
     if (thread == 64) {
       ptx::PrefetchTensorMap(&params.operands[0].rows);
       ptx::PrefetchTensorMap(&params.operands[0].columns);
-      if constexpr (!kHasEpilogue) ptx::PrefetchTensorMap(&params.operands[0].d);
+      if constexpr (!kHasEpilogue && !Layout::kStoresByUnit) {
+        ptx::PrefetchTensorMap(&params.operands[0].d);
+      }
     }
     ptx::LaunchDependentGrid();
     if constexpr (Layout::kCluster == 1) {
@@ -49,7 +51,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
         ptx::SyncWarp();
       } else if (warp == 1 && params.prefetched != 0) {
         if constexpr (Layout::Rows::kIsKMajor && Layout::Columns::kIsKMajor && !Params::kIsBatch) {
-          if (ptx::ElectOne()) PrefetchFirstTile(params, block);
+          if (ptx::ElectOne()) PrefetchOperands<Layout>(params);
         }
         ptx::SyncWarp();
       }

@@ -15,10 +15,13 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-// Operands of up to this many bytes are asked into the L2 ahead of the grid's turn: where
-// the kernel streams, hints compete with its loads.
-inline constexpr std::uint64_t kPrefetchBelowBytes = 8 << 20;
-inline constexpr std::uint32_t kPrefetchedBlocks = 8;
+// Bytes of operands below which boxes are asked into the L2 ahead of the grid's turn, and how many:
+// by every block, or by those that find multiprocessors idle. Where the kernel streams, hints
+// compete with its loads. Figures: kernels/NOTES.md.
+inline constexpr std::uint64_t kSpreadBelowBytes = 8 << 20;
+inline constexpr std::uint64_t kSpreadBytes = 2 << 20;
+inline constexpr std::uint64_t kEarlyBelowBytes = 16 << 20;
+inline constexpr std::uint64_t kEarlyBytes = 4 << 20;
 // Of one launch: what numbers of 32 bits count, with room for a wave past the end.
 inline constexpr std::uint32_t kMaxTiles = 0x7ffffc00;
 
@@ -33,6 +36,40 @@ void SetEpilogue(const Problem& problem, const Frame& frame, Params* params) {
   params->beta = static_cast<float>(epilogue.beta);
   params->activation = epilogue.activation;
   params->writes_f32 = problem.d.type == DataType::kF32;
+}
+
+template <class Layout, class Params>
+std::uint32_t GridClusters(const Params& params) {
+  const std::uint32_t most = std::max(1u, ptx::Multiprocessors() / Layout::kCluster);
+  return std::min(most, params.tiles_m * params.tiles_n * params.problems);
+}
+
+template <class Layout, class Params>
+void SetPrefetch(const Problem& problem, Params* params) {
+  const std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes();
+  if (bytes > kEarlyBelowBytes) return;
+  const bool is_spread = bytes <= kSpreadBelowBytes;
+  const std::uint32_t blocks = GridClusters<Layout>(*params) * Layout::kCluster;
+  const std::uint32_t idle = ptx::Multiprocessors() - std::min(ptx::Multiprocessors(), blocks);
+  params->prefetchers = is_spread ? blocks : std::min(idle, blocks);
+  const std::uint64_t k_blocks = (static_cast<std::uint64_t>(problem.k) + kTileK - 1) / kTileK;
+  const std::uint64_t k_block_bytes =
+      static_cast<std::uint64_t>(problem.m + problem.n) * kSpanBytes;
+  params->prefetched = static_cast<std::uint32_t>(
+      std::min(k_blocks, (is_spread ? kSpreadBytes : kEarlyBytes) / k_block_bytes));
+}
+
+// B is loaded ahead of the grid's turn. One block of K where a stage is large: more of them stand
+// in the way of the other operand's first boxes. All of the ring where few rows are read.
+template <class Layout>
+void SetSettled(const Frame& frame, WgmmaGemmParams* params) {
+  constexpr std::int32_t kSmallStages = 4;
+  params->settled = frame.is_swapped ? SettledOperand::kRows : SettledOperand::kColumns;
+  if (Layout::kConsumers > 1) {
+    params->ahead = 1;
+  } else {
+    params->ahead = params->tiles_m == 1 ? Layout::kStages : kSmallStages;
+  }
 }
 
 // All but the operands.
@@ -54,26 +91,19 @@ void SetShape(const Problem& problem, const Config& config, const Frame& frame, 
     params->box_rows = static_cast<std::uint32_t>((frame.rows.lines + 7) / 8 * 8);
     params->stage_bytes -= (Layout::kTileM - params->box_rows) * kSpanBytes;
   }
-  const std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes();
-  params->prefetched = bytes <= kPrefetchBelowBytes ? kPrefetchedBlocks : 0;
   // With one row of tiles, each column's operand is read once.
   params->column_policy = params->tiles_m == 1 && Layout::kCluster == 1
                               ? ptx::CachePolicy::kEvictFirst
                               : ptx::CachePolicy::kNormal;
   params->problems = 1;
   SetEpilogue(problem, frame, params);
-}
-
-template <class Layout, class Params>
-std::uint32_t GridClusters(const Params& params) {
-  const std::uint32_t most = std::max(1u, ptx::Multiprocessors() / Layout::kCluster);
-  return std::min(most, params.tiles_m * params.tiles_n * params.problems);
+  SetPrefetch<Layout>(problem, params);
 }
 
 inline void AddBuffers(const Problem& problem, const Arguments& arguments,
                        std::vector<ptx::DeviceBuffer>* buffers) {
   buffers->push_back({arguments.a, problem.a.size_bytes(), "A"});
-  buffers->push_back({arguments.b, problem.b.size_bytes(), "B"});
+  buffers->push_back({arguments.b, problem.b.size_bytes(), "B", true, arguments.b_is_settled});
   buffers->push_back({arguments.d, problem.d.size_bytes(), "D", false});
   if (problem.epilogue.beta != 0) buffers->push_back({arguments.c, problem.c.size_bytes(), "C"});
   if (problem.epilogue.has_bias) {
@@ -114,7 +144,7 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
   SetShape<Layout>(problem, config, MakeFrame(problem, batch[0], is_transposed), &params);
   params.prefetched = 0;
   params.is_strided = steps.is_strided;
-  params.stores_by_map = !kHasEpilogue;
+  params.stores_by_map = !kHasEpilogue && !Layout::kStoresByUnit;
   params.d_step = steps.d;
   params.c_step = steps.c;
   params.bias_step = steps.bias;
@@ -155,6 +185,7 @@ absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const
       problem, frame, batch[0], params.box_rows, MapDepth());
   if (!operands.ok()) return operands.status();
   params.operands[0] = *operands;
+  if (batch[0].b_is_settled) SetSettled<Layout>(frame, &params);
   if (config.by_place != 0 && Layout::kCluster == 2) {
     const absl::StatusOr<DevicePlaces> known = PlacesOfPairs();
     if (!known.ok()) return known.status();

@@ -83,7 +83,7 @@ absl::StatusOr<WgmmaOperands> MakeOperands(const Problem& problem, const Frame& 
   operands.d_data = arguments.d;
   operands.c = problem.epilogue.beta == 0 ? nullptr : arguments.c;
   operands.bias = problem.epilogue.has_bias ? arguments.bias : nullptr;
-  if constexpr (!kHasEpilogue) {
+  if constexpr (!kHasEpilogue && !Layout::kStoresByUnit) {
     ptx::TensorMapSpec output = OutputSpec<Layout>(frame, Element::kMapElement);
     AddDepth(depth, depth.steps.d, &output);
     const absl::StatusOr<ptx::TensorMap> output_map = ptx::MakeTensorMap(output);

@@ -10,6 +10,9 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
+// The operand that no launch ahead writes, so that it is loaded before the grid's turn.
+enum class SettledOperand : std::uint8_t { kNone, kRows, kColumns };
+
 // Where one problem's planes are. Maps have three dimensions in a launch of a batch.
 struct WgmmaOperands {
   ptx::TensorMap rows;     // rows x k
@@ -40,7 +43,11 @@ struct WgmmaParams {
   ClusterPlaces places;       // a permutation of the grid's clusters
   std::uint32_t box_rows;     // lines of a K-major box of rows; fewer where m is small
   std::uint32_t stage_bytes;  // that the loads of a stage bring
-  std::uint32_t prefetched;   // blocks of K asked into the L2 before the grid's turn
+  // Before the grid's turn:
+  std::uint32_t prefetched;   // blocks of K that are asked into the L2
+  std::uint32_t prefetchers;  // blocks of the grid, the first ones, that ask for them
+  SettledOperand settled;
+  std::int32_t ahead;  // blocks of K of the settled operand that are loaded
   ptx::CachePolicy column_policy;
 
   // The batch: how many problems, and bytes from one to the next where distances are equal.

@@ -55,6 +55,7 @@ struct WgmmaLayout {
   static constexpr bool kReusesStages = kValues.reuses_stages;
   static constexpr bool kFinishesRowsFirst = kValues.finishes_rows_first;
   static constexpr bool kStoresTransposed = kValues.stores_transposed;
+  static constexpr bool kStoresByUnit = kTiling == kOne64x64;
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
 
   using Rows = OperandTile<kRowMajor, kTileM, kClusterN>;

@@ -55,60 +55,86 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block) {
                                     << (block.rank_n * Layout::kClusterM);
   const std::uint32_t row_mask = (Layout::kClusterN == 2 ? 1u | 1u << Layout::kClusterM : 1u)
                                  << block.rank_m;
+  const auto load_rows = [&](const TileCorner& corner, std::uint32_t stage, std::int32_t k_block) {
+    LoadOperand<typename Layout::Rows, Layout::kClusterN, Params::kIsBatch>(
+        block.Stage(stage), &OperandsOf(params, corner).rows, k_block * kTileK, corner.m,
+        DepthOf(params, corner), block.rank_n, row_mask, block.Full(stage),
+        ptx::CachePolicy::kNormal);
+  };
+  const auto load_columns = [&](const TileCorner& corner, std::uint32_t stage,
+                                std::int32_t k_block) {
+    LoadOperand<typename Layout::Columns, Layout::kClusterM, Params::kIsBatch>(
+        block.Stage(stage) + Layout::Rows::kBytes, &OperandsOf(params, corner).columns,
+        k_block * kTileK, corner.n, DepthOf(params, corner), block.rank_m, column_mask,
+        block.Full(stage), params.column_policy);
+  };
   RingPosition<Layout> at;
   at.parity = 1;  // every stage is empty to begin with
   TileWalk<Params> walk(params, block);
   TileCorner corner = CornerOf(params, block, walk.tile());
+  // Blocks of K of the first tile whose settled operand is on its way. Their stages are not armed
+  // before the grid's turn, so that with a stage a consumer knows that the turn has come.
+  std::int32_t ahead = 0;
+  if constexpr (!Params::kIsBatch) {
+    if (params.settled != SettledOperand::kNone && walk.tile() < walk.end()) {
+      ahead = k_blocks < params.ahead ? k_blocks : params.ahead;
+      for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
+        const auto stage = static_cast<std::uint32_t>(k_block);
+        if (params.settled == SettledOperand::kRows) {
+          load_rows(corner, stage, k_block);
+        } else {
+          load_columns(corner, stage, k_block);
+        }
+      }
+    }
+  }
   ptx::WaitForPrecedingGrid();
   while (walk.tile() < walk.end()) {
-    const WgmmaOperands& operands = OperandsOf(params, corner);
-    const std::int32_t depth = DepthOf(params, corner);
     if constexpr (Params::kIsBatch) {
       if (walk.next() < walk.end()) PrefetchMaps(params, block, walk.next());
     }
     for (std::int32_t k_block = 0; k_block < k_blocks; ++k_block) {
-      const ptx::SharedAddress stage = block.Stage(at.stage);
-      const ptx::SharedAddress full = block.Full(at.stage);
+      const bool is_ahead = k_block < ahead;
       ptx::MbarrierWait(block.Empty(at.stage), at.parity);
-      ptx::MbarrierArriveExpect(full, params.stage_bytes);
-      LoadOperand<typename Layout::Rows, Layout::kClusterN, Params::kIsBatch>(
-          stage, &operands.rows, k_block * kTileK, corner.m, depth, block.rank_n, row_mask, full,
-          ptx::CachePolicy::kNormal);
-      LoadOperand<typename Layout::Columns, Layout::kClusterM, Params::kIsBatch>(
-          stage + Layout::Rows::kBytes, &operands.columns, k_block * kTileK, corner.n, depth,
-          block.rank_m, column_mask, full, params.column_policy);
+      ptx::MbarrierArriveExpect(block.Full(at.stage), params.stage_bytes);
+      if (!is_ahead || params.settled != SettledOperand::kRows) {
+        load_rows(corner, at.stage, k_block);
+      }
+      if (!is_ahead || params.settled != SettledOperand::kColumns) {
+        load_columns(corner, at.stage, k_block);
+      }
       at.Next();
     }
+    ahead = 0;
     walk.Advance();
     if (walk.tile() < walk.end()) corner = CornerOf(params, block, walk.tile());
   }
 }
 
-// Asks the first tile's boxes into the L2 while the grid ahead still runs. A hint, so that it
-// needs no order: the L2 is where that grid's writes arrive too. Blocks that share a row or a
-// column of tiles share its boxes. REQUIRES: K-major operands of one problem.
+// Asks the grid's first boxes into the L2 while the grid ahead still runs. A hint, so that it
+// needs no order: the L2 is where that grid's writes arrive too. REQUIRES: K-major operands of one
+// problem.
 template <class Layout>
-GEMMD_DEVICE void PrefetchFirstTile(const WgmmaGemmParams& params, const Block<Layout>& block) {
+GEMMD_DEVICE void PrefetchOperands(const WgmmaGemmParams& params) {
+  if (ptx::BlockIndexX() >= params.prefetchers) return;
   const WgmmaOperands& operands = params.operands[0];
-  const TileWalk<WgmmaGemmParams> walk(params, block);
-  if (walk.tile() >= walk.end()) return;
-  const std::int32_t k_blocks = BlocksOfK(params);
-  const auto wanted = static_cast<std::int32_t>(params.prefetched);
-  const std::int32_t last = k_blocks < wanted ? k_blocks : wanted;
-  const TileCorner corner = CornerOf(params, block, walk.tile());
-  const std::int32_t tile_m = corner.m / (Layout::kTileM * Layout::kClusterM);
-  const std::int32_t tile_n = corner.n / (Layout::kTileN * Layout::kClusterN);
-  const auto tiles_m = static_cast<std::int32_t>(params.tiles_m);
-  const auto tiles_n = static_cast<std::int32_t>(params.tiles_n);
-  const std::int32_t row =
-      corner.m + static_cast<std::int32_t>(block.rank_n) * Layout::Rows::kShareStep;
-  const std::int32_t column =
-      corner.n + static_cast<std::int32_t>(block.rank_m) * Layout::Columns::kShareStep;
-  for (std::int32_t k_block = tile_n % tiles_n; k_block < last; k_block += tiles_n) {
-    ptx::TensorPrefetch2D(&operands.rows, k_block * kTileK, row);
-  }
-  for (std::int32_t k_block = tile_m % tiles_m; k_block < last; k_block += tiles_m) {
-    ptx::TensorPrefetch2D(&operands.columns, k_block * kTileK, column);
+  const auto boxes = [](std::int32_t lines, std::int32_t box) {
+    return static_cast<std::uint32_t>((lines + box - 1) / box);
+  };
+  constexpr std::int32_t kRowLines = Layout::Rows::kBoxLines;
+  constexpr std::int32_t kColumnLines = Layout::Columns::kBoxLines;
+  const std::uint32_t row_boxes = boxes(params.m, kRowLines);
+  const std::uint32_t all_boxes = row_boxes + boxes(params.n, kColumnLines);
+  std::uint32_t box = ptx::BlockIndexX();
+  for (std::uint32_t k_block = 0; k_block < params.prefetched; ++k_block) {
+    const auto k = static_cast<std::int32_t>(k_block) * kTileK;
+    for (; box < all_boxes; box += params.prefetchers) {
+      const bool is_row = box < row_boxes;
+      const auto i = static_cast<std::int32_t>(is_row ? box : box - row_boxes);
+      ptx::TensorPrefetch2D(is_row ? &operands.rows : &operands.columns, k,
+                            i * (is_row ? kRowLines : kColumnLines));
+    }
+    box -= all_boxes;
   }
 }
 

@@ -20,8 +20,8 @@ struct Consumer {
 template <class Layout>
 using Accumulators = float[Layout::kRowBlocks][Layout::kTileN / 2];
 
-// A staged box that TMA may not store: it writes lines in units of 16 bytes, and the rest of
-// D's last unit is not ours. `lines` lines of `length` elements, whose first has index
+// A staged box that may not be stored in units of 16 bytes: D's lines start elsewhere, or the rest
+// of its last unit is not ours. `lines` lines of `length` elements, whose first has index
 // (line, column) in D, `pitch` elements between D's lines.
 template <bool kIsSwizzled>
 GEMMD_DEVICE void StoreBoxByElement(ptx::SharedAddress box, std::uint16_t* d, std::int64_t pitch,
@@ -39,10 +39,38 @@ GEMMD_DEVICE void StoreBoxByElement(ptx::SharedAddress box, std::uint16_t* d, st
     const auto value = ptx::LoadShared<std::uint32_t>(
         box + static_cast<std::uint32_t>(line * length * 2 + chunk * 16 + word % 4 * 4));
     std::uint16_t* const to = d + line * pitch + word * 2;
-    if (word * 2 + 1 < column_end) {
+    const bool is_whole = word * 2 + 1 < column_end;
+    if (is_whole && reinterpret_cast<std::uint64_t>(to) % 4 == 0) {
       ptx::StoreGlobal(reinterpret_cast<std::uint32_t*>(to), value);
-    } else if (word * 2 < column_end) {
-      ptx::StoreGlobal(to, static_cast<std::uint16_t>(value));
+      continue;
+    }
+    if (word * 2 < column_end) ptx::StoreGlobal(to, static_cast<std::uint16_t>(value));
+    if (is_whole) ptx::StoreGlobal(to + 1, static_cast<std::uint16_t>(value >> 16));
+  }
+}
+
+// A staged box straight from its warp to D, whose lines are units of 16 bytes in box and D: a
+// shorter way than TMA's for a tile that leaves at the end of a short launch.
+template <class Layout>
+GEMMD_DEVICE void StoreBoxByUnit(ptx::SharedAddress box, std::uint16_t* d, std::int64_t pitch,
+                                 std::int32_t line_end, std::int32_t column_end,
+                                 std::uint32_t lane) {
+  constexpr std::uint32_t kUnits = Layout::kBoxColumns / 8;  // of a line
+  constexpr std::uint32_t kLinesAtOnce = 32 / kUnits;
+  static_assert(32 % kUnits == 0 && 16 % kLinesAtOnce == 0);
+  const std::uint32_t unit = lane % kUnits;
+  ptx::Vector4 values[16 / kLinesAtOnce];
+  GEMMD_UNROLL
+  for (std::uint32_t i = 0; i < 16 / kLinesAtOnce; ++i) {
+    const std::uint32_t line = i * kLinesAtOnce + lane / kUnits;
+    const std::uint32_t chunk = Layout::kIsBoxSwizzled ? unit ^ (line % 8) : unit;
+    values[i] = ptx::LoadShared<ptx::Vector4>(box + line * (kUnits * 16) + chunk * 16);
+  }
+  GEMMD_UNROLL
+  for (std::uint32_t i = 0; i < 16 / kLinesAtOnce; ++i) {
+    const auto line = static_cast<std::int32_t>(i * kLinesAtOnce + lane / kUnits);
+    if (line < line_end && static_cast<std::int32_t>(unit) * 8 < column_end) {
+      ptx::StoreGlobal(reinterpret_cast<ptx::Vector4*>(d + line * pitch + unit * 8), values[i]);
     }
   }
 }
@@ -64,6 +92,13 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
   const std::uint32_t row = me.lane % 16;
   const std::uint32_t high = me.lane / 16;
   const bool is_ragged = params.n % 8 != 0;
+  bool is_unaligned = false;  // what units do not fit
+  if constexpr (Layout::kStoresByUnit) {
+    is_unaligned = (reinterpret_cast<std::uint64_t>(DataOfD(params, corner)) |
+                    static_cast<std::uint64_t>(params.d_row_stride * 2)) %
+                       16 !=
+                   0;
+  }
   if constexpr (Layout::kReusesStages) {
     // The group's other warps may still be reading those rows.
     if (is_last) ptx::NamedBarrierSync(1 + me.group, kWarpgroup);
@@ -77,7 +112,7 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
       const ptx::SharedAddress box = (in_stage ? drained + c * Layout::kStageBytes + i * 8192
                                                : output + buffer * Layout::kBoxBytes) +
                                      me.warp * Layout::kWarpBoxBytes;
-      if (!in_stage) {
+      if (!in_stage && !Layout::kStoresByUnit) {
         if (me.lane == 0) ptx::BulkWaitRead<Layout::kStoreBuffers - 1>();
         ptx::SyncWarp();
       }
@@ -99,15 +134,24 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
       const std::int32_t first_row = corner.m + i * 64 + static_cast<std::int32_t>(me.warp) * 16;
       const std::int32_t first_column = corner.n + c * Layout::kBoxColumns;
       const bool is_inside = first_row < params.m && first_column < params.n;
-      ptx::FenceProxyAsync();
+      if constexpr (!Layout::kStoresByUnit) ptx::FenceProxyAsync();
       ptx::SyncWarp();
-      if (is_ragged && is_inside && first_column + Layout::kBoxColumns > params.n) {
+      const bool has_last_unit = is_ragged && first_column + Layout::kBoxColumns > params.n;
+      if (is_inside && (has_last_unit || is_unaligned)) {
         StoreBoxByElement<Layout::kIsBoxSwizzled>(
             box,
             static_cast<std::uint16_t*>(DataOfD(params, corner)) + first_row * params.d_row_stride +
                 first_column,
             params.d_row_stride, 16, Layout::kBoxColumns, params.m - first_row,
             params.n - first_column, me.lane, 32);
+      } else if constexpr (Layout::kStoresByUnit) {
+        if (is_inside) {
+          StoreBoxByUnit<Layout>(box,
+                                 static_cast<std::uint16_t*>(DataOfD(params, corner)) +
+                                     first_row * params.d_row_stride + first_column,
+                                 params.d_row_stride, params.m - first_row, params.n - first_column,
+                                 me.lane);
+        }
       } else if (is_inside && me.lane == 0) {
         const ptx::TensorMap* const map = &OperandsOf(params, corner).d;
         if constexpr (Params::kIsBatch) {
@@ -116,7 +160,9 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
           ptx::TensorStore2D(map, box, first_column, first_row);
         }
       }
-      if (me.lane == 0) ptx::BulkCommit();
+      if constexpr (!Layout::kStoresByUnit) {
+        if (me.lane == 0) ptx::BulkCommit();
+      }
       ptx::SyncWarp();
     }
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/gemm.h"
 #include "tests/kernels/bench/fake_machine.h"
 
@@ -36,6 +38,20 @@ TEST_F(SessionTest, TimesAKernelBesideTheBestRival) {
   ASSERT_EQ(report.rows.size(), 1u);
   EXPECT_EQ(report.rows[0].error, "");
   EXPECT_NEAR(Derive(report, report.rows[0].timing, nullptr).burst_ratio, 1.25, 1e-6);
+}
+
+// A search of launches that the CPU may be slower than tells nothing of them.
+TEST_F(SessionTest, TimesEveryRivalWhereLaunchesAreShort) {
+  const auto timed = [this](int contender) {
+    return std::count(machine_.timed.begin(), machine_.timed.end(), contender);
+  };
+  Run({"--kernels=sm80/a05"});
+  const auto searched = timed(3);  // the slowest of four
+  EXPECT_GT(timed(0), searched);
+  machine_.timed.clear();
+  for (FakeMachine::Contender& rival : machine_.rivals) rival.ms /= 100;
+  Run({"--kernels=sm80/a05"});
+  EXPECT_GT(timed(3), searched);
 }
 
 TEST_F(SessionTest, AKernelThatDoesNotTakeTheCaseSaysWhy) {

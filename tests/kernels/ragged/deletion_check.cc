@@ -5,7 +5,6 @@
 // Deletes from: kernels/sm90/ragged_gemm.h
 // Deletes from: kernels/sm90/ragged_repack.h
 //
-// Redundant in kernels/sm90/ragged_gemm.h: ptx::WaitForPrecedingGrid(); # 3: no grid before has D
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -38,7 +37,8 @@ class Lines {
 };
 
 // `gap` elements between the lines.
-bool IsRight(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t gap) {
+bool IsRight(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t gap,
+             bool b_is_settled = false) {
   HalfMatrix a(m, k);
   HalfMatrix b(n, k);
   const HalfMatrix nothing(m, n);
@@ -53,11 +53,12 @@ bool IsRight(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t gap) {
       ExactProduct(ProductForm::kF16AccumulateF32, a, b, true);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Lines d(nothing, n + gap);
-    std::vector<ptx::Vector4> workspace(sm90::RaggedWorkspaceBytes(problem) / 16 + 8);
+    std::vector<ptx::Vector4> workspace(sm90::RaggedPlaneBytes(problem, m) / 16 + 8);
     Arguments arguments;
     arguments.a = a_lines.data();
     arguments.b = b_lines.data();
     arguments.d = d.data();
+    arguments.b_is_settled = b_is_settled;
     arguments.workspace = reinterpret_cast<void*>(
         (reinterpret_cast<std::uintptr_t>(workspace.data()) + 127) / 128 * 128);
     emulator::Session session;
@@ -65,7 +66,7 @@ bool IsRight(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t gap) {
     session.options.landing = seed == 3 ? emulator::Landing::kLazy : emulator::Landing::kRandom;
     LaunchTarget target;
     target.emulator = &session;
-    const absl::Status status = sm90::LaunchRaggedGemm(problem, {}, arguments, target);
+    const absl::Status status = sm90::LaunchRaggedGemm(problem, arguments, target);
     if (!status.ok()) {
       std::printf("%s\n", status.ToString().c_str());
       return false;
@@ -87,6 +88,9 @@ bool IsRight(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t gap) {
 int main() {
   using gemmd::testing::IsRight;
   // Tight and odd, more blocks of K than stages; A aligned, so that no repack goes ahead; fewer
-  // blocks of K than stages.
-  return IsRight(60, 140, 421, 0) && IsRight(40, 130, 72, 8) && IsRight(20, 30, 71, 1) ? 0 : 1;
+  // blocks of K than stages; B before the grid's turn.
+  return IsRight(60, 140, 421, 0) && IsRight(40, 130, 72, 8) && IsRight(20, 30, 71, 1) &&
+                 IsRight(20, 30, 72, 8, true)
+             ? 0
+             : 1;
 }

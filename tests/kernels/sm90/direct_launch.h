@@ -63,6 +63,7 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
     params.stage_bytes -= (Layout::kTileM - params.box_rows) * sm90::kSpanBytes;
   }
   params.prefetched = 2;
+  params.prefetchers = 1;
   params.problems = 1;
   params.column_policy = ptx::CachePolicy::kNormal;
   params.operands[0].rows = HalfMap(rows, 64, box_rows, ptx::Swizzle::k128B);

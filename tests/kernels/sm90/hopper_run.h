@@ -16,9 +16,9 @@ namespace gemmd::testing {
 
 // Every entry, in the order of kernels/sm90/tilings.h.
 inline constexpr const char* kHopperEntries[] = {
-    "sm90/coop128x256c2", "sm90/coop128x256", "sm90/coop128x112c2",
-    "sm90/coop256x192c2", "sm90/pp128x192c2", "sm90/one64x128",
-    "sm90/one64x64",      "sm90/one64x32",    "sm90/tr128x64c2"};
+    "sm90/coop128x256c2", "sm90/coop128x256",  "sm90/coop128x112c2", "sm90/coop256x192c2",
+    "sm90/pp128x192c2",   "sm90/one64x128",    "sm90/one64x64",      "sm90/one64x32",
+    "sm90/tr128x64c2",    "sm90/coop128x128c2"};
 
 struct HopperCase {
   std::int64_t m = 1;
@@ -159,6 +159,7 @@ struct HopperRun {
     arguments.c = c_plane.data();
     arguments.bias = bias.data();
     arguments.d = d_plane.data();
+    arguments.b_is_settled = b_is_settled;
     const Kernel& kernel = *BuiltinRegistry().Find(name);
     const MatrixLayout scratch = {
         DataType::kInt8, 1, static_cast<std::int64_t>(kernel.WorkspaceBytes(problem, config)) + 1};
@@ -199,6 +200,7 @@ struct HopperRun {
   Plane c_plane;
   Plane d_plane;
   std::vector<unsigned char> bias;
+  bool b_is_settled = false;
 };
 
 }  // namespace gemmd::testing

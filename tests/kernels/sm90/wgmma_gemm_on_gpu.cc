@@ -168,7 +168,6 @@ int Check() {
 
 // Lines of every pitch.
 int Ragged() {
-  constexpr char kName[] = "sm90/ragged256x128";
   constexpr std::int64_t kShapes[][3] = {{1, 1, 1},      {5, 3, 70},      {77, 131, 333},
                                          {300, 264, 71}, {257, 129, 513}, {130, 260, 901}};
   int runs = 0;
@@ -178,12 +177,14 @@ int Ragged() {
       for (int gap = -1; gap < 8; ++gap) {
         HopperCase c = {shape[0], shape[1], shape[2], type, false, true};
         c.gap = gap;
-        HopperRun run(c);
-        ++runs;
-        std::string why = OnGpu(&run).Launch(kName);
-        if (why.empty() && run.CountWrong() != 0) why = "wrong bits";
-        if (why.empty() && !run.d_plane.IsPaddingUntouched()) why = "wrote into D's padding";
-        if (!why.empty()) Fail(kName, run, why + ", gap " + std::to_string(gap), &failures);
+        for (const char* name : {"sm90/ragged256x128", "sm90/ragged64x64"}) {
+          HopperRun run(c);
+          ++runs;
+          std::string why = OnGpu(&run).Launch(name);
+          if (why.empty() && run.CountWrong() != 0) why = "wrong bits";
+          if (why.empty() && !run.d_plane.IsPaddingUntouched()) why = "wrote into D's padding";
+          if (!why.empty()) Fail(name, run, why + ", gap " + std::to_string(gap), &failures);
+        }
       }
     }
   }
@@ -330,12 +331,14 @@ int InOrder() {
   for (const char* name : kHopperEntries) {
     Large large(kSize, kSize, kSize, DataType::kBf16);
     GpuMatrix operands[2] = {GpuMatrix(large.a.bytes()), GpuMatrix(large.a.bytes())};
-    std::vector<unsigned char> results[3];
-    for (int mode = 0; mode < 3; ++mode) {  // one at a time; overlapping; over two streams
+    std::vector<unsigned char> results[4];
+    // One at a time; overlapping; over two streams; overlapping, and B is loaded ahead.
+    for (int mode = 0; mode < 4; ++mode) {
       CheckCuda(
           cudaMemcpy(operands[0].data(), large.a.data(), large.a.bytes(), cudaMemcpyDeviceToDevice),
           "cudaMemcpy");
       CheckCuda(cudaDeviceSynchronize(), "copy");
+      large.arguments.b_is_settled = mode == 3;
       for (int link = 0; link < kLinks; ++link) {
         large.arguments.a = operands[mode == 2 ? 0 : link % 2].data();
         large.arguments.d = operands[mode == 2 ? 1 : (link + 1) % 2].data();
@@ -356,12 +359,14 @@ int InOrder() {
       results[mode].resize(large.a.bytes());
       operands[mode == 2 ? 1 : kLinks % 2].Get(results[mode].data());
     }
-    for (int mode = 1; mode < 3; ++mode) {
+    for (int mode = 1; mode < 4; ++mode) {
       ++runs;
       if (results[mode] == results[0]) continue;
       ++failures;
       std::printf("FAIL order %s: %s gives other bits\n", name,
-                  mode == 1 ? "overlapping" : "over two streams");
+                  mode == 2   ? "over two streams"
+                  : mode == 1 ? "overlapping"
+                              : "B ahead");
     }
   }
   std::printf("order: %d chains of %d products, %d differ from one at a time\n", runs, kLinks,

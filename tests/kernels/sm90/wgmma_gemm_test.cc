@@ -136,6 +136,27 @@ TEST_P(HopperTilings, RaiseNothingOnAnySeed) {
   }
 }
 
+// B before the grid's turn, where nothing ahead writes it; in every order of K's blocks and stages.
+TEST_P(HopperTilings, LoadASettledOperandAhead) {
+  for (const HopperCase& c : {HopperCase{130, 264, 700, DataType::kF16, false, true},
+                              HopperCase{70, 40, 72, DataType::kBf16, false, true}}) {
+    for (const Order order : {Order::kRowMajor, Order::kColumnMajor}) {
+      HopperCase ordered = c;
+      ordered.d_order = order;
+      HopperRun run(ordered);
+      if (!Entry(GetParam()).Rejection(run.problem).empty()) continue;
+      run.b_is_settled = true;
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        emulator::Options options;
+        options.seed = seed;
+        options.landing = seed == 3 ? emulator::Landing::kLazy : emulator::Landing::kRandom;
+        ASSERT_EQ(run.Launch(GetParam(), options).message, "");
+        EXPECT_EQ(run.CountWrong(), 0);
+      }
+    }
+  }
+}
+
 // Whatever the order of the tiles, each is done, and once.
 TEST_P(HopperTilings, WalkTheTilesInEveryOrder) {
   DeviceTraits device;
