@@ -42,7 +42,7 @@ Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
       tenant_bounds_(ShareOf(options.bounds, options.tenant_percent)),
       planner_(planner),
       workers_(workers),
-      cost_(CopyRatesOf(*device)),
+      cost_(CopyRatesOf(*device), options.remembered_costs),
       queue_(options.queue),
       limit_(options.limit) {
   alarm_->Start([this] { Dispatch(); });

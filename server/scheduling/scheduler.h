@@ -50,6 +50,8 @@ struct SchedulerOptions {
   double slice_us = 2000;
   // While this much is in flight, more is launched only to keep the device busy.
   double max_launched_us = 8000;
+  // Launches whose cost is remembered by likeness (CostModel).
+  std::size_t remembered_costs = CostModel::kCapacity;
 };
 
 // Thread-safe. Callbacks run on the thread that finished the job (the caller's of Submit() or
