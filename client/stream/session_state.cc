@@ -66,9 +66,9 @@ Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
     if (request.deadline < wake_) wake_ = todo.wake = request.deadline;
   }
   Request& added = requests_[*id];
-  added.await_accepted = request.matmul->payload_bytes > request.chunk_bytes;
+  added.in_chunks = request.matmul->payload_bytes > request.chunk_bytes;
   added.asked = std::move(request);
-  (added.await_accepted ? large_ : small_).push_back(*id);
+  (added.in_chunks ? large_ : small_).push_back(*id);
   Pump(todo);
   return todo;
 }
@@ -225,12 +225,19 @@ bool SessionState::NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& messa
     if (found == requests_.end()) continue;  // ended before it began
     Request& request = found->second;
     request.begun = true;
-    if (request.await_accepted) ++uploading_;
+    if (request.in_chunks) {
+      ++uploading_;
+      // Over another stream a chunk might come before its header.
+      request.await_accepted = streams_.size() > 1 || is_refusing_ ||
+                               request.asked.matmul->payload_bytes > request.asked.unasked_bytes;
+      if (!request.await_accepted) sending_.push_back(found->first);
+    }
     message.kind = Outgoing::Kind::kBegin;
     message.request_id = found->first;
     message.matmul = request.asked.matmul;
     message.deadline = request.asked.deadline;
     message.await_accepted = request.await_accepted;
+    message.with_payload = !request.in_chunks;
     return true;
   }
   return false;
@@ -304,6 +311,7 @@ void SessionState::OnAccepted(std::uint64_t id, Todo& todo) {
     return Fail(found, BadResponse("it was accepted where nothing waits for that"), todo);
   }
   request.accepted = true;
+  is_refusing_ = false;
   sending_.push_back(id);
 }
 
@@ -317,6 +325,7 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo&
   }
   request.finished = answer;
   if (finished.code() != 0) {
+    if (request.in_chunks) is_refusing_ = true;
     StreamEnd end = Remove(found);
     end.status = StatusOf(finished);
     if (finished.retry_after_ms() > 0) {
