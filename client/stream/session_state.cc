@@ -66,9 +66,12 @@ Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
     if (request.deadline < wake_) wake_ = todo.wake = request.deadline;
   }
   Request& added = requests_[*id];
-  added.in_chunks = request.matmul->payload_bytes > request.chunk_bytes;
+  const std::uint64_t bytes = request.matmul->payload_bytes;
+  const bool may_go_unasked = streams_.size() == 1 && !is_refusing_;
+  added.await_accepted =
+      bytes > request.chunk_bytes && !(may_go_unasked && bytes <= request.unasked_bytes);
   added.asked = std::move(request);
-  (added.in_chunks ? large_ : small_).push_back(*id);
+  (added.await_accepted ? large_ : small_).push_back(*id);
   Pump(todo);
   return todo;
 }
@@ -225,19 +228,12 @@ bool SessionState::NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& messa
     if (found == requests_.end()) continue;  // ended before it began
     Request& request = found->second;
     request.begun = true;
-    if (request.in_chunks) {
-      ++uploading_;
-      // Over another stream a chunk might come before its header.
-      request.await_accepted = streams_.size() > 1 || is_refusing_ ||
-                               request.asked.matmul->payload_bytes > request.asked.unasked_bytes;
-      if (!request.await_accepted) sending_.push_back(found->first);
-    }
+    if (request.await_accepted) ++uploading_;
     message.kind = Outgoing::Kind::kBegin;
     message.request_id = found->first;
     message.matmul = request.asked.matmul;
     message.deadline = request.asked.deadline;
     message.await_accepted = request.await_accepted;
-    message.with_payload = !request.in_chunks;
     return true;
   }
   return false;
@@ -325,7 +321,8 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo&
   }
   request.finished = answer;
   if (finished.code() != 0) {
-    if (request.in_chunks) is_refusing_ = true;
+    const bool is_large = request.asked.matmul->payload_bytes > request.asked.chunk_bytes;
+    is_refusing_ = is_refusing_ || is_large;
     StreamEnd end = Remove(found);
     end.status = StatusOf(finished);
     if (finished.retry_after_ms() > 0) {

@@ -3,8 +3,9 @@
 // a call, and the call's value says what is to be done about it.
 //
 // Of requests whose payload comes after their header only a few are begun before their payload is
-// sent: the server keeps memory for them, and does not wait for payload for ever. Small ones of
-// these do not wait for the server's word, which takes a round trip, unless it refused the last.
+// sent: the server keeps memory for them, and does not wait for payload for ever. Asking first
+// takes a round trip, and more messages take longer, so payload of middling size goes with its
+// header unless the server refused the last.
 //
 // A session has 1 or more streams. The first carries Begin and Cancel; chunks go over any
 // stream that has joined, to whichever asks first, so that a slow connection takes less.
@@ -49,11 +50,11 @@ using StreamDone = std::function<void(absl::StatusOr<StreamResult>, const Pushba
 struct StreamRequest {
   std::shared_ptr<const EncodedMatmul> matmul;
   absl::Time deadline = absl::InfiniteFuture();
-  // What fits goes with the header. Anything larger goes in chunks of this size, once the server
-  // has memory for it.
+  // What fits goes with the header. Anything larger waits until the server has memory for it,
+  // and then goes in chunks of this size.
   std::uint64_t chunk_bytes = 1 << 20;
-  // Up to so many bytes of chunks follow the header at once where the session has one stream: a
-  // refusal may cost them.
+  // So much may go with the header too where the session has one stream and refuses nothing at
+  // present: a refusal costs it.
   std::uint64_t unasked_bytes = 0;
   StreamDone done;
 };
@@ -66,8 +67,7 @@ struct Outgoing {
   std::uint64_t request_id = 0;                 // all but kOpen and kJoin
   std::shared_ptr<const EncodedMatmul> matmul;  // kBegin, kChunk
   absl::Time deadline;                          // kBegin
-  bool await_accepted = false;                  // kBegin: chunks wait for Accepted
-  bool with_payload = false;                    // kBegin: it carries all of it
+  bool await_accepted = false;                  // kBegin; if not, the payload goes with it
   std::size_t plane = 0;                        // kChunk: of matmul->planes, and
   std::uint64_t offset = 0;                     //   where in it, and
   std::uint64_t bytes = 0;                      //   how much
@@ -143,8 +143,7 @@ class SessionState {
   struct Request {
     StreamRequest asked;
     bool begun = false;  // Begin was written
-    bool in_chunks = false;
-    bool await_accepted = false;  // before the first
+    bool await_accepted = false;
     bool accepted = false;
     std::size_t plane = 0;  // the next chunk begins here
     std::uint64_t offset = 0;
@@ -155,7 +154,7 @@ class SessionState {
     std::shared_ptr<ResultAssembly> assembly;  // with `finished`
     std::uint64_t copied_bytes = 0;
 
-    bool all_sent() const { return !in_chunks || plane == asked.matmul->planes.size(); }
+    bool all_sent() const { return !await_accepted || plane == asked.matmul->planes.size(); }
   };
   struct Stream {
     enum class Phase { kClosed, kMayJoin, kJoining, kReady, kEnded };
@@ -199,10 +198,10 @@ class SessionState {
   bool must_open_ = false;
   std::deque<std::uint64_t> cancels_;
   std::deque<std::uint64_t> small_;    // to begin, with their payload
-  std::deque<std::uint64_t> large_;    // to begin, in chunks
+  std::deque<std::uint64_t> large_;    // to begin, and await memory
   int uploading_ = 0;                  // large ones begun, with chunks to go
-  std::deque<std::uint64_t> sending_;  // those of them whose chunks may go
-  bool is_refusing_ = false;           // so ask, until one is accepted
+  std::deque<std::uint64_t> sending_;  // those of them that were accepted
+  bool is_refusing_ = false;           // it refused the last that was more than a chunk
   std::set<std::pair<absl::Time, std::uint64_t>> deadlines_;
   absl::Time wake_ = absl::InfiniteFuture();
 };

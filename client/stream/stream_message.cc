@@ -53,7 +53,7 @@ void AppendBegin(const Outgoing& outgoing, absl::Time now, MessageWriter& writer
   }
   begin.set_await_accepted(outgoing.await_accepted);
   const std::string fields = begin.SerializeAsString();
-  if (!outgoing.with_payload) {
+  if (outgoing.await_accepted) {
     return writer.Append(FieldPrefix(Message::kBeginFieldNumber, fields.size(), fields));
   }
   // The lengths of the chunks come before them, so they are written aside.

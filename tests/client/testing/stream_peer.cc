@@ -144,7 +144,7 @@ void StreamPeer::Take(const Key& key, int stream, const v1::Chunk& chunk, bool i
   const auto found = requests_.find(key);
   if (found == requests_.end()) return;  // it has ended
   Request& request = found->second;
-  if (!in_begin && request.await_accepted && !request.accepted) Fault("a chunk before Accepted");
+  if (!in_begin && !request.accepted) Fault("a chunk before Accepted");
   if (!in_begin && !request.await_accepted && stream != request.stream) {
     Fault("a chunk over another stream, not awaited");
   }
