@@ -59,6 +59,7 @@ struct AdmittedMatmul {
   Priority priority = Priority::kNormal;
   Tenant tenant;
   int verification_vectors = 0;
+  bool is_one_message = false;  // all of it came at once
   StageSpan admission;
 
   InlinePayload& payload() const { return *grant.payload; }

@@ -27,6 +27,8 @@ struct Job {
   std::string tenant;  // who shares the device; "" is a tenant like any other
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
+  // The thread that submits it has nothing else to do until it ends.
+  bool submitter_is_free = false;
   Cost cost;                     // predicted, of a launch of the work alone
   std::uint64_t host_bytes = 0;  // that it holds for payload and result while it waits
   Receipt receipt;

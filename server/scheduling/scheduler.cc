@@ -79,6 +79,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     active.sliced = device_->Cut(job->work, options_.slice_us);
     if (active.sliced != nullptr) terms.slices = active.sliced->slices();
   }
+  const std::uint64_t here = job->submitter_is_free ? job->id : kNoJob;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (absl::Status s = CheckRoomLocked(*job, terms); !s.ok()) return s;
@@ -92,7 +93,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     jobs_.emplace(id, std::move(active));
     ++unfinished_jobs_;
   }
-  Dispatch();
+  Dispatch(here);
   return absl::OkStatus();
 }
 
@@ -229,7 +230,8 @@ void Scheduler::QueueAgainLocked(Job* job) {
   queue_.Push(job, {std::nullopt, 1, job->cost.device_us, job->cost.device_us}, clock_->Now());
 }
 
-std::optional<std::pair<std::uint64_t, DeviceLaunch>> Scheduler::NextLaunchLocked(TimeNs now) {
+std::optional<std::pair<std::uint64_t, DeviceLaunch>> Scheduler::NextLaunchLocked(
+    TimeNs now, std::uint64_t here) {
   if (!HasSlotLocked()) return std::nullopt;
   std::optional<JobQueue::Turn> turn = queue_.Pop(now, IsBusyLocked());
   if (!turn.has_value()) return std::nullopt;
@@ -247,6 +249,9 @@ std::optional<std::pair<std::uint64_t, DeviceLaunch>> Scheduler::NextLaunchLocke
     wait.end = active.ran_until = now;
     limit_.Observe(active.predicted_wait_us, static_cast<double>(now - wait.start) / 1e3);
   }
+  // Not for long, so that whoever comes meanwhile is served soon.
+  launch.may_run_here = launched_.empty() && launched.turn.us <= options_.slice_us &&
+                        launched.turn.jobs.size() == 1 && launched.turn.jobs.front()->id == here;
   launched_us_ += launched.turn.us;
   const std::uint64_t id = next_launch_id_++;
   launched_.emplace(id, std::move(launched));
@@ -260,7 +265,7 @@ void Scheduler::SetAlarmLocked() {
   alarm_->Set(next);
 }
 
-void Scheduler::Dispatch() {
+void Scheduler::Dispatch(std::uint64_t here) {
   std::vector<Finished> finished;
   std::unique_lock<std::mutex> lock(mutex_);
   if (is_dispatching_) {
@@ -272,7 +277,7 @@ void Scheduler::Dispatch() {
     dispatches_again_ = false;
     const TimeNs now = clock_->Now();
     EndLateLocked(now, &finished);
-    auto next = NextLaunchLocked(now);
+    auto next = NextLaunchLocked(now, here);
     if (!next.has_value() && !dispatches_again_) break;
     if (!next.has_value()) continue;
     // Without the lock: a device may call back before Submit() returns.

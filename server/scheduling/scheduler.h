@@ -95,6 +95,8 @@ class Scheduler {
   double queue_limit_us() const;
 
  private:
+  static constexpr std::uint64_t kNoJob = ~std::uint64_t{0};
+
   // A job with what is known of it here.
   struct Active {
     std::unique_ptr<Job> job;
@@ -124,7 +126,9 @@ class Scheduler {
   void EndLateLocked(TimeNs now, std::vector<Finished>* finished);
   bool HasSlotLocked() const;
   bool IsBusyLocked() const;
-  std::optional<std::pair<std::uint64_t, DeviceLaunch>> NextLaunchLocked(TimeNs now);
+  // `here`: the job that may run on this thread, or kNoJob.
+  std::optional<std::pair<std::uint64_t, DeviceLaunch>> NextLaunchLocked(TimeNs now,
+                                                                         std::uint64_t here);
   DeviceLaunch MakeLaunchLocked(Launched* launched);
   bool PlanRowsLocked(Launched* launched);
   void QueueAgainLocked(Job* job);
@@ -135,7 +139,7 @@ class Scheduler {
   void Learn(const Launched& launched, const std::vector<StageSpan>& spans);
 
   // Ends late jobs and fills the device.
-  void Dispatch();
+  void Dispatch(std::uint64_t here = kNoJob);
   void OnLaunchDone(std::uint64_t launch_id, const DeviceResult& result);
   void Deliver(std::vector<Finished> finished);
   void DeliverHere(std::vector<Finished> finished);
