@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/selection.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -34,7 +35,7 @@ class PlanMemo {
  private:
   const Registry& registry_;
   const PlanCache* const measured_;
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   std::unordered_map<std::string, Plan> plans_;  // guarded by mutex_
   std::uint64_t revision_ = 0;                   // of measured_, as of plans_; guarded by mutex_
 };

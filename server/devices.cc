@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
   std::unique_ptr<Devices> made(new Devices);
   // Answers of batches are built beside what receives requests.
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  made->workers_ = std::make_unique<WorkerPool>(std::clamp(cores / 2, 1, 8));
+  made->workers_ = std::make_unique<KeyedPool>(std::clamp(cores / 2, 1, 8));
   std::vector<ServedDevice> served;
   for (std::unique_ptr<Device>& device : *list) {
     Unit unit;

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
-#include "server/device/worker_pool.h"
 #include "server/options/config.pb.h"
 #include "server/scheduling/alarm.h"
+#include "server/scheduling/keyed_pool.h"
 #include "server/scheduling/router.h"
 #include "server/scheduling/rows_planner.h"
 
@@ -41,7 +41,7 @@ class Devices {
     std::unique_ptr<Scheduler> scheduler;
   };
 
-  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<KeyedPool> workers_;
   std::vector<Unit> units_;
   std::unique_ptr<Router> router_;
 };

@@ -58,6 +58,7 @@ struct AdmittedMatmul {
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
   Tenant tenant;
+  std::uint64_t connection = 0;  // as MatmulCall's
   int verification_vectors = 0;
   bool is_one_message = false;  // all of it came at once
   StageSpan admission;

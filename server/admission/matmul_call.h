@@ -82,6 +82,7 @@ struct MatmulCall {
   std::optional<KeepResult> keep_result;
   std::optional<SharedMemorySpec> output;  // where D goes; absent: back to the client
   Tenant tenant;                           // whose resident operands are meant
+  std::uint64_t connection = 0;            // tells from others the one that it came over
 };
 
 }  // namespace gemmd

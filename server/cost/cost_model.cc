@@ -194,7 +194,7 @@ void CostModel::Observe(const Cost& predicted, const std::vector<StageSpan>& spa
     }
   }
   const double device_us = Together(basis.overlaps, copy_in_us, compute_us, copy_out_us);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   Count(predicted.device_us, device_us, &accuracy_.device);
   Count(predicted.copy_in_us, copy_in_us, &accuracy_.copy_in);
   Count(predicted.compute_us, compute_us, &accuracy_.compute);
@@ -202,7 +202,7 @@ void CostModel::Observe(const Cost& predicted, const std::vector<StageSpan>& spa
 }
 
 CostAccuracy CostModel::accuracy() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return accuracy_;
 }
 

@@ -17,6 +17,7 @@
 #include "server/cost/ratio_table.h"
 #include "server/device/device.h"
 #include "server/observe/receipt.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -113,7 +114,7 @@ class CostModel {
 
   const CopyRates rates_;
   RatioTable ratios_;
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   CostAccuracy accuracy_;  // guarded by mutex_
 };
 

@@ -10,7 +10,7 @@ RatioTable::RatioTable(std::size_t capacity) {
 
 std::optional<double> RatioTable::Find(std::uint64_t key) const {
   const std::size_t index = IndexOf(key);
-  const std::lock_guard<std::mutex> lock(mutexes_[index % kLocks]);
+  const std::lock_guard<AdaptiveMutex> lock(mutexes_[index % kLocks]);
   Set& set = sets_[index];
   for (Entry& entry : set.entries) {
     if (entry.key != key || entry.used == 0) continue;
@@ -22,7 +22,7 @@ std::optional<double> RatioTable::Find(std::uint64_t key) const {
 
 void RatioTable::Observe(std::uint64_t key, double ratio) {
   const std::size_t index = IndexOf(key);
-  const std::lock_guard<std::mutex> lock(mutexes_[index % kLocks]);
+  const std::lock_guard<AdaptiveMutex> lock(mutexes_[index % kLocks]);
   Set& set = sets_[index];
   Entry* place = &set.entries.front();
   for (Entry& entry : set.entries) {

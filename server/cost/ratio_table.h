@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/cost/ratio_estimate.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -44,7 +45,7 @@ class RatioTable {
 
   std::size_t IndexOf(std::uint64_t key) const { return key & (sets_.size() - 1); }
 
-  mutable std::array<std::mutex, kLocks> mutexes_;
+  mutable std::array<AdaptiveMutex, kLocks> mutexes_;
   mutable std::vector<Set> sets_;  // that at i guarded by mutexes_[i % kLocks]
 };
 

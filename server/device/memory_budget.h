@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "absl/status/statusor.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -36,7 +37,7 @@ class MemoryReservation {
   // What a budget has counted, shared with its reservations: what gRPC still sends when the
   // server ends holds some.
   struct Count {
-    std::mutex mutex;
+    AdaptiveMutex mutex;
     MemoryUsage usage;  // guarded by mutex
   };
   MemoryReservation(std::shared_ptr<Count> count, std::uint64_t in_flight_bytes,

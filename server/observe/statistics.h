@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "server/observe/receipt.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -44,7 +45,7 @@ class Statistics {
  private:
   void CountFinished(absl::StatusCode code);  // REQUIRES: mutex_ held
 
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   Snapshot totals_;
 };
 

@@ -50,6 +50,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   absl::StatusOr<Tenant> tenant = TenantOf(*context_);
   if (!tenant.ok()) return tenant.status();
   call->tenant = *std::move(tenant);
+  call->connection = ConnectionOf(*context_);
   times.spans.push_back({Stage::kDecode, times.arrival, clock_->Now()});
 
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =

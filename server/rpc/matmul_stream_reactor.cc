@@ -138,7 +138,10 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const Payload
   RequestHeader header;
   header.request_id = begin.request_id();
   header.call = DecodeHeader(begin.header());
-  if (header.call.ok()) header.call->tenant = tenant_;
+  if (header.call.ok()) {
+    header.call->tenant = tenant_;
+    header.call->connection = connection_;
+  }
   header.timeout_us = begin.header().timeout_us();
   header.await_accepted = begin.await_accepted();
   header.arrival = arrival;
@@ -154,6 +157,7 @@ absl::Status MatmulStreamReactor::Enter(const Event& first) {
   absl::StatusOr<Tenant> tenant = TenantOf(*context_);
   if (!tenant.ok()) return tenant.status();
   tenant_ = *std::move(tenant);
+  connection_ = ConnectionOf(*context_);
   if (first.has_join()) {
     absl::StatusOr<std::shared_ptr<MatmulSession>> session =
         services_.sessions->Find(first.join().session());

@@ -67,6 +67,7 @@ class MatmulStreamReactor final
   std::shared_ptr<MatmulSession> session_;
   MatmulSession::StreamId stream_ = MatmulSession::kFirst;
   Tenant tenant_;
+  std::uint64_t connection_ = 0;
 
   std::mutex mutex_;
   grpc::ByteBuffer outgoing_;   // guarded by mutex_; of the write under way

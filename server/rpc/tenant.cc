@@ -1,5 +1,6 @@
 #include "server/rpc/tenant.h"
 
+#include <functional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,10 @@ absl::StatusOr<Tenant> TenantOf(const grpc::ServerContextBase& context) {
     return Tenant::Authenticated(peer);
   }
   return Tenant::Named(name);
+}
+
+std::uint64_t ConnectionOf(const grpc::ServerContextBase& context) {
+  return std::hash<std::string>()(context.peer());
 }
 
 }  // namespace gemmd

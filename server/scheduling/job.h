@@ -24,7 +24,8 @@ struct Job {
   std::uint64_t id = 0;  // unique in the process
   DeviceWork work;       // its buffers stay valid until `done` is called
   MemoryReservation reservation;
-  std::string tenant;  // who shares the device; "" is a tenant like any other
+  std::string tenant;            // who shares the device; "" is a tenant like any other
+  std::uint64_t connection = 0;  // its answer goes over; answers of one are given one by one
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
   // The thread that submits it has nothing else to do until it ends.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -34,7 +34,7 @@ double MarginalUs(BatchForm form, const Job& job) {
 }  // namespace
 
 Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
-                     const SchedulerOptions& options, BatchPlanner* planner, WorkerPool* workers)
+                     const SchedulerOptions& options, BatchPlanner* planner, KeyedPool* workers)
     : device_(device),
       clock_(clock),
       alarm_(alarm),
@@ -45,7 +45,13 @@ Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
       cost_(CopyRatesOf(*device), options.remembered_costs),
       queue_(options.queue),
       limit_(options.limit) {
-  alarm_->Start([this] { Dispatch(); });
+  alarm_->Start([this] {
+    {
+      const std::lock_guard<AdaptiveMutex> lock(mutex_);
+      alarm_at_ = kNoDeadline;
+    }
+    Dispatch();
+  });
 }
 
 Scheduler::~Scheduler() { alarm_->Stop(); }
@@ -80,8 +86,9 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     if (active.sliced != nullptr) terms.slices = active.sliced->slices();
   }
   const std::uint64_t here = job->submitter_is_free ? job->id : kNoJob;
+  std::vector<Finished> finished;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<AdaptiveMutex> lock(mutex_);
     if (absl::Status s = CheckRoomLocked(*job, terms); !s.ok()) return s;
     const TimeNs now = clock_->Now();
     active.queue_span = job->receipt.spans.size();
@@ -92,13 +99,14 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     active.job = std::move(job);
     jobs_.emplace(id, std::move(active));
     ++unfinished_jobs_;
+    DispatchWith(&lock, &finished, here);
   }
-  Dispatch(here);
+  Deliver(std::move(finished));
   return absl::OkStatus();
 }
 
 absl::StatusOr<double> Scheduler::PredictWait(const JobQueue::Newcomer& newcomer) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   const std::optional<double> wait_us = queue_.PredictWait(newcomer, launched_us_, clock_->Now());
   if (wait_us.has_value()) return *wait_us;
   return absl::DeadlineExceededError(
@@ -110,7 +118,7 @@ absl::StatusOr<double> Scheduler::PredictWait(const JobQueue::Newcomer& newcomer
 void Scheduler::Cancel(std::uint64_t id) {
   std::vector<Finished> finished;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<AdaptiveMutex> lock(mutex_);
     const auto position = jobs_.find(id);
     if (position == jobs_.end() || !position->second.end.ok()) return;
     Active& active = position->second;
@@ -132,7 +140,7 @@ void Scheduler::EndLocked(Active* active, absl::Status status, std::vector<Finis
   Receipt& receipt = active->job->receipt;
   if (active->ran_until == 0) receipt.spans[active->queue_span].end = clock_->Now();
   const std::uint64_t id = active->job->id;
-  finished->push_back({std::move(active->job), std::move(active->end)});
+  finished->push_back({std::move(active->job), std::move(active->end), nullptr, 0});
   jobs_.erase(id);
 }
 
@@ -145,49 +153,63 @@ void Scheduler::EndLateLocked(TimeNs now, std::vector<Finished>* finished) {
 }
 
 void Scheduler::StartDraining() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   draining_ = true;
 }
 
-bool Scheduler::draining() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return draining_;
-}
-
 bool Scheduler::WaitUntilIdle(int timeout_ms) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<AdaptiveMutex> lock(mutex_);
   return idle_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
                         [this] { return unfinished_jobs_ == 0 && !is_dispatching_; });
 }
 
 QueueUse Scheduler::queued() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return queue_.use();
 }
 
 double Scheduler::predicted_backlog_us() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return queue_.use().us + launched_us_;
 }
 
 double Scheduler::queue_limit_us() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return limit_.limit_us();
 }
 
-bool Scheduler::IsBusyLocked() const {
-  return launched_.size() >= static_cast<std::size_t>(device_->busy_in_flight());
+bool Scheduler::IsDeviceIdle() const {
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  return launched_ == 0;
 }
+
+bool Scheduler::IsBusyLocked() const { return launched_ >= device_->busy_in_flight(); }
 
 bool Scheduler::HasSlotLocked() const {
   return !IsBusyLocked() ||
-         (launched_.size() < static_cast<std::size_t>(device_->max_in_flight()) &&
-          launched_us_ < options_.max_launched_us);
+         (launched_ < device_->max_in_flight() && launched_us_ < options_.max_launched_us);
 }
 
-// Whether the turn's jobs go as rows of one product; else only the first is left of them.
-bool Scheduler::PlanRowsLocked(Launched* launched) {
-  std::vector<Job*>& jobs = launched->turn.jobs;
+std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
+  if (!HasSlotLocked()) return nullptr;
+  std::optional<JobQueue::Turn> turn = queue_.Pop(now, IsBusyLocked());
+  if (!turn.has_value()) return nullptr;
+  for (const Job* const job : turn->jobs) {
+    Active& active = jobs_.at(job->id);
+    if (turn->last) active.is_queued = false;
+    ++active.in_flight;
+  }
+  auto launched = std::make_unique<Launched>();
+  launched->turn = *std::move(turn);
+  if (launched->turn.form == BatchForm::kSlice) {
+    launched->sliced = jobs_.at(launched->turn.jobs.front()->id).sliced;
+  }
+  return launched;
+}
+
+// Whether the turn's jobs may go as rows of one product.
+bool Scheduler::PlanRows(Launched* launched) const {
+  const std::vector<Job*>& jobs = launched->turn.jobs;
   std::int64_t rows = 0;
   std::uint64_t workspace_bytes = 0;
   for (const Job* const job : jobs) {
@@ -195,31 +217,29 @@ bool Scheduler::PlanRowsLocked(Launched* launched) {
     workspace_bytes += job->work.plan.workspace_bytes;
   }
   std::optional<RowsPlan> plan = planner_->PlanRows(jobs.front()->work, rows);
-  if (plan.has_value() && plan->plan.workspace_bytes <= workspace_bytes) {
-    launched->rows = *std::move(plan);
-    launched->rows_cost = cost_.Predict(launched->rows.problem, launched->rows.plan,
-                                        Residency{false, jobs.front()->work.resident_b != nullptr});
-    launched->turn.us = launched->rows_cost.device_us;
-    return true;
-  }
-  // The others go in turns to come.
-  std::for_each(jobs.begin() + 1, jobs.end(), [this](Job* job) { QueueAgainLocked(job); });
-  jobs.resize(1);
-  launched->turn.us = jobs.front()->cost.device_us;
-  launched->turn.form = BatchForm::kAlone;
-  return false;
+  if (!plan.has_value() || plan->plan.workspace_bytes > workspace_bytes) return false;
+  launched->rows = *std::move(plan);
+  launched->rows_cost = cost_.Predict(launched->rows.problem, launched->rows.plan,
+                                      Residency{false, jobs.front()->work.resident_b != nullptr});
+  launched->turn.us = launched->rows_cost.device_us;
+  return true;
 }
 
-DeviceLaunch Scheduler::MakeLaunchLocked(Launched* launched) {
-  const JobQueue::Turn& turn = launched->turn;
-  if (turn.form == BatchForm::kSlice) {
-    return DeviceLaunch::Slice(jobs_.at(turn.jobs.front()->id).sliced, turn.slice);
+DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others) const {
+  JobQueue::Turn& turn = launched->turn;
+  if (turn.form == BatchForm::kSlice) return DeviceLaunch::Slice(launched->sliced, turn.slice);
+  if (turn.form == BatchForm::kRows && !PlanRows(launched)) {
+    others->assign(turn.jobs.begin() + 1, turn.jobs.end());
+    turn.jobs.resize(1);
+    turn.us = turn.jobs.front()->cost.device_us;
+    turn.form = BatchForm::kAlone;
   }
-  const bool is_rows = turn.form == BatchForm::kRows && PlanRowsLocked(launched);
   std::vector<DeviceWork> works;
   works.reserve(turn.jobs.size());
   for (const Job* const job : turn.jobs) works.push_back(job->work);
-  if (is_rows) return DeviceLaunch::Rows(std::move(works), launched->rows.plan);
+  if (turn.form == BatchForm::kRows) {
+    return DeviceLaunch::Rows(std::move(works), launched->rows.plan);
+  }
   if (turn.form == BatchForm::kGroup) return DeviceLaunch::Group(std::move(works));
   return {std::move(works.front())};
 }
@@ -230,44 +250,51 @@ void Scheduler::QueueAgainLocked(Job* job) {
   queue_.Push(job, {std::nullopt, 1, job->cost.device_us, job->cost.device_us}, clock_->Now());
 }
 
-std::optional<std::pair<std::uint64_t, DeviceLaunch>> Scheduler::NextLaunchLocked(
-    TimeNs now, std::uint64_t here) {
-  if (!HasSlotLocked()) return std::nullopt;
-  std::optional<JobQueue::Turn> turn = queue_.Pop(now, IsBusyLocked());
-  if (!turn.has_value()) return std::nullopt;
-  if (turn->last) {
-    for (const Job* const job : turn->jobs) jobs_.at(job->id).is_queued = false;
+// Of a turn that they cannot share.
+void Scheduler::PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finished>* finished) {
+  for (Job* const job : jobs) {
+    Active& active = jobs_.at(job->id);
+    --active.in_flight;
+    if (active.end.ok()) {
+      QueueAgainLocked(job);
+    } else {
+      EndLocked(&active, absl::OkStatus(), finished);
+    }
   }
-  Launched launched;
-  launched.turn = *std::move(turn);
-  DeviceLaunch launch = MakeLaunchLocked(&launched);
+}
+
+void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
   for (const Job* const job : launched.turn.jobs) {
     Active& active = jobs_.at(job->id);
-    ++active.in_flight;
     if (active.ran_until != 0) continue;
     StageSpan& wait = active.job->receipt.spans[active.queue_span];
     wait.end = active.ran_until = now;
     limit_.Observe(active.predicted_wait_us, static_cast<double>(now - wait.start) / 1e3);
   }
-  // Not for long, so that whoever comes meanwhile is served soon.
-  launch.may_run_here = launched_.empty() && launched.turn.us <= options_.slice_us &&
-                        launched.turn.jobs.size() == 1 && launched.turn.jobs.front()->id == here;
+  ++launched_;
   launched_us_ += launched.turn.us;
-  const std::uint64_t id = next_launch_id_++;
-  launched_.emplace(id, std::move(launched));
-  return std::make_pair(id, std::move(launch));
 }
 
 void Scheduler::SetAlarmLocked() {
   TimeNs next = queue_.NextLate();
   // Without a slot the end of a launch comes first.
   if (HasSlotLocked()) next = std::min(next, queue_.NextClosing());
+  if (next == alarm_at_) return;
+  alarm_at_ = next;
   alarm_->Set(next);
 }
 
-void Scheduler::Dispatch(std::uint64_t here) {
+void Scheduler::Dispatch() {
   std::vector<Finished> finished;
-  std::unique_lock<std::mutex> lock(mutex_);
+  {
+    std::unique_lock<AdaptiveMutex> lock(mutex_);
+    DispatchWith(&lock, &finished);
+  }
+  Deliver(std::move(finished));
+}
+
+void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished,
+                             std::uint64_t here) {
   if (is_dispatching_) {
     dispatches_again_ = true;
     return;
@@ -276,27 +303,39 @@ void Scheduler::Dispatch(std::uint64_t here) {
   while (true) {
     dispatches_again_ = false;
     const TimeNs now = clock_->Now();
-    EndLateLocked(now, &finished);
-    auto next = NextLaunchLocked(now, here);
-    if (!next.has_value() && !dispatches_again_) break;
-    if (!next.has_value()) continue;
-    // Without the lock: a device may call back before Submit() returns.
-    lock.unlock();
-    device_->Submit(std::move(next->second), [this, id = next->first](const DeviceResult& result) {
-      OnLaunchDone(id, result);
-    });
-    lock.lock();
+    EndLateLocked(now, finished);
+    std::unique_ptr<Launched> launched = TakeTurnLocked(now);
+    if (launched == nullptr && !dispatches_again_) break;
+    if (launched == nullptr) continue;
+    // Without the lock: its jobs are this launch's until it is told, and a device may call back
+    // before Submit() returns.
+    lock->unlock();
+    std::vector<Job*> others;
+    DeviceLaunch launch = MakeLaunch(launched.get(), &others);
+    lock->lock();
+    PutBackLocked(others, finished);
+    const std::vector<Job*>& jobs = launched->turn.jobs;
+    // Not for long, so that whoever comes meanwhile is served soon.
+    launch.may_run_here = IsDeviceIdle() && jobs.size() == 1 && jobs.front()->id == here &&
+                          launched->turn.us <= options_.slice_us;
+    CountLaunchLocked(*launched, now);
+    lock->unlock();
+    device_->Submit(std::move(launch),
+                    [this, launched = std::move(launched)](DeviceResult result) mutable {
+                      OnLaunchDone(*launched, std::move(result));
+                    });
+    lock->lock();
   }
   is_dispatching_ = false;
   SetAlarmLocked();
   if (unfinished_jobs_ == 0) idle_.notify_all();
-  lock.unlock();
-  Deliver(std::move(finished));
 }
 
 struct Scheduler::Facts {
-  Facts(const Launched& launched, const std::vector<StageSpan>& stage_spans)
-      : spans(stage_spans), is_first(launched.turn.slice == 0), jobs(launched.turn.jobs.size()) {
+  Facts(const Launched& launched, std::vector<StageSpan> stage_spans)
+      : spans(std::move(stage_spans)),
+        is_first(launched.turn.slice == 0),
+        jobs(launched.turn.jobs.size()) {
     for (const Job* const job : launched.turn.jobs) {
       rows += static_cast<std::uint64_t>(job->work.problem.m);
       flops += job->work.problem.flops();
@@ -307,44 +346,45 @@ struct Scheduler::Facts {
       end = std::max(end, span.end);
     }
     if (launched.turn.form == BatchForm::kRows) {
-      plan = &launched.rows.plan;
+      plan = launched.rows.plan;
       config = ToString(plan->config);
     }
   }
 
-  const std::vector<StageSpan>& spans;
-  bool is_first;  // of the work's launches
-  std::size_t jobs;
+  // Adds them to the job's receipt; `ran_until`: the end of its launch before this one.
+  void Record(std::size_t queue_span, TimeNs ran_until, Receipt* receipt) const;
+
+  const std::vector<StageSpan> spans;
+  const bool is_first;  // of the work's launches
+  const std::size_t jobs;
   std::uint64_t rows = 0;
   double flops = 0;
   TimeNs start = 0;
   TimeNs end = 0;
-  const Plan* plan = nullptr;  // of kRows
+  std::optional<Plan> plan;  // of kRows
   std::string config;
 };
 
-void Scheduler::Record(const Facts& facts, Active* active) {
-  Receipt& receipt = active->job->receipt;
-  if (!facts.spans.empty()) {
+void Scheduler::Facts::Record(std::size_t queue_span, TimeNs ran_until, Receipt* receipt) const {
+  if (!spans.empty()) {
     // A job waits until the device really begins, not until it was handed over; one that goes
     // in slices waits again between them.
-    if (facts.is_first) {
-      receipt.spans[active->queue_span].end = facts.start;
-    } else if (facts.start > active->ran_until) {
-      receipt.spans.push_back({Stage::kQueue, active->ran_until, facts.start});
+    if (is_first) {
+      receipt->spans[queue_span].end = start;
+    } else if (start > ran_until) {
+      receipt->spans.push_back({Stage::kQueue, ran_until, start});
     }
-    active->ran_until = std::max(active->ran_until, facts.end);
-    receipt.spans.insert(receipt.spans.end(), facts.spans.begin(), facts.spans.end());
+    receipt->spans.insert(receipt->spans.end(), spans.begin(), spans.end());
   }
-  receipt.batch_requests = facts.jobs;
-  receipt.batch_rows = facts.rows;
-  receipt.batch_flops = facts.flops;
-  if (facts.plan == nullptr) return;
-  const Kernel::Traits& kernel = facts.plan->kernel->traits();
-  receipt.kernel = kernel.name;
-  receipt.plan = facts.config;
-  receipt.numerics_id = facts.plan->numerics_id;
-  receipt.determinism = kernel.determinism;
+  receipt->batch_requests = jobs;
+  receipt->batch_rows = rows;
+  receipt->batch_flops = flops;
+  if (!plan.has_value()) return;
+  const Kernel::Traits& kernel = plan->kernel->traits();
+  receipt->kernel = kernel.name;
+  receipt->plan = config;
+  receipt->numerics_id = plan->numerics_id;
+  receipt->determinism = kernel.determinism;
 }
 
 // A work in slices is learnt from as a whole, at its end.
@@ -354,29 +394,23 @@ void Scheduler::Learn(const Launched& launched, const std::vector<StageSpan>& sp
   if (turn.form == BatchForm::kRows) cost_.Observe(launched.rows_cost, spans);
 }
 
-void Scheduler::OnLaunchDone(std::uint64_t launch_id, const DeviceResult& result) {
-  std::vector<Finished> finished;
-  Launched launched;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto position = launched_.find(launch_id);
-    launched = std::move(position->second);
-    launched_.erase(position);
-    launched_us_ = launched_.empty() ? 0 : launched_us_ - launched.turn.us;
-  }
+void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
+  const JobQueue::Turn& turn = launched.turn;
   // The jobs are still this launch's: nobody ends them before it is told.
   if (result.status.ok()) Learn(launched, result.spans);
+  // One of them may be to blame, and the others shall not pay for it.
+  const bool is_repeated =
+      turn.jobs.size() > 1 && !result.status.ok() && !absl::IsUnavailable(result.status);
+  const auto facts = std::make_shared<const Facts>(launched, std::move(result.spans));
+  std::vector<Finished> finished;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<AdaptiveMutex> lock(mutex_);
+    --launched_;
+    launched_us_ = launched_ == 0 ? 0 : launched_us_ - turn.us;
     const TimeNs now = clock_->Now();
-    // One of them may be to blame, and the others shall not pay for it.
-    const bool is_repeated =
-        launched.turn.jobs.size() > 1 && !result.status.ok() && !absl::IsUnavailable(result.status);
-    const Facts facts(launched, result.spans);
-    for (Job* const job : launched.turn.jobs) {
+    for (Job* const job : turn.jobs) {
       Active& active = jobs_.at(job->id);
       --active.in_flight;
-      if (!is_repeated) Record(facts, &active);
       absl::Status status = is_repeated ? absl::OkStatus() : result.status;
       if (job->deadline <= now) {
         status = absl::DeadlineExceededError("the deadline passed while the product was computed");
@@ -387,45 +421,65 @@ void Scheduler::OnLaunchDone(std::uint64_t launch_id, const DeviceResult& result
       }
       if (is_repeated && status.ok() && active.end.ok()) {
         QueueAgainLocked(job);
-      } else if (!active.is_queued && (active.in_flight == 0 || !status.ok())) {
-        const bool was_cut = launched.turn.form == BatchForm::kSlice && status.ok();
-        if (was_cut && active.end.ok()) cost_.Observe(job->cost, job->receipt.spans);
-        EndLocked(&active, std::move(status), &finished);
+        continue;
       }
+      const bool ends = !active.is_queued && (active.in_flight == 0 || !status.ok());
+      if (turn.form == BatchForm::kSlice) {
+        facts->Record(active.queue_span, active.ran_until, &job->receipt);
+        active.ran_until = std::max(active.ran_until, facts->end);
+        const bool was_cut = ends && status.ok() && active.end.ok();
+        if (was_cut) cost_.Observe(job->cost, job->receipt.spans);
+      }
+      if (!ends) continue;
+      const std::size_t before = finished.size();
+      const std::size_t queue_span = active.queue_span;
+      EndLocked(&active, std::move(status), &finished);
+      if (finished.size() == before || turn.form == BatchForm::kSlice || is_repeated) continue;
+      // The rest is written where the job is delivered.
+      finished.back().facts = facts;
+      finished.back().queue_span = queue_span;
     }
+    // The next launch first: the device must not wait for results to be delivered.
+    DispatchWith(&lock, &finished);
   }
-  // The next launch first: the device must not wait for results to be delivered.
-  Dispatch();
   Deliver(std::move(finished));
 }
 
 void Scheduler::Deliver(std::vector<Finished> finished) {
-  // An answer takes some 10 us to build and to hand to the network: a large batch's would keep
-  // the device's thread from the next launch's end.
-  constexpr std::size_t kPart = 8;
-  if (workers_ == nullptr || finished.size() <= kPart) {
+  // An answer takes some 40 us to build and to hand to the network. Meanwhile the device's thread
+  // would not see the next launch's end; and threads that answer over one connection would wait
+  // for each other inside gRPC.
+  if (workers_ == nullptr || (finished.size() <= 1 && IsDeviceIdle())) {
     DeliverHere(std::move(finished));
     return;
   }
-  for (auto begin = finished.begin(); begin != finished.end();) {
-    const auto end =
-        finished.end() - begin <= std::ptrdiff_t{kPart} ? finished.end() : begin + kPart;
-    std::vector<Finished> part(std::make_move_iterator(begin), std::make_move_iterator(end));
-    workers_->Post([this, part = std::move(part)]() mutable { DeliverHere(std::move(part)); });
-    begin = end;
+  std::map<std::uint64_t, std::vector<Finished>> by_connection;
+  for (Finished& each : finished) {
+    by_connection[each.job->connection].push_back(std::move(each));
+  }
+  for (auto& [connection, part] : by_connection) {
+    workers_->Post(connection,
+                   [this, part = std::move(part)]() mutable { DeliverHere(std::move(part)); });
   }
 }
 
 void Scheduler::DeliverHere(std::vector<Finished> finished) {
+  if (finished.empty()) return;
   for (Finished& each : finished) {
+    Receipt& receipt = each.job->receipt;
+    if (each.facts != nullptr) each.facts->Record(each.queue_span, 0, &receipt);
     each.job->reservation.Release();
     each.job->work.buffers = {};
-    std::move(each.job->done)(std::move(each.status), std::move(each.job->receipt));
+    std::move(each.job->done)(std::move(each.status), std::move(receipt));
   }
-  if (finished.empty()) return;
-  // Notified under the lock: whoever waits may destroy the scheduler right after.
-  const std::lock_guard<std::mutex> lock(mutex_);
-  unfinished_jobs_ -= finished.size();
+  const std::size_t count = finished.size();
+  std::size_t left = unfinished_jobs_;
+  while (left > count) {
+    if (unfinished_jobs_.compare_exchange_weak(left, left - count)) return;
+  }
+  // The last are told under the lock: whoever waits may destroy the scheduler right after.
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  unfinished_jobs_ -= count;
   if (unfinished_jobs_ == 0) idle_.notify_all();
 }
 

@@ -16,10 +16,10 @@
 // launched at once.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,14 +30,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
-#include "server/device/worker_pool.h"
 #include "server/observe/clock.h"
 #include "server/scheduling/adaptive_limit.h"
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/batch_planner.h"
 #include "server/scheduling/job.h"
 #include "server/scheduling/job_queue.h"
+#include "server/scheduling/keyed_pool.h"
 #include "server/scheduling/queue_bounds.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -54,14 +55,15 @@ struct SchedulerOptions {
   std::size_t remembered_costs = CostModel::kCapacity;
 };
 
-// Thread-safe. Callbacks run on the thread that finished the job (the caller's of Submit() or
-// Cancel(), the device's or the alarm's), or where many jobs end together on the workers'.
+// Thread-safe. Callbacks run on the workers' threads, those of jobs of one connection one after
+// another; or on the thread that finished the job (the caller's of Submit() or Cancel(), the
+// device's or the alarm's) where nothing else waits for that thread.
 class Scheduler {
  public:
   // All outlive the scheduler. `alarm` is this scheduler's alone. `planner` null: rows share no
-  // launch. `workers` null: callbacks run on the thread that finished the jobs, however many.
+  // launch. `workers` null: callbacks run on the thread that finished the jobs.
   Scheduler(Device* device, const Clock* clock, Alarm* alarm, const SchedulerOptions& options,
-            BatchPlanner* planner = nullptr, WorkerPool* workers = nullptr);
+            BatchPlanner* planner = nullptr, KeyedPool* workers = nullptr);
 
   // REQUIRES: idle (see WaitUntilIdle).
   ~Scheduler();
@@ -80,7 +82,7 @@ class Scheduler {
 
   // From here on Submit() answers UNAVAILABLE.
   void StartDraining();
-  bool draining() const;
+  bool draining() const { return draining_; }
 
   // Whether every submitted job's callback has returned, waiting up to `timeout_ms` for it.
   bool WaitUntilIdle(int timeout_ms);
@@ -111,13 +113,18 @@ class Scheduler {
   // What the device works on.
   struct Launched {
     JobQueue::Turn turn;
-    RowsPlan rows;   // of kRows
-    Cost rows_cost;  // of kRows
+    std::shared_ptr<SlicedWork> sliced;  // of kSlice
+    RowsPlan rows;                       // of kRows
+    Cost rows_cost;                      // of kRows
   };
+  // What a launch adds to the receipt of each of its jobs.
+  struct Facts;
   // A job that left the scheduler, with what to tell it.
   struct Finished {
     std::unique_ptr<Job> job;
     absl::Status status;
+    std::shared_ptr<const Facts> facts;  // that its receipt lacks; null: none
+    std::size_t queue_span = 0;
   };
 
   // All with suffix Locked REQUIRE mutex_ held.
@@ -126,21 +133,25 @@ class Scheduler {
   void EndLateLocked(TimeNs now, std::vector<Finished>* finished);
   bool HasSlotLocked() const;
   bool IsBusyLocked() const;
-  // `here`: the job that may run on this thread, or kNoJob.
-  std::optional<std::pair<std::uint64_t, DeviceLaunch>> NextLaunchLocked(TimeNs now,
-                                                                         std::uint64_t here);
-  DeviceLaunch MakeLaunchLocked(Launched* launched);
-  bool PlanRowsLocked(Launched* launched);
+  bool IsDeviceIdle() const;
+  // Null: nothing is to be launched now.
+  std::unique_ptr<Launched> TakeTurnLocked(TimeNs now);
+  bool PlanRows(Launched* launched) const;
+  // `others`: jobs that cannot go with the first after all, and wait for turns of their own.
+  DeviceLaunch MakeLaunch(Launched* launched, std::vector<Job*>* others) const;
+  void PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finished>* finished);
+  void CountLaunchLocked(const Launched& launched, TimeNs now);
   void QueueAgainLocked(Job* job);
-  // What a launch adds to the receipt of each of its jobs.
-  struct Facts;
-  static void Record(const Facts& facts, Active* active);
   void SetAlarmLocked();
   void Learn(const Launched& launched, const std::vector<StageSpan>& spans);
 
   // Ends late jobs and fills the device.
-  void Dispatch(std::uint64_t here = kNoJob);
-  void OnLaunchDone(std::uint64_t launch_id, const DeviceResult& result);
+  void Dispatch();
+  // The same with mutex_ held, which it releases at times. `here`: the job that may run on this
+  // thread.
+  void DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished,
+                    std::uint64_t here = kNoJob);
+  void OnLaunchDone(const Launched& launched, DeviceResult result);
   void Deliver(std::vector<Finished> finished);
   void DeliverHere(std::vector<Finished> finished);
 
@@ -150,19 +161,20 @@ class Scheduler {
   const SchedulerOptions options_;
   const QueueBounds tenant_bounds_;
   BatchPlanner* const planner_;
-  WorkerPool* const workers_;
+  KeyedPool* const workers_;
   CostModel cost_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable idle_;
+  mutable AdaptiveMutex mutex_;
+  std::condition_variable_any idle_;
   JobQueue queue_;  // guarded by mutex_, like all below
   AdaptiveLimit limit_;
   std::unordered_map<std::uint64_t, Active> jobs_;  // those that have not ended, by id
-  std::map<std::uint64_t, Launched> launched_;      // by launch id
+  int launched_ = 0;                                // launches under way
   double launched_us_ = 0;
-  std::uint64_t next_launch_id_ = 0;
-  std::size_t unfinished_jobs_ = 0;  // callback not returned
-  bool draining_ = false;
+  TimeNs alarm_at_ = kNoDeadline;  // what the alarm is set to
+  // Callback not returned. Changed without mutex_ too, but not to 0.
+  std::atomic<std::size_t> unfinished_jobs_ = 0;
+  std::atomic<bool> draining_ = false;  // changed under mutex_
   // One thread at a time fills the device, so that launches reach it in the order in which
   // they were chosen; another that wants to asks it to look again.
   bool is_dispatching_ = false;

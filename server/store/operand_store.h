@@ -30,6 +30,7 @@
 #include "server/store/stored_operand.h"
 #include "server/store/tenant.h"
 #include "server/store/upload.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -208,7 +209,7 @@ class OperandStore {
   const std::uint32_t instance_;
   const std::shared_ptr<StoreBudget> budget_;
 
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   Entries entries_;                                                  // guarded by mutex_
   std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_;  // guarded by mutex_
   std::map<std::string, std::uint64_t> handles_;                     // guarded by mutex_

@@ -31,7 +31,7 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
                      tenant_bytes_ < limit_bytes_ ? "a tenant may keep " : "the server keeps ",
                      std::min(tenant_bytes_, limit_bytes_)));
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   const auto found = tenants_.find(tenant);
   const std::uint64_t used = found == tenants_.end() ? 0 : found->second;
   if (bytes > tenant_bytes_ - used) {
@@ -52,18 +52,18 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
 }
 
 std::uint64_t StoreBudget::used_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return used_bytes_;
 }
 
 std::uint64_t StoreBudget::used_bytes(const Tenant& tenant) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   const auto found = tenants_.find(tenant);
   return found == tenants_.end() ? 0 : found->second;
 }
 
 void StoreBudget::Release(const Tenant& tenant, std::uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   used_bytes_ -= bytes;
   const auto found = tenants_.find(tenant);
   found->second -= bytes;

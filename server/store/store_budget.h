@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/store/tenant.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -55,7 +56,7 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
 
   const std::uint64_t limit_bytes_;
   const std::uint64_t tenant_bytes_;
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   std::uint64_t used_bytes_ = 0;             // guarded by mutex_
   std::map<Tenant, std::uint64_t> tenants_;  // guarded by mutex_; none with 0
 };

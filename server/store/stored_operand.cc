@@ -47,12 +47,13 @@ absl::StatusOr<HostBuffer> StoredOperand::Planes(StoredPlane plane) {
 }
 
 absl::StatusOr<HostPiece> StoredOperand::Whole(StoredPlane plane) {
+  if (HostBuffer pieces = Host(plane); pieces.size() == 1) return std::move(pieces.front());
   const std::lock_guard<std::mutex> moving(moving_);
   return WholeWhileMoving(plane);
 }
 
 HostBuffer StoredOperand::Host(StoredPlane plane) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return host_[static_cast<std::size_t>(plane)];
 }
 
@@ -72,39 +73,47 @@ absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
   }
   absl::StatusOr<HostPiece> whole = Join(pieces, bytes);
   if (!whole.ok()) return whole;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   host_[static_cast<std::size_t>(plane)] = {*whole};
   return whole;
 }
 
 absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, const Problem& problem,
                                                              OperandSide side) {
-  const std::lock_guard<std::mutex> moving(moving_);
   Placed placed;
   if (device->uses_host_memory()) {
-    absl::StatusOr<HostPiece> whole = WholeWhileMoving(StoredPlane::kData);
+    absl::StatusOr<HostPiece> whole = Whole(StoredPlane::kData);
     if (!whole.ok()) return whole.status();
     placed.host = *std::move(whole);
     return placed;
   }
   const Problem landed = device->Landed(problem);
   const MatrixLayout& layout = side == OperandSide::kA ? landed.a : landed.b;
-  for (const Landing& each : landings_) {
-    if (each.device == device && AreEqual(each.layout, layout)) {
-      placed.landed = each.memory;
-      return placed;
-    }
-  }
+  placed.landed = FindLanding(device, layout);
+  if (placed.landed != nullptr) return placed;
+  const std::lock_guard<std::mutex> moving(moving_);
+  // Another thread may have made it meanwhile.
+  placed.landed = FindLanding(device, layout);
+  if (placed.landed != nullptr) return placed;
   const absl::StatusOr<HostPiece> whole = WholeWhileMoving(StoredPlane::kData);
   if (!whole.ok()) return whole.status();
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> memory =
       device->Store(problem, side, whole->data);
   if (!memory.ok()) return memory.status();
   placed.landed = *memory;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   landings_.push_back({device, layout, *std::move(memory)});
   host_[static_cast<std::size_t>(StoredPlane::kData)].clear();
   return placed;
+}
+
+std::shared_ptr<const ResidentOperand> StoredOperand::FindLanding(
+    const Device* device, const MatrixLayout& layout) const {
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  for (const Landing& each : landings_) {
+    if (each.device == device && AreEqual(each.layout, layout)) return each.memory;
+  }
+  return nullptr;
 }
 
 absl::Status StoredOperand::MoveToOrdinaryMemory() {
@@ -113,24 +122,24 @@ absl::Status StoredOperand::MoveToOrdinaryMemory() {
   if (pieces.empty()) return absl::OkStatus();
   absl::StatusOr<HostPiece> whole = Join(pieces, form_.data.size_bytes());
   if (!whole.ok()) return whole.status();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   host_[static_cast<std::size_t>(StoredPlane::kData)] = {*std::move(whole)};
   return absl::OkStatus();
 }
 
 Device* StoredOperand::holder() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return landings_.empty() ? nullptr : landings_.front().device;
 }
 
 bool StoredOperand::IsLandedOn(const Device* device) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   return std::any_of(landings_.begin(), landings_.end(),
                      [device](const Landing& each) { return each.device == device; });
 }
 
 std::uint64_t StoredOperand::landed_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   std::uint64_t bytes = 0;
   for (const Landing& each : landings_) {
     bytes += static_cast<std::uint64_t>(each.layout.outer()) *

@@ -11,6 +11,7 @@
 #include "server/device/device.h"
 #include "server/store/operand_form.h"
 #include "server/store/store_budget.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -65,13 +66,16 @@ class StoredOperand {
   // REQUIRES: moving_ held.
   absl::StatusOr<HostPiece> WholeWhileMoving(StoredPlane plane);
   HostBuffer Host(StoredPlane plane) const;
+  // Null: it has not landed so there.
+  std::shared_ptr<const ResidentOperand> FindLanding(const Device* device,
+                                                     const MatrixLayout& layout) const;
 
   const OperandForm form_;
   const StoreHold hold_;
   // Held while bytes move, which takes as long as that does, so that each landing is made
   // once. Taken before mutex_.
   std::mutex moving_;
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   // Guarded by mutex_, and changed only with moving_ held. Data's may have gone.
   std::array<HostBuffer, kStoredPlanes> host_;
   std::vector<Landing> landings_;  // as host_

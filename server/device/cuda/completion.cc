@@ -1,5 +1,6 @@
 // How launches end, and what happens when the device is lost.
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,63 +34,81 @@ void CudaDevice::Watch(ItemPtr item) {
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (watched_.empty()) last_progress_ = now;
-    watched_.push_back(std::move(item));
+    issued_.push_back(std::move(item));
+    ++under_way_;
   }
   watch_.notify_one();
 }
 
 void CudaDevice::Complete() {
+  std::vector<ItemPtr> watched;
+  TimeNs last_progress = 0;
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto is_wanted = [this] { return completion_stops_ || !watched_.empty(); };
+  const auto is_wanted = [this] { return completion_stops_ || !issued_.empty(); };
   while (true) {
-    for (int look = 0; look < kIdleLooks && !is_wanted(); ++look) {
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
-    }
-    watch_.wait(lock, is_wanted);
-    if (watched_.empty()) return;
-    absl::StatusOr<std::vector<ItemPtr>> done = TakeDoneLocked();
-    const TimeNs now = clock_->Now();
-    if (done.ok() && !done->empty()) last_progress_ = now;
-    const TimeNs last_progress = last_progress_;
-    absl::Status failure = done.ok() ? StalledSince(last_progress) : done.status();
-    lock.unlock();
-    if (!failure.ok()) {
-      Lose(failure);
-    } else {
-      for (ItemPtr& item : *done) {
-        absl::Status status = item->issued.status;
-        Finish(std::move(item), std::move(status), now);
+    if (watched.empty()) {
+      for (int look = 0; look < kIdleLooks && !is_wanted(); ++look) {
+        lock.unlock();
+        std::this_thread::yield();
+        lock.lock();
       }
+      watch_.wait(lock, is_wanted);
+      if (issued_.empty()) return;
+      last_progress = issued_.front()->issued_at;
     }
-    // Whoever submits wants the lock, and the driver's, too.
-    if (failure.ok() && done->empty()) std::this_thread::yield();
+    std::move(issued_.begin(), issued_.end(), std::back_inserter(watched));
+    issued_.clear();
+    // Whoever submits wants the lock meanwhile, and the driver's, too.
+    lock.unlock();
+    absl::StatusOr<std::vector<ItemPtr>> done = TakeDone(&watched);
+    const TimeNs now = clock_->Now();
+    if (done.ok() && !done->empty()) last_progress = now;
+    absl::Status failure = done.ok() ? StalledSince(last_progress) : done.status();
+    if (!failure.ok()) Lose(failure);
+    if (failure = lost(); !failure.ok()) {
+      if (done.ok()) std::move(done->begin(), done->end(), std::back_inserter(watched));
+      FinishAll(std::exchange(watched, {}), failure, now);
+    } else if (done->empty()) {
+      std::this_thread::yield();
+    } else {
+      FinishAll(*std::move(done), absl::OkStatus(), now);
+    }
     lock.lock();
     // Looking costs the device nothing and its results are wanted soon; a long kernel is
     // worth a sleep.
-    if (now - last_progress > kSpinNs && !watched_.empty()) watch_.wait_for(lock, kNap);
+    if (now - last_progress > kSpinNs && !watched.empty()) watch_.wait_for(lock, kNap);
   }
 }
 
-absl::StatusOr<std::vector<CudaDevice::ItemPtr>> CudaDevice::TakeDoneLocked() {
+absl::StatusOr<std::vector<CudaDevice::ItemPtr>> CudaDevice::TakeDone(
+    std::vector<ItemPtr>* watched) const {
   std::vector<ItemPtr> done;
-  for (auto position = watched_.begin(); position != watched_.end();) {
+  for (auto position = watched->begin(); position != watched->end();) {
     const absl::StatusOr<bool> is_done = backend_->IsDone((*position)->issued.last);
     if (!is_done.ok()) {
       // What was done a moment ago is told with the rest: its data may be wrong too.
-      for (ItemPtr& item : done) watched_.push_back(std::move(item));
+      std::move(done.begin(), done.end(), std::back_inserter(*watched));
       return is_done.status();
     }
     if (*is_done) {
       done.push_back(std::move(*position));
-      position = watched_.erase(position);
+      position = watched->erase(position);
     } else {
       ++position;
     }
   }
   return done;
+}
+
+void CudaDevice::FinishAll(std::vector<ItemPtr> items, const absl::Status& failure, TimeNs now) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    under_way_ -= items.size();
+  }
+  for (ItemPtr& item : items) {
+    absl::Status status = failure.ok() ? item->issued.status : failure;
+    Finish(std::move(item), std::move(status), now);
+  }
 }
 
 void CudaDevice::Finish(ItemPtr item, absl::Status status, TimeNs now) {
@@ -125,6 +144,7 @@ std::vector<StageSpan> CudaDevice::SpansOf(const Item& item, TimeNs now) const {
 }
 
 absl::Status CudaDevice::lost() const {
+  if (!is_lost_) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(mutex_);
   return lost_;
 }
@@ -137,11 +157,11 @@ void CudaDevice::Lose(const absl::Status& status) {
     if (!lost_.ok()) return;
     lost_ = lost = absl::UnavailableError(
         absl::StrCat("device ", traits_.name, " is lost: ", status.message()));
-    items.swap(watched_);
+    is_lost_ = true;
+    items.swap(issued_);
   }
   options_.on_lost(lost);
-  const TimeNs now = clock_->Now();
-  for (ItemPtr& item : items) Finish(std::move(item), lost, now);
+  FinishAll(std::move(items), lost, clock_->Now());
   slot_is_free_.notify_all();
 }
 

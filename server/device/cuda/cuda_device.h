@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -142,8 +143,10 @@ class CudaDevice final : public Device {
   void Lose(const absl::Status& status);
 
   void Complete();  // the completion thread
-  // Takes out of watched_ what is done; the error is the device's. REQUIRES: mutex_ held.
-  absl::StatusOr<std::vector<ItemPtr>> TakeDoneLocked();
+  // Takes out what is done; the error is the device's.
+  absl::StatusOr<std::vector<ItemPtr>> TakeDone(std::vector<ItemPtr>* watched) const;
+  // Tells items' ends, and that they are under way no more.
+  void FinishAll(std::vector<ItemPtr> items, const absl::Status& failure, TimeNs now);
   // OK once the event is done; UNAVAILABLE if the device is lost or stalls before.
   absl::Status WaitUntilDone(CudaEvent event);
   absl::Status StalledSince(TimeNs since) const;
@@ -168,10 +171,11 @@ class CudaDevice final : public Device {
   std::condition_variable watch_;
   std::condition_variable slot_is_free_;
   std::vector<std::unique_ptr<CudaSlot>> free_slots_;  // guarded by mutex_
-  std::vector<ItemPtr> watched_;                       // guarded by mutex_
-  absl::Status lost_;                                  // guarded by mutex_
-  TimeNs last_progress_ = 0;                           // guarded by mutex_
-  bool completion_stops_ = false;                      // guarded by mutex_
+  std::vector<ItemPtr> issued_;        // guarded by mutex_; the completion thread takes them
+  std::size_t under_way_ = 0;          // guarded by mutex_; issued_ and what that thread has taken
+  absl::Status lost_;                  // guarded by mutex_
+  bool completion_stops_ = false;      // guarded by mutex_
+  std::atomic<bool> is_lost_ = false;  // whether lost_ is an error: asked for every request
 
   std::unique_ptr<WorkerPool> feeder_;  // one thread. Last, as the next: they use all else
   std::thread completion_;

@@ -151,9 +151,9 @@ std::optional<IssuedWork> CudaDevice::IssueInTime(
       continue;
     }
     std::unique_lock<std::mutex> lock(mutex_);
-    const std::size_t under_way = watched_.size();
+    const std::size_t under_way = under_way_;
     if (under_way == 0) return issued;
-    slot_is_free_.wait(lock, [&] { return watched_.size() < under_way || !lost_.ok(); });
+    slot_is_free_.wait(lock, [&] { return under_way_ < under_way || !lost_.ok(); });
   }
 }
 

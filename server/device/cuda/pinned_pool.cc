@@ -33,7 +33,7 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
   }
   std::vector<char*> taken;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<AdaptiveMutex> lock(mutex_);
     if (count > free_.size()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the result needs ", count * slab_bytes_, " bytes of pinned host memory; ",
@@ -50,7 +50,7 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
 
 std::optional<HostPiece> PinnedPool::TakeInOnePiece(std::uint64_t bytes) {
   const std::uint64_t count = (bytes + slab_bytes_ - 1) / slab_bytes_;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   if (count == 0 || count > free_.size()) return std::nullopt;
   auto first = free_.begin();
   std::uint64_t found = 0;  // neighbours from `first` on
@@ -80,7 +80,7 @@ bool PinnedPool::Contains(const void* data, std::uint64_t bytes) const {
 }
 
 MemoryUsage PinnedPool::usage() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   MemoryUsage usage;
   usage.limit_bytes = slabs_ * slab_bytes_;
   usage.in_flight_bytes = (slabs_ - free_.size()) * slab_bytes_;
@@ -88,7 +88,7 @@ MemoryUsage PinnedPool::usage() const {
 }
 
 void PinnedPool::GiveBack(char* slab, std::uint64_t count) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
   for (std::uint64_t i = 0; i < count; ++i) free_.insert(slab + i * slab_bytes_);
 }
 

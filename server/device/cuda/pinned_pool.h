@@ -12,6 +12,7 @@
 #include "server/device/cuda/backend.h"
 #include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
+#include "sync/adaptive_mutex.h"
 
 namespace gemmd {
 
@@ -56,7 +57,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   const std::uint64_t slab_bytes_;
   const std::uint64_t slabs_;
 
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   std::set<char*> free_;  // guarded by mutex_
 };
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/device/cpu_device.h"
-#include "server/device/worker_pool.h"
 #include "server/scheduling/alarm.h"
+#include "server/scheduling/keyed_pool.h"
 #include "server/scheduling/rows_planner.h"
 #include "server/scheduling/scheduler.h"
 #include "tests/server/device/batches.h"
@@ -111,7 +111,7 @@ class BatchBits {
     RowsPlanner planner(&BuiltinRegistry(), &device_, nullptr);
     PlantedPlanner planted_planner(planted, &planner);
     ThreadAlarm alarm;
-    WorkerPool workers(2);
+    KeyedPool workers(2);
     SchedulerOptions options;
     // What launches take here must not decide who shares one.
     options.queue.max_us = options.slice_us = 1e12;

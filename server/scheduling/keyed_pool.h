@@ -1,0 +1,43 @@
+// Threads that carry out tasks: those of one key in the order they come, one at a time.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+
+namespace gemmd {
+
+// Thread-safe.
+class KeyedPool {
+ public:
+  using Task = absl::AnyInvocable<void() &&>;
+
+  explicit KeyedPool(int threads);  // at least 1
+  // Carries out what was posted.
+  ~KeyedPool();
+  KeyedPool(const KeyedPool&) = delete;
+  KeyedPool& operator=(const KeyedPool&) = delete;
+
+  void Post(std::uint64_t key, Task task);
+
+ private:
+  void Loop();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_, like all below. An entry with no tasks is a key whose last ones are
+  // being carried out.
+  std::unordered_map<std::uint64_t, std::vector<Task>> tasks_;
+  std::deque<std::uint64_t> ready_;  // keys with tasks, of which none is being carried out
+  bool stops_ = false;
+
+  std::vector<std::thread> threads_;  // last: started when all else exists
+};
+
+}  // namespace gemmd
