@@ -316,7 +316,7 @@ void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<
     PutBackLocked(others, finished);
     const std::vector<Job*>& jobs = launched->turn.jobs;
     // Not for long, so that whoever comes meanwhile is served soon.
-    launch.may_run_here = IsDeviceIdle() && jobs.size() == 1 && jobs.front()->id == here &&
+    launch.may_run_here = launched_ == 0 && jobs.size() == 1 && jobs.front()->id == here &&
                           launched->turn.us <= options_.slice_us;
     CountLaunchLocked(*launched, now);
     lock->unlock();
