@@ -19,7 +19,7 @@
 namespace gemmd::testing {
 
 // Thread-safe.
-class FakeCuda final : public CudaBackend {
+class FakeCuda : public CudaBackend {
  public:
   explicit FakeCuda(std::uint32_t seed, CudaProperties properties = H200());
   ~FakeCuda() override;
