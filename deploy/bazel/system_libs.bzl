@@ -359,6 +359,20 @@ _system_boost_context = repository_rule(
     local = True,
 )
 
+def _jemalloc_impl(rctx):
+    dirs = _libdirs(rctx)
+    rctx.file("BUILD.bazel", _HEADER + _cc_library(
+        "jemalloc",
+        [_archive(rctx, dirs, "jemalloc", "libjemalloc-dev")],
+        linkopts = ["-ldl", "-lm", "-pthread"],
+    ))
+
+_system_jemalloc = repository_rule(
+    implementation = _jemalloc_impl,
+    environ = ["SYSTEM_LIBRARY_PATH"],
+    local = True,
+)
+
 def _headers_impl(rctx):
     header = "/usr/include/" + rctx.attr.header
     if not rctx.path(header).exists:
@@ -386,6 +400,7 @@ def system_dependencies():
     _system_openblas(name = "openblas")
     _system_benchmark(name = "com_github_google_benchmark")
     _system_boost_context(name = "boost")
+    _system_jemalloc(name = "jemalloc")
     _system_headers(
         name = "com_github_nlohmann_json",
         header = "nlohmann/json.hpp",

@@ -363,6 +363,7 @@ absl::Status Admission::CheckDeadline(const ServedDevice& served, const MatmulCa
                      " us away, and the product alone is predicted to take ",
                      std::llround(cost.device_us), " us"));
   }
+  if (served.scheduler->IsFarFrom(deadline, cost.device_us)) return absl::OkStatus();
   return served.scheduler->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us})
       .status();
 }

@@ -5,14 +5,16 @@
 #include "server/device/rows.h"
 
 namespace gemmd {
+
 std::optional<RowsPlan> RowsPlanner::PlanRows(const DeviceWork& work, std::int64_t rows) {
   RowsPlan rows_plan;
   rows_plan.problem = WithRows(work, rows);
-  const Kernel::Traits& kernel = work.plan.kernel->traits();
-  absl::StatusOr<Plan> plan =
-      memo_.Select(device_->Landed(rows_plan.problem), device_->traits(), kernel.name);
+  absl::StatusOr<Plan> plan = memo_.Select(device_->Landed(rows_plan.problem), device_->traits(),
+                                           work.plan.kernel->traits().name);
   if (!plan.ok()) return std::nullopt;
-  if (kernel.determinism == Determinism::kBatchInvariant &&
+  // As asked for, not as served: where only kernels of class fast can serve a request, its bits
+  // still must not depend on the load.
+  if (work.problem.determinism == Determinism::kBatchInvariant &&
       plan->numerics_id != work.plan.numerics_id) {
     return std::nullopt;
   }

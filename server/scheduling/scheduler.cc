@@ -275,8 +275,18 @@ void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
   launched_us_ += launched.turn.us;
 }
 
+bool Scheduler::IsFarFrom(TimeNs deadline, double us) const {
+  // JobQueue::PredictWait() never predicts more: others may bring as much again as they have.
+  constexpr double kMostTimes = 3;
+  const double end_us = kMostTimes * (backlog_us_ + us);
+  const TimeNs first = std::min<TimeNs>(deadline, next_late_);
+  return first == kNoDeadline || static_cast<double>(first - clock_->Now()) > end_us * 1e3;
+}
+
 void Scheduler::SetAlarmLocked() {
   TimeNs next = queue_.NextLate();
+  next_late_ = next;
+  backlog_us_ = queue_.use().us + launched_us_;
   // Without a slot the end of a launch comes first.
   if (HasSlotLocked()) next = std::min(next, queue_.NextClosing());
   if (next == alarm_at_) return;
@@ -331,62 +341,6 @@ void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<
   if (unfinished_jobs_ == 0) idle_.notify_all();
 }
 
-struct Scheduler::Facts {
-  Facts(const Launched& launched, std::vector<StageSpan> stage_spans)
-      : spans(std::move(stage_spans)),
-        is_first(launched.turn.slice == 0),
-        jobs(launched.turn.jobs.size()) {
-    for (const Job* const job : launched.turn.jobs) {
-      rows += static_cast<std::uint64_t>(job->work.problem.m);
-      flops += job->work.problem.flops();
-    }
-    if (!spans.empty()) start = spans.front().start;
-    for (const StageSpan& span : spans) {
-      start = std::min(start, span.start);
-      end = std::max(end, span.end);
-    }
-    if (launched.turn.form == BatchForm::kRows) {
-      plan = launched.rows.plan;
-      config = ToString(plan->config);
-    }
-  }
-
-  // Adds them to the job's receipt; `ran_until`: the end of its launch before this one.
-  void Record(std::size_t queue_span, TimeNs ran_until, Receipt* receipt) const;
-
-  const std::vector<StageSpan> spans;
-  const bool is_first;  // of the work's launches
-  const std::size_t jobs;
-  std::uint64_t rows = 0;
-  double flops = 0;
-  TimeNs start = 0;
-  TimeNs end = 0;
-  std::optional<Plan> plan;  // of kRows
-  std::string config;
-};
-
-void Scheduler::Facts::Record(std::size_t queue_span, TimeNs ran_until, Receipt* receipt) const {
-  if (!spans.empty()) {
-    // A job waits until the device really begins, not until it was handed over; one that goes
-    // in slices waits again between them.
-    if (is_first) {
-      receipt->spans[queue_span].end = start;
-    } else if (start > ran_until) {
-      receipt->spans.push_back({Stage::kQueue, ran_until, start});
-    }
-    receipt->spans.insert(receipt->spans.end(), spans.begin(), spans.end());
-  }
-  receipt->batch_requests = jobs;
-  receipt->batch_rows = rows;
-  receipt->batch_flops = flops;
-  if (!plan.has_value()) return;
-  const Kernel::Traits& kernel = plan->kernel->traits();
-  receipt->kernel = kernel.name;
-  receipt->plan = config;
-  receipt->numerics_id = plan->numerics_id;
-  receipt->determinism = kernel.determinism;
-}
-
 // A work in slices is learnt from as a whole, at its end.
 void Scheduler::Learn(const Launched& launched, const std::vector<StageSpan>& spans) {
   const JobQueue::Turn& turn = launched.turn;
@@ -401,7 +355,9 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
   // One of them may be to blame, and the others shall not pay for it.
   const bool is_repeated =
       turn.jobs.size() > 1 && !result.status.ok() && !absl::IsUnavailable(result.status);
-  const auto facts = std::make_shared<const Facts>(launched, std::move(result.spans));
+  const Plan* const rows_plan = turn.form == BatchForm::kRows ? &launched.rows.plan : nullptr;
+  const auto facts = std::make_shared<const LaunchFacts>(turn.jobs, turn.slice, rows_plan,
+                                                         std::move(result.spans));
   std::vector<Finished> finished;
   {
     std::unique_lock<AdaptiveMutex> lock(mutex_);
@@ -426,7 +382,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       const bool ends = !active.is_queued && (active.in_flight == 0 || !status.ok());
       if (turn.form == BatchForm::kSlice) {
         facts->Record(active.queue_span, active.ran_until, &job->receipt);
-        active.ran_until = std::max(active.ran_until, facts->end);
+        active.ran_until = std::max(active.ran_until, facts->end());
         const bool was_cut = ends && status.ok() && active.end.ok();
         if (was_cut) cost_.Observe(job->cost, job->receipt.spans);
       }

@@ -37,6 +37,7 @@
 #include "server/scheduling/job.h"
 #include "server/scheduling/job_queue.h"
 #include "server/scheduling/keyed_pool.h"
+#include "server/scheduling/launch_facts.h"
 #include "server/scheduling/queue_bounds.h"
 #include "sync/adaptive_mutex.h"
 
@@ -75,6 +76,9 @@ class Scheduler {
   // How long such a job would wait until it starts, by prediction.
   // DEADLINE_EXCEEDED: too long for its deadline, or for one of a job that it would overtake.
   absl::StatusOr<double> PredictWait(const JobQueue::Newcomer& newcomer) const;
+  // Whether a job of so many microseconds is in time without a closer look: all that was
+  // submitted may go before it, and then nothing of it is late either. Takes no lock.
+  bool IsFarFrom(TimeNs deadline, double us) const;
 
   // Ends the job if it is queued, drops its result if it is launched, does nothing if
   // there is no such job (it finished, or never came).
@@ -117,13 +121,11 @@ class Scheduler {
     RowsPlan rows;                       // of kRows
     Cost rows_cost;                      // of kRows
   };
-  // What a launch adds to the receipt of each of its jobs.
-  struct Facts;
   // A job that left the scheduler, with what to tell it.
   struct Finished {
     std::unique_ptr<Job> job;
     absl::Status status;
-    std::shared_ptr<const Facts> facts;  // that its receipt lacks; null: none
+    std::shared_ptr<const LaunchFacts> facts;  // that its receipt lacks; null: none
     std::size_t queue_span = 0;
   };
 
@@ -175,6 +177,9 @@ class Scheduler {
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
   std::atomic<bool> draining_ = false;  // changed under mutex_
+  // As of the last dispatch, for IsFarFrom().
+  std::atomic<double> backlog_us_ = 0;
+  std::atomic<TimeNs> next_late_ = kNoDeadline;
   // One thread at a time fills the device, so that launches reach it in the order in which
   // they were chosen; another that wants to asks it to look again.
   bool is_dispatching_ = false;

@@ -13,9 +13,11 @@ namespace gemmd::testing {
 // Thread-safe.
 class FakeDevice final : public Device {
  public:
-  FakeDevice(const Clock* clock, std::uint64_t memory_bytes, int max_in_flight)
+  FakeDevice(const Clock* clock, std::uint64_t memory_bytes, int max_in_flight,
+             DeviceKind kind = DeviceKind::kCpu)
       : clock_(clock), memory_(memory_bytes), max_in_flight_(max_in_flight) {
     traits_.name = "fake";
+    traits_.kind = kind;
     traits_.f32_gflops = 1;
     traits_.memory_gbps = 1;
   }

@@ -1,0 +1,47 @@
+#include "server/scheduling/launch_facts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gemmd {
+
+LaunchFacts::LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
+                         std::vector<StageSpan> spans)
+    : spans_(std::move(spans)), is_first_(slice == 0), jobs_(jobs.size()) {
+  for (const Job* const job : jobs) {
+    rows_ += static_cast<std::uint64_t>(job->work.problem.m);
+    flops_ += job->work.problem.flops();
+  }
+  if (!spans_.empty()) start_ = spans_.front().start;
+  for (const StageSpan& span : spans_) {
+    start_ = std::min(start_, span.start);
+    end_ = std::max(end_, span.end);
+  }
+  if (rows_plan == nullptr) return;
+  plan_ = *rows_plan;
+  config_ = ToString(plan_->config);
+}
+
+void LaunchFacts::Record(std::size_t queue_span, TimeNs ran_until, Receipt* receipt) const {
+  if (!spans_.empty()) {
+    // A job waits until the device really begins, not until it was handed over; one that goes
+    // in slices waits again between them.
+    if (is_first_) {
+      receipt->spans[queue_span].end = start_;
+    } else if (start_ > ran_until) {
+      receipt->spans.push_back({Stage::kQueue, ran_until, start_});
+    }
+    receipt->spans.insert(receipt->spans.end(), spans_.begin(), spans_.end());
+  }
+  receipt->batch_requests = jobs_;
+  receipt->batch_rows = rows_;
+  receipt->batch_flops = flops_;
+  if (!plan_.has_value()) return;
+  const Kernel::Traits& kernel = plan_->kernel->traits();
+  receipt->kernel = kernel.name;
+  receipt->plan = config_;
+  receipt->numerics_id = plan_->numerics_id;
+  receipt->determinism = kernel.determinism;
+}
+
+}  // namespace gemmd

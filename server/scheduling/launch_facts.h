@@ -1,0 +1,43 @@
+// What a launch adds to the receipt of each of its jobs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "server/observe/receipt.h"
+#include "server/scheduling/job.h"
+
+namespace gemmd {
+
+// Immutable, so that the jobs of one launch may be told by several threads.
+class LaunchFacts {
+ public:
+  // `slice`: which of a work's launches it was, from 0 on. `rows_plan`: of one whose jobs went as
+  // rows of one product; null of others. `spans`: the device's.
+  LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
+              std::vector<StageSpan> spans);
+
+  // `queue_span`: the receipt's span of waiting for the device. `ran_until`: the end of the
+  // work's launch before this one, if there was one.
+  void Record(std::size_t queue_span, TimeNs ran_until, Receipt* receipt) const;
+
+  // Of the last span; 0 if there are none.
+  TimeNs end() const { return end_; }
+
+ private:
+  const std::vector<StageSpan> spans_;
+  const bool is_first_;  // of the work's launches
+  const std::size_t jobs_;
+  std::uint64_t rows_ = 0;
+  double flops_ = 0;
+  TimeNs start_ = 0;
+  TimeNs end_ = 0;
+  std::optional<Plan> plan_;  // of rows
+  std::string config_;
+};
+
+}  // namespace gemmd
