@@ -136,6 +136,7 @@ void MatmulCall::AttemptStream() {
     request.matmul = matmul_;
     request.deadline = deadline_;
     request.chunk_bytes = route_.chunk_bytes;
+    request.unasked_bytes = kUnaskedBytes;
     request.done = [self = shared_from_this()](absl::StatusOr<StreamResult> result,
                                                const Pushback& pushback) {
       self->OnStream(std::move(result), pushback);

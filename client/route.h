@@ -35,8 +35,11 @@ struct Route {
 };
 
 // A larger request streams: messages above 4 MiB are refused by many a default, and a stream
-// asks before it sends.
+// asks before it sends that much.
 inline constexpr std::uint64_t kUnaryBytes = 4 << 20;
+// Streamed over one connection, up to so much goes with its header, without asking: a round trip
+// and messages less, for what a refused call would have cost too.
+inline constexpr std::uint64_t kUnaskedBytes = kUnaryBytes;
 // A stream saves what a call costs, which shows once so many requests are in flight.
 inline constexpr int kStreamFromInFlight = 4;
 // What a connection should have to do, so that another is worth its while.

@@ -74,6 +74,7 @@ std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
                                const DeviceTraits& device, absl::string_view kernel_name,
                                const PlanCache* measured, std::int64_t problems) {
   std::vector<Candidate> candidates;
+  candidates.reserve(registry.kernels().size());
   for (const auto& kernel : registry.kernels()) {
     if (!kernel_name.empty() && kernel->traits().name != kernel_name) continue;
     Candidate& candidate = candidates.emplace_back();

@@ -66,7 +66,10 @@ Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
     if (request.deadline < wake_) wake_ = todo.wake = request.deadline;
   }
   Request& added = requests_[*id];
-  added.await_accepted = request.matmul->payload_bytes > request.chunk_bytes;
+  const std::uint64_t bytes = request.matmul->payload_bytes;
+  const bool may_go_unasked = streams_.size() == 1 && !is_refusing_;
+  added.await_accepted =
+      bytes > request.chunk_bytes && !(may_go_unasked && bytes <= request.unasked_bytes);
   added.asked = std::move(request);
   (added.await_accepted ? large_ : small_).push_back(*id);
   Pump(todo);
@@ -304,6 +307,7 @@ void SessionState::OnAccepted(std::uint64_t id, Todo& todo) {
     return Fail(found, BadResponse("it was accepted where nothing waits for that"), todo);
   }
   request.accepted = true;
+  is_refusing_ = false;
   sending_.push_back(id);
 }
 
@@ -317,6 +321,8 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo&
   }
   request.finished = answer;
   if (finished.code() != 0) {
+    const bool is_large = request.asked.matmul->payload_bytes > request.asked.chunk_bytes;
+    is_refusing_ = is_refusing_ || is_large;
     StreamEnd end = Remove(found);
     end.status = StatusOf(finished);
     if (finished.retry_after_ms() > 0) {

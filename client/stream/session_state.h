@@ -3,7 +3,9 @@
 // a call, and the call's value says what is to be done about it.
 //
 // Of requests whose payload comes after their header only a few are begun before their payload is
-// sent: the server keeps memory for them, and does not wait for payload for ever.
+// sent: the server keeps memory for them, and does not wait for payload for ever. Asking first
+// takes a round trip, and more messages take longer, so payload of middling size goes with its
+// header unless the server refused the last.
 //
 // A session has 1 or more streams. The first carries Begin and Cancel; chunks go over any
 // stream that has joined, to whichever asks first, so that a slow connection takes less.
@@ -51,6 +53,9 @@ struct StreamRequest {
   // What fits goes with the header. Anything larger waits until the server has memory for it,
   // and then goes in chunks of this size.
   std::uint64_t chunk_bytes = 1 << 20;
+  // So much may go with the header too where the session has one stream and refuses nothing at
+  // present: a refusal costs it.
+  std::uint64_t unasked_bytes = 0;
   StreamDone done;
 };
 
@@ -196,6 +201,7 @@ class SessionState {
   std::deque<std::uint64_t> large_;    // to begin, and await memory
   int uploading_ = 0;                  // large ones begun, with chunks to go
   std::deque<std::uint64_t> sending_;  // those of them that were accepted
+  bool is_refusing_ = false;           // it refused the last that was more than a chunk
   std::set<std::pair<absl::Time, std::uint64_t>> deadlines_;
   absl::Time wake_ = absl::InfiniteFuture();
 };

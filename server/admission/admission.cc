@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
   admitted->deadline = deadline;
   admitted->priority = request.priority;
   admitted->tenant = request.tenant;
+  admitted->is_one_message = carrier == Carrier::kMessage;
   admitted->connection = request.connection;
   admitted->verification_vectors = static_cast<int>(request.verification_vectors);
   admitted->admission = {Stage::kAdmission, start, clock_->Now()};
@@ -157,6 +158,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->deadline = request->deadline;
   job->priority = request->priority;
   job->tenant = request->tenant.key();
+  job->submitter_is_free = request->is_one_message;
   job->connection = request->connection;
   job->cost = grant.cost;
   job->reservation = std::move(grant.reservation);

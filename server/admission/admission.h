@@ -60,6 +60,7 @@ struct AdmittedMatmul {
   Tenant tenant;
   std::uint64_t connection = 0;  // as MatmulCall's
   int verification_vectors = 0;
+  bool is_one_message = false;  // all of it came at once
   StageSpan admission;
 
   InlinePayload& payload() const { return *grant.payload; }

@@ -35,6 +35,7 @@ class CpuDevice final : public Device {
   // Kernels compute a tile's rows at a time, so fewer gain by company.
   BatchForm FormOf(const DeviceWork& work) const override;
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
+  // A launch that may run on the caller's thread takes worker 0's part there.
   void Submit(DeviceLaunch launch, Callback done) override {
     thread_.Submit(std::move(launch), std::move(done));
   }

@@ -106,8 +106,9 @@ class Device {
     return nullptr;
   }
 
-  // Starts the launch and returns at once. The callback runs exactly once, on a thread of
-  // the device, and must not block: the next launch may wait for it.
+  // Starts the launch and returns at once, unless it may_run_here. The callback runs exactly
+  // once, on a thread of the device or before this returns, and must not block: the next
+  // launch may wait for it.
   // REQUIRES: the launch is of a form that FormOf() or Cut() gave, or alone.
   virtual void Submit(DeviceLaunch launch, Callback done) = 0;
 };

@@ -107,6 +107,9 @@ struct DeviceLaunch {
   Plan rows_plan;                      // of kRows
   std::shared_ptr<SlicedWork> sliced;  // of kSlice
   int slice = 0;                       // of kSlice: which one
+  // Whoever submits it has nothing else to do: the device may carry it out, and call back,
+  // before Submit() returns, where waking a thread of its own would take longer.
+  bool may_run_here = false;
 
  private:
   DeviceLaunch(BatchForm launch_form, std::vector<DeviceWork> launch_works)

@@ -1,14 +1,17 @@
 // One thread that carries launches out in the order they come.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <mutex>
 
 #include "server/device/device.h"
 #include "server/device/worker_pool.h"
 
 namespace gemmd {
 
-// Thread-safe. Destroyed, it first finishes what was submitted.
+// Thread-safe. Destroyed, it first finishes what was submitted. What may run on its submitter's
+// thread does, if nothing else is under way.
 class LaunchThread {
  public:
   // `launch` runs on the thread, one launch at a time, and returns when it is done.
@@ -18,8 +21,12 @@ class LaunchThread {
   void Submit(DeviceLaunch launch, Device::Callback done);
 
  private:
+  void Run(DeviceLaunch launch, Device::Callback done);
+
   const std::function<DeviceResult(const DeviceLaunch&)> launch_;
-  WorkerPool thread_{1};  // last: what it carries out uses all else
+  std::mutex running_;             // held while one is carried out
+  std::atomic<int> under_way_{0};  // submitted, and not carried out
+  WorkerPool thread_{1};           // last: what it carries out uses all else
 };
 
 }  // namespace gemmd

@@ -1,5 +1,7 @@
 #include "server/device/thread_executor.h"
 
+#include <algorithm>
+
 namespace gemmd {
 
 ThreadExecutor::ThreadExecutor(int workers) {
@@ -19,39 +21,36 @@ ThreadExecutor::~ThreadExecutor() {
 }
 
 void ThreadExecutor::Run(std::int64_t count, Body body) {
+  const int helpers =
+      static_cast<int>(std::min(static_cast<std::int64_t>(threads_.size()), count - 1));
+  next_.store(0, std::memory_order_relaxed);
+  if (helpers <= 0) return TakeIndices(0, body, count);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    next_.store(0, std::memory_order_relaxed);
     body_ = &body;
     count_ = count;
-    ++generation_;
-    busy_workers_ = static_cast<int>(threads_.size());
+    wanted_workers_ = helpers;
   }
-  loop_changed_.notify_all();
+  for (int i = 0; i < helpers; ++i) loop_changed_.notify_one();
   TakeIndices(0, body, count);
   std::unique_lock<std::mutex> lock(mutex_);
+  wanted_workers_ = 0;
   workers_done_.wait(lock, [this] { return busy_workers_ == 0; });
 }
 
 void ThreadExecutor::Work(int worker) {
-  std::uint64_t seen_generation = 0;
+  std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    const Body* body;
-    std::int64_t count;
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      loop_changed_.wait(lock, [&] { return stopping_ || generation_ != seen_generation; });
-      if (stopping_) return;
-      seen_generation = generation_;
-      body = body_;
-      count = count_;
-    }
+    loop_changed_.wait(lock, [this] { return stopping_ || wanted_workers_ > 0; });
+    if (stopping_) return;
+    --wanted_workers_;
+    ++busy_workers_;
+    const Body* const body = body_;
+    const std::int64_t count = count_;
+    lock.unlock();
     TakeIndices(worker, *body, count);
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      --busy_workers_;
-    }
-    workers_done_.notify_one();
+    lock.lock();
+    if (--busy_workers_ == 0) workers_done_.notify_one();
   }
 }
 

@@ -13,7 +13,9 @@
 namespace gemmd {
 
 // Run() takes part in the work as worker 0, so `workers` threads compute and
-// workers - 1 are started. REQUIRES: one Run() at a time.
+// workers - 1 are started. It wakes no more of them than there are indices for, and waits for
+// none that has not begun when all are taken: waking a thread may take longer than a small loop.
+// REQUIRES: one Run() at a time.
 class ThreadExecutor final : public ParallelExecutor {
  public:
   explicit ThreadExecutor(int workers);
@@ -35,11 +37,11 @@ class ThreadExecutor final : public ParallelExecutor {
   std::mutex mutex_;
   std::condition_variable loop_changed_;
   std::condition_variable workers_done_;
-  const Body* body_ = nullptr;    // guarded by mutex_
-  std::int64_t count_ = 0;        // guarded by mutex_
-  std::uint64_t generation_ = 0;  // guarded by mutex_; one a loop
-  int busy_workers_ = 0;          // guarded by mutex_
-  bool stopping_ = false;         // guarded by mutex_
+  const Body* body_ = nullptr;  // guarded by mutex_
+  std::int64_t count_ = 0;      // guarded by mutex_
+  int wanted_workers_ = 0;      // guarded by mutex_; may still join the loop
+  int busy_workers_ = 0;        // guarded by mutex_; have joined it
+  bool stopping_ = false;       // guarded by mutex_
 
   std::vector<std::thread> threads_;  // last: started when all else exists
 };

@@ -28,6 +28,8 @@ struct Job {
   std::uint64_t connection = 0;  // its answer goes over; answers of one are given one by one
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
+  // The thread that submits it has nothing else to do until it ends.
+  bool submitter_is_free = false;
   Cost cost;                     // predicted, of a launch of the work alone
   std::uint64_t host_bytes = 0;  // that it holds for payload and result while it waits
   Receipt receipt;

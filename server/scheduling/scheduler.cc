@@ -42,7 +42,7 @@ Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
       tenant_bounds_(ShareOf(options.bounds, options.tenant_percent)),
       planner_(planner),
       workers_(workers),
-      cost_(CopyRatesOf(*device)),
+      cost_(CopyRatesOf(*device), options.remembered_costs),
       queue_(options.queue),
       limit_(options.limit) {
   alarm_->Start([this] {
@@ -85,6 +85,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     active.sliced = device_->Cut(job->work, options_.slice_us);
     if (active.sliced != nullptr) terms.slices = active.sliced->slices();
   }
+  const std::uint64_t here = job->submitter_is_free ? job->id : kNoJob;
   std::vector<Finished> finished;
   {
     std::unique_lock<AdaptiveMutex> lock(mutex_);
@@ -98,7 +99,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     active.job = std::move(job);
     jobs_.emplace(id, std::move(active));
     ++unfinished_jobs_;
-    DispatchWith(&lock, &finished);
+    DispatchWith(&lock, &finished, here);
   }
   Deliver(std::move(finished));
   return absl::OkStatus();
@@ -302,8 +303,8 @@ void Scheduler::Dispatch() {
   Deliver(std::move(finished));
 }
 
-void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock,
-                             std::vector<Finished>* finished) {
+void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished,
+                             std::uint64_t here) {
   if (is_dispatching_) {
     dispatches_again_ = true;
     return;
@@ -323,6 +324,10 @@ void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock,
     DeviceLaunch launch = MakeLaunch(launched.get(), &others);
     lock->lock();
     PutBackLocked(others, finished);
+    const std::vector<Job*>& jobs = launched->turn.jobs;
+    // Not for long, so that whoever comes meanwhile is served soon.
+    launch.may_run_here = launched_ == 0 && jobs.size() == 1 && jobs.front()->id == here &&
+                          launched->turn.us <= options_.slice_us;
     CountLaunchLocked(*launched, now);
     lock->unlock();
     device_->Submit(std::move(launch),

@@ -52,6 +52,8 @@ struct SchedulerOptions {
   double slice_us = 2000;
   // While this much is in flight, more is launched only to keep the device busy.
   double max_launched_us = 8000;
+  // Launches whose cost is remembered by likeness (CostModel).
+  std::size_t remembered_costs = CostModel::kCapacity;
 };
 
 // Thread-safe. Callbacks run on the workers' threads, those of jobs of one connection one after
@@ -99,6 +101,8 @@ class Scheduler {
   double queue_limit_us() const;
 
  private:
+  static constexpr std::uint64_t kNoJob = ~std::uint64_t{0};
+
   // A job with what is known of it here.
   struct Active {
     std::unique_ptr<Job> job;
@@ -145,8 +149,10 @@ class Scheduler {
 
   // Ends late jobs and fills the device.
   void Dispatch();
-  // The same with mutex_ held, which it releases at times.
-  void DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished);
+  // The same with mutex_ held, which it releases at times. `here`: the job that may run on this
+  // thread.
+  void DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished,
+                    std::uint64_t here = kNoJob);
   void OnLaunchDone(const Launched& launched, DeviceResult result);
   void Deliver(std::vector<Finished> finished);
   void DeliverHere(std::vector<Finished> finished);

@@ -97,7 +97,7 @@ absl::Status FakeCuda::ReservePool(std::uint64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<void*> FakeCuda::Allocate(std::uint64_t bytes, CudaStream stream) {
+absl::StatusOr<void*> FakeCuda::Allocate(std::uint64_t bytes, CudaStream stream, BlockLife) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status s = CheckCall("Allocate"); !s.ok()) return s;
   if (bytes > pool_bytes_ - allocated_bytes_) {

@@ -19,7 +19,7 @@
 namespace gemmd::testing {
 
 // Thread-safe.
-class FakeCuda final : public CudaBackend {
+class FakeCuda : public CudaBackend {
  public:
   explicit FakeCuda(std::uint32_t seed, CudaProperties properties = H200());
   ~FakeCuda() override;
@@ -53,7 +53,7 @@ class FakeCuda final : public CudaBackend {
 
   const CudaProperties& properties() const override { return properties_; }
   absl::Status ReservePool(std::uint64_t bytes) override;
-  absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream) override;
+  absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream, BlockLife life) override;
   absl::Status Free(void* memory, CudaStream stream) override;
   absl::StatusOr<void*> AllocatePinned(std::uint64_t bytes) override;
   void FreePinned(void* memory) override;

@@ -28,6 +28,7 @@ class FakeDevice final : public Device {
 
   void Submit(DeviceLaunch launch, Callback done) override {
     const std::lock_guard<std::mutex> lock(mutex_);
+    may_run_here_ += launch.may_run_here ? 1 : 0;
     running_.push_back({clock_->Now(), std::move(launch), std::move(done)});
     most_in_flight_ = std::max(most_in_flight_, running_.size());
   }
@@ -46,6 +47,11 @@ class FakeDevice final : public Device {
     return true;
   }
 
+  // Launches that could have run on their submitters' threads.
+  int may_run_here() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return may_run_here_;
+  }
   std::size_t running() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return running_.size();
@@ -70,6 +76,7 @@ class FakeDevice final : public Device {
   mutable std::mutex mutex_;
   std::deque<Item> running_;
   std::size_t most_in_flight_ = 0;
+  int may_run_here_ = 0;
 };
 
 }  // namespace gemmd::testing

@@ -57,6 +57,10 @@ enum class CopyDirection : std::uint8_t { kToDevice, kFromDevice, kWithinDevice 
 // Blocks that wait go first where their stream is high.
 enum class StreamPriority : std::uint8_t { kNormal, kHigh };
 
+// How long a block of the device's memory is meant to be held: while a launch is under way, or
+// for as long as an operand stays.
+enum class BlockLife : std::uint8_t { kLaunch, kStays };
+
 // Memory on the device.
 struct CudaSpan {
   void* data = nullptr;
@@ -73,8 +77,9 @@ class CudaBackend {
   // these in sum. Called once, first.
   virtual absl::Status ReservePool(std::uint64_t bytes) = 0;
 
-  // Stream-ordered, from the pool, aligned to 256 bytes.
-  virtual absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream) = 0;
+  // Stream-ordered, from the pool, aligned to 256 bytes: `stream` waits for whoever used it.
+  virtual absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream,
+                                         BlockLife life) = 0;
   virtual absl::Status Free(void* memory, CudaStream stream) = 0;
 
   // Page-locked host memory.

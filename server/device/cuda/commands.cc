@@ -21,9 +21,9 @@ absl::StatusOr<CudaEvent> CudaSlot::NextEvent() {
   return events_[used_events_++];
 }
 
-void* CudaCommands::Allocate(std::uint64_t bytes, CudaStream stream) {
+void* CudaCommands::Allocate(std::uint64_t bytes, CudaStream stream, BlockLife life) {
   if (!status_.ok()) return nullptr;
-  const absl::StatusOr<void*> memory = backend_->Allocate(bytes, stream);
+  const absl::StatusOr<void*> memory = backend_->Allocate(bytes, stream, life);
   Update(memory.status());
   return memory.ok() ? *memory : nullptr;
 }

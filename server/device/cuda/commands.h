@@ -52,7 +52,7 @@ class CudaCommands {
   CudaCommands(CudaBackend* backend, CudaSlot* slot) : backend_(backend), slot_(slot) {}
 
   // Allocates stream-ordered memory; null after a failure.
-  void* Allocate(std::uint64_t bytes, CudaStream stream);
+  void* Allocate(std::uint64_t bytes, CudaStream stream, BlockLife life = BlockLife::kLaunch);
   void Free(void* memory, CudaStream stream);
 
   // A mark in the stream; null after a failure.

@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/cuda/errors.h"
+#include "server/device/cuda/reserved_memory.h"
 
 namespace gemmd {
 namespace {
@@ -25,7 +26,7 @@ class RuntimeBackend final : public CudaBackend {
  public:
   explicit RuntimeBackend(CudaProperties properties) : properties_(std::move(properties)) {}
 
-  // The pool, streams and events go with the process: there is one backend a device, and
+  // Memory, streams and events go with the process: there is one backend a device, and
   // results that leave slowly may outlive its device layer.
   ~RuntimeBackend() override = default;
 
@@ -33,38 +34,18 @@ class RuntimeBackend final : public CudaBackend {
 
   absl::Status ReservePool(std::uint64_t bytes) override {
     if (absl::Status s = Bind(); !s.ok()) return s;
-    cudaMemPoolProps props = {};
-    props.allocType = cudaMemAllocationTypePinned;
-    props.location.type = cudaMemLocationTypeDevice;
-    props.location.id = properties_.ordinal;
-    props.maxSize = bytes;
-    absl::Status status = ToStatus(cudaMemPoolCreate(&pool_, &props), "cudaMemPoolCreate");
-    if (!status.ok()) return status;
-    // What was taken once stays taken: nobody else gets it between two requests.
-    std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
-    status.Update(ToStatus(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
-                           "cudaMemPoolSetAttribute"));
     void* all = nullptr;
-    status.Update(ToStatus(cudaMallocFromPoolAsync(&all, bytes, pool_, cudaStreamLegacy),
-                           "cudaMallocFromPoolAsync"));
-    if (!status.ok()) return status;
-    status.Update(ToStatus(cudaFreeAsync(all, cudaStreamLegacy), "cudaFreeAsync"));
-    status.Update(ToStatus(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize"));
-    return status;
+    if (absl::Status s = ToStatus(cudaMalloc(&all, bytes), "cudaMalloc"); !s.ok()) return s;
+    memory_ = std::make_unique<ReservedMemory>(this, all, bytes);
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream) override {
-    if (absl::Status s = Bind(); !s.ok()) return s;
-    void* memory = nullptr;
-    absl::Status status =
-        ToStatus(cudaMallocFromPoolAsync(&memory, bytes, pool_, stream), "cudaMallocFromPoolAsync");
-    if (!status.ok()) return status;
-    return memory;
+  absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream, BlockLife life) override {
+    return memory_->Allocate(bytes, stream, life);
   }
 
   absl::Status Free(void* memory, CudaStream stream) override {
-    if (absl::Status s = Bind(); !s.ok()) return s;
-    return ToStatus(cudaFreeAsync(memory, stream), "cudaFreeAsync");
+    return memory_->Free(memory, stream);
   }
 
   absl::StatusOr<void*> AllocatePinned(std::uint64_t bytes) override {
@@ -225,7 +206,7 @@ class RuntimeBackend final : public CudaBackend {
   }
 
   const CudaProperties properties_;
-  cudaMemPool_t pool_ = nullptr;
+  std::unique_ptr<ReservedMemory> memory_;
 };
 
 absl::StatusOr<CudaProperties> PropertiesOf(int ordinal) {

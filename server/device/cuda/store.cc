@@ -87,7 +87,7 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreOnFeeder
   const CudaStream stream = streams_.copy_in;
   store_slot_->Reset();
   CudaCommands commands(backend_.get(), store_slot_.get());
-  auto* const memory = static_cast<char*>(commands.Allocate(bytes, stream));
+  auto* const memory = static_cast<char*>(commands.Allocate(bytes, stream, BlockLife::kStays));
   if (memory == nullptr) return commands.TakeStatus();
   auto resident = std::make_shared<const Resident>(backend_, memory, stream,
                                                    *std::move(reservation), sent, landed);

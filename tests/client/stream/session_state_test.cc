@@ -194,7 +194,9 @@ TEST(SessionStateTest, AnyInterleavingGivesEachRequestItsOwnResult) {
     for (int i = 0; i < 12; ++i) {
       all.push_back(
           Ask(1 + random() % 9, 1 + random() % 9, 1 + random() % 9, random, random() % 3 == 0));
-      const std::uint64_t id = wires.Start(RequestOf(all.back(), 1 + random() % 64));
+      StreamRequest request = RequestOf(all.back(), 1 + random() % 64);
+      request.unasked_bytes = random() % 400;
+      const std::uint64_t id = wires.Start(std::move(request));
       for (std::uint64_t steps = random() % 30; steps > 0; --steps) wires.Step();
       if (random() % 6 == 0 && all.back()->ends == 0) {
         cancelled[id] = all.back();
@@ -270,6 +272,56 @@ TEST(SessionStateTest, ASmallRequestIsOneMessageAndALargeOneWaits) {
   wires.Run();
   EXPECT_EQ(small->result, small->product);
   EXPECT_EQ(large->result, large->product);
+}
+
+TEST(SessionStateTest, WhatMayGoUnaskedAsksOnceOneWasRefused) {
+  std::mt19937_64 random(1);
+  Wires wires(1, 1);
+  int refusals = 0;
+  wires.peer.refuse = [&refusals](const auto&) {
+    v1::MatmulStreamResponse::Finished refusal;
+    refusal.set_code(8);
+    return --refusals >= 0 ? std::optional(refusal) : std::nullopt;
+  };
+  const auto start = [&] {
+    const auto asked = Ask(8, 8, 8, random);  // 128 bytes
+    StreamRequest request = RequestOf(asked, 32);
+    request.unasked_bytes = 128;
+    wires.Start(std::move(request));
+    const v1::MatmulStreamRequest begin = Written(wires.writing.at(0));
+    EXPECT_EQ(begin.begin().payload_size(), begin.begin().await_accepted() ? 0 : 2);
+    wires.Run();
+    return std::make_pair(asked, begin.begin().await_accepted());
+  };
+  auto [first, first_awaits] = start();
+  EXPECT_FALSE(first_awaits);
+  EXPECT_EQ(first->result, first->product);
+  refusals = 2;
+  EXPECT_FALSE(start().second);
+  const std::uint64_t sent = wires.peer.payload_bytes();
+  auto [refused, refused_awaits] = start();
+  EXPECT_TRUE(refused_awaits);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused->status));
+  EXPECT_EQ(wires.peer.payload_bytes(), sent);
+  auto [accepted, accepted_awaits] = start();
+  EXPECT_TRUE(accepted_awaits);
+  EXPECT_EQ(accepted->result, accepted->product);
+  EXPECT_FALSE(start().second);
+  EXPECT_THAT(wires.peer.faults(), IsEmpty());
+}
+
+TEST(SessionStateTest, OverSeveralStreamsAllThatIsLargeAsks) {
+  std::mt19937_64 random(1);
+  Wires wires(2, 1);
+  const auto asked = Ask(8, 8, 8, random);
+  StreamRequest request = RequestOf(asked, 32);
+  request.unasked_bytes = 128;
+  wires.Start(std::move(request));
+  wires.FinishWrite(0);  // Open
+  EXPECT_TRUE(Written(wires.writing.at(0)).begin().await_accepted());
+  wires.Run();
+  EXPECT_EQ(asked->result, asked->product);
+  EXPECT_THAT(wires.peer.faults(), IsEmpty());
 }
 
 TEST(SessionStateTest, ARefusedHeaderCostsNoPayload) {

@@ -23,8 +23,11 @@ class CudaDeviceTest : public ::testing::Test {
  protected:
   // Makes the device anew over a fake of that seed.
   void Start(std::uint32_t seed, std::uint64_t memory_bytes = 256 * kMiB) {
+    StartOver(std::make_shared<FakeCuda>(seed), memory_bytes);
+  }
+  void StartOver(std::shared_ptr<FakeCuda> cuda, std::uint64_t memory_bytes) {
     device_.reset();
-    cuda_ = std::make_shared<FakeCuda>(seed);
+    cuda_ = std::move(cuda);
     CudaDevice::Options options;
     options.memory_bytes = memory_bytes;
     options.pinned_bytes = 64 * kMiB;

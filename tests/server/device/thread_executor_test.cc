@@ -1,5 +1,6 @@
 #include "server/device/thread_executor.h"
 
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -31,6 +32,19 @@ TEST(ThreadExecutor, WritesOfTheLoopAreSeenAfterIt) {
   for (int round = 1; round <= 50; ++round) {
     executor.Run(1000, [&](int, std::int64_t i) { values[i] += 1; });
     for (const int value : values) ASSERT_EQ(value, round);
+  }
+}
+
+// Waking another thread may take longer than the loop.
+TEST(ThreadExecutor, OneIndexIsTheCallers) {
+  ThreadExecutor executor(4);
+  for (int round = 0; round < 50; ++round) {
+    std::thread::id ran_on;
+    executor.Run(1, [&](int worker, std::int64_t) {
+      EXPECT_EQ(worker, 0);
+      ran_on = std::this_thread::get_id();
+    });
+    ASSERT_EQ(ran_on, std::this_thread::get_id());
   }
 }
 

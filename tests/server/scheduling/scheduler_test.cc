@@ -65,6 +65,31 @@ TEST_F(SchedulerTest, KeepsTheDeviceFullAndServesInOrder) {
   EXPECT_EQ(device_.memory().usage().free_bytes(), 1000000u);
 }
 
+// A thread that waits for its own product may compute it, but nobody else's.
+TEST_F(SchedulerTest, AFreeSubmitterMayRunItsOwnJobOnAnIdleDevice) {
+  const auto submit = [&](std::uint64_t id, bool is_free, double us) {
+    std::unique_ptr<Job> job = MakeJob(id);
+    job->submitter_is_free = is_free;
+    job->cost.device_us = us;
+    ASSERT_TRUE(scheduler_.Submit(std::move(job)).ok());
+  };
+  submit(1, false, 10);
+  submit(2, true, 10);
+  EXPECT_EQ(device_.may_run_here(), 0);
+  while (device_.FinishOne()) {
+  }
+  submit(3, true, 1e6);
+  EXPECT_EQ(device_.may_run_here(), 0);
+  device_.FinishOne();
+  submit(4, true, 10);
+  EXPECT_EQ(device_.may_run_here(), 1);
+  submit(5, true, 10);
+  submit(6, true, 10);
+  while (device_.FinishOne()) {
+  }
+  EXPECT_EQ(device_.may_run_here(), 1);
+}
+
 TEST_F(SchedulerTest, RefusesBeyondItsBound) {
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
   const absl::Status refused = scheduler_.Submit(MakeJob(6));

@@ -12,6 +12,7 @@
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
+#include "tests/testing/fake_kernel.h"
 
 namespace gemmd::testing {
 
@@ -27,13 +28,20 @@ inline MatmulSession::Options SmallOptions() {
   return options;
 }
 
-// A server below the streams, with a device that the test drives.
+// Few jobs may wait, and few costs are remembered: a play must not spend its time on tables.
+inline SchedulerOptions SmallQueue() {
+  SchedulerOptions options = BoundOf(4);
+  options.remembered_costs = 64;
+  return options;
+}
+
+// A server below the streams, with a device that the test drives and one kernel, because
+// choosing among all of a build's would be most of what a play takes.
 struct Server {
   explicit Server(std::uint64_t memory_bytes = 1 << 20) : device(&clock, memory_bytes, 2) {
     limits.request_bytes = 1 << 30;
     limits.result_bytes = 1 << 20;
-    admission =
-        std::make_unique<Admission>(limits, &BuiltinRegistry(), &router, &statistics, &clock);
+    admission = std::make_unique<Admission>(limits, &OneFakeKernel(), &router, &statistics, &clock);
   }
 
   std::shared_ptr<MatmulSession> NewSession(
@@ -44,7 +52,7 @@ struct Server {
   FakeClock clock;
   FakeDevice device;
   FakeAlarm alarm;
-  Scheduler scheduler{&device, &clock, &alarm, BoundOf(4)};
+  Scheduler scheduler{&device, &clock, &alarm, SmallQueue()};
   Router router{{{&device, &scheduler}}};
   Statistics statistics;
   RequestLimits limits;
@@ -181,6 +189,7 @@ std::string PlaySession(Source& random, unsigned events) {
           break;
         case 9:
           server.clock.Advance(static_cast<TimeNs>(random() % 20) * kMs);
+          server.alarm.RingIfDue(server.clock.Now());
           session->EndLate(server.clock.Now());
           is_broken = is_broken || (session->Closing().has_value() && !session->Closing()->ok());
           break;

@@ -21,7 +21,8 @@ class BareCall {
     done_ = Require(backend_.CreateEvent(), "event");
     host_ = Require(gpu->device->pinned()->Take(1), "pinned");
     auto* const block = static_cast<char*>(
-        Require(backend_.Allocate(2 * kRowBytes + plan.workspace_bytes, stream_), "block"));
+        Require(backend_.Allocate(2 * kRowBytes + plan.workspace_bytes, stream_, BlockLife::kStays),
+                "block"));
     arguments_.a = block;
     arguments_.b = b;
     arguments_.d = block + kRowBytes;

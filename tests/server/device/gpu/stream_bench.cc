@@ -71,7 +71,8 @@ void MeasureStream(GpuReport* report) {
 
   CudaBackend& backend = *gpu.backend;
   const CudaStream stream = Require(backend.CreateStream(StreamPriority::kNormal), "stream");
-  auto* const block = static_cast<char*>(Require(backend.Allocate(3 * kBytes, stream), "block"));
+  auto* const block =
+      static_cast<char*>(Require(backend.Allocate(3 * kBytes, stream, BlockLife::kStays), "block"));
   auto* const d =
       gpu.device->AllocateResult({DataType::kBf16, 4, 128 * 1024, Order::kRowMajor, 128 * 1024})
           ->front()
@@ -88,7 +89,8 @@ void MeasureStream(GpuReport* report) {
   arguments.b = block + kBytes;
   arguments.d = block + 2 * kBytes;
   const void* workspace =
-      Require(backend.Allocate(std::max<std::uint64_t>(256, work.plan.workspace_bytes), stream),
+      Require(backend.Allocate(std::max<std::uint64_t>(256, work.plan.workspace_bytes), stream,
+                               BlockLife::kStays),
               "workspace");
   arguments.workspace = const_cast<void*>(workspace);
   const Problem landed = gpu.device->Landed(work.problem);
