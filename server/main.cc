@@ -9,7 +9,6 @@
 //   observe/     receipts, statistics, logs, the clock
 //   options/     config.proto is every option
 //   lifecycle.h  start, serve, drain, end
-#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,19 +19,7 @@
 #include "server/lifecycle.h"
 #include "server/options/options.h"
 
-namespace {
-
-// gRPC allocates what it receives anew for each message. Memory that goes back to the system in
-// between returns as page faults, which took a sixth of a request of 1 MiB.
-void KeepFreedMemory() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 128 << 20);
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  KeepFreedMemory();
   // Debian's Abseil has deadlock detection on, which gRPC would pay for at every lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const absl::StatusOr<gemmd::CommandLine> command = gemmd::ParseCommandLine(argc, argv);
