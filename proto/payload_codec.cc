@@ -21,12 +21,17 @@ constexpr PayloadField kChunk[] = {{v1::Chunk::kDataFieldNumber, {}}};
 constexpr PayloadField kMatmulRequest[] = {{v1::MatmulRequest::kPayloadFieldNumber, kChunk}};
 constexpr PayloadField kMatmulResponse[] = {{v1::MatmulResponse::kPayloadFieldNumber, kChunk}};
 constexpr PayloadField kBegin[] = {{v1::MatmulStreamRequest::Begin::kPayloadFieldNumber, kChunk}};
+constexpr PayloadField kBegins[] = {{v1::MatmulStreamRequest::Batch::kBeginsFieldNumber, kBegin}};
 constexpr PayloadField kStreamRequest[] = {{v1::MatmulStreamRequest::kBeginFieldNumber, kBegin},
+                                           {v1::MatmulStreamRequest::kBatchFieldNumber, kBegins},
                                            {v1::MatmulStreamRequest::kChunkFieldNumber, kChunk}};
 constexpr PayloadField kFinished[] = {
     {v1::MatmulStreamResponse::Finished::kPayloadFieldNumber, kChunk}};
+constexpr PayloadField kFinishedBatch[] = {
+    {v1::MatmulStreamResponse::Batch::kFinishedFieldNumber, kFinished}};
 constexpr PayloadField kStreamResponse[] = {
     {v1::MatmulStreamResponse::kFinishedFieldNumber, kFinished},
+    {v1::MatmulStreamResponse::kBatchFieldNumber, kFinishedBatch},
     {v1::MatmulStreamResponse::kChunkFieldNumber, kChunk}};
 constexpr PayloadField kUploadRequest[] = {{v1::UploadRequest::kChunkFieldNumber, kChunk}};
 constexpr PayloadField kDownloadResponse[] = {{v1::DownloadResponse::kChunkFieldNumber, kChunk}};

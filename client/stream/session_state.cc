@@ -9,6 +9,10 @@ namespace {
 
 constexpr int kFirst = 0;
 
+// Of one message. What comes later would keep what came first waiting.
+constexpr std::size_t kMostEvents = 64;
+constexpr std::uint64_t kBatchBytes = 1 << 20;
+
 // One whose chunks are sent, and others that are accepted meanwhile.
 constexpr int kMaxUploading = 4;
 
@@ -218,7 +222,21 @@ bool SessionState::NextControl(Outgoing& message) {
     cancels_.pop_front();
     return true;
   }
-  return NextBegin(small_, message) || (uploading_ < kMaxUploading && NextBegin(large_, message));
+  if (NextBegin(small_, message)) {
+    if (sends_batches_) AddBegins(message);
+    return true;
+  }
+  return uploading_ < kMaxUploading && NextBegin(large_, message);
+}
+
+void SessionState::AddBegins(Outgoing& message) {
+  std::uint64_t bytes = message.matmul->payload_bytes;
+  while (!small_.empty() && message.more.size() + 1 < kMostEvents && bytes < kBatchBytes) {
+    Outgoing another;
+    if (!NextBegin(small_, another)) return;
+    bytes += another.matmul->payload_bytes;
+    message.more.push_back(std::move(another));
+  }
 }
 
 bool SessionState::NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& message) {

@@ -72,6 +72,7 @@ struct Outgoing {
   std::uint64_t offset = 0;                     //   where in it, and
   std::uint64_t bytes = 0;                      //   how much
   std::string session;                          // kJoin
+  std::vector<Outgoing> more;                   // kBegin: others that go in the same message
 };
 
 // Bytes of a chunk to be copied into a result, then Copied(). Any thread may do it.
@@ -133,6 +134,8 @@ class SessionState {
   // where a write is still under way.
   bool ReadEnded(int stream);
   Todo Received(int stream, std::shared_ptr<StreamAnswer> answer);
+  // An answer was part of a batch, so the server reads batches too.
+  void ReceivesBatches() { sends_batches_ = true; }
   // Something came that is no message of the contract.
   Todo ReceivedGarbage() { return Close(BadResponse("it is no MatmulStreamResponse")); }
   Todo Copied(std::uint64_t id, std::uint64_t bytes);
@@ -169,6 +172,8 @@ class SessionState {
   bool NextChunk(Outgoing& message);
 
   bool NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& message);
+  // Has small requests that wait go with this one.
+  void AddBegins(Outgoing& message);
 
   // The request of an answer; the end where it has ended or (the session breaks) never was.
   Requests::iterator Find(std::uint64_t id, Todo& todo);
@@ -196,6 +201,7 @@ class SessionState {
   std::uint64_t next_id_ = 1;
   Requests requests_;
   bool must_open_ = false;
+  bool sends_batches_ = false;
   std::deque<std::uint64_t> cancels_;
   std::deque<std::uint64_t> small_;    // to begin, with their payload
   std::deque<std::uint64_t> large_;    // to begin, and await memory

@@ -42,7 +42,8 @@ std::string FieldPrefix(int field, std::uint64_t bytes, const std::string& field
   return prefix;
 }
 
-void AppendBegin(const Outgoing& outgoing, absl::Time now, MessageWriter& writer) {
+// A Begin as that field of its message.
+void AppendBegin(int field, const Outgoing& outgoing, absl::Time now, MessageWriter& writer) {
   Message::Begin begin;
   begin.set_request_id(outgoing.request_id);
   *begin.mutable_header() = outgoing.matmul->header;
@@ -52,9 +53,10 @@ void AppendBegin(const Outgoing& outgoing, absl::Time now, MessageWriter& writer
         static_cast<std::uint64_t>(std::max<std::int64_t>(1, left_us)));
   }
   begin.set_await_accepted(outgoing.await_accepted);
+  begin.set_accepts_batches(true);
   const std::string fields = begin.SerializeAsString();
   if (outgoing.await_accepted) {
-    return writer.Append(FieldPrefix(Message::kBeginFieldNumber, fields.size(), fields));
+    return writer.Append(FieldPrefix(field, fields.size(), fields));
   }
   // The lengths of the chunks come before them, so they are written aside.
   MessageWriter payload;
@@ -62,8 +64,18 @@ void AppendBegin(const Outgoing& outgoing, absl::Time now, MessageWriter& writer
     AppendChunk(Message::Begin::kPayloadFieldNumber, outgoing, i, 0,
                 outgoing.matmul->planes[i].bytes.view().size(), payload);
   }
-  writer.Append(FieldPrefix(Message::kBeginFieldNumber, fields.size() + payload.size(), fields));
+  writer.Append(FieldPrefix(field, fields.size() + payload.size(), fields));
   writer.Append(std::move(payload));
+}
+
+void AppendBatch(const Outgoing& first, absl::Time now, MessageWriter& writer) {
+  MessageWriter begins;
+  AppendBegin(Message::Batch::kBeginsFieldNumber, first, now, begins);
+  for (const Outgoing& outgoing : first.more) {
+    AppendBegin(Message::Batch::kBeginsFieldNumber, outgoing, now, begins);
+  }
+  writer.Append(FieldPrefix(Message::kBatchFieldNumber, begins.size(), {}));
+  writer.Append(std::move(begins));
 }
 
 }  // namespace
@@ -72,7 +84,11 @@ grpc::ByteBuffer StreamMessage(const Outgoing& outgoing, absl::Time now) {
   MessageWriter writer;
   switch (outgoing.kind) {
     case Outgoing::Kind::kBegin:
-      AppendBegin(outgoing, now, writer);
+      if (outgoing.more.empty()) {
+        AppendBegin(Message::kBeginFieldNumber, outgoing, now, writer);
+      } else {
+        AppendBatch(outgoing, now, writer);
+      }
       break;
     case Outgoing::Kind::kChunk:
       AppendChunk(Message::kChunkFieldNumber, outgoing, outgoing.plane, outgoing.offset,

@@ -17,8 +17,10 @@ namespace {
 
 constexpr char kMethod[] = "/gemmd.v1.Gemm/MatmulStream";
 
+using Slices = std::shared_ptr<std::vector<grpc::Slice>>;
+
 struct GrpcAnswer : StreamAnswer {
-  std::vector<grpc::Slice> slices;
+  Slices slices;  // of the message it came in
 };
 
 // Whether a stream was cancelled is for the state to judge.
@@ -27,11 +29,23 @@ absl::Status StatusOf(const grpc::Status& status) {
   return absl::CancelledError(status.error_message());
 }
 
-// Null where the bytes are no message.
-std::shared_ptr<StreamAnswer> Parse(const grpc::ByteBuffer& bytes) {
-  auto answer = std::make_shared<GrpcAnswer>();
-  if (!DumpAndParse(bytes, answer->slices, answer->message, answer->payload)) return nullptr;
-  return answer;
+// The answers of one message: of a batch, or a single one. Empty where the bytes are no message
+// of the contract.
+std::vector<std::shared_ptr<StreamAnswer>> Parse(const grpc::ByteBuffer& bytes) {
+  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
+  auto whole = std::make_shared<GrpcAnswer>();
+  whole->slices = slices;
+  if (!DumpAndParse(bytes, *slices, whole->message, whole->payload)) return {};
+  if (!whole->message.has_batch()) return {whole};
+  std::vector<std::shared_ptr<StreamAnswer>> answers;
+  for (auto& finished : *whole->message.mutable_batch()->mutable_finished()) {
+    auto answer = std::make_shared<GrpcAnswer>();
+    answer->slices = slices;
+    *answer->message.mutable_finished() = std::move(finished);
+    answer->payload = whole->payload;
+    answers.push_back(std::move(answer));
+  }
+  return answers;
 }
 
 }  // namespace
@@ -64,14 +78,23 @@ class StreamSession::Stream final
 
   void OnReadDone(bool ok) override {
     if (!ok) return OnReadEnd();
-    const std::shared_ptr<StreamAnswer> answer = Parse(incoming_);
+    const std::vector<std::shared_ptr<StreamAnswer>> answers = Parse(incoming_);
     incoming_.Clear();
+    for (std::size_t i = 0; i + 1 < answers.size(); ++i) {
+      Todo todo;
+      {
+        const std::lock_guard<std::mutex> lock(session_->mutex_);
+        session_->state_.ReceivesBatches();
+        todo = session_->state_.Received(index_, answers[i]);
+      }
+      session_->Do(todo);
+    }
     Todo todo;
     bool reads_ahead = false;
     {
       const std::lock_guard<std::mutex> lock(session_->mutex_);
-      todo = answer == nullptr ? session_->state_.ReceivedGarbage()
-                               : session_->state_.Received(index_, answer);
+      todo = answers.empty() ? session_->state_.ReceivedGarbage()
+                             : session_->state_.Received(index_, answers.back());
       reads_ahead = !todo.copies.empty() && !is_copying_;
       is_copying_ = is_copying_ || reads_ahead;
     }

@@ -64,7 +64,8 @@ grpc::ByteBuffer Encode(const RequestAccepted& accepted) {
   return MessageAround(message.SerializeAsString(), {});
 }
 
-grpc::ByteBuffer Encode(const RequestFinished& finished) {
+// A Finished as that field of its message, but for the payload's bytes, which come last.
+std::string FinishedBefore(int field, const RequestFinished& finished) {
   using Finished = v1::MatmulStreamResponse::Finished;
   const absl::Status status = ToPublic(finished.status);
   Finished message;
@@ -86,10 +87,12 @@ grpc::ByteBuffer Encode(const RequestFinished& finished) {
     chunk.set_operand(v1::D);
     head += ChunkPrefix(Finished::kPayloadFieldNumber, chunk, payload_bytes);
   }
-  return MessageAround(
-      FieldPrefix(v1::MatmulStreamResponse::kFinishedFieldNumber, head.size() + payload_bytes) +
-          head,
-      finished.payload);
+  return FieldPrefix(field, head.size() + payload_bytes) + head;
+}
+
+grpc::ByteBuffer Encode(const RequestFinished& finished) {
+  return MessageAround(FinishedBefore(v1::MatmulStreamResponse::kFinishedFieldNumber, finished),
+                       finished.payload);
 }
 
 grpc::ByteBuffer Encode(const ResultChunk& result) {
@@ -187,8 +190,22 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
       d);
 }
 
-grpc::ByteBuffer EncodeStreamResponse(const Outgoing& outgoing) {
-  return std::visit([](const auto& each) { return Encode(each); }, outgoing);
+grpc::ByteBuffer EncodeStreamResponse(absl::Span<const Outgoing> message) {
+  if (message.size() == 1) {
+    return std::visit([](const auto& each) { return Encode(each); }, message.front());
+  }
+  std::uint64_t bytes = 0;
+  std::vector<grpc::Slice> slices = {grpc::Slice()};  // the batch's length is known last
+  for (const Outgoing& outgoing : message) {
+    const auto& finished = std::get<RequestFinished>(outgoing);
+    const std::string before =
+        FinishedBefore(v1::MatmulStreamResponse::Batch::kFinishedFieldNumber, finished);
+    bytes += before.size() + SizeOf(finished.payload);
+    slices.emplace_back(before);
+    for (const HostPiece& piece : finished.payload) slices.push_back(SliceOf(piece));
+  }
+  slices.front() = grpc::Slice(FieldPrefix(v1::MatmulStreamResponse::kBatchFieldNumber, bytes));
+  return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
 }  // namespace gemmd

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/types/span.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/receipt.pb.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -25,7 +26,8 @@ v1::EstimateResponse EncodeEstimate(const MatmulEstimate& estimate, double calle
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
                                       const HostBuffer& d, const std::string& handle = {});
 
-// A serialized gemmd.v1.MatmulStreamResponse, in the same way.
-grpc::ByteBuffer EncodeStreamResponse(const Outgoing& outgoing);
+// A serialized gemmd.v1.MatmulStreamResponse, in the same way; a batch of several RequestFinished.
+// REQUIRES: `message` is one that MatmulSession::NextMessage() gave, and not empty.
+grpc::ByteBuffer EncodeStreamResponse(absl::Span<const Outgoing> message);
 
 }  // namespace gemmd

@@ -125,12 +125,21 @@ absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews&
     return absl::InvalidArgumentError("a stream that joined a session sends chunks alone");
   }
   if (event.has_begin()) return Begin(event.begin(), payload, arrival);
+  if (event.has_batch()) {
+    if (event.batch().begins().empty()) {
+      return absl::InvalidArgumentError("batch.begins is empty");
+    }
+    for (const Event::Begin& begin : event.batch().begins()) {
+      if (absl::Status s = Begin(begin, payload, arrival); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
   if (event.has_cancel()) {
     session_->Cancel(event.cancel().request_id());
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      "the message has no event: one of begin, cancel, open, join and chunk must be set");
+      "the message has no event: one of begin, cancel, open, join, batch and chunk must be set");
 }
 
 absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const PayloadViews& payload,
@@ -144,6 +153,7 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const Payload
   }
   header.timeout_us = begin.header().timeout_us();
   header.await_accepted = begin.await_accepted();
+  header.accepts_batches = begin.accepts_batches();
   header.arrival = arrival;
   header.decode = {Stage::kDecode, arrival, services_.clock->Now()};
   if (absl::Status s = session_->Begin(std::move(header)); !s.ok()) return s;
@@ -192,8 +202,8 @@ void MatmulStreamReactor::Pump() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_finished_ || session_ == nullptr) return;
     if (!is_writing_) {
-      if (const std::optional<Outgoing> next = session_->Next(stream_)) {
-        outgoing_ = EncodeStreamResponse(*next);
+      if (const std::vector<Outgoing> next = session_->NextMessage(stream_); !next.empty()) {
+        outgoing_ = EncodeStreamResponse(next);
         is_writing_ = true;
         StartWrite(&outgoing_);
       }

@@ -32,6 +32,12 @@ HostBuffer SubBuffer(const HostBuffer& buffer, std::uint64_t begin, std::uint64_
   return part;
 }
 
+std::uint64_t SizeOf(const HostBuffer& buffer) {
+  std::uint64_t bytes = 0;
+  for (const HostPiece& piece : buffer) bytes += piece.size_bytes;
+  return bytes;
+}
+
 }  // namespace
 
 absl::StatusOr<MatmulSession::StreamId> MatmulSession::AddStream(Wake wake) {
@@ -60,6 +66,7 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (broken_.has_value()) return absl::OkStatus();
+    accepts_batches_ = accepts_batches_ || header.accepts_batches;
     if (IsUsedLocked(id)) {
       return absl::InvalidArgumentError(
           absl::StrCat("begin.request_id is ", id, "; a request with this id is in flight"));
@@ -285,8 +292,42 @@ void MatmulSession::Greet(StreamId stream, Outgoing greeting) {
 
 std::optional<Outgoing> MatmulSession::Next(StreamId stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  std::optional<Outgoing> next = NextLocked(stream);
+  if (next.has_value()) {
+    streams_[stream].sending_since = clock_->Now();
+  } else {
+    streams_[stream].sending_since.reset();
+  }
+  return next;
+}
+
+std::vector<Outgoing> MatmulSession::NextMessage(StreamId stream) {
+  // More would keep the first waiting.
+  constexpr std::size_t kMostFinished = 64;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::optional<Outgoing> first = NextLocked(stream);
+  if (!first.has_value()) {
+    streams_[stream].sending_since.reset();
+    return {};
+  }
+  streams_[stream].sending_since = clock_->Now();
+  std::vector<Outgoing> message;
+  message.push_back(*std::move(first));
+  const auto* finished = std::get_if<RequestFinished>(&message.front());
+  if (finished == nullptr || !accepts_batches_) return message;
+  std::uint64_t bytes = SizeOf(finished->payload);
+  while (!control_.empty() && message.size() < kMostFinished && bytes < options_.chunk_bytes) {
+    finished = std::get_if<RequestFinished>(&control_.front());
+    if (finished == nullptr) break;
+    bytes += SizeOf(finished->payload);
+    message.push_back(std::move(control_.front()));
+    control_.pop_front();
+  }
+  return message;
+}
+
+std::optional<Outgoing> MatmulSession::NextLocked(StreamId stream) {
   Stream& to = streams_[stream];
-  to.sending_since = clock_->Now();
   if (to.greeting.has_value()) {
     Outgoing greeting = *std::move(to.greeting);
     to.greeting.reset();
@@ -297,10 +338,7 @@ std::optional<Outgoing> MatmulSession::Next(StreamId stream) {
     control_.pop_front();
     return next;
   }
-  if (results_.empty()) {
-    to.sending_since.reset();
-    return std::nullopt;
-  }
+  if (results_.empty()) return std::nullopt;
   // In turns, so that a large result does not stand in a small one's way.
   Result& result = results_.front();
   const std::uint64_t end = std::min(result.size, result.sent + options_.chunk_bytes);

@@ -37,6 +37,7 @@ struct RequestHeader {
   absl::StatusOr<MatmulCall> call;  // or why it could not be decoded
   std::uint64_t timeout_us = 0;     // from `arrival` on; 0: none
   bool await_accepted = false;
+  bool accepts_batches = false;  // the client, from here on
   TimeNs arrival = 0;
   StageSpan decode;
 };
@@ -81,6 +82,9 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   void Greet(StreamId stream, Outgoing greeting);
   // What the stream sends next, if anything.
   std::optional<Outgoing> Next(StreamId stream);
+  // The same as one message: more than one are all RequestFinished, of about chunk_bytes of
+  // payload at most, for a client that accepts batches. Empty: nothing.
+  std::vector<Outgoing> NextMessage(StreamId stream);
   // Whether the stream should read on; if not, a Wake follows when it should.
   bool MayRead(StreamId stream) const;
   // How the stream is to be closed, once it is to be and Next() gave nothing.
@@ -131,6 +135,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Whether the id is that of a request in flight.
   bool IsUsedLocked(std::uint64_t request_id) const;
   bool IsIdleLocked() const;
+  std::optional<Outgoing> NextLocked(StreamId stream);
   // Ends a request that is receiving.
   void EndReceivingLocked(const RequestPtr& request, absl::Status status);
   void SendLocked(RequestFinished finished) { control_.emplace_back(std::move(finished)); }
@@ -147,6 +152,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   std::map<std::uint64_t, RequestPtr> requests_;  // receiving and running, by the client's id
   std::deque<Outgoing> control_;                  // of the first stream
   std::list<Result> results_;                     // the first one gives the next chunk
+  bool accepts_batches_ = false;
   bool is_draining_ = false;
   std::optional<absl::Status> broken_;
 };

@@ -83,21 +83,31 @@ class Stream {
     Send(cancel);
   }
 
+  // How many answers came as part of a batch.
+  int in_batches() const { return in_batches_; }
+
   // Reads until the stream ends or `count` requests have ended with all their bytes.
   void ReadAnswers(std::size_t count, std::map<std::uint64_t, Answer>* answers) {
     v1::MatmulStreamResponse response;
     std::map<std::uint64_t, std::uint64_t> missing;
     std::size_t whole = 0;
     while (whole < count && Read(&response)) {
-      if (response.has_finished()) {
-        Answer& answer = (*answers)[response.finished().request_id()];
-        answer.finished = response.finished();
-        for (const v1::Chunk& chunk : response.finished().payload()) answer.Add(chunk);
+      std::vector<v1::MatmulStreamResponse::Finished> ended;
+      if (response.has_finished()) ended = {response.finished()};
+      if (response.has_batch()) {
+        ended.assign(response.batch().finished().begin(), response.batch().finished().end());
+        in_batches_ += static_cast<int>(ended.size());
+      }
+      for (const v1::MatmulStreamResponse::Finished& finished : ended) {
+        Answer& answer = (*answers)[finished.request_id()];
+        answer.finished = finished;
+        for (const v1::Chunk& chunk : finished.payload()) answer.Add(chunk);
         const bool is_whole = answer.finished.code() != 0 || !answer.pieces.empty();
         if (is_whole) ++whole;
-        missing[response.finished().request_id()] =
+        missing[finished.request_id()] =
             is_whole ? 0 : answer.finished.receipt().payload_bytes_out();
-      } else if (response.has_chunk()) {
+      }
+      if (response.has_chunk()) {
         const v1::Chunk& chunk = response.chunk();
         (*answers)[chunk.request_id()].Add(chunk);
         missing[chunk.request_id()] -= chunk.data().size();
@@ -111,6 +121,7 @@ class Stream {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::MatmulStreamRequest, v1::MatmulStreamResponse>>
       call_;
+  int in_batches_ = 0;
 };
 
 // The request's payload as events, in pieces of at most `bytes`.
@@ -193,6 +204,36 @@ TEST_F(StreamTest, ManyRequestsInPiecesInAnyOrderGiveTheBitsOfUnaryCalls) {
   }
   stream.EndInput();
   EXPECT_TRUE(stream.Finish().ok());
+  AwaitFreeMemory();
+}
+
+TEST_F(StreamTest, ManyRequestsInOneMessage) {
+  Start();
+  std::vector<v1::MatmulRequest> requests;
+  for (const bool accepts : {false, true}) {
+    Stream stream(channel_);
+    v1::MatmulStreamRequest batch;
+    requests.clear();
+    for (std::uint32_t id = 0; id < 60; ++id) {
+      requests.push_back(SomeRequest(1 + id % 7, 30, 40, id));
+      v1::MatmulStreamRequest::Begin& begin = *batch.mutable_batch()->add_begins();
+      begin.set_request_id(id);
+      begin.set_accepts_batches(accepts);
+      *begin.mutable_header() = requests.back().header();
+      *begin.mutable_payload() = requests.back().payload();
+    }
+    stream.Send(batch);
+    std::map<std::uint64_t, Answer> answers;
+    stream.ReadAnswers(requests.size(), &answers);
+    for (std::uint64_t id = 0; id < requests.size(); ++id) {
+      ASSERT_EQ(answers[id].finished.code(), 0u) << answers[id].finished.message();
+      EXPECT_EQ(answers[id].d(), UnaryResult(requests[id])) << id;
+    }
+    // How many do is a matter of time.
+    if (!accepts) EXPECT_EQ(stream.in_batches(), 0);
+    stream.EndInput();
+    EXPECT_TRUE(stream.Finish().ok());
+  }
   AwaitFreeMemory();
 }
 
@@ -316,8 +357,15 @@ TEST_F(StreamTest, BreachesOfTheProtocolEndTheStream) {
   };
   grpc::Status status = status_of([](Stream* s) { s->Send({}); });
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(status.error_message(),
-            "the message has no event: one of begin, cancel, open, join and chunk must be set");
+  EXPECT_EQ(
+      status.error_message(),
+      "the message has no event: one of begin, cancel, open, join, batch and chunk must be set");
+  status = status_of([](Stream* s) {
+    v1::MatmulStreamRequest batch;
+    batch.mutable_batch();
+    s->Send(batch);
+  });
+  EXPECT_EQ(status.error_message(), "batch.begins is empty");
   status = status_of([&](Stream* s) {
     s->Begin(9, request.header());
     s->Begin(9, request.header());

@@ -166,6 +166,32 @@ TEST(PayloadCodecTest, AChunkWithoutDataHasNone) {
   EXPECT_TRUE(payload.of(parsed.payload(0)).empty());
 }
 
+TEST(PayloadCodecTest, EachOfABatchHasItsOwnPayload) {
+  v1::MatmulStreamRequest request;
+  v1::MatmulStreamResponse response;
+  for (const char* data : {"first", "", "third"}) {
+    request.mutable_batch()->add_begins()->add_payload()->set_data(data);
+    response.mutable_batch()->add_finished()->add_payload()->set_data(data);
+  }
+  const std::string sent = request.SerializeAsString();
+  const std::string received = response.SerializeAsString();
+  request.Clear();
+  response.Clear();
+  PayloadViews begins;
+  PayloadViews finished;
+  ASSERT_TRUE(ParseAroundPayload({sent}, &request, &begins));
+  ASSERT_TRUE(ParseAroundPayload({received}, &response, &finished));
+  ASSERT_EQ(request.batch().begins_size(), 3);
+  ASSERT_EQ(response.batch().finished_size(), 3);
+  for (const int i : {0, 2}) {
+    const char* const data = i == 0 ? "first" : "third";
+    ASSERT_EQ(begins.of(request.batch().begins(i).payload(0)).size(), 1u);
+    EXPECT_EQ(begins.of(request.batch().begins(i).payload(0))[0], data);
+    EXPECT_EQ(finished.of(response.batch().finished(i).payload(0))[0], data);
+  }
+  EXPECT_TRUE(begins.of(request.batch().begins(1).payload(0)).empty());
+}
+
 TEST(PayloadCodecTest, AnEventReplacedByAnotherTakesItsPayloadAlong) {
   v1::MatmulStreamRequest begin;
   begin.mutable_begin()->add_payload()->set_data("of begin");

@@ -99,7 +99,9 @@ StreamRequest RequestOf(const std::shared_ptr<Asked>& asked, std::uint64_t chunk
 class Wires {
  public:
   Wires(int streams, std::uint64_t seed)
-      : state(streams), peer(seed), random(seed), streams_(streams) {}
+      : state(streams), peer(seed), random(seed), streams_(streams) {
+    if (seed % 2 == 1) state.ReceivesBatches();
+  }
 
   void Do(Todo todo) {
     for (Outgoing& message : todo.writes) {
@@ -272,6 +274,49 @@ TEST(SessionStateTest, ASmallRequestIsOneMessageAndALargeOneWaits) {
   wires.Run();
   EXPECT_EQ(small->result, small->product);
   EXPECT_EQ(large->result, large->product);
+}
+
+TEST(SessionStateTest, SmallRequestsThatWaitShareAMessageWithAServerThatSendsBatches) {
+  std::mt19937_64 random(1);
+  for (const bool sends_batches : {false, true}) {
+    SessionState state(1);
+    if (sends_batches) state.ReceivesBatches();
+    std::vector<Todo> todos;
+    for (int i = 0; i < 100; ++i) {
+      std::uint64_t id = 0;
+      todos.push_back(state.Start(RequestOf(Ask(3, 4, 5, random), 1 << 20), &id));
+    }
+    // The first goes at once, and the others wait for its write.
+    ASSERT_EQ(todos[0].writes.size(), 1u);
+    EXPECT_TRUE(Written(todos[0].writes[0]).has_begin());
+    const Todo next = state.Written(0);
+    ASSERT_EQ(next.writes.size(), 1u);
+    const v1::MatmulStreamRequest message = Written(next.writes[0]);
+    if (!sends_batches) {
+      EXPECT_EQ(message.begin().request_id(), 2u);
+      continue;
+    }
+    ASSERT_EQ(message.batch().begins_size(), 64);
+    for (int i = 0; i < 64; ++i) {
+      const auto& begin = message.batch().begins(i);
+      EXPECT_EQ(begin.request_id(), static_cast<std::uint64_t>(i) + 2);
+      EXPECT_TRUE(begin.accepts_batches());
+      EXPECT_EQ(begin.payload_size(), 2);
+    }
+    const Todo last = state.Written(0);
+    EXPECT_EQ(Written(last.writes[0]).batch().begins_size(), 35);
+  }
+}
+
+TEST(SessionStateTest, ABatchHasAboutAMebibyteAtMost) {
+  std::mt19937_64 random(1);
+  SessionState state(1);
+  state.ReceivesBatches();
+  for (int i = 0; i < 12; ++i) {
+    std::uint64_t id = 0;
+    state.Start(RequestOf(Ask(1, 1, 150000, random), 1 << 20), &id);
+  }
+  EXPECT_EQ(Written(state.Written(0).writes[0]).batch().begins_size(), 4);
 }
 
 TEST(SessionStateTest, WhatMayGoUnaskedAsksOnceOneWasRefused) {

@@ -82,6 +82,14 @@ void StreamPeer::Receive(int stream, const v1::MatmulStreamRequest& message) {
       outbox_[stream].emplace_back().mutable_joined();
       break;
     }
+    case v1::MatmulStreamRequest::kBatch:
+      if (session != stream) Fault("Batch on a joined stream");
+      if (message.batch().begins().empty()) Fault("an empty batch");
+      for (const auto& begin : message.batch().begins()) {
+        if (begin.await_accepted()) Fault("who awaits Accepted has no reason to be in a batch");
+        Begin(stream, begin);
+      }
+      break;
     case v1::MatmulStreamRequest::kBegin:
       if (session != stream) Fault("Begin on a joined stream");
       if (streams_.count(stream) == 0) streams_[stream] = {stream};

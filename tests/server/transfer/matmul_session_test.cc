@@ -81,6 +81,53 @@ TEST(MatmulSession, LargeResultsTakeTurns) {
   EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
 }
 
+TEST(MatmulSession, AnswersThatWaitShareAMessageForAClientThatAcceptsThat) {
+  for (const bool accepts : {false, true}) {
+    Server server;
+    auto session = server.NewSession();
+    ASSERT_TRUE(session->AddStream([] {}).ok());
+    EXPECT_TRUE(session->NextMessage(0).empty());
+    for (std::uint64_t id : {1, 2, 3}) {
+      RequestHeader header = Header(id, 2, 0);  // a result of 16 bytes
+      header.accepts_batches = accepts && id == 1;
+      header.await_accepted = id == 3;
+      ASSERT_TRUE(session->Begin(header).ok());
+      if (id == 3) continue;
+      Receive(session.get(), id, OperandName::kA, 0, 16);
+      Receive(session.get(), id, OperandName::kB, 0, 16);
+      server.device.FinishOne();
+    }
+    const std::vector<Outgoing> first = session->NextMessage(0);
+    ASSERT_EQ(first.size(), accepts ? 2u : 1u);
+    EXPECT_EQ(std::get<RequestFinished>(first[0]).request_id, 1u);
+    if (!accepts) continue;
+    EXPECT_EQ(std::get<RequestFinished>(first[1]).request_id, 2u);
+    const std::vector<Outgoing> second = session->NextMessage(0);
+    ASSERT_EQ(second.size(), 1u);
+    EXPECT_EQ(std::get<RequestAccepted>(second[0]).request_id, 3u);
+    // It is being sent until the next is asked for.
+    server.clock.Advance(51 * kMs);
+    session->EndLate(server.clock.Now());
+    EXPECT_TRUE(session->Closing().has_value());
+  }
+}
+
+TEST(MatmulSession, ABatchHasAboutAChunkOfPayloadAtMost) {
+  Server server;
+  auto session = server.NewSession();  // chunks of 50 bytes
+  ASSERT_TRUE(session->AddStream([] {}).ok());
+  for (std::uint64_t id : {1, 2, 3}) {
+    RequestHeader header = Header(id, 3, 0);  // a result of 36 bytes
+    header.accepts_batches = true;
+    ASSERT_TRUE(session->Begin(header).ok());
+    Receive(session.get(), id, OperandName::kA, 0, 36);
+    Receive(session.get(), id, OperandName::kB, 0, 36);
+    server.device.FinishOne();
+  }
+  EXPECT_EQ(session->NextMessage(0).size(), 2u);
+  EXPECT_EQ(session->NextMessage(0).size(), 1u);
+}
+
 TEST(MatmulSession, ReadingWaitsWhileAnswersAreNotFetched) {
   Server server;
   auto session = server.NewSession();
