@@ -230,7 +230,9 @@ TEST_F(StreamTest, ManyRequestsInOneMessage) {
       EXPECT_EQ(answers[id].d(), UnaryResult(requests[id])) << id;
     }
     // How many do is a matter of time.
-    if (!accepts) EXPECT_EQ(stream.in_batches(), 0);
+    if (!accepts) {
+      EXPECT_EQ(stream.in_batches(), 0);
+    }
     stream.EndInput();
     EXPECT_TRUE(stream.Finish().ok());
   }

@@ -85,6 +85,7 @@ void StreamPeer::Receive(int stream, const v1::MatmulStreamRequest& message) {
     case v1::MatmulStreamRequest::kBatch:
       if (session != stream) Fault("Batch on a joined stream");
       if (message.batch().begins().empty()) Fault("an empty batch");
+      if (streams_.count(stream) == 0) streams_[stream] = {stream};
       for (const auto& begin : message.batch().begins()) {
         if (begin.await_accepted()) Fault("who awaits Accepted has no reason to be in a batch");
         Begin(stream, begin);
