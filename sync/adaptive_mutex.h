@@ -25,7 +25,6 @@ class AdaptiveMutex {
 
   void lock() { pthread_mutex_lock(&mutex_); }
   void unlock() { pthread_mutex_unlock(&mutex_); }
-  bool try_lock() { return pthread_mutex_trylock(&mutex_) == 0; }
 
  private:
   pthread_mutex_t mutex_;
