@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
+#include "server/device/keyed_pool.h"
 #include "server/options/config.pb.h"
 #include "server/scheduling/alarm.h"
-#include "server/scheduling/keyed_pool.h"
 #include "server/scheduling/router.h"
 #include "server/scheduling/rows_planner.h"
 

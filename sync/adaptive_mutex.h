@@ -7,8 +7,9 @@ namespace gemmd {
 
 // As std::mutex, but who finds it taken looks again for some microseconds before it sleeps.
 // std::mutex sleeps at once, and waking takes tens of microseconds in a virtual machine: with
-// twenty locks in a request's way, its threads would mostly sleep. See
-// pthread_mutexattr_settype(3) on PTHREAD_MUTEX_ADAPTIVE_NP.
+// twenty locks in a request's way, its threads would mostly sleep. glibc's adaptive kind of
+// pthread_mutex_t; absl::Mutex does the same, but Debian's is not instrumented for TSan, under
+// which what uses this is tested.
 class AdaptiveMutex {
  public:
   AdaptiveMutex() {
@@ -24,7 +25,6 @@ class AdaptiveMutex {
 
   void lock() { pthread_mutex_lock(&mutex_); }
   void unlock() { pthread_mutex_unlock(&mutex_); }
-  bool try_lock() { return pthread_mutex_trylock(&mutex_) == 0; }
 
  private:
   pthread_mutex_t mutex_;

@@ -146,8 +146,8 @@ class SmallRaggedEntry final : public RaggedEntry {
                       const LaunchTarget& target) const override {
     const bool is_emulated = target.emulator != nullptr;
     const sm90::AlignedProblem aligned = sm90::AlignLines(problem, arguments);
-    const absl::Status status = is_emulated ? sm90::EmulatedRepack(problem, arguments, target)
-                                            : sm90::CudaRepack(problem, arguments, target);
+    absl::Status status = is_emulated ? sm90::EmulatedRepack(problem, arguments, target)
+                                      : sm90::CudaRepack(problem, arguments, target);
     if (!status.ok()) return status;
     const sm90::WgmmaGemmLaunch launch = is_emulated ? sm90::EmulatedWgmmaGemm(sm90::kOne64x64)
                                                      : sm90::CudaWgmmaGemm(sm90::kOne64x64);

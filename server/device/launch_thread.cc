@@ -10,7 +10,7 @@ LaunchThread::LaunchThread(std::function<DeviceResult(const DeviceLaunch&)> laun
 void LaunchThread::Submit(DeviceLaunch launch, Device::Callback done) {
   const bool is_idle = under_way_.fetch_add(1) == 0;
   if (is_idle && launch.may_run_here) return Run(std::move(launch), std::move(done));
-  thread_.Post([this, launch = std::move(launch), done = std::move(done)]() mutable {
+  thread_.Post(0, [this, launch = std::move(launch), done = std::move(done)]() mutable {
     Run(std::move(launch), std::move(done));
   });
 }

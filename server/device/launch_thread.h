@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "server/device/device.h"
-#include "server/device/worker_pool.h"
+#include "server/device/keyed_pool.h"
 
 namespace gemmd {
 
@@ -26,7 +26,7 @@ class LaunchThread {
   const std::function<DeviceResult(const DeviceLaunch&)> launch_;
   std::mutex running_;             // held while one is carried out
   std::atomic<int> under_way_{0};  // submitted, and not carried out
-  WorkerPool thread_{1};           // last: what it carries out uses all else
+  KeyedPool thread_{1};            // last: what it carries out uses all else
 };
 
 }  // namespace gemmd

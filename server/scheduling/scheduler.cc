@@ -227,7 +227,10 @@ bool Scheduler::PlanRows(Launched* launched) const {
 
 DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others) const {
   JobQueue::Turn& turn = launched->turn;
-  if (turn.form == BatchForm::kSlice) return DeviceLaunch::Slice(launched->sliced, turn.slice);
+  if (turn.form == BatchForm::kSlice) {
+    // Given away: what it holds must be free before the job's end is told.
+    return DeviceLaunch::Slice(std::move(launched->sliced), turn.slice);
+  }
   if (turn.form == BatchForm::kRows && !PlanRows(launched)) {
     others->assign(turn.jobs.begin() + 1, turn.jobs.end());
     turn.jobs.resize(1);

@@ -56,6 +56,8 @@ class LifecycleTest : public ::testing::Test {
  protected:
   void Start(std::vector<std::string> flags) {
     flags.push_back("--cpu.threads=1");
+    // Long products must be let in, however slow the machine was found to be at the start.
+    flags.push_back("--scheduling.max-queued-ms=3600000");
     server_ = std::make_unique<ServerProcess>(std::move(flags));
     ASSERT_NE(server_->address(), "");
     channel_ = server_->NewChannel();

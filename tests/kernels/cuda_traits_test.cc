@@ -2,23 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/testing/h200.h"
+
 namespace gemmd {
 namespace {
 
-CudaDeviceNumbers H200() {
-  CudaDeviceNumbers numbers;
-  numbers.model = "NVIDIA H200";
-  numbers.compute_capability_major = 9;
-  numbers.multiprocessors = 132;
-  numbers.clock_khz = 1980000;
-  numbers.memory_clock_khz = 3201000;
-  numbers.memory_bus_bits = 6016;
-  return numbers;
-}
+using testing::H200Numbers;
 
 // What cuBLASLt sustained on one: see "Vendor kernels" in BENCHMARKS.md.
 TEST(CudaTraits, AreWithinATenthOfWhatAnH200Does) {
-  const DeviceTraits traits = MakeCudaTraits(3, H200());
+  const DeviceTraits traits = MakeCudaTraits(3, H200Numbers());
   EXPECT_EQ(traits.kind, DeviceKind::kCuda);
   EXPECT_EQ(traits.name, "cuda:3");
   EXPECT_EQ(traits.ordinal, 3);
@@ -33,20 +26,21 @@ TEST(CudaTraits, AreWithinATenthOfWhatAnH200Does) {
 }
 
 TEST(CudaTraits, GrowWithMultiprocessorsClockAndBus) {
-  CudaDeviceNumbers numbers = H200();
+  CudaDeviceNumbers numbers = H200Numbers();
   numbers.multiprocessors *= 2;
   numbers.memory_bus_bits *= 2;
-  const DeviceTraits one = MakeCudaTraits(0, H200());
+  const DeviceTraits one = MakeCudaTraits(0, H200Numbers());
   const DeviceTraits two = MakeCudaTraits(0, numbers);
   EXPECT_DOUBLE_EQ(two.half_gflops, 2 * one.half_gflops);
   EXPECT_DOUBLE_EQ(two.memory_gbps, 2 * one.memory_gbps);
 }
 
 TEST(CudaTraits, AnUnknownCapabilityTakesTheRowBeforeIt) {
-  CudaDeviceNumbers newer = H200();
+  CudaDeviceNumbers newer = H200Numbers();
   newer.compute_capability_minor = 3;
-  EXPECT_DOUBLE_EQ(MakeCudaTraits(0, newer).half_gflops, MakeCudaTraits(0, H200()).half_gflops);
-  CudaDeviceNumbers older = H200();
+  EXPECT_DOUBLE_EQ(MakeCudaTraits(0, newer).half_gflops,
+                   MakeCudaTraits(0, H200Numbers()).half_gflops);
+  CudaDeviceNumbers older = H200Numbers();
   older.compute_capability_major = 7;
   EXPECT_GT(MakeCudaTraits(0, older).half_gflops, 0);
 }

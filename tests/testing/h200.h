@@ -5,7 +5,7 @@
 
 namespace gemmd::testing {
 
-inline DeviceTraits H200() {
+inline CudaDeviceNumbers H200Numbers() {
   CudaDeviceNumbers numbers;
   numbers.model = "NVIDIA H200";
   numbers.compute_capability_major = 9;
@@ -13,7 +13,9 @@ inline DeviceTraits H200() {
   numbers.clock_khz = 1980000;
   numbers.memory_clock_khz = 3201000;
   numbers.memory_bus_bits = 6016;
-  return MakeCudaTraits(0, numbers);
+  return numbers;
 }
+
+inline DeviceTraits H200() { return MakeCudaTraits(0, H200Numbers()); }
 
 }  // namespace gemmd::testing

@@ -51,7 +51,7 @@ class LayersTest(unittest.TestCase):
                     allowed = set(LAYERS[LAYERS.index(own):]) | {"observe"}
                 if other not in allowed:
                     faults.append(f"{path}:{number}: server/{own} includes {header}")
-        for path in sources("kernels", "digest"):
+        for path in sources("kernels", "digest", "ranges", "sync"):
             for number, header in includes(path):
                 if header.startswith(("server/", "client/", "proto/")):
                     faults.append(f"{path}:{number}: includes {header}")

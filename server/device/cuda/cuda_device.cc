@@ -77,7 +77,7 @@ absl::Status CudaDevice::Start() {
   const std::vector<const PinnedPool*> pinned = {large_results_.get(), small_results_.get()};
   small_issuer_ = std::make_unique<SmallIssuer>(backend_.get(), pinned);
   large_issuer_ = std::make_unique<LargeIssuer>(backend_.get(), pinned, streams_);
-  feeder_ = std::make_unique<WorkerPool>(1);
+  feeder_ = std::make_unique<KeyedPool>(1);
   completion_ = std::thread([this] { Complete(); });
   return status;
 }

@@ -31,7 +31,7 @@
 #include "server/device/cuda/small_issuer.h"
 #include "server/device/device.h"
 #include "server/device/host_memory_pool.h"
-#include "server/device/worker_pool.h"
+#include "server/device/keyed_pool.h"
 
 namespace gemmd {
 
@@ -177,7 +177,7 @@ class CudaDevice final : public Device {
   bool completion_stops_ = false;      // guarded by mutex_
   std::atomic<bool> is_lost_ = false;  // whether lost_ is an error: asked for every request
 
-  std::unique_ptr<WorkerPool> feeder_;  // one thread. Last, as the next: they use all else
+  std::unique_ptr<KeyedPool> feeder_;  // one thread. Last, as the next: they use all else
   std::thread completion_;
 };
 

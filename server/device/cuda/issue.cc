@@ -61,7 +61,7 @@ void CudaDevice::Submit(DeviceLaunch launch, Callback done) {
       }
     }
   }
-  feeder_->Post([this, item = std::move(item)]() mutable { IssueOnFeeder(std::move(item)); });
+  feeder_->Post(0, [this, item = std::move(item)]() mutable { IssueOnFeeder(std::move(item)); });
 }
 
 bool CudaDevice::ReserveForRows(Item* item) {

@@ -67,7 +67,7 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Store(const P
                                                                          const void* data) {
   std::promise<absl::StatusOr<std::shared_ptr<const ResidentOperand>>> promise;
   auto stored = promise.get_future();
-  feeder_->Post([&] { promise.set_value(StoreOnFeeder(problem, side, data)); });
+  feeder_->Post(0, [&] { promise.set_value(StoreOnFeeder(problem, side, data)); });
   return stored.get();
 }
 
@@ -106,7 +106,7 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreOnFeeder
 absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
   std::promise<absl::Status> promise;
   auto fetched = promise.get_future();
-  feeder_->Post([&] {
+  feeder_->Post(0, [&] {
     promise.set_value(FetchOnFeeder(static_cast<const Resident&>(operand), static_cast<char*>(to)));
   });
   return fetched.get();

@@ -1,4 +1,4 @@
-#include "server/scheduling/keyed_pool.h"
+#include "server/device/keyed_pool.h"
 
 #include <array>
 #include <atomic>
