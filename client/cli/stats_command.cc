@@ -18,6 +18,20 @@ constexpr char kExamples[] = R"(  gemm stats
   gemm stats --json | jq .finished_requests
 )";
 
+std::string DescribeLaunches(const v1::QueueStatistics& queue) {
+  std::string text;
+  const auto append = [&text](const v1::LaunchStatistics& launches, absl::string_view form) {
+    if (launches.launches() == 0) return;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", launches.requests(), " requests ", form,
+                    " in ", launches.launches(), " launches");
+  };
+  append(queue.alone(), "alone");
+  append(queue.rows(), "as rows");
+  append(queue.group(), "in groups");
+  append(queue.slices(), "by slices");
+  return text;
+}
+
 std::string Describe(const v1::StatisticsResponse& statistics) {
   Table facts({{}, {}});
   facts.AddRow({"uptime", Human(statistics.uptime())});
@@ -62,6 +76,13 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
                                   cost.device(), Microseconds(time.predicted_us()),
                                   Microseconds(time.measured_us()), time.count(),
                                   100 * time.mean_absolute_relative_error())});
+  }
+  for (const v1::QueueStatistics& queue : statistics.queues()) {
+    const std::string launches = DescribeLaunches(queue);
+    if (launches.empty() && queue.late_in_queue() == 0) continue;
+    facts.AddRow(
+        {"launches", absl::StrCat(queue.device(), ": ", launches, "; late: ", queue.late_in_queue(),
+                                  " in the queue, ", queue.late_on_device(), " on the device")});
   }
   const v1::VerificationStatistics& verification = statistics.verification();
   if (verification.checked() + verification.dropped() + verification.unverifiable() > 0) {

@@ -1,6 +1,7 @@
 // What a device is given to do at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -75,6 +76,7 @@ enum class BatchForm : std::uint8_t {
   kGroup,  // products side by side, each with its own plan
   kSlice,  // a part of one work
 };
+constexpr std::size_t kBatchFormCount = 4;
 
 // One launch.
 struct DeviceLaunch {

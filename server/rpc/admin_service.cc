@@ -61,6 +61,25 @@ void EncodeCost(const ServedDevice& served, v1::CostStatistics* wire) {
   EncodePart(accuracy.copy_out, wire->mutable_copy_out());
 }
 
+void EncodeLaunches(const SchedulerStatistics::Launches& launches, v1::LaunchStatistics* wire) {
+  wire->set_launches(launches.launches);
+  wire->set_requests(launches.jobs);
+}
+
+void EncodeQueue(const ServedDevice& served, v1::QueueStatistics* wire) {
+  const SchedulerStatistics statistics = served.scheduler->statistics();
+  wire->set_device(served.device->traits().name);
+  wire->set_queued_requests(statistics.queued.jobs);
+  wire->set_backlog_us(statistics.backlog_us);
+  wire->set_limit_us(statistics.queue_limit_us);
+  EncodeLaunches(statistics.of(BatchForm::kAlone), wire->mutable_alone());
+  EncodeLaunches(statistics.of(BatchForm::kRows), wire->mutable_rows());
+  EncodeLaunches(statistics.of(BatchForm::kGroup), wire->mutable_group());
+  EncodeLaunches(statistics.of(BatchForm::kSlice), wire->mutable_slices());
+  wire->set_late_in_queue(statistics.late_in_queue);
+  wire->set_late_on_device(statistics.late_on_device);
+}
+
 v1::VerificationStatistics EncodeVerification(const VerificationStatistics& statistics) {
   v1::VerificationStatistics wire;
   wire.set_checked(statistics.checked);
@@ -178,6 +197,7 @@ v1::StatisticsResponse AdminService::Counts() const {
     response.set_reserved_bytes(response.reserved_bytes() + usage.in_flight_bytes +
                                 usage.workspace_bytes);
     EncodeCost(each, response.add_costs());
+    EncodeQueue(each, response.add_queues());
   }
   response.set_payload_bytes_in(totals.payload_bytes_in);
   response.set_payload_bytes_out(totals.payload_bytes_out);

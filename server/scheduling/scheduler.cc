@@ -137,6 +137,9 @@ void Scheduler::Cancel(std::uint64_t id) {
 void Scheduler::EndLocked(Active* active, absl::Status status, std::vector<Finished>* finished) {
   if (active->end.ok()) active->end = std::move(status);
   if (active->in_flight > 0) return;
+  if (absl::IsDeadlineExceeded(active->end)) {
+    ++(active->ran_until == 0 ? counts_.late_in_queue : counts_.late_on_device);
+  }
   Receipt& receipt = active->job->receipt;
   if (active->ran_until == 0) receipt.spans[active->queue_span].end = clock_->Now();
   const std::uint64_t id = active->job->id;
@@ -173,9 +176,13 @@ double Scheduler::predicted_backlog_us() const {
   return queue_.use().us + launched_us_;
 }
 
-double Scheduler::queue_limit_us() const {
+SchedulerStatistics Scheduler::statistics() const {
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  return limit_.limit_us();
+  SchedulerStatistics statistics = counts_;
+  statistics.queued = queue_.use();
+  statistics.backlog_us = queue_.use().us + launched_us_;
+  statistics.queue_limit_us = limit_.limit_us();
+  return statistics;
 }
 
 bool Scheduler::IsDeviceIdle() const {
@@ -276,6 +283,9 @@ void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
   }
   ++launched_;
   launched_us_ += launched.turn.us;
+  auto& launches = counts_.launches[static_cast<std::size_t>(launched.turn.form)];
+  ++launches.launches;
+  launches.jobs += launched.turn.jobs.size();
 }
 
 bool Scheduler::IsFarFrom(TimeNs deadline, double us) const {

@@ -39,6 +39,7 @@
 #include "server/scheduling/job_queue.h"
 #include "server/scheduling/launch_facts.h"
 #include "server/scheduling/queue_bounds.h"
+#include "server/scheduling/scheduler_statistics.h"
 #include "sync/adaptive_mutex.h"
 
 namespace gemmd {
@@ -97,8 +98,7 @@ class Scheduler {
   QueueUse queued() const;
   // Predicted time until all that was submitted is done.
   double predicted_backlog_us() const;
-  // See AdaptiveLimit.
-  double queue_limit_us() const;
+  SchedulerStatistics statistics() const;
 
  private:
   static constexpr std::uint64_t kNoJob = ~std::uint64_t{0};
@@ -173,6 +173,7 @@ class Scheduler {
   std::unordered_map<std::uint64_t, Active> jobs_;  // those that have not ended, by id
   int launched_ = 0;                                // launches under way
   double launched_us_ = 0;
+  SchedulerStatistics counts_;     // but for what is read when asked
   TimeNs alarm_at_ = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;

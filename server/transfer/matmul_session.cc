@@ -290,22 +290,11 @@ void MatmulSession::Greet(StreamId stream, Outgoing greeting) {
   wake();
 }
 
-std::optional<Outgoing> MatmulSession::Next(StreamId stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::optional<Outgoing> next = NextLocked(stream);
-  if (next.has_value()) {
-    streams_[stream].sending_since = clock_->Now();
-  } else {
-    streams_[stream].sending_since.reset();
-  }
-  return next;
-}
-
 std::vector<Outgoing> MatmulSession::NextMessage(StreamId stream) {
   // More would keep the first waiting.
   constexpr std::size_t kMostFinished = 64;
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::optional<Outgoing> first = NextLocked(stream);
+  std::optional<Outgoing> first = TakeNextLocked(stream);
   if (!first.has_value()) {
     streams_[stream].sending_since.reset();
     return {};
@@ -326,7 +315,7 @@ std::vector<Outgoing> MatmulSession::NextMessage(StreamId stream) {
   return message;
 }
 
-std::optional<Outgoing> MatmulSession::NextLocked(StreamId stream) {
+std::optional<Outgoing> MatmulSession::TakeNextLocked(StreamId stream) {
   Stream& to = streams_[stream];
   if (to.greeting.has_value()) {
     Outgoing greeting = *std::move(to.greeting);

@@ -56,7 +56,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // A stream of the session; the first made is the first stream.
   using StreamId = std::size_t;
   static constexpr StreamId kFirst = 0;
-  // Tells that Next(), Closing() or MayRead() may have a new answer for the stream. Called on
+  // Tells that NextMessage(), Closing() or MayRead() may have a new answer for the stream. Called on
   // any thread without locks held, perhaps more often than needed.
   using Wake = std::function<void()>;
 
@@ -80,14 +80,12 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
 
   // Sent before everything else on the stream: Opened or Joined.
   void Greet(StreamId stream, Outgoing greeting);
-  // What the stream sends next, if anything.
-  std::optional<Outgoing> Next(StreamId stream);
-  // The same as one message: more than one are all RequestFinished, of about chunk_bytes of
-  // payload at most, for a client that accepts batches. Empty: nothing.
+  // The message that the stream sends next; empty: none. Several are all RequestFinished, of
+  // about chunk_bytes of payload at most, for a client that accepts batches.
   std::vector<Outgoing> NextMessage(StreamId stream);
   // Whether the stream should read on; if not, a Wake follows when it should.
   bool MayRead(StreamId stream) const;
-  // How the stream is to be closed, once it is to be and Next() gave nothing.
+  // How the stream is to be closed, once it is to be and NextMessage() gave nothing.
   std::optional<absl::Status> Closing() const;
 
   // Ends what is late by now: requests past their deadline whose payload is not there, requests
@@ -126,7 +124,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     Wake wake;
     bool input_ended = false;
     std::optional<Outgoing> greeting;
-    std::optional<TimeNs> sending_since;  // what Next() gave last
+    std::optional<TimeNs> sending_since;  // what NextMessage() gave last
   };
 
   // Starts the request if it is complete and nobody writes to it.
@@ -135,7 +133,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Whether the id is that of a request in flight.
   bool IsUsedLocked(std::uint64_t request_id) const;
   bool IsIdleLocked() const;
-  std::optional<Outgoing> NextLocked(StreamId stream);
+  std::optional<Outgoing> TakeNextLocked(StreamId stream);
   // Ends a request that is receiving.
   void EndReceivingLocked(const RequestPtr& request, absl::Status status);
   void SendLocked(RequestFinished finished) { control_.emplace_back(std::move(finished)); }

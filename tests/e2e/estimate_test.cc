@@ -79,6 +79,12 @@ TEST_F(EstimateTest, HasThePlanAndTheTimesOfTheProduct) {
   EXPECT_EQ(statistics.costs(0).device_time().count(), 5U);
   EXPECT_GT(statistics.costs(0).device_time().predicted_us(), 0);
   EXPECT_GT(statistics.costs(0).device_time().measured_us(), 0);
+  ASSERT_EQ(statistics.queues_size(), 1);
+  const v1::QueueStatistics& queue = statistics.queues(0);
+  EXPECT_EQ(queue.device(), "cpu");
+  EXPECT_EQ(queue.alone().requests() + queue.rows().requests() + queue.group().requests(), 5U);
+  EXPECT_GT(queue.limit_us(), 0);
+  EXPECT_EQ(queue.late_in_queue() + queue.late_on_device(), 0U);
 }
 
 TEST_F(EstimateTest, AVerifiedProductHasItsResidual) {

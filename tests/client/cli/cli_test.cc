@@ -41,7 +41,7 @@ TEST_F(CliTest, InfoShowsTheServer) {
   EXPECT_EQ(json["unimplemented_rpcs"][0], "Gemm.Estimate");
 }
 
-TEST_F(CliTest, StatsShowPredictionsAndVerification) {
+TEST_F(CliTest, StatsShowPredictionsLaunchesAndVerification) {
   v1::CostStatistics& cost = *server_.statistics.add_costs();
   cost.set_device("cuda:0");
   v1::PredictionError& time = *cost.mutable_device_time();
@@ -49,6 +49,14 @@ TEST_F(CliTest, StatsShowPredictionsAndVerification) {
   time.set_predicted_us(150);
   time.set_measured_us(200);
   time.set_mean_absolute_relative_error(0.125);
+  v1::QueueStatistics& queue = *server_.statistics.add_queues();
+  queue.set_device("cuda:0");
+  queue.mutable_alone()->set_launches(7);
+  queue.mutable_alone()->set_requests(7);
+  queue.mutable_rows()->set_launches(3);
+  queue.mutable_rows()->set_requests(40);
+  queue.set_late_in_queue(2);
+  queue.set_late_on_device(1);
   v1::VerificationStatistics& verification = *server_.statistics.mutable_verification();
   verification.set_checked(9);
   verification.set_failed(1);
@@ -57,6 +65,8 @@ TEST_F(CliTest, StatsShowPredictionsAndVerification) {
   EXPECT_THAT(Gemm({"stats"}).output,
               AllOf(HasSubstr("cuda:0: 150.0 us of 200.0 us measured in 7 launches, each off by "
                               "12.5 % on average"),
+                    HasSubstr("cuda:0: 7 requests alone in 7 launches, 40 requests as rows in 3 "
+                              "launches; late: 2 in the queue, 1 on the device"),
                     HasSubstr("9 products, 1 of them wrong, worst residual 12.5; 2 dropped, 0 not "
                               "verifiable")));
 }

@@ -15,6 +15,13 @@ std::uint64_t BatchOf(const Simulation& simulation, std::uint64_t id) {
   return simulation.ends.at(id).receipt.batch_requests;
 }
 
+void ExpectLaunches(const Simulation& simulation, BatchForm form, std::uint64_t launches,
+                    std::uint64_t jobs) {
+  const SchedulerStatistics statistics = simulation.scheduler.statistics();
+  EXPECT_EQ(statistics.of(form).launches, launches);
+  EXPECT_EQ(statistics.of(form).jobs, jobs);
+}
+
 TEST(Batching, AnIdleDeviceNeverWaits) {
   Simulation simulation;
   const std::uint64_t id = simulation.Submit(simulation.MakeRows(1, 5));
@@ -35,6 +42,7 @@ TEST(Batching, RowsOverOneBGatherWhileTheDeviceIsBusy) {
     EXPECT_EQ(receipt.batch_rows, 27u);
     EXPECT_EQ(receipt.batch_flops, 27 * 2.0 * 8 * 8);
   }
+  ExpectLaunches(simulation, BatchForm::kRows, 2, 10);
 }
 
 TEST(Batching, InterleavedKeysDoNotCloseEachOthersBatches) {
@@ -128,6 +136,8 @@ TEST(Batching, SmallProductsShareALaunchAsAGroup) {
   }
   simulation.RunUntilIdle();
   for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 5u);
+  ExpectLaunches(simulation, BatchForm::kAlone, 1, 1);
+  ExpectLaunches(simulation, BatchForm::kGroup, 1, 5);
 }
 
 TEST(Batching, WhatDiffersInEpilogueOrClassSharesNoLaunch) {
@@ -203,6 +213,8 @@ TEST(Slices, ALongJobLetsOthersInBetweenItsSlices) {
   // The time that the small one had is waiting time of the big one.
   const Attribution attribution = Attribute(receipt);
   EXPECT_EQ(attribution.unattributed + attribution.total, attribution.total);
+  ExpectLaunches(simulation, BatchForm::kSlice, 10, 10);
+  ExpectLaunches(simulation, BatchForm::kAlone, 1, 1);
 }
 
 TEST(Slices, ACancelledLongJobStopsAtItsNextSlice) {

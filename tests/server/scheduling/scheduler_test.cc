@@ -137,6 +137,8 @@ TEST_F(SchedulerTest, DeadlinesEndJobsInTheQueueAndAfterTheLaunch) {
   device_.FinishOne();
   EXPECT_EQ(End(4), absl::StatusCode::kOk);
   EXPECT_EQ(device_.running(), 0u);
+  EXPECT_EQ(scheduler_.statistics().late_in_queue, 1u);
+  EXPECT_EQ(scheduler_.statistics().late_on_device, 1u);
 }
 
 TEST_F(SchedulerTest, ADeviceErrorReachesItsJobAlone) {

@@ -258,15 +258,15 @@ TEST(Overload, TheLimitBacksOffBeforeWaitsExplode) {
     simulation.refused.clear();
   };
   press(3e6);
-  EXPECT_DOUBLE_EQ(simulation.scheduler.queue_limit_us(), 1e6);
+  EXPECT_DOUBLE_EQ(simulation.scheduler.statistics().queue_limit_us, 1e6);
   simulation.device.slowness = 10;
   press(60e6);
-  EXPECT_LT(simulation.scheduler.queue_limit_us(), 1e6 / 8);
+  EXPECT_LT(simulation.scheduler.statistics().queue_limit_us, 1e6 / 8);
   press(10e6);
   EXPECT_LT(longest_wait_us, 1.5e6);
   simulation.device.slowness = 1;
   press(30e6);
-  EXPECT_DOUBLE_EQ(simulation.scheduler.queue_limit_us(), 1e6);
+  EXPECT_DOUBLE_EQ(simulation.scheduler.statistics().queue_limit_us, 1e6);
   simulation.on_end = nullptr;
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -22,6 +24,14 @@ using testing::Server;
 using testing::SizeOf;
 using testing::SmallOptions;
 
+// The only event of the message that the stream sends next, if there is one.
+std::optional<Outgoing> Next(MatmulSession* session, MatmulSession::StreamId stream = 0) {
+  std::vector<Outgoing> message = session->NextMessage(stream);
+  EXPECT_LE(message.size(), 1U);
+  if (message.empty()) return std::nullopt;
+  return std::move(message.front());
+}
+
 TEST(MatmulSession, ARequestGoesItsWay) {
   Server server;
   auto session = server.NewSession();
@@ -31,8 +41,8 @@ TEST(MatmulSession, ARequestGoesItsWay) {
   header.await_accepted = true;
   ASSERT_TRUE(session->Begin(header).ok());
   EXPECT_GT(wakes, 0);
-  EXPECT_EQ(std::get<RequestAccepted>(*session->Next(0)).request_id, 7u);
-  EXPECT_FALSE(session->Next(0).has_value());
+  EXPECT_EQ(std::get<RequestAccepted>(*Next(session.get())).request_id, 7u);
+  EXPECT_FALSE(Next(session.get()).has_value());
   EXPECT_EQ(server.device.memory().usage().in_flight_bytes, 3u * 256);
 
   Receive(session.get(), 7, OperandName::kB, 0, 256);
@@ -44,7 +54,7 @@ TEST(MatmulSession, ARequestGoesItsWay) {
   Receive(session.get(), 7, OperandName::kA, 0, 100);  // late: dropped
   server.device.FinishOne();
 
-  const auto finished = std::get<RequestFinished>(*session->Next(0));
+  const auto finished = std::get<RequestFinished>(*Next(session.get()));
   EXPECT_TRUE(finished.status.ok()) << finished.status;
   EXPECT_TRUE(finished.payload.empty());
   EXPECT_EQ(finished.receipt.payload_bytes_in, 512u);
@@ -52,7 +62,7 @@ TEST(MatmulSession, ARequestGoesItsWay) {
   EXPECT_EQ(receive.stage, Stage::kReceive);
   EXPECT_EQ(receive.end - receive.start, 3 * kMs);
   std::uint64_t bytes = 0;
-  while (const std::optional<Outgoing> chunk = session->Next(0)) {
+  while (const std::optional<Outgoing> chunk = Next(session.get())) {
     EXPECT_EQ(std::get<ResultChunk>(*chunk).offset, bytes);
     bytes += SizeOf(std::get<ResultChunk>(*chunk).bytes);
   }
@@ -72,10 +82,10 @@ TEST(MatmulSession, LargeResultsTakeTurns) {
     Receive(session.get(), id, OperandName::kB, 0, 256);
     server.device.FinishOne();
   }
-  session->Next(0);
-  session->Next(0);  // both Finished
+  Next(session.get());
+  Next(session.get());  // both Finished
   std::vector<std::uint64_t> order;
-  while (const std::optional<Outgoing> chunk = session->Next(0)) {
+  while (const std::optional<Outgoing> chunk = Next(session.get())) {
     order.push_back(std::get<ResultChunk>(*chunk).request_id);
   }
   EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
@@ -139,7 +149,7 @@ TEST(MatmulSession, ReadingWaitsWhileAnswersAreNotFetched) {
     ASSERT_TRUE(session->Begin(header).ok());
     ASSERT_LT(id, 100u);
   }
-  session->Next(0);
+  Next(session.get());
   EXPECT_TRUE(session->MayRead(0));
 }
 
@@ -149,7 +159,7 @@ TEST(MatmulSession, AStreamThatIsStuckBreaksTheSession) {
   ASSERT_TRUE(session->AddStream([] {}).ok());
   ASSERT_TRUE(session->AddStream([] {}).ok());
   session->Greet(1, SessionJoined());
-  ASSERT_TRUE(session->Next(1).has_value());
+  ASSERT_TRUE(Next(session.get(), 1).has_value());
   server.clock.Advance(51 * kMs);
   session->EndLate(server.clock.Now());
   EXPECT_EQ(session->Closing()->message(),
@@ -162,8 +172,8 @@ TEST(MatmulSession, AnIdleSessionIsNotLate) {
   auto session = server.NewSession();
   ASSERT_TRUE(session->AddStream([] {}).ok());
   session->Greet(0, SessionOpened{"s"});
-  session->Next(0);
-  session->Next(0);
+  Next(session.get());
+  Next(session.get());
   server.clock.Advance(5000 * kMs);
   session->EndLate(server.clock.Now());
   EXPECT_FALSE(session->Closing().has_value());
@@ -233,7 +243,8 @@ TEST(MatmulSession, StreamsOfSeveralThreads) {
     });
     threads.emplace_back([&, stream] {
       while (!is_done) {
-        if (!session->Next(static_cast<std::size_t>(stream)).has_value()) std::this_thread::yield();
+        if (session->NextMessage(static_cast<std::size_t>(stream)).empty())
+          std::this_thread::yield();
       }
     });
   }
@@ -248,7 +259,7 @@ TEST(MatmulSession, StreamsOfSeveralThreads) {
   }
   is_done = true;
   for (std::thread& thread : threads) thread.join();
-  while (session->Next(0).has_value()) {
+  while (Next(session.get()).has_value()) {
   }
   session.reset();
   EXPECT_EQ(server.device.memory().usage().free_bytes(), free_bytes);

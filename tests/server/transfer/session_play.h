@@ -92,23 +92,14 @@ class Receiver {
  public:
   // False: the stream has nothing.
   bool Fetch(MatmulSession* session, MatmulSession::StreamId stream) {
-    const std::optional<Outgoing> next = session->Next(stream);
-    if (!next.has_value()) return false;
-    if (const auto* finished = std::get_if<RequestFinished>(&*next)) {
-      if (!finished_.insert(finished->request_id).second) {
-        fault_ = absl::StrCat("request ", finished->request_id, " is told twice");
+    const std::vector<Outgoing> message = session->NextMessage(stream);
+    for (const Outgoing& each : message) {
+      if (message.size() > 1 && !std::holds_alternative<RequestFinished>(each)) {
+        fault_ = "a batch has something else than RequestFinished";
       }
-      if (finished->status.ok()) {
-        received_[finished->request_id] += SizeOf(finished->payload);
-        sizes_[finished->request_id] = finished->d.size_bytes();
-      }
-    } else if (const auto* chunk = std::get_if<ResultChunk>(&*next)) {
-      if (chunk->offset != received_[chunk->request_id]) {
-        fault_ = absl::StrCat("a chunk of ", chunk->request_id, " is out of turn");
-      }
-      received_[chunk->request_id] += SizeOf(chunk->bytes);
+      Take(each);
     }
-    return true;
+    return !message.empty();
   }
 
   std::size_t finished() const { return finished_.size(); }
@@ -124,6 +115,23 @@ class Receiver {
   const std::string& fault() const { return fault_; }
 
  private:
+  void Take(const Outgoing& sent) {
+    if (const auto* finished = std::get_if<RequestFinished>(&sent)) {
+      if (!finished_.insert(finished->request_id).second) {
+        fault_ = absl::StrCat("request ", finished->request_id, " is told twice");
+      }
+      if (finished->status.ok()) {
+        received_[finished->request_id] += SizeOf(finished->payload);
+        sizes_[finished->request_id] = finished->d.size_bytes();
+      }
+    } else if (const auto* chunk = std::get_if<ResultChunk>(&sent)) {
+      if (chunk->offset != received_[chunk->request_id]) {
+        fault_ = absl::StrCat("a chunk of ", chunk->request_id, " is out of turn");
+      }
+      received_[chunk->request_id] += SizeOf(chunk->bytes);
+    }
+  }
+
   std::set<std::uint64_t> finished_;
   std::map<std::uint64_t, std::uint64_t> received_;
   std::map<std::uint64_t, std::uint64_t> sizes_;
@@ -160,6 +168,7 @@ std::string PlaySession(Source& random, unsigned events) {
           RequestHeader header = Header(sizes.size() - 1, n, server.clock.Now(),
                                         random() % 3 == 0 ? 1000 + random() % 20000 : 0);
           header.await_accepted = random() % 2 == 0;
+          header.accepts_batches = random() % 8 == 0;
           if (random() % 20 == 0) header.call = absl::InvalidArgumentError("bad");
           if (!session->Begin(header).ok()) return "a header is refused";
           break;

@@ -1,0 +1,144 @@
+#include "tests/client/testing/session_wires.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/stream/stream_message.h"
+#include "gtest/gtest.h"
+
+namespace gemmd::testing {
+namespace {
+
+struct OwnedAnswer : client::StreamAnswer {
+  std::string bytes;
+};
+
+client::Matrix RandomMatrix(std::uint64_t rows, std::uint64_t columns, std::mt19937_64& random) {
+  std::string bytes(rows * columns, 0);
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return *client::Matrix::Create(
+      client::MatrixFormat{DataType::kInt8, rows, columns, Order::kRowMajor, 0}, std::move(bytes));
+}
+
+}  // namespace
+
+std::shared_ptr<client::StreamAnswer> AnswerOf(const v1::MatmulStreamResponse& message) {
+  const auto answer = std::make_shared<OwnedAnswer>();
+  answer->bytes = message.SerializeAsString();
+  EXPECT_TRUE(ParseAroundPayload({answer->bytes}, &answer->message, &answer->payload));
+  return answer;
+}
+
+v1::MatmulStreamRequest Written(const client::Outgoing& outgoing) {
+  const grpc::ByteBuffer bytes = client::StreamMessage(outgoing, absl::UnixEpoch());
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(bytes.Dump(&slices).ok());
+  std::string text;
+  for (const grpc::Slice& slice : slices) {
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  v1::MatmulStreamRequest message;
+  EXPECT_TRUE(message.ParseFromString(text));
+  return message;
+}
+
+std::shared_ptr<Asked> Ask(std::uint64_t m, std::uint64_t n, std::uint64_t k,
+                           std::mt19937_64& random, bool with_bias) {
+  client::MatmulInputs inputs{RandomMatrix(m, k, random), RandomMatrix(k, n, random)};
+  std::string all = absl::StrCat(inputs.a.bytes(), inputs.b.bytes());
+  if (with_bias) {
+    inputs.bias = RandomMatrix(1, n, random);
+    absl::StrAppend(&all, inputs.bias->bytes());
+  }
+  client::MatmulOptions options;
+  options.output_type = DataType::kInt8;
+  const auto asked = std::make_shared<Asked>();
+  asked->matmul = client::Encode(std::move(inputs), options);
+  asked->product = ScriptedProduct(all, m * n);
+  return asked;
+}
+
+client::StreamRequest RequestOf(const std::shared_ptr<Asked>& asked, std::uint64_t chunk_bytes,
+                                absl::Time deadline) {
+  client::StreamRequest request;
+  request.matmul = asked->matmul;
+  request.deadline = deadline;
+  request.chunk_bytes = chunk_bytes;
+  request.done = [asked](absl::StatusOr<client::StreamResult> result,
+                         const client::Pushback& pushback) {
+    ++asked->ends;
+    asked->status = result.status();
+    asked->pushback = pushback;
+    if (result.ok()) asked->result = std::string(result->d.bytes());
+  };
+  return request;
+}
+
+SessionWires::SessionWires(int streams, std::uint64_t seed)
+    : state(streams), peer(seed), random(seed), streams_(streams) {
+  if (seed % 2 == 1) state.ReceivesBatches();
+}
+
+void SessionWires::Do(client::Todo todo) {
+  for (client::Outgoing& message : todo.writes) {
+    EXPECT_EQ(writing.count(message.stream), 0U) << "two writes on a stream";
+    const int stream = message.stream;
+    writing.emplace(stream, std::move(message));
+  }
+  for (client::ChunkCopy& copy : todo.copies) copies.push_back(std::move(copy));
+  for (client::StreamEnd& end : todo.ends) client::Tell(std::move(end));
+  if (todo.wake != absl::InfiniteFuture()) wakes.push_back(todo.wake);
+  cancelled = cancelled || todo.cancel_streams;
+}
+
+bool SessionWires::Step() {
+  std::vector<std::function<void()>> steps;
+  for (const auto& [stream, message] : writing) {
+    steps.emplace_back([this, i = stream] { FinishWrite(i); });
+  }
+  for (int i = 0; i < streams_; ++i) {
+    if (peer.has_to_send(i) && !cancelled) steps.emplace_back([this, i] { Deliver(i); });
+  }
+  for (std::size_t i = 0; i < copies.size(); ++i) steps.emplace_back([this, i] { Copy(i); });
+  if (steps.empty()) return false;
+  steps[random() % steps.size()]();
+  return true;
+}
+
+void SessionWires::Run() {
+  while (Step()) {
+  }
+}
+
+void SessionWires::FinishWrite(int stream) {
+  const client::Outgoing message = std::move(writing.extract(stream).mapped());
+  peer.Receive(stream, Written(message));
+  Do(state.Written(stream));
+}
+
+void SessionWires::Copy(std::size_t index) {
+  const client::ChunkCopy copy = std::move(copies[index]);
+  copies.erase(copies.begin() + static_cast<std::ptrdiff_t>(index));
+  const v1::Chunk& chunk = copy.from->message.chunk();
+  Do(state.Copied(copy.request_id,
+                  copy.into->Copy(chunk.offset_bytes(), copy.from->payload.of(chunk))));
+}
+
+void SessionWires::Start(client::StreamRequest request, std::uint64_t* id) {
+  Do(state.Start(std::move(request), id));
+}
+
+std::uint64_t SessionWires::Start(client::StreamRequest request) {
+  std::uint64_t id = 0;
+  Start(std::move(request), &id);
+  return id;
+}
+
+void SessionWires::EndAll(const absl::Status& first) {
+  for (int i = 0; i < streams_; ++i) {
+    Do(state.Ended(i, i == 0 ? first : absl::CancelledError("broken")));
+  }
+}
+
+}  // namespace gemmd::testing
