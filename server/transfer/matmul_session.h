@@ -56,8 +56,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // A stream of the session; the first made is the first stream.
   using StreamId = std::size_t;
   static constexpr StreamId kFirst = 0;
-  // Tells that NextMessage(), Closing() or MayRead() may have a new answer for the stream. Called on
-  // any thread without locks held, perhaps more often than needed.
+  // Tells that NextMessage(), Closing() or MayRead() may have a new answer for the stream. Called
+  // on any thread without locks held, perhaps more often than needed.
   using Wake = std::function<void()>;
 
   // The arguments outlive the session.

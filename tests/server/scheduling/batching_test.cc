@@ -42,7 +42,8 @@ TEST(Batching, RowsOverOneBGatherWhileTheDeviceIsBusy) {
     EXPECT_EQ(receipt.batch_rows, 27u);
     EXPECT_EQ(receipt.batch_flops, 27 * 2.0 * 8 * 8);
   }
-  ExpectLaunches(simulation, BatchForm::kRows, 2, 10);
+  ExpectLaunches(simulation, BatchForm::kAlone, 1, 1);
+  ExpectLaunches(simulation, BatchForm::kRows, 1, 9);
 }
 
 TEST(Batching, InterleavedKeysDoNotCloseEachOthersBatches) {

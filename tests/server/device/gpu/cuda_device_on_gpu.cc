@@ -7,8 +7,17 @@
 
 #include "tests/server/device/gpu/checks.h"
 
+int Usage(const std::string& word) {
+  std::fprintf(stderr,
+               "'%s' is none of: products, accounting=N, receipts, stream, latency, batches, rows, "
+               "two_gpus, loss\n",
+               word.c_str());
+  return 2;
+}
+
 int main(int argc, char** argv) {
   using namespace gemmd::testing;
+  if (argc < 2) return Usage("");  // having checked nothing is no success
   GpuReport report;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -33,11 +42,7 @@ int main(int argc, char** argv) {
     } else if (word == "loss") {
       CheckLoss(&report);
     } else {
-      std::fprintf(stderr,
-                   "%s: products, accounting=N, receipts, stream, latency, batches, rows, "
-                   "two_gpus, loss\n",
-                   word.c_str());
-      return 2;
+      return Usage(word);
     }
   }
   return report.Close();
