@@ -21,6 +21,17 @@ GEMMD_DEVICE T LoadGlobal(const T* address GEMMD_SITE) {
 template <typename T>
 GEMMD_DEVICE void StoreGlobal(T* address, const T& value GEMMD_SITE) {
   GEMMD_IN_EMULATOR(emulator::CheckGlobal(address, sizeof(T), sizeof(T), true, "st", site);)
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 16) {
+    // In one instruction: the compiler may split what it does not see to be aligned.
+    std::uint32_t word[4];
+    memcpy(word, &value, sizeof value);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(word[0]),
+                 "r"(word[1]), "r"(word[2]), "r"(word[3])
+                 : "memory");
+    return;
+  }
+#endif
   *address = value;
 }
 

@@ -38,13 +38,13 @@ inline constexpr Tiling kTilings[] = {
     {"sm90/coop128x256", "two warpgroups share 128x256: one wave of a middle-sized product", 128,
      256, 1, 1, 2, false, false, 4, 2, true, false, false, false, true, true, 1032, 1500},
     {"sm90/coop128x112c2", "128x112 in pairs: tiles that fill a wave where D is small and wide",
-     128, 112, 2, 1, 2, false, false, 6, 2, false, false, false, false, true, false, 490, 1000},
+     128, 112, 2, 1, 2, false, false, 7, 1, false, false, false, false, true, false, 490, 1000},
     {"sm90/coop256x192c2", "two warpgroups share 256x192 in pairs: the fewest bytes a flop", 256,
      192, 2, 1, 2, false, true, 3, 3, false, true, false, false, true, false, 1513, 3000},
     {"sm90/pp128x192c2", "warpgroups take 128x192 in turns, one stores while the other multiplies",
      128, 192, 2, 1, 2, true, false, 5, 1, false, false, false, false, true, true, 768, 300},
     {"sm90/one64x128", "one warpgroup, 64x128: one wave of a small product", 64, 128, 1, 1, 1,
-     false, false, 8, 2, true, false, false, true, true, true, 384, 900},
+     false, false, 8, 1, false, false, false, true, true, true, 384, 900},
     {"sm90/one64x64", "one warpgroup, 64x64, twelve stages: few rows, bound by memory", 64, 64, 1,
      1, 1, false, false, 12, 1, false, false, false, false, true, true, 256, 500},
     {"sm90/one64x32", "one warpgroup, 64x32: the smallest products", 64, 32, 1, 1, 1, false, false,
@@ -60,7 +60,7 @@ constexpr bool TakesBatches(const Tiling& tiling) {
   return tiling.cluster_m * tiling.cluster_n == 1;
 }
 
-// The one that stores D without TMA, so that D's lines may have any pitch.
+// The one that serves lines of any pitch.
 inline constexpr int kOne64x64 = 6;
 static_assert(kTilings[kOne64x64].tile_m == 64 && kTilings[kOne64x64].tile_n == 64);
 

@@ -10,7 +10,7 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-// Named barriers: 1 and 2 are those of the groups.
+// Named barriers: 1 and 2 are those of the groups, 6 is ClearUnloadedRows()'.
 inline constexpr std::uint32_t kStaggerBarrier = 3;
 inline constexpr std::uint32_t kTurnBarrier = 4;  // and 5: the turns of ping-pong
 

@@ -23,22 +23,32 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
     const std::uint32_t warp = ptx::Shuffle(thread / 32, 0);  // uniform, and known to be
     const std::uint32_t lane = thread % 32;
     const Block<Layout> block;
-    if (thread == 0) {
-      for (std::uint32_t stage = 0; stage < Layout::kStages; ++stage) {
-        ptx::MbarrierInit(block.Full(stage), 1);
-        ptx::MbarrierInit(block.Empty(stage),
-                          (Layout::kIsPingPong ? 1 : Layout::kConsumers) * Layout::kCluster);
-      }
-      ptx::FenceMbarrierInit();
-    }
-    if (thread == 64) {
-      ptx::PrefetchTensorMap(&params.operands[0].rows);
-      ptx::PrefetchTensorMap(&params.operands[0].columns);
-      if constexpr (!kHasEpilogue && !Layout::kStoresByUnit) {
-        ptx::PrefetchTensorMap(&params.operands[0].d);
-      }
-    }
     ptx::LaunchDependentGrid();
+    // What comes before the first load is what the multiprocessor stands still for: warps share it.
+    TileWalk<Params> walk(params, block);
+    TileCorner corner = {};
+    if (warp == 0) {
+      corner = CornerOf(params, block, walk.tile());
+    } else if (warp == 1) {
+      if (ptx::ElectOne()) {
+        for (std::uint32_t stage = 0; stage < Layout::kStages; ++stage) {
+          ptx::MbarrierInit(block.Full(stage), 1);
+          ptx::MbarrierInit(block.Empty(stage),
+                            (Layout::kIsPingPong ? 1 : Layout::kConsumers) * Layout::kCluster);
+        }
+        ptx::FenceMbarrierInit();
+      }
+      ptx::SyncWarp();
+    } else if (warp == 2) {
+      if (ptx::ElectOne()) {
+        ptx::PrefetchTensorMap(&params.operands[0].rows);
+        ptx::PrefetchTensorMap(&params.operands[0].columns);
+        if constexpr (!kHasEpilogue && !Layout::kStoresByUnit) {
+          ptx::PrefetchTensorMap(&params.operands[0].d);
+        }
+      }
+      ptx::SyncWarp();
+    }
     if constexpr (Layout::kCluster == 1) {
       ptx::SyncThreads();
     } else {
@@ -47,7 +57,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
     if (warp < 4) {
       if constexpr (Layout::kConsumers == 2) ptx::DecreaseRegisters<kProducerRegisters>();
       if (warp == 0) {
-        if (ptx::ElectOne()) Produce(params, block);
+        if (ptx::ElectOne()) Produce(params, block, walk, corner);
         ptx::SyncWarp();
       } else if (warp == 1 && params.prefetched != 0) {
         if constexpr (Layout::Rows::kIsKMajor && Layout::Columns::kIsKMajor && !Params::kIsBatch) {

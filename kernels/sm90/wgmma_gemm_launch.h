@@ -21,7 +21,7 @@ inline namespace GEMMD_BACKEND {
 inline constexpr std::uint64_t kSpreadBelowBytes = 8 << 20;
 inline constexpr std::uint64_t kSpreadBytes = 2 << 20;
 inline constexpr std::uint64_t kEarlyBelowBytes = 16 << 20;
-inline constexpr std::uint64_t kEarlyBytes = 4 << 20;
+inline constexpr std::uint64_t kEarlyBytes = 2 << 20;
 // Of one launch: what numbers of 32 bits count, with room for a wave past the end.
 inline constexpr std::uint32_t kMaxTiles = 0x7ffffc00;
 
@@ -41,7 +41,7 @@ void SetEpilogue(const Problem& problem, const Frame& frame, Params* params) {
 template <class Layout, class Params>
 std::uint32_t GridClusters(const Params& params) {
   const std::uint32_t most = std::max(1u, ptx::Multiprocessors() / Layout::kCluster);
-  return std::min(most, params.tiles_m * params.tiles_n * params.problems);
+  return std::min(most, params.raster.tiles_m * params.raster.tiles_n * params.problems);
 }
 
 template <class Layout, class Params>
@@ -59,17 +59,15 @@ void SetPrefetch(const Problem& problem, Params* params) {
       std::min(k_blocks, (is_spread ? kSpreadBytes : kEarlyBytes) / k_block_bytes));
 }
 
-// B is loaded ahead of the grid's turn. One block of K where a stage is large: more of them stand
-// in the way of the other operand's first boxes. All of the ring where few rows are read.
+// B is loaded ahead of the grid's turn: one block of K, because more of them stand in the way of
+// the other operand's first boxes. All of the ring where few rows are read, and where a grid leaves
+// room for the next, which then waits on multiprocessors of its own.
 template <class Layout>
 void SetSettled(const Frame& frame, WgmmaGemmParams* params) {
-  constexpr std::int32_t kSmallStages = 4;
   params->settled = frame.is_swapped ? SettledOperand::kRows : SettledOperand::kColumns;
-  if (Layout::kConsumers > 1) {
-    params->ahead = 1;
-  } else {
-    params->ahead = params->tiles_m == 1 ? Layout::kStages : kSmallStages;
-  }
+  const std::uint32_t blocks = GridClusters<Layout>(*params) * Layout::kCluster;
+  const bool has_time = params->raster.tiles_m == 1 || 2 * blocks <= ptx::Multiprocessors();
+  params->ahead = Layout::kConsumers == 1 && has_time ? Layout::kStages : 1;
 }
 
 // All but the operands.
@@ -78,10 +76,10 @@ void SetShape(const Problem& problem, const Config& config, const Frame& frame, 
   params->m = static_cast<std::int32_t>(frame.rows.lines);
   params->n = static_cast<std::int32_t>(frame.columns.lines);
   params->k = static_cast<std::int32_t>(problem.k);
-  params->tiles_m = FrameTiles(frame.rows.lines, Layout::kTileM * Layout::kClusterM);
-  params->tiles_n = FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN);
-  params->raster_group = static_cast<std::uint32_t>(std::max(1, config.raster_group));
-  params->raster_order = static_cast<RasterOrder>(config.raster_order);
+  params->raster = MakeRaster(FrameTiles(frame.rows.lines, Layout::kTileM * Layout::kClusterM),
+                              FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN),
+                              static_cast<std::uint32_t>(std::max(1, config.raster_group)),
+                              static_cast<RasterOrder>(config.raster_order));
   params->d_row_stride = frame.d_row_stride;
   params->d_column_stride = frame.d_column_stride;
   // Rows outside the tensor cost a box as much as rows inside.
@@ -92,7 +90,7 @@ void SetShape(const Problem& problem, const Config& config, const Frame& frame, 
     params->stage_bytes -= (Layout::kTileM - params->box_rows) * kSpanBytes;
   }
   // With one row of tiles, each column's operand is read once.
-  params->column_policy = params->tiles_m == 1 && Layout::kCluster == 1
+  params->column_policy = params->raster.tiles_m == 1 && Layout::kCluster == 1
                               ? ptx::CachePolicy::kEvictFirst
                               : ptx::CachePolicy::kNormal;
   params->problems = 1;
@@ -148,8 +146,9 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
   params.d_step = steps.d;
   params.c_step = steps.c;
   params.bias_step = steps.bias;
-  const std::size_t most =
-      steps.is_strided ? kMaxTiles / (params.tiles_m * params.tiles_n) : kBatchCapacity;
+  const std::size_t most = steps.is_strided
+                               ? kMaxTiles / (params.raster.tiles_m * params.raster.tiles_n)
+                               : kBatchCapacity;
   for (std::size_t done = 0; done < batch.size();) {
     const absl::Span<const Arguments> part = batch.subspan(done, most);
     params.problems = static_cast<std::uint32_t>(part.size());

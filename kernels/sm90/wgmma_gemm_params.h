@@ -35,10 +35,7 @@ struct WgmmaParams {
   std::int32_t m;  // rows
   std::int32_t n;  // columns
   std::int32_t k;
-  std::uint32_t tiles_m;  // of clusters
-  std::uint32_t tiles_n;
-  std::uint32_t raster_group;  // lines of cluster tiles that are walked together
-  RasterOrder raster_order;
+  Raster raster;
   bool is_placed;             // clusters take tiles by their places in waves that are full
   ClusterPlaces places;       // a permutation of the grid's clusters
   std::uint32_t box_rows;     // lines of a K-major box of rows; fewer where m is small

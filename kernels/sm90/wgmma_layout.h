@@ -55,7 +55,8 @@ struct WgmmaLayout {
   static constexpr bool kReusesStages = kValues.reuses_stages;
   static constexpr bool kFinishesRowsFirst = kValues.finishes_rows_first;
   static constexpr bool kStoresTransposed = kValues.stores_transposed;
-  static constexpr bool kStoresByUnit = kTiling == kOne64x64;
+  // D by 16-byte stores of the threads, not TMA: lines of any pitch, and quicker in short launches.
+  static constexpr bool kStoresByUnit = kConsumers == 1;
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
 
   using Rows = OperandTile<kRowMajor, kTileM, kClusterN>;

@@ -62,7 +62,7 @@ struct TileCorner {
 
 template <class Params>
 GEMMD_DEVICE std::uint32_t TilesOf(const Params& params) {
-  const std::uint32_t tiles = params.tiles_m * params.tiles_n;
+  const std::uint32_t tiles = params.raster.tiles_m * params.raster.tiles_n;
   if constexpr (Params::kIsBatch) return tiles * params.problems;
   return tiles;
 }
@@ -115,12 +115,11 @@ GEMMD_DEVICE TileCorner CornerOf(const Params& params, const Block<Layout>& bloc
                                  std::uint32_t tile) {
   std::uint32_t problem = 0;
   if constexpr (Params::kIsBatch) {
-    const std::uint32_t tiles = params.tiles_m * params.tiles_n;
+    const std::uint32_t tiles = params.raster.tiles_m * params.raster.tiles_n;
     problem = tile / tiles;
     tile -= problem * tiles;
   }
-  const RasterTile at =
-      TileAt({params.tiles_m, params.tiles_n, params.raster_group, params.raster_order}, tile);
+  const RasterTile at = TileAt(params.raster, tile);
   return {
       static_cast<std::int32_t>((at.row * Layout::kClusterM + block.rank_m) * Layout::kTileM),
       static_cast<std::int32_t>((at.column * Layout::kClusterN + block.rank_n) * Layout::kTileN),

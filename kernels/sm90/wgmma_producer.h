@@ -47,65 +47,96 @@ GEMMD_DEVICE void PrefetchMaps(const Params& params, const Block<Layout>& block,
   if (params.stores_by_map) ptx::PrefetchTensorMap(&operands.d);
 }
 
+// The loads of a block.
 template <class Layout, class Params>
-GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block) {
-  const std::int32_t k_blocks = BlocksOfK(params);
-  // Blocks with this one's columns lie side by side; those with its rows, kClusterM apart.
-  const std::uint32_t column_mask = ((1u << Layout::kClusterM) - 1)
-                                    << (block.rank_n * Layout::kClusterM);
-  const std::uint32_t row_mask = (Layout::kClusterN == 2 ? 1u | 1u << Layout::kClusterM : 1u)
-                                 << block.rank_m;
-  const auto load_rows = [&](const TileCorner& corner, std::uint32_t stage, std::int32_t k_block) {
+struct Loader {
+  const Params& params;
+  const Block<Layout>& block;
+
+  GEMMD_DEVICE void LoadRows(const TileCorner& corner, std::uint32_t stage,
+                             std::int32_t k_block) const {
+    // Blocks with this one's rows lie kClusterM apart.
+    const std::uint32_t mask = (Layout::kClusterN == 2 ? 1u | 1u << Layout::kClusterM : 1u)
+                               << block.rank_m;
     LoadOperand<typename Layout::Rows, Layout::kClusterN, Params::kIsBatch>(
         block.Stage(stage), &OperandsOf(params, corner).rows, k_block * kTileK, corner.m,
-        DepthOf(params, corner), block.rank_n, row_mask, block.Full(stage),
-        ptx::CachePolicy::kNormal);
-  };
-  const auto load_columns = [&](const TileCorner& corner, std::uint32_t stage,
-                                std::int32_t k_block) {
+        DepthOf(params, corner), block.rank_n, mask, block.Full(stage), ptx::CachePolicy::kNormal);
+  }
+  GEMMD_DEVICE void LoadColumns(const TileCorner& corner, std::uint32_t stage,
+                                std::int32_t k_block) const {
+    // Blocks with this one's columns lie side by side.
+    const std::uint32_t mask = ((1u << Layout::kClusterM) - 1)
+                               << (block.rank_n * Layout::kClusterM);
     LoadOperand<typename Layout::Columns, Layout::kClusterM, Params::kIsBatch>(
         block.Stage(stage) + Layout::Rows::kBytes, &OperandsOf(params, corner).columns,
-        k_block * kTileK, corner.n, DepthOf(params, corner), block.rank_m, column_mask,
-        block.Full(stage), params.column_policy);
-  };
-  RingPosition<Layout> at;
-  at.parity = 1;  // every stage is empty to begin with
-  TileWalk<Params> walk(params, block);
-  TileCorner corner = CornerOf(params, block, walk.tile());
-  // Blocks of K of the first tile whose settled operand is on its way. Their stages are not armed
-  // before the grid's turn, so that with a stage a consumer knows that the turn has come.
-  std::int32_t ahead = 0;
-  if constexpr (!Params::kIsBatch) {
-    if (params.settled != SettledOperand::kNone && walk.tile() < walk.end()) {
-      ahead = k_blocks < params.ahead ? k_blocks : params.ahead;
-      for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
-        const auto stage = static_cast<std::uint32_t>(k_block);
-        if (params.settled == SettledOperand::kRows) {
-          load_rows(corner, stage, k_block);
-        } else {
-          load_columns(corner, stage, k_block);
-        }
+        k_block * kTileK, corner.n, DepthOf(params, corner), block.rank_m, mask, block.Full(stage),
+        params.column_policy);
+  }
+
+  // The first blocks of K of the first tile, ahead of the grid's turn: the settled operand alone.
+  GEMMD_DEVICE void LoadAhead(const TileCorner& corner, std::int32_t count) const {
+    GEMMD_NO_UNROLL
+    for (std::int32_t k_block = 0; k_block < count; ++k_block) {
+      const auto stage = static_cast<std::uint32_t>(k_block);
+      if (params.settled == SettledOperand::kRows) {
+        LoadRows(corner, stage, k_block);
+      } else {
+        LoadColumns(corner, stage, k_block);
       }
     }
   }
+
+  // The first pass through the ring, whose stages nobody has to give back. Those loaded ahead
+  // are armed here: with a stage a consumer knows that the grid's turn has come.
+  GEMMD_DEVICE void FillRing(const TileCorner& corner, std::int32_t count,
+                             std::int32_t ahead) const {
+    bool has_rows = false;
+    bool has_columns = false;
+    if constexpr (!Params::kIsBatch) {
+      has_rows = params.settled == SettledOperand::kRows;
+      has_columns = params.settled == SettledOperand::kColumns;
+    }
+    GEMMD_NO_UNROLL
+    for (std::int32_t k_block = 0; k_block < count; ++k_block) {
+      const auto stage = static_cast<std::uint32_t>(k_block);
+      ptx::MbarrierArriveExpect(block.Full(stage), params.stage_bytes);
+      if (k_block >= ahead || !has_rows) LoadRows(corner, stage, k_block);
+      if (k_block >= ahead || !has_columns) LoadColumns(corner, stage, k_block);
+    }
+  }
+};
+
+template <class Layout, class Params>
+GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block, TileWalk<Params> walk,
+                          TileCorner corner) {
+  const std::int32_t k_blocks = BlocksOfK(params);
+  const Loader<Layout, Params> loader = {params, block};
+  std::int32_t k_block = 0;  // the next to load
+  if (walk.tile() < walk.end()) k_block = k_blocks < Layout::kStages ? k_blocks : Layout::kStages;
+  std::int32_t ahead = 0;
+  if constexpr (!Params::kIsBatch) {
+    if (params.settled != SettledOperand::kNone) {
+      ahead = k_block < params.ahead ? k_block : params.ahead;
+      loader.LoadAhead(corner, ahead);
+    }
+  }
   ptx::WaitForPrecedingGrid();
+  loader.FillRing(corner, k_block, ahead);
+  RingPosition<Layout> at;
+  at.parity = 1;  // every stage was empty to begin with
+  at.Skip(static_cast<std::uint32_t>(k_block));
   while (walk.tile() < walk.end()) {
     if constexpr (Params::kIsBatch) {
       if (walk.next() < walk.end()) PrefetchMaps(params, block, walk.next());
     }
-    for (std::int32_t k_block = 0; k_block < k_blocks; ++k_block) {
-      const bool is_ahead = k_block < ahead;
+    for (; k_block < k_blocks; ++k_block) {
       ptx::MbarrierWait(block.Empty(at.stage), at.parity);
       ptx::MbarrierArriveExpect(block.Full(at.stage), params.stage_bytes);
-      if (!is_ahead || params.settled != SettledOperand::kRows) {
-        load_rows(corner, at.stage, k_block);
-      }
-      if (!is_ahead || params.settled != SettledOperand::kColumns) {
-        load_columns(corner, at.stage, k_block);
-      }
+      loader.LoadRows(corner, at.stage, k_block);
+      loader.LoadColumns(corner, at.stage, k_block);
       at.Next();
     }
-    ahead = 0;
+    k_block = 0;
     walk.Advance();
     if (walk.tile() < walk.end()) corner = CornerOf(params, block, walk.tile());
   }

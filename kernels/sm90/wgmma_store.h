@@ -50,7 +50,8 @@ GEMMD_DEVICE void StoreBoxByElement(ptx::SharedAddress box, std::uint16_t* d, st
 }
 
 // A staged box straight from its warp to D, whose lines are units of 16 bytes in box and D: a
-// shorter way than TMA's for a tile that leaves at the end of a short launch.
+// shorter way than TMA's for a tile that leaves at the end of a short launch. `column_end` may be
+// within a unit: then that of each line is written by element.
 template <class Layout>
 GEMMD_DEVICE void StoreBoxByUnit(ptx::SharedAddress box, std::uint16_t* d, std::int64_t pitch,
                                  std::int32_t line_end, std::int32_t column_end,
@@ -69,9 +70,21 @@ GEMMD_DEVICE void StoreBoxByUnit(ptx::SharedAddress box, std::uint16_t* d, std::
   GEMMD_UNROLL
   for (std::uint32_t i = 0; i < 16 / kLinesAtOnce; ++i) {
     const auto line = static_cast<std::int32_t>(i * kLinesAtOnce + lane / kUnits);
-    if (line < line_end && static_cast<std::int32_t>(unit) * 8 < column_end) {
+    if (line < line_end && static_cast<std::int32_t>(unit) * 8 + 8 <= column_end) {
       ptx::StoreGlobal(reinterpret_cast<ptx::Vector4*>(d + line * pitch + unit * 8), values[i]);
     }
+  }
+  const auto line = static_cast<std::int32_t>(lane);
+  if (column_end % 8 == 0 || column_end > Layout::kBoxColumns || line >= line_end || line >= 16) {
+    return;
+  }
+  const auto last = static_cast<std::uint32_t>(column_end) / 8;
+  const std::uint32_t chunk = Layout::kIsBoxSwizzled ? last ^ (lane % 8) : last;
+  GEMMD_NO_UNROLL
+  for (std::int32_t column = column_end / 8 * 8; column < column_end; ++column) {
+    ptx::StoreGlobal(d + line * pitch + column,
+                     ptx::LoadShared<std::uint16_t>(box + lane * (kUnits * 16) + chunk * 16 +
+                                                    static_cast<std::uint32_t>(column % 8) * 2));
   }
 }
 
@@ -136,7 +149,8 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
       const bool is_inside = first_row < params.m && first_column < params.n;
       if constexpr (!Layout::kStoresByUnit) ptx::FenceProxyAsync();
       ptx::SyncWarp();
-      const bool has_last_unit = is_ragged && first_column + Layout::kBoxColumns > params.n;
+      const bool has_last_unit =
+          !Layout::kStoresByUnit && is_ragged && first_column + Layout::kBoxColumns > params.n;
       if (is_inside && (has_last_unit || is_unaligned)) {
         StoreBoxByElement<Layout::kIsBoxSwizzled>(
             box,

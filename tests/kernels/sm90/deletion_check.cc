@@ -12,8 +12,10 @@
 // threads never run as one, so that nothing is amiss there without it.
 // Redundant in kernels/sm90/wgmma_consumer.h: ptx::SyncWarp(); # 1: wgmma.wait_group is the warp's
 // Redundant in kernels/sm90/wgmma_consumer.h: ptx::SyncWarp(); # 2: for barrier.cluster alone
-// Redundant in kernels/sm90/wgmma_gemm.h: ptx::SyncWarp(); # 1: for barrier.cluster alone
-// Redundant in kernels/sm90/wgmma_gemm.h: ptx::SyncWarp(); # 2: for barrier.cluster alone
+// Redundant in kernels/sm90/wgmma_gemm.h: ptx::SyncWarp(); # 1: for the next barrier alone
+// Redundant in kernels/sm90/wgmma_gemm.h: ptx::SyncWarp(); # 2: for the next barrier alone
+// Redundant in kernels/sm90/wgmma_gemm.h: ptx::SyncWarp(); # 3: for barrier.cluster alone
+// Redundant in kernels/sm90/wgmma_gemm.h: ptx::SyncWarp(); # 4: for barrier.cluster alone
 // Redundant in kernels/sm90/wgmma_store.h: ptx::SyncWarp(); # 4: for the next bar.sync alone
 // Redundant in kernels/sm90/wgmma_store.h: ptx::SyncWarp(); # 5: for the next box's bar.sync alone
 //

@@ -51,9 +51,9 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
   const auto tiles = [](std::int64_t lines, int tile) {
     return static_cast<std::uint32_t>((lines + tile - 1) / tile);
   };
-  params.tiles_m = tiles(params.m, Layout::kTileM * Layout::kClusterM);
-  params.tiles_n = tiles(params.n, Layout::kTileN * Layout::kClusterN);
-  params.raster_group = 8;
+  params.raster = sm90::MakeRaster(tiles(params.m, Layout::kTileM * Layout::kClusterM),
+                                   tiles(params.n, Layout::kTileN * Layout::kClusterN), 8,
+                                   sm90::RasterOrder::kRowGroups);
   params.box_rows = Layout::kTileM;
   params.stage_bytes = Layout::kLoadedBytes;
   int box_rows = Layout::Rows::kBoxLines;
@@ -85,8 +85,9 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
   emulator::LaunchRequest request;
   request.kernel = Layout::kValues.name;
   constexpr std::uint32_t kMultiprocessors = 4;
-  request.grid.x = std::min(kMultiprocessors / Layout::kCluster, params.tiles_m * params.tiles_n) *
-                   Layout::kCluster;
+  request.grid.x =
+      std::min(kMultiprocessors / Layout::kCluster, params.raster.tiles_m * params.raster.tiles_n) *
+      Layout::kCluster;
   request.threads = Layout::kThreads;
   request.cluster_size = Layout::kCluster;
   request.shared_bytes = Layout::kSharedBytes;

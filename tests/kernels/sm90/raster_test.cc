@@ -22,9 +22,10 @@ TEST(Raster, EveryOrderIsAPermutation) {
     for (const std::uint32_t group : {1, 4, 8, 16}) {
       for (const std::uint32_t m : {1, 2, 7, 8, 16, 17, 33}) {
         for (const std::uint32_t n : {1, 3, 8, 16, 43, 128}) {
+          const Raster raster = MakeRaster(m, n, group, order);
           std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
           for (std::uint32_t at = 0; at < m * n; ++at) {
-            const RasterTile tile = TileAt({m, n, group, order}, at);
+            const RasterTile tile = TileAt(raster, at);
             ASSERT_LT(tile.row, m);
             ASSERT_LT(tile.column, n);
             seen.insert({tile.row, tile.column});
@@ -37,12 +38,30 @@ TEST(Raster, EveryOrderIsAPermutation) {
   }
 }
 
+TEST(Raster, DivisorsDivide) {
+  constexpr std::uint32_t kMost = 0x7fffffff;
+  for (const std::uint32_t value : {1u, 2u, 3u, 7u, 8u, 33u, 132u, 641u, 65535u, 65537u,
+                                    0x40000000u, 0x40000001u, 0x7ffffc00u, kMost}) {
+    const Divisor divisor = MakeDivisor(value);
+    for (std::uint64_t multiple = 0; multiple <= kMost;
+         multiple += value * (kMost / value / 97 + 1)) {
+      for (const std::int64_t by : {-1, 0, 1}) {
+        const std::int64_t n = static_cast<std::int64_t>(multiple) + by;
+        if (n < 0 || n > kMost) continue;
+        ASSERT_EQ(divisor.Quotient(static_cast<std::uint32_t>(n)), n / value) << n << " " << value;
+      }
+    }
+    ASSERT_EQ(divisor.Quotient(kMost), kMost / value) << value;
+  }
+}
+
 TEST(Raster, HilbertStepsToNeighbours) {
   for (const std::uint32_t side : {2, 4, 8, 16}) {
-    RasterTile last = TileAt({side, 3 * side, side, RasterOrder::kHilbert}, 0);
+    const Raster raster = MakeRaster(side, 3 * side, side, RasterOrder::kHilbert);
+    RasterTile last = TileAt(raster, 0);
     EXPECT_EQ(last.row + last.column, 0U);
     for (std::uint32_t at = 1; at < 3 * side * side; ++at) {
-      const RasterTile tile = TileAt({side, 3 * side, side, RasterOrder::kHilbert}, at);
+      const RasterTile tile = TileAt(raster, at);
       const int distance = std::abs(static_cast<int>(tile.row) - static_cast<int>(last.row)) +
                            std::abs(static_cast<int>(tile.column) - static_cast<int>(last.column));
       ASSERT_EQ(distance, 1) << "side " << side << ", step " << at;
@@ -54,7 +73,7 @@ TEST(Raster, HilbertStepsToNeighbours) {
 
 TEST(Raster, GroupsGoAlongTheirLines) {
   const auto at = [](RasterOrder order, std::uint32_t i) {
-    const RasterTile tile = TileAt({10, 6, 4, order}, i);
+    const RasterTile tile = TileAt(MakeRaster(10, 6, 4, order), i);
     return std::pair(tile.row, tile.column);
   };
   EXPECT_EQ(at(RasterOrder::kRowGroups, 5), std::pair(1u, 1u));
