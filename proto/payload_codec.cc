@@ -104,7 +104,9 @@ class PayloadParser {
   bool Parse(absl::Span<const PayloadField> fields, google::protobuf::MessageLite* message) {
     *payload_ = PayloadViews();
     std::string around;
-    return CopyAround(reader_.left(), fields, &around) && message->ParseFromString(around);
+    if (!CopyAround(reader_.left(), fields, &around)) return false;
+    payload_->other_bytes_ = around.size();
+    return around.size() <= payload_->most_other_bytes() && message->ParseFromString(around);
   }
 
  private:
@@ -180,6 +182,7 @@ class PayloadParser {
       return false;
     }
     payload_->data_.emplace_back(first, payload_->pieces_.size() - first);
+    payload_->data_bytes_ += bytes;
     mark->assign(reinterpret_cast<const char*>(&index), sizeof(index));
     return true;
   }
@@ -194,6 +197,11 @@ class PayloadParser {
   Reader reader_;
   PayloadViews* const payload_;
 };
+
+std::uint64_t PayloadViews::most_other_bytes() const {
+  constexpr std::uint64_t kMebibyte = 1 << 20;
+  return kMebibyte + data_bytes_ / 4;
+}
 
 absl::Span<const absl::string_view> PayloadViews::of(const v1::Chunk& chunk) const {
   std::uint32_t index = 0;

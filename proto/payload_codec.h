@@ -17,18 +17,27 @@ class PayloadViews {
  public:
   // In the order of the bytes. REQUIRES: the chunk is of the message parsed with this.
   absl::Span<const absl::string_view> of(const v1::Chunk& chunk) const;
+  std::uint64_t data_bytes() const { return data_bytes_; }
+
+  // What the message has besides. Two bytes of it can become an object of a hundred, so that
+  // a message with more than this is not parsed: a mebibyte, and a quarter of its data.
+  std::uint64_t other_bytes() const { return other_bytes_; }
+  std::uint64_t most_other_bytes() const;
 
  private:
   friend class PayloadParser;
   std::vector<absl::string_view> pieces_;
   std::vector<std::pair<std::size_t, std::size_t>> data_;  // each: first of pieces_, and count
+  std::uint64_t data_bytes_ = 0;
+  std::uint64_t other_bytes_ = 0;
 };
 
 // Parses a message whose bytes lie in `pieces`, one after another, as its ParseFromString()
 // would parse them in one: what that refuses is refused (false), unknown fields are kept, the
 // last of several values counts. Only Chunk.data is different: it holds a mark, by which
 // `payload` finds the data. The pieces must outlive `payload`. Apart from data, bytes are
-// copied once more than the generated parser does.
+// copied once more than the generated parser does. Refused is also what has more than
+// most_other_bytes(), which `payload` then tells.
 //
 // How: everything but data is copied into a message of its own, where each data is replaced
 // by its number, and the generated parser reads that. So its rules are the rules here.

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kFirst = 0;
 
-// Of one message. What comes later would keep what came first waiting.
+// Of one message: as many as a server takes, and no more bytes than keep what came first waiting
+// for a moment.
 constexpr std::size_t kMostEvents = 64;
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 

@@ -17,6 +17,9 @@ namespace {
 // Chunks of one stream that are copied at once: while one is, the next one is read.
 constexpr int kMaxCopies = 2;
 
+// Of one message: whether the session may take more is asked between messages.
+constexpr int kMaxBegins = 64;
+
 }  // namespace
 
 MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services,
@@ -126,8 +129,10 @@ absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews&
   }
   if (event.has_begin()) return Begin(event.begin(), payload, arrival);
   if (event.has_batch()) {
-    if (event.batch().begins().empty()) {
-      return absl::InvalidArgumentError("batch.begins is empty");
+    const int begins = event.batch().begins_size();
+    if (begins < 1 || begins > kMaxBegins) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("batch.begins has ", begins, " entries; it must have 1 to ", kMaxBegins));
     }
     for (const Event::Begin& begin : event.batch().begins()) {
       if (absl::Status s = Begin(begin, payload, arrival); !s.ok()) return s;

@@ -367,7 +367,13 @@ TEST_F(StreamTest, BreachesOfTheProtocolEndTheStream) {
     batch.mutable_batch();
     s->Send(batch);
   });
-  EXPECT_EQ(status.error_message(), "batch.begins is empty");
+  EXPECT_EQ(status.error_message(), "batch.begins has 0 entries; it must have 1 to 64");
+  status = status_of([](Stream* s) {
+    v1::MatmulStreamRequest batch;
+    for (int i = 0; i < 65; ++i) batch.mutable_batch()->add_begins();
+    s->Send(batch);
+  });
+  EXPECT_EQ(status.error_message(), "batch.begins has 65 entries; it must have 1 to 64");
   status = status_of([&](Stream* s) {
     s->Begin(9, request.header());
     s->Begin(9, request.header());

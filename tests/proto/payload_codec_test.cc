@@ -166,6 +166,22 @@ TEST(PayloadCodecTest, AChunkWithoutDataHasNone) {
   EXPECT_TRUE(payload.of(parsed.payload(0)).empty());
 }
 
+TEST(PayloadCodecTest, WhatIsBesidesThePayloadIsBounded) {
+  constexpr int kEmptyChunks = 400000;  // 3 bytes each
+  v1::MatmulRequest request;
+  for (int i = 0; i < kEmptyChunks; ++i) request.add_payload();
+  v1::MatmulRequest parsed;
+  PayloadViews payload;
+  EXPECT_FALSE(ParseAroundPayload({request.SerializeAsString()}, &parsed, &payload));
+  EXPECT_EQ(payload.other_bytes(), 3U * kEmptyChunks);
+  EXPECT_EQ(payload.most_other_bytes(), 1U << 20);
+  request.mutable_payload(7)->set_data(std::string(2 << 20, 'x'));
+  const std::string with_data = request.SerializeAsString();
+  EXPECT_TRUE(ParseAroundPayload({with_data}, &parsed, &payload));
+  EXPECT_EQ(parsed.payload_size(), kEmptyChunks);
+  EXPECT_EQ(payload.data_bytes(), 2U << 20);
+}
+
 TEST(PayloadCodecTest, EachOfABatchHasItsOwnPayload) {
   v1::MatmulStreamRequest request;
   v1::MatmulStreamResponse response;

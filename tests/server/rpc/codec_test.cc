@@ -111,6 +111,13 @@ TEST(Decode, MalformedBytesAreInvalidArguments) {
   const absl::Status status = ParseMessage(Bytes("\xff\xff\xff\xff"), &request);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "the request is not a gemmd.v1.MatmulRequest: malformed protobuf");
+  v1::MatmulRequest scattered;
+  for (int i = 0; i < 400000; ++i) scattered.add_payload();
+  const grpc::ByteBuffer scattered_bytes = Bytes(scattered.SerializeAsString());
+  PayloadViews payload;
+  EXPECT_EQ(ParseMessage(ReceivedMessage(scattered_bytes), &request, &payload).message(),
+            "the request has 1200000 bytes besides 0 of payload; it may have 1048576: a mebibyte "
+            "and a quarter of its payload");
   for (int round = 0; round < 2000; ++round) {  // whatever happens, nothing crashes
     std::string bytes = good;
     for (int flips = 0; flips < 3; ++flips) {
