@@ -59,9 +59,8 @@ CpuDevice::CpuDevice(const Options& options, const Clock* clock)
 void CpuDevice::MeasureRoofline() {
   // The first launch pays for OpenBLAS's start, and others' work on the same cores can make any
   // several times as slow; a queue that believed that would refuse what it could do. So the best
-  // is the roofline, once three agree.
-  constexpr int kAgreeing = 3;
-  constexpr int kMostRepeats = 16;
+  // is the roofline.
+  constexpr int kRepeats = 8;
   constexpr std::int64_t kSize = 512;
   const Problem problem = MakeProblem(kSize, kSize, kSize, DataType::kF32, DataType::kF32);
   const HostMemory a = AllocateHostMemory(problem.a.size_bytes());
@@ -73,17 +72,12 @@ void CpuDevice::MeasureRoofline() {
   work.buffers.a = a.get();
   work.buffers.b = a.get();
   work.buffers.d = d;
-  int agreeing = 0;
-  for (int repeat = 0; repeat < kMostRepeats && agreeing < kAgreeing; ++repeat) {
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const DeviceResult result = Run(work);
     const StageSpan& compute = result.spans.front();
     const double nanoseconds =
         static_cast<double>(std::max<TimeNs>(1, compute.end - compute.start));
-    const double gflops = problem.flops() / nanoseconds;
-    // Three that agree, counted anew from each that is much better.
-    agreeing =
-        gflops > 1.1 * traits_.f32_gflops ? 1 : agreeing + (gflops > 0.9 * traits_.f32_gflops);
-    traits_.f32_gflops = std::max(traits_.f32_gflops, gflops);
+    traits_.f32_gflops = std::max(traits_.f32_gflops, problem.flops() / nanoseconds);
   }
   // Streaming rate of one core is a lower bound of what all reach together, which is
   // the safe side for a prediction that may refuse a deadline.
