@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kFirst = 0;
 
-// Of one message: as many as a server takes, and no more bytes than keep what came first waiting
-// for a moment.
+// Of one message: as many as a server takes, and of several so few bytes that what came first
+// waits for a moment only, and no server refuses them together.
 constexpr std::size_t kMostEvents = 64;
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 
@@ -232,11 +232,15 @@ bool SessionState::NextControl(Outgoing& message) {
 
 void SessionState::AddBegins(Outgoing& message) {
   std::uint64_t bytes = message.matmul->payload_bytes;
-  while (!small_.empty() && message.more.size() + 1 < kMostEvents && bytes < kBatchBytes) {
-    Outgoing another;
-    if (!NextBegin(small_, another)) return;
-    bytes += another.matmul->payload_bytes;
-    message.more.push_back(std::move(another));
+  while (!small_.empty() && message.more.size() + 1 < kMostEvents) {
+    const auto next = requests_.find(small_.front());
+    if (next == requests_.end()) {
+      small_.pop_front();  // ended before it began
+      continue;
+    }
+    bytes += next->second.asked.matmul->payload_bytes;
+    if (bytes > kBatchBytes) return;
+    NextBegin(small_, message.more.emplace_back());
   }
 }
 

@@ -159,15 +159,17 @@ TEST(SessionStateTest, SmallRequestsThatWaitShareAMessageWithAServerThatSendsBat
   }
 }
 
-TEST(SessionStateTest, ABatchHasAboutAMebibyteAtMost) {
+TEST(SessionStateTest, ABatchHasAMebibyteOfOperandsAtMost) {
   std::mt19937_64 random(1);
   SessionState state(1);
   state.ReceivesBatches();
   for (int i = 0; i < 12; ++i) {
     std::uint64_t id = 0;
-    state.Start(RequestOf(Ask(1, 1, 150000, random), 1 << 20), &id);
+    state.Start(RequestOf(Ask(1, 1, i == 4 ? 500000 : 150000, random), 1 << 20), &id);
   }
-  EXPECT_EQ(Written(state.Written(0).writes[0]).batch().begins_size(), 4);
+  EXPECT_EQ(Written(state.Written(0).writes[0]).batch().begins_size(), 3);
+  EXPECT_TRUE(Written(state.Written(0).writes[0]).has_begin());  // the larger one, alone
+  EXPECT_EQ(Written(state.Written(0).writes[0]).batch().begins_size(), 3);
 }
 
 TEST(SessionStateTest, WhatMayGoUnaskedAsksOnceOneWasRefused) {
