@@ -182,7 +182,6 @@ class PayloadParser {
       return false;
     }
     payload_->data_.emplace_back(first, payload_->pieces_.size() - first);
-    payload_->data_bytes_ += bytes;
     mark->assign(reinterpret_cast<const char*>(&index), sizeof(index));
     return true;
   }
@@ -198,9 +197,15 @@ class PayloadParser {
   PayloadViews* const payload_;
 };
 
+std::uint64_t PayloadViews::data_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const absl::string_view piece : pieces_) bytes += piece.size();
+  return bytes;
+}
+
 std::uint64_t PayloadViews::most_other_bytes() const {
   constexpr std::uint64_t kMebibyte = 1 << 20;
-  return kMebibyte + data_bytes_ / 4;
+  return kMebibyte + data_bytes() / 4;
 }
 
 absl::Span<const absl::string_view> PayloadViews::of(const v1::Chunk& chunk) const {

@@ -17,7 +17,7 @@ class PayloadViews {
  public:
   // In the order of the bytes. REQUIRES: the chunk is of the message parsed with this.
   absl::Span<const absl::string_view> of(const v1::Chunk& chunk) const;
-  std::uint64_t data_bytes() const { return data_bytes_; }
+  std::uint64_t data_bytes() const;
 
   // What the message has besides. Two bytes of it can become an object of a hundred, so that
   // a message with more than this is not parsed: a mebibyte, and a quarter of its data.
@@ -28,7 +28,6 @@ class PayloadViews {
   friend class PayloadParser;
   std::vector<absl::string_view> pieces_;
   std::vector<std::pair<std::size_t, std::size_t>> data_;  // each: first of pieces_, and count
-  std::uint64_t data_bytes_ = 0;
   std::uint64_t other_bytes_ = 0;
 };
 

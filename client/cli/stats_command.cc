@@ -3,9 +3,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/command.h"
 #include "client/cli/message_format.h"
 #include "client/cli/options.h"
@@ -18,18 +20,22 @@ constexpr char kExamples[] = R"(  gemm stats
   gemm stats --json | jq .finished_requests
 )";
 
+// Empty where nothing came to the queue.
 std::string DescribeLaunches(const v1::QueueStatistics& queue) {
-  std::string text;
-  const auto append = [&text](const v1::LaunchStatistics& launches, absl::string_view form) {
+  std::vector<std::string> parts;
+  const auto append = [&parts](const v1::LaunchStatistics& launches, absl::string_view form) {
     if (launches.launches() == 0) return;
-    absl::StrAppend(&text, text.empty() ? "" : ", ", launches.requests(), " requests ", form,
-                    " in ", launches.launches(), " launches");
+    parts.push_back(absl::StrCat(launches.requests(), " requests ", form, " in ",
+                                 launches.launches(), " launches"));
   };
   append(queue.alone(), "alone");
   append(queue.rows(), "as rows");
   append(queue.group(), "in groups");
   append(queue.slices(), "by slices");
-  return text;
+  if (parts.empty() && queue.late_in_queue() == 0) return "";
+  parts.push_back(absl::StrCat("late: ", queue.late_in_queue(), " in the queue, ",
+                               queue.late_on_device(), " on the device"));
+  return absl::StrCat(queue.device(), ": ", absl::StrJoin(parts, "; "));
 }
 
 std::string Describe(const v1::StatisticsResponse& statistics) {
@@ -79,10 +85,7 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
   }
   for (const v1::QueueStatistics& queue : statistics.queues()) {
     const std::string launches = DescribeLaunches(queue);
-    if (launches.empty() && queue.late_in_queue() == 0) continue;
-    facts.AddRow(
-        {"launches", absl::StrCat(queue.device(), ": ", launches, "; late: ", queue.late_in_queue(),
-                                  " in the queue, ", queue.late_on_device(), " on the device")});
+    if (!launches.empty()) facts.AddRow({"launches", launches});
   }
   const v1::VerificationStatistics& verification = statistics.verification();
   if (verification.checked() + verification.dropped() + verification.unverifiable() > 0) {

@@ -161,15 +161,17 @@ absl::StatusOr<TimeNs> DecodeDuration(absl::string_view field,
   return wire.seconds() * kSecond + wire.nanos();
 }
 
-absl::Status MalformedError(const google::protobuf::Message& message, const PayloadViews& payload) {
-  if (payload.other_bytes() > payload.most_other_bytes()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the request has ", payload.other_bytes(), " bytes besides ",
-                     payload.data_bytes(), " of payload; it may have ", payload.most_other_bytes(),
-                     ": a mebibyte and a quarter of its payload"));
-  }
+absl::Status MalformedError(const google::protobuf::Message& message) {
   return absl::InvalidArgumentError(
       absl::StrCat("the request is not a ", message.GetTypeName(), ": malformed protobuf"));
+}
+
+absl::Status RefusedError(const google::protobuf::Message& message, const PayloadViews& payload) {
+  if (payload.other_bytes() <= payload.most_other_bytes()) return MalformedError(message);
+  return absl::InvalidArgumentError(
+      absl::StrCat("the request has ", payload.other_bytes(), " bytes besides ",
+                   payload.data_bytes(), " of payload; it may have ", payload.most_other_bytes(),
+                   ": a mebibyte and a quarter of its payload"));
 }
 
 ReceivedMessage::ReceivedMessage(const grpc::ByteBuffer& bytes) {

@@ -20,8 +20,9 @@ namespace gemmd {
 
 // INVALID_ARGUMENT: the bytes are not a message of that type.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message);
-absl::Status MalformedError(const google::protobuf::Message& message,
-                            const PayloadViews& payload = {});
+absl::Status MalformedError(const google::protobuf::Message& message);
+// Why ParseAroundPayload() refused the message.
+absl::Status RefusedError(const google::protobuf::Message& message, const PayloadViews& payload);
 
 // A message as gRPC received it, in pieces. Keeps them as long as it lives.
 class ReceivedMessage {
@@ -39,7 +40,7 @@ class ReceivedMessage {
 template <typename Message>
 absl::Status ParseMessage(const ReceivedMessage& bytes, Message* message, PayloadViews* payload) {
   if (ParseAroundPayload(bytes.pieces(), message, payload)) return absl::OkStatus();
-  return MalformedError(*message, *payload);
+  return RefusedError(*message, *payload);
 }
 
 // INVALID_ARGUMENT: an enum has a value this server does not know, or a type is missing.

@@ -65,7 +65,7 @@ TEST_F(CliTest, StatsShowPredictionsLaunchesAndVerification) {
   EXPECT_THAT(Gemm({"stats"}).output,
               AllOf(HasSubstr("cuda:0: 150.0 us of 200.0 us measured in 7 launches, each off by "
                               "12.5 % on average"),
-                    HasSubstr("cuda:0: 7 requests alone in 7 launches, 40 requests as rows in 3 "
+                    HasSubstr("cuda:0: 7 requests alone in 7 launches; 40 requests as rows in 3 "
                               "launches; late: 2 in the queue, 1 on the device"),
                     HasSubstr("9 products, 1 of them wrong, worst residual 12.5; 2 dropped, 0 not "
                               "verifiable")));
