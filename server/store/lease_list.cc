@@ -18,6 +18,12 @@ void LeaseList::Remove(std::uint64_t id) {
 
 void LeaseList::Use(std::uint64_t id, TimeNs now) {
   Entry& entry = entries_.at(id);
+  if (entry.is_leased) {
+    // Every product uses what it names: where it stands in the list is looked at when it is due.
+    entry.used = ++uses_;
+    entry.until = now + entry.lease;
+    return;
+  }
   Take(id, entry);
   Place(id, &entry, now);
 }
@@ -39,8 +45,13 @@ std::optional<std::uint64_t> LeaseList::OldestUnleased(
     const std::uint64_t id = leased_.begin()->second;
     Entry& entry = entries_.at(id);
     leased_.erase(leased_.begin());
-    entry.is_leased = false;
-    unleased_.emplace(entry.used, id);
+    entry.is_leased = entry.until > now;
+    if (entry.is_leased) {
+      entry.listed = entry.until;
+      leased_.emplace(entry.listed, id);
+    } else {
+      unleased_.emplace(entry.used, id);
+    }
   }
   const auto found = std::find_if(unleased_.begin(), unleased_.end(),
                                   [&may_go](const auto& each) { return may_go(each.second); });
@@ -53,7 +64,8 @@ void LeaseList::Place(std::uint64_t id, Entry* entry, TimeNs now) {
   entry->until = now + entry->lease;
   entry->is_leased = entry->lease > 0;
   if (entry->is_leased) {
-    leased_.emplace(entry->until, id);
+    entry->listed = entry->until;
+    leased_.emplace(entry->listed, id);
   } else {
     unleased_.emplace(entry->used, id);
   }
@@ -61,7 +73,7 @@ void LeaseList::Place(std::uint64_t id, Entry* entry, TimeNs now) {
 
 void LeaseList::Take(std::uint64_t id, const Entry& entry) {
   if (entry.is_leased) {
-    leased_.erase({entry.until, id});
+    leased_.erase({entry.listed, id});
   } else {
     unleased_.erase({entry.used, id});
   }

@@ -39,12 +39,13 @@ class LeaseList {
     TimeNs until = 0;
     std::uint64_t used = 0;  // when it was, as a number in the order of uses
     bool is_leased = false;  // which of the two sets has it
+    TimeNs listed = 0;       // of leased_: an end that it had, which uses have put off since
   };
   void Place(std::uint64_t id, Entry* entry, TimeNs now);
   void Take(std::uint64_t id, const Entry& entry);
 
   std::map<std::uint64_t, Entry> entries_;
-  std::set<std::pair<TimeNs, std::uint64_t>> leased_;           // by end of the lease
+  std::set<std::pair<TimeNs, std::uint64_t>> leased_;           // by an end of the lease, as listed
   std::set<std::pair<std::uint64_t, std::uint64_t>> unleased_;  // by use
   std::uint64_t uses_ = 0;
 };

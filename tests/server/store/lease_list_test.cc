@@ -1,5 +1,8 @@
 #include "server/store/lease_list.h"
 
+#include <map>
+#include <random>
+
 #include "gtest/gtest.h"
 
 namespace gemmd {
@@ -51,6 +54,49 @@ TEST(LeaseList, WhatMayNotGoIsPassedOver) {
   for (std::uint64_t id = 1; id <= 3; ++id) list.Add(id, 0, 0);
   EXPECT_EQ(list.OldestUnleased(0, [](std::uint64_t id) { return id == 3; }), 3u);
   EXPECT_FALSE(list.OldestUnleased(0, [](std::uint64_t) { return false; }).has_value());
+}
+
+// Against all entries looked at one by one.
+TEST(LeaseList, AnySequenceOfUsesGivesTheLongestUnusedWithoutALease) {
+  struct Known {
+    TimeNs lease = 0;
+    TimeNs until = 0;
+    int used = 0;
+  };
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    LeaseList list;
+    std::map<std::uint64_t, Known> known;
+    TimeNs now = 0;
+    int uses = 0;
+    for (int step = 0; step < 300; ++step) {
+      now += random() % 4;
+      const std::uint64_t id = random() % 8;
+      const bool is_here = known.count(id) != 0;
+      const TimeNs lease = random() % 3 == 0 ? 0 : random() % 20;
+      const auto use = [&](TimeNs again) { known[id] = {again, now + again, ++uses}; };
+      if (!is_here) {
+        list.Add(id, lease, now);
+        use(lease);
+      } else if (random() % 4 == 0) {
+        list.Renew(id, lease, now);
+        use(lease);
+      } else if (random() % 6 == 0) {
+        list.Remove(id);
+        known.erase(id);
+      } else {
+        list.Use(id, now);
+        use(known.at(id).lease);
+      }
+      if (random() % 3 != 0) continue;
+      std::optional<std::uint64_t> oldest;
+      for (const auto& [each, entry] : known) {
+        if (entry.until > now) continue;
+        if (!oldest.has_value() || entry.used < known.at(*oldest).used) oldest = each;
+      }
+      ASSERT_EQ(list.OldestUnleased(now, kAny), oldest) << "seed " << seed << ", step " << step;
+    }
+  }
 }
 
 }  // namespace
