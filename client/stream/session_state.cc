@@ -63,7 +63,7 @@ SessionState::SessionState(int streams) : streams_(static_cast<std::size_t>(stre
   must_open_ = streams > 1;
 }
 
-Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
+Todo SessionState::Start(StreamRequest request, std::uint64_t* id, bool waits) {
   Todo todo;
   *id = next_id_++;
   if (request.deadline != absl::InfiniteFuture()) {
@@ -77,6 +77,12 @@ Todo SessionState::Start(StreamRequest request, std::uint64_t* id) {
       bytes > request.chunk_bytes && !(may_go_unasked && bytes <= request.unasked_bytes);
   added.asked = std::move(request);
   (added.await_accepted ? large_ : small_).push_back(*id);
+  if (!waits) Pump(todo);
+  return todo;
+}
+
+Todo SessionState::Flush() {
+  Todo todo;
   Pump(todo);
   return todo;
 }
@@ -121,7 +127,22 @@ bool SessionState::ReadEnded(int stream) {
 
 Todo SessionState::Received(int stream, std::shared_ptr<StreamAnswer> answer) {
   Todo todo;
-  if (broken_) return todo;
+  Take(stream, std::move(answer), todo);
+  Pump(todo);
+  return todo;
+}
+
+Todo SessionState::ReceivedBatch(int stream,
+                                 const std::vector<std::shared_ptr<StreamAnswer>>& answers) {
+  Todo todo;
+  ReceivesBatches();
+  for (const std::shared_ptr<StreamAnswer>& answer : answers) Take(stream, answer, todo);
+  Pump(todo);
+  return todo;
+}
+
+void SessionState::Take(int stream, std::shared_ptr<StreamAnswer> answer, Todo& todo) {
+  if (broken_) return;
   const v1::MatmulStreamResponse& message = answer->message;
   switch (message.event_case()) {
     case v1::MatmulStreamResponse::kOpened:
@@ -140,10 +161,9 @@ Todo SessionState::Received(int stream, std::shared_ptr<StreamAnswer> answer) {
       OnChunk(std::move(answer), todo);
       break;
     default:
-      return Close(BadResponse("an event is unknown here"));
+      is_our_reason_ = true;
+      return Break(BadResponse("an event is unknown here"), todo);
   }
-  Pump(todo);
-  return todo;
 }
 
 Todo SessionState::Copied(std::uint64_t id, std::uint64_t bytes) {

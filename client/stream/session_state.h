@@ -120,8 +120,10 @@ class SessionState {
   bool is_unimplemented() const { return reason_.code() == absl::StatusCode::kUnimplemented; }
   std::size_t in_flight() const { return requests_.size(); }
 
-  // REQUIRES: accepting(). `id` is for Cancel().
-  Todo Start(StreamRequest request, std::uint64_t* id);
+  // REQUIRES: accepting(). `id` is for Cancel(). If `waits`, nothing is sent before Flush() or
+  // any other event.
+  Todo Start(StreamRequest request, std::uint64_t* id, bool waits = false);
+  Todo Flush();
   // Ends the request with CANCELLED; nothing if it has ended.
   Todo Cancel(std::uint64_t id);
   Todo Wake(absl::Time asked);
@@ -134,7 +136,8 @@ class SessionState {
   // where a write is still under way.
   bool ReadEnded(int stream);
   Todo Received(int stream, std::shared_ptr<StreamAnswer> answer);
-  // An answer was part of a batch, so the server reads batches too.
+  // The answers of one message. Who sends batches reads them too.
+  Todo ReceivedBatch(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers);
   void ReceivesBatches() { sends_batches_ = true; }
   // Something came that is no message of the contract.
   Todo ReceivedGarbage() { return Close(BadResponse("it is no MatmulStreamResponse")); }
@@ -177,6 +180,7 @@ class SessionState {
 
   // The request of an answer; the end where it has ended or (the session breaks) never was.
   Requests::iterator Find(std::uint64_t id, Todo& todo);
+  void Take(int stream, std::shared_ptr<StreamAnswer> answer, Todo& todo);
   void OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened, Todo& todo);
   void OnJoined(int stream, Todo& todo);
   void OnAccepted(std::uint64_t id, Todo& todo);

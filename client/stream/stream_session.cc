@@ -1,5 +1,6 @@
 #include "client/stream/stream_session.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -11,6 +12,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/client_callback.h"
+#include "sync/deferral.h"
 
 namespace gemmd::client {
 namespace {
@@ -80,27 +82,22 @@ class StreamSession::Stream final
     if (!ok) return OnReadEnd();
     const std::vector<std::shared_ptr<StreamAnswer>> answers = Parse(incoming_);
     incoming_.Clear();
-    for (std::size_t i = 0; i + 1 < answers.size(); ++i) {
-      Todo todo;
-      {
-        const std::lock_guard<std::mutex> lock(session_->mutex_);
-        session_->state_.ReceivesBatches();
-        todo = session_->state_.Received(index_, answers[i]);
-      }
-      session_->Do(todo);
-    }
     Todo todo;
     bool reads_ahead = false;
     {
       const std::lock_guard<std::mutex> lock(session_->mutex_);
-      todo = answers.empty() ? session_->state_.ReceivedGarbage()
-                             : session_->state_.Received(index_, answers.back());
+      todo = session_->Received(index_, answers);
       reads_ahead = !todo.copies.empty() && !is_copying_;
       is_copying_ = is_copying_ || reads_ahead;
     }
     // While a chunk is copied the next one is read: one, so that few are held.
     if (reads_ahead) StartRead(&incoming_);
-    session_->Do(todo);
+    {
+      // Requests that several callbacks start go out together, as the results came.
+      std::optional<Deferral> together;
+      if (todo.ends.size() > 1) together.emplace();
+      session_->Do(todo);
+    }
     if (!reads_ahead) return StartRead(&incoming_);
     const std::lock_guard<std::mutex> lock(session_->mutex_);
     is_copying_ = false;
@@ -189,15 +186,32 @@ bool StreamSession::is_unimplemented() const {
 }
 
 std::uint64_t StreamSession::Start(StreamRequest request) {
+  const bool waits = Deferral::PutOff(this, [self = shared_from_this()] { self->Flush(); });
   std::uint64_t id = 0;
   Todo todo;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!state_.accepting()) return 0;
-    todo = state_.Start(std::move(request), &id);
+    todo = state_.Start(std::move(request), &id, waits);
   }
   Do(todo);
   return id;
+}
+
+void StreamSession::Flush() {
+  Todo todo;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    todo = state_.Flush();
+  }
+  Do(todo);
+}
+
+Todo StreamSession::Received(int stream,
+                             const std::vector<std::shared_ptr<StreamAnswer>>& answers) {
+  if (answers.empty()) return state_.ReceivedGarbage();
+  if (answers.size() > 1) return state_.ReceivedBatch(stream, answers);
+  return state_.Received(stream, answers.front());
 }
 
 void StreamSession::Cancel(std::uint64_t id) {

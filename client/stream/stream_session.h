@@ -41,6 +41,10 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   // Does what is to be done, and what follows from that. REQUIRES: not locked.
   void Do(const Todo& todo);
   void WakeAt(absl::Time time);
+  // Sends what was started.
+  void Flush();
+  // REQUIRES: locked.
+  Todo Received(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers);
 
   const std::shared_ptr<CallCount> count_;
   mutable std::mutex mutex_;

@@ -7,6 +7,7 @@
 #include "server/rpc/encode.h"
 #include "server/rpc/status.h"
 #include "server/rpc/tenant.h"
+#include "sync/deferral.h"
 
 namespace gemmd {
 
@@ -134,6 +135,7 @@ absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews&
       return absl::InvalidArgumentError(
           absl::StrCat("batch.begins has ", begins, " entries; it must have 1 to ", kMaxBegins));
     }
+    const Deferral together;  // the session looks once for what to send
     for (const Event::Begin& begin : event.batch().begins()) {
       if (absl::Status s = Begin(begin, payload, arrival); !s.ok()) return s;
     }

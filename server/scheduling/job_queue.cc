@@ -13,16 +13,8 @@ std::size_t Index(int level) { return static_cast<std::size_t>(level); }
 
 }  // namespace
 
-bool JobQueue::ByDue::operator()(const Node* x, const Node* y) const {
-  return std::tie(x->due, x->sequence) < std::tie(y->due, y->sequence);
-}
-
-bool JobQueue::ByLevel::operator()(const Node* x, const Node* y) const {
-  return std::tie(x->level, x->due, x->sequence) < std::tie(y->level, y->due, y->sequence);
-}
-
 void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
-  auto owned = std::make_unique<Node>();
+  std::unique_ptr<Node> owned = NewNode();
   Node* const node = owned.get();
   node->job = job;
   node->sequence = next_sequence_++;
@@ -54,8 +46,7 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
     if (job->deadline != kNoDeadline) {
       node->close_at = std::min(node->close_at, job->deadline - 2 * Ns(policy_.max_us));
     }
-    gathering.close_at.insert(node->close_at);
-    closings_.emplace(node->close_at, node);
+    AddClosing(&gathering, node->close_at);
   } else {
     ++free_jobs_;
   }
@@ -68,21 +59,21 @@ void JobQueue::Enter(Node* node, TimeNs now) {
   Level& level = levels_[Index(node->level)];
   Lane& lane = node->tenant->lanes[Index(node->level)];
   if (lane.jobs.empty()) level.ring.push_back(&lane);
-  lane.jobs.insert(node);
+  lane.jobs.insert(node->by_due());
   const double us = node->left_us();
   lane.us += us;
   level.us += us;
   node->rises_at = now + policy_.ageing;
   node->arrival = level.by_arrival.insert(level.by_arrival.end(), node);
-  if (node->is_keyed) node->gathering->second.jobs.insert(node);
+  if (node->is_keyed) node->gathering->second.jobs.insert(node->by_level());
 }
 
 void JobQueue::Leave(Node* node) {
   Level& level = levels_[Index(node->level)];
   Lane& lane = node->tenant->lanes[Index(node->level)];
-  if (node->is_keyed) node->gathering->second.jobs.erase(node);
+  if (node->is_keyed) node->gathering->second.jobs.erase(node->by_level());
   level.by_arrival.erase(node->arrival);
-  lane.jobs.erase(node);
+  lane.jobs.erase(node->by_due());
   const double us = node->left_us();
   lane.us -= us;
   level.us -= us;
@@ -101,14 +92,23 @@ void JobQueue::Erase(Node* node) {
   if (node->late_at != kNoDeadline) late_.erase({node->late_at, node});
   if (node->is_keyed) {
     Gathering& gathering = node->gathering->second;
-    gathering.close_at.erase(gathering.close_at.find(node->close_at));
-    closings_.erase({node->close_at, node});
+    RemoveClosing(&gathering, node->close_at);
     if (gathering.jobs.empty()) gatherings_.erase(node->gathering);
   } else {
     --free_jobs_;
   }
   if (node->tenant->use.jobs == 0) tenants_.erase(node->job->tenant);
-  nodes_.erase(node->job->id);
+  const auto position = nodes_.find(node->job->id);
+  spare_.push_back(std::move(position->second));
+  nodes_.erase(position);
+}
+
+std::unique_ptr<JobQueue::Node> JobQueue::NewNode() {
+  if (spare_.empty()) return std::make_unique<Node>();
+  std::unique_ptr<Node> node = std::move(spare_.back());
+  spare_.pop_back();
+  *node = Node();
+  return node;
 }
 
 void JobQueue::AddUse(const Node& node, int sign) {
@@ -131,6 +131,24 @@ void JobQueue::Resize(Gathering* gathering, std::int64_t by) {
   gathering->size += by;
   if (gathering->is_full()) ++full_;
   use_.us += gathering->us();
+}
+
+void JobQueue::AddClosing(Gathering* gathering, TimeNs close_at) {
+  auto& all = gathering->close_at;
+  if (all.empty() || close_at < *all.begin()) {
+    if (!all.empty()) closings_.erase({*all.begin(), gathering});
+    closings_.emplace(close_at, gathering);
+  }
+  all.insert(close_at);
+}
+
+void JobQueue::RemoveClosing(Gathering* gathering, TimeNs close_at) {
+  auto& all = gathering->close_at;
+  const TimeNs before = *all.begin();
+  all.erase(all.find(close_at));
+  if (!all.empty() && *all.begin() == before) return;
+  closings_.erase({before, gathering});
+  if (!all.empty()) closings_.emplace(*all.begin(), gathering);
 }
 
 bool JobQueue::Remove(const Job& job) {
@@ -176,7 +194,7 @@ bool JobQueue::MayGo(const Node& node, TimeNs now, bool device_is_busy) {
 }
 
 JobQueue::Node* JobQueue::FirstThatMayGo(const Lane& lane, TimeNs now, bool device_is_busy) {
-  for (Node* const node : lane.jobs) {
+  for (const auto& [due, sequence, node] : lane.jobs) {
     if (MayGo(*node, now, device_is_busy)) return node;
   }
   return nullptr;
@@ -260,7 +278,7 @@ JobQueue::Turn JobQueue::TakeShared(Node* leader) {
   std::vector<Node*> members = {leader};
   std::int64_t size = leader->size;
   double added_us = leader->us;
-  for (Node* const node : gathering.jobs) {
+  for (const auto& [level, due, sequence, node] : gathering.jobs) {
     if (node == leader) continue;
     if (size >= gathering.max_size || members.size() >= policy_.max_jobs) break;
     if (size + node->size > gathering.max_size || added_us + node->us > policy_.max_us) continue;
@@ -302,20 +320,21 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   };
 
   const TimeNs due = std::min(newcomer.deadline, now + policy_.ageing);
-  if (lane.jobs.empty() || (*lane.jobs.rbegin())->due <= due) {
+  if (lane.jobs.empty() || std::get<TimeNs>(*lane.jobs.rbegin()) <= due) {
     const double own_us = lane.us + newcomer.us;
     if (is_late(own_us, newcomer.deadline)) return std::nullopt;
     return end_us(own_us) - newcomer.us;
   }
   double own_us = newcomer.us;
   auto next = lane.jobs.begin();
-  for (; (*next)->due <= due; ++next) own_us += (*next)->left_us();
+  for (; std::get<TimeNs>(*next) <= due; ++next) own_us += std::get<Node*>(*next)->left_us();
   const double wait_us = end_us(own_us) - newcomer.us;
   if (is_late(own_us, newcomer.deadline)) return std::nullopt;
   if (newcomer.deadline == kNoDeadline) return wait_us;
   for (; next != lane.jobs.end(); ++next) {
-    own_us += (*next)->left_us();
-    if (is_late(own_us, (*next)->job->deadline)) return std::nullopt;
+    const Node& after = *std::get<Node*>(*next);
+    own_us += after.left_us();
+    if (is_late(own_us, after.job->deadline)) return std::nullopt;
   }
   return wait_us;
 }

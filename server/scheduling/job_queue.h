@@ -25,12 +25,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "server/scheduling/batch_key.h"
 #include "server/scheduling/job.h"
 #include "server/scheduling/queue_bounds.h"
@@ -104,19 +105,18 @@ class JobQueue {
 
  private:
   struct Node;
-  struct ByDue {
-    bool operator()(const Node* x, const Node* y) const;
-  };
-  struct ByLevel {
-    bool operator()(const Node* x, const Node* y) const;
-  };
+  // Places in an order, with what it is by, so that finding one looks at no other node. B-trees,
+  // because all of this is under the scheduler's lock.
+  using ByTime = std::pair<TimeNs, Node*>;
+  using ByDue = std::tuple<TimeNs, std::uint64_t, Node*>;         // and by sequence
+  using ByLevel = std::tuple<int, TimeNs, std::uint64_t, Node*>;  // then by due and sequence
   // One tenant's jobs of one level.
   struct Lane {
     double weight = 1;
     double deficit_us = 0;
     bool has_turn = false;  // and was given its quantum for it
     double us = 0;          // sum over the jobs
-    std::set<Node*, ByDue> jobs;
+    absl::btree_set<ByDue> jobs;
   };
   struct Tenant {
     std::array<Lane, kPriorityCount> lanes;
@@ -129,8 +129,8 @@ class JobQueue {
   };
   // The jobs of one key.
   struct Gathering {
-    std::set<Node*, ByLevel> jobs;
-    std::multiset<TimeNs> close_at;
+    absl::btree_set<ByLevel> jobs;
+    absl::btree_multiset<TimeNs> close_at;
     std::int64_t size = 0;      // rows of kRows, jobs of kGroup
     std::int64_t max_size = 1;  // of a launch
     double fixed_us = 0;        // what a launch costs besides what its jobs add
@@ -153,12 +153,15 @@ class JobQueue {
     std::int64_t size = 1;  // see Gathering
 
     double left_us() const { return us * (slices - next_slice); }
+    ByDue by_due() { return {due, sequence, this}; }
+    ByLevel by_level() { return {level, due, sequence, this}; }
     Tenant* tenant = nullptr;
     Gatherings::iterator gathering;
     bool is_keyed = false;
     std::list<Node*>::iterator arrival;
   };
 
+  std::unique_ptr<Node> NewNode();
   void Enter(Node* node, TimeNs now);
   void Leave(Node* node);
   void Erase(Node* node);
@@ -174,14 +177,19 @@ class JobQueue {
   static void Charge(Node* node, double us);
   void AddUse(const Node& node, int sign);
   void Resize(Gathering* gathering, std::int64_t by);
+  void AddClosing(Gathering* gathering, TimeNs close_at);
+  void RemoveClosing(Gathering* gathering, TimeNs close_at);
 
   const QueuePolicy policy_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by job id
-  std::map<std::string, Tenant> tenants_;                           // those with jobs
+  absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by job id
+  // Were in use: memory that one thread takes and another gives back costs both time, under the
+  // scheduler's lock.
+  std::vector<std::unique_ptr<Node>> spare_;
+  std::map<std::string, Tenant> tenants_;  // those with jobs
   std::array<Level, kPriorityCount> levels_;
   Gatherings gatherings_;
-  std::set<std::pair<TimeNs, Node*>> late_;      // by late_at
-  std::set<std::pair<TimeNs, Node*>> closings_;  // by close_at
+  absl::btree_set<ByTime> late_;                             // by late_at
+  absl::btree_set<std::pair<TimeNs, Gathering*>> closings_;  // by the first close_at of each
   std::uint64_t next_sequence_ = 0;
   std::size_t free_jobs_ = 0;  // without a key: never held back
   std::size_t full_ = 0;       // gatherings

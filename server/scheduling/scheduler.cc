@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "sync/deferral.h"
 
 namespace gemmd {
 namespace {
@@ -415,6 +416,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
 }
 
 void Scheduler::Deliver(std::vector<Finished> finished) {
+  if (finished.empty()) return;
   // An answer takes some 40 us to build and to hand to the network. Meanwhile the device's thread
   // would not see the next launch's end; and threads that answer over one connection would wait
   // for each other inside gRPC.
@@ -433,13 +435,15 @@ void Scheduler::Deliver(std::vector<Finished> finished) {
 }
 
 void Scheduler::DeliverHere(std::vector<Finished> finished) {
-  if (finished.empty()) return;
-  for (Finished& each : finished) {
-    Receipt& receipt = each.job->receipt;
-    if (each.facts != nullptr) each.facts->Record(each.queue_span, 0, &receipt);
-    each.job->reservation.Release();
-    each.job->work.buffers = {};
-    std::move(each.job->done)(std::move(each.status), std::move(receipt));
+  {
+    const Deferral together;  // those of one session leave in one message
+    for (Finished& each : finished) {
+      Receipt& receipt = each.job->receipt;
+      if (each.facts != nullptr) each.facts->Record(each.queue_span, 0, &receipt);
+      each.job->reservation.Release();
+      each.job->work.buffers = {};
+      std::move(each.job->done)(std::move(each.status), std::move(receipt));
+    }
   }
   const std::size_t count = finished.size();
   std::size_t left = unfinished_jobs_;

@@ -23,10 +23,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
@@ -170,8 +170,8 @@ class Scheduler {
   std::condition_variable_any idle_;
   JobQueue queue_;  // guarded by mutex_, like all below
   AdaptiveLimit limit_;
-  std::unordered_map<std::uint64_t, Active> jobs_;  // those that have not ended, by id
-  int launched_ = 0;                                // launches under way
+  absl::flat_hash_map<std::uint64_t, Active> jobs_;  // those that have not ended, by id
+  int launched_ = 0;                                 // launches under way
   double launched_us_ = 0;
   SchedulerStatistics counts_;     // but for what is read when asked
   TimeNs alarm_at_ = kNoDeadline;  // what the alarm is set to

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/retry_after.h"
+#include "sync/deferral.h"
 
 namespace gemmd {
 namespace {
@@ -396,7 +397,11 @@ void MatmulSession::StartDraining() {
   WakeAll();
 }
 
-void MatmulSession::WakeAll() const {
+void MatmulSession::WakeAll() {
+  if (!Deferral::PutOff(this, [self = shared_from_this()] { self->WakeNow(); })) WakeNow();
+}
+
+void MatmulSession::WakeNow() const {
   std::vector<Wake> wakes;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

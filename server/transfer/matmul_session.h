@@ -137,8 +137,10 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Ends a request that is receiving.
   void EndReceivingLocked(const RequestPtr& request, absl::Status status);
   void SendLocked(RequestFinished finished) { control_.emplace_back(std::move(finished)); }
-  // REQUIRES: mutex_ not held.
-  void WakeAll() const;
+  // REQUIRES of both: mutex_ not held. WakeAll() does it once for all that happens to the session
+  // under a Deferral of the thread.
+  void WakeAll();
+  void WakeNow() const;
 
   Admission* const admission_;
   Statistics* const statistics_;

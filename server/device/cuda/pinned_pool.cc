@@ -1,12 +1,19 @@
 #include "server/device/cuda/pinned_pool.h"
 
-#include <iterator>
+#include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "absl/numeric/bits.h"
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
+namespace {
+
+constexpr std::uint64_t kBits = 64;  // of a word
+
+std::uint64_t BitOf(std::uint64_t slab) { return std::uint64_t{1} << (slab % kBits); }
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<PinnedPool>> PinnedPool::Create(std::shared_ptr<CudaBackend> backend,
                                                                std::uint64_t slab_bytes,
@@ -19,8 +26,13 @@ absl::StatusOr<std::shared_ptr<PinnedPool>> PinnedPool::Create(std::shared_ptr<C
 
 PinnedPool::PinnedPool(std::shared_ptr<CudaBackend> backend, char* memory, std::uint64_t slab_bytes,
                        std::uint64_t slabs)
-    : backend_(std::move(backend)), memory_(memory), slab_bytes_(slab_bytes), slabs_(slabs) {
-  for (std::uint64_t slab = 0; slab < slabs; ++slab) free_.insert(memory + slab * slab_bytes);
+    : backend_(std::move(backend)),
+      memory_(memory),
+      slab_bytes_(slab_bytes),
+      slabs_(slabs),
+      free_((slabs + kBits - 1) / kBits, 0),
+      free_count_(slabs) {
+  for (std::uint64_t slab = 0; slab < slabs; ++slab) free_[slab / kBits] |= BitOf(slab);
 }
 
 PinnedPool::~PinnedPool() { backend_->FreePinned(memory_); }
@@ -31,41 +43,58 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
                                                    " bytes of pinned host memory, which has ",
                                                    slabs_ * slab_bytes_));
   }
-  std::vector<char*> taken;
+  HostBuffer buffer;
+  buffer.reserve(count);
   {
     const std::lock_guard<AdaptiveMutex> lock(mutex_);
-    if (count > free_.size()) {
+    if (count > free_count_) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the result needs ", count * slab_bytes_, " bytes of pinned host memory; ",
-                       free_.size() * slab_bytes_, " of ", slabs_ * slab_bytes_, " are free"));
+                       free_count_ * slab_bytes_, " of ", slabs_ * slab_bytes_, " are free"));
     }
-    const auto end = std::next(free_.begin(), static_cast<std::ptrdiff_t>(count));
-    taken.assign(free_.begin(), end);
-    free_.erase(free_.begin(), end);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      buffer.push_back({memory_ + TakeLocked(1) * slab_bytes_, slab_bytes_, nullptr});
+    }
   }
-  HostBuffer buffer;
-  for (char* const slab : taken) buffer.push_back({slab, slab_bytes_, Own(slab, 1)});
+  for (HostPiece& piece : buffer) piece.owner = Own(piece.data, 1);
   return buffer;
 }
 
 std::optional<HostPiece> PinnedPool::TakeInOnePiece(std::uint64_t bytes) {
   const std::uint64_t count = (bytes + slab_bytes_ - 1) / slab_bytes_;
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  if (count == 0 || count > free_.size()) return std::nullopt;
-  auto first = free_.begin();
-  std::uint64_t found = 0;  // neighbours from `first` on
-  for (auto slab = free_.begin(); slab != free_.end(); ++slab) {
-    if (found == 0 || *slab != *first + found * slab_bytes_) {
-      first = slab;
-      found = 0;
-    }
-    if (++found == count) {
-      char* const memory = *first;
-      free_.erase(first, std::next(slab));
-      return HostPiece{memory, bytes, Own(memory, count)};
-    }
+  std::uint64_t first = slabs_;
+  {
+    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    if (count == 0 || count > free_count_) return std::nullopt;
+    first = TakeLocked(count);
   }
-  return std::nullopt;
+  if (first == slabs_) return std::nullopt;
+  char* const memory = memory_ + first * slab_bytes_;
+  return HostPiece{memory, bytes, Own(memory, count)};
+}
+
+std::uint64_t PinnedPool::TakeLocked(std::uint64_t count) {
+  std::uint64_t found = 0;  // neighbours before `slab`
+  for (std::uint64_t slab = first_free_; slab < slabs_; ++slab) {
+    const std::uint64_t word = free_[slab / kBits] >> (slab % kBits);
+    if (word == 0) {
+      found = 0;
+      slab |= kBits - 1;  // the last of its word
+      continue;
+    }
+    if ((word & 1) == 0) {
+      found = 0;
+      slab += static_cast<std::uint64_t>(absl::countr_zero(word)) - 1;
+      continue;
+    }
+    if (++found < count) continue;
+    const std::uint64_t first = slab + 1 - count;
+    for (std::uint64_t each = first; each <= slab; ++each) free_[each / kBits] &= ~BitOf(each);
+    free_count_ -= count;
+    if (count == 1) first_free_ = slab + 1;  // otherwise single ones may lie before
+    return first;
+  }
+  return slabs_;
 }
 
 std::shared_ptr<void> PinnedPool::Own(char* slab, std::uint64_t count) {
@@ -83,13 +112,18 @@ MemoryUsage PinnedPool::usage() const {
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
   MemoryUsage usage;
   usage.limit_bytes = slabs_ * slab_bytes_;
-  usage.in_flight_bytes = (slabs_ - free_.size()) * slab_bytes_;
+  usage.in_flight_bytes = (slabs_ - free_count_) * slab_bytes_;
   return usage;
 }
 
 void PinnedPool::GiveBack(char* slab, std::uint64_t count) {
+  const std::uint64_t first = static_cast<std::uint64_t>(slab - memory_) / slab_bytes_;
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  for (std::uint64_t i = 0; i < count; ++i) free_.insert(slab + i * slab_bytes_);
+  for (std::uint64_t each = first; each < first + count; ++each) {
+    free_[each / kBits] |= BitOf(each);
+  }
+  free_count_ += count;
+  first_free_ = std::min(first_free_, first);
 }
 
 }  // namespace gemmd

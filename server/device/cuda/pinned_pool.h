@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/device/cuda/backend.h"
@@ -51,6 +51,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // Shares the slabs from that one on.
   std::shared_ptr<void> Own(char* slab, std::uint64_t count);
   void GiveBack(char* slab, std::uint64_t count);
+  // Of the first of `count` free neighbours, now taken; slabs(): there are none.
+  std::uint64_t TakeLocked(std::uint64_t count);
 
   const std::shared_ptr<CudaBackend> backend_;
   char* const memory_;
@@ -58,7 +60,10 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   const std::uint64_t slabs_;
 
   mutable AdaptiveMutex mutex_;
-  std::set<char*> free_;  // guarded by mutex_
+  // Guarded by mutex_, like all below. Bits, because each small request takes two slabs.
+  std::vector<std::uint64_t> free_;  // slab 64 i + j: bit j of word i
+  std::uint64_t free_count_;
+  std::uint64_t first_free_ = 0;  // no slab before it is free
 };
 
 }  // namespace gemmd

@@ -49,7 +49,7 @@ TEST(SessionStateTest, AnyInterleavingGivesEachRequestItsOwnResult) {
           Ask(1 + random() % 9, 1 + random() % 9, 1 + random() % 9, random, random() % 3 == 0));
       StreamRequest request = RequestOf(all.back(), 1 + random() % 64);
       request.unasked_bytes = random() % 400;
-      const std::uint64_t id = wires.Start(std::move(request));
+      const std::uint64_t id = wires.Start(std::move(request), random() % 2 == 0);
       for (std::uint64_t steps = random() % 30; steps > 0; --steps) wires.Step();
       if (random() % 6 == 0 && all.back()->ends == 0) {
         cancelled[id] = all.back();
@@ -87,7 +87,7 @@ TEST(SessionStateTest, WhereverItBreaksEachRequestEndsOnce) {
     std::vector<std::shared_ptr<Asked>> all;
     for (int i = 0; i < 5; ++i) {
       all.push_back(Ask(1 + random() % 9, 1 + random() % 9, 1 + random() % 9, random));
-      wires.Start(RequestOf(all.back(), 1 + random() % 30));
+      wires.Start(RequestOf(all.back(), 1 + random() % 30), random() % 2 == 0);
     }
     for (std::uint64_t steps = random() % 200; steps > 0; --steps) wires.Step();
     wires.EndAll(absl::UnavailableError("gone"));
@@ -157,6 +157,20 @@ TEST(SessionStateTest, SmallRequestsThatWaitShareAMessageWithAServerThatSendsBat
     const Todo last = state.Written(0);
     EXPECT_EQ(Written(last.writes[0]).batch().begins_size(), 35);
   }
+}
+
+TEST(SessionStateTest, WhatWaitsGoesTogetherOnceItIsFlushed) {
+  std::mt19937_64 random(1);
+  SessionState state(1);
+  state.ReceivesBatches();
+  for (int i = 0; i < 3; ++i) {
+    std::uint64_t id = 0;
+    EXPECT_THAT(state.Start(RequestOf(Ask(3, 4, 5, random), 1 << 20), &id, true).writes, IsEmpty());
+  }
+  const Todo todo = state.Flush();
+  ASSERT_EQ(todo.writes.size(), 1u);
+  EXPECT_EQ(Written(todo.writes[0]).batch().begins_size(), 3);
+  EXPECT_THAT(state.Flush().writes, IsEmpty());
 }
 
 TEST(SessionStateTest, ABatchHasAMebibyteOfOperandsAtMost) {

@@ -76,8 +76,8 @@ client::StreamRequest RequestOf(const std::shared_ptr<Asked>& asked, std::uint64
 }
 
 SessionWires::SessionWires(int streams, std::uint64_t seed)
-    : state(streams), peer(seed), random(seed), streams_(streams) {
-  if (seed % 2 == 1) state.ReceivesBatches();
+    : state(streams), peer(seed), random(seed), streams_(streams), knows_batches_(seed % 2 == 1) {
+  if (knows_batches_) state.ReceivesBatches();
 }
 
 void SessionWires::Do(client::Todo todo) {
@@ -98,8 +98,11 @@ bool SessionWires::Step() {
     steps.emplace_back([this, i = stream] { FinishWrite(i); });
   }
   for (int i = 0; i < streams_; ++i) {
-    if (peer.has_to_send(i) && !cancelled) steps.emplace_back([this, i] { Deliver(i); });
+    if (!peer.has_to_send(i) || cancelled) continue;
+    steps.emplace_back([this, i] { Deliver(i); });
+    if (knows_batches_) steps.emplace_back([this, i] { DeliverBatch(i); });
   }
+  if (waits_) steps.emplace_back([this] { Flush(); });
   for (std::size_t i = 0; i < copies.size(); ++i) steps.emplace_back([this, i] { Copy(i); });
   if (steps.empty()) return false;
   steps[random() % steps.size()]();
@@ -117,6 +120,22 @@ void SessionWires::FinishWrite(int stream) {
   Do(state.Written(stream));
 }
 
+void SessionWires::DeliverBatch(int stream) {
+  std::vector<std::shared_ptr<client::StreamAnswer>> batch;
+  std::shared_ptr<client::StreamAnswer> other;
+  while (other == nullptr && peer.has_to_send(stream)) {
+    std::shared_ptr<client::StreamAnswer> answer = AnswerOf(*peer.Send(stream));
+    (answer->message.has_finished() ? batch.emplace_back() : other) = std::move(answer);
+  }
+  if (!batch.empty()) Do(state.ReceivedBatch(stream, batch));
+  if (other != nullptr) Do(state.Received(stream, std::move(other)));
+}
+
+void SessionWires::Flush() {
+  waits_ = false;
+  Do(state.Flush());
+}
+
 void SessionWires::Copy(std::size_t index) {
   const client::ChunkCopy copy = std::move(copies[index]);
   copies.erase(copies.begin() + static_cast<std::ptrdiff_t>(index));
@@ -125,13 +144,14 @@ void SessionWires::Copy(std::size_t index) {
                   copy.into->Copy(chunk.offset_bytes(), copy.from->payload.of(chunk))));
 }
 
-void SessionWires::Start(client::StreamRequest request, std::uint64_t* id) {
-  Do(state.Start(std::move(request), id));
+void SessionWires::Start(client::StreamRequest request, std::uint64_t* id, bool waits) {
+  waits_ = waits_ || waits;
+  Do(state.Start(std::move(request), id, waits));
 }
 
-std::uint64_t SessionWires::Start(client::StreamRequest request) {
+std::uint64_t SessionWires::Start(client::StreamRequest request, bool waits) {
   std::uint64_t id = 0;
-  Start(std::move(request), &id);
+  Start(std::move(request), &id, waits);
   return id;
 }
 

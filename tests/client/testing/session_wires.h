@@ -39,7 +39,8 @@ std::shared_ptr<Asked> Ask(std::uint64_t m, std::uint64_t n, std::uint64_t k,
 client::StreamRequest RequestOf(const std::shared_ptr<Asked>& asked, std::uint64_t chunk_bytes,
                                 absl::Time deadline = absl::InfiniteFuture());
 
-// A session and its peer. With an odd seed the peer is known to read batches.
+// A session and its peer. With an odd seed the peer is known to read batches, and answers may come
+// in them.
 class SessionWires {
  public:
   SessionWires(int streams, std::uint64_t seed);
@@ -52,10 +53,12 @@ class SessionWires {
   void Run();
 
   void FinishWrite(int stream);
+  void DeliverBatch(int stream);  // all Finished up to the next other message
+  void Flush();
   void Deliver(int stream) { Do(state.Received(stream, AnswerOf(*peer.Send(stream)))); }
   void Copy(std::size_t index);
-  void Start(client::StreamRequest request, std::uint64_t* id);
-  std::uint64_t Start(client::StreamRequest request);
+  void Start(client::StreamRequest request, std::uint64_t* id, bool waits = false);
+  std::uint64_t Start(client::StreamRequest request, bool waits = false);
   // Of every stream; the first with that status.
   void EndAll(const absl::Status& first);
 
@@ -69,6 +72,8 @@ class SessionWires {
 
  private:
   const int streams_;
+  const bool knows_batches_;
+  bool waits_ = false;  // what was started, for Flush()
 };
 
 }  // namespace gemmd::testing

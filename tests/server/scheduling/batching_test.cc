@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "sync/deferral.h"
 #include "tests/server/scheduling/simulation.h"
 
 namespace gemmd {
@@ -44,6 +45,17 @@ TEST(Batching, RowsOverOneBGatherWhileTheDeviceIsBusy) {
   }
   ExpectLaunches(simulation, BatchForm::kAlone, 1, 1);
   ExpectLaunches(simulation, BatchForm::kRows, 1, 9);
+}
+
+TEST(Batching, JobsOfOneLaunchAreToldUnderOneDeferral) {
+  Simulation simulation;
+  int messages = 0;
+  simulation.on_end = [&messages](std::uint64_t, const Simulation::End&) {
+    EXPECT_TRUE(Deferral::PutOff(&messages, [&messages] { ++messages; }));
+  };
+  for (int i = 0; i < 10; ++i) simulation.Submit(simulation.MakeRows(3, 5));
+  simulation.RunUntilIdle();
+  EXPECT_EQ(messages, 2);  // the first alone
 }
 
 TEST(Batching, InterleavedKeysDoNotCloseEachOthersBatches) {

@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "server/transfer/session_registry.h"
+#include "sync/deferral.h"
 #include "tests/server/transfer/session_play.h"
 
 namespace gemmd {
@@ -120,6 +121,27 @@ TEST(MatmulSession, AnswersThatWaitShareAMessageForAClientThatAcceptsThat) {
     session->EndLate(server.clock.Now());
     EXPECT_TRUE(session->Closing().has_value());
   }
+}
+
+TEST(MatmulSession, ADeferralWakesAStreamOnceForAllThatHappensUnderIt) {
+  Server server;
+  auto session = server.NewSession();
+  int wakes = 0;
+  ASSERT_TRUE(session->AddStream([&wakes] { ++wakes; }).ok());
+  {
+    const Deferral together;
+    for (std::uint64_t id : {1, 2, 3}) {
+      RequestHeader header = Header(id, 2, 0);
+      header.accepts_batches = true;
+      ASSERT_TRUE(session->Begin(header).ok());
+      Receive(session.get(), id, OperandName::kA, 0, 16);
+      Receive(session.get(), id, OperandName::kB, 0, 16);
+      server.device.FinishOne();
+    }
+    EXPECT_EQ(wakes, 0);
+  }
+  EXPECT_EQ(wakes, 1);
+  EXPECT_EQ(session->NextMessage(0).size(), 3u);
 }
 
 TEST(MatmulSession, ABatchHasAboutAChunkOfPayloadAtMost) {
