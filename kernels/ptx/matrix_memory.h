@@ -68,17 +68,6 @@ GEMMD_DEVICE void StoreMatrix4(SharedAddress address,
   GEMMD_IN_EMULATOR(emulator::StoreMatrix(address, registers, 4, false, site);)
 }
 
-// stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 (sm_90)
-GEMMD_DEVICE void StoreMatrix4Transposed(SharedAddress address,
-                                         const std::uint32_t (&registers)[4] GEMMD_SITE) {
-  GEMMD_ON_DEVICE(
-      asm volatile(
-          "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
-          "r"(registers[0]), "r"(registers[1]), "r"(registers[2]), "r"(registers[3])
-          : "memory");)
-  GEMMD_IN_EMULATOR(emulator::StoreMatrix(address, registers, 4, true, site);)
-}
-
 // stmatrix.sync.aligned.m8n8.x2.shared.b16 (sm_90)
 GEMMD_DEVICE void StoreMatrix2(SharedAddress address,
                                const std::uint32_t (&registers)[2] GEMMD_SITE) {

@@ -20,14 +20,13 @@ struct Frame {
   FrameOperand columns;
   void* d = nullptr;
   std::int64_t d_row_stride = 0;  // elements, by the kernel's rows
-  std::int64_t d_column_stride = 0;
-  bool is_swapped = false;  // the kernel's rows are D's columns
+  bool is_swapped = false;        // the kernel's rows are D's columns
 };
 
-// D's lines run along the kernel's columns, or, where it `stores_transposed`, along its rows.
-inline Frame MakeFrame(const Problem& problem, const Arguments& arguments, bool stores_transposed) {
+// D's lines run along the kernel's columns.
+inline Frame MakeFrame(const Problem& problem, const Arguments& arguments) {
   Frame frame;
-  frame.is_swapped = (problem.d.order == Order::kColumnMajor) != stores_transposed;
+  frame.is_swapped = problem.d.order == Order::kColumnMajor;
   const FrameOperand a = {arguments.a, problem.m, problem.a.leading_dimension,
                           problem.a_is_k_major()};
   const FrameOperand b = {arguments.b, problem.n, problem.b.leading_dimension,
@@ -36,7 +35,6 @@ inline Frame MakeFrame(const Problem& problem, const Arguments& arguments, bool 
   frame.columns = frame.is_swapped ? a : b;
   frame.d = arguments.d;
   frame.d_row_stride = frame.is_swapped ? problem.d.column_stride() : problem.d.row_stride();
-  frame.d_column_stride = frame.is_swapped ? problem.d.row_stride() : problem.d.column_stride();
   return frame;
 }
 

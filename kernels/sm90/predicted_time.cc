@@ -26,7 +26,7 @@ struct TileGrid {
 };
 
 TileGrid GridOf(const Tiling& tiling, const Problem& problem) {
-  const Frame frame = MakeFrame(problem, {}, tiling.stores_transposed);
+  const Frame frame = MakeFrame(problem, {});
   return {FrameTiles(frame.rows.lines, tiling.tile_m * tiling.cluster_m),
           FrameTiles(frame.columns.lines, tiling.tile_n * tiling.cluster_n)};
 }
@@ -43,7 +43,7 @@ bool HasPlaces(const Tiling& tiling, const TileGrid& grid) {
 double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
                          const DeviceTraits& device) {
   const auto count = static_cast<double>(problems);
-  const Frame frame = MakeFrame(problem, {}, tiling.stores_transposed);
+  const Frame frame = MakeFrame(problem, {});
   const double tiles =
       count * CeilOfRatio(static_cast<double>(frame.rows.lines), tiling.tile_m * tiling.cluster_m) *
       CeilOfRatio(static_cast<double>(frame.columns.lines), tiling.tile_n * tiling.cluster_n);

@@ -139,8 +139,6 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
     ReleaseStage<Layout>(empty, reading, me);
     if constexpr (kHasEpilogue) {
       FinishTile<Layout, Element>(params, me, sums, output, corner);
-    } else if constexpr (Layout::kStoresTransposed) {
-      StoreTileTransposed<Layout, Element>(params, me, sums, output, corner);
     } else {
       StoreTile<Layout, Element>(params, me, sums, output, own_rows, is_last, corner);
     }

@@ -81,7 +81,6 @@ void SetShape(const Problem& problem, const Config& config, const Frame& frame, 
                               static_cast<std::uint32_t>(std::max(1, config.raster_group)),
                               static_cast<RasterOrder>(config.raster_order));
   params->d_row_stride = frame.d_row_stride;
-  params->d_column_stride = frame.d_column_stride;
   // Rows outside the tensor cost a box as much as rows inside.
   params->box_rows = Layout::kTileM;
   params->stage_bytes = Layout::kLoadedBytes;
@@ -137,9 +136,8 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
                         absl::Span<const Arguments> batch, const LaunchTarget& target) {
   using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
   WgmmaBatchParams params = {};
-  const bool is_transposed = Layout::kStoresTransposed;
   const BatchSteps steps = StepsOf(batch);
-  SetShape<Layout>(problem, config, MakeFrame(problem, batch[0], is_transposed), &params);
+  SetShape<Layout>(problem, config, MakeFrame(problem, batch[0]), &params);
   params.prefetched = 0;
   params.is_strided = steps.is_strided;
   params.stores_by_map = !kHasEpilogue && !Layout::kStoresByUnit;
@@ -155,7 +153,7 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
     const std::size_t entries = steps.is_strided ? 1 : part.size();
     for (std::size_t i = 0; i < entries; ++i) {
       const absl::StatusOr<WgmmaOperands> operands = MakeOperands<Layout, Element, kHasEpilogue>(
-          problem, MakeFrame(problem, part[i], is_transposed), part[i], params.box_rows,
+          problem, MakeFrame(problem, part[i]), part[i], params.box_rows,
           {true, steps.is_strided ? part.size() : 1, steps});
       if (!operands.ok()) return operands.status();
       params.operands[i] = *operands;
@@ -199,7 +197,7 @@ absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const
 template <int kTiling, class Element, bool kHasEpilogue>
 absl::Status LaunchByMajor(const Problem& problem, const Config& config,
                            absl::Span<const Arguments> batch, const LaunchTarget& target) {
-  const Frame frame = MakeFrame(problem, batch[0], kTilings[kTiling].stores_transposed);
+  const Frame frame = MakeFrame(problem, batch[0]);
   const auto launch = [&](auto row_major, auto column_major) {
     return LaunchWgmmaGemm<kTiling, Element, decltype(row_major)::value,
                            decltype(column_major)::value, kHasEpilogue>(problem, config, frame,

@@ -49,13 +49,11 @@ ptx::TensorMapSpec OutputSpec(const Frame& frame, ptx::TensorElement element) {
   ptx::TensorMapSpec spec;
   spec.base = frame.d;
   spec.element = element;
-  const bool along_rows = Layout::kStoresTransposed;
-  spec.size[0] = static_cast<std::uint64_t>(along_rows ? frame.rows.lines : frame.columns.lines);
-  spec.size[1] = static_cast<std::uint64_t>(along_rows ? frame.columns.lines : frame.rows.lines);
-  spec.stride_bytes[1] =
-      static_cast<std::uint64_t>(along_rows ? frame.d_column_stride : frame.d_row_stride) * 2;
-  spec.box[0] = along_rows ? 64 : Layout::kBoxColumns;
-  spec.box[1] = along_rows ? Layout::kBoxColumns : 16;
+  spec.size[0] = static_cast<std::uint64_t>(frame.columns.lines);
+  spec.size[1] = static_cast<std::uint64_t>(frame.rows.lines);
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(frame.d_row_stride) * 2;
+  spec.box[0] = Layout::kBoxColumns;
+  spec.box[1] = 16;
   spec.swizzle = Layout::kIsBoxSwizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
   return spec;
 }

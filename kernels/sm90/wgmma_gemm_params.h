@@ -31,9 +31,8 @@ struct WgmmaParams {
 
   WgmmaOperands operands[kCapacity];
   std::int64_t d_row_stride;  // elements
-  std::int64_t d_column_stride;
-  std::int32_t m;  // rows
-  std::int32_t n;  // columns
+  std::int32_t m;             // rows
+  std::int32_t n;             // columns
   std::int32_t k;
   Raster raster;
   bool is_placed;             // clusters take tiles by their places in waves that are full

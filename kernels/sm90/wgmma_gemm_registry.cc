@@ -61,7 +61,7 @@ class HopperGemmEntry final : public Kernel {
       if (!rejection.empty()) return rejection;
     }
     // In K-major or MN-major, as the transposition of D makes them rows or columns.
-    const Frame frame = sm90::MakeFrame(problem, {}, tiling_.stores_transposed);
+    const Frame frame = sm90::MakeFrame(problem, {});
     const char* const rows = frame.is_swapped ? "B" : "A";
     const char* const columns = frame.is_swapped ? "A" : "B";
     if (!frame.rows.is_k_major && !tiling_.takes_mn_rows) {
@@ -112,7 +112,7 @@ class HopperGemmEntry final : public Kernel {
     if (device.kind != DeviceKind::kEmulated) {
       return sm90::PredictedTilingUs(tiling_, problem, problems, device);
     }
-    const Frame frame = sm90::MakeFrame(problem, {}, tiling_.stores_transposed);
+    const Frame frame = sm90::MakeFrame(problem, {});
     const double rows =
         static_cast<double>(Tiles(frame.rows.lines, tiling_.tile_m * tiling_.cluster_m) *
                             tiling_.tile_m * tiling_.cluster_m);

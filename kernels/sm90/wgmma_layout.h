@@ -54,7 +54,6 @@ struct WgmmaLayout {
   static constexpr bool kIsStaggered = kValues.is_staggered;
   static constexpr bool kReusesStages = kValues.reuses_stages;
   static constexpr bool kFinishesRowsFirst = kValues.finishes_rows_first;
-  static constexpr bool kStoresTransposed = kValues.stores_transposed;
   // D by 16-byte stores of the threads, not TMA: lines of any pitch, and quicker in short launches.
   static constexpr bool kStoresByUnit = kConsumers == 1;
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
@@ -68,12 +67,11 @@ struct WgmmaLayout {
   static constexpr int kGroupRows = kIsPingPong ? kTileM : kTileM / kConsumers;
   static constexpr int kRowBlocks = kGroupRows / 64;
 
-  // D leaves in boxes: of 16 rows a warp, or, transposed, of 64 rows a warpgroup.
+  // D leaves in boxes: of 16 rows a warp.
   static constexpr int kBoxColumns = kTileN % 64 == 0 ? 64 : kTileN <= 64 ? kTileN : kTileN / 2;
   static constexpr int kBoxes = kTileN / kBoxColumns;
-  static constexpr bool kIsBoxSwizzled = kBoxColumns == 64 || kStoresTransposed;
-  static constexpr int kBoxBytes =
-      kStoresTransposed ? kBoxColumns * 128 : (64 * kBoxColumns * 2 + 1023) / 1024 * 1024;
+  static constexpr bool kIsBoxSwizzled = kBoxColumns == 64;
+  static constexpr int kBoxBytes = (64 * kBoxColumns * 2 + 1023) / 1024 * 1024;
   static constexpr int kWarpBoxBytes = 16 * kBoxColumns * 2;
   static constexpr int kStoreBuffers = kValues.store_buffers;
   static constexpr int kOutputBytes = kConsumers * kStoreBuffers * kBoxBytes;
@@ -94,7 +92,6 @@ struct WgmmaLayout {
   static_assert(kGroupRows % 64 == 0 && kTileN % 16 == 0 && kBoxColumns % 8 == 0);
   static_assert((kRowBlocks * kBoxes) % kStoreBuffers == 0);
   static_assert(!kReusesStages || (kBoxColumns == 64 && kBoxes <= kStages && !kIsPingPong));
-  static_assert(!kStoresTransposed || (kRowBlocks == 1 && !kReusesStages && !kIsPingPong));
 };
 
 // Registers a thread after setmaxnreg, where there are two consumers: what 3 * 168 at the

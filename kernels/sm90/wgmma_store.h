@@ -182,48 +182,5 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
   }
 }
 
-// The same where D's lines run along the kernel's rows: 64 rows of a warpgroup are a line.
-template <class Layout, class Element>
-GEMMD_DEVICE void StoreTileTransposed(const WgmmaGemmParams& params, const Consumer& me,
-                                      Accumulators<Layout>& sums, ptx::SharedAddress output,
-                                      TileCorner corner) {
-  const bool is_ragged = params.m % 8 != 0;
-  const std::uint32_t barrier = 1 + me.group;
-  GEMMD_UNROLL
-  for (int c = 0; c < Layout::kBoxes; ++c) {
-    const ptx::SharedAddress box = output + c % Layout::kStoreBuffers * Layout::kBoxBytes;
-    if (me.warp == 0) {
-      if (me.lane == 0) ptx::BulkWaitRead<Layout::kStoreBuffers - 1>();
-      ptx::SyncWarp();
-    }
-    ptx::NamedBarrierSync(barrier, kWarpgroup);
-    GEMMD_UNROLL
-    for (int j = 0; j < Layout::kBoxColumns / 16; ++j) {
-      const float* v = &sums[0][(c * (Layout::kBoxColumns / 8) + 2 * j) * 4];
-      const std::uint32_t line = 16 * j + me.lane % 8 + 8 * (me.lane / 16);
-      const std::uint32_t chunk = me.warp * 2 + me.lane / 8 % 2;
-      const std::uint32_t words[4] = {Element::Pack(v[0], v[1]), Element::Pack(v[2], v[3]),
-                                      Element::Pack(v[4], v[5]), Element::Pack(v[6], v[7])};
-      ptx::StoreMatrix4Transposed(box + line * 128 + (chunk ^ (line % 8)) * 16, words);
-    }
-    ptx::FenceProxyAsync();
-    ptx::NamedBarrierSync(barrier, kWarpgroup);
-    const std::int32_t first_line = corner.n + c * Layout::kBoxColumns;
-    const bool is_inside = corner.m < params.m && first_line < params.n;
-    if (is_ragged && is_inside && corner.m + 64 > params.m) {
-      StoreBoxByElement<true>(box,
-                              static_cast<std::uint16_t*>(params.operands[0].d_data) +
-                                  first_line * params.d_column_stride + corner.m,
-                              params.d_column_stride, Layout::kBoxColumns, 64,
-                              params.n - first_line, params.m - corner.m, me.warp * 32 + me.lane,
-                              kWarpgroup);
-    } else if (is_inside && me.warp == 0 && me.lane == 0) {
-      ptx::TensorStore2D(&params.operands[0].d, box, corner.m, first_line);
-    }
-    if (me.warp == 0 && me.lane == 0) ptx::BulkCommit();
-    ptx::SyncWarp();
-  }
-}
-
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::sm90

@@ -35,15 +35,14 @@ inline ptx::TensorMap HalfMap(const HalfMatrix& matrix, int box_columns, int box
 template <int kTiling, bool kHasEpilogue>
 std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::Landing landing) {
   using Layout = sm90::WgmmaLayout<kTiling, ptx::Major::kK, ptx::Major::kK>;
-  constexpr bool kIsSwapped = Layout::kStoresTransposed;
   HalfMatrix a(shape.m, shape.k);
   HalfMatrix b(shape.n, shape.k);
   HalfMatrix d(shape.m, shape.n);
   a.FillRandom(emulator::HalfFormat::kF16, 1);
   b.FillRandom(emulator::HalfFormat::kF16, 2);
   d.Fill(0x7fc1);
-  const HalfMatrix& rows = kIsSwapped ? b : a;
-  const HalfMatrix& columns = kIsSwapped ? a : b;
+  const HalfMatrix& rows = a;
+  const HalfMatrix& columns = b;
   sm90::WgmmaGemmParams params = {};
   params.m = static_cast<std::int32_t>(rows.rows());
   params.n = static_cast<std::int32_t>(columns.rows());
@@ -70,11 +69,10 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
   params.operands[0].columns =
       HalfMap(columns, 64, Layout::Columns::kBoxLines, ptx::Swizzle::k128B);
   params.operands[0].d =
-      HalfMap(d, kIsSwapped ? 64 : Layout::kBoxColumns, kIsSwapped ? Layout::kBoxColumns : 16,
+      HalfMap(d, Layout::kBoxColumns, 16,
               Layout::kIsBoxSwizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone);
   params.operands[0].d_data = d.data();
-  params.d_row_stride = kIsSwapped ? 1 : d.leading_dimension();
-  params.d_column_stride = kIsSwapped ? d.leading_dimension() : 1;
+  params.d_row_stride = d.leading_dimension();
   params.alpha = 1;
   // A bias of zeros, which a preceding grid might have written.
   HalfMatrix bias(1, shape.n);
