@@ -14,6 +14,9 @@
 // Which jobs a launch serves is the queue's to say (job_queue.h). The device is
 // work-conserving: while fewer launches are in flight than keep it busy, whatever waits is
 // launched at once.
+//
+// scheduler.cc has jobs that come and leave, dispatch.cc what goes to the device, delivery.cc
+// what comes of it.
 #pragma once
 
 #include <atomic>

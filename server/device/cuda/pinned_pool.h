@@ -51,7 +51,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // Shares the slabs from that one on.
   std::shared_ptr<void> Own(char* slab, std::uint64_t count);
   void GiveBack(char* slab, std::uint64_t count);
-  // Of the first of `count` free neighbours, now taken; slabs(): there are none.
+  // Of the first of `count` free neighbours, now taken; slabs_: there are none.
   std::uint64_t TakeLocked(std::uint64_t count);
 
   const std::shared_ptr<CudaBackend> backend_;

@@ -1,0 +1,170 @@
+// Fills the device: which launch is next, and what goes with it.
+#include <algorithm>
+#include <utility>
+
+#include "server/scheduling/scheduler.h"
+
+namespace gemmd {
+
+bool Scheduler::IsDeviceIdle() const {
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  return launched_ == 0;
+}
+
+bool Scheduler::IsBusyLocked() const { return launched_ >= device_->busy_in_flight(); }
+
+bool Scheduler::HasSlotLocked() const {
+  return !IsBusyLocked() ||
+         (launched_ < device_->max_in_flight() && launched_us_ < options_.max_launched_us);
+}
+
+std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
+  if (!HasSlotLocked()) return nullptr;
+  std::optional<JobQueue::Turn> turn = queue_.Pop(now, IsBusyLocked());
+  if (!turn.has_value()) return nullptr;
+  for (const Job* const job : turn->jobs) {
+    Active& active = jobs_.at(job->id);
+    if (turn->last) active.is_queued = false;
+    ++active.in_flight;
+  }
+  auto launched = std::make_unique<Launched>();
+  launched->turn = *std::move(turn);
+  if (launched->turn.form == BatchForm::kSlice) {
+    launched->sliced = jobs_.at(launched->turn.jobs.front()->id).sliced;
+  }
+  return launched;
+}
+
+// Whether the turn's jobs may go as rows of one product.
+bool Scheduler::PlanRows(Launched* launched) const {
+  const std::vector<Job*>& jobs = launched->turn.jobs;
+  std::int64_t rows = 0;
+  std::uint64_t workspace_bytes = 0;
+  for (const Job* const job : jobs) {
+    rows += job->work.problem.m;
+    workspace_bytes += job->work.plan.workspace_bytes;
+  }
+  std::optional<RowsPlan> plan = planner_->PlanRows(jobs.front()->work, rows);
+  if (!plan.has_value() || plan->plan.workspace_bytes > workspace_bytes) return false;
+  launched->rows = *std::move(plan);
+  launched->rows_cost = cost_.Predict(launched->rows.problem, launched->rows.plan,
+                                      Residency{false, jobs.front()->work.resident_b != nullptr});
+  launched->turn.us = launched->rows_cost.device_us;
+  return true;
+}
+
+DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others) const {
+  JobQueue::Turn& turn = launched->turn;
+  if (turn.form == BatchForm::kSlice) {
+    // Given away: what it holds must be free before the job's end is told.
+    return DeviceLaunch::Slice(std::move(launched->sliced), turn.slice);
+  }
+  if (turn.form == BatchForm::kRows && !PlanRows(launched)) {
+    others->assign(turn.jobs.begin() + 1, turn.jobs.end());
+    turn.jobs.resize(1);
+    turn.us = turn.jobs.front()->cost.device_us;
+    turn.form = BatchForm::kAlone;
+  }
+  std::vector<DeviceWork> works;
+  works.reserve(turn.jobs.size());
+  for (const Job* const job : turn.jobs) works.push_back(job->work);
+  if (turn.form == BatchForm::kRows) {
+    return DeviceLaunch::Rows(std::move(works), launched->rows.plan);
+  }
+  if (turn.form == BatchForm::kGroup) return DeviceLaunch::Group(std::move(works));
+  return {std::move(works.front())};
+}
+
+// Alone this time.
+void Scheduler::QueueAgainLocked(Job* job) {
+  jobs_.at(job->id).is_queued = true;
+  queue_.Push(job, {std::nullopt, 1, job->cost.device_us, job->cost.device_us}, clock_->Now());
+}
+
+// Of a turn that they cannot share.
+void Scheduler::PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finished>* finished) {
+  for (Job* const job : jobs) {
+    Active& active = jobs_.at(job->id);
+    --active.in_flight;
+    if (active.end.ok()) {
+      QueueAgainLocked(job);
+    } else {
+      EndLocked(&active, absl::OkStatus(), finished);
+    }
+  }
+}
+
+void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
+  for (const Job* const job : launched.turn.jobs) {
+    Active& active = jobs_.at(job->id);
+    if (active.ran_until != 0) continue;
+    StageSpan& wait = active.job->receipt.spans[active.queue_span];
+    wait.end = active.ran_until = now;
+    limit_.Observe(active.predicted_wait_us, static_cast<double>(now - wait.start) / 1e3);
+  }
+  ++launched_;
+  launched_us_ += launched.turn.us;
+  auto& launches = counts_.launches[static_cast<std::size_t>(launched.turn.form)];
+  ++launches.launches;
+  launches.jobs += launched.turn.jobs.size();
+}
+
+void Scheduler::SetAlarmLocked() {
+  TimeNs next = queue_.NextLate();
+  next_late_ = next;
+  backlog_us_ = queue_.use().us + launched_us_;
+  // Without a slot the end of a launch comes first.
+  if (HasSlotLocked()) next = std::min(next, queue_.NextClosing());
+  if (next == alarm_at_) return;
+  alarm_at_ = next;
+  alarm_->Set(next);
+}
+
+void Scheduler::Dispatch() {
+  std::vector<Finished> finished;
+  {
+    std::unique_lock<AdaptiveMutex> lock(mutex_);
+    DispatchWith(&lock, &finished);
+  }
+  Deliver(std::move(finished));
+}
+
+void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished,
+                             std::uint64_t here) {
+  if (is_dispatching_) {
+    dispatches_again_ = true;
+    return;
+  }
+  is_dispatching_ = true;
+  while (true) {
+    dispatches_again_ = false;
+    const TimeNs now = clock_->Now();
+    EndLateLocked(now, finished);
+    std::unique_ptr<Launched> launched = TakeTurnLocked(now);
+    if (launched == nullptr && !dispatches_again_) break;
+    if (launched == nullptr) continue;
+    // Without the lock: its jobs are this launch's until it is told, and a device may call back
+    // before Submit() returns.
+    lock->unlock();
+    std::vector<Job*> others;
+    DeviceLaunch launch = MakeLaunch(launched.get(), &others);
+    lock->lock();
+    PutBackLocked(others, finished);
+    const std::vector<Job*>& jobs = launched->turn.jobs;
+    // Not for long, so that whoever comes meanwhile is served soon.
+    launch.may_run_here = launched_ == 0 && jobs.size() == 1 && jobs.front()->id == here &&
+                          launched->turn.us <= options_.slice_us;
+    CountLaunchLocked(*launched, now);
+    lock->unlock();
+    device_->Submit(std::move(launch),
+                    [this, launched = std::move(launched)](DeviceResult result) mutable {
+                      OnLaunchDone(*launched, std::move(result));
+                    });
+    lock->lock();
+  }
+  is_dispatching_ = false;
+  SetAlarmLocked();
+  if (unfinished_jobs_ == 0) idle_.notify_all();
+}
+
+}  // namespace gemmd
