@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "client/load/random.h"
 #include "kernels/cpu/float_bits.h"
@@ -31,6 +33,12 @@ double DrawInt8(Distribution distribution, Random& random) {
     return static_cast<double>(random.Next() % 256) - 128;
   }
   return std::clamp(std::nearbyint(32 * random.Normal()), -128.0, 127.0);
+}
+
+// Calls of Random::Next() for one element.
+std::uint64_t CallsOf(Distribution distribution, bool is_integer) {
+  if (distribution == Distribution::kUniform) return 1;
+  return distribution == Distribution::kScales && !is_integer ? 3 : 2;
 }
 
 template <typename Stored>
@@ -71,13 +79,29 @@ client::Matrix Generate(const client::MatrixFormat& format, const DataSpec& spec
                         std::uint64_t seed) {
   const std::uint64_t count = format.rows * format.columns;
   std::string bytes(*client::SizeBytes(format), '\0');
-  Random random(seed);
   const bool integers = format.type == DataType::kInt8;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double value =
-        integers ? DrawInt8(spec.distribution, random) : Draw(spec.distribution, random);
-    Store(format.type, value, i, bytes);
+  const std::uint64_t calls = CallsOf(spec.distribution, integers);
+  const auto fill = [&](std::uint64_t begin, std::uint64_t end) {
+    Random random(seed);
+    random.Skip(begin * calls);
+    for (std::uint64_t i = begin; i < end; ++i) {
+      const double value =
+          integers ? DrawInt8(spec.distribution, random) : Draw(spec.distribution, random);
+      Store(format.type, value, i, bytes);
+    }
+  };
+  // Weights of a layer take seconds otherwise. Parts of less are not worth a thread.
+  constexpr std::uint64_t kLeastPart = 1 << 18;
+  const std::uint64_t parts = std::clamp<std::uint64_t>(
+      count / kLeastPart, 1, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::thread> threads;
+  for (std::uint64_t part = 1; part < parts; ++part) {
+    threads.emplace_back(fill, count * part / parts, count * (part + 1) / parts);
   }
+  fill(0, count / parts);
+  for (std::thread& thread : threads) thread.join();
+  Random random(seed);
+  random.Skip(count * calls);
   for (std::uint64_t i = 0; spec.nan && i < (count + 999) / 1000; ++i) {
     Store(format.type, std::nan(""), random.Next() % count, bytes);
   }

@@ -1,8 +1,10 @@
 #include "client/load/data.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "client/load/random.h"
 #include "gtest/gtest.h"
 
 namespace gemmd::load {
@@ -57,6 +59,28 @@ TEST(Data, IsTheSameForTheSameSeedAndOtherForAnother) {
   const client::Matrix integers =
       Generate(Format(DataType::kInt8, 1, 4), {Distribution::kUniform}, 1);
   EXPECT_EQ(ElementAt(DataType::kInt8, integers.bytes(), 0), -98);
+}
+
+// However many threads draw its parts.
+TEST(Data, IsOneSequence) {
+  constexpr std::uint64_t kCount = (std::uint64_t{5} << 18) + 7;
+  const auto expect = [](DataType type, Distribution distribution, auto draw) {
+    const client::Matrix matrix = Generate(Format(type, 1, kCount), {distribution}, 3);
+    Random random(3);
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(ElementAt(type, matrix.bytes(), i), draw(random)) << i;
+    }
+  };
+  expect(DataType::kF64, Distribution::kNormal, [](Random& r) { return r.Normal(); });
+  expect(DataType::kF64, Distribution::kUniform, [](Random& r) { return r.Unit(); });
+  expect(DataType::kF64, Distribution::kScales, [](Random& r) {
+    const double normal = r.Normal();
+    return std::ldexp(normal, static_cast<int>(r.Next() % 13) - 6);
+  });
+  expect(DataType::kInt8, Distribution::kUniform,
+         [](Random& r) { return static_cast<double>(r.Next() % 256) - 128; });
+  expect(DataType::kInt8, Distribution::kScales,
+         [](Random& r) { return std::clamp(std::nearbyint(32 * r.Normal()), -128.0, 127.0); });
 }
 
 TEST(Data, HasAsManyNansAsSaid) {
