@@ -107,6 +107,31 @@ TEST_F(StreamClientTest, ManyAtOnceEachGetTheirOwn) {
   ExpectNoFaults();
 }
 
+TEST_F(StreamClientTest, WhatTheCallbacksOfOneMessageStartLeavesInOneMessage) {
+  server_.With([](StreamPeer& peer) { peer.together = 5; });
+  const MatmulInputs inputs = Square(3);
+  std::vector<std::promise<std::string>> results(5);
+  {
+    Client client(Options());
+    for (std::promise<std::string>& result : results) {
+      client.MatmulAsync(inputs, options_, {}, [&](const absl::StatusOr<Product>& first) {
+        EXPECT_TRUE(first.ok()) << first.status();
+        client.MatmulAsync(inputs, options_, {}, [&result](const absl::StatusOr<Product>& second) {
+          result.set_value(second.ok() ? std::string(second->d.bytes()) : "");
+        });
+      });
+    }
+    for (std::promise<std::string>& result : results) {
+      EXPECT_EQ(result.get_future().get(), Right(inputs));
+    }
+  }
+  // One by one at first, when it is not known that the server reads batches.
+  server_.With([](StreamPeer& peer) {
+    EXPECT_THAT(peer.begins_of_messages(), ElementsAre(1, 1, 1, 1, 1, 5));
+  });
+  ExpectNoFaults();
+}
+
 TEST_F(StreamClientTest, RetriesAsTheServerAsksWithoutPayload) {
   int refusals = 0;
   server_.With([&refusals](StreamPeer& peer) {

@@ -86,6 +86,7 @@ void StreamPeer::Receive(int stream, const v1::MatmulStreamRequest& message) {
       if (session != stream) Fault("Batch on a joined stream");
       if (message.batch().begins().empty()) Fault("an empty batch");
       if (streams_.count(stream) == 0) streams_[stream] = {stream};
+      begins_of_messages_.push_back(message.batch().begins_size());
       for (const auto& begin : message.batch().begins()) {
         if (begin.await_accepted()) Fault("who awaits Accepted has no reason to be in a batch");
         Begin(stream, begin);
@@ -94,6 +95,7 @@ void StreamPeer::Receive(int stream, const v1::MatmulStreamRequest& message) {
     case v1::MatmulStreamRequest::kBegin:
       if (session != stream) Fault("Begin on a joined stream");
       if (streams_.count(stream) == 0) streams_[stream] = {stream};
+      begins_of_messages_.push_back(1);
       Begin(stream, message.begin());
       break;
     case v1::MatmulStreamRequest::kCancel:
@@ -214,15 +216,23 @@ void StreamPeer::FinishIfWhole(const Key& key) {
 
 std::optional<v1::MatmulStreamResponse> StreamPeer::Send(int stream) {
   std::deque<v1::MatmulStreamResponse>& queue = outbox_[stream];
-  if (queue.empty()) return std::nullopt;
-  v1::MatmulStreamResponse message = std::move(queue.front());
-  queue.pop_front();
+  if (!has_to_send(stream)) return std::nullopt;
+  v1::MatmulStreamResponse message;
+  if (together == 1) {
+    message = std::move(queue.front());
+    queue.pop_front();
+    return message;
+  }
+  for (std::size_t i = 0; i < together; ++i) {
+    *message.mutable_batch()->add_finished() = std::move(*queue.front().mutable_finished());
+    queue.pop_front();
+  }
   return message;
 }
 
 bool StreamPeer::has_to_send(int stream) const {
   const auto found = outbox_.find(stream);
-  return found != outbox_.end() && !found->second.empty();
+  return found != outbox_.end() && found->second.size() >= together;
 }
 
 }  // namespace gemmd::testing

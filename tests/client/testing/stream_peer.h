@@ -35,6 +35,7 @@ class StreamPeer {
   bool small_results_in_finished = true;
   std::uint64_t result_chunk_bytes = 1000;
   int hold_begins = 0;       // the first so many requests never finish
+  std::size_t together = 1;  // so many Finished leave in one message, once they are there
   bool hold_opened = false;  // nor those of sessions that were opened for several streams
   static constexpr int kHoldAll = 1 << 30;
 
@@ -47,6 +48,7 @@ class StreamPeer {
   const std::vector<std::string>& faults() const { return faults_; }
   std::uint64_t payload_bytes() const { return payload_bytes_; }
   int begins() const { return begins_; }
+  const std::vector<int>& begins_of_messages() const { return begins_of_messages_; }
   int cancels() const { return cancels_; }
   std::size_t in_flight() const { return requests_.size(); }
   const v1::MatmulHeader& last_header() const { return last_header_; }
@@ -81,6 +83,7 @@ class StreamPeer {
   std::vector<std::string> faults_;
   std::uint64_t payload_bytes_ = 0;
   int begins_ = 0;
+  std::vector<int> begins_of_messages_;
   int cancels_ = 0;
   v1::MatmulHeader last_header_;
 };
