@@ -1,6 +1,5 @@
 #include "client/stream/stream_session.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -12,12 +11,17 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/client_callback.h"
-#include "sync/deferral.h"
 
 namespace gemmd::client {
 namespace {
 
 constexpr char kMethod[] = "/gemmd.v1.Gemm/MatmulStream";
+
+// Callbacks whose requests wait for each other: they take a microsecond each, or the caller's time.
+constexpr std::size_t kToldTogether = 8;
+
+// Which tells several results on this thread; null: none.
+thread_local const StreamSession* telling = nullptr;
 
 using Slices = std::shared_ptr<std::vector<grpc::Slice>>;
 
@@ -92,12 +96,7 @@ class StreamSession::Stream final
     }
     // While a chunk is copied the next one is read: one, so that few are held.
     if (reads_ahead) StartRead(&incoming_);
-    {
-      // Requests that several callbacks start go out together, as the results came.
-      std::optional<Deferral> together;
-      if (todo.ends.size() > 1) together.emplace();
-      session_->Do(todo);
-    }
+    session_->Do(todo);
     if (!reads_ahead) return StartRead(&incoming_);
     const std::lock_guard<std::mutex> lock(session_->mutex_);
     is_copying_ = false;
@@ -186,13 +185,12 @@ bool StreamSession::is_unimplemented() const {
 }
 
 std::uint64_t StreamSession::Start(StreamRequest request) {
-  const bool waits = Deferral::PutOff(this, [self = shared_from_this()] { self->Flush(); });
   std::uint64_t id = 0;
   Todo todo;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!state_.accepting()) return 0;
-    todo = state_.Start(std::move(request), &id, waits);
+    todo = state_.Start(std::move(request), &id, telling == this);
   }
   Do(todo);
   return id;
@@ -255,7 +253,18 @@ void StreamSession::Do(const Todo& todo) {
     }
     Do(next);
   }
+  if (todo.ends.size() > 1) return TellTogether(todo);
   for (const StreamEnd& end : todo.ends) Tell(end);
+}
+
+void StreamSession::TellTogether(const Todo& todo) {
+  const StreamSession* const outer = std::exchange(telling, this);
+  for (std::size_t i = 0; i < todo.ends.size(); ++i) {
+    Tell(todo.ends[i]);
+    if (i % kToldTogether == kToldTogether - 1) Flush();
+  }
+  telling = outer;
+  Flush();
 }
 
 void StreamSession::WakeAt(absl::Time time) {

@@ -40,6 +40,9 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
 
   // Does what is to be done, and what follows from that. REQUIRES: not locked.
   void Do(const Todo& todo);
+  // What the callbacks start goes out together, as the results came: a request costs little more
+  // than its message.
+  void TellTogether(const Todo& todo);
   void WakeAt(absl::Time time);
   // Sends what was started.
   void Flush();

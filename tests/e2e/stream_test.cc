@@ -207,6 +207,24 @@ TEST_F(StreamTest, ManyRequestsInPiecesInAnyOrderGiveTheBitsOfUnaryCalls) {
   AwaitFreeMemory();
 }
 
+TEST_F(StreamTest, WhatOneMessageIsAnsweredAtOnceIsOneMessage) {
+  Start();
+  Stream stream(channel_);
+  v1::MatmulStreamRequest batch;
+  for (std::uint32_t id = 0; id < 10; ++id) {
+    v1::MatmulStreamRequest::Begin& begin = *batch.mutable_batch()->add_begins();
+    begin.set_request_id(id);
+    begin.set_accepts_batches(true);  // and no operands
+  }
+  stream.Send(batch);
+  v1::MatmulStreamResponse answer;
+  ASSERT_TRUE(stream.Read(&answer));
+  ASSERT_EQ(answer.batch().finished_size(), 10);
+  for (const auto& finished : answer.batch().finished()) EXPECT_NE(finished.code(), 0u);
+  stream.EndInput();
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
 TEST_F(StreamTest, ManyRequestsInOneMessage) {
   Start();
   std::vector<v1::MatmulRequest> requests;

@@ -71,6 +71,16 @@ TEST(Data, IsOneSequence) {
       ASSERT_EQ(ElementAt(type, matrix.bytes(), i), draw(random)) << i;
     }
   };
+  const auto add_nans = [&] {
+    const client::Matrix matrix =
+        Generate(Format(DataType::kF32, 1, kCount), {Distribution::kUniform, true}, 3);
+    Random random(3);
+    random.Skip(kCount);
+    for (std::uint64_t i = 0; i < (kCount + 999) / 1000; ++i) {
+      ASSERT_TRUE(std::isnan(ElementAt(DataType::kF32, matrix.bytes(), random.Next() % kCount)));
+    }
+  };
+  add_nans();
   expect(DataType::kF64, Distribution::kNormal, [](Random& r) { return r.Normal(); });
   expect(DataType::kF64, Distribution::kUniform, [](Random& r) { return r.Unit(); });
   expect(DataType::kF64, Distribution::kScales, [](Random& r) {

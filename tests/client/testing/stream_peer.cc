@@ -224,6 +224,7 @@ std::optional<v1::MatmulStreamResponse> StreamPeer::Send(int stream) {
     return message;
   }
   for (std::size_t i = 0; i < together; ++i) {
+    if (!queue.front().has_finished()) Fault("the script has Finished alone leave together");
     *message.mutable_batch()->add_finished() = std::move(*queue.front().mutable_finished());
     queue.pop_front();
   }

@@ -95,10 +95,14 @@ TEST(PinnedPoolTest, WhatIsAskedForAtMost) {
 }
 
 TEST(PinnedPoolTest, SlabsOutliveThePool) {
-  std::shared_ptr<PinnedPool> pool = NewPool(2);
+  const auto cuda = std::make_shared<testing::FakeCuda>(1);
+  std::shared_ptr<PinnedPool> pool = *PinnedPool::Create(cuda, kSlab, 2);
   HostBuffer buffer = *pool->Take(2);
   pool.reset();
+  EXPECT_EQ(cuda->pinned_bytes(), 2 * kSlab);
   std::fill_n(buffer[1].data, kSlab, 'x');
+  buffer.clear();
+  EXPECT_EQ(cuda->pinned_bytes(), 0u);
 }
 
 TEST(PinnedPoolTest, NoSlabIsGivenTwiceToSeveralThreads) {
