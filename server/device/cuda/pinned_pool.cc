@@ -62,12 +62,11 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
 
 std::optional<HostPiece> PinnedPool::TakeInOnePiece(std::uint64_t bytes) {
   const std::uint64_t count = (bytes + slab_bytes_ - 1) / slab_bytes_;
-  std::uint64_t first = slabs_;
-  {
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
-    if (count == 0 || count > free_count_) return std::nullopt;
-    first = TakeLocked(count);
-  }
+  if (count == 0) return std::nullopt;
+  std::unique_lock<AdaptiveMutex> lock(mutex_);
+  if (count > free_count_) return std::nullopt;
+  const std::uint64_t first = TakeLocked(count);
+  lock.unlock();
   if (first == slabs_) return std::nullopt;
   char* const memory = memory_ + first * slab_bytes_;
   return HostPiece{memory, bytes, Own(memory, count)};
