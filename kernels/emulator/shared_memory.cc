@@ -123,7 +123,7 @@ void LoadMatrix(std::uint32_t* registers, std::uint32_t address, std::uint32_t m
 }
 
 void StoreMatrix(std::uint32_t address, const std::uint32_t* registers, std::uint32_t matrices,
-                 bool transpose, const CallSite& site) {
+                 const CallSite& site) {
   const char* name = "stmatrix";
   std::uint32_t copy[4];
   std::memcpy(copy, registers, matrices * sizeof copy[0]);
@@ -137,8 +137,8 @@ void StoreMatrix(std::uint32_t address, const std::uint32_t* registers, std::uin
     Cluster& cluster = *CurrentThread().block->cluster;
     for (std::uint32_t matrix = 0; matrix < matrices; ++matrix) {
       std::uint16_t element[kRows][kRows];
-      ForEachElement(transpose, [&](std::uint32_t lane, std::uint32_t half, std::uint32_t row,
-                                    std::uint32_t column) {
+      ForEachElement(false, [&](std::uint32_t lane, std::uint32_t half, std::uint32_t row,
+                                std::uint32_t column) {
         element[row][column] =
             static_cast<std::uint16_t>(Operand(operands, lane).registers[matrix] >> (16 * half));
       });

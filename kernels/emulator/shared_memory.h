@@ -26,9 +26,9 @@ void StoreSharedRemote(std::uint32_t address, const void* value, std::uint32_t b
 void LoadMatrix(std::uint32_t* registers, std::uint32_t address, std::uint32_t matrices,
                 bool transpose, const CallSite& site);
 
-// stmatrix.sync.aligned.m8n8.xN[.trans].b16: the reverse.
+// stmatrix.sync.aligned.m8n8.xN.b16: the reverse.
 void StoreMatrix(std::uint32_t address, const std::uint32_t* registers, std::uint32_t matrices,
-                 bool transpose, const CallSite& site);
+                 const CallSite& site);
 
 // cp.async of `size` (4, 8 or 16) bytes: the first `bytes` from the source, zeros after.
 void CopyAsync(std::uint32_t destination, const void* source, std::uint32_t size,

@@ -65,7 +65,7 @@ GEMMD_DEVICE void StoreMatrix4(SharedAddress address,
           "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
           "r"(registers[0]), "r"(registers[1]), "r"(registers[2]), "r"(registers[3])
           : "memory");)
-  GEMMD_IN_EMULATOR(emulator::StoreMatrix(address, registers, 4, false, site);)
+  GEMMD_IN_EMULATOR(emulator::StoreMatrix(address, registers, 4, site);)
 }
 
 // stmatrix.sync.aligned.m8n8.x2.shared.b16 (sm_90)
@@ -75,7 +75,7 @@ GEMMD_DEVICE void StoreMatrix2(SharedAddress address,
       asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address),
                    "r"(registers[0]), "r"(registers[1])
                    : "memory");)
-  GEMMD_IN_EMULATOR(emulator::StoreMatrix(address, registers, 2, false, site);)
+  GEMMD_IN_EMULATOR(emulator::StoreMatrix(address, registers, 2, site);)
 }
 
 }  // namespace GEMMD_BACKEND

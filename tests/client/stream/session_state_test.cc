@@ -22,6 +22,11 @@ using ::gemmd::testing::StreamPeer;
 using ::gemmd::testing::Written;
 using ::testing::IsEmpty;
 
+Todo Start(SessionState& state, const std::shared_ptr<Asked>& asked, bool waits = false) {
+  std::uint64_t id = 0;
+  return state.Start(RequestOf(asked, 1 << 20), &id, waits);
+}
+
 // Requests of all sizes, begun, cancelled and refused at random moments, over 1 to 5 streams whose
 // messages arrive in any order among them. Each ends once, with its own bytes.
 TEST(SessionStateTest, AnyInterleavingGivesEachRequestItsOwnResult) {
@@ -133,10 +138,7 @@ TEST(SessionStateTest, SmallRequestsThatWaitShareAMessageWithAServerThatSendsBat
     SessionState state(1);
     if (sends_batches) state.ReceivesBatches();
     std::vector<Todo> todos;
-    for (int i = 0; i < 100; ++i) {
-      std::uint64_t id = 0;
-      todos.push_back(state.Start(RequestOf(Ask(3, 4, 5, random), 1 << 20), &id));
-    }
+    for (int i = 0; i < 100; ++i) todos.push_back(Start(state, Ask(3, 4, 5, random)));
     // The first goes at once, and the others wait for its write.
     ASSERT_EQ(todos[0].writes.size(), 1u);
     EXPECT_TRUE(Written(todos[0].writes[0]).has_begin());
@@ -164,8 +166,7 @@ TEST(SessionStateTest, WhatWaitsGoesTogetherOnceItIsFlushed) {
   SessionState state(1);
   state.ReceivesBatches();
   for (int i = 0; i < 3; ++i) {
-    std::uint64_t id = 0;
-    EXPECT_THAT(state.Start(RequestOf(Ask(3, 4, 5, random), 1 << 20), &id, true).writes, IsEmpty());
+    EXPECT_THAT(Start(state, Ask(3, 4, 5, random), true).writes, IsEmpty());
   }
   const Todo todo = state.Flush();
   ASSERT_EQ(todo.writes.size(), 1u);
@@ -177,10 +178,7 @@ TEST(SessionStateTest, ABatchHasAMebibyteOfOperandsAtMost) {
   std::mt19937_64 random(1);
   SessionState state(1);
   state.ReceivesBatches();
-  for (int i = 0; i < 12; ++i) {
-    std::uint64_t id = 0;
-    state.Start(RequestOf(Ask(1, 1, i == 4 ? 500000 : 150000, random), 1 << 20), &id);
-  }
+  for (int i = 0; i < 12; ++i) Start(state, Ask(1, 1, i == 4 ? 500000 : 150000, random));
   EXPECT_EQ(Written(state.Written(0).writes[0]).batch().begins_size(), 3);
   EXPECT_TRUE(Written(state.Written(0).writes[0]).has_begin());  // the larger one, alone
   EXPECT_EQ(Written(state.Written(0).writes[0]).batch().begins_size(), 3);
