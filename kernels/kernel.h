@@ -31,8 +31,9 @@ struct Arguments {
   void* workspace = nullptr;        // aligned to 256 bytes
   const float* a_scales = nullptr;  // null where there are none; see Scaling
   const float* b_scales = nullptr;
-  // Whatever writes B has ended when Launch() is called, so that a launch which overlaps those
-  // ahead of it may read B before they end.
+  // No launch that may still run ahead in the stream writes A, or B, so that a launch which
+  // overlaps those ahead of it may read the operand before they end.
+  bool a_is_settled = false;
   bool b_is_settled = false;
 };
 

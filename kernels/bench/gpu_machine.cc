@@ -91,7 +91,7 @@ class GpuMachine final : public Machine {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic) override {
+  absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic, int streams) override {
     const vendor::MatmulEngine& engine = vendor::CublasLtEngine();
     const Problem& problem = operands_->problem();
     std::string reason = engine.UnavailableReason();
@@ -101,23 +101,33 @@ class GpuMachine final : public Machine {
     if (!call.has_value()) return 0;
     auto plan = engine.Plan(*call, info_.traits.ordinal, kAlignmentBytes, kRivalWorkspaceBytes);
     if (!plan.ok()) return plan.status();
-    const absl::StatusOr<void*> workspace = Workspace(kRivalWorkspaceBytes);
-    if (!workspace.ok()) return workspace.status();
-    for (int i = 0; i < (*plan)->count(); ++i) AddRival(*plan, i, call->swaps_operands, *workspace);
+    std::vector<void*> workspaces;  // one a stream
+    for (int i = 0; i < streams; ++i) {
+      const absl::StatusOr<void*> workspace = Workspace(kRivalWorkspaceBytes);
+      if (!workspace.ok()) return workspace.status();
+      workspaces.push_back(*workspace);
+    }
+    for (int i = 0; i < (*plan)->count(); ++i) {
+      AddRival(*plan, i, call->swaps_operands, workspaces);
+    }
     return (*plan)->count();
   }
 
-  absl::StatusOr<int> Add(const Kernel& kernel, const Config& config) override {
+  absl::StatusOr<int> Add(const Kernel& kernel, const Config& config, Settled settled) override {
     const Problem& problem = operands_->problem();
     const absl::StatusOr<void*> workspace = Workspace(kernel.WorkspaceBytes(problem, config));
     if (!workspace.ok()) return workspace.status();
-    return AddContender([this, &kernel, config, to = *workspace](int turn, cudaStream_t stream) {
-      Arguments arguments = operands_->arguments(turn);
-      arguments.workspace = to;
-      LaunchTarget target;
-      target.stream = stream;
-      return kernel.Launch(operands_->problem(), config, arguments, target);
-    });
+    return AddContender(
+        [this, &kernel, config, settled, to = *workspace](int turn, cudaStream_t stream) {
+          Arguments arguments = operands_->arguments(turn);
+          arguments.workspace = to;
+          // Written once, before anything is timed.
+          arguments.a_is_settled = settled == Settled::kBoth;
+          arguments.b_is_settled = settled != Settled::kNone;
+          LaunchTarget target;
+          target.stream = stream;
+          return kernel.Launch(operands_->problem(), config, arguments, target);
+        });
   }
 
   absl::StatusOr<Checked> Check(int contender, int reference) override {
@@ -144,26 +154,27 @@ class GpuMachine final : public Machine {
   Contender& At(int contender) { return contenders_[static_cast<std::size_t>(contender)]; }
   const QueueOne& Queue(int contender) { return *At(contender).queue; }
 
-  int AddContender(QueueOne queue) {
+  int AddContender(QueueOne queue, int streams = 1) {
     Contender& added = contenders_.emplace_back();
     added.queue = std::make_unique<QueueOne>(queue);
-    added.sequence = std::make_unique<Sequence>(std::move(queue));
+    added.sequence = std::make_unique<Sequence>(std::move(queue), streams);
     return static_cast<int>(contenders_.size()) - 1;
   }
 
   void AddRival(const std::shared_ptr<const vendor::MatmulPlan>& plan, int index, bool swaps,
-                void* workspace) {
-    AddContender([this, plan, index, swaps, workspace](int turn, cudaStream_t stream) {
+                const std::vector<void*>& workspaces) {
+    const auto queue = [this, plan, index, swaps, workspaces](int turn, cudaStream_t stream) {
       const Arguments from = operands_->arguments(turn);
       vendor::MatmulArguments to;
       to.a = swaps ? from.b : from.a;
       to.b = swaps ? from.a : from.b;
       to.d = from.d;
-      to.workspace = workspace;
+      to.workspace = workspaces[static_cast<std::size_t>(turn) % workspaces.size()];
       LaunchTarget target;
       target.stream = stream;
       return plan->Launch(index, to, target);
-    });
+    };
+    AddContender(queue, static_cast<int>(workspaces.size()));
   }
 
   // Of its own for each that asks: recorded sequences keep the address.

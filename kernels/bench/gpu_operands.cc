@@ -77,7 +77,6 @@ Arguments GpuOperands::arguments(int turn) const {
   arguments.a = set.a.get();
   arguments.b = set.b.get();
   arguments.d = set.d.get();
-  arguments.b_is_settled = true;  // written once, before anything is timed
   return arguments;
 }
 

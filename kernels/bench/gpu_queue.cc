@@ -32,11 +32,17 @@ absl::StatusOr<std::unique_ptr<GpuQueue>> GpuQueue::Make(const ManagementLibrary
                                  "cudaStreamCreate");
   if (status.ok()) status = ToStatus(cudaEventCreate(&queue->start_), "cudaEventCreate");
   if (status.ok()) status = ToStatus(cudaEventCreate(&queue->stop_), "cudaEventCreate");
+  if (status.ok()) {
+    status = ToStatus(cudaEventCreateWithFlags(&queue->order_, cudaEventDisableTiming),
+                      "cudaEventCreate");
+  }
   if (!status.ok()) return status;
   return queue;
 }
 
 GpuQueue::~GpuQueue() {
+  if (order_ != nullptr) cudaEventDestroy(order_);
+  for (const cudaStream_t stream : side_streams_) cudaStreamDestroy(stream);
   if (stop_ != nullptr) cudaEventDestroy(stop_);
   if (start_ != nullptr) cudaEventDestroy(start_);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -87,14 +93,48 @@ absl::StatusOr<double> GpuQueue::TimeBetweenEvents(const std::function<absl::Sta
   return milliseconds;
 }
 
+absl::StatusOr<cudaStream_t> GpuQueue::SideStream(std::size_t index) {
+  while (side_streams_.size() <= index) {
+    cudaStream_t stream = nullptr;
+    const absl::Status status =
+        ToStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    if (!status.ok()) return status;
+    side_streams_.push_back(stream);
+  }
+  return side_streams_[index];
+}
+
+absl::Status GpuQueue::Follow(cudaStream_t behind, cudaStream_t ahead) {
+  const absl::Status status = ToStatus(cudaEventRecord(order_, ahead), "cudaEventRecord");
+  return status.ok() ? ToStatus(cudaStreamWaitEvent(behind, order_), "cudaStreamWaitEvent")
+                     : status;
+}
+
+absl::Status GpuQueue::Queue(const Sequence& sequence, int turn, int launches) {
+  std::vector<cudaStream_t> streams = {stream_};
+  while (streams.size() < static_cast<std::size_t>(sequence.streams_)) {
+    const absl::StatusOr<cudaStream_t> side = SideStream(streams.size() - 1);
+    if (!side.ok()) return side.status();
+    if (const absl::Status status = Follow(*side, stream_); !status.ok()) return status;
+    streams.push_back(*side);
+  }
+  absl::Status status;
+  for (int i = 0; i < launches && status.ok(); ++i) {
+    status =
+        sequence.queue_(turn + i, streams[static_cast<std::size_t>(turn + i) % streams.size()]);
+  }
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    // Also where a launch failed: a recording must come together again.
+    const absl::Status joined = Follow(stream_, streams[i]);
+    if (status.ok()) status = joined;
+  }
+  return status;
+}
+
 absl::StatusOr<double> GpuQueue::TimeOneByOne(Sequence* sequence, int launches) {
-  absl::StatusOr<double> ms = TimeBetweenEvents([&] {
-    absl::Status status;
-    for (int i = 0; i < launches && status.ok(); ++i) {
-      status = sequence->queue_(turn_++, stream_);
-    }
-    return status;
-  });
+  const absl::StatusOr<double> ms =
+      TimeBetweenEvents([&] { return Queue(*sequence, turn_, launches); });
+  turn_ += launches;
   if (ms.ok()) sequence->each_ms_ = *ms / launches;
   return ms;
 }
@@ -104,7 +144,7 @@ absl::Status GpuQueue::Record(Sequence* sequence) {
   absl::Status status = ToStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
                                  "cudaStreamBeginCapture");
   if (!status.ok()) return status;
-  for (int i = 0; i < kRecordedLaunches && status.ok(); ++i) status = sequence->queue_(i, stream_);
+  status = Queue(*sequence, 0, kRecordedLaunches);
   cudaGraph_t graph = nullptr;
   const absl::Status ended =
       ToStatus(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");

@@ -1,4 +1,4 @@
-// Sequences of launches on one CUDA stream, timed by events around them.
+// Sequences of launches on one CUDA stream, or on several in turns, timed by events around them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,10 +19,12 @@ namespace gemmd::bench {
 using QueueOne = std::function<absl::Status(int turn, cudaStream_t stream)>;
 
 // A sequence that may be recorded: kernels shorter than a launch costs the CPU are replayed as a
-// graph of many launches, one behind the other as a stream has them.
+// graph of many launches, one behind the other as a stream has them. Its launches take turns on
+// as many streams as it says.
 class Sequence {
  public:
-  explicit Sequence(QueueOne queue) : queue_(std::move(queue)) {}
+  explicit Sequence(QueueOne queue, int streams = 1)
+      : queue_(std::move(queue)), streams_(streams) {}
   ~Sequence();
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
@@ -31,6 +33,7 @@ class Sequence {
   friend class GpuQueue;
 
   const QueueOne queue_;
+  const int streams_;
   double each_ms_ = 0;  // as last timed one by one
   bool was_recorded_ = false;
   cudaGraphExec_t recorded_ = nullptr;
@@ -57,12 +60,18 @@ class GpuQueue {
  private:
   explicit GpuQueue(const ManagementLibrary* management) : management_(*management) {}
 
+  // Launches from `turn` on; what is queued on stream() next comes after them all.
+  absl::Status Queue(const Sequence& sequence, int turn, int launches);
+  absl::StatusOr<cudaStream_t> SideStream(std::size_t index);
+  absl::Status Follow(cudaStream_t behind, cudaStream_t ahead);
   absl::Status Record(Sequence* sequence);
   absl::StatusOr<double> TimeBetweenEvents(const std::function<absl::Status()>& queue);
   absl::Status WatchUntilStop();
 
   const ManagementLibrary& management_;
   cudaStream_t stream_ = nullptr;
+  std::vector<cudaStream_t> side_streams_;
+  cudaEvent_t order_ = nullptr;
   cudaEvent_t start_ = nullptr;
   cudaEvent_t stop_ = nullptr;
   int turn_ = 0;

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/bench/options.h"
 #include "kernels/bench/protocol.h"
 #include "kernels/kernel.h"
 #include "kernels/vendor/matmul_call.h"
@@ -55,11 +56,12 @@ class Machine : public Stage {
   // forgets the contenders and operands before. RESOURCE_EXHAUSTED: they do not fit.
   virtual absl::Status Load(const Problem& problem) = 0;
 
-  // Adds each of the vendor's algorithms (16 asked) as a contender and returns how many there are.
-  virtual absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic) = 0;
+  // Adds each of the vendor's algorithms (16 asked) as a contender, whose launches take turns on
+  // `streams`, and returns how many there are.
+  virtual absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic, int streams) = 0;
 
   // Adds one contender and returns its number. REQUIRES: the kernel takes the problem.
-  virtual absl::StatusOr<int> Add(const Kernel& kernel, const Config& config) = 0;
+  virtual absl::StatusOr<int> Add(const Kernel& kernel, const Config& config, Settled settled) = 0;
 
   // Runs the contender once into a poisoned D and compares: sampled elements with binary64, and
   // where `reference` is not negative all elements with what that contender computed.

@@ -21,6 +21,17 @@ absl::Status Fault(const char* flag, absl::string_view value, absl::string_view 
       absl::StrCat("--", flag, " is \"", value, "\"; it must be ", allowed));
 }
 
+absl::StatusOr<std::vector<Settled>> ParseSettled(absl::string_view list) {
+  std::vector<Settled> all;
+  for (const absl::string_view item : absl::StrSplit(list, ',')) {
+    if (item != "both" && item != "b" && item != "none") {
+      return Fault("settled", item, "both, b or none");
+    }
+    all.push_back(item == "both" ? Settled::kBoth : item == "b" ? Settled::kB : Settled::kNone);
+  }
+  return all;
+}
+
 absl::Status SetNumber(const char* flag, absl::string_view value, double least, double most,
                        double* to) {
   double number;
@@ -36,6 +47,17 @@ absl::Status SetList(absl::StatusOr<std::vector<T>> list, std::vector<T>* to) {
   if (!list.ok()) return list.status();
   *to = *std::move(list);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int>> ParseStreams(absl::string_view list) {
+  std::vector<int> all;
+  for (const absl::string_view item : absl::StrSplit(list, ',')) {
+    double streams = 0;
+    const absl::Status status = SetNumber("rival-streams", item, 1, 8, &streams);
+    if (!status.ok()) return status;
+    all.push_back(static_cast<int>(streams));
+  }
+  return all;
 }
 
 struct Flag {
@@ -67,6 +89,14 @@ constexpr Flag kFlags[] = {
        o->is_padded = value == "padded";
        return o->is_padded || value == "tight" ? absl::OkStatus()
                                                : Fault("leading", value, "padded or tight");
+     }},
+    {"settled", "=LIST      which operands no launch ahead writes: both (default), b, none",
+     [](absl::string_view value, Options* o) { return SetList(ParseSettled(value), &o->settled); }},
+    {"rival-streams",
+     "=LIST  on how many cuBLASLt's launches take turns, each 1 to 8; default 1. Ours take\n"
+     "                     one, where those of settled operands overlap",
+     [](absl::string_view value, Options* o) {
+       return SetList(ParseStreams(value), &o->rival_streams);
      }},
     {"configs",
      "=WHICH     planned (default), all: the quickest of each kernel's, each: a row each,\n"

@@ -19,6 +19,9 @@ enum class ConfigChoice : std::uint8_t {
   kShipped,   // that of the plan which comes with the build; no row for other kernels
 };
 
+// Which operands a kernel is promised to be settled (Arguments).
+enum class Settled : std::uint8_t { kNone, kB, kBoth };
+
 struct Options {
   std::vector<std::string> kernels = {"sm*"};  // names or globs, in which * matches / too
   std::string ladder;                          // empty: none
@@ -26,6 +29,8 @@ struct Options {
   std::vector<Types> types;
   std::vector<Layout> layouts = {{}};
   bool is_padded = true;
+  std::vector<Settled> settled = {Settled::kBoth};  // a row for each
+  std::vector<int> rival_streams = {1};             // that cuBLASLt's launches take turns on
   ConfigChoice configs = ConfigChoice::kPlanned;
   Protocol protocol;
   std::uint64_t seed = 1;  // of the order

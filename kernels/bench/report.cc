@@ -67,6 +67,7 @@ Json ToJson(const Report& report, const CaseReport& c) {
           {"bytes", c.bytes},
           {"cublaslt",
            {{"algorithms", c.algorithms},
+            {"streams", c.rival_streams},
             {"best_algorithm", c.best_algorithm},
             {"search_us", c.search_ms * 1e3},
             {"first_us", c.first_ms * 1e3},

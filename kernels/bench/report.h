@@ -29,7 +29,8 @@ struct CaseReport {
   double bytes = 0;  // read and written once
   // Of cuBLASLt: algorithms offered, the quickest in the search, and its time there.
   int algorithms = 0;
-  int best_algorithm = 0;  // counted from 1
+  std::vector<int> rival_streams = {1};  // that its launches take turns on
+  int best_algorithm = 0;                // counted from 1
   double search_ms = 0;
   double first_ms = 0;  // of the first algorithm, in the search
   Timing rival;         // the best of the quickest in each column; error: why there is none

@@ -52,7 +52,11 @@ Cells Body(const Report& report, const CaseReport& c, const std::string& kernel,
 }
 
 std::string RivalName(const CaseReport& c) {
-  return absl::StrCat("cuBLASLt, best of ", c.algorithms);
+  std::string name = absl::StrCat("cuBLASLt, best of ", c.algorithms);
+  if (c.rival_streams != std::vector<int>{1}) {
+    absl::StrAppend(&name, " on ", absl::StrJoin(c.rival_streams, ", "), " streams");
+  }
+  return name;
 }
 
 // The table without rows that have no figures; those in *others, a line each.

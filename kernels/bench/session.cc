@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -58,32 +59,50 @@ std::string WhyWrong(const absl::StatusOr<Checked>& checked) {
   return "";
 }
 
-// The vendor's algorithms: searched, and the quickest that are right in *timed.
-void SearchRivals(const Case& c, Machine* machine, CaseReport* report, std::vector<int>* timed) {
-  const absl::StatusOr<int> count = machine->AddRivals(c.types.rival);
+// The vendor's algorithms with launches on `streams`: searched, and the quickest that are right
+// added to *timed. The first call's search is reported. `first`: how many contenders there were.
+int SearchRivals(const Case& c, int streams, int first, Machine* machine, CaseReport* report,
+                 std::vector<int>* timed) {
+  const absl::StatusOr<int> count = machine->AddRivals(c.types.rival, streams);
   if (!count.ok() || *count == 0) {
     report->rival.error =
         count.ok() ? "has no algorithm for it" : std::string(count.status().message());
-    return;
+    return 0;
   }
-  report->algorithms = *count;
-  const absl::StatusOr<Checked> checked = machine->Check(0, -1);
+  const absl::StatusOr<Checked> checked = machine->Check(first, -1);
   report->rival.error = WhyWrong(checked);
-  if (!report->rival.error.empty()) return;
-  report->rival_checked = *checked;
-  const std::vector<SearchResult> results = Search(*count, report->flops, machine);
-  *timed = Quickest(results, kRivalsTimed);
-  if (!timed->empty() &&
-      results[static_cast<std::size_t>(timed->front())].median_ms < kSearchTellsMs) {
-    *timed = Quickest(results, *count);
-  }
-  if (timed->empty()) {
+  if (!report->rival.error.empty()) return *count;
+  std::vector<int> contenders(static_cast<std::size_t>(*count));
+  std::iota(contenders.begin(), contenders.end(), first);
+  Subset subset(machine, contenders);
+  const std::vector<SearchResult> results = Search(*count, report->flops, &subset);
+  std::vector<int> quickest = Quickest(results, kRivalsTimed);
+  if (quickest.empty()) {
     report->rival.error = results.front().error;
-    return;
+    return *count;
   }
-  report->best_algorithm = timed->front() + 1;
-  report->search_ms = results[static_cast<std::size_t>(timed->front())].median_ms;
-  report->first_ms = results.front().median_ms;
+  const double search_ms = results[static_cast<std::size_t>(quickest.front())].median_ms;
+  if (search_ms < kSearchTellsMs) quickest = Quickest(results, *count);
+  for (const int index : quickest) timed->push_back(first + index);
+  if (first == 0) {
+    report->algorithms = *count;
+    report->rival_checked = *checked;
+    report->best_algorithm = quickest.front() + 1;
+    report->search_ms = search_ms;
+    report->first_ms = results.front().median_ms;
+  }
+  return *count;
+}
+
+void SearchRivals(const Case& c, const std::vector<int>& streams, Machine* machine,
+                  CaseReport* report, std::vector<int>* timed) {
+  report->rival_streams = streams;
+  int contenders = 0;
+  for (const int each : streams) {
+    contenders += SearchRivals(c, each, contenders, machine, report, timed);
+    if (!report->rival.error.empty()) timed->clear();
+    if (timed->empty()) return;
+  }
 }
 
 // The best of several timings in each of both figures.
@@ -107,6 +126,7 @@ struct Entry {
   const Kernel* kernel;
   std::vector<Config> configs;
   Row row;
+  Settled settled = Settled::kBoth;
 };
 
 // A kernel's name and the words in which a config differs from the planned one.
@@ -154,14 +174,27 @@ std::vector<Entry> EntriesOf(const Kernel& kernel, const Problem& problem, Confi
   return entries;
 }
 
+// A row for each of the promises.
+void AddEntries(const std::vector<Entry>& entries, const std::vector<Settled>& promises,
+                std::vector<Entry>* to) {
+  for (const Entry& entry : entries) {
+    for (const Settled settled : promises) {
+      Entry& added = to->emplace_back(entry);
+      added.settled = settled;
+      if (settled == Settled::kBoth) continue;
+      absl::StrAppend(&added.row.kernel, settled == Settled::kB ? ", B settled" : ", none settled");
+    }
+  }
+}
+
 // A checked contender of the kernel with the quickest of the configs; -1 where there is none, and
 // the row says why.
-int AddKernel(const Kernel& kernel, const std::vector<Config>& configs, const Problem& problem,
-              int reference, Machine* machine, Row* row) {
+int AddKernel(const Entry& entry, const Problem& problem, int reference, Machine* machine,
+              Row* row) {
   if (!row->error.empty()) return -1;
   std::vector<int> contenders;
-  for (const Config& config : configs) {
-    const absl::StatusOr<int> contender = machine->Add(kernel, config);
+  for (const Config& config : entry.configs) {
+    const absl::StatusOr<int> contender = machine->Add(*entry.kernel, config, entry.settled);
     const absl::StatusOr<Checked> checked =
         contender.ok() ? machine->Check(*contender, reference) : contender.status();
     const std::string wrong = WhyWrong(checked);
@@ -188,7 +221,7 @@ int AddKernel(const Kernel& kernel, const std::vector<Config>& configs, const Pr
     }
     best = quickest.front();
   }
-  row->config = ToString(configs[static_cast<std::size_t>(best)]);
+  row->config = ToString(entry.configs[static_cast<std::size_t>(best)]);
   return contenders[static_cast<std::size_t>(best)];
 }
 
@@ -245,9 +278,8 @@ CaseReport RunCase(const Case& c, const std::vector<const Kernel*>& kernels, con
       static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
   std::vector<Entry> entries;
   for (const Kernel* kernel : kernels) {
-    for (Entry& entry : EntriesOf(*kernel, problem, options.configs, machine->info().traits)) {
-      entries.push_back(std::move(entry));
-    }
+    AddEntries(EntriesOf(*kernel, problem, options.configs, machine->info().traits),
+               options.settled, &entries);
   }
   for (const Entry& entry : entries) report.rows.push_back(entry.row);
   if (const absl::Status status = machine->Load(problem); !status.ok()) {
@@ -256,11 +288,11 @@ CaseReport RunCase(const Case& c, const std::vector<const Kernel*>& kernels, con
     return report;
   }
   std::vector<int> rivals;
-  SearchRivals(c, machine, &report, &rivals);
+  SearchRivals(c, options.rival_streams, machine, &report, &rivals);
   std::vector<std::pair<int, Row*>> rows;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const int contender = AddKernel(*entries[i].kernel, entries[i].configs, problem,
-                                    rivals.empty() ? -1 : 0, machine, &report.rows[i]);
+    const int contender =
+        AddKernel(entries[i], problem, rivals.empty() ? -1 : 0, machine, &report.rows[i]);
     if (contender >= 0) rows.emplace_back(contender, &report.rows[i]);
   }
   TimeTogether(rivals, rows, options, order, machine, &report);

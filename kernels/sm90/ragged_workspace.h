@@ -40,6 +40,7 @@ inline AlignedProblem AlignLines(const Problem& problem, const Arguments& argume
                     !AreLinesAligned(arguments.b, problem.b)};
   if (aligned.copies.a) {
     aligned.arguments.a = arguments.workspace;
+    aligned.arguments.a_is_settled = false;
     aligned.problem.a.leading_dimension = RaggedPitch(problem);
   }
   if (aligned.copies.b) {

@@ -90,7 +90,9 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
       ClearUnloadedRows(params, block, me);
     }
   }
-  if constexpr (kHasEpilogue) ptx::WaitForPrecedingGrid();  // before C and the bias are read
+  // Before C and the bias are read, and before D is written where no stage says that the grid's
+  // turn has come.
+  bool waits = kHasEpilogue || params.settled == SettledOperands::kBoth;
   if constexpr (Layout::kIsStaggered) {
     if (me.group == 1) ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);
   }
@@ -137,6 +139,8 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
     }
     ptx::WgmmaWait<0>();
     ReleaseStage<Layout>(empty, reading, me);
+    if (waits) ptx::WaitForPrecedingGrid();
+    waits = false;
     if constexpr (kHasEpilogue) {
       FinishTile<Layout, Element>(params, me, sums, output, corner);
     } else {

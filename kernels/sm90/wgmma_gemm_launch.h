@@ -59,12 +59,44 @@ void SetPrefetch(const Problem& problem, Params* params) {
       std::min(k_blocks, (is_spread ? kSpreadBytes : kEarlyBytes) / k_block_bytes));
 }
 
-// B is loaded ahead of the grid's turn: one block of K, because more of them stand in the way of
-// the other operand's first boxes. All of the ring where few rows are read, and where a grid leaves
-// room for the next, which then waits on multiprocessors of its own.
-template <class Layout>
-void SetSettled(const Frame& frame, WgmmaGemmParams* params) {
-  params->settled = frame.is_swapped ? SettledOperand::kRows : SettledOperand::kColumns;
+// Cycles of a block beyond which a grid keeps its turn though all is settled, where loads are what
+// it waits for: blocks that begin at different times walk K apart, and lines that neighbours no
+// longer ask for together cost a long launch more than it gains by beginning early. Figures:
+// kernels/NOTES.md.
+inline constexpr double kLongLaunchCycles = 60e3;
+
+template <class Layout, class Params>
+bool KeepsItsTurn(const Params& params) {
+  constexpr double kProductCycles = Layout::kTileM * Layout::kTileN / 32.0;  // of a block of K
+  constexpr double kBlockCycles = Layout::kValues.k_block_cycles;
+  if (kBlockCycles < 1.05 * kProductCycles) return false;
+  const std::uint32_t tiles = params.raster.tiles_m * params.raster.tiles_n * params.problems;
+  const std::uint32_t clusters = GridClusters<Layout>(params);
+  const std::uint32_t waves = (tiles + clusters - 1) / clusters;
+  const std::int32_t k_blocks = (params.k + kTileK - 1) / kTileK;
+  return waves * k_blocks * kBlockCycles > kLongLaunchCycles;
+}
+
+// What is loaded before the grid's turn. Of one settled operand a block of K, because more of them
+// stand in the way of the other operand's first boxes; all of the ring where few rows are read, and
+// where a grid leaves room for the next, which then waits on multiprocessors of its own. Of both,
+// everything, and the L2 needs no hints; or B alone, where the grid keeps its turn.
+template <class Layout, class Params>
+void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* params) {
+  bool a = true;
+  bool b = true;
+  for (const Arguments& arguments : batch) {
+    a = a && arguments.a_is_settled;
+    b = b && arguments.b_is_settled;
+  }
+  if (a && b && !KeepsItsTurn<Layout>(*params)) {
+    params->settled = SettledOperands::kBoth;
+    params->prefetched = 0;
+    return;
+  }
+  if (Params::kIsBatch || !(a || b)) return;
+  const bool is_rows = b == frame.is_swapped;
+  params->settled = is_rows ? SettledOperands::kRows : SettledOperands::kColumns;
   const std::uint32_t blocks = GridClusters<Layout>(*params) * Layout::kCluster;
   const bool has_time = params->raster.tiles_m == 1 || 2 * blocks <= ptx::Multiprocessors();
   params->ahead = Layout::kConsumers == 1 && has_time ? Layout::kStages : 1;
@@ -99,7 +131,7 @@ void SetShape(const Problem& problem, const Config& config, const Frame& frame, 
 
 inline void AddBuffers(const Problem& problem, const Arguments& arguments,
                        std::vector<ptx::DeviceBuffer>* buffers) {
-  buffers->push_back({arguments.a, problem.a.size_bytes(), "A"});
+  buffers->push_back({arguments.a, problem.a.size_bytes(), "A", true, arguments.a_is_settled});
   buffers->push_back({arguments.b, problem.b.size_bytes(), "B", true, arguments.b_is_settled});
   buffers->push_back({arguments.d, problem.d.size_bytes(), "D", false});
   if (problem.epilogue.beta != 0) buffers->push_back({arguments.c, problem.c.size_bytes(), "C"});
@@ -137,7 +169,8 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
   using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
   WgmmaBatchParams params = {};
   const BatchSteps steps = StepsOf(batch);
-  SetShape<Layout>(problem, config, MakeFrame(problem, batch[0]), &params);
+  const Frame frame = MakeFrame(problem, batch[0]);
+  SetShape<Layout>(problem, config, frame, &params);
   params.prefetched = 0;
   params.is_strided = steps.is_strided;
   params.stores_by_map = !kHasEpilogue && !Layout::kStoresByUnit;
@@ -150,6 +183,7 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
   for (std::size_t done = 0; done < batch.size();) {
     const absl::Span<const Arguments> part = batch.subspan(done, most);
     params.problems = static_cast<std::uint32_t>(part.size());
+    SetSettled<Layout>(frame, part, &params);
     const std::size_t entries = steps.is_strided ? 1 : part.size();
     for (std::size_t i = 0; i < entries; ++i) {
       const absl::StatusOr<WgmmaOperands> operands = MakeOperands<Layout, Element, kHasEpilogue>(
@@ -182,7 +216,7 @@ absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const
       problem, frame, batch[0], params.box_rows, MapDepth());
   if (!operands.ok()) return operands.status();
   params.operands[0] = *operands;
-  if (batch[0].b_is_settled) SetSettled<Layout>(frame, &params);
+  SetSettled<Layout>(frame, batch, &params);
   if (config.by_place != 0 && Layout::kCluster == 2) {
     const absl::StatusOr<DevicePlaces> known = PlacesOfPairs();
     if (!known.ok()) return known.status();

@@ -10,8 +10,9 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-// The operand that no launch ahead writes, so that it is loaded before the grid's turn.
-enum class SettledOperand : std::uint8_t { kNone, kRows, kColumns };
+// The operands that no launch ahead writes, so that they are loaded before the grid's turn. Where
+// both are, only D waits for it.
+enum class SettledOperands : std::uint8_t { kNone, kRows, kColumns, kBoth };
 
 // Where one problem's planes are. Maps have three dimensions in a launch of a batch.
 struct WgmmaOperands {
@@ -42,8 +43,8 @@ struct WgmmaParams {
   // Before the grid's turn:
   std::uint32_t prefetched;   // blocks of K that are asked into the L2
   std::uint32_t prefetchers;  // blocks of the grid, the first ones, that ask for them
-  SettledOperand settled;
-  std::int32_t ahead;  // blocks of K of the settled operand that are loaded
+  SettledOperands settled;
+  std::int32_t ahead;  // blocks of K of the one settled operand that are loaded
   ptx::CachePolicy column_policy;
 
   // The batch: how many problems, and bytes from one to the next where distances are equal.

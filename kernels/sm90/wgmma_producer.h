@@ -78,7 +78,7 @@ struct Loader {
     GEMMD_NO_UNROLL
     for (std::int32_t k_block = 0; k_block < count; ++k_block) {
       const auto stage = static_cast<std::uint32_t>(k_block);
-      if (params.settled == SettledOperand::kRows) {
+      if (params.settled == SettledOperands::kRows) {
         LoadRows(corner, stage, k_block);
       } else {
         LoadColumns(corner, stage, k_block);
@@ -93,8 +93,8 @@ struct Loader {
     bool has_rows = false;
     bool has_columns = false;
     if constexpr (!Params::kIsBatch) {
-      has_rows = params.settled == SettledOperand::kRows;
-      has_columns = params.settled == SettledOperand::kColumns;
+      has_rows = params.settled == SettledOperands::kRows;
+      has_columns = params.settled == SettledOperands::kColumns;
     }
     GEMMD_NO_UNROLL
     for (std::int32_t k_block = 0; k_block < count; ++k_block) {
@@ -115,12 +115,10 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block, Tile
   if (walk.tile() < walk.end()) k_block = k_blocks < Layout::kStages ? k_blocks : Layout::kStages;
   std::int32_t ahead = 0;
   if constexpr (!Params::kIsBatch) {
-    if (params.settled != SettledOperand::kNone) {
-      ahead = k_block < params.ahead ? k_block : params.ahead;
-      loader.LoadAhead(corner, ahead);
-    }
+    ahead = k_block < params.ahead ? k_block : params.ahead;
+    loader.LoadAhead(corner, ahead);
   }
-  ptx::WaitForPrecedingGrid();
+  if (params.settled != SettledOperands::kBoth) ptx::WaitForPrecedingGrid();
   loader.FillRing(corner, k_block, ahead);
   RingPosition<Layout> at;
   at.parity = 1;  // every stage was empty to begin with

@@ -104,7 +104,8 @@ Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char*
   Arguments arguments;
   arguments.a = a + offsets.a;
   arguments.b = b + offsets.b;
-  arguments.b_is_settled = prepared.resident.b;  // Store() returns when it is there
+  arguments.a_is_settled = prepared.resident.a;  // Store() returns when it is there
+  arguments.b_is_settled = prepared.resident.b;
   if (layout.c.bytes != 0) arguments.c = block + layout.c.offset + offsets.c;
   if (layout.bias.bytes != 0) arguments.bias = block + layout.bias.offset + offsets.bias;
   arguments.d = block + layout.d.offset + offsets.d;

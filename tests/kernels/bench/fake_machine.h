@@ -39,7 +39,8 @@ class FakeMachine : public Machine {
   std::vector<Contender> rivals;
   std::vector<Contender> kernels;
   absl::Status load;
-  std::vector<int> timed;  // contenders, in the order of Time()
+  std::vector<Settled> promises;  // of the kernels added
+  std::vector<int> timed;         // contenders, in the order of Time()
   double idle_ms = 0;
 
   const MachineInfo& info() const override { return info_; }
@@ -52,11 +53,16 @@ class FakeMachine : public Machine {
     added_ = 0;
     return load;
   }
-  absl::StatusOr<int> AddRivals(vendor::Arithmetic) override {
-    contenders_ = rivals;
+  // Quicker by the number of streams.
+  absl::StatusOr<int> AddRivals(vendor::Arithmetic, int streams) override {
+    for (Contender rival : rivals) {
+      rival.ms /= streams;
+      contenders_.push_back(rival);
+    }
     return static_cast<int>(rivals.size());
   }
-  absl::StatusOr<int> Add(const Kernel&, const Config&) override {
+  absl::StatusOr<int> Add(const Kernel&, const Config&, Settled settled) override {
+    promises.push_back(settled);
     contenders_.push_back(kernels[added_++ % kernels.size()]);
     return static_cast<int>(contenders_.size()) - 1;
   }

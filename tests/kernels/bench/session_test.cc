@@ -105,6 +105,23 @@ TEST_F(SessionTest, EachConfigMayHaveARowNamedByWhatDiffers) {
   for (const Row& row : report.rows) EXPECT_EQ(row.error, "");
 }
 
+TEST_F(SessionTest, TheRivalIsTheBestOnAnyNumberOfStreams) {
+  const CaseReport report = Run({"--kernels=sm80/a05", "--rival-streams=1,2"});
+  EXPECT_EQ(report.rival_streams, (std::vector<int>{1, 2}));
+  EXPECT_EQ(report.algorithms, 4);
+  EXPECT_NEAR(report.search_ms, 1.0, 1e-6);  // on one stream, as bare programs search
+  EXPECT_NEAR(report.rival.burst_ms.median, 0.5, 1e-6);
+}
+
+TEST_F(SessionTest, EachPromiseMayHaveARow) {
+  const CaseReport report = Run({"--kernels=sm80/a05", "--settled=both,b,none"});
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].kernel, "sm80/a05");
+  EXPECT_EQ(report.rows[1].kernel, "sm80/a05, B settled");
+  EXPECT_EQ(report.rows[2].kernel, "sm80/a05, none settled");
+  EXPECT_EQ(machine_.promises, (std::vector<Settled>{Settled::kBoth, Settled::kB, Settled::kNone}));
+}
+
 TEST_F(SessionTest, PeaksAreMeasuredOncePerType) {
   options_ = *ParseOptions({"--ladder=A"});
   const auto peaks = MeasurePeaks(Cases(options_), options_.protocol, &machine_);

@@ -33,7 +33,8 @@ inline ptx::TensorMap HalfMap(const HalfMatrix& matrix, int box_columns, int box
 
 // The report's message, "wrong bits", or nothing where D is right.
 template <int kTiling, bool kHasEpilogue>
-std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::Landing landing) {
+std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::Landing landing,
+                      bool is_settled = false) {
   using Layout = sm90::WgmmaLayout<kTiling, ptx::Major::kK, ptx::Major::kK>;
   HalfMatrix a(shape.m, shape.k);
   HalfMatrix b(shape.n, shape.k);
@@ -64,6 +65,7 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
   params.prefetched = 2;
   params.prefetchers = 1;
   params.problems = 1;
+  if (is_settled) params.settled = sm90::SettledOperands::kBoth;
   params.column_policy = ptx::CachePolicy::kNormal;
   params.operands[0].rows = HalfMap(rows, 64, box_rows, ptx::Swizzle::k128B);
   params.operands[0].columns =
@@ -91,6 +93,7 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
   request.shared_bytes = Layout::kSharedBytes;
   request.overlaps_preceding = true;
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D"), bias.ReadOnly("bias")};
+  request.buffers[0].settled = request.buffers[1].settled = is_settled;
   emulator::Options options;
   options.seed = seed;
   options.landing = landing;

@@ -159,6 +159,7 @@ struct HopperRun {
     arguments.c = c_plane.data();
     arguments.bias = bias.data();
     arguments.d = d_plane.data();
+    arguments.a_is_settled = a_is_settled;
     arguments.b_is_settled = b_is_settled;
     const Kernel& kernel = *BuiltinRegistry().Find(name);
     const MatrixLayout scratch = {
@@ -200,6 +201,7 @@ struct HopperRun {
   Plane c_plane;
   Plane d_plane;
   std::vector<unsigned char> bias;
+  bool a_is_settled = false;
   bool b_is_settled = false;
 };
 

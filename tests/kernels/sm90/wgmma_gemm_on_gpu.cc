@@ -4,6 +4,7 @@
 //   bits    rows have the same bits for every M and entry
 //   orders  every order of tiles, by place too: the same bits
 //   order   launches that overlap the one before them see what came before, over two streams too
+//   turn    launches of settled operands write D in their order
 // Without arguments: all, one after another. Build with
 //   bazel build --config=h200 --config=opt //tests/kernels/sm90:wgmma_gemm_on_gpu
 #include <cuda_runtime.h>
@@ -331,21 +332,24 @@ int InOrder() {
   for (const char* name : kHopperEntries) {
     Large large(kSize, kSize, kSize, DataType::kBf16);
     GpuMatrix operands[2] = {GpuMatrix(large.a.bytes()), GpuMatrix(large.a.bytes())};
-    std::vector<unsigned char> results[4];
-    // One at a time; overlapping; over two streams; overlapping, and B is loaded ahead.
-    for (int mode = 0; mode < 4; ++mode) {
+    std::vector<unsigned char> results[5];
+    // One at a time; overlapping; over two streams; overlapping, and B is loaded ahead; over two
+    // streams, and nothing but D waits.
+    for (int mode = 0; mode < 5; ++mode) {
+      const bool is_over_two = mode == 2 || mode == 4;
       CheckCuda(
           cudaMemcpy(operands[0].data(), large.a.data(), large.a.bytes(), cudaMemcpyDeviceToDevice),
           "cudaMemcpy");
       CheckCuda(cudaDeviceSynchronize(), "copy");
-      large.arguments.b_is_settled = mode == 3;
+      large.arguments.a_is_settled = mode == 4;
+      large.arguments.b_is_settled = mode >= 3;
       for (int link = 0; link < kLinks; ++link) {
-        large.arguments.a = operands[mode == 2 ? 0 : link % 2].data();
-        large.arguments.d = operands[mode == 2 ? 1 : (link + 1) % 2].data();
+        large.arguments.a = operands[is_over_two ? 0 : link % 2].data();
+        large.arguments.d = operands[is_over_two ? 1 : (link + 1) % 2].data();
         const std::string why = large.Launch(name, kSize, streams[0]);
         if (!why.empty()) std::printf("FAIL %s\n", why.c_str());
         if (mode == 0) CheckCuda(cudaStreamSynchronize(streams[0]), name);
-        if (mode != 2) continue;
+        if (!is_over_two) continue;
         CheckCuda(cudaEventRecord(done[0], streams[0]), "record");
         CheckCuda(cudaStreamWaitEvent(streams[1], done[0], 0), "wait");
         CheckCuda(cudaMemcpyAsync(operands[0].data(), operands[1].data(), large.a.bytes(),
@@ -357,20 +361,57 @@ int InOrder() {
       }
       CheckCuda(cudaDeviceSynchronize(), name);
       results[mode].resize(large.a.bytes());
-      operands[mode == 2 ? 1 : kLinks % 2].Get(results[mode].data());
+      operands[is_over_two ? 1 : kLinks % 2].Get(results[mode].data());
     }
-    for (int mode = 1; mode < 4; ++mode) {
+    for (int mode = 1; mode < 5; ++mode) {
       ++runs;
       if (results[mode] == results[0]) continue;
       ++failures;
       std::printf("FAIL order %s: %s gives other bits\n", name,
                   mode == 2   ? "over two streams"
                   : mode == 1 ? "overlapping"
-                              : "B ahead");
+                  : mode == 3 ? "B ahead"
+                              : "over two streams, all ahead");
     }
   }
   std::printf("order: %d chains of %d products, %d differ from one at a time\n", runs, kLinks,
               failures);
+  return failures;
+}
+
+// Products of settled operands into one D, a long one ahead of a short one: the short one is done
+// with its sums first, and D must still be its own.
+int InTurn() {
+  constexpr int kRepeats = 50;
+  int failures = 0;
+  int runs = 0;
+  cudaStream_t stream;
+  CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  for (const auto& [m, n] : {std::pair<int, int>{64, 1024}, {512, 512}, {1024, 4096}}) {
+    Large slow(m, n, 16384, DataType::kBf16);
+    Large quick(m, n, 64, DataType::kBf16);
+    for (const char* name : kHopperEntries) {
+      std::string why = quick.Launch(name, m, stream);
+      CheckCuda(cudaStreamSynchronize(stream), name);
+      const std::vector<unsigned char> expected = quick.Result();
+      for (int repeat = 0; repeat < kRepeats && why.empty(); ++repeat) {
+        Arguments arguments = slow.arguments;
+        slow.arguments.d = quick.arguments.d;
+        for (Large* each : {&slow, &quick}) {
+          each->arguments.a_is_settled = each->arguments.b_is_settled = true;
+          if (why.empty()) why = each->Launch(name, m, stream);
+        }
+        slow.arguments = arguments;
+        ++runs;
+        CheckCuda(cudaStreamSynchronize(stream), name);
+        if (why.empty() && quick.Result() != expected) why = "D is of the launch ahead";
+      }
+      if (why.empty()) continue;
+      ++failures;
+      std::printf("FAIL turn %s M %d N %d: %s\n", name, m, n, why.c_str());
+    }
+  }
+  std::printf("turn: %d pairs of launches, %d entries wrong\n", runs, failures);
   return failures;
 }
 
@@ -389,5 +430,7 @@ int main(int argc, char** argv) {
   if (only.empty() || only == "orders") failures += gemmd::testing::Orders();
   std::fflush(stdout);
   if (only.empty() || only == "order") failures += gemmd::testing::InOrder();
+  std::fflush(stdout);
+  if (only.empty() || only == "turn") failures += gemmd::testing::InTurn();
   return failures == 0 ? 0 : 1;
 }

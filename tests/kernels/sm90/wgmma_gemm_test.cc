@@ -136,8 +136,8 @@ TEST_P(HopperTilings, RaiseNothingOnAnySeed) {
   }
 }
 
-// B before the grid's turn, where nothing ahead writes it; in every order of K's blocks and stages.
-TEST_P(HopperTilings, LoadASettledOperandAhead) {
+// Before the grid's turn, where nothing ahead writes them; in every order of K's blocks and stages.
+TEST_P(HopperTilings, LoadSettledOperandsAhead) {
   for (const HopperCase& c : {HopperCase{130, 264, 700, DataType::kF16, false, true},
                               HopperCase{70, 40, 72, DataType::kBf16, false, true}}) {
     for (const Order order : {Order::kRowMajor, Order::kColumnMajor}) {
@@ -145,11 +145,12 @@ TEST_P(HopperTilings, LoadASettledOperandAhead) {
       ordered.d_order = order;
       HopperRun run(ordered);
       if (!Entry(GetParam()).Rejection(run.problem).empty()) continue;
-      run.b_is_settled = true;
-      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+        run.a_is_settled = seed % 3 != 0;
+        run.b_is_settled = seed % 3 != 1;
         emulator::Options options;
         options.seed = seed;
-        options.landing = seed == 3 ? emulator::Landing::kLazy : emulator::Landing::kRandom;
+        options.landing = seed > 6 ? emulator::Landing::kLazy : emulator::Landing::kRandom;
         ASSERT_EQ(run.Launch(GetParam(), options).message, "");
         EXPECT_EQ(run.CountWrong(), 0);
       }
