@@ -59,22 +59,25 @@ void SetPrefetch(const Problem& problem, Params* params) {
       std::min(k_blocks, (is_spread ? kSpreadBytes : kEarlyBytes) / k_block_bytes));
 }
 
-// Cycles of a block beyond which a grid keeps its turn though all is settled, where loads are what
-// it waits for: blocks that begin at different times walk K apart, and lines that neighbours no
-// longer ask for together cost a long launch more than it gains by beginning early. Figures:
-// kernels/NOTES.md.
+// Cycles of a block from which on a launch is long: what it gains by beginning early no longer
+// pays for walking K out of step, where lines that neighbours ask for together are answered once.
+// Figures: kernels/NOTES.md.
 inline constexpr double kLongLaunchCycles = 60e3;
 
+// Whether a grid whose operands are settled still begins when the one ahead has ended: by place,
+// or where it is long, but for waves of tiles that products bind, the last of which leaves
+// multiprocessors idle.
 template <class Layout, class Params>
 bool KeepsItsTurn(const Params& params) {
-  constexpr double kProductCycles = Layout::kTileM * Layout::kTileN / 32.0;  // of a block of K
   constexpr double kBlockCycles = Layout::kValues.k_block_cycles;
-  if (kBlockCycles < 1.05 * kProductCycles) return false;
+  constexpr double kProductCycles = Layout::kTileM * Layout::kTileN / 32.0;  // of a block of K
+  constexpr bool kLoadsBind = kBlockCycles > 1.05 * kProductCycles;
   const std::uint32_t tiles = params.raster.tiles_m * params.raster.tiles_n * params.problems;
   const std::uint32_t clusters = GridClusters<Layout>(params);
   const std::uint32_t waves = (tiles + clusters - 1) / clusters;
   const std::int32_t k_blocks = (params.k + kTileK - 1) / kTileK;
-  return waves * k_blocks * kBlockCycles > kLongLaunchCycles;
+  const bool is_long = waves * k_blocks * kBlockCycles > kLongLaunchCycles;
+  return params.is_placed || (is_long && (kLoadsBind || waves == 1));
 }
 
 // What is loaded before the grid's turn. Of one settled operand a block of K, because more of them
@@ -216,13 +219,13 @@ absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const
       problem, frame, batch[0], params.box_rows, MapDepth());
   if (!operands.ok()) return operands.status();
   params.operands[0] = *operands;
-  SetSettled<Layout>(frame, batch, &params);
   if (config.by_place != 0 && Layout::kCluster == 2) {
     const absl::StatusOr<DevicePlaces> known = PlacesOfPairs();
     if (!known.ok()) return known.status();
     params.is_placed = known->clusters == GridClusters<Layout>(params);
     params.places = known->places;
   }
+  SetSettled<Layout>(frame, batch, &params);
   return Queue<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue>(problem, params, batch,
                                                                         target);
 }
