@@ -64,9 +64,9 @@ void SetPrefetch(const Problem& problem, Params* params) {
 // Figures: kernels/NOTES.md.
 inline constexpr double kLongLaunchCycles = 60e3;
 
-// Whether a grid whose operands are settled still begins when the one ahead has ended: by place,
-// or where it is long, but for waves of tiles that products bind, the last of which leaves
-// multiprocessors idle.
+// Whether a grid whose operands are settled still begins when the one ahead has ended: by place, or
+// where it is long and leaves no room for the next. Waves of tiles that products bind begin early
+// nevertheless: the last one leaves multiprocessors idle.
 template <class Layout, class Params>
 bool KeepsItsTurn(const Params& params) {
   constexpr double kBlockCycles = Layout::kValues.k_block_cycles;
@@ -77,7 +77,8 @@ bool KeepsItsTurn(const Params& params) {
   const std::uint32_t waves = (tiles + clusters - 1) / clusters;
   const std::int32_t k_blocks = (params.k + kTileK - 1) / kTileK;
   const bool is_long = waves * k_blocks * kBlockCycles > kLongLaunchCycles;
-  return params.is_placed || (is_long && (kLoadsBind || waves == 1));
+  const bool fills = 2 * clusters * Layout::kCluster > ptx::Multiprocessors();
+  return params.is_placed || (is_long && fills && (kLoadsBind || waves == 1));
 }
 
 // What is loaded before the grid's turn. Of one settled operand a block of K, because more of them
