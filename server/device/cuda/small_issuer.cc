@@ -74,7 +74,13 @@ void ComputeTogether(const std::vector<PreparedWork>& works, char* block, CudaSt
     const PreparedWork& first = works[i];
     std::vector<Arguments> batch;
     for (; i < works.size() && (batch.empty() || HaveEqualLaunches(first, works[i])); ++i) {
-      batch.push_back(PanelArguments(works[i], works[i].panels.front(), block));
+      const PreparedWork& work = works[i];
+      const Problem& sent = work.work->problem;
+      Arguments arguments = PanelArguments(work, work.panels.front(), block);
+      // Copies in have ended before the first launch; what is transposed is written by one.
+      arguments.a_is_settled = work.resident.a || !IsTransposed(sent.a, work.landed.a);
+      arguments.b_is_settled = work.resident.b || !IsTransposed(sent.b, work.landed.b);
+      batch.push_back(arguments);
     }
     const Plan& plan = first.work->plan;
     commands->Launch(
