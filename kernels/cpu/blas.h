@@ -1,8 +1,7 @@
-// The few OpenBLAS entry points used, by precision.
+// The one OpenBLAS entry point used.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace gemmd {
 
@@ -11,10 +10,5 @@ namespace gemmd {
 // OpenBLAS single-threaded for good: the callers are the parallelism.
 void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
               std::int64_t lda, const float* b, std::int64_t ldb, float* c, std::int64_t ldc);
-void BlasGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
-              std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc);
-
-// "openblas-0.3.21-Zen": version and the core type it chose for this machine.
-const std::string& BlasVersion();
 
 }  // namespace gemmd

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/blas.h"
 #include "kernels/cpu/element_types.h"
 #include "kernels/cpu/panel_launcher.h"
 
@@ -106,11 +105,8 @@ class PanelKernel final : public Kernel {
   std::string NumericsId(const Problem& problem) const override {
     // Integers are exact: every kernel that says so has equal bits.
     if (IsInt8(kTypeOfA) && problem.d.type == DataType::kInt32) return "exact-int32";
-    if (PanelLauncher<Product>::kByRows) {
-      return absl::StrCat(traits().name, ":k", problem.k, ":", RowGemmArithmetic());
-    }
-    return absl::StrCat(traits().name, ":n", problem.n, ":k", problem.k, ":",
-                        problem.b_is_k_major() ? "b_k_major" : "b_n_major", ":", BlasVersion());
+    if (IsInt8(kTypeOfA)) return traits().name;  // so are its sums
+    return absl::StrCat(traits().name, ":k", problem.k, ":", RowGemmArithmetic());
   }
 
   absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
@@ -130,9 +126,9 @@ class PanelKernel final : public Kernel {
 void AppendCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels) {
   const auto append = [kernels](auto kernel) { kernels->push_back(std::move(kernel)); };
   constexpr char kWidened[] = "widened to f32, then as panel_f32";
-  append(std::make_unique<PanelKernel<PlainProduct<F64>>>("OpenBLAS dgemm in 64x512 units"));
-  append(std::make_unique<PanelKernel<PlainProduct<F32>>>(
-      "a chain of FMAs an element, in 64x512 units"));
+  constexpr char kByRows[] = "a chain of FMAs an element, in 64x512 units";
+  append(std::make_unique<PanelKernel<PlainProduct<F64>>>(kByRows));
+  append(std::make_unique<PanelKernel<PlainProduct<F32>>>(kByRows));
   append(std::make_unique<PanelKernel<PlainProduct<F16>>>(kWidened));
   append(std::make_unique<PanelKernel<PlainProduct<Bf16>>>(kWidened));
   append(std::make_unique<PanelKernel<Int8Product>>(

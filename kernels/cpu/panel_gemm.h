@@ -1,12 +1,8 @@
 // GEMM on the CPU, with bits that do not depend on M nor on a row's place among others.
 //
 // D is computed in units of 64 rows by 512 columns over the whole of K, however many cores work
-// on them. f32 sums, which most types have, go through row_gemm.h, where an element's bits
-// depend on its row and its column alone. f64 goes through OpenBLAS, which computes a row
-// differently for different M (its kernels differ for small M): each unit is one
-// single-threaded call, and a last panel with fewer rows is padded with zero rows, so that
-// the shape of a call depends on N and K alone. Its dgemm gives a row the same bits at every
-// place among the 64 (seen on Zen, Haswell, Sandybridge, Nehalem; host_batches_test watches).
+// on them. Sums in f32 and f64 go through row_gemm.h, where an element's bits depend on its row
+// and its column alone; the exact ones of int8 through OpenBLAS, one single-threaded call a unit.
 //
 // Arithmetic by operand type:
 //   f64, f32    in their own precision

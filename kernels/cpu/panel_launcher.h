@@ -51,10 +51,6 @@ template <typename Product>
 class PanelLauncher {
  public:
   using Multiply = typename Product::Multiply;
-  // f32 sums go through RowGemm(); f64, and int8 in exact pieces, through BLAS.
-  static constexpr bool kByRows =
-      std::is_same_v<Multiply, float> && !PanelWorkspace<Product>::kSummed;
-
   PanelLauncher(const Problem& problem, const Arguments& arguments, ParallelExecutor* executor)
       : problem_(problem),
         arguments_(arguments),
@@ -127,16 +123,6 @@ class PanelLauncher {
     return panel;
   }
 
-  void Multiplied(std::int64_t rows, std::int64_t columns, const Multiply* a, std::int64_t lda,
-                  const Multiply* b, Multiply* to, std::int64_t pitch) const {
-    if constexpr (kByRows) {
-      RowGemm(problem_.b_is_k_major(), rows, columns, problem_.k, a, lda, b, ldb_, to, pitch);
-    } else {
-      BlasGemm(problem_.b_is_k_major(), kPanelRows, columns, problem_.k, a, lda, b, ldb_, to,
-               pitch);
-    }
-  }
-
   // Whether what is multiplied is D as it stands: the same bits as through a tile.
   bool WritesInPlace(std::int64_t rows) const {
     const Epilogue& e = problem_.epilogue;
@@ -169,10 +155,11 @@ class PanelLauncher {
       if (WritesInPlace(rows)) {
         auto* d = static_cast<Multiply*>(arguments_.d) + first_row * problem_.d.row_stride() +
                   first_column;
-        Multiplied(rows, columns, a, lda, b, d, problem_.d.leading_dimension);
+        RowGemm(b_is_k_major, rows, columns, problem_.k, a, lda, b, ldb_, d,
+                problem_.d.leading_dimension);
         return;
       }
-      Multiplied(rows, columns, a, lda, b, tile, columns);
+      RowGemm(b_is_k_major, rows, columns, problem_.k, a, lda, b, ldb_, tile, columns);
       StoreAs(tile, first_row, rows, first_column, columns);
     }
   }

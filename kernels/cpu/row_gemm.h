@@ -2,9 +2,9 @@
 //
 // Each element of C is one chain of fused multiply-adds over K in ascending order (on a machine
 // without FMA: of products and sums), so its bits depend on its own row of A and its own
-// column of B alone: not on M, not on N, not on its place among them. OpenBLAS does not give
-// that: on Haswell and Zen, version 0.3.21, sgemm computes six rows of twelve in one way and six
-// in another.
+// column of B alone: not on M, not on N, not on its place among them. OpenBLAS does not promise
+// that: in version 0.3.21 sgemm, on Haswell and Zen, computes six rows of twelve in one way and six
+// in another, and dgemm, on SkylakeX, rows by their place too.
 //
 // The error bound is that of any order of summation; see panel_gemm.h.
 #pragma once
@@ -17,6 +17,8 @@ namespace gemmd {
 // transpose_b, n x k. One thread.
 void RowGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
              std::int64_t lda, const float* b, std::int64_t ldb, float* c, std::int64_t ldc);
+void RowGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
+             std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc);
 
 // "fma" or "multiply-add": what the chains are made of on this machine.
 const char* RowGemmArithmetic();

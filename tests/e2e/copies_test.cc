@@ -18,17 +18,15 @@ namespace {
 
 using testing::ServerProcess;
 
-constexpr std::uint64_t kSize = 1500;
-constexpr std::uint64_t kPlaneBytes = kSize * kSize * sizeof(double);
+constexpr std::int64_t kSize = 1200;
+constexpr std::uint64_t kPlaneBytes = kSize * kSize * sizeof(std::int32_t);  // of A, B and D
 
-// In f64, whose kernel leaves packing to OpenBLAS, which has its own loops for it: what is copied
-// is the server's doing.
+// In int8, whose kernel widens operands and leaves packing to OpenBLAS, which has its own loops for
+// it: what is copied is the server's doing.
 v1::MatmulRequest Request() {
-  v1::MatmulRequest request = testing::ZeroRequest(kSize);
-  request.mutable_header()->mutable_a()->mutable_data()->set_type(v1::F64);
-  request.mutable_header()->mutable_b()->mutable_data()->set_type(v1::F64);
-  for (v1::Chunk& plane : *request.mutable_payload()) plane.set_data(std::string(kPlaneBytes, 0));
-  return request;
+  const Problem problem = MakeProblem(kSize, kSize, 4 * kSize, DataType::kInt8, DataType::kInt32);
+  return testing::MakeRequest(problem,
+                              testing::Operands(problem, testing::Distribution::kNormal, 1));
 }
 
 // What a server copies between its start and its end, while `use` uses it.
