@@ -115,7 +115,7 @@ absl::Status GpuQueue::Queue(const Sequence& sequence, int turn, int launches) {
   while (streams.size() < static_cast<std::size_t>(sequence.streams_)) {
     const absl::StatusOr<cudaStream_t> side = SideStream(streams.size() - 1);
     if (!side.ok()) return side.status();
-    if (const absl::Status status = Follow(*side, stream_); !status.ok()) return status;
+    if (absl::Status status = Follow(*side, stream_); !status.ok()) return status;
     streams.push_back(*side);
   }
   absl::Status status;
@@ -132,8 +132,7 @@ absl::Status GpuQueue::Queue(const Sequence& sequence, int turn, int launches) {
 }
 
 absl::StatusOr<double> GpuQueue::TimeOneByOne(Sequence* sequence, int launches) {
-  const absl::StatusOr<double> ms =
-      TimeBetweenEvents([&] { return Queue(*sequence, turn_, launches); });
+  absl::StatusOr<double> ms = TimeBetweenEvents([&] { return Queue(*sequence, turn_, launches); });
   turn_ += launches;
   if (ms.ok()) sequence->each_ms_ = *ms / launches;
   return ms;
