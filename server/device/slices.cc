@@ -65,18 +65,25 @@ class Cutter {
     return blocks;
   }
 
-  // The largest blocks within the limit, else the smallest, along one dimension.
-  BlockSize CutRows(BlockSize size, double limit_us) const {
-    for (std::int64_t count = 1; PredictedUs(size) > limit_us && size.rows > steps_.rows;) {
+  // The largest blocks within the limit, else the largest of the quickest, along one dimension:
+  // blocks smaller than keeps the device busy take no less time.
+  BlockSize CutRows(const BlockSize& whole, double limit_us) const {
+    BlockSize best = whole;
+    std::int64_t count = 1;
+    for (BlockSize size = whole; PredictedUs(best) > limit_us && size.rows > steps_.rows;) {
       size.rows = NextSize(problem_.m, steps_.rows, size.rows, &count);
+      if (PredictedUs(size) < PredictedUs(best)) best = size;
     }
-    return size;
+    return best;
   }
-  BlockSize CutColumns(BlockSize size, double limit_us) const {
-    for (std::int64_t count = 1; PredictedUs(size) > limit_us && size.columns > steps_.columns;) {
+  BlockSize CutColumns(const BlockSize& whole, double limit_us) const {
+    BlockSize best = whole;
+    std::int64_t count = 1;
+    for (BlockSize size = whole; PredictedUs(best) > limit_us && size.columns > steps_.columns;) {
       size.columns = NextSize(problem_.n, steps_.columns, size.columns, &count);
+      if (PredictedUs(size) < PredictedUs(best)) best = size;
     }
-    return size;
+    return best;
   }
 
  private:

@@ -44,8 +44,8 @@ class ReferenceKernel : public Kernel {
   }
 
   Config Configure(const Problem&, const DeviceTraits&) const override { return {}; }
-  double PredictedUs(const Problem&, const Config&, const DeviceTraits&) const override {
-    return 1;
+  double PredictedUs(const Problem& problem, const Config&, const DeviceTraits&) const override {
+    return problem.flops() / 1e7;
   }
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config&) const override {
     return static_cast<std::uint64_t>(problem.m) * 8;

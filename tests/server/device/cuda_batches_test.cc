@@ -229,7 +229,7 @@ TEST_F(CudaBatchesTest, SlicesHaveTheBitsOfTheWhole) {
       const std::vector<DeviceWork> works = {MakeWork(problem, *operands_.back())};
       const std::vector<std::string> alone = Alone(works);
       EXPECT_EQ(device_->Cut(works.front(), 1), nullptr);
-      auto sliced = device_->Cut(works.front(), 0.1);
+      auto sliced = device_->Cut(works.front(), 0.01);
       ASSERT_NE(sliced, nullptr);
       EXPECT_EQ(sliced->slices(), problem.m == 9 ? 6 : 5);
       std::vector<std::future<DeviceResult>> results;
@@ -251,7 +251,7 @@ TEST_F(CudaBatchesTest, ASlicedWorkThatIsDroppedGivesItsMemoryBack) {
   Start(3);
   const Problem problem = MakeProblem(2000, 30, 40, DataType::kF32, DataType::kF32);
   const Operands operands(problem, Distribution::kNormal, 1);
-  auto sliced = device_->Cut(MakeWork(problem, operands), 0.1);
+  auto sliced = device_->Cut(MakeWork(problem, operands), 0.01);
   ASSERT_NE(sliced, nullptr);
   EXPECT_TRUE(SubmitLaunch(DeviceLaunch::Slice(sliced, 0)).get().status.ok());
   EXPECT_TRUE(SubmitLaunch(DeviceLaunch::Slice(sliced, 1)).get().status.ok());
@@ -290,7 +290,7 @@ TEST_F(CudaBatchesTest, AFaultInTheMiddleFailsTheLaunchAlone) {
 
   const Problem problem = MakeProblem(2000, 30, 40, DataType::kF32, DataType::kF32);
   const Operands operands(problem, Distribution::kNormal, 1);
-  const auto sliced = device_->Cut(MakeWork(problem, operands), 0.1);
+  const auto sliced = device_->Cut(MakeWork(problem, operands), 0.01);
   cuda_->FailCall("Launch", absl::InternalError("a fault"), 1);
   EXPECT_TRUE(SubmitLaunch(DeviceLaunch::Slice(sliced, 0)).get().status.ok());
   EXPECT_EQ(SubmitLaunch(DeviceLaunch::Slice(sliced, 1)).get().status.message(), "a fault");
@@ -320,7 +320,7 @@ TEST_F(CudaBatchesTest, ALostDeviceFailsBatchesAndSlices) {
     const std::vector<DeviceWork> group = GroupWorks(6, 20, &random);
     const Problem problem = MakeProblem(2000, 30, 40, DataType::kF32, DataType::kF32);
     const Operands operands(problem, Distribution::kNormal, 1);
-    const auto sliced = device_->Cut(MakeWork(problem, operands), 0.1);
+    const auto sliced = device_->Cut(MakeWork(problem, operands), 0.01);
     cuda_->FailCall(method, absl::UnavailableError("cudaErrorIllegalAddress"));
     std::vector<std::future<DeviceResult>> results;
     results.push_back(SubmitLaunch(Join(rows)));

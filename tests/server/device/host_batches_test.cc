@@ -171,7 +171,8 @@ TEST_P(HostBatchesTest, SlicesHaveTheBitsOfTheWhole) {
     EXPECT_EQ(device_->Cut(whole, whole.plan.predicted_us), nullptr);
     const std::shared_ptr<SlicedWork> sliced = device_->Cut(whole, 0);
     ASSERT_NE(sliced, nullptr) << ToString(problem);
-    EXPECT_EQ(sliced->slices(), is_cpu() ? 3 * ((problem.n + 511) / 512) : 4);
+    // On the CPU a unit of 64 x 512 for each of two threads.
+    EXPECT_EQ(sliced->slices(), is_cpu() ? 3 * ((problem.n + 1023) / 1024) : 4);
     for (int i = 0; i < sliced->slices(); ++i) {
       const DeviceResult result = RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, i));
       ASSERT_TRUE(result.status.ok()) << result.status;
@@ -244,6 +245,21 @@ TEST(Slices, KeepTheLimitAndCoverD) {
     slower.predicted_us *= 2;
     EXPECT_GE(CutIntoSlices(problem, slower, traits, steps, limit).size(), blocks.size());
   }
+}
+
+// Where even a unit is predicted above the limit, blocks still have one for each thread: smaller
+// ones would take as long.
+TEST(Slices, AreNoSmallerThanKeepsEveryThreadBusy) {
+  DeviceTraits traits;
+  traits.compute_units = 4;
+  traits.f32_gflops = 100;
+  traits.memory_gbps = 1000;
+  const Problem problem = MakeProblem(2048, 2048, 2048, DataType::kF32, DataType::kF32);
+  const Plan plan = *Select(BuiltinRegistry(), problem, traits);
+  const std::vector<Panel> blocks =
+      CutIntoSlices(problem, plan, traits, {64, 512, true}, plan.predicted_us / 1e4);
+  EXPECT_EQ(blocks.size(), 32u * 4 / 4);
+  for (const Panel& block : blocks) EXPECT_EQ(block.rows() * block.columns(), 4 * 64 * 512);
 }
 
 }  // namespace
