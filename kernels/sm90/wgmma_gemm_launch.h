@@ -87,6 +87,8 @@ bool KeepsItsTurn(const Params& params) {
 // everything, and the L2 needs no hints; or B alone, where the grid keeps its turn.
 template <class Layout, class Params>
 void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* params) {
+  params->settled = SettledOperands::kNone;
+  params->ahead = 0;
   bool a = true;
   bool b = true;
   for (const Arguments& arguments : batch) {

@@ -18,7 +18,7 @@ struct BatchCase {
   int problems;
   Spacing spacing;
   std::uint64_t seed = 1;
-  bool is_settled = false;
+  int settled = 0;  // the first ones' operands are
 };
 
 std::vector<Arguments> OnHost(HopperBatch* batch) {
@@ -40,8 +40,9 @@ void ExpectBitsOfLaunchesOneByOne(const char* name, const BatchCase& c) {
   LaunchTarget target;
   target.emulator = &session;
   std::vector<Arguments> settled = OnHost(&together);
-  for (Arguments& arguments : settled) {
-    arguments.a_is_settled = arguments.b_is_settled = c.is_settled;
+  for (int i = 0; i < c.settled; ++i) {
+    Arguments& arguments = settled[static_cast<std::size_t>(i)];
+    arguments.a_is_settled = arguments.b_is_settled = true;
   }
   const absl::Status status = kernel.LaunchBatch(together.problem, config, settled, target);
   ASSERT_TRUE(status.ok()) << name << ": " << status;
@@ -91,12 +92,14 @@ INSTANTIATE_TEST_SUITE_P(All, HopperBatches, ::testing::ValuesIn(kHopperEntries)
 TEST(HopperBatch, GoesOnInAnotherLaunch) {
   for (const Spacing spacing : {Spacing::kEqual, Spacing::kScattered}) {
     ExpectBitsOfLaunchesOneByOne("sm90/one64x64",
-                                 {{9, 24, 40, DataType::kF16, false, true}, 35, spacing});
+                                 {{9, 24, 40, DataType::kF16, false, true}, 35, spacing, 1, 32});
   }
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    ExpectBitsOfLaunchesOneByOne(
-        "sm90/one64x128",
-        {{70, 140, 600, DataType::kF16, false, true}, 4, Spacing::kScattered, seed, seed % 2 == 0});
+    ExpectBitsOfLaunchesOneByOne("sm90/one64x128", {{70, 140, 600, DataType::kF16, false, true},
+                                                    4,
+                                                    Spacing::kScattered,
+                                                    seed,
+                                                    seed % 2 == 0 ? 4 : 0});
   }
 }
 
