@@ -47,6 +47,9 @@ TEST(Options, RefusalsNameFlagValueAndLimit) {
   EXPECT_NE(Refusal({"--shapes=1x1x1x1"}), "");
   EXPECT_EQ(Refusal({"--rounds=0"}), "--rounds is \"0\"; it must be a number from 1 to 100");
   EXPECT_EQ(Refusal({"--layouts=NX"}), "layouts: \"NX\" is none of NN, NT, TN, TT");
+  EXPECT_EQ(Refusal({"--settled=b,a"}), "--settled is \"a\"; it must be both, b or none");
+  EXPECT_EQ(Refusal({"--rival-streams=1,9"}),
+            "--rival-streams is \"9\"; it must be a number from 1 to 8");
   EXPECT_NE(Refusal({"--types=f8"}).find("types: \"f8\" is none of f16, "), std::string::npos);
   EXPECT_EQ(Refusal({"--ladder=A", "--kernels=sm80/*"}),
             "--ladder and --kernels exclude each other");
