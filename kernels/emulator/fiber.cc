@@ -7,10 +7,6 @@
 #include <utility>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#endif
-
 namespace gemmd::emulator {
 
 __thread Fiber* Fiber::giver = nullptr;
@@ -36,10 +32,8 @@ class StackPool {
   }
 
   void Give(void* stack) {
-#if defined(__SANITIZE_ADDRESS__)
-    ASAN_UNPOISON_MEMORY_REGION(static_cast<char*>(stack) + Fiber::kGuardBytes,
-                                Fiber::kStackBytes - Fiber::kGuardBytes);
-#endif
+    ForgetFrames(static_cast<char*>(stack) + Fiber::kGuardBytes,
+                 Fiber::kStackBytes - Fiber::kGuardBytes);
     free_.push_back(stack);
   }
 
@@ -63,45 +57,58 @@ struct Borrowed {
 }  // namespace
 
 Fiber::~Fiber() {
-  fiber_ = boost::context::fiber();  // unwinds
+  if (fiber_ && has_run_) {
+    // Unwinds: the body's frames end on their own stack, which then comes back here.
+    scheduler_place_.history = CurrentHistory();
+    giver = nullptr;
+    void* kept = nullptr;
+    AnnounceSwitch(&kept, place_);
+    fiber_ = boost::context::fiber();
+    AnnounceArrival(kept, nullptr);
+  }
+  fiber_ = boost::context::fiber();
+  EndHistory(place_);
   if (stack_ != nullptr) Pool().Give(stack_);
 }
 
 void Fiber::Start(std::function<void()> body) {
   if (stack_ == nullptr) stack_ = Pool().Take();
+  place_.bottom = static_cast<char*>(stack_) + Fiber::kGuardBytes;
+  place_.bytes = UsableBytes(stack_);
+  BeginHistory(place_);
   boost::context::stack_context context;
-  context.size = UsableBytes(stack_);
+  context.size = place_.bytes;
   context.sp = static_cast<char*>(stack_) + Fiber::kGuardBytes + context.size;
   fiber_ = boost::context::fiber(
       std::allocator_arg, boost::context::preallocated(context.sp, context.size, context),
       Borrowed(), [this, body = std::move(body)](boost::context::fiber&& from) {
-        AfterSwitch(nullptr, giver == nullptr);
+        AnnounceArrival(nullptr, giver == nullptr ? &scheduler_place_ : nullptr);
+        has_run_ = true;
         Receive(std::move(from));
-        body();
+        try {
+          body();
+        } catch (const boost::context::detail::forced_unwind&) {
+          AnnounceSwitch(nullptr, scheduler_place_);
+          throw;
+        }
         giver = this;
-        BeforeSwitch(nullptr, scheduler_stack_, scheduler_stack_bytes_);
+        AnnounceSwitch(nullptr, scheduler_place_);
         return std::move(scheduler_);
       });
 }
 
 void Fiber::Resume() {
-  void* fake_stack = nullptr;
+  scheduler_place_.history = CurrentHistory();
   giver = nullptr;
-  BeforeSwitch(&fake_stack, static_cast<char*>(stack_) + Fiber::kGuardBytes, UsableBytes(stack_));
+  void* kept = nullptr;
+  AnnounceSwitch(&kept, place_);
   boost::context::fiber from = std::move(fiber_).resume();
-  AfterSwitch(fake_stack, false);
+  AnnounceArrival(kept, nullptr);
   // The fiber that switched back has set it, on a stack that the analyzer does not follow.
   // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
   giver->fiber_ = std::move(from);
 }
 
-void Fiber::Suspend() {
-  void* fake_stack = nullptr;
-  giver = this;
-  BeforeSwitch(&fake_stack, scheduler_stack_, scheduler_stack_bytes_);
-  boost::context::fiber from = std::move(scheduler_).resume();
-  AfterSwitch(fake_stack, giver == nullptr);
-  Receive(std::move(from));
-}
+void Fiber::Suspend() { Leave(scheduler_, scheduler_place_); }
 
 }  // namespace gemmd::emulator

@@ -6,9 +6,7 @@
 #include <functional>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "kernels/emulator/stack_switch.h"
 
 namespace gemmd::emulator {
 
@@ -34,16 +32,9 @@ class Fiber {
   // it suspends or returns. REQUIRES: called by the body; `next` is suspended. Inline, since
   // after a switch the processor mispredicts every return.
   void SwitchTo(Fiber& next) {
-    void* fake_stack = nullptr;
-    giver = this;
     next.scheduler_ = std::move(scheduler_);
-    next.scheduler_stack_ = scheduler_stack_;
-    next.scheduler_stack_bytes_ = scheduler_stack_bytes_;
-    BeforeSwitch(&fake_stack, static_cast<char*>(next.stack_) + kGuardBytes,
-                 UsableBytes(next.stack_));
-    boost::context::fiber from = std::move(next.fiber_).resume();
-    AfterSwitch(fake_stack, giver == nullptr);
-    Receive(std::move(from));
+    next.scheduler_place_ = scheduler_place_;
+    Leave(next.fiber_, next.place_);
   }
 
   bool finished() const { return !fiber_; }
@@ -62,6 +53,25 @@ class Fiber {
     return kStackBytes - kGuardBytes - nth * kApart % kSpread;
   }
 
+  // Arrives on this fiber's stack at the end of a scope, by return and where it is unwound.
+  struct Arrival {
+    Fiber& fiber;
+    void* kept = nullptr;
+    ~Arrival() { AnnounceArrival(kept, giver == nullptr ? &fiber.scheduler_place_ : nullptr); }
+  };
+
+  // Switches from this fiber to another context, until something switches back.
+  void Leave(boost::context::fiber& to, const StackPlace& place) {
+    giver = this;
+    boost::context::fiber from;
+    {
+      Arrival arrival{*this};
+      AnnounceSwitch(&arrival.kept, place);
+      from = std::move(to).resume();
+    }
+    Receive(std::move(from));
+  }
+
   // Takes in whoever gave control to this fiber.
   void Receive(boost::context::fiber&& from) {
     if (giver == nullptr) {
@@ -71,31 +81,15 @@ class Fiber {
     }
   }
 
-  // AddressSanitizer must know of every switch.
-  static void BeforeSwitch(void** fake_stack, const void* bottom, std::size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(fake_stack, bottom, bytes);
-#else
-    static_cast<void>(fake_stack), static_cast<void>(bottom), static_cast<void>(bytes);
-#endif
-  }
-  void AfterSwitch(void* fake_stack, bool from_scheduler) {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(fake_stack, from_scheduler ? &scheduler_stack_ : nullptr,
-                                    from_scheduler ? &scheduler_stack_bytes_ : nullptr);
-#else
-    static_cast<void>(fake_stack), static_cast<void>(from_scheduler);
-#endif
-  }
-
   // Who gave control away last; null where Resume() did.
   static __thread Fiber* giver;
 
   void* stack_ = nullptr;
   boost::context::fiber fiber_;      // the body, while it is suspended
   boost::context::fiber scheduler_;  // who called Resume(), while the body runs
-  const void* scheduler_stack_ = nullptr;
-  std::size_t scheduler_stack_bytes_ = 0;
+  StackPlace place_;
+  StackPlace scheduler_place_;
+  bool has_run_ = false;
 };
 
 }  // namespace gemmd::emulator
