@@ -64,6 +64,7 @@ Barrier& Named(std::uint32_t id, std::uint32_t threads, const CallSite& site) {
 }  // namespace
 
 void SyncThreads(const CallSite& site) {
+  if (IsSkipped(site)) return;
   Block& block = *CurrentThread().block;
   const auto threads =
       static_cast<std::uint32_t>(block.cluster->threads.size() / block.cluster->blocks.size());
@@ -71,16 +72,19 @@ void SyncThreads(const CallSite& site) {
 }
 
 void NamedBarrierSync(std::uint32_t id, std::uint32_t threads, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Sync(Named(id, threads, site), threads, "bar.sync", site);
 }
 
 void NamedBarrierArrive(std::uint32_t id, std::uint32_t threads, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Barrier& barrier = Named(id, threads, site);
   Arrive(barrier, threads, "bar.arrive", site);
   if (barrier.arrived == threads) Complete(barrier);
 }
 
 void SyncWarp(const CallSite& site) {
+  if (IsSkipped(site)) return;
   WarpCollective("bar.warp.sync", nullptr, site, [](void* const*) {
     const Thread& last = CurrentThread();
     Thread* lanes = &last.block->cluster->threads[last.warp->first_agent];
@@ -114,6 +118,7 @@ std::uint32_t Shuffle(std::uint32_t value, std::uint32_t source_lane, const Call
 }
 
 void ClusterArrive(const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   Cluster& cluster = *thread.block->cluster;
   if (thread.cluster_arrived) {
@@ -131,6 +136,7 @@ void ClusterArrive(const CallSite& site) {
 }
 
 void ClusterWait(const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   Barrier& barrier = thread.block->cluster->barrier;
   if (!thread.cluster_arrived) {

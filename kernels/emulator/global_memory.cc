@@ -31,6 +31,7 @@ std::uint32_t GlobalAtomicAdd(std::uint32_t* address, std::uint32_t value, const
 }
 
 void GlobalStoreRelease(std::uint32_t* address, std::uint32_t value, const CallSite& site) {
+  if (IsSkipped(site)) return;
   CheckGlobalUse(address, sizeof *address, sizeof *address, OwnGlobalUse(true, true), "st.release",
                  site);
   ReleaseFlag(address, true);
@@ -39,6 +40,7 @@ void GlobalStoreRelease(std::uint32_t* address, std::uint32_t value, const CallS
 }
 
 void GlobalWaitAtLeast(const std::uint32_t* address, std::uint32_t value, const CallSite& site) {
+  if (IsSkipped(site)) return;
   CheckGlobalUse(address, sizeof *address, sizeof *address, OwnGlobalUse(false, true), "ld.acquire",
                  site);
   while (*address < value) {
@@ -48,7 +50,9 @@ void GlobalWaitAtLeast(const std::uint32_t* address, std::uint32_t value, const 
   AcquireFlag(address);
 }
 
-void FenceProxyAsyncGlobal() { FenceGlobalProxy(); }
+void FenceProxyAsyncGlobal(const CallSite& site) {
+  if (!IsSkipped(site)) FenceGlobalProxy();
+}
 
 void PrefetchGlobal(const void* address, const CallSite& site) {
   CheckGlobalBounds(address, 1, "prefetch.global.L2", site);

@@ -24,7 +24,7 @@ void GlobalStoreRelease(std::uint32_t* address, std::uint32_t value, const CallS
 void GlobalWaitAtLeast(const std::uint32_t* address, std::uint32_t value, const CallSite& site);
 
 // fence.proxy.async.global
-void FenceProxyAsyncGlobal();
+void FenceProxyAsyncGlobal(const CallSite& site);
 
 // prefetch.global.L2: the address must lie in a buffer.
 void PrefetchGlobal(const void* address, const CallSite& site);

@@ -4,6 +4,8 @@
 
 namespace gemmd::emulator {
 
-void WaitForPrecedingGrid() { CurrentThread().knows.preceding_grid = true; }
+void WaitForPrecedingGrid(const CallSite& site) {
+  if (!IsSkipped(site)) CurrentThread().knows.preceding_grid = true;
+}
 
 }  // namespace gemmd::emulator

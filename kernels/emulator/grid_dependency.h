@@ -5,8 +5,10 @@
 // buffers until a wait is ordered before (global_order.h reports the rest).
 #pragma once
 
+#include "kernels/emulator/call_site.h"
+
 namespace gemmd::emulator {
 
-void WaitForPrecedingGrid();
+void WaitForPrecedingGrid(const CallSite& site);
 
 }  // namespace gemmd::emulator

@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/emulator/async_engine.h"
 #include "kernels/emulator/bank_conflicts.h"
@@ -269,6 +271,14 @@ __thread Grid* current_grid = nullptr;
 
 void YieldCurrent() { CurrentThread().fiber.Suspend(); }
 
+bool IsSkippedBy(CallWatch& watch, const CallSite& site) {
+  const std::string_view file = site.file;
+  watch.met.emplace(file, site.line);
+  const std::string& skipped = watch.skipped_file;
+  return !skipped.empty() && site.line >= watch.first_line && site.line <= watch.last_line &&
+         absl::EndsWith({file.data(), file.size()}, skipped);
+}
+
 Agent NewAgent(Cluster& cluster) {
   if (cluster.agents == kMostAgents) {
     Fail(Violation::kBadLaunch, CallSite(),
@@ -307,8 +317,8 @@ Report Launch(const LaunchRequest& request, const Options& options,
   } else {
     try {
       RunGrid(grid, body);
+      // NOLINTNEXTLINE(bugprone-empty-catch): the report says why.
     } catch (const Aborted&) {
-      // The report says why.
     }
   }
   grid.operations.clear();

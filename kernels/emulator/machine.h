@@ -303,6 +303,13 @@ inline void Wake(Thread& thread) {
 // Lets others run.
 void YieldCurrent();
 
+// Whether a synchronising call is to do nothing. It is noted where somebody watches.
+bool IsSkippedBy(CallWatch& watch, const CallSite& site);
+inline bool IsSkipped(const CallSite& site) {
+  CallWatch* const watch = CurrentGrid().options.watch;
+  return watch != nullptr && IsSkippedBy(*watch, site);
+}
+
 inline Block& BlockOfRank(Cluster& cluster, std::uint32_t rank) { return cluster.blocks[rank]; }
 inline std::uint32_t RankOf(std::uint32_t address) { return address >> kRankShift; }
 Agent NewAgent(Cluster& cluster);

@@ -118,6 +118,7 @@ Mbarrier& FindForWait(std::uint32_t address, std::uint32_t parity, const CallSit
 }
 
 void Wait(std::uint32_t address, std::uint32_t parity, Scope scope, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Mbarrier& object = FindForWait(address, parity, site);
   while (!IsComplete(object, parity)) {
     object.waiting.push_back(&CurrentThread());
@@ -160,20 +161,24 @@ void MbarrierInvalidate(std::uint32_t address, const CallSite& site) {
 }
 
 void MbarrierArrive(std::uint32_t address, const CallSite& site) {
+  if (IsSkipped(site)) return;
   const char* what = "mbarrier.arrive";
   OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
   Arrive(Find(address, View::kGeneric, what, site), address, Scope::kBlock, site);
 }
 
 void MbarrierArriveRemote(std::uint32_t address, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Arrive(Find(address, View::kGeneric, "mbarrier.arrive", site), address, Scope::kBlock, site);
 }
 
 void MbarrierArriveCluster(std::uint32_t address, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Arrive(Find(address, View::kGeneric, "mbarrier.arrive", site), address, Scope::kCluster, site);
 }
 
 void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site) {
+  if (IsSkipped(site)) return;
   const char* what = "mbarrier.arrive.expect_tx";
   OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
   Mbarrier& object = Find(address, View::kGeneric, what, site);
@@ -199,13 +204,15 @@ void MbarrierWaitCluster(std::uint32_t address, std::uint32_t parity, const Call
   Wait(address, parity, Scope::kCluster, site);
 }
 
-void FenceMbarrierInit() {
+void FenceMbarrierInit(const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   thread.knows.mbarrier_init = thread.knows.generic;
   BeginStep(thread);
 }
 
-void FenceProxyAsync() {
+void FenceProxyAsync(const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   thread.knows.mbarrier_init = thread.knows.generic;
   thread.knows.async_proxy = thread.knows.generic;

@@ -31,7 +31,7 @@ void MbarrierWait(std::uint32_t address, std::uint32_t parity, const CallSite& s
 void MbarrierWaitCluster(std::uint32_t address, std::uint32_t parity, const CallSite& site);
 
 // fence.mbarrier_init.release.cluster and fence.proxy.async
-void FenceMbarrierInit();
-void FenceProxyAsync();
+void FenceMbarrierInit(const CallSite& site);
+void FenceProxyAsync(const CallSite& site);
 
 }  // namespace gemmd::emulator

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gemmd::emulator {
@@ -13,6 +16,19 @@ enum class Landing : std::uint8_t {
   kEager,   // as soon as it is issued
   kLazy,    // when something waits for it and nothing else can run
   kRandom,  // at a point that the seed chooses
+};
+
+// The synchronising calls of launches: waits, fences, barriers, arrivals and commits, by where they
+// stand in the source. One of them may be left out, as if its statement were deleted: how tests
+// know that each is needed. In the hands of whoever launches.
+struct CallWatch {
+  using Site = std::pair<std::string_view, int>;  // path, as the compiler saw it, and line
+
+  std::set<Site> met;
+  // What is left out: calls on these lines of a file whose path ends so. None where it is empty.
+  std::string skipped_file;
+  int first_line = 0;
+  int last_line = 0;
 };
 
 struct Options {
@@ -30,6 +46,7 @@ struct Options {
   int resident_clusters = 4;
   // Warp turns after which a launch counts as making no progress.
   std::uint64_t turn_limit = 200'000'000;
+  CallWatch* watch = nullptr;  // nobody watches
 };
 
 // A range of global memory that the kernel may touch.

@@ -172,13 +172,15 @@ void CopyAsync(std::uint32_t destination, const void* source, std::uint32_t size
   if (is_early) Land(thread.open_copies.back(), *thread.block->cluster);
 }
 
-void CopyAsyncCommit(const CallSite&) {
+void CopyAsyncCommit(const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   thread.copy_groups.push_back(std::move(thread.open_copies));
   thread.open_copies.clear();
 }
 
-void CopyAsyncWait(std::uint32_t groups, const CallSite&) {
+void CopyAsyncWait(std::uint32_t groups, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   while (thread.copy_groups.size() > groups) {
     for (ThreadCopy& copy : thread.copy_groups.front()) {

@@ -265,7 +265,8 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
   thread.open_bulk.emplace_back(read, write);
 }
 
-void BulkCommit() {
+void BulkCommit(const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   BulkGroup group;
   for (const auto& [read, write] : thread.open_bulk) {
@@ -277,7 +278,8 @@ void BulkCommit() {
   ++thread.bulk_committed;
 }
 
-void BulkWaitRead(std::uint32_t pending) {
+void BulkWaitRead(std::uint32_t pending, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
   if (thread.bulk_groups.size() <= pending) return;
   for (std::size_t i = 0; i < thread.bulk_groups.size() - pending; ++i) {
@@ -288,9 +290,10 @@ void BulkWaitRead(std::uint32_t pending) {
   thread.knows.generic.Raise(BulkAgent(thread), done);
 }
 
-void BulkWait(std::uint32_t pending) {
+void BulkWait(std::uint32_t pending, const CallSite& site) {
+  if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
-  BulkWaitRead(pending);
+  BulkWaitRead(pending, site);
   while (thread.bulk_groups.size() > pending) {
     for (const OperationId write : thread.bulk_groups.front().writes) LandNow(write);
     thread.bulk_groups.pop_front();

@@ -35,10 +35,10 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
                  TensorStoreKind kind, const CallSite& site);
 
 // The thread's bulk stores since the last commit become a group.
-void BulkCommit();
+void BulkCommit(const CallSite& site);
 // Until at most `pending` of the newest groups have shared memory left to read.
-void BulkWaitRead(std::uint32_t pending);
+void BulkWaitRead(std::uint32_t pending, const CallSite& site);
 // Until at most `pending` of the newest groups are incomplete.
-void BulkWait(std::uint32_t pending);
+void BulkWait(std::uint32_t pending, const CallSite& site);
 
 }  // namespace gemmd::emulator

@@ -217,6 +217,7 @@ void Issue(Warpgroup& group, bool is_f16, const CallSite& site) {
 }  // namespace
 
 void WgmmaFence(const CallSite& site) {
+  if (IsSkipped(site)) return;
   CurrentThread().wgmma_fenced = true;
   WarpgroupCollective("wgmma.fence", nullptr, site, [](Warpgroup&) {});
 }
@@ -236,11 +237,13 @@ void WgmmaMultiply(const WgmmaProduct& product, std::uint32_t* registers,
 }
 
 void WgmmaCommit(const CallSite& site) {
+  if (IsSkipped(site)) return;
   WarpgroupCollective("wgmma.commit_group", nullptr, site,
                       [](Warpgroup& group) { ++group.open_group; });
 }
 
 void WgmmaWait(std::uint32_t pending, const CallSite& site) {
+  if (IsSkipped(site)) return;
   WarpgroupCollective("wgmma.wait_group", nullptr, site, [pending](Warpgroup& group) {
     const Step committed = group.open_group - 1;
     const Step done = committed - std::min(pending, committed);

@@ -15,23 +15,23 @@ inline namespace GEMMD_BACKEND {
 
 // fence.proxy.async.shared::cta: stores that precede it, by this thread or ordered before
 // it, are seen by bulk copies and wgmma that follow it.
-GEMMD_DEVICE void FenceProxyAsync() {
+GEMMD_DEVICE void FenceProxyAsync(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("fence.proxy.async.shared::cta;" ::: "memory");)
-  GEMMD_IN_EMULATOR(emulator::FenceProxyAsync();)
+  GEMMD_IN_EMULATOR(emulator::FenceProxyAsync(site);)
 }
 
 // fence.proxy.async.global: the same for global memory, between stores and the bulk copies
 // that read or write the same bytes. Where blocks wait for a flag, either side may fence.
-GEMMD_DEVICE void FenceProxyAsyncGlobal() {
+GEMMD_DEVICE void FenceProxyAsyncGlobal(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("fence.proxy.async.global;" ::: "memory");)
-  GEMMD_IN_EMULATOR(emulator::FenceProxyAsyncGlobal();)
+  GEMMD_IN_EMULATOR(emulator::FenceProxyAsyncGlobal(site);)
 }
 
 // fence.mbarrier_init.release.cluster: the same for mbarrier.init alone, and for other
 // blocks of the cluster once a cluster barrier follows.
-GEMMD_DEVICE void FenceMbarrierInit() {
+GEMMD_DEVICE void FenceMbarrierInit(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");)
-  GEMMD_IN_EMULATOR(emulator::FenceMbarrierInit();)
+  GEMMD_IN_EMULATOR(emulator::FenceMbarrierInit(site);)
 }
 
 }  // namespace GEMMD_BACKEND

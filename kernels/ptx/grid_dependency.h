@@ -14,9 +14,9 @@ inline namespace GEMMD_BACKEND {
 // griddepcontrol.wait: until the grids before this one have completed and their writes
 // are visible, to this thread and to those it synchronises with after. Before it, nothing
 // that they may write is touched: only buffers that are settled (DeviceBuffer).
-GEMMD_DEVICE void WaitForPrecedingGrid() {
+GEMMD_DEVICE void WaitForPrecedingGrid(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("griddepcontrol.wait;" ::: "memory");)
-  GEMMD_IN_EMULATOR(emulator::WaitForPrecedingGrid();)
+  GEMMD_IN_EMULATOR(emulator::WaitForPrecedingGrid(site);)
 }
 
 // griddepcontrol.launch_dependents: the next grid may start once all blocks said so or have

@@ -152,25 +152,25 @@ GEMMD_DEVICE void TensorAdd2D(const TensorMap* map, SharedAddress source, std::i
 }
 
 // cp.async.bulk.commit_group: this thread's stores since the last one become a group.
-GEMMD_DEVICE void BulkCommit() {
+GEMMD_DEVICE void BulkCommit(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.commit_group;" ::: "memory");)
-  GEMMD_IN_EMULATOR(emulator::BulkCommit();)
+  GEMMD_IN_EMULATOR(emulator::BulkCommit(site);)
 }
 
 // cp.async.bulk.wait_group.read: until at most kPending of this thread's newest groups
 // have shared memory left to read; the others' may then be written again. A thread waits
 // for <0> before it exits.
 template <int kPending>
-GEMMD_DEVICE void BulkWaitRead() {
+GEMMD_DEVICE void BulkWaitRead(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");)
-  GEMMD_IN_EMULATOR(emulator::BulkWaitRead(kPending);)
+  GEMMD_IN_EMULATOR(emulator::BulkWaitRead(kPending, site);)
 }
 
 // cp.async.bulk.wait_group: until at most kPending of them are incomplete.
 template <int kPending>
-GEMMD_DEVICE void BulkWait() {
+GEMMD_DEVICE void BulkWait(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");)
-  GEMMD_IN_EMULATOR(emulator::BulkWait(kPending);)
+  GEMMD_IN_EMULATOR(emulator::BulkWait(kPending, site);)
 }
 
 }  // namespace GEMMD_BACKEND

@@ -13,6 +13,11 @@ LAYERS = ["rpc", "transfer", "admission", "scheduling", "cost", "verification", 
 LEAVES = {"observe": set(), "options": set()}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
+# As in tests/kernels/emulator/deletions.cc, which checks that it knows every one.
+SYNCHRONISES = re.compile(r"\bptx::(CopyAsync(Wait|Commit)|Sync(Threads|Warp)|NamedBarrier|"
+                          r"Mbarrier(Wait|Arrive)|Fence|Cluster(Sync|Arrive|Wait)|Bulk(Commit|Wait)|"
+                          r"Wgmma(Fence|Commit|Wait)|WaitForPrecedingGrid|WaitGlobalAtLeast|"
+                          r"StoreGlobalRelease)\w*[<(]")
 
 
 def sources(*folders):
@@ -86,9 +91,21 @@ class LayersTest(unittest.TestCase):
                     faults.append(f"{path}:{number}: {line.strip()}")
         self.complain(faults)
 
+    def test_every_kernel_that_synchronises_has_its_deletions_tried(self):
+        tests = "\n".join(path.read_text() for path in ROOT.glob("tests/kernels/*/deletion_test.cc"))
+        faults = []
+        for path in sources("kernels"):
+            name = path.relative_to(ROOT).as_posix()
+            # They say what the instructions are, or measure the hardware's peaks.
+            if name.startswith(("kernels/ptx/", "kernels/emulator/", "kernels/bench/")):
+                continue
+            if SYNCHRONISES.search(path.read_text()) and f'"{name}"' not in tests:
+                faults.append(f"{name}: synchronises, and no deletion_test.cc names it")
+        self.complain(faults)
+
     def test_every_folder_says_what_it_receives_and_hands_on(self):
         faults = []
-        for folder in ["server", "kernels", "client", "proto", "digest"]:
+        for folder in ["server", "kernels", "client", "proto", "digest", "ranges", "sync"]:
             for build in sorted((ROOT / folder).rglob("BUILD.bazel")):
                 if "eceives" not in build.read_text():
                     readme = build.parent / "README.md"
@@ -98,7 +115,7 @@ class LayersTest(unittest.TestCase):
 
     def test_lines_are_short_clean_and_finished(self):
         faults = []
-        for path in sources("server", "client", "kernels", "digest", "tests"):
+        for path in sources("server", "client", "kernels", "digest", "ranges", "sync", "tests"):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if len(line) > 100 or line != line.rstrip() or re.search(r"\b(TODO|FIXME|XXX)\b", line):
                     faults.append(f"{path}:{number}: {line}")

@@ -33,7 +33,7 @@ inline ptx::TensorMap HalfMap(const HalfMatrix& matrix, int box_columns, int box
 
 // The report's message, "wrong bits", or nothing where D is right.
 template <int kTiling, bool kHasEpilogue>
-std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::Landing landing,
+std::string RunDirect(const DirectShape& shape, const emulator::Options& options,
                       bool is_settled = false) {
   using Layout = sm90::WgmmaLayout<kTiling, ptx::Major::kK, ptx::Major::kK>;
   HalfMatrix a(shape.m, shape.k);
@@ -94,9 +94,6 @@ std::string RunDirect(const DirectShape& shape, std::uint64_t seed, emulator::La
   request.overlaps_preceding = true;
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D"), bias.ReadOnly("bias")};
   request.buffers[0].settled = request.buffers[1].settled = is_settled;
-  emulator::Options options;
-  options.seed = seed;
-  options.landing = landing;
   const emulator::Report report = emulator::Launch(request, options, [&] {
     sm90::WgmmaGemm<kTiling, sm90::F16Element, ptx::Major::kK, ptx::Major::kK, kHasEpilogue,
                     sm90::WgmmaGemmParams>(params);

@@ -1,13 +1,13 @@
-// Exits with 1 where any step of ladder A breaks a rule of the emulator or gives a wrong bit.
-// deploy/check/delete_synchronisation.py compiles it against copies of the kernel with one
-// statement deleted.
-//
-// Deletes from: kernels/sm80/ladder_a.h
-#include <cstdio>
+// Every wait, barrier and commit of ladder A is needed by one of its steps.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/emulator/launch.h"
 #include "kernels/mma/half_gemm_types.h"
 #include "kernels/sm80/ladder_a.h"
+#include "tests/kernels/emulator/deletions.h"
 #include "tests/kernels/emulator/half_matrix.h"
 
 namespace gemmd::testing {
@@ -16,7 +16,7 @@ namespace {
 constexpr ProductForm kForm = ProductForm::kF16AccumulateF32;
 
 template <class Step>
-bool IsRight(std::uint64_t seed, emulator::Landing landing, std::int64_t k) {
+std::string Wrong(const emulator::Options& options, std::int64_t k) {
   HalfMatrix a(128, k);
   HalfMatrix b(k, 128);
   HalfMatrix d(128, 128);
@@ -39,38 +39,29 @@ bool IsRight(std::uint64_t seed, emulator::Landing landing, std::int64_t k) {
   request.threads = sm80::kThreads;
   request.shared_bytes = sm80::LadderASharedBytes(Step::kStages);
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D")};
-  emulator::Options options;
-  options.seed = seed;
-  options.landing = landing;
   const emulator::Report report = emulator::Launch(
       request, options, [&] { sm80::LadderA<Step, mma::F16AccumulateF32>(params); });
-  if (!report.ok()) {
-    std::printf("%s\n", report.message.c_str());
-    return false;
-  }
-  if (CountDifferent(d, ExactProduct(kForm, a, b, false)) == 0) return true;
-  std::printf("%s: wrong bits\n", Step::kName);
-  return false;
+  if (!report.ok()) return report.message;
+  const bool is_right = CountDifferent(d, ExactProduct(kForm, a, b, false)) == 0;
+  return is_right ? "" : std::string(Step::kName) + ": wrong bits";
 }
 
-template <class Step>
-bool IsRight() {
+template <class... Step>
+DeletionCheck CheckOf(std::vector<const char*> sources) {
+  DeletionCheck check{std::move(sources), {}, {}};
   for (const std::int64_t k : {64, 384}) {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      if (!IsRight<Step>(seed, emulator::Landing::kRandom, k)) return false;
-    }
-    if (!IsRight<Step>(1, emulator::Landing::kLazy, k)) return false;
+    (check.runs.emplace_back(
+         [k](const emulator::Options& options) { return Wrong<Step>(options, k); }),
+     ...);
   }
-  return true;
+  return check;
 }
+
+DeletionCheck LadderA() {
+  return CheckOf<sm80::A01a, sm80::A01b, sm80::A02, sm80::A03, sm80::A04, sm80::A05>(
+      {"kernels/sm80/ladder_a.h"});
+}
+DELETION_TEST(LadderA, LadderA)
 
 }  // namespace
 }  // namespace gemmd::testing
-
-int main() {
-  using gemmd::testing::IsRight;
-  namespace sm80 = gemmd::sm80;
-  const bool is_right = IsRight<sm80::A01a>() && IsRight<sm80::A01b>() && IsRight<sm80::A02>() &&
-                        IsRight<sm80::A03>() && IsRight<sm80::A04>() && IsRight<sm80::A05>();
-  return is_right ? 0 : 1;
-}

@@ -1,14 +1,11 @@
-// Exits with 1 where the transposition breaks a rule of the emulator or gives a wrong byte.
-// deploy/check/delete_synchronisation.py compiles it against copies of the kernel with one
-// statement deleted.
-//
-// Deletes from: kernels/landing/transpose_kernel.h
+// Every barrier of the transposition is needed.
 #include <cstdint>
-#include <cstdio>
+#include <string>
 #include <vector>
 
 #include "kernels/emulator/launch.h"
 #include "kernels/landing/transpose_kernel.h"
+#include "tests/kernels/emulator/deletions.h"
 
 namespace gemmd::testing {
 namespace {
@@ -16,7 +13,7 @@ namespace {
 constexpr std::int64_t kRows = 150;  // two tiles, the second ragged
 constexpr std::int64_t kColumns = 60;
 
-bool IsRight(std::uint64_t seed) {
+std::string Wrong(const emulator::Options& options) {
   std::vector<std::uint32_t> from(kRows * kColumns);
   std::vector<std::uint32_t> to(kColumns * kRows, 0xffffffffu);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint32_t>(i);
@@ -37,30 +34,19 @@ bool IsRight(std::uint64_t seed) {
   request.shared_bytes = landing::TransposeSharedBytes<4>();
   request.buffers = {{from.data(), from.size() * 4, "from", true},
                      {to.data(), to.size() * 4, "to", false}};
-  emulator::Options options;
-  options.seed = seed;
   const emulator::Report report =
       emulator::Launch(request, options, [&] { landing::Transpose<4>(params); });
-  if (!report.ok()) {
-    std::printf("%s\n", report.message.c_str());
-    return false;
-  }
+  if (!report.ok()) return report.message;
   for (std::int64_t row = 0; row < kRows; ++row) {
     for (std::int64_t column = 0; column < kColumns; ++column) {
-      if (to[column * kRows + row] == from[row * kColumns + column]) continue;
-      std::printf("a wrong word\n");
-      return false;
+      if (to[column * kRows + row] != from[row * kColumns + column]) return "a wrong word";
     }
   }
-  return true;
+  return "";
 }
+
+DeletionCheck Transposition() { return {{"kernels/landing/transpose_kernel.h"}, {}, {Wrong}}; }
+DELETION_TEST(Transposition, Transposition)
 
 }  // namespace
 }  // namespace gemmd::testing
-
-int main() {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    if (!gemmd::testing::IsRight(seed)) return 1;
-  }
-  return 0;
-}
