@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/install_packages.sh
-bazel build --config=opt //server:gemmd //client/cli:gemm
+mapfile -t cache < <(deploy/bazel_cache.sh)
+bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm
 
 work=$(mktemp -d)
 server=

@@ -85,7 +85,7 @@ int Run(int argc, const char* const* argv) {
   const bool json = std::any_of(argv, argv + argc, [](const char* argument) {
     return absl::string_view(argument) == "--json";
   });
-  if (json && !failure->in_output) std::cout << ToJson(*failure).dump() << std::endl;
+  if (json && !failure->in_output) std::cout << ToJson(*failure).dump() << "\n" << std::flush;
   return static_cast<int>(failure->exit_code);
 }
 

@@ -56,7 +56,7 @@ void BenchProgress::Show(const load::Progress& progress) {
   if (where_ == Where::kTerminal) {
     std::cerr << kWriteOver << line << std::flush;
   } else {
-    std::cerr << line << std::endl;
+    std::cerr << line << "\n" << std::flush;
   }
   // The figures are of about the last second.
   if (progress.elapsed_ns - counted_ns_ >= load::kNsPerSecond) {

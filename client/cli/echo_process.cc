@@ -70,7 +70,7 @@ Outcome EchoProcess::Start() {
 Outcome RunEchoServer() {
   const load::EchoServer server;
   if (server.address().empty()) return CannotStart("no free port on 127.0.0.1");
-  std::cout << server.address() << std::endl;
+  std::cout << server.address() << "\n" << std::flush;
   char ignored = 0;
   while (true) {
     const ssize_t got = read(STDIN_FILENO, &ignored, 1);

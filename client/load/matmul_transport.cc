@@ -224,6 +224,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
 
   std::vector<EchoSizes> sizes() const override {
     std::vector<EchoSizes> sizes;
+    sizes.reserve(entries_.size());
     for (const Entry& entry : entries_) sizes.push_back(entry.sizes);
     return sizes;
   }

@@ -72,7 +72,7 @@ std::string WhyMissed(const Slo& slo, const Summary& summary) {
                            slo.error_share * 100);
   }
   for (const Slo::Limit& limit : slo.limits) {
-    const double value_us = *Find(summary.latency, limit.name);
+    const double value_us = Find(summary.latency, limit.name).value();
     if (value_us > limit.limit_us) {
       return absl::StrFormat("%s is %.3f ms, at most %.3f ms allowed", limit.name, value_us / 1e3,
                              limit.limit_us / 1e3);

@@ -14,7 +14,8 @@ labels=("${labels[@]/%/_fuzz}")
 # An output base of its own: another compiler would throw the usual build's analysis away.
 bazel=(bazel "--output_base=$(bazel info output_base)-fuzz")
 # No links in the tree, whose //... would follow them.
-options=(--config=cpu --config=fuzz --symlink_prefix=/)
+mapfile -t cache < <(deploy/bazel_cache.sh)
+options=(--config=cpu --config=fuzz --symlink_prefix=/ "${cache[@]}")
 "${bazel[@]}" build "${options[@]}" "${labels[@]}"
 programs=$("${bazel[@]}" info "${options[@]}" bazel-bin)/tests/fuzz
 "${bazel[@]}" shutdown

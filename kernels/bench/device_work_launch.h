@@ -29,8 +29,8 @@ inline absl::Status LaunchCompare(const CompareWork& work, const LaunchTarget& t
   return ptx::Launch(Compare, shape, work,
                      {{work.d, bytes, "d"},
                       {work.reference, bytes, "reference"},
-                      {work.different, kCompareThreads * 4, "different", false},
-                      {work.largest, kCompareThreads * 4, "largest", false}},
+                      {work.different, std::uint64_t{kCompareThreads} * 4, "different", false},
+                      {work.largest, std::uint64_t{kCompareThreads} * 4, "largest", false}},
                      target);
 }
 

@@ -35,8 +35,8 @@ class SlicedHostWork final : public SlicedWork {
   DeviceWork Slice(int index) const;
 
  private:
-  SlicedHostWork(DeviceWork work, Problem landed, std::vector<Panel> blocks)
-      : work_(std::move(work)), landed_(std::move(landed)), blocks_(std::move(blocks)) {}
+  SlicedHostWork(DeviceWork work, const Problem& landed, std::vector<Panel> blocks)
+      : work_(std::move(work)), landed_(landed), blocks_(std::move(blocks)) {}
 
   const DeviceWork work_;
   const Problem landed_;

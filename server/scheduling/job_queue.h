@@ -136,7 +136,10 @@ class JobQueue {
     double fixed_us = 0;        // what a launch costs besides what its jobs add
 
     bool is_full() const { return size >= max_size; }
-    double us() const { return static_cast<double>((size + max_size - 1) / max_size) * fixed_us; }
+    double us() const {
+      const std::int64_t launches = (size + max_size - 1) / max_size;
+      return static_cast<double>(launches) * fixed_us;
+    }
   };
   using Gatherings = std::map<BatchKey, Gathering>;
   struct Node {

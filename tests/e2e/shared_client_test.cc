@@ -105,7 +105,6 @@ TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
 
   // The region outlives its last name here, because the product is its memory.
   inputs = {};
-  const std::string name = region->name();
   region.reset();
   EXPECT_TRUE(product->d.bytes() == expected->d.bytes());
   EXPECT_EQ(client_->Statistics()->shared_memory().regions(), 1);

@@ -17,7 +17,7 @@ class ServerProcess {
   // serves or ends. The binary is a data dependency of the test.
   explicit ServerProcess(std::vector<std::string> flags = {});
 
-  // Kills it if it still runs.
+  // Drains it if it still runs; the test fails where it does not end as it should.
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;

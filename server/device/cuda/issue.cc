@@ -117,18 +117,17 @@ void CudaDevice::IssueOnFeeder(ItemPtr item) {
       item->issued = *quick;
     } else if (item->launch.form == BatchForm::kSlice) {
       auto& sliced = static_cast<SlicedCudaWork&>(*item->launch.sliced);
-      item->issued = *IssueInTime(nullptr, [&] {
+      const auto issue = [&] {
         return std::make_optional(sliced.Issue(item->launch.slice, item->slot.get(), ring_.get()));
-      });
+      };
+      item->issued = IssueInTime(nullptr, issue).value();
     } else {
       for (const DeviceWork& work : item->launch.works) {
         const PreparedWork prepared = Prepare(work, options_.panel_bytes);
-        Append(*IssueInTime(item->issued.last,
-                            [&] {
-                              return std::make_optional(
-                                  large_issuer_->Issue(prepared, item->slot.get(), ring_.get()));
-                            }),
-               &item->issued);
+        const auto issue = [&] {
+          return std::make_optional(large_issuer_->Issue(prepared, item->slot.get(), ring_.get()));
+        };
+        Append(IssueInTime(item->issued.last, issue).value(), &item->issued);
         if (!item->issued.status.ok()) break;
       }
     }

@@ -19,14 +19,14 @@ void AddStage(v1::StageName name, double start_us, double end_us, v1::Receipt& r
 
 }  // namespace
 
-Step Fail(grpc::StatusCode code, std::string message, std::string pushback) {
+Step Fail(grpc::StatusCode code, const std::string& message, const std::string& pushback) {
   return [=](grpc::ServerContext& context, const v1::MatmulRequest&, v1::MatmulResponse&) {
     if (!pushback.empty()) context.AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
     return grpc::Status(code, message);
   };
 }
 
-Step Answer(std::uint64_t rows, std::uint64_t columns, std::string bytes) {
+Step Answer(std::uint64_t rows, std::uint64_t columns, const std::string& bytes) {
   return [=](grpc::ServerContext&, const v1::MatmulRequest&, v1::MatmulResponse& response) {
     response.mutable_d()->set_type(v1::INT8);
     response.mutable_d()->set_rows(rows);

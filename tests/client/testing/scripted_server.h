@@ -20,10 +20,10 @@ using Step = std::function<grpc::Status(grpc::ServerContext&, const v1::MatmulRe
                                         v1::MatmulResponse&)>;
 
 // Fails, with this pushback in the trailing metadata unless it is empty.
-Step Fail(grpc::StatusCode code, std::string message, std::string pushback = "");
+Step Fail(grpc::StatusCode code, const std::string& message, const std::string& pushback = "");
 
 // Answers rows x columns of int8 in row-major order as one chunk, with a small receipt.
-Step Answer(std::uint64_t rows, std::uint64_t columns, std::string bytes);
+Step Answer(std::uint64_t rows, std::uint64_t columns, const std::string& bytes);
 
 // As Answer, but 2 x 2, and spoilt by `change` before it is sent.
 Step AnswerChanged(std::function<void(v1::MatmulResponse&)> change);

@@ -87,7 +87,7 @@ void SessionWires::Do(client::Todo todo) {
     writing.emplace(stream, std::move(message));
   }
   for (client::ChunkCopy& copy : todo.copies) copies.push_back(std::move(copy));
-  for (client::StreamEnd& end : todo.ends) client::Tell(std::move(end));
+  for (const client::StreamEnd& end : todo.ends) client::Tell(end);
   if (todo.wake != absl::InfiniteFuture()) wakes.push_back(todo.wake);
   cancelled = cancelled || todo.cancel_streams;
 }

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Proves that the steps of .ci/run fail when they should: plants one fault after another into a
+# clone of HEAD, and runs the step that must notice. Takes minutes; run it when a step changes.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+work=$(mktemp -d)
+trap '(cd "$work/clone" && bazel shutdown) >/dev/null 2>&1; chmod -R u+w "$work"; rm -rf "$work"' EXIT
+git clone -q . "$work/clone"
+cd "$work/clone"
+missed=0
+
+# plant NAME FILE TEXT PLANTED EXPECTED STEP...: replaces TEXT by PLANTED, a sed expression each,
+# once in FILE; the step must fail and print EXPECTED.
+plant() {
+  local name=$1 file=$2 text=$3 planted=$4 expected=$5
+  shift 5
+  sed -i "0,/$text/s//$planted/" "$file"
+  if git diff --quiet; then
+    echo "$name: cannot be planted, because $file has changed: $text" >&2
+    exit 1
+  fi
+  if "$@" >"$work/log" 2>&1; then
+    echo "$name: NOT NOTICED by $*"
+    missed=$((missed + 1))
+  elif ! grep -qE "$expected" "$work/log"; then
+    echo "$name: the step fails, and not because of it: $*"
+    tail -n 30 "$work/log"
+    missed=$((missed + 1))
+  else
+    echo "$name: noticed: $(grep -m 1 -oE "$expected.*" "$work/log")"
+  fi
+  git checkout -q .
+}
+
+plant "a data race in the scheduler" server/scheduling/scheduler.cc \
+  'absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {' \
+  '&\n  static int submitted = 0;\n  ++submitted;' \
+  'ThreadSanitizer: data race' \
+  deploy/check/sanitize.sh tsan //tests/server/scheduling/...
+plant "a leak in the server" server/rpc/decode.cc \
+  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  '&\n  static volatile char* leaked;\n  leaked = new char[24];' \
+  'LeakSanitizer: detected memory leaks' \
+  deploy/check/sanitize.sh asan //tests/e2e:estimate_test
+plant "an overflow in the server" server/rpc/decode.cc \
+  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  '&\n  std::vector<char> small(8);\n  volatile std::size_t past = small.size();\n  small.data()[past] = 1;' \
+  'heap-buffer-overflow' \
+  deploy/check/sanitize.sh asan //tests/e2e:estimate_test
+plant "an undefined shift in the server" server/rpc/decode.cc \
+  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  '&\n  volatile int bits = 40;\n  volatile int shifted = 1 << bits;\n  static_cast<void>(shifted);' \
+  'shift exponent 40 is too large' \
+  deploy/check/sanitize.sh asan //tests/e2e:estimate_test
+plant "a finding of clang-tidy in a source" server/rpc/decode.cc \
+  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  '&\n  std::string moved = "a";\n  const std::string taken = std::move(moved);\n  if (moved == taken) return absl::OkStatus();' \
+  'bugprone-use-after-move' \
+  deploy/check/tidy.sh //server/rpc/...
+plant "a finding of clang-tidy in a header" server/rpc/decode.h \
+  'namespace gemmd {' \
+  '&\ninline int Planted(const int* value) { return value == nullptr ? *value : 0; }' \
+  'clang-analyzer-core.NullDereference' \
+  deploy/check/tidy.sh //server/rpc/...
+plant "a stale example in README" README.md \
+  'gemm matmul A.npy B.npy -o C.npy' \
+  'gemm matmul A.npy B.npy --output-file C.npy' \
+  'output-file' \
+  deploy/test.sh //tests/tidy:examples_test
+plant "a stale example in --help" client/cli/put_command.cc \
+  'gemm put W.npy --lease 2h' \
+  'gemm put W.npy --lease two-hours' \
+  'two-hours' \
+  deploy/test.sh //tests/tidy:examples_test
+plant "a folder that no map names" README.md \
+  '.ranges\/. | sets' 'sets' 'does not name them' \
+  deploy/test.sh //tests/tidy:documents_test
+plant "a wait that a kernel could do without" kernels/landing/transpose_kernel.h \
+  '  ptx::SyncThreads();' '  ptx::SyncThreads();\n  ptx::SyncThreads();' 'nothing notices that it is left out' \
+  deploy/test.sh //tests/kernels/landing:deletion_test
+
+((missed == 0)) || { echo "$missed planted faults were not noticed" >&2; exit 1; }
+echo "every planted fault was noticed"

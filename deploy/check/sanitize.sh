@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs tests under a sanitizer, and says which are left out and why.
+#   deploy/check/sanitize.sh asan [TARGET...]   AddressSanitizer, LeakSanitizer and
+#                                               UndefinedBehaviorSanitizer over server, client, e2e
+#   deploy/check/sanitize.sh tsan [TARGET...]   ThreadSanitizer over what is plain C++
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+case ${1:-} in
+asan)
+  targets=(//tests/client/... //tests/e2e/... //tests/proto/... //tests/server/...)
+  declare -A reasons=([preloads]="preloads a library that counts copies; sanitizers have their own")
+  ;;
+tsan)
+  targets=(//tests/client/... //tests/server/... //tests/sync/...)
+  declare -A reasons=(
+    [computes]="minutes of arithmetic there; its subject is bits, not threads"
+    [one_thread]="hours played on one thread: nothing to race with"
+    [links_grpc]="gRPC and absl::Mutex come uninstrumented: false reports"
+    [links_openblas]="OpenBLAS comes uninstrumented: false reports"
+    [runs_fibers]="the emulator's fibers are not announced to it")
+  ;;
+*)
+  echo "usage: deploy/check/sanitize.sh asan|tsan [TARGET...]" >&2
+  exit 2
+  ;;
+esac
+sanitizer=$1
+(($# == 1)) || targets=("${@:2}")
+
+deploy/install_packages.sh clang-14 libclang-rt-14-dev
+mapfile -t cache < <(deploy/bazel_cache.sh)
+# An output base of its own: another compiler would throw the usual build's analysis away. No
+# links in the tree, whose //... would follow them.
+bazel=(bazel "--output_base=$(bazel info output_base)-$sanitizer")
+status=0
+"${bazel[@]}" test "--config=$sanitizer" --symlink_prefix=/ "${cache[@]}" --build_tests_only \
+  -- "${targets[@]}" || status=$?
+for tag in "${!reasons[@]}"; do
+  echo "left out: ${reasons[$tag]}"
+  "${bazel[@]}" query "attr(tags, '\\b$tag\\b', tests(set(${targets[*]})))" 2>/dev/null | sed 's/^/  /'
+done
+"${bazel[@]}" shutdown
+exit "$status"
