@@ -1,14 +1,18 @@
 // gemmd: the process. A map of the server, in the order of a request's way:
 //
-//   rpc/         bytes to calls and back       matmul_reactor.h is one request's life
-//   admission/   yes or no, and why            admission.h states the order of checks
-//   scheduling/  who waits, who is next        scheduler.h states a job's states
-//   store/       matrices that stay            operand_store.h states an operand's states
-//   device/      memory, threads, launches     device.h is the seam, cpu_device.h the CPU
-//   ../kernels/  what multiplies               gemm.h is the door
-//   observe/     receipts, statistics, logs, the clock
-//   options/     config.proto is every option
-//   lifecycle.h  start, serve, drain, end
+//   rpc/           bytes to calls and back       matmul_reactor.h is one request's life
+//   transfer/      streamed requests             matmul_session.h states the life of one
+//   admission/     yes or no, and why            admission.h states the order of checks
+//   scheduling/    who waits, who is next        scheduler.h states a job's states
+//   cost/          what a launch will take       cost_model.h learns from every launch
+//   verification/  products checked afterwards   verifier.h takes a share of all
+//   regions/       memory shared with clients    region_table.h states who may use which
+//   store/         matrices that stay            operand_store.h states an operand's states
+//   device/        memory, threads, launches     device.h is the seam, cpu_device.h the CPU
+//   ../kernels/    what multiplies               gemm.h is the door
+//   observe/       receipts, statistics, logs, the clock
+//   options/       config.proto is every option
+//   lifecycle.h    start, serve, drain, end
 #include <unistd.h>
 
 #include <cstdio>

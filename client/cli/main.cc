@@ -1,7 +1,10 @@
-// gemm, the command line of gemmd. app.cc reads the options and knows the subcommands, one
-// file each: matmul_command.cc, info_command.cc, stats_command.cc, kernels_command.cc,
-// bench_command.cc, completion_command.cc. failure.h has the exit codes, connection.h the global
-// options.
+// gemm, the command line of gemmd. app.cc reads the options and knows the subcommands, one file
+// each; failure.h has the exit codes, connection.h the global options.
+//
+//   products    matmul_command.cc, estimate_command.cc, bench_command.cc
+//   operands    put_command.cc, get_command.cc, ls_command.cc, rm_command.cc
+//   the server  info_command.cc, stats_command.cc, kernels_command.cc, tune_command.cc
+//   the shell   completion_command.cc
 #include "absl/synchronization/mutex.h"
 #include "client/cli/app.h"
 

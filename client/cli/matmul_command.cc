@@ -23,7 +23,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul X.npy W.npy -o Y.npy --transpose-b --bias b.npy --activation gelu-tanh
   gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
-  gemm matmul A.bin B.npy --shape a=1500x1700 --type a=bf16 --output-type f32 -o D.npy
+  gemm matmul A.bin B.npy --shape a=1500x1700 --type bf16 --output-type f32 -o D.npy
   gemm matmul Q.npy W.npy --type fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
   gemm --json matmul A.npy B.npy --deadline 250ms
   gemm matmul A.npy B.npy -o D.npy --verify 3         # the receipt has the residual

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What documents say of the tree is so: maps are whole, paths are there, lines can be read."""
+import pathlib
+import re
+import unittest
+
+# This file is reached through a link in the test's runfiles: its real place is the tree.
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def walk(folder):
+    """The files of the tree: not what builds and editors leave there."""
+    for path in folder.iterdir():
+        if path.name.startswith((".", "bazel-", "__pycache__")):
+            continue
+        if path.is_dir():
+            yield from walk(path)
+        else:
+            yield path
+
+
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in walk(ROOT))
+DOCUMENTS = [path for path in FILES if path.endswith(".md")]
+# They record what was measured when: their lines are as long as their tables. The changelog
+# names what is gone.
+RECORDS = {"BENCHMARKS.md", "kernels/NOTES.md"}
+PAST = RECORDS | {"CHANGELOG.md"}
+# Planned, and said to be.
+PLANNED = {"ptx/tcgen05.h", "emulator/tcgen05.{h,cc}"}
+PATH = re.compile(r"`((?:\.\./)*[\w.-]+(?:/[\w.-]+)*\.(?:h|cc|cu|py|sh|md|proto|bzl|yaml|txt|json))`")
+
+
+def read(path):
+    return (ROOT / path).read_text()
+
+
+def folders(parent):
+    """The folders of the tree below `parent`, the top where it is empty."""
+    depth = len(pathlib.PurePath(parent).parts)
+    parts = [pathlib.PurePath(path).parts for path in FILES if path.startswith(parent)]
+    return sorted({each[depth] for each in parts if len(each) > depth + 1})
+
+
+class DocumentsTest(unittest.TestCase):
+    def expect_all(self, names, text, where):
+        missing = [name for name in names if name not in text]
+        self.assertEqual([], missing, f"{where} does not name them")
+
+    def test_maps_name_every_folder(self):
+        top = [name for name in folders("") if not name.startswith(".")]
+        self.expect_all([f"`{name}/`" for name in top],
+                        read("README.md").partition("## Where things are")[2],
+                        "README.md, Where things are")
+        head = read("server/main.cc").partition("#include")[0]
+        self.expect_all([f"//   {name}/" for name in folders("server/")], head, "server/main.cc")
+        self.expect_all([f"`server/{name}`" for name in folders("server/")],
+                        read("ARCHITECTURE.md"), "ARCHITECTURE.md")
+        table = read("kernels/README.md").partition("## ")[0]
+        self.expect_all([f"`{name}/`" for name in folders("kernels/")],
+                        table, "kernels/README.md")
+
+    def test_the_map_of_the_command_line_names_every_command(self):
+        head = read("client/cli/main.cc").partition("#include")[0]
+        commands = [pathlib.PurePath(path).name for path in FILES
+                    if re.match(r"client/cli/\w+_command\.cc$", path)]
+        self.assertGreater(len(commands), 8)
+        self.expect_all(commands, head, "client/cli/main.cc")
+
+    def test_paths_between_backticks_are_there(self):
+        missing = []
+        for document in DOCUMENTS:
+            if document in PAST:
+                continue
+            for path in PATH.findall(read(document)):
+                from_here = (ROOT / document).parent / path
+                if path not in PLANNED and not from_here.exists() and not any(
+                        file == path or file.endswith("/" + path) for file in FILES):
+                    missing.append(f"{document}: {path}")
+        self.assertEqual([], missing)
+
+    def test_links_lead_somewhere(self):
+        missing = []
+        for document in DOCUMENTS:
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(document)):
+                if not (ROOT / document).parent.joinpath(target).exists():
+                    missing.append(f"{document}: {target}")
+        self.assertEqual([], missing)
+
+    def test_lines_outside_tables_and_code_are_short(self):
+        long_lines = []
+        for document in DOCUMENTS:
+            if document in RECORDS:
+                continue
+            is_code = False
+            for number, line in enumerate(read(document).splitlines(), 1):
+                is_code ^= line.startswith("```")
+                if not is_code and not line.startswith(("|", "    ")) and len(line) > 120:
+                    long_lines.append(f"{document}:{number}: {len(line)} columns")
+        self.assertEqual([], long_lines)
+
+
+if __name__ == "__main__":
+    unittest.main()

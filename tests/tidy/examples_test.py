@@ -1,0 +1,240 @@
+#!/usr/bin/python3
+"""Every command that a document or --help shows is run, with small matrices, on a server here.
+
+What is not ours to run (containers, other machines) names files and targets that exist. Sizes,
+durations, addresses and handles are exchanged; nothing else of a command is.
+"""
+import ast
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import numpy
+
+ROOT = pathlib.Path.cwd()
+GEMM = ROOT / "client/cli/gemm"
+GEMMD = ROOT / "server/gemmd"
+DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "kernels/README.md",
+             *sorted((ROOT / "docs").glob("*.md"))]
+SIDE = 32
+# They need a daemon, a cluster or a GPU; what they name must be in the tree.
+FOREIGN = {"podman", "docker", "kubectl", "bazel", "tar", "deploy/demo.sh", "deploy/test.sh",
+           "deploy/gpu/bundle.sh"}
+# Of the text between backticks, what is a command of ours to the end.
+INLINE = re.compile(r"`(gemmd?(?: [^`\n]+)?)`")
+HANDLE = re.compile(r"\b[0-9a-f]{8}-\d+\b|\bHANDLE\b")
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=60, **options)
+
+
+def code_blocks(text):
+    """Fenced blocks with their language, and indented ones, without their indentation."""
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S):
+        yield language, block
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", outside, re.M):
+        yield "", re.sub(r"^    ", "", block, flags=re.M)
+
+
+def commands(block):
+    """The commands of a block, and the complaint that it shows below each, if any."""
+    lines = re.sub(r"\\\n\s*", " ", block).split("\n")
+    has_prompt = any(line.startswith("$ ") for line in lines)
+    for number, line in enumerate(lines):
+        if has_prompt and not line.startswith("$ "):
+            continue
+        line = re.sub(r"^\$ ", "", line.strip())
+        if not re.match(r"(bazel-bin/\S*/|deploy/\S+\.sh|)(gemmd?\b|podman|docker|kubectl|bazel |tar |\S+\.sh)", line):
+            continue
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        yield line, below if below.startswith("gemm: ") else ""
+
+
+def program(command):
+    return shlex.split(command, comments=True)[0].split("/")[-1]
+
+
+class Example(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.folder.name)
+        cls.server, cls.address = cls.start([])
+        cls.random = numpy.random.default_rng(1)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.send_signal(signal.SIGTERM)
+        assert cls.server.wait(30) == 0
+        cls.folder.cleanup()
+
+    @classmethod
+    def start(cls, options):
+        # Into a file, because nobody reads on once it serves.
+        log = cls.work / "gemmd.log"
+        with log.open("w") as stderr:
+            server = subprocess.Popen([GEMMD, *options, "--listen=127.0.0.1:0"], cwd=cls.work,
+                                      stderr=stderr)
+        while True:
+            is_over = server.poll() is not None
+            text = log.read_text()
+            serving = re.search(r'"event":"serving".*"address":"([^"]*)"', text)
+            if serving:
+                return server, serving.group(1)
+            assert not is_over, f"gemmd {options} did not start: {text}"
+            time.sleep(0.01)
+
+    def write_inputs(self, command):
+        """The files that examples name, of the type that the command says; Q is always quantized."""
+        square = self.random.standard_normal((SIDE, SIDE)).astype("f4")
+        codes = self.random.integers(0, 100, (SIDE, SIDE)).astype("u1")
+        halves = numpy.ascontiguousarray(square.view("u2")[:, 1::2]).view("V2")  # bf16
+        matrix = codes if "--type fp8" in command else halves if "--type bf16" in command else square
+        for name in "ABCDQWX":
+            numpy.save(self.work / f"{name}.npy", codes if name == "Q" else matrix)
+            (self.work / f"{name}.bin").write_bytes(halves.tobytes())
+        for name in "bqw":
+            numpy.save(self.work / f"{name}.npy", numpy.ones(SIDE, "f4"))
+        (self.work / "gemmd.textproto").write_text('listen: "127.0.0.1:0" cpu { threads: 2 }')
+        if (self.work / "before.json").exists():
+            (self.work / "after.json").write_bytes((self.work / "before.json").read_bytes())
+
+    def put(self, *arguments):
+        """A handle of this server's, in the place of an example's."""
+        result = run([GEMM, "--server", self.address, "--json", "put", *arguments], cwd=self.work)
+        self.assertEqual(0, result.returncode, result.stderr)
+        return json.loads(result.stdout)["residents"][0]["handle"]
+
+    def small(self, command):
+        command = re.sub(r"\b\d{2,}x\d{2,}(x\d{2,})?\b",
+                         lambda size: "x".join([str(SIDE)] * (size.group().count("x") + 1)), command)
+        command = re.sub(r"\b1x\d{3,}x\d{3,}\b", f"1x{SIDE}x{SIDE}", command)
+        if program(command) == "gemm" and " tune " in command:
+            command = re.sub(r"\b\d{3,}\b", str(SIDE), command)
+        command = re.sub(r"(-c|--concurrency) [\d,]+", r"\1 1,2", command)
+        command = re.sub(r"--duration \S+", "--duration 100ms", command)
+        if re.search(r"\bbench\b(?! diff)", command) and "--duration" not in command:
+            command += " --duration 100ms"
+        command = re.sub(r"(--server[= ])\S+", rf"\g<1>{self.address}", command)
+        handles = {}
+        for name in HANDLE.findall(command):
+            if name not in handles:
+                self.write_inputs(command)  # new numbers, which are another operand
+                kind = ["--type", "bf16"] if "--type bf16" in command else []
+                handles[name] = self.put("W.npy", *kind)
+        command = HANDLE.sub(lambda match: handles[match.group()], command)
+        if "get Q " in command:
+            quantized = self.put("Q.npy", "--type", "fp8-e4m3", "--scales", "q.npy")
+            command = command.replace("get Q ", f"get {quantized} ")
+        return command
+
+    def jq(self, text, path):
+        """What `jq path` prints of it: a value of that name must be there."""
+        value = json.loads(text)
+        for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+            value = value[name] if name else value[int(index)]
+        return str(value)
+
+    def run_gemm(self, command, complaint=""):
+        inner = re.search(r"\$\((.*?)\)", command)
+        if inner:
+            command = command.replace(inner.group(), self.run_gemm(inner.group(1)).strip())
+        command, _, filtered = command.partition(" | jq ")
+        command = command.split(" > ")[0].split(" &")[0]
+        words = shlex.split(command, comments=True)
+        result = run([GEMM, *words[1:]], cwd=self.work,
+                     env={**os.environ, "GEMMD_SERVER": self.address})
+        if complaint:
+            self.assertNotEqual(0, result.returncode, command)
+            self.assertEqual(re.sub(r"127.0.0.1:\d+", self.address, complaint), result.stderr.strip())
+            return ""
+        self.assertEqual(0, result.returncode, f"{command}\n{result.stderr}")
+        if filtered:
+            return self.jq(result.stdout, filtered.replace("-r ", "").split(" #")[0].strip())
+        return result.stdout
+
+    def run_gemmd(self, command):
+        words = [re.sub(r"--listen=\S+", "--listen=127.0.0.1:0", word)
+                 for word in shlex.split(command.split(" &")[0], comments=True)[1:]]
+        if "--help" in words:
+            return self.assertEqual(0, run([GEMMD, *words]).returncode)
+        server, _ = self.start([word for word in words if not word.startswith("--listen")])
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(0, server.wait(30), command)
+
+    def try_command(self, where, command, complaint=""):
+        with self.subTest(where=where, command=command):
+            self.write_inputs(command)
+            if program(command) == "gemm":
+                for each in self.small(command).split(" && "):
+                    self.run_gemm(each, complaint)
+            elif program(command) == "gemmd":
+                self.run_gemmd(command)
+            else:
+                words = shlex.split(command, comments=True)
+                self.assertIn(words[0], FOREIGN)
+                for word in words:
+                    if re.match(r"deploy/[\w./]+$", word):
+                        self.assertTrue((ROOT / word).exists(), word)
+
+    def test_documents(self):
+        tried = 0
+        for document in DOCUMENTS:
+            for language, block in code_blocks(document.read_text()):
+                if language == "python":
+                    ast.parse(block)
+                    for module, name in re.findall(r"\b(\w+)_pb2\.(\w+)", block):
+                        proto = (ROOT / f"proto/gemmd/v1/{module}.proto").read_text()
+                        self.assertRegex(proto, rf"\b{name}\b", f"{document}: {module}_pb2.{name}")
+                if language not in ("", "sh", "console"):
+                    continue
+                for command, complaint in commands(block):
+                    self.try_command(document.relative_to(ROOT), command, complaint)
+                    tried += 1
+        self.assertGreater(tried, 20)
+
+    def test_help(self):
+        tried = 0
+        subcommands = re.findall(r"^  ([a-z]+)  ", run([GEMM, "--help"]).stdout, re.M)
+        self.assertGreater(len(subcommands), 8)
+        for words in [[], *[[each] for each in subcommands], ["bench", "diff"]]:
+            text = run([GEMM, *words, "--help"]).stdout
+            for command in re.findall(r"^  (gemm .*)", text.partition("Examples:")[2], re.M):
+                self.try_command(" ".join(["gemm", *words, "--help"]), command)
+                tried += 1
+        text = run([GEMMD, "--help"]).stdout
+        for command in re.findall(r"^  (gemmd.*)", text.partition("Examples:")[2], re.M):
+            self.try_command("gemmd --help", command)
+            tried += 1
+        self.assertGreater(tried, 30)
+
+    def test_options_in_sentences_are_there(self):
+        """`gemm tune ... --type bf16` between backticks, and `--cuda.memory-percent`."""
+        helps = {"gemmd": run([GEMMD, "--help"]).stdout, "gemm": run([GEMM, "--help"]).stdout}
+        for name in re.findall(r"^  ([a-z]+)  ", helps["gemm"], re.M):
+            helps[name] = run([GEMM, name, "--help"]).stdout
+        everything = "\n".join(helps.values())
+        for document in DOCUMENTS:
+            text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+            for command in INLINE.findall(text):
+                words = command.split()
+                known = helps["gemmd" if words[0] == "gemmd" else "gemm"]
+                known += "".join(helps.get(word, "") for word in words[1:])
+                for option in re.findall(r"(?<= )--[\w.-]+", command):
+                    self.assertRegex(known, rf"{option}\b", f"{document}: {command}")
+            for option in re.findall(r"`(--[a-z-]+\.[a-z.-]+)", text):
+                self.assertRegex(everything, rf"{option}\b", f"{document}: {option}")
+
+
+if __name__ == "__main__":
+    unittest.main()
