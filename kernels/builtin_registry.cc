@@ -9,6 +9,7 @@
 #include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/sm90/wgmma_gemm_registry.h"
+#include "kernels/sm90f32/f32_registry.h"
 #include "kernels/vendor/cublaslt_registry.h"
 #include "version.h"
 
@@ -21,6 +22,7 @@ const Registry& BuiltinRegistry() {
     // Before the ladders: of equal predictions the first is taken.
     AppendHopperGemm(&kernels);
     AppendHopperRaggedGemm(&kernels);
+    AppendHopperF32(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
     AppendCublasLt(&vendor::CublasLtEngine(), &kernels);
