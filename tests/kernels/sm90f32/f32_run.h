@@ -1,16 +1,9 @@
-// Runs sm90/f32_bf16x6 in the emulator, on planes of any layout, and says what bits D should have.
+// Runs the registry entry sm90/f32_bf16x6 in the emulator.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <vector>
-
-#include "kernels/emulator/session.h"
-#include "kernels/emulator/tensor_core.h"
 #include "kernels/gemm.h"
 #include "kernels/sm90f32/tilings.h"
-#include "tests/kernels/sm90/hopper_run.h"
+#include "tests/kernels/sm90f32/f32_planes.h"
 
 namespace gemmd::testing {
 
@@ -27,191 +20,13 @@ inline Config F32Config(int tiling) {
   return config;
 }
 
-struct F32Case {
-  std::int64_t m = 1;
-  std::int64_t n = 1;
-  std::int64_t k = 1;
-  bool transpose_a = false;
-  bool transpose_b = true;
-  Order d_order = Order::kRowMajor;
-  Epilogue epilogue = {};
-  int a_gap = 0;  // elements between A's lines, which may start anywhere
-};
-
-inline Problem MakeF32Problem(const F32Case& c) {
-  Problem problem = MakeProblem(c.m, c.n, c.k, DataType::kF32, DataType::kF32, c.transpose_a,
-                                c.transpose_b);
-  problem.epilogue = c.epilogue;
-  problem.d.order = c.d_order;
-  problem.c = problem.d;
-  problem.a.leading_dimension = problem.a.inner() + c.a_gap;
-  problem.b.leading_dimension = (problem.b.inner() + 3) / 4 * 4;
-  problem.c.leading_dimension = problem.c.inner() + 1;
-  problem.d.leading_dimension = problem.d.inner() + 3;
-  return problem;
+inline emulator::Report LaunchF32(F32Run* run, int tiling, const emulator::Options& options) {
+  const Config config = F32Config(tiling);
+  return run->LaunchBy(
+      [&](const Arguments& arguments, const LaunchTarget& target) {
+        return F32Kernel().Launch(run->problem, config, arguments, target);
+      },
+      F32Kernel().WorkspaceBytes(run->problem, config), options);
 }
-
-// Numbers of many magnitudes, the same wherever they are asked for.
-inline float ElementOf(std::uint32_t seed, std::int64_t line, std::int64_t k) {
-  auto x = static_cast<std::uint32_t>(line * 2654435761 + k * 40503 + seed * 97);
-  x ^= x >> 16;
-  x *= 0x85ebca6b;
-  x ^= x >> 13;
-  x *= 0xc2b2ae35;
-  x ^= x >> 16;
-  const float value = static_cast<float>(x & 0xffffff) / 16777216.0F - 0.5F;
-  return std::ldexp(value, static_cast<int>(x >> 29));
-}
-
-// The three bf16 parts of a number, times 2^24.
-struct ModelParts {
-  std::uint16_t bits[3];
-};
-inline ModelParts PartsOf(float x) {
-  ModelParts parts;
-  x *= 0x1p24F;
-  for (std::uint16_t& bits : parts.bits) {
-    bits = emulator::Narrow(emulator::HalfFormat::kBf16, x);
-    x -= emulator::Widen(emulator::HalfFormat::kBf16, bits);
-  }
-  return parts;
-}
-
-// An element of the sums, by the numerics that docs/numerics.md states.
-inline float ModelElement(const std::vector<float>& a, const std::vector<float>& b) {
-  constexpr int kTerms[6][2] = {{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};  // of A and B
-  const std::size_t k = (a.size() + 31) / 32 * 32;
-  float sum = 0;
-  float rest = 0;
-  for (std::size_t block = 0; block < k; block += 32) {
-    emulator::Factors x[3][2];
-    emulator::Factors y[3][2];
-    for (std::size_t i = 0; i < 32; ++i) {
-      const bool is_inside = block + i < a.size();
-      const ModelParts of_a = PartsOf(is_inside ? a[block + i] : 0);
-      const ModelParts of_b = PartsOf(is_inside ? b[block + i] : 0);
-      for (int part = 0; part < 3; ++part) {
-        x[part][i / 16].Set(emulator::HalfFormat::kBf16, static_cast<int>(i % 16),
-                            of_a.bits[part]);
-        y[part][i / 16].Set(emulator::HalfFormat::kBf16, static_cast<int>(i % 16),
-                            of_b.bits[part]);
-      }
-    }
-    for (const auto& term : kTerms) {
-      for (int step = 0; step < 2; ++step) {
-        rest = emulator::RoundToF32(
-            emulator::AlignedSum(rest, x[term[0]][step], y[term[1]][step]));
-      }
-    }
-    const float total = sum + rest;
-    rest -= total - sum;
-    sum = total;
-  }
-  return (sum + rest) * 0x1p-48F;
-}
-
-// A problem with its planes. Logical A and B are the same whatever their layouts.
-struct F32Run {
-  explicit F32Run(const F32Case& c)
-      : problem(MakeF32Problem(c)),
-        a_plane(problem.a),
-        b_plane(problem.b),
-        c_plane(problem.c),
-        d_plane(problem.d),
-        bias(static_cast<std::size_t>(c.n)) {
-    for (std::int64_t row = 0; row < c.m; ++row) {
-      for (std::int64_t i = 0; i < c.k; ++i) SetA(row, i, ElementOf(1, row, i));
-    }
-    for (std::int64_t column = 0; column < c.n; ++column) {
-      for (std::int64_t i = 0; i < c.k; ++i) SetB(i, column, ElementOf(2, column, i));
-      bias[static_cast<std::size_t>(column)] = static_cast<float>(column % 7) - 3;
-      for (std::int64_t row = 0; row < c.m; ++row) {
-        c_plane.Set(row, column, static_cast<float>((row * 3 + column) % 11) / 4 - 1);
-      }
-    }
-  }
-
-  void SetA(std::int64_t row, std::int64_t i, float value) {
-    a_plane.Set(problem.transpose_a ? i : row, problem.transpose_a ? row : i, value);
-  }
-  void SetB(std::int64_t i, std::int64_t column, float value) {
-    b_plane.Set(problem.transpose_b ? column : i, problem.transpose_b ? i : column, value);
-  }
-  float A(std::int64_t row, std::int64_t i) const {
-    return a_plane.Get<float>(problem.transpose_a ? i : row, problem.transpose_a ? row : i);
-  }
-  float B(std::int64_t i, std::int64_t column) const {
-    return b_plane.Get<float>(problem.transpose_b ? column : i, problem.transpose_b ? i : column);
-  }
-  std::vector<float> RowOfA(std::int64_t row) const {
-    std::vector<float> line;
-    for (std::int64_t i = 0; i < problem.k; ++i) line.push_back(A(row, i));
-    return line;
-  }
-  std::vector<float> ColumnOfB(std::int64_t column) const {
-    std::vector<float> line;
-    for (std::int64_t i = 0; i < problem.k; ++i) line.push_back(B(i, column));
-    return line;
-  }
-
-  emulator::Report Launch(int tiling, const emulator::Options& options) {
-    Arguments arguments;
-    arguments.a = a_plane.data();
-    arguments.b = b_plane.data();
-    arguments.c = c_plane.data();
-    arguments.bias = bias.data();
-    arguments.d = d_plane.data();
-    arguments.b_is_settled = b_is_settled;
-    const Config config = F32Config(tiling);
-    const MatrixLayout scratch = {
-        DataType::kInt8, 1,
-        static_cast<std::int64_t>(F32Kernel().WorkspaceBytes(problem, config)), Order::kRowMajor,
-        static_cast<std::int64_t>(F32Kernel().WorkspaceBytes(problem, config))};
-    Plane workspace(scratch);
-    arguments.workspace = workspace.data();
-    emulator::Session session;
-    session.options = options;
-    LaunchTarget target;
-    target.emulator = &session;
-    const absl::Status status = F32Kernel().Launch(problem, config, arguments, target);
-    if (!status.ok() && session.report.ok()) session.report.message = status.ToString();
-    return session.report;
-  }
-
-  // Elements of D whose bits are not the model's, without an epilogue.
-  std::int64_t CountWrong() const {
-    std::vector<std::vector<float>> columns;
-    for (std::int64_t column = 0; column < problem.n; ++column) {
-      columns.push_back(ColumnOfB(column));
-    }
-    std::int64_t wrong = 0;
-    for (std::int64_t row = 0; row < problem.m; ++row) {
-      const std::vector<float> line = RowOfA(row);
-      for (std::int64_t column = 0; column < problem.n; ++column) {
-        wrong += BitsAt(row, column) !=
-                 Bits(ModelElement(line, columns[static_cast<std::size_t>(column)]));
-      }
-    }
-    return wrong;
-  }
-
-  static std::uint32_t Bits(float value) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &value, 4);
-    return bits;
-  }
-  std::uint32_t BitsAt(std::int64_t row, std::int64_t column) const {
-    return d_plane.Get<std::uint32_t>(row, column);
-  }
-  float D(std::int64_t row, std::int64_t column) const { return d_plane.Get<float>(row, column); }
-
-  Problem problem;
-  Plane a_plane;
-  Plane b_plane;
-  Plane c_plane;
-  Plane d_plane;
-  std::vector<float> bias;
-  bool b_is_settled = false;
-};
 
 }  // namespace gemmd::testing

@@ -1,0 +1,30 @@
+// Launches the f32 product in the emulator without the registry, so that changed copies of sources
+// can stand in for them. Included after launch.h.
+#pragma once
+
+#include <string>
+
+#include "tests/kernels/sm90f32/f32_planes.h"
+
+namespace gemmd::testing {
+
+// The report's message, "wrong bits", or nothing where D is right.
+template <int kTiling, ptx::Major kRowMajor>
+std::string RunDirect(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed,
+                      emulator::Landing landing) {
+  F32Run run({m, n, k, false, kRowMajor == ptx::Major::kK});
+  Config config;
+  config.raster_group = 2;
+  emulator::Options options;
+  options.seed = seed;
+  options.landing = landing;
+  const emulator::Report report = run.LaunchBy(
+      [&](const Arguments& arguments, const LaunchTarget& target) {
+        return sm90f32::LaunchTiling<kTiling, kRowMajor>(run.problem, config, arguments, target);
+      },
+      sm90f32::PartBytes(sm90f32::kTilings[kTiling], run.problem), options);
+  if (!report.message.empty()) return report.message;
+  return run.CountWrong() == 0 ? "" : "wrong bits";
+}
+
+}  // namespace gemmd::testing

@@ -1,0 +1,74 @@
+"""Tests that a fault planted into the f32 product's source is caught."""
+
+_HEADERS = [
+    "consumer.h",
+    "entries.h",
+    "finish.h",
+    "fragments.h",
+    "launch.h",
+    "layout.h",
+    "params.h",
+    "parts.h",
+    "producer.h",
+    "product.h",
+    "split.h",
+    "tilings.h",
+]
+
+def planted_fault_test(name, source, tiling, shape, find, replace):
+    """A test that a tiling with one text replaced fails on every seed.
+
+    Args:
+      name: what is wrong.
+      source: the header under kernels/sm90f32 that is changed.
+      tiling: its index in kernels/sm90f32/tilings.h.
+      shape: "m,n,k" that shows it.
+      find: text that occurs once in the source.
+      replace: what stands there instead.
+    """
+    folder = native.package_name() + "/" + name
+    copies = [name + "/" + header for header in _HEADERS]
+
+    # The headers include each other, so all are copied and include the copies.
+    native.genrule(
+        name = name + "_source",
+        srcs = ["//kernels/sm90f32:" + header for header in _HEADERS],
+        outs = copies,
+        cmd = " && ".join([
+            "python3 $(location //deploy/check:plant_fault.py) $(location //kernels/sm90f32:%s)" % source +
+            " $(RULEDIR)/%s/%s '%s' '%s'" % (name, source, find, replace),
+        ] + [
+            "cp $(location //kernels/sm90f32:%s) $(RULEDIR)/%s/%s" % (header, name, header)
+            for header in _HEADERS
+            if header != source
+        ] + [
+            "sed -i 's|\"kernels/sm90f32/|\"%s/|' $(OUTS)" % folder,
+        ]),
+        tools = ["//deploy/check:plant_fault.py"],
+    )
+    native.cc_test(
+        name = name + "_test",
+        srcs = [
+            "direct_run.h",
+            "f32_planes.h",
+            "planted_fault_test.cc",
+        ] + copies,
+        # The source is one of many tests', with a header that is not in the tree.
+        tags = ["no_tidy"],
+        copts = [
+            "-O2",
+            "-ffp-contract=off",
+            '-DSM90F32_HEADER=\\"%s/launch.h\\"' % folder,
+            "-DSM90F32_TILING=%d" % tiling,
+            "-DSM90F32_SHAPE=" + shape,
+        ],
+        deps = [
+            "//kernels:kernel",
+            "//kernels/emulator",
+            "//kernels/epilogue:arithmetic",
+            "//kernels/ptx",
+            "//kernels/sm90:wgmma_gemm_source",
+            "//tests/kernels/sm90:hopper_run",
+            "@com_google_googletest//:gtest_main",
+        ],
+    )
