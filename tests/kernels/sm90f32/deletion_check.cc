@@ -6,6 +6,16 @@
 // Deletes from: kernels/sm90f32/producer.h
 // Deletes from: kernels/sm90f32/product.h
 // Deletes from: kernels/sm90f32/split.h
+//
+// Turns say when, and order no memory: each group has sums of its own.
+// Redundant in kernels/sm90f32/consumer.h:
+//     ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup); # 1: only when
+//
+// What only brings a warp together again, for instructions that are .aligned: the emulator's
+// threads never run as one, so that nothing is amiss there without it.
+// Redundant in kernels/sm90f32/product.h: ptx::SyncWarp(); # 1: for the next barrier alone
+// Redundant in kernels/sm90f32/product.h: ptx::SyncWarp(); # 2: for the next barrier alone
+// Redundant in kernels/sm90f32/product.h: ptx::SyncWarp(); # 3: nothing comes after it
 #include <cstdio>
 
 #include "kernels/sm90f32/launch.h"
