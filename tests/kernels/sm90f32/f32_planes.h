@@ -63,27 +63,34 @@ inline ModelParts PartsOf(float x) {
   return parts;
 }
 
+// A row of A or a column of B as wgmma's factors: by blocks of 32 of K, parts and steps of 16.
+struct ModelBlock {
+  emulator::Factors factors[3][2];
+};
+using ModelLine = std::vector<ModelBlock>;
+
+inline ModelLine MakeModelLine(const std::vector<float>& line) {
+  ModelLine blocks((line.size() + 31) / 32);
+  for (std::size_t i = 0; i < blocks.size() * 32; ++i) {
+    const ModelParts parts = PartsOf(i < line.size() ? line[i] : 0);
+    for (int part = 0; part < 3; ++part) {
+      blocks[i / 32].factors[part][i / 16 % 2].Set(emulator::HalfFormat::kBf16,
+                                                   static_cast<int>(i % 16), parts.bits[part]);
+    }
+  }
+  return blocks;
+}
+
 // An element of the sums, by the numerics that docs/numerics.md states.
-inline float ModelElement(const std::vector<float>& a, const std::vector<float>& b) {
+inline float ModelElement(const ModelLine& a, const ModelLine& b) {
   constexpr int kTerms[6][2] = {{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};  // of A and B
-  const std::size_t k = (a.size() + 31) / 32 * 32;
   float sum = 0;
   float rest = 0;
-  for (std::size_t block = 0; block < k; block += 32) {
-    emulator::Factors x[3][2];
-    emulator::Factors y[3][2];
-    for (std::size_t i = 0; i < 32; ++i) {
-      const bool is_inside = block + i < a.size();
-      const ModelParts of_a = PartsOf(is_inside ? a[block + i] : 0);
-      const ModelParts of_b = PartsOf(is_inside ? b[block + i] : 0);
-      for (int part = 0; part < 3; ++part) {
-        x[part][i / 16].Set(emulator::HalfFormat::kBf16, static_cast<int>(i % 16), of_a.bits[part]);
-        y[part][i / 16].Set(emulator::HalfFormat::kBf16, static_cast<int>(i % 16), of_b.bits[part]);
-      }
-    }
+  for (std::size_t block = 0; block < a.size(); ++block) {
     for (const auto& term : kTerms) {
       for (int step = 0; step < 2; ++step) {
-        rest = emulator::RoundToF32(emulator::AlignedSum(rest, x[term[0]][step], y[term[1]][step]));
+        rest = emulator::RoundToF32(emulator::AlignedSum(rest, a[block].factors[term[0]][step],
+                                                         b[block].factors[term[1]][step]));
       }
     }
     const float total = sum + rest;
@@ -126,15 +133,15 @@ struct F32Run {
   float B(std::int64_t i, std::int64_t column) const {
     return b_plane.Get<float>(problem.transpose_b ? column : i, problem.transpose_b ? i : column);
   }
-  std::vector<float> RowOfA(std::int64_t row) const {
+  ModelLine RowOfA(std::int64_t row) const {
     std::vector<float> line;
     for (std::int64_t i = 0; i < problem.k; ++i) line.push_back(A(row, i));
-    return line;
+    return MakeModelLine(line);
   }
-  std::vector<float> ColumnOfB(std::int64_t column) const {
+  ModelLine ColumnOfB(std::int64_t column) const {
     std::vector<float> line;
     for (std::int64_t i = 0; i < problem.k; ++i) line.push_back(B(i, column));
-    return line;
+    return MakeModelLine(line);
   }
 
   // By launch(arguments, target), with a workspace of so many bytes.
@@ -162,13 +169,13 @@ struct F32Run {
 
   // Elements of D whose bits are not the model's, without an epilogue.
   std::int64_t CountWrong() const {
-    std::vector<std::vector<float>> columns;
+    std::vector<ModelLine> columns;
     for (std::int64_t column = 0; column < problem.n; ++column) {
       columns.push_back(ColumnOfB(column));
     }
     std::int64_t wrong = 0;
     for (std::int64_t row = 0; row < problem.m; ++row) {
-      const std::vector<float> line = RowOfA(row);
+      const ModelLine line = RowOfA(row);
       for (std::int64_t column = 0; column < problem.n; ++column) {
         wrong += BitsAt(row, column) !=
                  Bits(ModelElement(line, columns[static_cast<std::size_t>(column)]));

@@ -320,9 +320,9 @@ TEST(F32Entry, ChoosesATilingByShape) {
   EXPECT_EQ(tile(1, 8192, 8192), "8x64");
   EXPECT_EQ(tile(16, 8192, 8192), "16x64");
   EXPECT_EQ(tile(64, 8192, 8192), "64x64");
-  EXPECT_EQ(tile(128, 8192, 28672), "128x64");
+  EXPECT_EQ(tile(128, 8192, 28672), "64x128");
   EXPECT_EQ(tile(512, 512, 512), "32x64");
-  EXPECT_EQ(tile(1024, 1024, 1024), "128x64");
+  EXPECT_EQ(tile(1024, 1024, 1024), "64x128");
   EXPECT_EQ(tile(4096, 4096, 4096), "128x128");
   EXPECT_EQ(tile(512, 8192, 8192), "128x128");
 }
