@@ -10,14 +10,11 @@ namespace gemmd::testing {
 
 // The report's message, "wrong bits", or nothing where D is right.
 template <int kTiling, ptx::Major kRowMajor>
-std::string RunDirect(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed,
-                      emulator::Landing landing) {
+std::string RunDirect(std::int64_t m, std::int64_t n, std::int64_t k,
+                      const emulator::Options& options) {
   F32Run run({m, n, k, false, kRowMajor == ptx::Major::kK});
   Config config;
   config.raster_group = 2;
-  emulator::Options options;
-  options.seed = seed;
-  options.landing = landing;
   const emulator::Report report = run.LaunchBy(
       [&](const Arguments& arguments, const LaunchTarget& target) {
         return sm90f32::LaunchTiling<kTiling, kRowMajor>(run.problem, config, arguments, target);

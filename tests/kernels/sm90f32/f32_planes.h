@@ -9,7 +9,7 @@
 #include "kernels/emulator/session.h"
 #include "kernels/emulator/tensor_core.h"
 #include "kernels/kernel.h"
-#include "tests/kernels/sm90/hopper_run.h"
+#include "tests/kernels/sm90/plane.h"
 
 namespace gemmd::testing {
 

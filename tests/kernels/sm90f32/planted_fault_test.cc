@@ -12,8 +12,9 @@ namespace {
 
 TEST(PlantedFault, IsCaughtOnEverySeed) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    const std::string wrong =
-        RunDirect<SM90F32_TILING, ptx::Major::kK>(SM90F32_SHAPE, seed, emulator::Landing::kRandom);
+    emulator::Options options;
+    options.seed = seed;
+    const std::string wrong = RunDirect<SM90F32_TILING, ptx::Major::kK>(SM90F32_SHAPE, options);
     EXPECT_NE(wrong, "") << "seed " << seed;
     if (seed == 1) std::printf("%s\n", wrong.c_str());
   }

@@ -68,7 +68,7 @@ def planted_fault_test(name, source, tiling, shape, find, replace):
             "//kernels/epilogue:arithmetic",
             "//kernels/ptx",
             "//kernels/sm90:wgmma_gemm_source",
-            "//tests/kernels/sm90:hopper_run",
+            "//tests/kernels/sm90:plane",
             "@com_google_googletest//:gtest_main",
         ],
     )
