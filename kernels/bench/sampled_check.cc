@@ -50,6 +50,7 @@ double Bound(const Problem& problem, double exact, double magnitude) {
 std::vector<std::int64_t> Sampled(std::int64_t extent, int count) {
   std::vector<std::int64_t> numbers;
   const std::int64_t taken = std::min<std::int64_t>(extent, count);
+  numbers.reserve(static_cast<std::size_t>(taken));
   for (std::int64_t i = 0; i < taken; ++i) {
     numbers.push_back(taken == 1 ? 0 : i * (extent - 1) / (taken - 1));
   }

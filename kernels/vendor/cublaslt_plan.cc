@@ -106,7 +106,8 @@ class Attributes {
   template <typename T>
   Attributes& Set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     if (status_ == CUBLAS_STATUS_SUCCESS) {
-      status_ = cublasLtMatmulDescSetAttribute(description_, attribute, &value, sizeof value);
+      status_ = cublasLtMatmulDescSetAttribute(description_, attribute,
+                                               static_cast<const void*>(&value), sizeof value);
     }
     return *this;
   }

@@ -5,7 +5,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
+#include <cstdint>
+
+#include "absl/strings/numbers.h"
 
 namespace gemmd {
 
@@ -14,7 +16,8 @@ std::uint64_t UnacknowledgedBytes() {
   if (descriptors == nullptr) return 0;
   std::uint64_t sum = 0;
   while (const dirent* entry = readdir(descriptors)) {
-    const int fd = std::atoi(entry->d_name);
+    int fd = -1;
+    if (!absl::SimpleAtoi(entry->d_name, &fd)) continue;  // "." and ".."
     sockaddr_storage peer;
     socklen_t size = sizeof peer;
     // Neither files nor listening sockets have a peer.

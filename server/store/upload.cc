@@ -119,6 +119,7 @@ void Upload::Take(Plane* plane, const UploadChunk& chunk, ByteRange part) {
 absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish() {
   // Nobody else touches planes and memory while finishing_ is set.
   std::vector<std::vector<Sha256Digest>> chunks;
+  chunks.reserve(planes_.size());
   for (Plane& plane : planes_) chunks.push_back(std::move(plane.chunks));
   absl::Status status;
   if (DigestOf(form_, std::move(chunks)) != digest_) {
