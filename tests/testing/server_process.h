@@ -28,7 +28,7 @@ class ServerProcess {
   // A channel of its own connection, with unlimited messages.
   std::shared_ptr<grpc::Channel> NewChannel() const;
 
-  void Signal(int signal) const;
+  void Signal(int signal);
 
   // Waits for the process to end. Its exit code, or -1 if a signal ended it.
   int WaitForExit();
@@ -40,6 +40,7 @@ class ServerProcess {
   bool ReadLine(std::string* line);
 
   pid_t pid_ = -1;
+  bool is_killed_ = false;  // by the test
   int log_fd_ = -1;
   std::string buffered_;
   std::string address_;
