@@ -1,9 +1,9 @@
-// What ThreadSanitizer reports though it is right, because a library came without its
-// instrumentation. Linked into every program of --config=tsan.
+// Suppresses false reports of ThreadSanitizer: Debian's Abseil is not instrumented, so atomics in
+// its archive are invisible to it. Every program of --config=tsan links this file.
 extern "C" const char* __tsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
 
 extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  // The last reference to a status frees it; the counts before it are atomics in Abseil's archive.
+  // Whoever drops the last reference to a status frees it; the archive counts the references.
   return "race:absl::*::Status::Unref\n"
          "race:absl::*::status_internal::StatusRep\n";
 }

@@ -18,7 +18,7 @@ tsan)
     [one_thread]="hours played on one thread: nothing to race with"
     [links_grpc]="gRPC and absl::Mutex come uninstrumented: false reports"
     [links_openblas]="OpenBLAS comes uninstrumented: false reports"
-    [runs_fibers]="the emulator's fibers are not announced to it")
+    [runs_fibers]="runs kernels in the emulator, whose fibers were never tried under it")
   ;;
 *)
   echo "usage: deploy/check/sanitize.sh asan|tsan [TARGET...]" >&2

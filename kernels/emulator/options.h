@@ -25,7 +25,8 @@ struct CallWatch {
   using Site = std::pair<std::string_view, int>;  // path, as the compiler saw it, and line
 
   std::set<Site> met;
-  // What is left out: calls on these lines of a file whose path ends so. None where it is empty.
+  // A call is left out if its file's path ends with skipped_file and its line is one of these. An
+  // empty skipped_file leaves out none.
   std::string skipped_file;
   int first_line = 0;
   int last_line = 0;

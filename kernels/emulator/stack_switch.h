@@ -1,5 +1,5 @@
-// What sanitizers are told of switches between stacks: AddressSanitizer keeps the bounds of the
-// stack in use, ThreadSanitizer a history for each. In other builds all of this is nothing.
+// Announces switches between stacks to sanitizers. AddressSanitizer needs the bounds of the stack
+// in use, ThreadSanitizer a history of each stack. In other builds these functions do nothing.
 #pragma once
 
 #include <cstddef>

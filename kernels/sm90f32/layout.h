@@ -1,4 +1,4 @@
-// What follows from a tiling: how operands lie in a stage, sizes of stages and shared memory.
+// The layout of shared memory for each tiling: where operands lie in a stage, and how large it is.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the two kernels are launched with, in the product's frame (tilings.h).
+// The parameters of both kernels, split pass and product, in the product's frame (tilings.h).
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ struct Tiling {
   constexpr int columns() const { return column_groups * group_columns; }
 };
 
-// What measured best where: README.md. A consumer of more than 128 columns spills.
+// README.md says which tiling is fastest for which shape. A consumer with more than 128 columns
+// spills registers.
 inline constexpr Tiling kTilings[] = {
     {2, 1, 128, true, 2, 2050}, {2, 1, 64, true, 4, 1240}, {1, 2, 64, false, 3, 1290},
     {1, 1, 64, false, 6, 780},  {1, 1, 32, false, 7, 510}, {1, 1, 16, false, 9, 480},
