@@ -29,9 +29,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_NONE);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // gRPC waits a second before it dials again, longer than all our own attempts take:
-  // without this they would all see the same refused connection.
+  // without this they would all see the same refused connection. The MIN of these arguments
+  // keeps its default: it is no wait, but the time in which a connection must be made (20 s).
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.tls && !options.tls->server_name_override.empty()) {

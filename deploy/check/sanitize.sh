@@ -9,13 +9,15 @@ cd "$(dirname "$0")/../.."
 case ${1:-} in
 asan)
   targets=(//tests/client/... //tests/e2e/... //tests/proto/... //tests/server/...)
-  declare -A reasons=([preloads]="preloads a library that counts copies; sanitizers have their own")
+  declare -A reasons=(
+    [plays_hours]="plays hours of arrivals, which takes minutes there; its fellows run the same code"
+    [preloads]="preloads a library that counts copies; sanitizers have their own")
   ;;
 tsan)
   targets=(//tests/client/... //tests/server/... //tests/sync/...)
   declare -A reasons=(
     [computes]="minutes of arithmetic there; its subject is bits, not threads"
-    [one_thread]="hours played on one thread: nothing to race with"
+    [plays_hours]="plays hours of arrivals on one thread: nothing to race with"
     [links_grpc]="gRPC and absl::Mutex come uninstrumented: false reports"
     [links_openblas]="OpenBLAS comes uninstrumented: false reports"
     [runs_fibers]="runs kernels in the emulator, whose fibers were never tried under it")
@@ -28,7 +30,7 @@ esac
 sanitizer=$1
 (($# == 1)) || targets=("${@:2}")
 
-deploy/install_packages.sh clang-14 libclang-rt-14-dev
+deploy/install_packages.sh clang-14 libclang-rt-14-dev lld-14
 mapfile -t cache < <(deploy/bazel_cache.sh)
 # An output base of its own: another compiler would throw the usual build's analysis away. No
 # links in the tree, whose //... would follow them.

@@ -12,6 +12,7 @@
 #include "tests/client/testing/recording_timer.h"
 #include "tests/client/testing/scripted_server.h"
 #include "tests/client/testing/self_signed.h"
+#include "tests/client/testing/silent_listener.h"
 
 namespace gemmd::client {
 namespace {
@@ -200,6 +201,18 @@ TEST_F(ClientTest, NobodyListeningIsUnavailable) {
   Client client(options);
   EXPECT_EQ(client.Matmul(TwoByTwo()).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(timer_->delays.size(), 3U);
+}
+
+// A far or busy server answers a new connection late, which is no reason to dial again.
+TEST_F(ClientTest, ASlowConnectionIsWaitedFor) {
+  const testing::SilentListener listener;
+  ClientOptions options = Options();
+  options.channel.target = listener.target();
+  Client client(options);
+  CallOptions call;
+  call.timeout = absl::Milliseconds(700);
+  EXPECT_EQ(client.ServerInfo(call).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(timer_->delays, IsEmpty());
 }
 
 TEST_F(ClientTest, AlarmsRetryToo) {

@@ -93,7 +93,8 @@ absl::Status StagingRing::Copy(const PlaneRect& rect, const void* host, std::uin
     }
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t slab = SlabOf(i - begin);
-      CudaRect copy = CopyOfRect(parts[i], nullptr, 0, device, device_pitch);
+      // Only where it goes counts: it comes from the slab.
+      CudaRect copy = CopyOfRect(parts[i], host, host_pitch, device, device_pitch);
       copy.from = slabs_[slab].data;
       copy.width = copy.from_pitch = pitch_of(parts[i]);
       if (absl::Status s = backend_->Copy(CopyDirection::kToDevice, copy, stream); !s.ok()) {

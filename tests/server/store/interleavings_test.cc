@@ -185,9 +185,10 @@ TEST(Interleavings, OfSeveralThreadsLeaveNothingBehind) {
 
 // Several streams bring one large operand together: each piece is hashed once, by somebody.
 TEST(Interleavings, StreamsShareAnUpload) {
+  // Room for all of them: those that begin at the same moment each hold theirs for that moment.
   StoreOptions options = testing::SmallStore();
-  options.limit_bytes = options.tenant_bytes = 1 << 24;
-  StoreFixture fixture(options, 1 << 24);
+  options.limit_bytes = options.tenant_bytes = 1 << 25;
+  StoreFixture fixture(options, 1 << 25);
   std::mt19937 random(3);
   std::string bytes((5 << 20) + 12345, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
@@ -197,7 +198,7 @@ TEST(Interleavings, StreamsShareAnUpload) {
   for (std::uint32_t i = 0; i < ends.size(); ++i) {
     threads.emplace_back([&, i] {
       auto session = fixture.store.BeginUpload(Tenant(), matrix.digest, matrix.form, std::nullopt);
-      ASSERT_TRUE(session.ok());
+      ASSERT_TRUE(session.ok()) << session.status();
       constexpr std::uint64_t kChunk = 300000;
       const std::uint64_t chunks = (matrix.bytes.size() + kChunk - 1) / kChunk;
       for (std::uint64_t n = 0; n < chunks; ++n) {
