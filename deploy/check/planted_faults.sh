@@ -5,9 +5,17 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 work=$(mktemp -d)
-trap '(cd "$work/clone" && bazel shutdown) >/dev/null 2>&1; chmod -R u+w "$work"; rm -rf "$work"' EXIT
 git clone -q . "$work/clone"
 cd "$work/clone"
+output=$(bazel info output_base 2>/dev/null)
+clean_up() {
+  local base
+  for base in "$output" "$output-asan" "$output-tsan"; do
+    bazel "--output_base=$base" clean --expunge >/dev/null 2>&1 || true
+  done
+  rm -rf "$work"
+}
+trap clean_up EXIT
 missed=0
 
 # plant NAME FILE TEXT PLANTED EXPECTED STEP...: replaces TEXT by PLANTED, a sed expression each,
@@ -40,7 +48,7 @@ plant "a data race in the scheduler" server/scheduling/scheduler.cc \
   deploy/check/sanitize.sh tsan //tests/server/scheduling/...
 plant "a leak in the server" server/rpc/decode.cc \
   'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
-  '&\n  static volatile char* leaked;\n  leaked = new char[24];' \
+  '&\n  const volatile char* leaked = new char[24];\n  static_cast<void>(leaked);' \
   'LeakSanitizer: detected memory leaks' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
 plant "an overflow in the server" server/rpc/decode.cc \
@@ -60,8 +68,8 @@ plant "a finding of clang-tidy in a source" server/rpc/decode.cc \
   deploy/check/tidy.sh //server/rpc/...
 plant "a finding of clang-tidy in a header" server/rpc/decode.h \
   'namespace gemmd {' \
-  '&\ninline int Planted(const int* value) { return value == nullptr ? *value : 0; }' \
-  'clang-analyzer-core.NullDereference' \
+  '&\ninline bool Planted(std::vector<int> a) { const std::vector<int> b = std::move(a); return a == b; }' \
+  'decode.h.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...
 plant "a stale example in README" README.md \
   'gemm matmul A.npy B.npy -o C.npy' \
