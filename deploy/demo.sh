@@ -2,13 +2,40 @@
 # README's first command: from a fresh Debian 12 to a product that NumPy agrees with.
 #
 # Installs what is missing, builds, starts gemmd on a free port, multiplies .npy files
-# through `gemm`, compares with NumPy, prints the receipts, and stops the server.
+# through `gemm`, compares with NumPy, prints the receipts, and stops the server. Kernels are
+# compiled for the GPUs that are here, or not at all: for all that gemmd knows they take minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+step() { printf '\n== %s\n' "$*"; }
+
+# Bazel's options for device code. A GPU of another kind than these has no kernels here.
+device_code() {
+  local -A archs=()
+  local capability
+  while read -r capability; do
+    case $capability in
+    8.*) archs[sm_80]=1 ;;
+    9.0) archs[sm_90a]=1 ;;
+    10.0) archs[sm_100a]=1 ;;
+    12.0) archs[sm_120a]=1 ;;
+    esac
+  done < <(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true)
+  if ((${#archs[@]} == 0)) || [[ ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]; then
+    echo --config=cpu
+  else
+    local IFS=,
+    echo "--@local_config_cuda//cuda:archs=${!archs[*]}"
+  fi
+}
+
+step "1 of 4: packages"
 deploy/install_packages.sh
+
+device_code=$(device_code)
+step "2 of 4: build ($device_code), minutes on a machine that has not built it before"
 mapfile -t cache < <(deploy/bazel_cache.sh)
-bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm
+bazel build --config=opt "$device_code" "${cache[@]}" //server:gemmd //client/cli:gemm
 
 work=$(mktemp -d)
 server=
@@ -18,13 +45,12 @@ cleanup() {
 }
 trap cleanup EXIT
 
-step() { printf '\n== %s\n' "$*"; }
 run() {
   printf '$ %s\n' "$*"
   "$@"
 }
 
-step "matrices"
+step "3 of 4: matrices, server and products"
 /usr/bin/python3 - "$work" <<'PYTHON'
 import sys
 import numpy
@@ -36,7 +62,6 @@ for name, dtype in (("f32", "f4"), ("f64", "f8")):
 print("A is 1500 x 1700, B is 1700 x 900, in f32 and f64")
 PYTHON
 
-step "server"
 bazel-bin/server/gemmd --listen=127.0.0.1:0 2>"$work/gemmd.log" &
 server=$!
 until grep -q '"event":"serving"' "$work/gemmd.log"; do
@@ -49,11 +74,10 @@ export GEMMD_SERVER
 
 gemm=bazel-bin/client/cli/gemm
 for type in f32 f64; do
-  step "product in $type"
   run "$gemm" matmul "$work/A-$type.npy" "$work/B-$type.npy" -o "$work/C-$type.npy"
 done
 
-step "NumPy's opinion"
+step "4 of 4: NumPy's opinion"
 /usr/bin/python3 - "$work" <<'PYTHON'
 import sys
 import numpy
@@ -66,7 +90,6 @@ for name, bound in (("f32", 1e-5), ("f64", 1e-13)):
     assert c.dtype == a.dtype and error <= bound, "the product is wrong"
 PYTHON
 
-step "drain"
 kill -TERM "$server"
 wait "$server"
 server=

@@ -126,10 +126,11 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
     estimate.offer = *std::move(offer);
     estimate.problem = understood->problem;
     // Where that is refused, because others would be late, all of them go first.
-    estimate.queue_us = served.scheduler
-                            ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
-                                           estimate.offer.cost.device_us})
-                            .value_or(served.scheduler->predicted_backlog_us());
+    estimate.queue_us =
+        served.scheduler
+            ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
+                           estimate.offer.cost.device_us, estimate.offer.cost.least_us})
+            .value_or(served.scheduler->predicted_backlog_us());
     estimate.receive_bytes = InlineBytes(call, understood->problem);
     const bool is_sent_back = !call.keep_result.has_value() && !call.output.has_value();
     estimate.send_bytes = is_sent_back ? understood->problem.d.size_bytes() : 0;
@@ -357,14 +358,16 @@ absl::Status Admission::CheckDeadline(const ServedDevice& served, const MatmulCa
   if (deadline == kNoDeadline) return absl::OkStatus();
   const double left_us = static_cast<double>(deadline - clock_->Now()) / 1e3;
   if (left_us <= 0) return absl::DeadlineExceededError("the deadline passed before admission");
-  if (left_us <= cost.device_us) {
+  if (left_us <= cost.least_us) {
+    served.scheduler->ObserveRefusal(cost);
     return absl::DeadlineExceededError(
         absl::StrCat("the deadline is ", std::llround(left_us),
-                     " us away, and the product alone is predicted to take ",
-                     std::llround(cost.device_us), " us"));
+                     " us away, and the product alone takes at least ", std::llround(cost.least_us),
+                     " us by what was measured"));
   }
   if (served.scheduler->IsFarFrom(deadline, cost.device_us)) return absl::OkStatus();
-  return served.scheduler->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us})
+  return served.scheduler
+      ->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us, cost.least_us})
       .status();
 }
 

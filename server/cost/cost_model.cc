@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace gemmd {
 namespace {
 
-// Keys of the most general ratios, and seeds of the hashes of the others.
-constexpr std::uint64_t kDevice = 1;
-constexpr std::uint64_t kCopyIn = 2;
-constexpr std::uint64_t kCopyOut = 3;
-constexpr std::uint64_t kKernel = 4;
-constexpr std::uint64_t kPlan = 5;
+// Shapes of the same kernel and size differ by so much: what one took says that much less of the
+// least that another takes.
+constexpr double kAcrossShapes = 4;
 
 // One step of a hash of 64-bit words: 0x9E37… is 2^64 over the golden ratio.
 std::uint64_t Mix(std::uint64_t hash, std::uint64_t value) {
@@ -29,12 +27,8 @@ std::uint64_t Pair(std::int64_t high, std::int64_t low) {
 // The number of bits: equal for values under the same power of two.
 int Bits(std::uint64_t value) { return value == 0 ? 0 : 64 - __builtin_clzll(value); }
 
-std::uint64_t KernelKey(const Plan& plan) {
-  return Mix(kKernel, reinterpret_cast<std::uintptr_t>(plan.kernel));
-}
-
 // What PlanKey() tells apart, but M only by its power of two, and the config.
-std::uint64_t KeyOf(const Problem& problem, const Plan& plan, std::uint64_t kernel_key) {
+std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   const Epilogue& epilogue = problem.epilogue;
   std::uint64_t words = 0;
   const auto add = [&words](auto value, int bits) {
@@ -57,7 +51,7 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan, std::uint64_t kern
   add(plan.is_measured, 1);
   const std::int64_t rows = Bits(static_cast<std::uint64_t>(problem.m - 1));
   const Config& config = plan.config;
-  std::uint64_t hash = Mix(Mix(kPlan, kernel_key), words);
+  std::uint64_t hash = Mix(reinterpret_cast<std::uintptr_t>(plan.kernel), words);
   hash = Mix(hash, Pair(problem.n, problem.k));
   hash = Mix(hash, Pair(rows, config.tile_m));
   hash = Mix(hash, Pair(config.tile_n, config.tile_k));
@@ -88,6 +82,11 @@ double SumUs(const std::vector<StageSpan>& spans, Stage stage) {
     if (span.stage == stage) sum += span.end - span.start;
   }
   return static_cast<double>(sum) / 1e3;
+}
+
+TimeCurve::Point PointOf(const TimeCurve& curve, double basis_us) {
+  if (basis_us <= 0) return {};
+  return curve.Predict(basis_us).value_or(TimeCurve::Point{basis_us, 0, false});
 }
 
 double Together(bool overlap, double copy_in_us, double compute_us, double copy_out_us) {
@@ -153,52 +152,102 @@ Cost CostModel::Predict(const Problem& problem, const Plan& plan,
                         const Transfers& transfers) const {
   Cost cost;
   Cost::Basis& basis = cost.basis;
-  basis.kernel_key = KernelKey(plan);
-  basis.plan_key = KeyOf(problem, plan, basis.kernel_key);
+  basis.kernel = plan.kernel;
+  basis.plan_key = KeyOf(problem, plan);
   basis.compute_us = plan.predicted_us;
-  cost.compute_us = Correct(basis.compute_us, basis.plan_key, basis.kernel_key, kDevice);
   basis.copy_in_us = CopyUs(rates_.in_gbps, transfers.in_bytes);
-  if (basis.copy_in_us > 0) {
-    basis.copy_in_key = Mix(kCopyIn, Bits(transfers.in_bytes));
-    cost.copy_in_us = Correct(basis.copy_in_us, basis.copy_in_key, kCopyIn, kCopyIn);
-  }
   basis.copy_out_us = CopyUs(rates_.out_gbps, transfers.out_bytes);
-  if (basis.copy_out_us > 0) {
-    basis.copy_out_key = Mix(kCopyOut, Bits(transfers.out_bytes));
-    cost.copy_out_us = Correct(basis.copy_out_us, basis.copy_out_key, kCopyOut, kCopyOut);
-  }
   basis.overlaps = transfers.in_bytes + transfers.out_bytes > rates_.sequential_bytes;
-  cost.device_us = Together(basis.overlaps, cost.copy_in_us, cost.compute_us, cost.copy_out_us);
+  const TimeCurve::Point compute = Compute(basis);
+  const TimeCurve::Point in = PointOf(copy_in_curve_, basis.copy_in_us);
+  const TimeCurve::Point out = PointOf(copy_out_curve_, basis.copy_out_us);
+  cost.compute_us = compute.us;
+  cost.copy_in_us = in.us;
+  cost.copy_out_us = out.us;
+  cost.device_us = Together(basis.overlaps, in.us, compute.us, out.us);
+  cost.least_us = std::min(Together(basis.overlaps, in.least_us, compute.least_us, out.least_us),
+                           cost.device_us);
   return cost;
 }
 
+TimeCurve::Point CostModel::Compute(const Cost::Basis& basis) const {
+  const double basis_us = basis.compute_us;
+  if (basis_us <= 0) return {};
+  if (const auto ratio = ratios_.Find(basis.plan_key); ratio.has_value()) {
+    return {basis_us * ratio->usual, basis_us * ratio->least, true};
+  }
+  std::optional<TimeCurve::Point> of_kernel;
+  if (const TimeCurve* const curve = FindCurve(basis.kernel); curve != nullptr) {
+    of_kernel = curve->Predict(basis_us);
+  }
+  if (of_kernel.has_value() && of_kernel->is_near) {
+    of_kernel->least_us /= kAcrossShapes;
+    return *of_kernel;
+  }
+  std::optional<TimeCurve::Point> of_device = device_curve_.Predict(basis_us);
+  if (!of_device.has_value()) return {basis_us, 0, false};
+  const bool is_of_device = of_device->is_near || !of_kernel.has_value();
+  return {is_of_device ? of_device->us : of_kernel->us, 0, false};
+}
+
+CostModel::Stages CostModel::StagesOf(const std::vector<StageSpan>& spans) {
+  return {SumUs(spans, Stage::kCopyIn), SumUs(spans, Stage::kCompute),
+          SumUs(spans, Stage::kCopyOut)};
+}
+
 void CostModel::Observe(const Cost& predicted, const std::vector<StageSpan>& spans) {
-  const Cost::Basis& basis = predicted.basis;
-  const double copy_in_us = SumUs(spans, Stage::kCopyIn);
-  const double compute_us = SumUs(spans, Stage::kCompute);
-  const double copy_out_us = SumUs(spans, Stage::kCopyOut);
-  if (compute_us > 0 && basis.compute_us > 0) {
-    const double ratio = compute_us / basis.compute_us;
-    for (const std::uint64_t key : {basis.plan_key, basis.kernel_key, kDevice}) {
-      ratios_.Observe(key, ratio);
-    }
-  }
-  if (copy_in_us > 0 && basis.copy_in_us > 0) {
-    for (const std::uint64_t key : {basis.copy_in_key, kCopyIn}) {
-      ratios_.Observe(key, copy_in_us / basis.copy_in_us);
-    }
-  }
-  if (copy_out_us > 0 && basis.copy_out_us > 0) {
-    for (const std::uint64_t key : {basis.copy_out_key, kCopyOut}) {
-      ratios_.Observe(key, copy_out_us / basis.copy_out_us);
-    }
-  }
-  const double device_us = Together(basis.overlaps, copy_in_us, compute_us, copy_out_us);
+  const Stages measured = StagesOf(spans);
+  Learn(predicted.basis, measured);
+  const double device_us = Together(predicted.basis.overlaps, measured.copy_in_us,
+                                    measured.compute_us, measured.copy_out_us);
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
   Count(predicted.device_us, device_us, &accuracy_.device);
-  Count(predicted.copy_in_us, copy_in_us, &accuracy_.copy_in);
-  Count(predicted.compute_us, compute_us, &accuracy_.compute);
-  Count(predicted.copy_out_us, copy_out_us, &accuracy_.copy_out);
+  Count(predicted.copy_in_us, measured.copy_in_us, &accuracy_.copy_in);
+  Count(predicted.compute_us, measured.compute_us, &accuracy_.compute);
+  Count(predicted.copy_out_us, measured.copy_out_us, &accuracy_.copy_out);
+}
+
+void CostModel::ObservePart(const Cost& predicted, const std::vector<StageSpan>& spans,
+                            double part) {
+  const Stages measured = StagesOf(spans);
+  Learn(predicted.basis,
+        {measured.copy_in_us / part, measured.compute_us / part, measured.copy_out_us / part});
+}
+
+void CostModel::ObserveRefusal(const Cost& predicted) {
+  const Cost::Basis& basis = predicted.basis;
+  ratios_.ObserveRefusal(basis.plan_key);
+  TimeCurve* const curve = FindCurve(basis.kernel);
+  if (curve != nullptr && basis.compute_us > 0) curve->ObserveRefusal(basis.compute_us);
+  if (basis.copy_in_us > 0) copy_in_curve_.ObserveRefusal(basis.copy_in_us);
+  if (basis.copy_out_us > 0) copy_out_curve_.ObserveRefusal(basis.copy_out_us);
+}
+
+void CostModel::Learn(const Cost::Basis& basis, const Stages& measured) {
+  if (measured.compute_us > 0 && basis.compute_us > 0) {
+    ratios_.Observe(basis.plan_key, measured.compute_us / basis.compute_us);
+    CurveOf(basis.kernel).Observe(basis.compute_us, measured.compute_us);
+    device_curve_.Observe(basis.compute_us, measured.compute_us);
+  }
+  if (measured.copy_in_us > 0 && basis.copy_in_us > 0) {
+    copy_in_curve_.Observe(basis.copy_in_us, measured.copy_in_us);
+  }
+  if (measured.copy_out_us > 0 && basis.copy_out_us > 0) {
+    copy_out_curve_.Observe(basis.copy_out_us, measured.copy_out_us);
+  }
+}
+
+TimeCurve* CostModel::FindCurve(const Kernel* kernel) const {
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const auto position = curves_.find(kernel);
+  return position == curves_.end() ? nullptr : position->second.get();
+}
+
+TimeCurve& CostModel::CurveOf(const Kernel* kernel) {
+  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  std::unique_ptr<TimeCurve>& curve = curves_[kernel];
+  if (curve == nullptr) curve = std::make_unique<TimeCurve>();
+  return *curve;
 }
 
 CostAccuracy CostModel::accuracy() const {
@@ -209,14 +258,6 @@ CostAccuracy CostModel::accuracy() const {
 double CostModel::CopyUs(double gbps, std::uint64_t bytes) const {
   if (gbps <= 0 || bytes == 0) return 0;
   return rates_.latency_us + static_cast<double>(bytes) / (gbps * 1e3);
-}
-
-double CostModel::Correct(double basis_us, std::uint64_t key, std::uint64_t general_key,
-                          std::uint64_t most_general_key) const {
-  for (const std::uint64_t each : {key, general_key, most_general_key}) {
-    if (const auto ratio = ratios_.Find(each)) return basis_us * *ratio;
-  }
-  return basis_us;
 }
 
 }  // namespace gemmd

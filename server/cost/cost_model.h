@@ -2,19 +2,22 @@
 // by what launches like it took.
 //
 // Launches are alike that share kernel, config, types, layouts, N, K, the parts of the epilogue
-// and the power of two that M lies under: the prediction itself follows M within these. Where
-// none like it has run, the kernel's ratio of measured to predicted serves, and where the kernel
-// has not run, the device's. Copies are alike by direction and by the power of two of their
-// bytes.
+// and the power of two that M lies under: they share a ratio of measured to predicted, since the
+// prediction itself follows M within these. Where none like it has run, what the kernel took at
+// other sizes serves (TimeCurve), and where it ran at none near this one, what the device took.
+// Copies are a function of their bytes, by direction.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "kernels/gemm.h"
 #include "server/cost/ratio_table.h"
+#include "server/cost/time_curve.h"
 #include "server/device/device.h"
 #include "server/observe/receipt.h"
 #include "sync/adaptive_mutex.h"
@@ -29,6 +32,10 @@ struct Cost {
   // What the device is held for: the largest of the three where they overlap, with each other
   // or with a neighbour's; their sum where one follows the other.
   double device_us = 0;
+  // What it is hardly ever held for less than, by measurements of launches like this one or of
+  // the kernel at about this size; 0: there are too few. A launch may be refused for this alone:
+  // device_us may stand on no more than a guess.
+  double least_us = 0;
 
   // What Observe() needs: the same without corrections, and where these are kept.
   struct Basis {
@@ -36,9 +43,7 @@ struct Cost {
     double compute_us = 0;
     double copy_out_us = 0;
     std::uint64_t plan_key = 0;
-    std::uint64_t kernel_key = 0;
-    std::uint64_t copy_in_key = 0;
-    std::uint64_t copy_out_key = 0;
+    const Kernel* kernel = nullptr;
     bool overlaps = false;
   } basis;
 };
@@ -85,7 +90,8 @@ struct CostAccuracy {
 // memory.
 class CostModel {
  public:
-  // As many ratios are remembered, those that were not used for longest forgotten.
+  // As many ratios are remembered, those that were not used for longest forgotten; and a curve for
+  // each kernel that ran.
   static constexpr std::size_t kCapacity = 8192;
 
   explicit CostModel(const CopyRates& rates, std::size_t capacity = kCapacity)
@@ -104,18 +110,37 @@ class CostModel {
   // Learns from a launch that succeeded; `spans` are the device's of the whole launch, others
   // count for nothing. The error that is reported is that of `predicted` as it is given.
   void Observe(const Cost& predicted, const std::vector<StageSpan>& spans);
+  // Learns from `part` of a launch, in (0, 1), that was stopped at its deadline.
+  void ObservePart(const Cost& predicted, const std::vector<StageSpan>& spans, double part);
+  // A launch was refused for its least_us. Since it is not observed, it lowers that a little:
+  // one of the next is tried, so that no history refuses for good.
+  void ObserveRefusal(const Cost& predicted);
 
   CostAccuracy accuracy() const;
 
  private:
+  struct Stages {
+    double copy_in_us = 0;
+    double compute_us = 0;
+    double copy_out_us = 0;
+  };
+
+  static Stages StagesOf(const std::vector<StageSpan>& spans);
   double CopyUs(double gbps, std::uint64_t bytes) const;
-  double Correct(double basis_us, std::uint64_t key, std::uint64_t general_key,
-                 std::uint64_t most_general_key) const;
+  TimeCurve::Point Compute(const Cost::Basis& basis) const;
+  void Learn(const Cost::Basis& basis, const Stages& measured);
+  // Null: the kernel has not run.
+  TimeCurve* FindCurve(const Kernel* kernel) const;
+  TimeCurve& CurveOf(const Kernel* kernel);
 
   const CopyRates rates_;
-  RatioTable ratios_;
+  RatioTable ratios_;  // by Basis::plan_key
+  TimeCurve device_curve_;
+  TimeCurve copy_in_curve_;
+  TimeCurve copy_out_curve_;
   mutable AdaptiveMutex mutex_;
-  CostAccuracy accuracy_;  // guarded by mutex_
+  CostAccuracy accuracy_;                                                  // guarded by mutex_
+  absl::flat_hash_map<const Kernel*, std::unique_ptr<TimeCurve>> curves_;  // guarded by mutex_
 };
 
 }  // namespace gemmd

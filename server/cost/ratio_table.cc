@@ -8,16 +8,29 @@ RatioTable::RatioTable(std::size_t capacity) {
   sets_.resize(sets);
 }
 
-std::optional<double> RatioTable::Find(std::uint64_t key) const {
+RatioTable::Entry* RatioTable::FindIn(Set* set, std::uint64_t key) {
+  for (Entry& entry : set->entries) {
+    if (entry.key != key || entry.used == 0) continue;
+    entry.used = ++set->uses;
+    return &entry;
+  }
+  return nullptr;
+}
+
+std::optional<RatioRange> RatioTable::Find(std::uint64_t key) const {
   const std::size_t index = IndexOf(key);
   const std::lock_guard<AdaptiveMutex> lock(mutexes_[index % kLocks]);
-  Set& set = sets_[index];
-  for (Entry& entry : set.entries) {
-    if (entry.key != key || entry.used == 0) continue;
-    entry.used = ++set.uses;
-    return entry.estimate.ratio();
+  const Entry* const entry = FindIn(&sets_[index], key);
+  if (entry == nullptr) return std::nullopt;
+  return entry->estimate.range();
+}
+
+void RatioTable::ObserveRefusal(std::uint64_t key) {
+  const std::size_t index = IndexOf(key);
+  const std::lock_guard<AdaptiveMutex> lock(mutexes_[index % kLocks]);
+  if (Entry* const entry = FindIn(&sets_[index], key); entry != nullptr) {
+    entry->estimate.ObserveRefusal();
   }
-  return std::nullopt;
 }
 
 void RatioTable::Observe(std::uint64_t key, double ratio) {

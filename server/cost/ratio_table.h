@@ -25,8 +25,10 @@ class RatioTable {
 
   // Nothing where the key was not observed, or forgotten. Two keys with the same 64 bits share
   // a ratio: callers pass good hashes.
-  std::optional<double> Find(std::uint64_t key) const;
+  std::optional<RatioRange> Find(std::uint64_t key) const;
   void Observe(std::uint64_t key, double ratio);
+  // See RatioEstimate; nothing where the key is not in the table.
+  void ObserveRefusal(std::uint64_t key);
 
   std::size_t capacity() const { return sets_.size() * kWays; }
 
@@ -44,6 +46,8 @@ class RatioTable {
   };
 
   std::size_t IndexOf(std::uint64_t key) const { return key & (sets_.size() - 1); }
+  // Its entry, as used now; null: it has none. The set's lock is held.
+  static Entry* FindIn(Set* set, std::uint64_t key);
 
   mutable std::array<AdaptiveMutex, kLocks> mutexes_;
   mutable std::vector<Set> sets_;  // that at i guarded by mutexes_[i % kLocks]

@@ -1,34 +1,38 @@
 // What payload takes between client and server, as the server has seen it.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
-#include "server/cost/ratio_table.h"
+#include "server/cost/time_curve.h"
 
 namespace gemmd {
 
 enum class TransferDirection : std::uint8_t { kReceive, kSend };
 
-// Transfers are alike by direction and by the power of two of their bytes; of a size that was
-// not seen, the direction's others serve. Before any: 1 GB/s, which is about what one
-// connection carries over loopback. It does not tell clients apart. Thread-safe.
+// By direction, as a function of their bytes (TimeCurve). Before any: 1 GB/s, which is about what
+// one connection carries over loopback. It does not tell clients apart. Thread-safe.
 class TransportModel {
  public:
   static constexpr double kDefaultGbps = 1;
 
-  TransportModel() : ratios_(kCapacity) {}
-
   // 0 for no bytes.
   double PredictUs(TransferDirection direction, std::uint64_t bytes) const;
-  // Whether the prediction stands on measurements of transfers of that size.
+  // Whether the prediction stands on measurements of transfers of about that size.
   bool IsMeasured(TransferDirection direction, std::uint64_t bytes) const;
 
   void Observe(TransferDirection direction, std::uint64_t bytes, double us);
 
  private:
-  static constexpr std::size_t kCapacity = 512;
+  TimeCurve& CurveOf(TransferDirection direction) {
+    return curves_[static_cast<std::size_t>(direction)];
+  }
+  const TimeCurve& CurveOf(TransferDirection direction) const {
+    return curves_[static_cast<std::size_t>(direction)];
+  }
 
-  RatioTable ratios_;
+  std::array<TimeCurve, 2> curves_;
 };
 
 }  // namespace gemmd

@@ -8,7 +8,7 @@
 
 namespace gemmd {
 
-// A work in slices is learnt from as a whole, at its end.
+// A work in slices is learnt from as a whole, at its end (see also LearnFromStoppedLocked()).
 void Scheduler::Learn(const Launched& launched, const std::vector<StageSpan>& spans) {
   const JobQueue::Turn& turn = launched.turn;
   if (turn.form == BatchForm::kAlone) cost_.Observe(turn.jobs.front()->cost, spans);
@@ -50,6 +50,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       if (turn.form == BatchForm::kSlice) {
         facts->Record(active.queue_span, active.ran_until, &job->receipt);
         active.ran_until = std::max(active.ran_until, facts->end());
+        if (result.status.ok()) ++active.slices_done;
         const bool was_cut = ends && status.ok() && active.end.ok();
         if (was_cut) cost_.Observe(job->cost, job->receipt.spans);
       }

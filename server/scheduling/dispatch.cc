@@ -78,7 +78,8 @@ DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others
 // Alone this time.
 void Scheduler::QueueAgainLocked(Job* job) {
   jobs_.at(job->id).is_queued = true;
-  queue_.Push(job, {std::nullopt, 1, job->cost.device_us, job->cost.device_us}, clock_->Now());
+  const Cost& cost = job->cost;
+  queue_.Push(job, {std::nullopt, 1, cost.device_us, cost.least_us, cost.device_us}, clock_->Now());
 }
 
 // Of a turn that they cannot share.

@@ -28,7 +28,7 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
     for (Lane& lane : node->tenant->lanes) lane.weight = Weight(job->tenant);
   }
   if (job->deadline != kNoDeadline) {
-    node->late_at = job->deadline - Ns(terms.us);
+    node->late_at = job->deadline - Ns(terms.least_us);
     late_.emplace(node->late_at, node);
   }
   if (terms.key.has_value()) {
@@ -321,15 +321,15 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
 
   const TimeNs due = std::min(newcomer.deadline, now + policy_.ageing);
   if (lane.jobs.empty() || std::get<TimeNs>(*lane.jobs.rbegin()) <= due) {
-    const double own_us = lane.us + newcomer.us;
-    if (is_late(own_us, newcomer.deadline)) return std::nullopt;
-    return end_us(own_us) - newcomer.us;
+    if (is_late(lane.us + newcomer.least_us, newcomer.deadline)) return std::nullopt;
+    return end_us(lane.us + newcomer.us) - newcomer.us;
   }
-  double own_us = newcomer.us;
+  double before_us = 0;
   auto next = lane.jobs.begin();
-  for (; std::get<TimeNs>(*next) <= due; ++next) own_us += std::get<Node*>(*next)->left_us();
+  for (; std::get<TimeNs>(*next) <= due; ++next) before_us += std::get<Node*>(*next)->left_us();
+  if (is_late(before_us + newcomer.least_us, newcomer.deadline)) return std::nullopt;
+  double own_us = before_us + newcomer.us;
   const double wait_us = end_us(own_us) - newcomer.us;
-  if (is_late(own_us, newcomer.deadline)) return std::nullopt;
   if (newcomer.deadline == kNoDeadline) return wait_us;
   for (; next != lane.jobs.end(); ++next) {
     const Node& after = *std::get<Node*>(*next);

@@ -62,6 +62,7 @@ class JobQueue {
     std::optional<BatchKey> key;  // absent: it shares no launch
     int slices = 1;               // launches that it takes; more than one only without a key
     double us = 0;                // of all its launches, alone
+    double least_us = 0;          // of the same: it is late once it cannot take that any more
     double marginal_us = 0;       // what it adds to a launch that it shares; `us` without a key
   };
   void Push(Job* job, const Terms& terms, TimeNs now);
@@ -80,8 +81,8 @@ class JobQueue {
   // Whether the job was in the queue.
   bool Remove(const Job& job);
 
-  // Takes out every job that cannot meet its deadline any more: it is launched too late by
-  // its prediction, or, if parts of it ran, its deadline is at or before `now`.
+  // Takes out every job that cannot meet its deadline any more: less than the least that it can
+  // take is left, or, if parts of it ran, its deadline is at or before `now`.
   std::vector<Job*> RemoveLate(TimeNs now);
 
   // When RemoveLate() next has something to give; kNoDeadline: never, as things stand.
@@ -95,9 +96,11 @@ class JobQueue {
     Priority priority = Priority::kNormal;
     TimeNs deadline = kNoDeadline;
     double us = 0;
+    double least_us = 0;
   };
   // How long it would wait by prediction, `busy_us` of it for what the device has in hand;
-  // nullopt: too long for its deadline, or for one of a job that it would overtake.
+  // nullopt: too long for its deadline, even if it takes no longer than it must, or for one of a
+  // job that it would overtake.
   std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now) const;
 
   const QueueUse& use() const { return use_; }

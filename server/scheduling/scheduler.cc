@@ -13,10 +13,10 @@ constexpr absl::string_view kLateInQueue = "the deadline passed in the queue";
 
 absl::Status LateInQueue(const Job& job, TimeNs now) {
   if (job.deadline <= now) return absl::DeadlineExceededError(kLateInQueue);
-  return absl::DeadlineExceededError(absl::StrCat(
-      "the deadline is ", (job.deadline - now) / 1000,
-      " us away after the wait in the queue, and the product alone is predicted to take ",
-      static_cast<std::int64_t>(job.cost.device_us), " us"));
+  return absl::DeadlineExceededError(
+      absl::StrCat("the deadline is ", (job.deadline - now) / 1000,
+                   " us away after the wait in the queue, and the product alone takes at least ",
+                   static_cast<std::int64_t>(job.cost.least_us), " us by what was measured"));
 }
 
 // What a job adds to a launch that it shares.
@@ -75,6 +75,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
   const BatchForm form = device_->FormOf(job->work);
   JobQueue::Terms terms;
   terms.us = terms.marginal_us = job->cost.device_us;
+  terms.least_us = job->cost.least_us;
   Active active;
   if (form == BatchForm::kGroup || (form == BatchForm::kRows && planner_ != nullptr)) {
     terms.key.emplace(form, job->work);
@@ -138,6 +139,7 @@ void Scheduler::EndLocked(Active* active, absl::Status status, std::vector<Finis
   if (absl::IsDeadlineExceeded(active->end)) {
     ++(active->ran_until == 0 ? counts_.late_in_queue : counts_.late_on_device);
   }
+  LearnFromStoppedLocked(*active);
   Receipt& receipt = active->job->receipt;
   if (active->ran_until == 0) receipt.spans[active->queue_span].end = clock_->Now();
   const std::uint64_t id = active->job->id;
@@ -145,8 +147,16 @@ void Scheduler::EndLocked(Active* active, absl::Status status, std::vector<Finis
   jobs_.erase(id);
 }
 
+// What was stopped at its deadline took longer than that, which nothing else would tell.
+void Scheduler::LearnFromStoppedLocked(const Active& active) {
+  if (active.slices_done == 0 || !absl::IsDeadlineExceeded(active.end)) return;
+  const double part = static_cast<double>(active.slices_done) / active.sliced->slices();
+  if (part < 1) cost_.ObservePart(active.job->cost, active.job->receipt.spans, part);
+}
+
 void Scheduler::EndLateLocked(TimeNs now, std::vector<Finished>* finished) {
   for (Job* const job : queue_.RemoveLate(now)) {
+    if (job->deadline > now) cost_.ObserveRefusal(job->cost);
     Active& active = jobs_.at(job->id);
     active.is_queued = false;
     EndLocked(&active, LateInQueue(*job, now), finished);

@@ -97,6 +97,8 @@ class Scheduler {
 
   // What launches cost on this device; it learns from each.
   const CostModel& cost() const { return cost_; }
+  // A product was refused before it came here, because it takes too long by its least_us.
+  void ObserveRefusal(const Cost& cost) { cost_.ObserveRefusal(cost); }
 
   QueueUse queued() const;
   // Predicted time until all that was submitted is done.
@@ -114,6 +116,7 @@ class Scheduler {
     int in_flight = 0;           // launches
     std::size_t queue_span = 0;  // in the receipt
     TimeNs ran_until = 0;        // 0: it has not begun
+    int slices_done = 0;         // that succeeded
     double predicted_wait_us = 0;
     absl::Status end;  // not OK: how it will end, whatever its launches do
   };
@@ -135,6 +138,7 @@ class Scheduler {
   // All with suffix Locked REQUIRE mutex_ held.
   absl::Status CheckRoomLocked(const Job& job, const JobQueue::Terms& terms);
   void EndLocked(Active* active, absl::Status status, std::vector<Finished>* finished);
+  void LearnFromStoppedLocked(const Active& active);
   void EndLateLocked(TimeNs now, std::vector<Finished>* finished);
   bool HasSlotLocked() const;
   bool IsBusyLocked() const;

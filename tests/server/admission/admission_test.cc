@@ -73,6 +73,15 @@ class AdmissionTest : public ::testing::Test {
     return Submit(*std::move(request));
   }
 
+  // The same on a device that takes `ns` for it, with a deadline `left_ns` away.
+  absl::Status RunFor(std::uint64_t n, TimeNs ns, TimeNs left_ns = 0) {
+    absl::Status status = Run(n, left_ns == 0 ? kNoDeadline : clock_.Now() + left_ns);
+    if (!status.ok()) return status;
+    clock_.Advance(ns);
+    device_.FinishOne();
+    return outcomes_.back().status;
+  }
+
   testing::FakeClock clock_;
   testing::FakeDevice device_;
   const std::uint64_t free_bytes_;
@@ -118,14 +127,31 @@ TEST_F(AdmissionTest, AFullQueueTellsWhenToRetry) {
 }
 
 TEST_F(AdmissionTest, ADeadlineThatCannotBeMetIsRefusedBeforeAnyByteIsHeld) {
-  // The fake device computes 1 GFLOP/s: 64 x 64 x 64 takes half a millisecond.
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(RunFor(64, 524000).ok());
   const absl::Status late = Run(64, clock_.Now() + 100000);
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(late.message(),
-            "the deadline is 100 us away, and the product alone is predicted to take 524 us");
+            "the deadline is 100 us away, and the product alone takes at least 451 us by what was "
+            "measured");
   EXPECT_EQ(Run(64, clock_.Now()).message(), "the deadline passed before admission");
   EXPECT_EQ(device_.memory().usage().free_bytes(), free_bytes_);
   EXPECT_TRUE(Run(64, clock_.Now() + 600000).ok());
+}
+
+// Nobody knows how long it will take: the fake device's 1 GFLOP/s are a guess.
+TEST_F(AdmissionTest, WhatWasNotMeasuredIsTriedByAnIdleDevice) {
+  EXPECT_TRUE(Run(64, clock_.Now() + 100000).ok());
+}
+
+TEST_F(AdmissionTest, NoHistoryRefusesForGood) {
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(RunFor(64, 524000000).ok());  // a bad hour
+  int refused = 0;
+  while (!RunFor(64, 524000, 5240000).ok()) ASSERT_LT(++refused, 100);
+  EXPECT_GT(refused, 0);
+  for (int i = 0; i < 100; ++i) {
+    if (!RunFor(64, 524000, 5240000).ok()) ++refused;
+  }
+  EXPECT_TRUE(RunFor(64, 524000, 1000000).ok());
 }
 
 TEST_F(AdmissionTest, TheHeaderAloneHoldsAllTheBytesAndDroppingItFreesThem) {

@@ -242,6 +242,21 @@ TEST(Slices, ACancelledLongJobStopsAtItsNextSlice) {
   EXPECT_LE(simulation.ends.at(big).at, simulation.ends.at(big).receipt.spans[0].start + Ns(8000));
 }
 
+// Otherwise nothing would ever tell that it is too long for its deadline.
+TEST(Slices, AJobThatIsStoppedAtItsDeadlineIsLearntFrom) {
+  Simulation simulation;
+  simulation.device.slowness = 10;
+  std::unique_ptr<Job> job = simulation.MakeJob(20000);
+  const DeviceWork work = job->work;
+  job->cost = simulation.scheduler.cost().Predict(work);
+  EXPECT_DOUBLE_EQ(job->cost.device_us, 20000);
+  job->deadline = simulation.clock.Now() + Ns(90000);
+  const std::uint64_t id = simulation.Submit(std::move(job));
+  simulation.RunUntilIdle();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(simulation.ends.at(id).status));
+  EXPECT_NEAR(simulation.scheduler.cost().Predict(work).device_us, 200000, 1);
+}
+
 TEST(Slices, AFailedSliceEndsItsJobAndNoOther) {
   Simulation simulation;
   simulation.device.fails = [](const DeviceLaunch& launch) {

@@ -27,7 +27,7 @@ class SchedulerTest : public ::testing::Test {
     job->id = id;
     job->deadline = deadline;
     job->work.problem = MakeProblem(4, 4, 4, DataType::kF32, DataType::kF32);
-    job->cost.device_us = 10;
+    job->cost.device_us = job->cost.least_us = 10;
     job->reservation = *device_.memory().Reserve(100, 10);
     job->done = [this, id](absl::Status status, Receipt receipt) {
       EXPECT_TRUE(ends_.emplace(id, std::move(status)).second) << id << " ended twice";

@@ -137,6 +137,7 @@ class Simulation {
     job->work.plan.kernel = BuiltinRegistry().Find("cpu/panel_f32");
     job->work.plan.predicted_us = us;
     job->cost.device_us = job->cost.compute_us = job->cost.basis.compute_us = us;
+    job->cost.least_us = us;  // well measured
     job->tenant = std::move(tenant);
     job->priority = priority;
     return job;

@@ -215,7 +215,8 @@ TEST(Overload, GoodputStaysAndWhoIsLetInIsOnTime) {
     std::unique_ptr<Job> job = simulation.MakeJob(us, random() % 2 == 0 ? "a" : "b");
     job->deadline =
         simulation.clock.Now() + Ns(us + 20 * kMs + static_cast<double>(random() % 30000));
-    if (!simulation.scheduler.PredictWait({job->tenant, job->priority, job->deadline, us}).ok()) {
+    if (!simulation.scheduler.PredictWait({job->tenant, job->priority, job->deadline, us, us})
+             .ok()) {
       ++refused;
       continue;
     }

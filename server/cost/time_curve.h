@@ -1,0 +1,82 @@
+// What something takes as a function of its size, learnt from what it took.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "server/cost/ratio_estimate.h"
+#include "sync/adaptive_mutex.h"
+
+namespace gemmd {
+
+// A size is given as what the thing would take by its rates alone, in us: its basis. What it takes
+// is an overhead, which nobody knows, and a slope over the basis, which should be about 1. So
+// observations are kept by size, in bands that are a factor of 2 wide, and a size that none of
+// them has is predicted from its neighbours:
+//   between two observed sizes   on the line through them
+//   beyond the last one          on the line through it and a smaller one that took at most half
+//                                as long; where there is none, half way, in logarithms, between
+//                                "all of it was overhead" and "all of it was slope" for the next
+//                                factor of 4, and with a slope that rates explain from there
+//   before the first one         half way, in logarithms, between the same two
+// So a product of 1 by 1, all overhead, says nothing of one a million times larger, and what
+// is within a factor of 4 of an observation is predicted within one of 2.
+//
+// A band with few observations may hold nothing but an outlier. It is believed only as far as its
+// neighbours allow: what is smaller takes no longer, and what is larger no longer for its size.
+//
+// Thread-safe: a short lock each. About 6 KiB.
+class TimeCurve {
+ public:
+  static constexpr double kNear = 4;
+
+  struct Point {
+    double us = 0;         // expected
+    double least_us = 0;   // by what was observed near this size; 0: nothing was, or too little
+    bool is_near = false;  // something was observed within a factor of kNear
+  };
+  // Nothing where nothing was observed. REQUIRES: basis_us > 0, also of the following.
+  std::optional<Point> Predict(double basis_us) const;
+  // REQUIRES: us > 0
+  void Observe(double basis_us, double us);
+  // Something was refused by a least_us.
+  void ObserveRefusal(double basis_us);
+
+ private:
+  static constexpr int kBands = 64;
+
+  // A band as a point of the curve.
+  struct Anchor {
+    double basis_us = 0;
+    double us = 0;
+    double least_us = 0;
+
+    double slope() const { return us / basis_us; }
+  };
+  struct Band {
+    RatioEstimate ratio;   // of what was observed to its basis
+    float log2_basis = 0;  // weighted like the ratio
+    Anchor anchor;         // both, as predictions need them
+  };
+
+  static int BandOf(double basis_us);
+  Band& At(int band) { return bands_[static_cast<std::size_t>(band)]; }
+  const Band& At(int band) const { return bands_[static_cast<std::size_t>(band)]; }
+  bool IsSettled(int band) const { return At(band).ratio.count() == RatioEstimate::kFirst; }
+  static void SetAnchor(Band* band);
+  // The nearest observed band with no larger, or with a larger, basis; -1: there is none.
+  int AtMost(double basis_us) const;
+  int Above(double basis_us) const;
+  // Its anchor, as far as its neighbours allow it.
+  Anchor Believed(int band) const;
+  double Beyond(int last, double basis_us) const;
+
+  mutable AdaptiveMutex mutex_;
+  std::array<Band, kBands> bands_;  // guarded by mutex_, as the next
+  std::uint64_t used_ = 0;          // a bit for each band with observations
+};
+
+}  // namespace gemmd
