@@ -8,8 +8,10 @@ namespace {
 
 constexpr int kFirstExponent = -24;  // of the first band: 2^-24 us
 constexpr float kWeight = 0.125F;    // of a new basis in a band's
-// Overheads of launches, copies and messages are below this: what takes longer has a slope.
+// Overheads of launches, copies and messages are below this: what takes longer has a slope, unless
+// it takes so many times its rates that it was held up.
 constexpr double kMostOverheadUs = 1000;
+constexpr double kHeldUp = 16;
 // How many times its rates what is far from all observations may take: cold caches, low clocks.
 constexpr double kMostSlope = 2;
 constexpr int kNeighbours = 4;  // bands on each side
@@ -21,7 +23,9 @@ int Lowest(std::uint64_t bands) { return __builtin_ctzll(bands); }
 
 // The least that the slope can be, by one observation alone.
 double LeastSlope(double basis_us, double us) {
-  return std::max(std::min(1.0, us / basis_us), (us - kMostOverheadUs) / basis_us);
+  const double slope = us / basis_us;
+  if (slope > kHeldUp) return 1;
+  return std::max(std::min(1.0, slope), (us - kMostOverheadUs) / basis_us);
 }
 
 }  // namespace

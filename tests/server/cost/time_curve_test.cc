@@ -69,6 +69,10 @@ TEST(TimeCurve, OverheadOfTheSmallSaysNothingOfTheLarge) {
   EXPECT_LE(large->us, 2.1e5);
   EXPECT_EQ(large->least_us, 0);
   EXPECT_FALSE(large->is_near);
+  // Nor does one that was held up.
+  TimeCurve held_up;
+  held_up.Observe(1e-5, 5000);
+  EXPECT_LE(held_up.Predict(1e5)->us, 2.2e5);
 }
 
 TEST(TimeCurve, TheLargeSayNothingOfTheSmall) {
