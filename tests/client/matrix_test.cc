@@ -60,7 +60,9 @@ TEST(MatrixTest, MovingAndCopyingKeepTheBytesWhereTheyAre) {
   Matrix moved = *std::move(matrix);
   EXPECT_EQ(moved.bytes().data(), address);
   const Matrix copy = moved;
+  moved = *Matrix::Create(Format(1, 1), std::string(4, 'y'));
   EXPECT_EQ(copy.bytes().data(), address);
+  EXPECT_EQ(copy.bytes(), bytes);
 }
 
 TEST(MatrixTest, HoldsMemoryOfItsCallers) {

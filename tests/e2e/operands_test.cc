@@ -169,7 +169,7 @@ TEST_F(OperandsTest, ARestartInTheMiddleOfALoopIsNotNoticed) {
   Start();
   const OperandSource w = Source(Random(DataType::kF32, 300, 200, 6));
   const OperandSource x = Source(Random(DataType::kF32, 20, 300, 7));
-  const Matrix inline_x = x.data();
+  const Matrix& inline_x = x.data();
   const std::string expected = Product({InlineOperand{inline_x}, w});
   const std::string listen = "--listen=" + server_->address();
   for (int i = 0; i < 30; ++i) {

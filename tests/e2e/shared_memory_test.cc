@@ -66,7 +66,7 @@ class SharedMemoryTest : public ::testing::Test {
 
   // The header of the product with every plane, and then D, in the region one after another;
   // the planes' bytes go into the file, if one is given. Where D begins.
-  static std::uint64_t Share(v1::MatmulRequest inline_request, const std::string& region,
+  static std::uint64_t Share(const v1::MatmulRequest& inline_request, const std::string& region,
                              SharedFile* file, v1::MatmulRequest* shared) {
     *shared->mutable_header() = inline_request.header();
     v1::MatmulHeader* header = shared->mutable_header();

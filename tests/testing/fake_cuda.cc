@@ -200,7 +200,7 @@ std::uint64_t FakeCuda::copied_in_place_bytes() const {
 bool FakeCuda::IsReachable(const void* data, std::uint64_t bytes) const {
   const auto* const begin = static_cast<const char*>(data);
   const auto holds = [&](const auto& range) {
-    const auto* const first = static_cast<const char*>(static_cast<const void*>(range.first));
+    const auto* const first = reinterpret_cast<const char*>(range.first);
     return begin >= first && begin + bytes <= first + range.second;
   };
   return std::any_of(pinned_.begin(), pinned_.end(), holds) ||

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-LoadRun SendAtOnce(int requests, Transport& transport, std::vector<double> weights = {1}) {
+LoadRun SendAtOnce(int requests, Transport& transport, const std::vector<double>& weights = {1}) {
   LoadOptions options;
   options.arrivals.emplace();
   options.arrivals->kind = ArrivalKind::kReplay;

@@ -291,7 +291,8 @@ TEST(LoadGenerator, EndsWhenTheSamplesAreFullOrTheCallerSaysSo) {
 
 TEST(LoadGenerator, RefusesWhatItCannotDo) {
   Simulation simulation(nullptr);
-  const auto refusal = [&simulation](LoadOptions options, std::vector<double> weights = {1}) {
+  const auto refusal = [&simulation](const LoadOptions& options,
+                                     const std::vector<double>& weights = {1}) {
     return std::string(GenerateLoad(options, weights, simulation, simulation).status().message());
   };
   EXPECT_THAT(refusal(Closed(1), {}), HasSubstr("0 entries"));

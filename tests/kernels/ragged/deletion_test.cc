@@ -1,5 +1,7 @@
 // Every wait, fence, barrier and arrival of the ragged product is needed.
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,13 +56,14 @@ std::string Wrong(const emulator::Options& options, const RaggedShape& shape) {
       ExactProduct(ProductForm::kF16AccumulateF32, a, b, true);
   Lines d(nothing, n + gap);
   std::vector<ptx::Vector4> workspace(sm90::RaggedPlaneBytes(problem, m) / 16 + 8);
+  void* plane = workspace.data();
+  std::size_t workspace_bytes = workspace.size() * sizeof(ptx::Vector4);
   Arguments arguments;
   arguments.a = a_lines.data();
   arguments.b = b_lines.data();
   arguments.d = d.data();
   arguments.b_is_settled = b_is_settled;
-  arguments.workspace = reinterpret_cast<void*>(
-      (reinterpret_cast<std::uintptr_t>(workspace.data()) + 127) / 128 * 128);
+  arguments.workspace = std::align(128, sm90::RaggedPlaneBytes(problem, m), plane, workspace_bytes);
   emulator::Session session;
   session.options = options;
   LaunchTarget target;

@@ -44,6 +44,8 @@ std::string RunDirect(const DirectShape& shape, const emulator::Options& options
   d.Fill(0x7fc1);
   const HalfMatrix& rows = a;
   const HalfMatrix& columns = b;
+  // The policy, of which none is 0, is set below.
+  // NOLINTNEXTLINE(bugprone-invalid-enum-default-initialization)
   sm90::WgmmaGemmParams params = {};
   params.m = static_cast<std::int32_t>(rows.rows());
   params.n = static_cast<std::int32_t>(columns.rows());

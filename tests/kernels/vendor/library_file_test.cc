@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -35,7 +36,7 @@ TEST(OpenLibrary, NamesAFileThatDoesNotLoad) {
 
 TEST(CudaLibraryFolders, StartWithCudaHome) {
   const std::string root = std::getenv("TEST_TMPDIR");
-  ASSERT_EQ(std::system(("mkdir -p " + root + "/cuda/lib64").c_str()), 0);
+  ASSERT_TRUE(std::filesystem::create_directories(root + "/cuda/lib64"));
   setenv("CUDA_HOME", (root + "/cuda").c_str(), 1);
   const std::vector<std::string> folders = CudaLibraryFolders();
   ASSERT_FALSE(folders.empty());
@@ -45,7 +46,7 @@ TEST(CudaLibraryFolders, StartWithCudaHome) {
 TEST(CudaLibraryFolders, KnowPythonsWheels) {
   const std::string root = std::getenv("TEST_TMPDIR");
   const std::string folder = root + "/venv/lib/python3.11/site-packages/nvidia/cu13/lib";
-  ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
+  ASSERT_TRUE(std::filesystem::create_directories(folder));
   setenv("VIRTUAL_ENV", (root + "/venv").c_str(), 1);
   const std::vector<std::string> folders = CudaLibraryFolders();
   EXPECT_NE(std::find(folders.begin(), folders.end(), folder), folders.end());

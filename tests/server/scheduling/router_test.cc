@@ -32,7 +32,7 @@ class RouterTest : public ::testing::Test {
     auto job = std::make_unique<Job>();
     job->id = id;
     job->cost.device_us = predicted_us;
-    job->done = [this](absl::Status status, Receipt) { last_end_ = std::move(status); };
+    job->done = [this](absl::Status status, const Receipt&) { last_end_ = std::move(status); };
     ASSERT_TRUE(schedulers_[device]->Submit(std::move(job)).ok());
   }
 
