@@ -19,7 +19,8 @@ trap clean_up EXIT
 missed=0
 
 # plant NAME FILE TEXT PLANTED EXPECTED STEP...: replaces TEXT by PLANTED, a sed expression each,
-# once in FILE; the step must fail and print EXPECTED.
+# once in FILE; the step must fail and print EXPECTED, a line that names the place of the fault,
+# because another fault must not pass for it.
 plant() {
   local name=$1 file=$2 text=$3 planted=$4 expected=$5
   shift 5
@@ -44,32 +45,32 @@ plant() {
 plant "a data race in the scheduler" server/scheduling/scheduler.cc \
   'absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {' \
   '&\n  static int submitted = 0;\n  ++submitted;' \
-  'ThreadSanitizer: data race' \
+  'ThreadSanitizer: data race .*scheduler\.cc:' \
   deploy/check/sanitize.sh tsan //tests/server/scheduling/...
 plant "a leak in the server" server/rpc/decode.cc \
   'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
   '&\n  const volatile char* leaked = new char[24];\n  static_cast<void>(leaked);' \
-  'LeakSanitizer: detected memory leaks' \
+  '#1 .* gemmd::.*Decode\(.*decode\.cc:' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
 plant "an overflow in the server" server/rpc/decode.cc \
   'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
   '&\n  std::vector<char> small(8);\n  volatile std::size_t past = small.size();\n  small.data()[past] = 1;' \
-  'heap-buffer-overflow' \
+  'heap-buffer-overflow .*decode\.cc:' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
 plant "an undefined shift in the server" server/rpc/decode.cc \
   'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
   '&\n  volatile int bits = 40;\n  volatile int shifted = 1 << bits;\n  static_cast<void>(shifted);' \
-  'shift exponent 40 is too large' \
+  'decode\.cc:.* shift exponent 40 is too large' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
 plant "a finding of clang-tidy in a source" server/rpc/decode.cc \
   'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
   '&\n  std::string moved = "a";\n  const std::string taken = std::move(moved);\n  if (moved == taken) return absl::OkStatus();' \
-  'bugprone-use-after-move' \
+  'decode\.cc:.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...
 plant "a finding of clang-tidy in a header" server/rpc/decode.h \
   'namespace gemmd {' \
   '&\ninline bool Planted(std::vector<int> a) { const std::vector<int> b = std::move(a); return a == b; }' \
-  'decode.h.*bugprone-use-after-move' \
+  'decode\.h:.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...
 plant "a stale example in README" README.md \
   'gemm matmul A.npy B.npy -o C.npy' \
@@ -82,10 +83,12 @@ plant "a stale example in --help" client/cli/put_command.cc \
   'two-hours' \
   deploy/test.sh //tests/tidy:examples_test
 plant "a folder that no map names" README.md \
-  '.ranges\/. | sets' 'sets' 'does not name them' \
+  '.ranges\/. | sets' 'sets' \
+  'ranges.* : .*README.md does not name them' \
   deploy/test.sh //tests/tidy:documents_test
 plant "a wait that a kernel could do without" kernels/landing/transpose_kernel.h \
-  '  ptx::SyncThreads();' '  ptx::SyncThreads();\n  ptx::SyncThreads();' 'nothing notices that it is left out' \
+  '  ptx::SyncThreads();' '  ptx::SyncThreads();\n  ptx::SyncThreads();' \
+  'transpose_kernel\.h:.*nothing notices that it is left out' \
   deploy/test.sh //tests/kernels/landing:deletion_test
 
 ((missed == 0)) || { echo "$missed planted faults were not noticed" >&2; exit 1; }
