@@ -10,7 +10,7 @@ cd "$work/clone"
 output=$(bazel info output_base 2>/dev/null)
 clean_up() {
   local base
-  for base in "$output" "$output-asan" "$output-tsan"; do
+  for base in "$output" "$output-asan" "$output-tsan" "$output-fuzz"; do
     bazel "--output_base=$base" clean --expunge >/dev/null 2>&1 || true
   done
   rm -rf "$work"
@@ -72,6 +72,10 @@ plant "a finding of clang-tidy in a header" server/rpc/decode.h \
   '&\ninline bool Planted(std::vector<int> a) { const std::vector<int> b = std::move(a); return a == b; }' \
   'decode\.h:.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...
+plant "a codec that reads what is not its own" proto/payload_codec.cc \
+  'groups.empty() ? Find(fields, number) : nullptr' 'Find(fields, number)' \
+  'the codec does not|^codec:' \
+  deploy/check/fuzz.sh 20000 payload_codec
 plant "a stale example in README" README.md \
   'gemm matmul A.npy B.npy -o C.npy' \
   'gemm matmul A.npy B.npy --output-file C.npy' \
@@ -84,7 +88,7 @@ plant "a stale example in --help" client/cli/put_command.cc \
   deploy/test.sh //tests/tidy:examples_test
 plant "a folder that no map names" README.md \
   '.ranges\/. | sets' 'sets' \
-  'ranges.* : .*README.md does not name them' \
+  'ranges.* : README\.md, .*does not name them' \
   deploy/test.sh //tests/tidy:documents_test
 plant "a wait that a kernel could do without" kernels/landing/transpose_kernel.h \
   '  ptx::SyncThreads();' '  ptx::SyncThreads();\n  ptx::SyncThreads();' \
