@@ -12,8 +12,6 @@ constexpr float kWeight = 0.125F;    // of a new basis in a band's
 // it takes so many times its rates that it was held up.
 constexpr double kMostOverheadUs = 1000;
 constexpr double kHeldUp = 16;
-// How many times its rates what is far from all observations may take: cold caches, low clocks.
-constexpr double kMostSlope = 2;
 constexpr int kNeighbours = 4;  // bands on each side
 
 std::uint64_t Bit(int band) { return std::uint64_t{1} << static_cast<unsigned>(band); }
@@ -89,7 +87,7 @@ double TimeCurve::Beyond(int last_band, double basis_us) const {
   const double least_slope = LeastSlope(last.basis_us, last.us);
   const double least_us = last.us + (near_basis_us - last.basis_us) * least_slope;
   return std::sqrt(least_us * all_slope_us) +
-         (basis_us - near_basis_us) * std::max(std::min(last.slope(), kMostSlope), least_slope);
+         (basis_us - near_basis_us) * least_slope;
 }
 
 std::optional<TimeCurve::Point> TimeCurve::Predict(double basis_us) const {

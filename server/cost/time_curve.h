@@ -20,7 +20,7 @@ namespace gemmd {
 //   beyond the last one          on the line through it and a smaller one that took at most half
 //                                as long; where there is none, half way, in logarithms, between
 //                                "all of it was overhead" and "all of it was slope" for the next
-//                                factor of 4, and with a slope that rates explain from there
+//                                factor of 4, and as its rates have it from there
 //   before the first one         half way, in logarithms, between the same two
 // So a product of 1 by 1, all overhead, says nothing of one a million times larger, and what
 // is within a factor of 4 of an observation is predicted within one of 2.
