@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
@@ -149,6 +150,12 @@ class StopSignals {
   int read_end_ = -1;
 };
 
+// What clients name: the port is known once it was taken, and a socket of a path has none.
+std::string BoundAddress(const std::string& listen, int port) {
+  if (absl::StartsWith(listen, "unix")) return listen;
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
 // What the file has; empty where there is none yet, or its plans are of another version.
 absl::StatusOr<PlanCache> LoadPlans(const std::string& path) {
   if (path.empty()) return PlanCache();
@@ -265,7 +272,6 @@ int Serve(const config::ServerConfig& config) {
     Log(Severity::kError, "cannot_start", {{"error", server.status().message()}});
     return kExitCannotStart;
   }
-  const std::size_t colon = config.listen().rfind(':');
   for (const ServedDevice& each : router.devices()) {
     const DeviceTraits& traits = each.device->traits();
     Log(Severity::kInfo, "device",
@@ -276,8 +282,7 @@ int Serve(const config::ServerConfig& config) {
          {"memory_bytes", each.device->memory().usage().limit_bytes}});
   }
   Log(Severity::kInfo, "serving",
-      {{"version", kVersion},
-       {"address", absl::StrCat(config.listen().substr(0, colon), ":", (*server)->port())}});
+      {{"version", kVersion}, {"address", BoundAddress(config.listen(), (*server)->port())}});
 
   constexpr int kForEver = -1;
   const int signal = signals.Wait(kForEver);

@@ -15,6 +15,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "text/address.h"
 #include "version.h"
 
 namespace gemmd {
@@ -162,6 +163,9 @@ absl::Status ReadConfig(const std::string& path, config::ServerConfig* config) {
 
 absl::Status Validate(const config::ServerConfig& config) {
   if (absl::Status status = CheckFields(config, {}); !status.ok()) return status;
+  if (absl::Status status = CheckListenAddress("--listen", config.listen()); !status.ok()) {
+    return status;
+  }
   if (config.tls().certificate_file().empty() != config.tls().key_file().empty()) {
     return absl::InvalidArgumentError(
         "--tls.certificate-file and --tls.key-file go together: one of them is empty");
@@ -192,7 +196,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
       "  gemmd --config=gemmd.textproto     # listen: \"[::]:50051\" cpu { threads: 8 }\n"
       "\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage;\n"
-      "3 the drain was cut short by its timeout or by a second signal.");
+      "3 the drain was cut short by its timeout or by a second signal; 4 a device was lost:\n"
+      "start gemmd again.");
   bool version = false;
   app.add_flag("--version", version, "print the version and end");
   std::string config_file;

@@ -7,13 +7,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "text/duration.h"
 
 namespace gemmd {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 250;  // a file's name has at most 255
 constexpr std::size_t kHandleBytes = 64;
-constexpr TimeNs kNsPerMs = 1000000;
 
 // 128 random bits.
 std::string NewId() {
@@ -196,9 +196,8 @@ absl::StatusOr<TimeNs> RegionTable::LeaseOf(std::optional<TimeNs> lease) const {
   if (!lease.has_value()) return options_.default_lease;
   if (*lease > 0 && *lease <= options_.max_lease) return *lease;
   return absl::InvalidArgumentError(
-      absl::StrCat("lease is ", static_cast<double>(*lease) / static_cast<double>(kNsPerMs),
-                   " ms; it must be more than 0 and at most ", options_.max_lease / kNsPerMs,
-                   " ms (shared_memory.max_lease_ms)"));
+      absl::StrCat("lease is ", DurationText(*lease), "; it must be more than 0s and at most ",
+                   DurationText(options_.max_lease), " (shared_memory.max_lease_ms)"));
 }
 
 absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(std::uint64_t bytes) {

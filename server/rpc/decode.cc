@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "server/rpc/wire_types.h"
+#include "text/duration.h"
 
 namespace gemmd {
 namespace {
@@ -152,11 +153,14 @@ absl::StatusOr<TimeNs> DecodeDuration(absl::string_view field,
                                       const google::protobuf::Duration& wire) {
   constexpr std::int64_t kMaxSeconds = std::int64_t{366} * 24 * 3600;
   constexpr std::int32_t kSecond = 1000000000;
-  if (wire.seconds() < 0 || wire.seconds() > kMaxSeconds || wire.nanos() < 0 ||
-      wire.nanos() >= kSecond) {
-    return absl::InvalidArgumentError(absl::StrCat(field, " is ", wire.seconds(), " s and ",
-                                                   wire.nanos(), " ns; it must be 0 to ",
-                                                   kMaxSeconds, " s"));
+  if (wire.seconds() < 0 || wire.seconds() > kMaxSeconds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is ", DurationText(absl::Seconds(wire.seconds())),
+                     "; it must be 0s to ", DurationText(absl::Seconds(kMaxSeconds))));
+  }
+  if (wire.nanos() < 0 || wire.nanos() >= kSecond) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ".nanos is ", wire.nanos(), "; it must be 0 to ", kSecond - 1));
   }
   return wire.seconds() * kSecond + wire.nanos();
 }

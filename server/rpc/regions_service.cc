@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/unary.h"
 
 namespace gemmd {
@@ -25,14 +26,9 @@ absl::Status CheckPeer(const grpc::CallbackServerContext& context) {
 absl::StatusOr<std::optional<TimeNs>> DecodeLease(bool is_set,
                                                   const google::protobuf::Duration& wire) {
   if (!is_set) return std::optional<TimeNs>();
-  constexpr std::int64_t kMaxSeconds = std::int64_t{366} * 24 * 3600;
-  if (wire.seconds() < 0 || wire.seconds() > kMaxSeconds || wire.nanos() < 0 ||
-      wire.nanos() >= kNsPerSecond) {
-    return absl::InvalidArgumentError(absl::StrCat("lease is ", wire.seconds(), " s and ",
-                                                   wire.nanos(), " ns; it must be 0 to ",
-                                                   kMaxSeconds, " s"));
-  }
-  return std::optional<TimeNs>(wire.seconds() * kNsPerSecond + wire.nanos());
+  const absl::StatusOr<TimeNs> lease = DecodeDuration("lease", wire);
+  if (!lease.ok()) return lease.status();
+  return std::optional<TimeNs>(*lease);
 }
 
 void EncodeLease(TimeNs lease, google::protobuf::Duration* wire) {

@@ -5,11 +5,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "text/duration.h"
 
 namespace gemmd {
 namespace {
-
-constexpr TimeNs kMillisecond = 1000000;
 
 // Memory for each plane, or for none.
 absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* memory) {
@@ -42,9 +41,8 @@ OperandStore::~OperandStore() = default;
 absl::StatusOr<TimeNs> OperandStore::CheckLease(std::optional<TimeNs> lease) const {
   const TimeNs value = lease.value_or(options_.default_lease);
   if (value >= 0 && value <= options_.max_lease) return value;
-  return absl::InvalidArgumentError(absl::StrCat("lease is ", value / kMillisecond,
-                                                 " ms; it must be 0 to ",
-                                                 options_.max_lease / kMillisecond));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "lease is ", DurationText(value), "; it must be 0s to ", DurationText(options_.max_lease)));
 }
 
 absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint64_t bytes,

@@ -383,7 +383,7 @@ TEST_F(BadInput, OfUploadsIsNamedByField) {
   EXPECT_EQ(Upload({request}).error_code(), kInvalid);
   request = Begin();
   request.mutable_begin()->mutable_lease()->set_seconds(90000);
-  Expect(Upload({request}), kInvalid, "lease is 90000000 ms; it must be 0 to 86400000");
+  Expect(Upload({request}), kInvalid, "lease is 25h; it must be 0s to 24h");
   EXPECT_EQ(Statistics().residents(), 0u);
 }
 

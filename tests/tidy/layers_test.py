@@ -56,7 +56,7 @@ class LayersTest(unittest.TestCase):
                     allowed = set(LAYERS[LAYERS.index(own):]) | {"observe"}
                 if other not in allowed:
                     faults.append(f"{path}:{number}: server/{own} includes {header}")
-        for path in sources("kernels", "digest", "ranges", "sync"):
+        for path in sources("kernels", "digest", "ranges", "sync", "text"):
             for number, header in includes(path):
                 if header.startswith(("server/", "client/", "proto/")):
                     faults.append(f"{path}:{number}: includes {header}")
@@ -105,7 +105,7 @@ class LayersTest(unittest.TestCase):
 
     def test_every_folder_says_what_it_receives_and_hands_on(self):
         faults = []
-        for folder in ["server", "kernels", "client", "proto", "digest", "ranges", "sync"]:
+        for folder in ["server", "kernels", "client", "proto", "digest", "ranges", "sync", "text"]:
             for build in sorted((ROOT / folder).rglob("BUILD.bazel")):
                 if "eceives" not in build.read_text():
                     readme = build.parent / "README.md"
@@ -115,7 +115,7 @@ class LayersTest(unittest.TestCase):
 
     def test_lines_are_short_clean_and_finished(self):
         faults = []
-        for path in sources("server", "client", "kernels", "digest", "ranges", "sync", "tests"):
+        for path in sources("server", "client", "kernels", "digest", "ranges", "sync", "text", "tests"):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if len(line) > 100 or line != line.rstrip() or re.search(r"\b(TODO|FIXME|XXX)\b", line):
                     faults.append(f"{path}:{number}: {line}")

@@ -52,8 +52,19 @@ TEST(Options, ErrorsNameFlagValueAndRange) {
   EXPECT_NE(Parse({"--lissten=x"}).status().message().find("--lissten"), std::string::npos);
 }
 
+TEST(Options, ListensWhereASocketCanBe) {
+  for (const char* listen : {"--listen=:1", "--listen=localhost", "--listen=localhost:99999"}) {
+    EXPECT_NE(Parse({listen}).status().message().find("with a port of 0 to 65535"),
+              std::string::npos)
+        << listen;
+  }
+  for (const char* listen : {"--listen=[::]:0", "--listen=unix:/run/gemmd"}) {
+    EXPECT_TRUE(Parse({listen}).ok()) << listen;
+  }
+}
+
 TEST(Options, FileErrorsNameFileLineAndField) {
-  const std::string file = WriteFile("bad", "listen: \"x\"\nthreds: 3\n");
+  const std::string file = WriteFile("bad", "listen: \"x:1\"\nthreds: 3\n");
   const absl::Status status = Parse({file.c_str()}).status();
   EXPECT_NE(status.message().find("bad:2:"), std::string::npos) << status;
   EXPECT_NE(status.message().find("threds"), std::string::npos) << status;
@@ -68,8 +79,9 @@ TEST(Options, HelpShowsEveryOptionWithItsRange) {
   const absl::StatusOr<CommandLine> command = Parse({"--help"});
   ASSERT_TRUE(command.ok());
   const auto& text = std::get<std::string>(*command);
-  for (const char* word : {"--listen", "--limits.message-bytes", "4096 to 2147483647",
-                           "auto | cpu | cuda | emulated", "Exit codes", "Examples"}) {
+  for (const char* word :
+       {"--listen", "--limits.message-bytes", "4096 to 2147483647", "auto | cpu | cuda | emulated",
+        "Exit codes", "Examples", "4 a device was lost"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word;
   }
 }

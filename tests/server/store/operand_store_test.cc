@@ -130,7 +130,7 @@ TEST_F(OperandStoreTest, BadChunksAndBeginsAreNamed) {
       "begin.operand is not what an earlier upload of this digest began with");
   EXPECT_EQ(
       store.BeginUpload(tenant_, matrix.digest, matrix.form, 101 * kSecond).status().message(),
-      "lease is 101000 ms; it must be 0 to 100000");
+      "lease is 1m41s; it must be 0s to 1m40s");
   EXPECT_FALSE(store.BeginUpload(tenant_, matrix.digest, matrix.form, -1).ok());
 }
 

@@ -1,0 +1,18 @@
+// Addresses of servers as people write them.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+// HOST:PORT, with an IPv6 address in brackets; a path after "unix:" or a name after
+// "unix-abstract:"; or what gRPC resolves by a scheme of its own, dns:///HOST:PORT for example,
+// whose port may be left to it. INVALID_ARGUMENT names the field, its value and what is accepted:
+// gRPC itself takes a missing port for 443 and the rest of port / 65536 for any other.
+absl::Status CheckServerAddress(absl::string_view field, absl::string_view address);
+
+// What a server can listen on: the same without dns, and port 0 takes a free one.
+absl::Status CheckListenAddress(absl::string_view field, absl::string_view address);
+
+}  // namespace gemmd
