@@ -161,4 +161,12 @@ absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_vi
   return status;
 }
 
+absl::Status WriteStandardOutput(absl::Span<const absl::string_view> parts) {
+  for (const absl::string_view part : parts) {
+    const absl::Status status = WriteAll("standard output", STDOUT_FILENO, part);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace gemmd::client

@@ -47,4 +47,7 @@ absl::Status CheckWritable(const std::string& path);
 // not a machine.
 absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_view> parts);
 
+// Writes the parts to standard output; errors begin with "standard output".
+absl::Status WriteStandardOutput(absl::Span<const absl::string_view> parts);
+
 }  // namespace gemmd::client

@@ -34,4 +34,7 @@ absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& form
 // comes back as V2 and is used by .view(ml_dtypes.bfloat16).
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix);
 
+// The same bytes to standard output.
+absl::Status WriteNpyToStandardOutput(const MatrixView& matrix);
+
 }  // namespace gemmd::client

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +34,20 @@ std::string HelpHint(const CLI::App& app) {
                       "--help)");
 }
 
+// CLI11 says of "gemm multiply" only that a subcommand is missing.
+std::string Why(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_name() != "RequiredError" || !app.get_subcommands().empty()) return error.what();
+  const std::vector<std::string> words = app.remaining();
+  if (words.empty()) return error.what();
+  if (absl::StartsWith(words[0], "-")) return absl::StrCat("there is no option ", words[0]);
+  std::vector<std::string> known;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(each->get_name());
+  }
+  return absl::StrCat("\"", words[0], "\" is no subcommand; it must be one of ",
+                      absl::StrJoin(known, ", "));
+}
+
 // Prints a help or version that was asked for; then nothing is selected.
 Outcome Parse(int argc, const char* const* argv, CLI::App& app) {
   try {
@@ -39,7 +55,7 @@ Outcome Parse(int argc, const char* const* argv, CLI::App& app) {
   } catch (const CLI::Success& asked) {
     app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return UsageFailure(error.what());
+    return UsageFailure(Why(app, error));
   }
   return std::nullopt;
 }

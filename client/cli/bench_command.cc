@@ -86,6 +86,10 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
       {"command", command}};
   if (Outcome failure = MeasureAll(global, arguments, report)) return failure;
   Outcome verdict = Verdict(global, report);
+  if (!verdict && WasInterrupted()) {
+    verdict = Failure{ExitCode::kInterrupted, "interrupted",
+                      "the report has what was measured until then", std::nullopt};
+  }
   if (verdict) {
     report["error"] = ToJson(*verdict)["error"];
     verdict->in_output = global.json;

@@ -94,7 +94,7 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   Spec& spec = arguments.shared;
   AddField(
       app, "--type", spec, [](Spec& s, const Text& t) { s.set_type(t); },
-      "Of A and B: f64, f32, tf32, f16, bf16 or int8", "f32");
+      "Of A and B: f64, f32, tf32, f16, bf16, int8, fp8-e4m3 or fp8-e5m2", "f32");
   AddField(
       app, "--output-type", spec, [](Spec& s, const Text& t) { s.set_output_type(t); },
       "Of D; the server's rule unless given", "");
@@ -196,11 +196,14 @@ absl::Status AddShape(absl::string_view text, const load::RequestSpec& shared,
   std::uint64_t mnk[3] = {};
   double weight = 1;
   bool good = halves.size() <= 2 && sides.size() == 3;
-  for (std::size_t i = 0; good && i < 3; ++i) good = absl::SimpleAtoi(sides[i], &mnk[i]);
+  for (std::size_t i = 0; good && i < 3; ++i) {
+    good = absl::SimpleAtoi(sides[i], &mnk[i]) && mnk[i] >= 1 && mnk[i] <= kMaxDimension;
+  }
   if (good && halves.size() == 2) good = absl::SimpleAtod(halves[1], &weight);
   if (!good) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--shape is \"", text, "\"; it must be MxNxK or MxNxK:WEIGHT"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--shape is \"", text, "\"; it must be MxNxK or MxNxK:WEIGHT, with M, N and K of 1 to ",
+        kMaxDimension));
   }
   spec.set_m(mnk[0]);
   spec.set_n(mnk[1]);

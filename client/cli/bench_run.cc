@@ -12,6 +12,7 @@
 #include "client/cli/echo_process.h"
 #include "client/load/echo_transport.h"
 #include "client/load/matmul_transport.h"
+#include "text/duration.h"
 #include "version.h"
 
 namespace gemmd::cli {
@@ -148,7 +149,8 @@ Outcome MakeMatmulBench(const GlobalOptions& global, const BenchArguments& argum
   options.seed = arguments.seed;
   absl::StatusOr<std::unique_ptr<load::MatmulTransport>> transport =
       load::MatmulTransport::Create(workload, options);
-  if (!transport.ok()) return UsageFailure(transport.status().message());
+  // Options were checked by ReadWorkload(): what remains is what the server says.
+  if (!transport.ok()) return ServerFailure(global.server, transport.status());
   bench.matmul = transport->get();
   bench.owned = *std::move(transport);
   for (const load::WorkloadEntry& entry : workload) {
@@ -312,6 +314,8 @@ bool DescribesProducts(load::RequestSpec spec) {
 
 }  // namespace
 
+bool WasInterrupted() { return interrupted; }
+
 Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
                    load::Json& report) {
   if (arguments.null_bytes > 0 &&
@@ -322,7 +326,7 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
   report["machine"] = MachineJson();
   report["options"] = {{"channels", arguments.channels},
                        {"streams", arguments.streams},
-                       {"warm_up", absl::FormatDuration(arguments.warm_up)},
+                       {"warm_up", DurationText(arguments.warm_up)},
                        {"seed", arguments.seed}};
   report["points"] = load::Json::array();
   Bench bench;

@@ -18,4 +18,7 @@ namespace gemmd::cli {
 Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
                    load::Json& report);
 
+// Whether one came while MeasureAll() measured.
+bool WasInterrupted();
+
 }  // namespace gemmd::cli

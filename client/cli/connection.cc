@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/options.h"
 #include "client/file.h"
+#include "text/address.h"
 
 namespace gemmd::cli {
 namespace {
@@ -54,6 +55,9 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
 }
 
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel) {
+  // gRPC reads 99999 as port 34463 and no port as 443.
+  const absl::Status address = CheckServerAddress("--server", options.server);
+  if (!address.ok()) return UsageFailure(address.message());
   channel.target = options.server;
   channel.tenant = options.tenant;
   if (options.tls) {

@@ -28,7 +28,7 @@ struct GlobalOptions {
 // `options` must outlive the parse.
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options);
 
-// Reads the certificates.
+// Checks the server's address and reads the certificates.
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel);
 
 // Does not wait for the server.

@@ -17,6 +17,7 @@
 #include "client/cli/message_format.h"
 #include "client/cli/network_speed.h"
 #include "client/cli/options.h"
+#include "client/cli/resident_table.h"
 #include "client/cli/table.h"
 #include "client/matmul_header.h"
 #include "client/wire_types.h"
@@ -58,6 +59,7 @@ std::optional<std::array<std::uint64_t, 3>> ParseShape(const std::string& text) 
   if (parts.size() != shape.size()) return std::nullopt;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (!absl::SimpleAtoi(parts[i], &shape[i])) return std::nullopt;
+    if (shape[i] < 1 || shape[i] > kMaxDimension) return std::nullopt;
   }
   return shape;
 }
@@ -81,7 +83,12 @@ v1::EstimateRequest Request(const EstimateArguments& arguments,
   const auto name = [](const std::string& text, v1::Operand* operand) {
     if (text.empty()) return;
     operand->Clear();
-    operand->set_handle(text.substr(text[0] == '@' ? 1 : 0));
+    const client::OperandName name = ParseName(text);
+    if (name.digest.empty()) {
+      operand->set_handle(name.handle);
+    } else {
+      operand->set_digest(name.digest);
+    }
   };
   name(arguments.a, header.mutable_a());
   name(arguments.b, header.mutable_b());
@@ -164,8 +171,9 @@ nlohmann::ordered_json Json(const v1::EstimateResponse& estimate, const Verdict&
 Outcome RunEstimate(const GlobalOptions& global, const EstimateArguments& arguments) {
   const auto shape = ParseShape(arguments.shape);
   if (!shape.has_value()) {
-    return UsageFailure(
-        absl::StrCat("--shape is \"", arguments.shape, "\"; it must be MxNxK, three numbers"));
+    return UsageFailure(absl::StrCat("--shape is \"", arguments.shape,
+                                     "\"; it must be MxNxK, three numbers of 1 to ",
+                                     kMaxDimension));
   }
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;

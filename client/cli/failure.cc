@@ -17,6 +17,7 @@ absl::string_view ExitCodesHelp() {
   5  the server is unreachable or draining (UNAVAILABLE)
   6  the server is full, or the deadline passed (RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED)
   7  not allowed (UNAUTHENTICATED, PERMISSION_DENIED)
+  130  interrupted by Ctrl-C
 )";
 }
 

@@ -20,6 +20,7 @@ enum class ExitCode {
   kUnavailable = 5,
   kBusy = 6,
   kForbidden = 7,
+  kInterrupted = 130,  // as a shell has it: 128 and SIGINT
 };
 
 // The table of them, as every --help ends.

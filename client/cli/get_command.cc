@@ -7,9 +7,8 @@
 #include "client/cli/command.h"
 #include "client/cli/message_format.h"
 #include "client/cli/options.h"
+#include "client/cli/output_file.h"
 #include "client/cli/resident_table.h"
-#include "client/file.h"
-#include "client/npy.h"
 #include "client/operands.h"
 
 namespace gemmd::cli {
@@ -26,21 +25,16 @@ struct GetArguments {
   std::string scales_output;
 };
 
-Outcome Write(const std::string& path, const client::Matrix& matrix) {
-  const absl::Status written = client::WriteNpy(path, matrix.view());
-  if (!written.ok()) return FileFailure(written);
-  return std::nullopt;
-}
-
 Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
+  if (IsStandardOutput(arguments.output) && IsStandardOutput(arguments.scales_output)) {
+    return UsageFailure("--output and --scales-output are -; standard output takes one matrix");
+  }
   for (const std::string& path : {arguments.output, arguments.scales_output}) {
-    if (path.empty()) continue;
-    const absl::Status writable = client::CheckWritable(path);
-    if (!writable.ok()) return FileFailure(writable);
+    if (Outcome failure = CheckOutput(path, global.json)) return failure;
   }
   std::unique_ptr<client::Operands> operands;
   if (Outcome failure = Connect(global, operands)) return failure;
-  const client::OperandName name = client::ParseOperandName(arguments.name);
+  const client::OperandName name = ParseName(arguments.name);
   const auto resident = operands->Describe(name, CallWithin(global.timeout));
   if (!resident.ok()) return ServerFailure(global.server, resident.status());
   if (!arguments.scales_output.empty() && !resident->operand().has_scales()) {
@@ -49,17 +43,17 @@ Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
   if (!arguments.output.empty() || !arguments.scales_output.empty()) {
     const auto operand = operands->Get(name, CallWithin(global.timeout));
     if (!operand.ok()) return ServerFailure(global.server, operand.status());
-    if (!arguments.output.empty()) {
-      if (Outcome failure = Write(arguments.output, operand->data)) return failure;
-    }
+    if (Outcome failure = WriteOutput(arguments.output, operand->data.view())) return failure;
     if (!arguments.scales_output.empty()) {
-      if (Outcome failure = Write(arguments.scales_output, *operand->scales)) return failure;
+      if (Outcome failure = WriteOutput(arguments.scales_output, operand->scales->view())) {
+        return failure;
+      }
     }
   }
   if (global.json) {
     std::cout << ToJson(*resident).dump() << "\n";
   } else {
-    std::cout << ResidentTable({*resident});
+    PrintBeside(ResidentTable({*resident}), {arguments.output, arguments.scales_output});
   }
   return std::nullopt;
 }
@@ -69,10 +63,11 @@ Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
 void AddGetCommand(Commands& commands) {
   CLI::App& app = *commands.app.add_subcommand("get", "Download a matrix that the server keeps");
   const auto arguments = std::make_shared<GetArguments>();
-  app.add_option("name", arguments->name, "Handle, or digest in hexadecimal")
+  app.add_option("name", arguments->name, "Handle, or digest in hexadecimal, with or without @")
       ->required()
       ->type_name("HANDLE");
-  app.add_option("-o,--output", arguments->output, "Write it as .npy, whole or not at all")
+  app.add_option("-o,--output", arguments->output,
+                 "Write it as .npy, whole or not at all; - is standard output")
       ->type_name("FILE");
   app.add_option("--scales-output", arguments->scales_output, "Write its scales as .npy")
       ->type_name("FILE");

@@ -99,6 +99,7 @@ void AddKernelsCommand(Commands& commands) {
   CLI::Option* explain =
       app.add_option("--explain", arguments->shape, "Show the whole decision for this problem")
           ->expected(3)
+          ->check(IsDimension())
           ->type_name("M N K");
   AddChoice(app, "--type", TypeChoices(), arguments->type, "Type of A and B; f32 unless given")
       ->needs(explain);

@@ -5,11 +5,18 @@
 //   operands    put_command.cc, get_command.cc, ls_command.cc, rm_command.cc
 //   the server  info_command.cc, stats_command.cc, kernels_command.cc, tune_command.cc
 //   the shell   completion_command.cc
+#include <grpc/support/log.h>
+
+#include <cstdlib>
+
 #include "absl/synchronization/mutex.h"
 #include "client/cli/app.h"
 
 int main(int argc, char** argv) {
   // Debian's Abseil searches for deadlocks at every nested lock, and gRPC has many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // A failed call is told in one line of our own. gRPC's log, with its file names and handshakes,
+  // is for who asks for it.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
   return gemmd::cli::Run(argc, argv);
 }

@@ -11,8 +11,8 @@
 #include "client/cli/message_format.h"
 #include "client/cli/operand_file.h"
 #include "client/cli/options.h"
+#include "client/cli/output_file.h"
 #include "client/cli/product_report.h"
-#include "client/file.h"
 #include "client/matmul.h"
 #include "client/npy.h"
 #include "client/operands.h"
@@ -21,6 +21,7 @@ namespace gemmd::cli {
 namespace {
 
 constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
+  gemm matmul A.npy B.npy -o - > D.npy                # the report goes to standard error
   gemm matmul X.npy W.npy -o Y.npy --transpose-b --bias b.npy --activation gelu-tanh
   gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --type bf16 --output-type f32 -o D.npy
@@ -59,7 +60,8 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
       ->required()
       ->type_name("FILE");
   app.add_option("B", arguments.b, "Right operand, K x N: likewise")->required()->type_name("FILE");
-  app.add_option("-o,--output", arguments.output, "Write D as .npy, whole or not at all")
+  app.add_option("-o,--output", arguments.output,
+                 "Write D as .npy, whole or not at all; - is standard output")
       ->type_name("FILE")
       ->group("Files");
   app.add_flag("--keep", arguments.keep, "Leave D on the server and print its handle")
@@ -80,9 +82,11 @@ void AddEpilogueOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_flag("--transpose-a", options.transpose_a, "Multiply by A's transpose")->group("Product");
   app.add_flag("--transpose-b", options.transpose_b, "Multiply by B's transpose")->group("Product");
   app.add_option("--alpha", options.alpha, "Factor of A B")
+      ->check(IsFinite())
       ->capture_default_str()
       ->group("Product");
   CLI::Option* beta = app.add_option("--beta", options.beta, "Factor of C")
+                          ->check(IsFinite())
                           ->capture_default_str()
                           ->group("Product");
   CLI::Option* c = app.add_option("--c", arguments.c, "M x N matrix of D's type, added beta times")
@@ -183,14 +187,11 @@ Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::Matmu
 // Writes and reports it.
 Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
                  const client::Product& product) {
-  if (!arguments.output.empty()) {
-    const absl::Status written = client::WriteNpy(arguments.output, product.d.view());
-    if (!written.ok()) return FileFailure(written);
-  }
+  if (Outcome failure = WriteOutput(arguments.output, product.d.view())) return failure;
   if (global.json) {
     std::cout << ReportJson(product, arguments.output).dump() << "\n";
   } else {
-    std::cout << Report(product, arguments.output);
+    PrintBeside(Report(product, arguments.output), {arguments.output});
   }
   return std::nullopt;
 }
@@ -276,10 +277,7 @@ Outcome RunWithResidents(const GlobalOptions& global, const MatmulArguments& arg
 }
 
 Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
-  if (!arguments.output.empty()) {
-    const absl::Status writable = client::CheckWritable(arguments.output);
-    if (!writable.ok()) return FileFailure(writable);
-  }
+  if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
   if (UsesResidents(arguments)) return RunWithResidents(global, arguments);
   if (arguments.has_lease) return UsageFailure("--lease goes with --keep");
   std::unique_ptr<client::Client> connection;

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "client/names.h"
 #include "google/protobuf/descriptor.h"
+#include "text/duration.h"
 
 namespace gemmd::cli {
 namespace {
@@ -128,7 +129,7 @@ double Seconds(const google::protobuf::Duration& duration) {
 }
 
 std::string Human(const google::protobuf::Duration& duration) {
-  return duration.seconds() == 0 ? "0s" : absl::FormatDuration(absl::Seconds(duration.seconds()));
+  return DurationText(absl::Seconds(duration.seconds()));
 }
 
 std::string HumanBytes(std::uint64_t bytes) {

@@ -1,5 +1,8 @@
 #include "client/cli/options.h"
 
+#include <cmath>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/failure.h"
 
@@ -37,6 +40,28 @@ const Choices<Activation>& ActivationChoices() {
       {client::OptionName(Name(Activation::kGeluTanh)), Activation::kGeluTanh},
       {client::OptionName(Name(Activation::kSilu)), Activation::kSilu}};
   return choices;
+}
+
+CLI::Validator IsFinite() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double value = 0;
+        return absl::SimpleAtod(text, &value) && std::isfinite(value)
+                   ? std::string()
+                   : "'" + text + "' is no number, or not a finite one";
+      },
+      "");
+}
+
+CLI::Validator IsDimension() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        std::uint64_t value = 0;
+        return absl::SimpleAtoi(text, &value) && value >= 1 && value <= kMaxDimension
+                   ? std::string()
+                   : absl::StrCat("'", text, "' is no whole number of 1 to ", kMaxDimension);
+      },
+      "");
 }
 
 CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& target,

@@ -1,6 +1,7 @@
 // Kinds of options that more than one command has.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,13 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& name, const Choices<Val
           CLI::IsMember(words, [](const std::string& word) { return client::OptionName(word); }))
       ->type_name("WORD");
 }
+
+// The largest M, N or K that the contract has (RequestLimits in server/admission/validation.h).
+inline constexpr std::uint64_t kMaxDimension = 2147483647;
+
+// Checks that name the value and what is accepted; CLI11 puts the option's name before it.
+CLI::Validator IsFinite();
+CLI::Validator IsDimension();
 
 // "10s", "250ms", "1m30s": positive.
 CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& target,

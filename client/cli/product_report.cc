@@ -1,5 +1,8 @@
 #include "client/cli/product_report.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/message_format.h"
@@ -28,6 +31,32 @@ std::string Sent(const client::Route& route) {
                       HumanBytes(route.chunk_bytes));
 }
 
+// All stages of one name: a sliced product waits and computes once for each slice.
+struct StageSum {
+  v1::StageName name = v1::STAGE_UNSPECIFIED;
+  int count = 0;
+  double start_us = 0;  // of the first to begin
+  double end_us = 0;    // of the last to end
+  double exposed_us = 0;
+};
+
+// In the order in which names first come.
+std::vector<StageSum> SumByName(const v1::Receipt& receipt) {
+  std::vector<StageSum> sums;
+  for (const v1::Stage& stage : receipt.stages()) {
+    auto sum = std::find_if(sums.begin(), sums.end(),
+                            [&stage](const StageSum& each) { return each.name == stage.name(); });
+    if (sum == sums.end()) {
+      sum = sums.insert(sum, {stage.name(), 0, stage.start_us(), stage.end_us(), 0});
+    }
+    ++sum->count;
+    sum->start_us = std::min(sum->start_us, stage.start_us());
+    sum->end_us = std::max(sum->end_us, stage.end_us());
+    sum->exposed_us += stage.exposed_us();
+  }
+  return sums;
+}
+
 std::string Stages(const client::Receipt& receipt) {
   Table table({{"side", Table::Align::kLeft},
                {"stage", Table::Align::kLeft},
@@ -44,9 +73,11 @@ std::string Stages(const client::Receipt& receipt) {
   };
   span("encode", absl::ZeroDuration(), times.encode);
   part("client", "network and wire", Us(times.wire));
-  for (const v1::Stage& stage : receipt.server.stages()) {
-    table.AddRow({"server", Word(v1::StageName_Name(stage.name())), Microseconds(stage.start_us()),
-                  Microseconds(stage.end_us()), Microseconds(stage.exposed_us())});
+  for (const StageSum& stage : SumByName(receipt.server)) {
+    const std::string word = Word(v1::StageName_Name(stage.name));
+    table.AddRow(
+        {"server", stage.count == 1 ? word : absl::StrCat(word, ", ", stage.count, " times"),
+         Microseconds(stage.start_us), Microseconds(stage.end_us), Microseconds(stage.exposed_us)});
   }
   part("server", "unattributed", receipt.server.unattributed_us());
   span("decode", times.total - times.decode, times.total);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/cli/message_format.h"
 #include "client/cli/table.h"
 #include "client/operand_source.h"
@@ -18,7 +19,6 @@ std::string Matrix(const v1::Operand& operand) {
 }  // namespace
 
 std::string ResidentTable(const std::vector<v1::ResidentOperand>& residents) {
-  constexpr std::size_t kDigestShown = 8;  // bytes
   Table table({{"handle", Table::Align::kLeft},
                {"matrix", Table::Align::kLeft},
                {"size", Table::Align::kRight},
@@ -26,11 +26,16 @@ std::string ResidentTable(const std::vector<v1::ResidentOperand>& residents) {
                {"leased for", Table::Align::kRight},
                {"digest", Table::Align::kLeft}});
   for (const v1::ResidentOperand& each : residents) {
-    table.AddRow({each.handle(), Matrix(each.operand()), HumanBytes(each.size_bytes()),
-                  HumanBytes(each.device_bytes()), Human(each.lease_remaining()),
-                  absl::BytesToHexString(each.digest().substr(0, kDigestShown))});
+    table.AddRow({absl::StrCat("@", each.handle()), Matrix(each.operand()),
+                  HumanBytes(each.size_bytes()), HumanBytes(each.device_bytes()),
+                  Human(each.lease_remaining()),
+                  absl::StrCat("@", absl::BytesToHexString(each.digest()))});
   }
   return table.Render();
+}
+
+client::OperandName ParseName(absl::string_view text) {
+  return client::ParseOperandName(absl::StripPrefix(text, "@"));
 }
 
 }  // namespace gemmd::cli

@@ -6,6 +6,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/options.h"
+#include "client/cli/resident_table.h"
 #include "client/operands.h"
 
 namespace gemmd::cli {
@@ -19,8 +20,7 @@ Outcome RunRm(const GlobalOptions& global, const std::vector<std::string>& names
   std::unique_ptr<client::Operands> operands;
   if (Outcome failure = Connect(global, operands)) return failure;
   for (const std::string& name : names) {
-    const absl::Status released =
-        operands->Release(client::ParseOperandName(name), CallWithin(global.timeout));
+    const absl::Status released = operands->Release(ParseName(name), CallWithin(global.timeout));
     if (!released.ok()) return ServerFailure(global.server, released);
   }
   if (global.json) std::cout << nlohmann::ordered_json{{"released", names}}.dump() << "\n";
@@ -33,7 +33,7 @@ void AddRmCommand(Commands& commands) {
   CLI::App& app = *commands.app.add_subcommand(
       "rm", "Have the server forget matrices; stops at the first error");
   const auto names = std::make_shared<std::vector<std::string>>();
-  app.add_option("names", *names, "Handles, or digests in hexadecimal")
+  app.add_option("names", *names, "Handles, or digests in hexadecimal, with or without @")
       ->required()
       ->type_name("HANDLE");
   app.footer(Footer(kExamples));

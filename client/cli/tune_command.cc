@@ -95,6 +95,7 @@ void AddTuneCommand(Commands& commands) {
   const auto arguments = std::make_shared<TuneArguments>();
   app.add_option("shapes", arguments->dimensions, "Shapes, three numbers each")
       ->required()
+      ->check(IsDimension())
       ->type_name("M N K");
   AddChoice(app, "--type", TypeChoices(), arguments->type, "Type of A and B; f32 unless given");
   AddChoice(app, "--output-type", TypeChoices(), arguments->output_type,

@@ -10,6 +10,7 @@
 
 #include "client/load/random.h"
 #include "kernels/cpu/float_bits.h"
+#include "kernels/quant/fp8.h"
 
 namespace gemmd::load {
 namespace {
@@ -56,6 +57,10 @@ void Store(DataType type, double value, std::uint64_t index, std::string& bytes)
       return Put(ToBf16(static_cast<float>(value)), index, bytes);
     case DataType::kInt8:
       return Put(static_cast<std::int8_t>(value), index, bytes);
+    case DataType::kFp8E4M3:
+      return Put(ToFp8E4M3(static_cast<float>(value)), index, bytes);
+    case DataType::kFp8E5M2:
+      return Put(ToFp8E5M2(static_cast<float>(value)), index, bytes);
     default:
       return Put(static_cast<float>(value), index, bytes);
   }
@@ -72,7 +77,8 @@ Stored Get(absl::string_view bytes, std::uint64_t index) {
 
 bool CanGenerate(DataType type) {
   return type == DataType::kF64 || type == DataType::kF32 || type == DataType::kTf32 ||
-         type == DataType::kF16 || type == DataType::kBf16 || type == DataType::kInt8;
+         type == DataType::kF16 || type == DataType::kBf16 || type == DataType::kInt8 ||
+         IsFp8(type);
 }
 
 client::Matrix Generate(const client::MatrixFormat& format, const DataSpec& spec,
@@ -118,6 +124,10 @@ double ElementAt(DataType type, absl::string_view bytes, std::uint64_t index) {
       return FromBf16(Get<std::uint16_t>(bytes, index));
     case DataType::kInt8:
       return Get<std::int8_t>(bytes, index);
+    case DataType::kFp8E4M3:
+      return FromFp8E4M3(Get<std::uint8_t>(bytes, index));
+    case DataType::kFp8E5M2:
+      return FromFp8E5M2(Get<std::uint8_t>(bytes, index));
     case DataType::kInt32:
       return Get<std::int32_t>(bytes, index);
     default:

@@ -93,7 +93,7 @@ double Varied(const Json& point) {
 std::string Sweep(const Json& report) {
   if (report["points"].size() < 2) return "";
   const bool closed = report["points"][0]["load"].value("loop", "") == "closed";
-  const Axis x{closed ? "requests in flight" : "requests/s due", true};
+  const Axis x{closed ? "requests in flight" : "requests/s due", true, true};
   Series rate{"requests/s", {}};
   Series p50{"p50", {}};
   Series p99{"p99", {}};

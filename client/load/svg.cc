@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -121,6 +122,22 @@ Scale MakeScale(const Axis& axis, const std::vector<Series>& series, bool of_x, 
   return {axis, low, high, from, to};
 }
 
+// Where points are, without those whose label would lie over the one before.
+std::vector<double> PointMarks(const Scale& x, const std::vector<Series>& series) {
+  constexpr double kLabelWidth = 36;
+  std::set<double> values;
+  for (const Series& line : series) {
+    for (const auto& point : line.points) {
+      if (x.Shows(point.first)) values.insert(point.first);
+    }
+  }
+  std::vector<double> marks;
+  for (const double value : values) {
+    if (marks.empty() || x.At(value) - x.At(marks.back()) >= kLabelWidth) marks.push_back(value);
+  }
+  return marks;
+}
+
 std::string Rows(const Scale& y, const std::string& title) {
   std::string svg;
   for (const double mark : y.Marks()) {
@@ -160,7 +177,9 @@ std::string LineChart(const std::string& title, const Axis& x_axis, const Axis& 
   const Scale x = MakeScale(x_axis, series, true, kLeft, kRight);
   const Scale y = MakeScale(y_axis, series, false, kBottom, kTop);
   std::string svg = Open(title, kHeight) + Rows(y, y_axis.title);
-  for (const double mark : x.Marks()) svg += Text(x.At(mark), kBottom + 16, "middle", Label(mark));
+  for (const double mark : x_axis.marks_points ? PointMarks(x, series) : x.Marks()) {
+    svg += Text(x.At(mark), kBottom + 16, "middle", Label(mark));
+  }
   svg += Text((kLeft + kRight) / 2, kBottom + 32, "middle", x_axis.title);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < series.size(); ++i) {

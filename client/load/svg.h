@@ -11,6 +11,7 @@ namespace gemmd::load {
 struct Axis {
   std::string title;
   bool logarithmic = false;
+  bool marks_points = false;  // of the x axis: ticks where points are, for a sweep's few
 };
 
 struct Series {

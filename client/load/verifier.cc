@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/load/data.h"
 #include "client/load/random.h"
+#include "kernels/quant/fp8.h"
 
 namespace gemmd::load {
 namespace {
@@ -41,6 +42,8 @@ double Largest(DataType type) {
 // What one unit of |A| |B| may be wrong by.
 double SumError(DataType type, std::uint64_t inner) {
   if (type == DataType::kInt8) return 0;
+  // As kernels/verify/freivalds.h has it: tensor cores sum fp8 in fewer bits than f32's.
+  if (IsFp8(type)) return (static_cast<double>(inner) / 32 + 4) * 0x1p-13;
   const auto terms = static_cast<double>(inner + 8);
   if (type == DataType::kF64) return 2 * terms * HalfUlp(type);  // ours in binary64 as well
   return terms * 0x1p-24 + (type == DataType::kTf32 ? 0x1p-10 : 0);

@@ -7,6 +7,7 @@
 #include "client/names.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "kernels/quant/fp8.h"
 
 namespace gemmd::load {
 namespace {
@@ -64,7 +65,8 @@ absl::StatusOr<DataType> ElementType(const std::string& text) {
   absl::StatusOr<DataType> type = client::ParseDataType(text);
   if (!type.ok()) return type;
   if (!CanGenerate(*type)) {
-    return Refuse("type", text, "data is made of f64, f32, tf32, f16, bf16 and int8");
+    return Refuse("type", text,
+                  "data is made of f64, f32, tf32, f16, bf16, int8, fp8-e4m3 and fp8-e5m2");
   }
   return type;
 }
@@ -166,6 +168,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 
 DataType WorkloadEntry::output_type() const {
   if (options.output_type) return *options.output_type;
+  if (IsFp8(a.type)) return DataType::kBf16;
   return a.type == DataType::kInt8 ? DataType::kInt32 : a.type;
 }
 

@@ -118,6 +118,37 @@ TEST_F(BenchTest, TheCeilingMovesTheSameBytes) {
   EXPECT_GT(ceiling["ratio"], 0);
 }
 
+TEST_F(BenchTest, AnInterruptEndsItWithWhatThereIs) {
+  const std::string log = directory_.Path("log");
+  const ProcessResult result = testing::RunProcess(
+      {"bash", "-c",
+       absl::StrCat(kBinary, " bench --null 1000 --warm-up 1ms --duration 60s 2> ", log,
+                    " & until grep -qs measure ", log,
+                    "; do sleep 0.05; done; kill -INT $!; wait $!")});
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(result.output, StartsWith("load "));
+  EXPECT_THAT(testing::FileBytes(log),
+              HasSubstr("gemm: interrupted: the report has what was measured until then\n"));
+}
+
+TEST_F(BenchTest, Fp8IsATypeOfOperands) {
+  for (const char* type : {"fp8-e4m3", "fp8_e5m2"}) {
+    server_.Then(testing::Answer(2, 2, "abcd"));
+    const ProcessResult result =
+        Gemm({"bench", "--replay", directory_.File("t", "0\n"), "-s", "2x2x2", "--type", type});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(server_.requests().back().header().a().data().type(),
+              type[4] == 'e' && type[5] == '4' ? v1::FP8_E4M3 : v1::FP8_E5M2);
+  }
+}
+
+TEST_F(BenchTest, AServerThatSharesNoMemoryIsNoWrongCommandLine) {
+  const ProcessResult result = Gemm({"bench", "-s", "2x2x2", "--operands", "shared-memory"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.error, AllOf(StartsWith(absl::StrCat("gemm: ", server_.target(), ": ")),
+                                  HasSubstr("2x2x2 f32:")));
+}
+
 TEST_F(BenchTest, RefusalsNameTheOption) {
   const auto why = [this](std::vector<std::string> words) {
     words.insert(words.begin(), "bench");

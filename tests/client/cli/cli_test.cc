@@ -239,6 +239,62 @@ TEST_F(CliTest, TheServerOptionComesBeforeTheEnvironment) {
   EXPECT_THAT(result.error, StartsWith("gemm: 127.0.0.1:1: UNAVAILABLE: "));
 }
 
+TEST_F(CliTest, AServerIsNamedWithItsPort) {
+  for (const char* server : {"", "gpu-node", "gpu-node:", "gpu-node:0", "gpu-node:99999", "::1"}) {
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"info"}, {"ls"}, {"matmul", a_, b_}}) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), {"--server", server});
+      const ProcessResult result = Gemm(words);
+      EXPECT_EQ(result.exit_code, 2) << server;
+      EXPECT_THAT(result.error,
+                  AllOf(StartsWith(absl::StrCat("gemm: usage: --server is \"", server, "\"")),
+                        HasSubstr("a port of 1 to 65535")));
+    }
+  }
+}
+
+TEST_F(CliTest, ASchemeOfGrpcsOwnNamesAServerToo) {
+  const std::string port = server_.target().substr(server_.target().rfind(':'));
+  EXPECT_EQ(Gemm({"info", "--server", "dns:///localhost" + port}).exit_code, 0);
+  EXPECT_EQ(Gemm({"info", "--server", "unix:/none/gemmd"}).exit_code, 5);
+}
+
+TEST_F(CliTest, LinesOfGrpcsLogAreForWhoAsks) {
+  const std::vector<std::string> to_no_tls = {"info",  "--server",  server_.target(),
+                                              "--tls", "--timeout", "2s"};
+  const ProcessResult quiet = Gemm(to_no_tls);
+  EXPECT_EQ(quiet.exit_code, 5);
+  EXPECT_THAT(quiet.error, StartsWith("gemm: 127.0.0.1"));
+  EXPECT_EQ(quiet.error.find('\n'), quiet.error.size() - 1) << quiet.error;
+  std::vector<std::string> words = to_no_tls;
+  words.insert(words.begin(), kBinary);
+  EXPECT_THAT(RunProcess(words, {"GRPC_VERBOSITY=DEBUG"}).error, HasSubstr(".cc:"));
+}
+
+TEST_F(CliTest, NumbersAreCheckedHere) {
+  const auto why = [this](const std::vector<std::string>& words) {
+    const ProcessResult result = Gemm(words);
+    EXPECT_EQ(result.exit_code, 2) << result.error;
+    return result.error;
+  };
+  for (const char* word : {"abc", "nan", "inf", "1e999", ""}) {
+    EXPECT_THAT(why({"matmul", a_, b_, "--alpha", word}),
+                StartsWith(absl::StrCat("gemm: usage: --alpha: '", word,
+                                        "' is no number, or not a "
+                                        "finite one")));
+  }
+  EXPECT_THAT(why({"matmul", a_, b_, "--c", a_, "--beta", "x"}), HasSubstr("--beta: 'x' is no"));
+  EXPECT_THAT(why({"kernels", "--explain", "0", "64", "64"}),
+              HasSubstr("--explain: '0' is no whole number of 1 to 2147483647"));
+  EXPECT_THAT(why({"tune", "8", "8", "2147483648"}),
+              HasSubstr("'2147483648' is no whole number of 1 to 2147483647"));
+  EXPECT_THAT(
+      why({"estimate", "-s", "0x1x1"}),
+      HasSubstr("--shape is \"0x1x1\"; it must be MxNxK, three numbers of 1 to 2147483647"));
+  EXPECT_THAT(why({"bench", "-s", "0x1x1"}), HasSubstr("--shape is \"0x1x1\""));
+}
+
 TEST_F(CliTest, TlsIsOneOptionAway) {
   const testing::CertifiedKey key = testing::MakeSelfSigned("gemmd.test");
   grpc::SslServerCredentialsOptions tls;
@@ -281,7 +337,12 @@ TEST_F(CliTest, VersionAndUsage) {
   const ProcessResult none = Gemm({});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_EQ(none.error, "gemm: usage: A subcommand is required (see gemm --help)\n");
-  EXPECT_EQ(Gemm({"multiply"}).exit_code, 2);
+  const ProcessResult unknown = Gemm({"multiply", "a", "b"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.error,
+              AllOf(StartsWith("gemm: usage: \"multiply\" is no subcommand; it must be one of "),
+                    HasSubstr("matmul, info"), HasSubstr("(see gemm --help)\n")));
+  EXPECT_THAT(Gemm({"--fast"}).error, HasSubstr("there is no option --fast"));
   const auto json = nlohmann::json::parse(Gemm({"--json", "multiply"}).output);
   EXPECT_EQ(json["error"]["exit_code"], 2);
   EXPECT_EQ(json["error"]["what"], "usage");

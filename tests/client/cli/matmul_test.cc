@@ -1,3 +1,4 @@
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,49 @@ TEST_F(MatmulTest, WritesTheProductAndPrintsTheReceipt) {
                            "client  total", "1.5 GFLOP/s in the kernel"}) {
     EXPECT_THAT(result.output, HasSubstr(part));
   }
+}
+
+TEST_F(MatmulTest, ADashIsStandardOutputAndTakesTheProductAlone) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult result = Gemm({"matmul", a_, b_, "-o", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.output, NpyBytes(NpyDictionaryText("|i1", "(2, 2)"), "abcd"));
+  EXPECT_THAT(result.error, AllOf(HasSubstr("kernel    cpu/test"), HasSubstr("client  total")));
+  const ProcessResult both = Gemm({"--json", "matmul", a_, b_, "-o", "-"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.error, HasSubstr("--json and an output of - both want standard output"));
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult full = testing::RunProcess(
+      {"bash", "-c", absl::StrCat(kBinary, " matmul ", a_, " ", b_, " -o - > /dev/full")},
+      {"GEMMD_SERVER=" + server_.target()});
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_THAT(full.error, StartsWith("gemm: standard output: write"));
+}
+
+TEST_F(MatmulTest, StagesOfOneNameAreOneRowForPeopleAndAllThereForPrograms) {
+  const auto sliced = testing::AnswerChanged([](v1::MatmulResponse& response) {
+    v1::Receipt& receipt = *response.mutable_receipt();
+    receipt.clear_stages();
+    for (int slice = 0; slice < 3; ++slice) {
+      for (const v1::StageName name : {v1::QUEUE, v1::COMPUTE}) {
+        v1::Stage& stage = *receipt.add_stages();
+        stage.set_name(name);
+        stage.set_start_us(10 * slice + (name == v1::COMPUTE ? 2 : 0));
+        stage.set_end_us(stage.start_us() + 2);
+        stage.set_exposed_us(1.5);
+      }
+    }
+  });
+  server_.Then(sliced);
+  const ProcessResult human = Gemm({"matmul", a_, b_});
+  EXPECT_EQ(human.exit_code, 0) << human.error;
+  EXPECT_TRUE(std::regex_search(human.output,
+                                std::regex("server  queue, 3 times +0\\.0 +22\\.0 +4\\.5\n"
+                                           "server  compute, 3 times +2\\.0 +24\\.0 +4\\.5\n")))
+      << human.output;
+  server_.Then(sliced);
+  const auto json = nlohmann::json::parse(Gemm({"matmul", a_, b_, "--json"}).output);
+  EXPECT_EQ(json["receipt"]["stages"].size(), 6U);
 }
 
 TEST_F(MatmulTest, JsonIsOneObjectWhosePartsSumToTheTotal) {

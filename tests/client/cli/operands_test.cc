@@ -1,4 +1,6 @@
 // gemm put, get, ls, rm and matmul with matrices on the server, against a real one.
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +47,8 @@ TEST_F(OperandCommands, AMatrixStaysMultipliesComesBackAndGoes) {
 
   const testing::ProcessResult list = Gemm({"ls"});
   EXPECT_EQ(list.exit_code, 0);
-  EXPECT_NE(list.output.find(handle + "  2 x 2 int8 row-major"), std::string::npos) << list.output;
+  EXPECT_NE(list.output.find("@" + handle + "  2 x 2 int8 row-major"), std::string::npos)
+      << list.output;
   EXPECT_TRUE(Json({"--tenant", "another", "ls"})["residents"].empty());
 
   const std::string d = directory_.Path("d.npy");
@@ -64,6 +67,39 @@ TEST_F(OperandCommands, AMatrixStaysMultipliesComesBackAndGoes) {
   EXPECT_EQ(gone.exit_code, 4);
   EXPECT_NE(gone.error.find("NOT_FOUND: handle is \"" + handle + "\""), std::string::npos)
       << gone.error;
+}
+
+TEST_F(OperandCommands, WhatLsPrintsIsAName) {
+  ASSERT_EQ(Gemm({"put", a_}).exit_code, 0);
+  const std::string e = directory_.Path("e.npy");
+  ASSERT_EQ(Gemm({"matmul", a_, a_, "-o", e}).exit_code, 0);
+  const std::string table = Gemm({"ls"}).output;
+  std::istringstream row(table.substr(table.find('\n') + 1));
+  const std::vector<std::string> cells{std::istream_iterator<std::string>(row), {}};
+  for (const std::string& name : {cells.front(), cells.back()}) {
+    const std::string d = directory_.Path("d.npy");
+    EXPECT_EQ(Gemm({"matmul", name, name, "-o", d}).exit_code, 0) << name;
+    EXPECT_EQ(testing::FileBytes(d), testing::FileBytes(e));
+    EXPECT_EQ(Gemm({"get", name, "-o", d}).exit_code, 0) << name;
+    EXPECT_EQ(testing::FileBytes(d), testing::FileBytes(a_));
+    EXPECT_EQ(Gemm({"get", name, "-o", "-"}).output, testing::FileBytes(a_));
+    EXPECT_EQ(Gemm({"estimate", "-s", "2x2x2", "--a", name, "--b", name, "--probe-bytes", "0",
+                    "--cpu-gflops", "1"})
+                  .exit_code,
+              0);
+  }
+  EXPECT_EQ(Gemm({"rm", cells.back()}).exit_code, 0);
+  EXPECT_EQ(Gemm({"put", a_}).exit_code, 0);
+  const std::string handle = Json({"ls"})["residents"][0]["handle"];
+  EXPECT_EQ(Gemm({"rm", "@" + handle}).exit_code, 0);
+}
+
+TEST_F(OperandCommands, LeasesAreRefusedInUnitsThatPeopleWrite) {
+  EXPECT_NE(Gemm({"put", a_, "--lease", "48h"}).error.find("lease is 48h; it must be 0s to 24h"),
+            std::string::npos);
+  EXPECT_NE(
+      Gemm({"put", a_, "--lease", "9999h"}).error.find("lease is 9999h; it must be 0s to 8784h"),
+      std::string::npos);
 }
 
 TEST_F(OperandCommands, ALoadOfResidentsIsUploadedOnce) {

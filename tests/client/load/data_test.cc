@@ -44,6 +44,10 @@ TEST(Data, HasItsDistribution) {
     // The mean of 4^-6 .. 4^6.
     EXPECT_NEAR(Mean(Values(type, Distribution::kScales), 2) / 420.1, 1, 0.2);
   }
+  for (const DataType type : {DataType::kFp8E4M3, DataType::kFp8E5M2}) {
+    EXPECT_NEAR(Mean(Values(type, Distribution::kNormal), 2), 1, 0.1);
+    EXPECT_NEAR(Mean(Values(type, Distribution::kUniform), 1), 0.5, 0.02);
+  }
   const auto bytes = Values(DataType::kInt8, Distribution::kUniform);
   EXPECT_NEAR(Mean(bytes, 1), -0.5, 1.5);
   EXPECT_NEAR(Mean(bytes, 2), 5461.5, 100);

@@ -31,6 +31,22 @@ TEST(Report, HasTheFiguresOfEveryPoint) {
   EXPECT_EQ(in_histogram, point["ok"].get<std::uint64_t>());
 }
 
+TEST(Report, ASweepHasTicksWhereItsPointsAre) {
+  Json report = SampleReport();
+  const Json point = report["points"][0];
+  report["points"] = Json::array();
+  for (const int concurrency : {1, 3, 7, 24}) {
+    report["points"].push_back(point);
+    report["points"].back()["load"]["concurrency"] = concurrency;
+  }
+  const std::string page = HtmlReport(report);
+  const std::string chart = page.substr(page.find("<h2>Sweep</h2>"), 4000);
+  for (const char* tick : {">1</text>", ">3</text>", ">7</text>", ">24</text>"}) {
+    EXPECT_THAT(chart.substr(0, chart.find("requests in flight")), HasSubstr(tick));
+  }
+  EXPECT_THAT(chart.substr(0, chart.find("requests in flight")), Not(HasSubstr("\">2</text>")));
+}
+
 TEST(Report, IsReadBackAsItWasWritten) {
   const Json report = SampleReport();
   const absl::StatusOr<Json> read = ParseReport(report.dump());

@@ -25,7 +25,12 @@ client::MatrixFormat Format(DataType type, std::uint64_t rows, std::uint64_t col
   return format;
 }
 
-DataType ResultOf(DataType type) { return type == DataType::kInt8 ? DataType::kInt32 : type; }
+bool IsFp8(DataType type) { return type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2; }
+
+DataType ResultOf(DataType type) {
+  if (IsFp8(type)) return DataType::kBf16;
+  return type == DataType::kInt8 ? DataType::kInt32 : type;
+}
 
 // Operands, and their product summed in the type that a server would sum in.
 struct Case {
@@ -76,8 +81,9 @@ struct Case {
 };
 
 TEST(Verifier, TakesRightProductsAndNoOthers) {
-  for (const DataType type : {DataType::kF64, DataType::kF32, DataType::kTf32, DataType::kF16,
-                              DataType::kBf16, DataType::kInt8}) {
+  for (const DataType type :
+       {DataType::kF64, DataType::kF32, DataType::kTf32, DataType::kF16, DataType::kBf16,
+        DataType::kInt8, DataType::kFp8E4M3, DataType::kFp8E5M2}) {
     for (const Distribution distribution :
          {Distribution::kNormal, Distribution::kUniform, Distribution::kScales}) {
       const Case that(type, {distribution, false});

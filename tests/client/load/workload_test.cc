@@ -37,6 +37,8 @@ TEST(Workload, ReadsAFile) {
 
 TEST(Workload, Int8GivesInt32) {
   EXPECT_EQ((*Make("request { m: 2 n: 3 k: 4 type: 'int8' }"))[0].cost().bytes_out, 24U);
+  EXPECT_EQ((*Make("request { m: 2 n: 3 k: 4 type: 'fp8-e4m3' }"))[0].cost().bytes_in, 20U);
+  EXPECT_EQ((*Make("request { m: 2 n: 3 k: 4 type: 'fp8_e5m2' }"))[0].cost().bytes_out, 12U);
 }
 
 TEST(Workload, SharedMemoryIsNoStream) {
