@@ -68,6 +68,59 @@ void PreferMeasured(const MeasuredPlan& measured, const Problem& problem,
   }
 }
 
+// Whether the kernel multiplies operands of these types at all: a reason not to take the problem is
+// then about what else was asked for.
+bool TakesTypes(const Kernel& kernel, const Problem& problem) {
+  constexpr std::int64_t kSide = 256;  // a multiple of every alignment
+  const DataType a = problem.a.type;
+  for (const DataType output : {DefaultOutputType(a), DataType::kF32}) {
+    Problem plain = MakeProblem(kSide, kSide, kSide, a, output, false, true);
+    plain.b.type = problem.b.type;
+    if (kernel.Rejection(plain).empty()) return true;
+  }
+  return false;
+}
+
+std::string Kernels(int count, absl::string_view what) {
+  return absl::StrCat(count, count == 1 ? " kernel " : " kernels ", what);
+}
+
+// Why nothing was chosen: the reasons of kernels that could have been, those first that a caller
+// can do something about; the others are counted, because ListKernels explains each.
+std::string WhyNone(const Problem& problem, const DeviceTraits& device, bool is_named,
+                    const std::vector<Candidate>& candidates) {
+  std::vector<std::string> class_reasons;
+  std::vector<std::string> reasons;
+  std::vector<std::string> named_reasons;
+  int of_other_devices = 0;
+  int of_other_types = 0;
+  for (const Candidate& candidate : candidates) {
+    const Kernel& kernel = *candidate.kernel;
+    std::string reason = absl::StrCat(kernel.traits().name, ": ", candidate.rejection);
+    if (is_named) {
+      reasons.push_back(std::move(reason));
+    } else if (!kernel.UnavailableReason(device).empty()) {
+      ++of_other_devices;
+    } else if (!TakesTypes(kernel, problem)) {
+      ++of_other_types;
+    } else if (candidate.rejection == kWrongClass) {
+      class_reasons.push_back(std::move(reason));
+    } else {
+      (kernel.traits().only_by_name ? named_reasons : reasons).push_back(std::move(reason));
+    }
+  }
+  reasons.insert(reasons.begin(), class_reasons.begin(), class_reasons.end());
+  reasons.insert(reasons.end(), named_reasons.begin(), named_reasons.end());
+  if (reasons.empty()) {
+    const bool is_one = problem.a.type == problem.b.type;
+    reasons.push_back(absl::StrCat("none there multiplies ", Name(problem.a.type),
+                                   is_one ? "" : " by ", is_one ? "" : Name(problem.b.type)));
+  }
+  if (of_other_types > 0) reasons.push_back(Kernels(of_other_types, "for other operand types"));
+  if (of_other_devices > 0) reasons.push_back(Kernels(of_other_devices, "for other devices"));
+  return absl::StrJoin(reasons, "; ");
+}
+
 }  // namespace
 
 std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
@@ -111,14 +164,14 @@ absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
     return absl::FailedPreconditionError(
         absl::StrCat("kernel is \"", kernel_name, "\": this server has no kernel of that name"));
   }
-  std::vector<std::string> reasons;
-  for (Candidate& candidate : Explain(registry, problem, device, kernel_name, measured, problems)) {
+  std::vector<Candidate> candidates =
+      Explain(registry, problem, device, kernel_name, measured, problems);
+  for (Candidate& candidate : candidates) {
     if (candidate.chosen) return std::move(candidate.plan);
-    reasons.push_back(absl::StrCat(candidate.kernel->traits().name, ": ", candidate.rejection));
   }
-  return absl::FailedPreconditionError(absl::StrCat("no kernel on ", device.name, " takes ",
-                                                    ToString(problem), " (",
-                                                    absl::StrJoin(reasons, "; "), ")"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("no kernel on ", device.name, " takes ", ToString(problem), " (",
+                   WhyNone(problem, device, !kernel_name.empty(), candidates), ")"));
 }
 
 }  // namespace gemmd

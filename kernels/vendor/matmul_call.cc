@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::int64_t kAlignmentBits = 128;  // 16 bytes
 constexpr std::int64_t kByteExtent = 16;      // what tensor cores want of 8-bit dimensions
-constexpr std::int64_t kMaxInt8K = 131071;    // the largest for which K * 128 * 128 fits an int32
+// The largest for which K * 128 * 128 fits an int32 is 131071 (server/admission refuses more), and
+// what lies on a device may be padded with zeros, which add nothing.
+constexpr std::int64_t kMaxPaddedInt8K = 131072;
 constexpr std::int64_t kMaxDimension = std::numeric_limits<std::int32_t>::max();
 
 auto Fields(const MatmulCall& c) {
@@ -205,8 +207,9 @@ std::string MatmulRejection(Arithmetic arithmetic, const Problem& problem) {
   if (rejection.empty() && problem.epilogue.beta != 0) rejection = LayoutRejection("C", problem.c);
   if (rejection.empty() && IsByte(arithmetic)) rejection = ByteRejection(problem);
   if (!rejection.empty()) return rejection;
-  if (arithmetic == Arithmetic::kInt8 && problem.k > kMaxInt8K) {
-    return absl::StrCat("K is ", problem.k, ", and int32 holds every sum only up to ", kMaxInt8K);
+  if (arithmetic == Arithmetic::kInt8 && problem.k > kMaxPaddedInt8K) {
+    return absl::StrCat("K is ", problem.k, ", and int32 holds every sum only up to ",
+                        kMaxPaddedInt8K - 1, " and padding");
   }
   const std::int64_t largest = std::max({problem.m, problem.n, problem.k});
   if (largest > kMaxDimension) {

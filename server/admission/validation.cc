@@ -131,6 +131,28 @@ absl::StatusOr<Scaling> CheckScales(absl::string_view field, const OperandSpec& 
   return is_tensor ? Scaling::kTensor : Scaling::kVector;
 }
 
+// What int32 cannot be asked for, and what int32 sums cannot hold. Kernels see K with its padding.
+absl::Status CheckExact(const Problem& problem) {
+  constexpr std::int64_t kMaxInt8K = 131071;  // of it K * 128 * 128 still fits an int32
+  if (problem.a.type == DataType::kInt8 && problem.k > kMaxInt8K) {
+    return InvalidArgumentError(StrCat("the inner dimension is ", problem.k,
+                                       "; of int8 it must be 1 to ", kMaxInt8K,
+                                       ", for which int32 holds every sum"));
+  }
+  if (problem.d.type != DataType::kInt32) return absl::OkStatus();
+  const Epilogue& e = problem.epilogue;
+  std::string asked;
+  if (e.alpha != 1) asked = StrCat("alpha is ", e.alpha);
+  if (asked.empty() && e.beta != 0) asked = StrCat("beta is ", e.beta);
+  if (asked.empty() && e.has_bias) asked = "bias is set";
+  if (asked.empty() && e.activation != Activation::kNone) {
+    asked = StrCat("activation is ", Name(e.activation));
+  }
+  if (asked.empty()) return absl::OkStatus();
+  return InvalidArgumentError(StrCat("output_type is int32, and ", asked,
+                                     "; int32 is the exact product: ask for f32, f16 or bf16"));
+}
+
 absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
                         const RequestLimits& limits) {
   const Wide d = SizeBytes(problem.d);
@@ -267,6 +289,7 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
     }
     problem.epilogue.has_bias = true;
   }
+  if (absl::Status s = CheckExact(problem); !s.ok()) return s;
   if (call.keep_result.has_value() && call.output.has_value()) {
     return InvalidArgumentError("output is set, and keep_result too; D goes to one place");
   }

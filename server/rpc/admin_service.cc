@@ -166,7 +166,9 @@ absl::StatusOr<v1::ListKernelsResponse> AdminService::Kernels(
   if (!request.has_explain()) return response;
   const absl::StatusOr<MatmulCall> call = DecodeShape("explain", request.explain());
   if (!call.ok()) return call.status();
-  const absl::StatusOr<Problem> problem = ValidateHeader(*call, sources_.admission->limits());
+  RequestLimits limits = sources_.admission->limits();
+  limits.result_bytes = limits.request_bytes;  // what a stream may carry
+  const absl::StatusOr<Problem> problem = ValidateHeader(*call, limits);
   if (!problem.ok()) return problem.status();
   for (const Candidate& candidate :
        Explain(*sources_.registry, first_device().Landed(*problem), traits, {}, sources_.plans)) {

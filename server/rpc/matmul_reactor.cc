@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/status.h"
 #include "server/rpc/tenant.h"
@@ -16,6 +17,17 @@ TimeNs DeadlineOf(const grpc::CallbackServerContext& context, TimeNs now) {
   if (deadline == std::chrono::system_clock::time_point::max()) return kNoDeadline;
   const auto left = deadline - std::chrono::system_clock::now();
   return now + std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+}
+
+// A chunk of a unary call has no other request to belong to.
+absl::Status CheckRequestIds(const v1::MatmulRequest& message) {
+  for (int i = 0; i < message.payload_size(); ++i) {
+    if (message.payload(i).request_id() == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("payload[", i, "].request_id is ",
+                                                   message.payload(i).request_id(),
+                                                   "; in Matmul it must be 0"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -45,6 +57,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   v1::MatmulRequest message;
   PayloadViews payload;
   if (absl::Status s = ParseMessage(bytes, &message, &payload); !s.ok()) return s;
+  if (absl::Status s = CheckRequestIds(message); !s.ok()) return s;
   absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
   if (!call.ok()) return call.status();
   absl::StatusOr<Tenant> tenant = TenantOf(*context_);

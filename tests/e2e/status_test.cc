@@ -89,6 +89,8 @@ TEST_F(StatusTest, BadRequestsAreRefusedByFieldAndTheServerServesOn) {
        "payload of b has 0 bytes"},
       {[](auto*, auto* r) { r->mutable_payload(1)->set_offset_bytes(kHuge); },
        StatusCode::INVALID_ARGUMENT, "at offset 18446744073709551615"},
+      {[](auto*, auto* r) { r->mutable_payload(1)->set_request_id(3); },
+       StatusCode::INVALID_ARGUMENT, "payload[1].request_id is 3; in Matmul it must be 0"},
       {[](auto*, auto* r) { r->mutable_payload(1)->set_operand(v1::BIAS); },
        StatusCode::INVALID_ARGUMENT, "a plane of bias that the header does not have"},
       {[](auto* h, auto*) { h->set_alpha(std::numeric_limits<double>::quiet_NaN()); },
@@ -105,7 +107,7 @@ TEST_F(StatusTest, BadRequestsAreRefusedByFieldAndTheServerServesOn) {
       {[](auto* h, auto*) {
          for (auto* o : {h->mutable_a(), h->mutable_b()}) o->mutable_data()->set_type(v1::TF32);
        },
-       StatusCode::FAILED_PRECONDITION, "cpu/panel_f32: takes f32 operands"},
+       StatusCode::FAILED_PRECONDITION, "(none there multiplies tf32; "},
       {[](auto* h, auto*) { h->mutable_b()->set_handle("weights"); }, StatusCode::NOT_FOUND,
        "b.handle is \"weights\": the server has no such operand"},
       {[](auto* h, auto*) { h->mutable_verification()->set_vectors(65); },

@@ -32,6 +32,34 @@ v1::Candidate Chosen(const testing::ServerProcess& server) {
   return {};
 }
 
+// Tuning and explaining send no matrix: what bounds a unary message does not bound them.
+TEST(TuneTest, WhatStreamsCarryCanBeExplainedAndTuned) {
+  testing::ServerProcess server({"--device=cpu", "--cpu.threads=1", "--limits.message-bytes=4096"});
+  const auto admin = v1::Admin::NewStub(server.NewChannel());
+  v1::ProblemShape shape = Shape();
+  shape.set_m(128);
+  shape.set_n(128);
+  v1::ListKernelsRequest explain;
+  *explain.mutable_explain() = shape;
+  v1::ListKernelsResponse kernels;
+  grpc::ClientContext first;
+  const grpc::Status explained = admin->ListKernels(&first, explain, &kernels);
+  EXPECT_TRUE(explained.ok()) << explained.error_message();
+  v1::TuneRequest request;
+  *request.add_shapes() = shape;
+  request.set_repeats(1);
+  v1::TuneResponse response;
+  grpc::ClientContext second;
+  const grpc::Status tuned = admin->Tune(&second, request, &response);
+  EXPECT_TRUE(tuned.ok()) << tuned.error_message();
+  request.mutable_shapes(0)->set_k(2147483647);
+  grpc::ClientContext third;
+  const grpc::Status beyond = admin->Tune(&third, request, &response);
+  EXPECT_EQ(beyond.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(beyond.error_message().find("one request may take"), std::string::npos)
+      << beyond.error_message();
+}
+
 TEST(TuneTest, WhatWasMeasuredServesAndOutlivesARestart) {
   const std::string path = ::testing::TempDir() + "/plans.json";
   const std::string flag = "--tuning.plan-cache-file=" + path;

@@ -167,8 +167,10 @@ TEST(MatmulRejection, NamesTheValue) {
   EXPECT_EQ(reject(Arithmetic::kInt8, int8, [](Problem* p) { p->b_scaling = Scaling::kTensor; }),
             "int32 output is the exact product: no scales, alpha, beta, bias or activation (ask "
             "for f32)");
-  EXPECT_EQ(reject(Arithmetic::kInt8, int8, [](Problem* p) { p->k = 131072; }),
-            "K is 131072, and int32 holds every sum only up to 131071");
+  EXPECT_EQ(reject(Arithmetic::kInt8, int8, [](Problem* p) { p->k = 131088; }),
+            "K is 131088, and int32 holds every sum only up to 131071 and padding");
+  EXPECT_EQ(reject(Arithmetic::kInt8, int8, [](Problem* p) { p->k = 131072; }), "")
+      << "what 131071 is padded to";
   EXPECT_EQ(reject(Arithmetic::kBf16, Bf16(), [](Problem* p) { p->m = std::int64_t{1} << 31; }),
             "takes dimensions up to 2147483647, not 2147483648");
 }

@@ -188,6 +188,37 @@ INSTANTIATE_TEST_SUITE_P(
                 },
                 kInvalid,
                 "output_type is int32, and b.scales is set; a scaled product is f32, f16 or bf16"},
+        BadCall{"AlphaOfInt32",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->alpha = 2;
+                },
+                kInvalid, "output_type is int32, and alpha is 2; "
+                "int32 is the exact product: ask for f32, f16 or bf16"},
+        BadCall{"ActivationOfInt32",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->activation = Activation::kRelu;
+                },
+                kInvalid, "output_type is int32, and activation is relu; "
+                "int32 is the exact product: ask for f32, f16 or bf16"},
+        BadCall{"BiasOfInt32",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->bias = Matrix(1, 5);
+                  c->bias->data.type = DataType::kInt32;
+                },
+                kInvalid, "output_type is int32, and bias is set; "
+                "int32 is the exact product: ask for f32, f16 or bf16"},
+        BadCall{"InnerDimensionOfInt8",
+                [](MatmulCall* c) {
+                  Quantize(c, DataType::kInt8);
+                  c->a->data.columns = c->b->data.rows = 131072;
+                },
+                kInvalid,
+                "the inner dimension is 131072; of int8 it must be 1 to 131071, for which int32 "
+                "holds "
+                "every sum"},
         BadCall{"MixedTypes", [](MatmulCall* c) { c->a->data.type = DataType::kInt8; }, kInvalid,
                 "a.data.type is int8 and b.data.type is f32; they must be equal, or both fp8"},
         BadCall{"Verification", [](MatmulCall* c) { c->verification_vectors = 65; }, kInvalid,
