@@ -33,7 +33,7 @@ HANDLE = re.compile(r"\b[0-9a-f]{8}-\d+\b|\bHANDLE\b")
 
 
 def run(command, **options):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                           timeout=60, **options)
 
 

@@ -1,6 +1,8 @@
 #include "server/cost/cost_model.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <thread>
 #include <vector>
@@ -156,6 +158,77 @@ TEST(CostModel, ServesAnUnseenShapeByItsKernelAndAnUnseenKernelByItsDevice) {
   // Between what the two kernels had, and nearer to the one that ran more.
   EXPECT_GT(ratio(third, unseen), 1);
   EXPECT_LT(ratio(third, unseen), 3.2);
+}
+
+// Random histories on a device that takes an overhead and a slope, with noise and outliers.
+class RandomHistory {
+ public:
+  explicit RandomHistory(std::uint32_t seed) : random_(seed) {
+    overhead_us_ = std::exp(Uniform(0, 6));
+    slope_ = std::exp(Uniform(-0.7, 2));
+  }
+
+  double Us(const Plan& plan) const { return overhead_us_ + slope_ * plan.predicted_us; }
+  std::int64_t Side(std::int64_t most) {
+    return std::llround(std::exp(Uniform(0, std::log(static_cast<double>(most)))));
+  }
+  double Uniform(double least, double most) {
+    return std::uniform_real_distribution<double>(least, most)(random_);
+  }
+  // M, N and K of at most so much.
+  Problem AnyProblem(std::int64_t most) {
+    return MakeProblem(Side(most), Side(most), Side(most), DataType::kF32, DataType::kF32);
+  }
+  void Run(const Problem& problem) {
+    const Plan plan = PlanOf(kernel_, problem);
+    const double outlier = random_() % 20 == 0 ? Uniform(2, 100) : 1;
+    const double us = Us(plan) * outlier * std::exp(Uniform(-0.1, 0.1));
+    model_.Observe(model_.Predict(problem, plan, Residency()), ComputeSpan(us));
+  }
+  Cost Predict(const Problem& problem) const {
+    return model_.Predict(problem, PlanOf(kernel_, problem), Residency());
+  }
+  double Us(const Problem& problem) const { return Us(PlanOf(kernel_, problem)); }
+
+ private:
+  std::mt19937 random_;
+  const ReferenceKernel kernel_;
+  CostModel model_{{}};
+  double overhead_us_;
+  double slope_;
+};
+
+TEST(CostModel, AfterSmallProductsNothingIsRefusedThatTakesATenthOfItsDeadline) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    RandomHistory history(seed);
+    for (int i = 0; i < 200; ++i) history.Run(history.AnyProblem(64));
+    for (int i = 0; i < 50; ++i) {
+      const Problem problem = history.AnyProblem(4000);
+      ASSERT_LT(history.Predict(problem).least_us, 10 * history.Us(problem))
+          << "seed " << seed << ", " << ToString(problem);
+    }
+  }
+}
+
+TEST(CostModel, IsWithinAFactorOfTwoAfterTwentyProductsOfAboutTheSize) {
+  int wrong = 0;
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    RandomHistory history(seed);
+    for (int i = 0; i < 100; ++i) history.Run(history.AnyProblem(64));
+    const auto of_size = [&](double flops) {
+      const std::int64_t m = history.Side(512);
+      const std::int64_t n = history.Side(512);
+      const double k = flops / 2 / static_cast<double>(m * n);
+      return MakeProblem(m, n, std::max<std::int64_t>(1, std::llround(k)), DataType::kF32,
+                         DataType::kF32);
+    };
+    const double flops = std::exp(history.Uniform(14, 24));
+    for (int i = 0; i < 20; ++i) history.Run(of_size(flops * std::exp2(history.Uniform(-2, 2))));
+    const Problem problem = of_size(flops);
+    const double us = history.Predict(problem).compute_us;
+    if (us > 2 * history.Us(problem) || us < history.Us(problem) / 2) ++wrong;
+  }
+  EXPECT_LE(wrong, 1);  // a shape of which an outlier is all that is known
 }
 
 TEST(CostModel, TellsApartWhatRunsDifferently) {
