@@ -86,8 +86,7 @@ double TimeCurve::Beyond(int last_band, double basis_us) const {
   const double all_slope_us = last.slope() * near_basis_us;
   const double least_slope = LeastSlope(last.basis_us, last.us);
   const double least_us = last.us + (near_basis_us - last.basis_us) * least_slope;
-  return std::sqrt(least_us * all_slope_us) +
-         (basis_us - near_basis_us) * least_slope;
+  return std::sqrt(least_us * all_slope_us) + (basis_us - near_basis_us) * least_slope;
 }
 
 std::optional<TimeCurve::Point> TimeCurve::Predict(double basis_us) const {
