@@ -63,13 +63,10 @@ def start(folder):
 def masked(text):
     lines = []
     for line in text.splitlines():
-        before = line
         for pattern, mask in MASKS:
             line = re.sub(pattern, mask, line)
         # Columns are as wide as what they hold.
-        if line != before:
-            line = re.sub(r" {2,}", "  ", line)
-        lines.append(line.rstrip() + "\n")
+        lines.append(re.sub(r" {2,}", "  ", line).rstrip() + "\n")
     return "".join(lines)
 
 
