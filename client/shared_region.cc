@@ -5,14 +5,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/channel.h"
 #include "client/status.h"
+#include "client/timer.h"
 
 namespace gemmd::client {
 namespace {
@@ -32,11 +35,50 @@ absl::Status HostError(const std::string& name, std::uint64_t bytes, int error) 
                                             : absl::FailedPreconditionError(text);
 }
 
+// What need not wait for long: the server is on this host.
+constexpr absl::Duration kCallTimeout = absl::Seconds(5);
+
+void SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+}
+
+absl::Duration FromWire(const google::protobuf::Duration& wire) {
+  return absl::Seconds(wire.seconds()) + absl::Nanoseconds(wire.nanos());
+}
+
+// One renewal after another of one region. Kept by who asks, and not by the call: gRPC's callbacks
+// must not be the last to let a channel go.
+struct Renewal {
+  std::unique_ptr<v1::Regions::Stub> stub;
+  v1::RenewRegionRequest request;
+  v1::RenewRegionResponse response;
+  std::optional<grpc::ClientContext> context;
+};
+
+LeaseRenewal::Ask AskFor(const std::shared_ptr<grpc::Channel>& channel, const std::string& region) {
+  const auto renewal = std::make_shared<Renewal>();
+  renewal->stub = v1::Regions::NewStub(channel);
+  renewal->request.set_region(region);
+  return [renewal](LeaseRenewal::Done done) {
+    renewal->context.emplace();
+    SetDeadline(&*renewal->context);
+    renewal->stub->async()->Renew(
+        &*renewal->context, &renewal->request, &renewal->response,
+        [response = &renewal->response, done = std::move(done)](const grpc::Status& status) {
+          if (!status.ok()) return done(FromGrpc(status));
+          done(FromWire(response->lease()));
+        });
+  };
+}
+
 }  // namespace
 
 SharedRegion::SharedRegion(const std::shared_ptr<grpc::Channel>& channel, std::string name,
                            std::uint64_t bytes)
-    : stub_(v1::Regions::NewStub(channel)), name_(std::move(name)), size_bytes_(bytes) {}
+    : stub_(v1::Regions::NewStub(channel)),
+      name_(std::move(name)),
+      size_bytes_(bytes),
+      owner_(getpid()) {}
 
 absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::Create(
     const std::shared_ptr<grpc::Channel>& channel, std::uint64_t bytes,
@@ -44,14 +86,22 @@ absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::Create(
   std::unique_ptr<SharedRegion> region(
       new SharedRegion(channel, RandomName(options.name_prefix), bytes));
   if (absl::Status s = region->Map(); !s.ok()) return s;
-  if (absl::Status s = region->Register(options.lease); !s.ok()) return s;
+  if (absl::Status s = region->Register(channel, options); !s.ok()) return s;
   return region;
 }
 
 SharedRegion::~SharedRegion() {
+  if (getpid() != owner_) {
+    // gRPC's threads are not here, and whoever waits for them waits for ever.
+    [[maybe_unused]] const auto* const renewal = renewal_.release();
+    [[maybe_unused]] const auto* const stub = stub_.release();
+    if (data_ != nullptr) munmap(data_, size_bytes_);
+    return;
+  }
+  renewal_.reset();
   if (!id_.empty()) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    SetDeadline(&context);
     v1::UnregisterRegionRequest request;
     request.set_region(id_);
     v1::UnregisterRegionResponse response;
@@ -82,8 +132,11 @@ absl::Status SharedRegion::Map() {
   return status;
 }
 
-absl::Status SharedRegion::Register(absl::Duration lease) {
+absl::Status SharedRegion::Register(const std::shared_ptr<grpc::Channel>& channel,
+                                    const SharedRegionOptions& options) {
+  const absl::Duration lease = options.lease;
   grpc::ClientContext context;
+  SetTenant(options.tenant, context);
   v1::RegisterRegionRequest request;
   request.mutable_posix()->set_name(name_);
   request.mutable_posix()->set_size_bytes(size_bytes_);
@@ -95,8 +148,13 @@ absl::Status SharedRegion::Register(absl::Duration lease) {
   }
   v1::RegisterRegionResponse response;
   const grpc::Status status = stub_->Register(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status);
   id_ = response.region();
-  return FromGrpc(status);
+  if (lease <= absl::ZeroDuration()) {
+    renewal_ = std::make_unique<LeaseRenewal>(FromWire(response.lease()), AskFor(channel, id_),
+                                              MakeAlarmTimer());
+  }
+  return absl::OkStatus();
 }
 
 v1::SharedMemory SharedRegion::At(std::uint64_t offset_bytes) const {

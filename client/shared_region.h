@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/lease_renewal.h"
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/regions.grpc.pb.h"
 #include "grpcpp/channel.h"
@@ -14,13 +15,20 @@
 namespace gemmd::client {
 
 struct SharedRegionOptions {
-  std::string name_prefix = "gemmd-";           // the server's shared_memory.name_prefix
-  absl::Duration lease = absl::ZeroDuration();  // zero: the server's default
+  std::string name_prefix = "gemmd-";  // the server's shared_memory.name_prefix
+  // Zero: the server's default, which is renewed in the background as long as the region lives
+  // here. Else the region is forgotten when nobody has used it for so long.
+  absl::Duration lease = absl::ZeroDuration();
+  std::string tenant;  // in whose share the region counts; as ChannelOptions has it
 };
 
 // A POSIX shared-memory object of a random name, mapped here and registered there. Destruction
 // unregisters, unmaps and removes it: first let every product that names it end. It asks the
-// server, for 5 s at most, and so must not happen in a callback. Thread-safe, but for the bytes.
+// server, for 10 s at most, and so must not happen in a callback. In a child that fork() made it
+// leaves the region alone, which is its parent's. Thread-safe, but for the bytes.
+//
+// A server that ends, or a process that is stopped for longer than its lease, loses the region:
+// products that name it then get NOT_FOUND, which says so, and a new one must be created.
 class SharedRegion {
  public:
   // Zeroed bytes. RESOURCE_EXHAUSTED: this host has no such memory; else errors are those of
@@ -45,14 +53,17 @@ class SharedRegion {
   SharedRegion(const std::shared_ptr<grpc::Channel>& channel, std::string name,
                std::uint64_t bytes);
   absl::Status Map();
-  absl::Status Register(absl::Duration lease);
+  absl::Status Register(const std::shared_ptr<grpc::Channel>& channel,
+                        const SharedRegionOptions& options);
 
-  const std::unique_ptr<v1::Regions::Stub> stub_;
+  std::unique_ptr<v1::Regions::Stub> stub_;
   const std::string name_;
   const std::uint64_t size_bytes_;
+  const int owner_;  // process
   bool is_created_ = false;
   char* data_ = nullptr;
   std::string id_;
+  std::unique_ptr<LeaseRenewal> renewal_;  // null: the caller asked for a lease
 };
 
 }  // namespace gemmd::client

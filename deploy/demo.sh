@@ -2,8 +2,9 @@
 # README's first command: from a fresh Debian 12 to a product that NumPy agrees with.
 #
 # Installs what is missing, builds, starts gemmd on a free port, multiplies .npy files
-# through `gemm`, compares with NumPy, prints the receipts, and stops the server. Kernels are
-# compiled for the GPUs that are here, or not at all: for all that gemmd knows they take minutes.
+# through `gemm`, compares with NumPy, prints the receipts, and stops the server. CUDA kernels are
+# compiled for this machine's GPUs alone, because all architectures take minutes; without a GPU
+# none are compiled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -233,8 +233,8 @@ absl::StatusOr<PlanCache> PlanCache::FromJson(absl::string_view text, absl::stri
   json file;
   try {
     file = json::parse(text.begin(), text.end());
-  } catch (const json::parse_error& error) {
-    // The library's message has line and column.
+  } catch (const json::exception& error) {
+    // The library's message has line and column. A number may be out of range, too.
     return absl::InvalidArgumentError(error.what());
   }
   if (absl::Status s = CheckHead(file, version); !s.ok()) return s;

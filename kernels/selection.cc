@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "text/quoted.h"
 
 namespace gemmd {
 namespace {
@@ -161,8 +162,8 @@ absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
                             const DeviceTraits& device, absl::string_view kernel_name,
                             const PlanCache* measured, std::int64_t problems) {
   if (!kernel_name.empty() && registry.Find(kernel_name) == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("kernel is \"", kernel_name, "\": this server has no kernel of that name"));
+    return absl::FailedPreconditionError(absl::StrCat("kernel is ", Quoted(kernel_name),
+                                                      ": this server has no kernel of that name"));
   }
   std::vector<Candidate> candidates =
       Explain(registry, problem, device, kernel_name, measured, problems);

@@ -34,15 +34,22 @@ bool RangeSet::AddNew(ByteRange range) {
   return true;
 }
 
-std::vector<ByteRange> RangeSet::Missing(std::uint64_t size) const {
+std::vector<ByteRange> RangeSet::Missing(std::uint64_t size, std::size_t most) const {
   std::vector<ByteRange> missing;
+  const auto add = [&](ByteRange range) {
+    if (missing.size() < most) {
+      missing.push_back(range);
+    } else {
+      missing.back().end = range.end;
+    }
+  };
   std::uint64_t next = 0;
   for (const auto& [begin, end] : ranges_) {
     if (begin >= size) break;
-    if (begin > next) missing.push_back({next, begin});
+    if (begin > next) add({next, begin});
     next = end;
   }
-  if (next < size) missing.push_back({next, size});
+  if (next < size) add({next, size});
   return missing;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -24,8 +25,10 @@ class RangeSet {
   // False, and nothing is added, where some of the range was there before.
   bool AddNew(ByteRange range);
 
-  // What of [0, size) is not there, in order.
-  std::vector<ByteRange> Missing(std::uint64_t size) const;
+  // The ranges of [0, size) that are missing, in order. Where there are more than `most`, the last
+  // one covers all the others, and what came between them. REQUIRES: most > 0.
+  std::vector<ByteRange> Missing(std::uint64_t size,
+                                 std::size_t most = std::numeric_limits<std::size_t>::max()) const;
 
   std::size_t size() const { return ranges_.size(); }
 

@@ -1,10 +1,7 @@
 #include "server/devices.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -13,6 +10,7 @@
 #include "server/device/cuda/cuda_device.h"
 #include "server/device/emulated_device.h"
 #include "server/observe/log.h"
+#include "server/process_memory.h"
 #include "server/scheduling_options.h"
 
 namespace gemmd {
@@ -20,23 +18,9 @@ namespace {
 
 using DeviceList = std::vector<std::unique_ptr<Device>>;
 
-// Of the machine, or what a container may have of it where that is less.
-std::uint64_t MachineBytes() {
-  std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  // Control groups of version 2 and 1; a group without a limit says "max" or a huge number.
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream file(path);
-    std::uint64_t limit = 0;
-    if (file >> limit) bytes = std::min(bytes, limit);
-  }
-  return bytes;
-}
-
-// The option's bytes, or half of the machine's.
+// The option's bytes, or half of what the process may have.
 std::uint64_t BytesOrHalf(std::int64_t option) {
-  return option != 0 ? static_cast<std::uint64_t>(option) : MachineBytes() / 2;
+  return option != 0 ? static_cast<std::uint64_t>(option) : ProcessMemoryBytes() / 2;
 }
 
 CpuDevice::Options CpuOptions(const config::Cpu& config) {

@@ -26,7 +26,7 @@ class Devices {
       const config::ServerConfig& config, const Clock* clock, const PlanCache* plans,
       const std::function<void(const absl::Status&)>& on_lost);
 
-  const Router& router() const { return *router_; }
+  Router& router() const { return *router_; }
   // Of the device that has the most.
   std::uint64_t memory_bytes() const;
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,15 +21,22 @@
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
 #include "server/devices.h"
+#include "server/drain.h"
+#include "server/net/connection_table.h"
+#include "server/net/descriptor_limit.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
+#include "server/process.h"
+#include "server/process_memory.h"
 #include "server/regions/region_table.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/call_watch.h"
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/operands_service.h"
+#include "server/rpc/peer.h"
 #include "server/rpc/regions_service.h"
-#include "server/rpc/send_queues.h"
+#include "server/scheduling_options.h"
 #include "server/store/operand_store.h"
 #include "server/verification/verifier.h"
 #include "version.h"
@@ -43,30 +51,73 @@ Severity LogThreshold(const std::string& level) {
   return Severity::kInfo;
 }
 
-GrpcServerOptions RpcOptions(const config::ServerConfig& config) {
+// Messages under way are few beside operands and results, which take half.
+constexpr std::uint64_t kReceiveMemoryPart = 8;
+
+GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors) {
   GrpcServerOptions options;
   options.listen = config.listen();
   options.message_bytes = static_cast<std::uint64_t>(config.limits().message_bytes());
-  options.memory_bytes = static_cast<std::uint64_t>(config.limits().receive_memory_bytes());
+  options.memory_bytes =
+      config.limits().receive_memory_bytes() != 0
+          ? static_cast<std::uint64_t>(config.limits().receive_memory_bytes())
+          : std::max(ProcessMemoryBytes() / kReceiveMemoryPart, options.message_bytes);
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
+  options.connections.all = std::min(static_cast<std::size_t>(config.limits().connections()),
+                                     DescriptorsForConnections(descriptors));
+  options.connections.per_peer = static_cast<std::size_t>(config.limits().connections_per_peer());
+  options.connections.proxies = NamesOf(config.limits().proxies());
+  options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
+  options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
   options.tls_certificate_file = config.tls().certificate_file();
   options.tls_key_file = config.tls().key_file();
   return options;
 }
 
+// Rounded up, so that nobody's share is nothing.
+std::uint64_t PercentOf(std::uint64_t whole, std::int64_t percent) {
+  constexpr std::uint64_t kWhole = 100;
+  const auto share = static_cast<std::uint64_t>(percent);
+  return whole / kWhole * share + (whole % kWhole * share + kWhole - 1) / kWhole;
+}
+
 StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes) {
   constexpr TimeNs kMillisecond = 1000000;
   StoreOptions options;
-  options.limit_bytes = config.memory_bytes() != 0
-                            ? static_cast<std::uint64_t>(config.memory_bytes())
-                            : device_bytes / 2;
-  options.tenant_bytes = config.tenant_bytes() != 0
-                             ? static_cast<std::uint64_t>(config.tenant_bytes())
-                             : options.limit_bytes;
-  options.max_operands = static_cast<std::size_t>(config.max_operands());
+  options.all = {static_cast<std::uint64_t>(config.max_operands()),
+                 config.memory_bytes() != 0 ? static_cast<std::uint64_t>(config.memory_bytes())
+                                            : device_bytes / 2};
+  options.tenant = {PercentOf(options.all.operands, config.tenant_percent()),
+                    config.tenant_bytes() != 0
+                        ? static_cast<std::uint64_t>(config.tenant_bytes())
+                        : PercentOf(options.all.bytes, config.tenant_percent())};
   options.default_lease = config.default_lease_ms() * kMillisecond;
   options.max_lease = config.max_lease_ms() * kMillisecond;
   options.upload_lease = config.upload_lease_ms() * kMillisecond;
+  return options;
+}
+
+ProgressLimit ProgressLimitOf(const config::Limits& limits) {
+  ProgressLimit limit;
+  limit.window = limits.stall_timeout_ms() * 1000000;
+  limit.bytes_per_second = static_cast<std::uint64_t>(limits.min_bytes_per_second());
+  return limit;
+}
+
+// Calls that are slow to bring their message may hold half of what gRPC may, and those of one peer
+// half of that.
+CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc) {
+  CallWatch::Options options;
+  options.progress = ProgressLimitOf(limits);
+  options.message_bytes = rpc.message_bytes;
+  options.slow.all = std::max<std::size_t>(1, rpc.memory_bytes / rpc.message_bytes / 2);
+  options.calls = static_cast<std::size_t>(limits.calls());
+  // A busy server has been seen to keep four times as many of a client that gave up on all of its
+  // calls every 20 ms.
+  constexpr std::size_t kBeforeTold = 16;
+  options.streams_per_connection = static_cast<std::size_t>(limits.streams_per_connection());
+  options.calls_per_connection = kBeforeTold * options.streams_per_connection;
+  options.slow.per_peer = std::max<std::size_t>(1, options.slow.all / 2);
   return options;
 }
 
@@ -75,7 +126,7 @@ MatmulSession::Options SessionOptions(const config::Limits& limits) {
   options.max_requests = static_cast<std::size_t>(limits.requests_per_session());
   options.chunk_bytes = static_cast<std::uint64_t>(limits.chunk_bytes());
   options.small_result_bytes = std::min(options.small_result_bytes, options.chunk_bytes);
-  options.stall_timeout = limits.stall_timeout_ms() * 1000000;
+  options.progress = ProgressLimitOf(limits);
   return options;
 }
 
@@ -86,6 +137,8 @@ RegionOptions SharedMemoryOptions(const config::SharedMemory& config) {
   options.cuda_ipc = config.cuda_ipc() == "on";
   options.max_regions = static_cast<std::uint64_t>(config.max_regions());
   options.max_bytes = static_cast<std::uint64_t>(config.max_bytes());
+  options.tenant_regions = PercentOf(options.max_regions, config.tenant_percent());
+  options.tenant_bytes = PercentOf(options.max_bytes, config.tenant_percent());
   options.default_lease = config.default_lease_ms() * kMillisecond;
   options.max_lease = config.max_lease_ms() * kMillisecond;
   return options;
@@ -103,11 +156,36 @@ VerifierOptions VerificationOptionsOf(const config::Verification& config) {
   return options;
 }
 
+WaitingRoom::Bounds WaitingBounds(const config::ServerConfig& config,
+                                  const GrpcServerOptions& rpc) {
+  const config::Scheduling& scheduling = config.scheduling();
+  WaitingRoom::Bounds bounds;
+  bounds.requests = static_cast<std::size_t>(scheduling.max_queued_requests());
+  // Half of what gRPC may hold, so that others' messages still come.
+  bounds.bytes = rpc.memory_bytes / 2;
+  bounds.tenant_percent = static_cast<int>(scheduling.tenant_percent());
+  bounds.longest = scheduling.max_queued_ms() * 1000000;
+  return bounds;
+}
+
+ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room) {
+  ClientPolicy policy;
+  policy.memory_percent = static_cast<int>(config.scheduling().tenant_percent());
+  policy.room = room;
+  policy.proxies = NamesOf(config.limits().proxies());
+  const std::set<std::string> high = NamesOf(config.scheduling().high_priority_tenants());
+  if (high.count("*") == 0) policy.high_priority_tenants = high;
+  return policy;
+}
+
 std::vector<Device*> DevicesOf(const Router& router) {
   std::vector<Device*> devices;
   for (const ServedDevice& each : router.devices()) devices.push_back(each.device);
   return devices;
 }
+
+// How often calls are looked at whose clients may be late.
+constexpr std::chrono::milliseconds kWatchPeriod(100);
 
 // What makes the server stop, as values in the order they came: SIGTERM, SIGINT and a
 // device's loss. Each is written into a pipe. (Blocking the signals for sigwait() would need
@@ -156,54 +234,29 @@ std::string BoundAddress(const std::string& listen, int port) {
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
 }
 
-// What the file has; empty where there is none yet, or its plans are of another version.
-absl::StatusOr<PlanCache> LoadPlans(const std::string& path) {
+// The file's plans. A file that does not exist yet gives none; neither does one of another version
+// or one that cannot be read, which the log then says: a server without measured plans is slower,
+// and better than no server.
+PlanCache LoadPlans(const std::string& path) {
   if (path.empty()) return PlanCache();
-  absl::StatusOr<PlanCache> plans = PlanCache::Load(path, PlanVersion());
+  const absl::StatusOr<PlanCache> plans = PlanCache::Load(path, PlanVersion());
+  if (plans.ok()) return *plans;
   if (absl::IsFailedPrecondition(plans.status())) {
     Log(Severity::kWarning, "plans_outdated", {{"error", plans.status().message()}});
-    return PlanCache();
+  } else if (!absl::IsNotFound(plans.status())) {
+    Log(Severity::kWarning, "plans_unreadable", {{"error", plans.status().message()}});
   }
-  if (absl::IsNotFound(plans.status())) return PlanCache();
-  return plans;
-}
-
-// Whether everything admitted finished; false if a signal or the timeout came first.
-bool Drain(GrpcServer* server, GemmService* gemm, const Router& router, const StopSignals& signals,
-           const Clock& clock, std::int64_t timeout_ms) {
-  constexpr int kPollMs = 20;
-  const TimeNs end = clock.Now() + timeout_ms * 1000000;
-  server->SetServing(false);
-  router.StartDraining();
-  gemm->StartDraining();
-  while (!router.WaitUntilIdle(kPollMs)) {
-    if (signals.Wait(0) != 0 || clock.Now() >= end) return false;
-  }
-  return true;
-}
-
-// Whether every answer has reached its client's machine; false if the timeout came first.
-// gRPC's shutdown alone may close a connection over an answer that is still under way.
-bool AwaitSent(const GemmService& gemm, const Clock& clock, std::int64_t timeout_ms) {
-  constexpr std::chrono::milliseconds kPoll(5);
-  const TimeNs end = clock.Now() + timeout_ms * 1000000;
-  while (gemm.active_calls() != 0 || UnacknowledgedBytes() != 0) {
-    if (clock.Now() >= end) return false;
-    std::this_thread::sleep_for(kPoll);
-  }
-  return true;
+  return PlanCache();
 }
 
 // Ends the process: a lost device stays lost until a new one starts. What was in flight has
 // its answer by now, or gets it at once; a moment is left to send them.
-[[noreturn]] void EndWithLostDevice(GrpcServer* server, const GemmService& gemm,
-                                    const Router& router, const Clock& clock) {
+[[noreturn]] void EndWithLostDevice(Drain drain, const Router& router) {
   constexpr int kAnswerTimeoutMs = 300;
   constexpr int kSendTimeoutMs = 300;
-  server->SetServing(false);
-  router.StartDraining();
+  drain.Start();
   router.WaitUntilIdle(kAnswerTimeoutMs);
-  AwaitSent(gemm, clock, kSendTimeoutMs);
+  drain.AwaitSent(kSendTimeoutMs);
   _exit(kExitDeviceLost);
 }
 
@@ -215,15 +268,10 @@ int Serve(const config::ServerConfig& config) {
   const SteadyClock clock;
   Statistics statistics;
   const std::string& plan_cache_file = config.tuning().plan_cache_file();
-  absl::StatusOr<PlanCache> plans = LoadPlans(plan_cache_file);
-  if (!plans.ok()) {
-    Log(Severity::kError, "cannot_start",
-        {{"error", absl::StrCat("tuning.plan_cache_file: ", plans.status().message())}});
-    return kExitCannotStart;
-  }
-  plans->set_shipped(&ShippedPlans());
+  PlanCache plans = LoadPlans(plan_cache_file);
+  plans.set_shipped(&ShippedPlans());
   const absl::StatusOr<std::unique_ptr<Devices>> devices =
-      Devices::Make(config, &clock, &*plans, [](const absl::Status& status) {
+      Devices::Make(config, &clock, &plans, [](const absl::Status& status) {
         Log(Severity::kError, "device_lost", {{"error", status.message()}});
         StopSignals::Raise(StopSignals::kDeviceLost);
       });
@@ -232,8 +280,13 @@ int Serve(const config::ServerConfig& config) {
         {{"device", config.device()}, {"error", devices.status().message()}});
     return kExitCannotStart;
   }
-  const Router& router = (*devices)->router();
-  const GrpcServerOptions rpc = RpcOptions(config);
+  Router& router = (*devices)->router();
+  const std::size_t descriptors = RaiseDescriptorLimit();
+  const GrpcServerOptions rpc = RpcOptions(config, descriptors);
+  if (rpc.connections.all < static_cast<std::size_t>(config.limits().connections())) {
+    Log(Severity::kWarning, "fewer_connections",
+        {{"connections", rpc.connections.all}, {"file_descriptors", descriptors}});
+  }
   RequestLimits limits;
   limits.request_bytes = (*devices)->memory_bytes();
   limits.result_bytes = rpc.message_bytes;
@@ -243,31 +296,42 @@ int Serve(const config::ServerConfig& config) {
   RegionTable regions(SharedMemoryOptions(config.shared_memory()), DevicesOf(router), &clock,
                       kLeasePeriod);
   Verifier verifier(VerificationOptionsOf(config.verification()));
-  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &*plans, &store,
-                      &regions, &verifier);
-  Tuner tuner({&BuiltinRegistry(), &router, &admission, &*plans, plan_cache_file});
+  constexpr std::chrono::milliseconds kRoomPeriod(10);
+  WaitingRoom room(WaitingBounds(config, rpc), &clock, kRoomPeriod);
+  Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &plans, &store,
+                      &regions, &verifier, ClientPolicyOf(config, &room));
+  Tuner tuner({&BuiltinRegistry(), &router, &admission, &plans, plan_cache_file});
 
-  GemmService gemm(&admission, &statistics, &clock, SessionOptions(config.limits()));
-  OperandsService operands(&store, &router, limits,
+  ConnectionTable connections(rpc.connections, ProgressLimitOf(config.limits()), &clock);
+  CallWatch watch(WatchOptions(config.limits(), rpc), &clock, kWatchPeriod,
+                  [&connections](const std::string& peer) {
+                    if (connections.Close(EndpointOf(peer))) {
+                      Log(Severity::kWarning, "connection_closed", {{"peer", peer}});
+                    }
+                  });
+  GemmService gemm(&admission, &statistics, &clock, &watch, SessionOptions(config.limits()));
+  OperandsService operands(&store, &router, &watch, limits,
                            static_cast<std::uint64_t>(config.limits().chunk_bytes()));
-  RegionsService regions_service(&regions);
+  RegionsService regions_service(&regions, &watch);
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
   sources.router = &router;
   sources.admission = &admission;
-  sources.plans = &*plans;
+  sources.plans = &plans;
   sources.tuner = &tuner;
   sources.store = &store;
   sources.regions = &regions;
   sources.verifier = &verifier;
   sources.statistics = &statistics;
   sources.clock = &clock;
+  sources.watch = &watch;
   sources.message_bytes = rpc.message_bytes;
   sources.max_queued_jobs = static_cast<std::uint64_t>(config.scheduling().max_queued_requests()) *
                             router.devices().size();
   AdminService admin(sources);
 
-  const auto server = GrpcServer::Start(rpc, {&gemm, &operands, &regions_service, &admin});
+  const auto server =
+      GrpcServer::Start(rpc, {&gemm, &operands, &regions_service, &admin}, &connections, &watch);
   if (!server.ok()) {
     Log(Severity::kError, "cannot_start", {{"error", server.status().message()}});
     return kExitCannotStart;
@@ -286,22 +350,34 @@ int Serve(const config::ServerConfig& config) {
 
   constexpr int kForEver = -1;
   const int signal = signals.Wait(kForEver);
-  if (signal == StopSignals::kDeviceLost) {
-    EndWithLostDevice(server->get(), gemm, router, clock);
-  }
+  Drain drain({server->get(), &gemm, &operands, &router, &statistics, &clock});
+  if (signal == StopSignals::kDeviceLost) EndWithLostDevice(drain, router);
   Log(Severity::kInfo, "draining",
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
-       {"in_flight", statistics.Read().in_flight}});
+       {"in_flight", statistics.Read().in_flight},
+       {"uploads", operands.active_uploads()}});
+  drain.Start();
   const bool drained =
-      Drain(server->get(), &gemm, router, signals, clock, config.lifecycle().drain_timeout_ms());
-  Log(drained ? Severity::kInfo : Severity::kWarning, drained ? "drained" : "drain_cut_short",
-      {{"received", statistics.Read().received}, {"in_flight", statistics.Read().in_flight}});
-  // A launched kernel cannot be stopped, so nothing orderly can be awaited: the
-  // connections break, which their clients see as UNAVAILABLE.
-  if (!drained) _exit(kExitDrainCutShort);
-  if (!AwaitSent(gemm, clock, config.lifecycle().send_timeout_ms())) {
+      drain.AwaitWork(config.lifecycle().drain_timeout_ms(),
+                      [&signals](int wait_ms) { return signals.Wait(wait_ms) != 0; });
+  if (!drained) {
+    const Unfinished cut = drain.unfinished();
+    Log(Severity::kWarning, "drain_cut_short",
+        {{"received", statistics.Read().received},
+         {"receiving", cut.receiving},
+         {"running", cut.running},
+         {"uploads", cut.uploads},
+         {"calls", cut.calls},
+         {"unacknowledged_bytes", cut.unacknowledged_bytes}});
+    // A launched kernel cannot be stopped, so nothing orderly can be awaited: the
+    // connections break, which their clients see as UNAVAILABLE.
+    _exit(kExitDrainCutShort);
+  }
+  Log(Severity::kInfo, "drained", {{"received", statistics.Read().received}});
+  if (!drain.AwaitSent(config.lifecycle().send_timeout_ms())) {
+    const Unfinished cut = drain.unfinished();
     Log(Severity::kWarning, "answers_not_delivered",
-        {{"calls", gemm.active_calls()}, {"unacknowledged_bytes", UnacknowledgedBytes()}});
+        {{"calls", cut.calls}, {"unacknowledged_bytes", cut.unacknowledged_bytes}});
   }
   constexpr int kShutdownTimeoutMs = 1000;
   (*server)->Shutdown(kShutdownTimeoutMs);

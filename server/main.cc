@@ -1,5 +1,6 @@
 // gemmd: the process. A map of the server, in the order of a request's way:
 //
+//   net/           connections taken         acceptor.h, within connection_table.h's limits
 //   rpc/           bytes to calls and back       matmul_reactor.h is one request's life
 //   transfer/      streamed requests             matmul_session.h states the life of one
 //   admission/     yes or no, and why            admission.h states the order of checks
@@ -13,6 +14,7 @@
 //   observe/       receipts, statistics, logs, the clock
 //   options/       config.proto is every option
 //   lifecycle.h    start, serve, drain, end
+//   process.h      exit codes, and what must not end the process
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,8 +24,10 @@
 #include "absl/synchronization/mutex.h"
 #include "server/lifecycle.h"
 #include "server/options/options.h"
+#include "server/process.h"
 
 int main(int argc, char** argv) {
+  gemmd::GuardProcess();
   // Debian's Abseil has deadlock detection on, which gRPC would pay for at every lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const absl::StatusOr<gemmd::CommandLine> command = gemmd::ParseCommandLine(argc, argv);

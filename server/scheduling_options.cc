@@ -6,7 +6,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 
 namespace gemmd {
 namespace {
@@ -46,6 +45,10 @@ absl::StatusOr<SchedulerOptions> SchedulingOptions(const config::Scheduling& con
     queue.tenant_weights[std::string(each.substr(0, equals))] = weight;
   }
   return options;
+}
+
+std::set<std::string> NamesOf(absl::string_view list) {
+  return absl::StrSplit(list, ',', absl::SkipWhitespace());
 }
 
 }  // namespace gemmd

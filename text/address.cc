@@ -15,26 +15,6 @@ namespace {
 
 constexpr std::int64_t kMaxPort = 65535;
 
-struct HostPort {
-  absl::string_view host;
-  absl::string_view port;
-  bool has_port = false;
-};
-
-// "[HOST]:PORT" or "HOST:PORT"; several colons without brackets are an IPv6 address alone.
-HostPort Split(absl::string_view text) {
-  const std::size_t bracket =
-      absl::StartsWith(text, "[") ? text.find(']') : absl::string_view::npos;
-  if (bracket != absl::string_view::npos) {
-    const absl::string_view rest = text.substr(bracket + 1);
-    if (!absl::StartsWith(rest, ":")) return {text.substr(1, bracket - 1), {}, false};
-    return {text.substr(1, bracket - 1), rest.substr(1), true};
-  }
-  const std::size_t colon = text.find(':');
-  if (colon == absl::string_view::npos || colon != text.rfind(':')) return {text, {}, false};
-  return {text.substr(0, colon), text.substr(colon + 1), true};
-}
-
 bool IsPort(absl::string_view text, std::int64_t least) {
   std::int64_t port = 0;
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit) &&
@@ -71,7 +51,7 @@ absl::Status Check(absl::string_view field, absl::string_view address, std::int6
               absl::StrContains(address, "://"))) {
     return absl::OkStatus();  // lists and schemes that gRPC itself knows
   }
-  const HostPort parts = Split(rest);
+  const HostPort parts = SplitHostPort(rest);
   if (parts.host.empty()) return Refuse(field, address, "which names no host", least_port);
   if (!parts.has_port && absl::StrContains(parts.host, ':') && parts.host == rest) {
     return Refuse(field, address, "whose colons are an IPv6 address's until it has brackets",
@@ -86,6 +66,19 @@ absl::Status Check(absl::string_view field, absl::string_view address, std::int6
 }
 
 }  // namespace
+
+HostPort SplitHostPort(absl::string_view address) {
+  const std::size_t bracket =
+      absl::StartsWith(address, "[") ? address.find(']') : absl::string_view::npos;
+  if (bracket != absl::string_view::npos) {
+    const absl::string_view rest = address.substr(bracket + 1);
+    if (!absl::StartsWith(rest, ":")) return {address.substr(1, bracket - 1), {}, false};
+    return {address.substr(1, bracket - 1), rest.substr(1), true};
+  }
+  const std::size_t colon = address.find(':');
+  if (colon == absl::string_view::npos || colon != address.rfind(':')) return {address, {}, false};
+  return {address.substr(0, colon), address.substr(colon + 1), true};
+}
 
 absl::Status CheckServerAddress(absl::string_view field, absl::string_view address) {
   return Check(field, address, 1, true);

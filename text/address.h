@@ -12,6 +12,14 @@ namespace gemmd {
 // gRPC itself takes a missing port for 443 and the rest of port / 65536 for any other.
 absl::Status CheckServerAddress(absl::string_view field, absl::string_view address);
 
+struct HostPort {
+  absl::string_view host;  // without brackets
+  absl::string_view port;
+  bool has_port = false;
+};
+// "[HOST]:PORT" or "HOST:PORT"; several colons without brackets are an IPv6 address alone.
+HostPort SplitHostPort(absl::string_view address);
+
 // What a server can listen on: the same without dns, and port 0 takes a free one.
 absl::Status CheckListenAddress(absl::string_view field, absl::string_view address);
 

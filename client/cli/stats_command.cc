@@ -52,6 +52,9 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
     facts.AddRow({"finished", absl::StrCat(count, " ", code)});
   }
   facts.AddRow({"reserved", HumanBytes(statistics.reserved_bytes())});
+  if (statistics.allocated_bytes() > 0) {
+    facts.AddRow({"allocated", HumanBytes(statistics.allocated_bytes())});
+  }
   facts.AddRow({"payload", absl::StrCat(HumanBytes(statistics.payload_bytes_in()), " in, ",
                                         HumanBytes(statistics.payload_bytes_out()), " out")});
   if (statistics.shared_memory().regions() > 0 || statistics.shared_memory().bytes_in() > 0) {

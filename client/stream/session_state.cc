@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace gemmd::client {
@@ -184,8 +185,14 @@ Todo SessionState::Ended(int stream, const absl::Status& status) {
   streams_[static_cast<std::size_t>(stream)].phase = Stream::Phase::kEnded;
   ++ended_;
   const bool is_the_servers = !status.ok() && !absl::IsCancelled(status);
-  if (!broken_) {
-    Break(Reason(status), todo);
+  // As a server says that drains; others may have lost the streams that are left.
+  const bool is_drained = status.ok() || absl::StrContains(status.message(), "draining");
+  if (!broken_ && is_drained && absl::IsUnavailable(Reason(status)) && OthersEndToo()) {
+    retired_ = true;
+    if (reason_.ok()) reason_ = Reason(status);
+    Pump(todo);
+  } else if (!broken_) {
+    Break(reason_.ok() ? Reason(status) : reason_, todo);
   } else if (!is_our_reason_ && is_the_servers && absl::IsUnavailable(reason_)) {
     reason_ = status;  // says more than that another stream was cancelled for it
   }
@@ -201,6 +208,17 @@ Todo SessionState::Ended(int stream, const absl::Status& status) {
     todo.ends.push_back(std::move(end));
   }
   return todo;
+}
+
+// A server that drains ends all streams of a session once it has sent what it had, and what came
+// over another connection may still be on its way. One that breaks a session ends all of its
+// streams too.
+bool SessionState::OthersEndToo() const {
+  return ended_ < static_cast<int>(streams_.size()) &&
+         std::all_of(streams_.begin(), streams_.end(), [](const Stream& stream) {
+           // One that is joining may come to a session that has ended.
+           return stream.phase == Stream::Phase::kReady || stream.phase == Stream::Phase::kEnded;
+         });
 }
 
 void SessionState::Pump(Todo& todo) {

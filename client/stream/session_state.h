@@ -169,6 +169,8 @@ class SessionState {
   };
   using Requests = std::unordered_map<std::uint64_t, Request>;
 
+  // Whether the streams that are left will be ended by the server, without a word from here.
+  bool OthersEndToo() const;
   void Pump(Todo& todo);
   bool Next(int stream, Outgoing& message);
   bool NextControl(Outgoing& message);

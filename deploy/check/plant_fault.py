@@ -7,9 +7,12 @@ import re
 import sys
 
 
+def pattern(find):
+    return r"\s+".join(re.escape(word) for word in find.split())
+
+
 def plant(text, find, replace):
-    pattern = r"\s+".join(re.escape(word) for word in find.split())
-    planted, count = re.subn(pattern, lambda _: replace, text)
+    planted, count = re.subn(pattern(find), lambda _: replace, text)
     if count != 1:
         raise SystemExit(f"the text to replace occurs {count} times: {find}")
     return planted

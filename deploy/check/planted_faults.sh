@@ -42,28 +42,30 @@ plant() {
   git checkout -q .
 }
 
+# Where the server reads a request.
+readonly decode='absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {'
 plant "a data race in the scheduler" server/scheduling/scheduler.cc \
   'absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {' \
   '&\n  static int submitted = 0;\n  ++submitted;' \
   'ThreadSanitizer: data race .*scheduler\.cc:' \
   deploy/check/sanitize.sh tsan //tests/server/scheduling/...
 plant "a leak in the server" server/rpc/decode.cc \
-  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  "$decode" \
   '&\n  const volatile char* leaked = new char[24];\n  static_cast<void>(leaked);' \
   '#1 .* gemmd::.*Decode\(.*decode\.cc:' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
 plant "an overflow in the server" server/rpc/decode.cc \
-  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  "$decode" \
   '&\n  std::vector<char> small(8);\n  volatile std::size_t past = small.size();\n  small.data()[past] = 1;' \
   'heap-buffer-overflow .*decode\.cc:' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
 plant "an undefined shift in the server" server/rpc/decode.cc \
-  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  "$decode" \
   '&\n  volatile int bits = 40;\n  volatile int shifted = 1 << bits;\n  static_cast<void>(shifted);' \
   'decode\.cc:.* shift exponent 40 is too large' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
 plant "a finding of clang-tidy in a source" server/rpc/decode.cc \
-  'absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {' \
+  "$decode" \
   '&\n  std::string moved = "a";\n  const std::string taken = std::move(moved);\n  if (moved == taken) return absl::OkStatus();' \
   'decode\.cc:.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...

@@ -10,8 +10,9 @@ case ${1:-} in
 asan)
   targets=(//tests/client/... //tests/e2e/... //tests/proto/... //tests/server/...)
   declare -A reasons=(
-    [plays_hours]="plays hours of arrivals, which takes minutes there; its fellows run the same code"
-    [preloads]="preloads a library that counts copies; sanitizers have their own")
+    [plays_hours]="plays hours of arrivals, which takes minutes there; scheduler_test runs the same code"
+    [preloads]="preloads a library that counts copies; sanitizers have their own"
+    [takes_all_descriptors]="leaves no file descriptor, and UBSan asks for memory through a pipe")
   ;;
 tsan)
   targets=(//tests/client/... //tests/server/... //tests/sync/...)

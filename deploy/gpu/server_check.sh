@@ -60,7 +60,9 @@ P
 
 start
 check "a product" matmul
-check "from a vendor kernel" grep -q 'cublaslt/f32' "$work/answer"
+check "from one of the project's kernels" grep -q 'sm90/f32_bf16x6' "$work/answer"
+matmul --kernel=cublaslt/f32
+check "and by name from a vendor's" grep -q 'cublaslt/f32' "$work/answer"
 matmul --kernel=fault/launch_failure
 check "a refused launch is INTERNAL" grep -qi 'internal' "$work/answer"
 matmul --kernel=fault/allocation_failure

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/element_types.h"
@@ -17,17 +19,27 @@ namespace gemmd {
 // K is cut into pieces of this many for int8; see panel_gemm.h.
 inline constexpr std::int64_t kExactTerms = 1024;
 
+inline std::int64_t UnitsIn(std::int64_t size, std::int64_t unit) {
+  return (size + unit - 1) / unit;
+}
 inline std::uint64_t RoundUpTo64(std::uint64_t value) { return (value + 63) / 64 * 64; }
 
-// Where a launch keeps its intermediate values, as offsets into the workspace.
+// Where a launch keeps its intermediate values, as offsets into the workspace. No larger than the
+// problem needs: who has few rows may have a long K, and fewer units than there are workers.
 template <typename Product>
 struct PanelWorkspace {
   PanelWorkspace(const Problem& problem, int workers)
-      : panel_bytes(RoundUpTo64(kPanelRows * problem.k * sizeof(typename Product::Multiply))),
-        tile_bytes(RoundUpTo64(kPanelRows * kPanelColumns * sizeof(typename Product::Multiply))),
-        sum_bytes(kSummed ? RoundUpTo64(kPanelRows * kPanelColumns * sizeof(std::int32_t)) : 0),
-        worker_bytes(panel_bytes + tile_bytes + sum_bytes),
-        wide_b(worker_bytes * workers),
+      : units(UnitsIn(problem.m, kPanelRows) * UnitsIn(problem.n, kPanelColumns)),
+        slots(std::min<std::int64_t>(workers, units)),
+        rows(std::min(kPanelRows, problem.m)),
+        columns(std::min(kPanelColumns, problem.n)),
+        panel_bytes(PacksRows(problem)
+                        ? RoundUpTo64(rows * problem.k * sizeof(typename Product::Multiply))
+                        : 0),
+        tile_bytes(RoundUpTo64(rows * columns * sizeof(typename Product::Multiply))),
+        sum_bytes(kSummed ? RoundUpTo64(rows * columns * sizeof(std::int32_t)) : 0),
+        slot_bytes(panel_bytes + tile_bytes + sum_bytes),
+        wide_b(slot_bytes * slots),
         total_bytes(wide_b +
                     (kWidened ? problem.k * problem.n * sizeof(typename Product::Multiply) : 0)) {}
 
@@ -38,10 +50,17 @@ struct PanelWorkspace {
   static constexpr bool kSummed =
       !std::is_same_v<typename Product::Accumulate, typename Product::Multiply>;
 
-  const std::uint64_t panel_bytes;  // 64 rows of op(A), per worker
-  const std::uint64_t tile_bytes;   // one BLAS result, per worker
-  const std::uint64_t sum_bytes;    // the int32 sum of them, per worker
-  const std::uint64_t worker_bytes;
+  // Rows of op(A) are read where they are if they can be.
+  static bool PacksRows(const Problem& problem) { return kWidened || !problem.a_is_k_major(); }
+
+  const std::int64_t units;
+  const std::int64_t slots;  // units at work at a time, at most
+  const std::int64_t rows;   // of a unit, at most
+  const std::int64_t columns;
+  const std::uint64_t panel_bytes;  // of a slot: its unit's rows of op(A)
+  const std::uint64_t tile_bytes;   // one BLAS result
+  const std::uint64_t sum_bytes;    // the int32 sum of them
+  const std::uint64_t slot_bytes;
   const std::uint64_t wide_b;  // B, widened and tightly packed in its own order
   const std::uint64_t total_bytes;
 };
@@ -55,19 +74,30 @@ class PanelLauncher {
       : problem_(problem),
         arguments_(arguments),
         executor_(executor),
-        workspace_(problem, executor->workers()) {}
+        workspace_(problem, executor->workers()) {
+    for (std::int64_t slot = 0; slot < workspace_.slots; ++slot) free_slots_.push_back(slot);
+  }
 
   void Run() {
     WidenB();
-    const std::int64_t panels = (problem_.m + kPanelRows - 1) / kPanelRows;
-    const std::int64_t tiles = (problem_.n + kPanelColumns - 1) / kPanelColumns;
+    const std::int64_t panels = UnitsIn(problem_.m, kPanelRows);
     // Neighbouring indices share the columns of B, which stay in a core's cache.
-    executor_->Run(panels * tiles, [this, panels](int worker, std::int64_t index) {
-      RunUnit(worker, index % panels * kPanelRows, index / panels * kPanelColumns);
+    executor_->Run(workspace_.units, [this, panels](int, std::int64_t index) {
+      const std::int64_t slot = TakeSlot();
+      RunUnit(slot, index % panels * kPanelRows, index / panels * kPanelColumns);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      free_slots_.push_back(slot);
     });
   }
 
  private:
+  std::int64_t TakeSlot() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::int64_t slot = free_slots_.back();
+    free_slots_.pop_back();
+    return slot;
+  }
+
   template <typename T>
   T* At(std::uint64_t offset) const {
     return reinterpret_cast<T*>(static_cast<char*>(arguments_.workspace) + offset);
@@ -90,20 +120,19 @@ class PanelLauncher {
     }
   }
 
-  // 64 rows of op(A) with neighbouring elements of K side by side; rows from
-  // `rows` on are zero.
-  const Multiply* Panel(int worker, std::int64_t first_row, std::int64_t rows,
+  // Rows of op(A) with neighbouring elements of K side by side.
+  const Multiply* Panel(std::int64_t slot, std::int64_t first_row, std::int64_t rows,
                         std::int64_t* leading_dimension) const {
     const auto* a = static_cast<const typename Product::A::Storage*>(arguments_.a) +
                     first_row * problem_.a_row_stride();
     if constexpr (!PanelWorkspace<Product>::kWidened) {
-      if (rows == kPanelRows && problem_.a_is_k_major()) {
+      if (!PanelWorkspace<Product>::PacksRows(problem_)) {
         *leading_dimension = problem_.a.leading_dimension;
         return a;
       }
     }
     *leading_dimension = problem_.k;
-    auto* panel = At<Multiply>(worker * workspace_.worker_bytes);
+    auto* panel = At<Multiply>(slot * workspace_.slot_bytes);
     const std::int64_t row_stride = problem_.a_row_stride();
     const std::int64_t inner_stride = problem_.a_inner_stride();
     if (inner_stride == 1) {
@@ -119,7 +148,6 @@ class PanelLauncher {
         }
       }
     }
-    std::fill(panel + rows * problem_.k, panel + kPanelRows * problem_.k, Multiply{0});
     return panel;
   }
 
@@ -131,22 +159,22 @@ class PanelLauncher {
            e.alpha == 1 && e.beta == 0 && !e.has_bias && e.activation == Activation::kNone;
   }
 
-  void RunUnit(int worker, std::int64_t first_row, std::int64_t first_column) const {
+  void RunUnit(std::int64_t slot, std::int64_t first_row, std::int64_t first_column) const {
     const std::int64_t rows = std::min(kPanelRows, problem_.m - first_row);
     const std::int64_t columns = std::min(kPanelColumns, problem_.n - first_column);
     const bool b_is_k_major = problem_.b_is_k_major();
     const Multiply* b = b_ + first_column * (b_is_k_major ? ldb_ : 1);
     std::int64_t lda;
-    const Multiply* a = Panel(worker, first_row, rows, &lda);
-    auto* tile = At<Multiply>(worker * workspace_.worker_bytes + workspace_.panel_bytes);
+    const Multiply* a = Panel(slot, first_row, rows, &lda);
+    auto* tile = At<Multiply>(slot * workspace_.slot_bytes + workspace_.panel_bytes);
     if constexpr (PanelWorkspace<Product>::kSummed) {
-      auto* sum = At<std::int32_t>(worker * workspace_.worker_bytes + workspace_.panel_bytes +
+      auto* sum = At<std::int32_t>(slot * workspace_.slot_bytes + workspace_.panel_bytes +
                                    workspace_.tile_bytes);
-      std::fill(sum, sum + kPanelRows * columns, 0);
+      std::fill(sum, sum + rows * columns, 0);
       for (std::int64_t k = 0; k < problem_.k; k += kExactTerms) {
-        BlasGemm(b_is_k_major, kPanelRows, columns, std::min(kExactTerms, problem_.k - k), a + k,
-                 lda, b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile, columns);
-        for (std::int64_t i = 0; i < kPanelRows * columns; ++i) {
+        BlasGemm(b_is_k_major, rows, columns, std::min(kExactTerms, problem_.k - k), a + k, lda,
+                 b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile, columns);
+        for (std::int64_t i = 0; i < rows * columns; ++i) {
           sum[i] += static_cast<std::int32_t>(tile[i]);
         }
       }
@@ -234,6 +262,8 @@ class PanelLauncher {
   const Arguments& arguments_;
   ParallelExecutor* const executor_;
   const PanelWorkspace<Product> workspace_;
+  std::mutex mutex_;
+  std::vector<std::int64_t> free_slots_;  // guarded by mutex_
   const Multiply* b_ = nullptr;
   std::int64_t ldb_ = 0;
 };

@@ -60,7 +60,7 @@ class F32Entry final : public Kernel {
   F32Entry()
       : Kernel({"sm90/f32_bf16x6", "sm_90a",
                 "f32 as three bf16 parts, six products on tensor cores, compensated sums",
-                Determinism::kBatchInvariant, true}) {}
+                Determinism::kBatchInvariant}) {}
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
     return sm90::UnavailableReason(device);

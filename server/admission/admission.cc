@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/admission/retry_after.h"
+#include "text/quoted.h"
 
 namespace gemmd {
 namespace {
@@ -29,26 +32,48 @@ void Overlay(const HostBuffers& resident, HostBuffers* buffers) {
 }
 
 std::uint64_t InlineBytes(const MatmulCall& call, const Problem& problem) {
-  std::uint64_t bytes = 0;
-  const auto add = [&bytes](const std::optional<OperandSpec>& operand, std::uint64_t data_bytes) {
-    if (!operand.has_value() || operand->source != Source::kInline) return;
-    bytes += data_bytes;
-    if (operand->scales.has_value()) {
-      bytes += sizeof(float) * operand->scales->rows * operand->scales->columns;
-    }
-  };
-  add(call.a, problem.a.size_bytes());
-  add(call.b, problem.b.size_bytes());
-  add(call.c, problem.c.size_bytes());
-  add(call.bias, static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8);
-  return bytes;
+  const std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
+  return std::accumulate(planes.begin(), planes.end(), std::uint64_t{0});
 }
+
+// Of the host's memory that a plane lies in.
+MemoryBytes PlaneMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
+  MemoryBytes memory;
+  if (limits.in_memory) {
+    memory.device = bytes;
+  } else if (bytes <= limits.small_plane_bytes) {
+    memory.small = limits.small_plane_bytes;
+  } else {
+    memory.large = bytes;
+  }
+  return memory;
+}
+
+MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
+  return {x.device + y.device, x.small + y.small, x.large + y.large, x.ordinary + y.ordinary};
+}
+
+// Gives the buffer's memory back before it ends the charge.
+void Attach(MemoryShares::Charge charge, HostBuffer* buffer) {
+  struct Held {
+    std::shared_ptr<MemoryShares::Charge> charge;
+    std::shared_ptr<void> memory;  // goes first
+  };
+  const auto shared = std::make_shared<MemoryShares::Charge>(std::move(charge));
+  for (HostPiece& piece : *buffer) {
+    piece.owner = std::make_shared<Held>(Held{shared, std::move(piece.owner)});
+  }
+}
+
+// On a refusal that does not end with requests in flight.
+constexpr char kStoreIsFullUrl[] = "gemmd/store-is-full";
 
 }  // namespace
 
 Admission::Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
                      Statistics* statistics, const Clock* clock, const PlanCache* plans,
-                     OperandStore* store, RegionTable* regions, Verifier* verifier)
+                     OperandStore* store, RegionTable* regions, Verifier* verifier,
+                     ClientPolicy policy)
     : limits_(limits),
       router_(router),
       statistics_(statistics),
@@ -56,11 +81,75 @@ Admission::Admission(const RequestLimits& limits, const Registry* registry, cons
       memo_(std::make_unique<PlanMemo>(registry, plans)),
       store_(store),
       regions_(regions),
-      verifier_(verifier) {}
+      verifier_(verifier),
+      policy_(std::move(policy)) {
+  for (const ServedDevice& served : router->devices()) {
+    const HostMemoryLimits host = served.device->host_memory_limits();
+    shares_[served.device] = std::make_unique<MemoryShares>(
+        MemoryBytes{served.device->memory().usage().limit_bytes, host.small_bytes, host.large_bytes,
+                    host.ordinary_bytes},
+        policy_.memory_percent, [room = policy_.room] {
+          if (room != nullptr) room->Poke();
+        });
+  }
+}
 
-absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCall& request,
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCall& call,
                                                                  TimeNs deadline,
                                                                  Carrier carrier) const {
+  if (policy_.room != nullptr && policy_.room->HasWaiting(call.tenant.key())) {
+    return FullNow(*router_->devices().front().scheduler,
+                   absl::ResourceExhaustedError("other requests of the tenant wait for memory"));
+  }
+  return AdmitNow(call, deadline, carrier);
+}
+
+bool Admission::MayWait(const absl::Status& refusal) const {
+  return policy_.room != nullptr && absl::IsResourceExhausted(refusal) &&
+         !refusal.GetPayload(kStoreIsFullUrl).has_value();
+}
+
+MemoryHolder Admission::HolderOf(const MatmulCall& call) const {
+  if (policy_.proxies.count(call.peer) == 0) return {call.tenant.key(), call.peer};
+  return {call.tenant.key(), absl::StrCat(call.peer, " connection ", call.connection)};
+}
+
+bool Admission::IsMemoryInUse() const {
+  return std::any_of(shares_.begin(), shares_.end(),
+                     [](const auto& each) { return each.second->holders() != 0; });
+}
+
+void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, TimeNs deadline,
+                            Carrier carrier, std::uint64_t message_bytes,
+                            AdmitCallback done) const {
+  const auto told = std::make_shared<AdmitCallback>(std::move(done));
+  WaitingRoom::Request request;
+  request.id = request_id;
+  request.tenant = call.tenant.key();
+  request.bytes = message_bytes;
+  request.deadline = deadline;
+  request.attempt = [this, call, deadline, carrier, told, start = clock_->Now()] {
+    // Looked at before, so that what is given back meanwhile is waited for.
+    const bool may_get_better = IsMemoryInUse();
+    absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted = AdmitNow(call, deadline, carrier);
+    if (may_get_better && MayWait(admitted.status())) return false;
+    if (admitted.ok()) {
+      (*admitted)->admission.start = start;
+      // This thread has others to look after.
+      (*admitted)->is_one_message = false;
+    }
+    std::move (*told)(std::move(admitted));
+    return true;
+  };
+  request.end = [told](absl::Status status) { std::move (*told)(std::move(status)); };
+  if (absl::Status s = policy_.room->Add(std::move(request)); !s.ok()) {
+    std::move (*told)(std::move(s));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const MatmulCall& request,
+                                                                    TimeNs deadline,
+                                                                    Carrier carrier) const {
   const TimeNs start = clock_->Now();
   absl::StatusOr<Understood> understood = Understand(request, carrier);
   if (!understood.ok()) return understood.status();
@@ -86,6 +175,13 @@ absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& re
                                                             Carrier carrier) const {
   if (router_->draining()) {
     return absl::UnavailableError("the server is draining: use another replica");
+  }
+  const auto& high = policy_.high_priority_tenants;
+  if (request.priority == Priority::kHigh && high.has_value() &&
+      high->count(request.tenant.key()) == 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("priority is high, which tenant ", Quoted(request.tenant.key()),
+                     " may not have (scheduling.high_priority_tenants)"));
   }
   Understood understood;
   understood.call = request;
@@ -214,6 +310,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   completion->d = std::move(grant.d);
   completion->kept = std::move(grant.kept);
   completion->payload = std::move(grant.payload);
+  completion->charge = std::move(grant.charge);
   completion->residents = std::move(request->residents);
   completion->memory = std::move(grant.placed.memory);
   completion->shared = std::move(request->shared);
@@ -252,6 +349,8 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
   if (absl::Status s = CheckDeadline(served, call, deadline, offer->cost); !s.ok()) return s;
   Device& device = *served.device;
   const Footprint& footprint = offer->footprint;
+  absl::StatusOr<Share> share = TakeShare(served, call, problem, shared, footprint);
+  if (!share.ok()) return FullNow(*served.scheduler, share.status());
   Grant grant;
   grant.served = served;
   grant.plan = std::move(offer->plan);
@@ -272,7 +371,7 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
     });
   }
   if (status.ok()) {
-    const auto allocate = [&] { return AllocateHost(call, problem, shared, &grant); };
+    const auto allocate = [&] { return AllocateHost(call, problem, shared, &*share, &grant); };
     if (device.uses_host_memory()) {
       status = WithRoom(device, allocate);
     } else {
@@ -285,7 +384,39 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
   }
   if (absl::IsResourceExhausted(status)) return FullNow(*served.scheduler, std::move(status));
   if (!status.ok()) return status;
+  grant.charge = std::move(share->charge);
   return grant;
+}
+
+absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served,
+                                                      const MatmulCall& call,
+                                                      const Problem& problem,
+                                                      const SharedOperands& shared,
+                                                      const Footprint& footprint) const {
+  const HostMemoryLimits limits = served.device->host_memory_limits();
+  const MemoryHolder holder = HolderOf(call);
+  MemoryShares* const shares = shares_.at(served.device).get();
+  std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
+  if (limits.in_memory) planes.push_back(shared.bytes_in());  // is copied
+  Share share;
+  if (!shared.has_output() || limits.in_memory) {
+    share.result = PlaneMemory(limits, problem.d.size_bytes());
+  }
+  MemoryBytes rest;
+  rest.device = footprint.in_flight_bytes + footprint.workspace_bytes;
+  MemoryBytes operands;
+  for (const std::uint64_t bytes : planes) operands = Sum(operands, PlaneMemory(limits, bytes));
+  absl::StatusOr<MemoryShares::Charge> charge =
+      shares->Take(holder, Sum(Sum(rest, operands), share.result));
+  if (!charge.ok() && operands.large != 0) {
+    // Large operands lie in ordinary memory as well, if more slowly; results do not.
+    operands.ordinary = std::exchange(operands.large, 0);
+    charge = shares->Take(holder, Sum(Sum(rest, operands), share.result));
+    share.has_page_locked_operands = false;
+  }
+  if (!charge.ok()) return charge.status();
+  share.charge = *std::move(charge);
+  return share;
 }
 
 absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const MatmulCall& call,
@@ -312,10 +443,14 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const Matmu
 }
 
 absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& problem,
-                                     const SharedOperands& shared, Grant* grant) const {
+                                     const SharedOperands& shared, Share* share,
+                                     Grant* grant) const {
   Device* const device = grant->served.device;
   absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
-      InlinePayload::Create(call, problem, device);
+      InlinePayload::Create(call, problem, [device, share](std::uint64_t bytes) {
+        return share->has_page_locked_operands ? device->AllocateOperand(bytes)
+                                               : device->AllocateOrdinaryOperand(bytes);
+      });
   if (!payload.ok()) return payload.status();
   grant->payload = *std::move(payload);
   absl::StatusOr<SharedOperands::Placed> placed = shared.PlaceOn(device);
@@ -333,7 +468,11 @@ absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& prob
   if (call.keep_result.has_value()) {
     absl::StatusOr<std::unique_ptr<PendingResult>> kept =
         store_->BeginResult(call.tenant, problem.d, call.keep_result->lease, device);
-    if (!kept.ok()) return kept.status();
+    if (!kept.ok()) {
+      absl::Status status = kept.status();
+      status.SetPayload(kStoreIsFullUrl, absl::Cord());
+      return status;
+    }
     grant->kept = *std::move(kept);
     grant->d = grant->kept->memory();
     return absl::OkStatus();
@@ -341,6 +480,7 @@ absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& prob
   absl::StatusOr<HostBuffer> d = device->AllocateResult(problem.d);
   if (!d.ok()) return d.status();
   grant->d = *std::move(d);
+  Attach(share->charge.Split(share->result), &grant->d);
   return absl::OkStatus();
 }
 

@@ -5,7 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,9 +17,11 @@
 #include "server/admission/completion.h"
 #include "server/admission/inline_payload.h"
 #include "server/admission/matmul_call.h"
+#include "server/admission/memory_shares.h"
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/admission/validation.h"
+#include "server/admission/waiting_room.h"
 #include "server/cost/cost_model.h"
 #include "server/cost/transport_model.h"
 #include "server/device/device.h"
@@ -42,6 +47,7 @@ struct Grant {
   Plan plan;
   Cost cost;
   MemoryReservation reservation;
+  MemoryShares::Charge charge;  // of all but D, whose pieces have theirs
   std::unique_ptr<InlinePayload> payload;
   HostBuffer d;
   std::unique_ptr<PendingResult> kept;  // whose memory is d; null: D is not to stay here
@@ -87,10 +93,22 @@ struct MatmulEstimate {
   double total_us() const { return receive_us + queue_us + offer.cost.device_us + send_us; }
 };
 
+// What each client may have.
+struct ClientPolicy {
+  int memory_percent = 100;     // of each kind, that one tenant or one address may hold
+  WaitingRoom* room = nullptr;  // for requests that find memory full; null: they are refused
+  // Addresses that many clients share: the shares of their connections count, not theirs.
+  std::set<std::string> proxies;
+  // Tenants whose requests may have high priority; absent: all.
+  std::optional<std::set<std::string>> high_priority_tenants;
+};
+
 // Thread-safe. All that is passed to the constructor outlives the admission.
 class Admission {
  public:
   using Callback = Completion::Callback;
+  using AdmitCallback =
+      absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<AdmittedMatmul>>) &&>;
 
   // `plans`: what was measured, which goes before predictions; null: nothing was. `store`: the
   // operands that are kept, which make room for requests; null: none are. `regions`: memory that
@@ -98,7 +116,7 @@ class Admission {
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
             Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr,
             OperandStore* store = nullptr, RegionTable* regions = nullptr,
-            Verifier* verifier = nullptr);
+            Verifier* verifier = nullptr, ClientPolicy policy = {});
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -108,6 +126,7 @@ class Admission {
 
   // Decides from the header alone, before any payload. In this order:
   //   UNAVAILABLE          draining
+  //   PERMISSION_DENIED    high priority, which the tenant may not have
   //   NOT_FOUND            no such resident operand; says which (missing.h)
   //   INVALID_ARGUMENT, UNIMPLEMENTED   see validation.h
   //   NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION   see SharedOperands::Find()
@@ -115,16 +134,28 @@ class Admission {
   //   INVALID_ARGUMENT     more bytes than the device has when it is empty
   //   DEADLINE_EXCEEDED    passed, or sooner than queue and launch are predicted to take, or to
   //                        be met only by making a request late that was admitted before
-  //   RESOURCE_EXHAUSTED   memory is full now; carries RetryAfterMs()
+  //   RESOURCE_EXHAUSTED   memory is full now, or the caller's share of it, or others of its tenant
+  //                        wait for memory; carries RetryAfterMs()
   // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
                                                         Carrier carrier) const;
+
+  // Whether a request that Admit() refused with this may wait for memory instead.
+  bool MayWait(const absl::Status& refusal) const;
+  // Has it wait, holding nothing but a message of `message_bytes`. `done` is called exactly once,
+  // on any thread, perhaps before this returns, with what Admit() says in the end, or
+  //   CANCELLED            Cancel() came first
+  //   DEADLINE_EXCEEDED    the deadline did
+  //   RESOURCE_EXHAUSTED   too much waits, or it waited too long, or nothing that requests hold is
+  //                        in its way; carries RetryAfterMs()
+  // REQUIRES: MayWait() is true of what Admit() said.
+  void AwaitMemory(std::uint64_t request_id, const MatmulCall& call, TimeNs deadline,
+                   Carrier carrier, std::uint64_t message_bytes, AdmitCallback done) const;
 
   // OK: queued, and `done` is called exactly once, perhaps before this returns, with what
   // Complete() says besides the job's own statuses.
   //   INVALID_ARGUMENT     the payload is not whole, or not what it must be
   //   FAILED_PRECONDITION  shared memory was cut short
-  //   UNAVAILABLE          draining
   //   RESOURCE_EXHAUSTED   the queue is full; carries RetryAfterMs()
   absl::Status Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
                       RequestTimes times, Callback done);
@@ -136,8 +167,11 @@ class Admission {
   // What the rpc layer tells of payload that it moved.
   TransportModel* transport() { return &transport_; }
 
-  // See Scheduler::Cancel.
-  void Cancel(std::uint64_t request_id) { router_->Cancel(request_id); }
+  // Of a request that waits for memory, or see Scheduler::Cancel.
+  void Cancel(std::uint64_t request_id) {
+    if (policy_.room != nullptr) policy_.room->Cancel(request_id);
+    router_->Cancel(request_id);
+  }
 
   const RequestLimits& limits() const { return limits_; }
 
@@ -153,6 +187,9 @@ class Admission {
       return residents.holder() != nullptr ? residents.holder() : shared.holder();
     }
   };
+  // Admit(), whoever waits.
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> AdmitNow(const MatmulCall& call, TimeNs deadline,
+                                                           Carrier carrier) const;
   absl::StatusOr<Understood> Understand(const MatmulCall& request, Carrier carrier) const;
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().
   absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const MatmulCall& call,
@@ -164,9 +201,21 @@ class Admission {
   absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const MatmulCall& call,
                                   const Problem& problem, const ResidentOperands& residents,
                                   const SharedOperands& shared, TimeNs deadline) const;
+  // The caller's share of what the request will take.
+  struct Share {
+    MemoryShares::Charge charge;
+    MemoryBytes result;                    // of it, D's
+    bool has_page_locked_operands = true;  // where the device has such memory
+  };
+  absl::StatusOr<Share> TakeShare(const ServedDevice& served, const MatmulCall& call,
+                                  const Problem& problem, const SharedOperands& shared,
+                                  const Footprint& footprint) const;
   // Memory of the grant's for the payload, for what is shared and not used in place, and for D.
   absl::Status AllocateHost(const MatmulCall& call, const Problem& problem,
-                            const SharedOperands& shared, Grant* grant) const;
+                            const SharedOperands& shared, Share* share, Grant* grant) const;
+  MemoryHolder HolderOf(const MatmulCall& call) const;
+  // Whether requests hold memory that others may wait for.
+  bool IsMemoryInUse() const;
   // Evicts resident operands as long as `attempt` finds the device's memory full.
   absl::Status WithRoom(const Device& device, const std::function<absl::Status()>& attempt) const;
   absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
@@ -181,6 +230,8 @@ class Admission {
   OperandStore* const store_;
   RegionTable* const regions_;
   Verifier* const verifier_;
+  const ClientPolicy policy_;
+  std::map<const Device*, std::unique_ptr<MemoryShares>> shares_;
   TransportModel transport_;
   std::atomic<std::uint64_t> next_request_id_{1};
 };

@@ -11,6 +11,7 @@ namespace {
 
 // What a sampled product keeps while it waits.
 struct Held {
+  MemoryShares::Charge charge;
   std::unique_ptr<InlinePayload> payload;
   std::vector<HostPiece> memory;
   SharedOperands::Placed placed;
@@ -41,7 +42,7 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
   if (!status.ok() || c.shared.has_output()) c.d.clear();
   if (sample.has_value()) {
     sample->memory = std::make_shared<Held>(
-        Held{std::move(c.payload), std::move(c.memory), std::move(c.placed)});
+        Held{std::move(c.charge), std::move(c.payload), std::move(c.memory), std::move(c.placed)});
   }
   // Given back before anybody is told.
   c.payload.reset();
@@ -51,6 +52,7 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
   c.shared = {};
   c.resident_a = c.resident_b = nullptr;
   c.buffers = {};
+  c.charge.Release();
   // The device wrote the elements; padding between lines must not tell what the
   // memory held before.
   if (!c.d.empty()) ClearPadding(c.problem.d, c.d);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "kernels/gemm.h"
 #include "server/admission/inline_payload.h"
+#include "server/admission/memory_shares.h"
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/device/device.h"
@@ -52,6 +53,7 @@ struct Completion {
   HostBuffer d;
   std::unique_ptr<PendingResult> kept;
   std::unique_ptr<InlinePayload> payload;
+  MemoryShares::Charge charge;
   ResidentOperands residents;
   std::vector<HostPiece> memory;
   SharedOperands shared;

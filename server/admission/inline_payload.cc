@@ -28,17 +28,14 @@ absl::Status CheckScales(const PlaneReceiver& plane) {
                           plane.size_bytes() / sizeof(float));
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const MatmulCall& call,
-                                                                     const Problem& problem,
-                                                                     Device* device) {
-  std::unique_ptr<InlinePayload> payload(new InlinePayload);
-  absl::Status status;
+// Calls visit(operand, plane, layout) for every inline plane.
+template <typename Visit>
+void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Visit& visit) {
   const std::optional<OperandSpec>* const specs[] = {&call.a, &call.b, &call.c, &call.bias};
   const auto add = [&](OperandName operand, PlaneName plane, const MatrixLayout& layout) {
-    if ((*specs[static_cast<std::size_t>(operand)])->source != Source::kInline) return;
-    if (status.ok()) status = payload->Add(operand, plane, layout, device);
+    if ((*specs[static_cast<std::size_t>(operand)])->source == Source::kInline) {
+      visit(operand, plane, layout);
+    }
   };
   add(OperandName::kA, PlaneName::kData, problem.a);
   add(OperandName::kB, PlaneName::kData, problem.b);
@@ -56,13 +53,35 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
   if (problem.b_scaling != Scaling::kNone) {
     add(OperandName::kB, PlaneName::kScales, ScaleLayout(problem.b_scaling, problem.n));
   }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const MatmulCall& call,
+                                                                     const Problem& problem,
+                                                                     Allocate allocate) {
+  std::unique_ptr<InlinePayload> payload(new InlinePayload);
+  absl::Status status;
+  ForEachInlinePlane(call, problem,
+                     [&](OperandName operand, PlaneName plane, const MatrixLayout& layout) {
+                       if (status.ok()) status = payload->Add(operand, plane, layout, allocate);
+                     });
   if (!status.ok()) return status;
   return payload;
 }
 
+std::vector<std::uint64_t> InlinePayload::PlaneBytes(const MatmulCall& call,
+                                                     const Problem& problem) {
+  std::vector<std::uint64_t> bytes;
+  ForEachInlinePlane(call, problem, [&bytes](OperandName, PlaneName, const MatrixLayout& layout) {
+    bytes.push_back(layout.size_bytes());
+  });
+  return bytes;
+}
+
 absl::Status InlinePayload::Add(OperandName operand, PlaneName plane, const MatrixLayout& layout,
-                                Device* device) {
-  absl::StatusOr<HostPiece> memory = device->AllocateOperand(layout.size_bytes());
+                                Allocate allocate) {
+  absl::StatusOr<HostPiece> memory = allocate(layout.size_bytes());
   if (!memory.ok()) return memory.status();
   operands_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(plane)] =
       std::make_unique<PlaneReceiver>(
@@ -80,6 +99,9 @@ absl::Status InlinePayload::Receive(const PayloadChunk& chunk) {
                                                    Name(chunk.operand),
                                                    " that the header does not have"));
   }
+  std::uint64_t bytes = 0;
+  for (absl::string_view piece : chunk.pieces) bytes += piece.size();
+  if (absl::Status status = chunks_.Add(bytes); !status.ok()) return status;
   return receiver->Receive(chunk.offset, chunk.pieces);
 }
 

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/admission/matmul_call.h"
+#include "server/device/chunk_limit.h"
 #include "server/device/device.h"
 #include "server/device/plane_receiver.h"
 
@@ -17,14 +20,17 @@ namespace gemmd {
 // Thread-safe.
 class InlinePayload {
  public:
-  // Takes memory of the device's for every inline plane; errors are AllocateOperand()'s.
+  // Takes memory by `allocate` for every inline plane; errors are its.
   // REQUIRES: `problem` is what ValidateHeader() made of the call.
+  using Allocate = absl::FunctionRef<absl::StatusOr<HostPiece>(std::uint64_t bytes)>;
   static absl::StatusOr<std::unique_ptr<InlinePayload>> Create(const MatmulCall& call,
                                                                const Problem& problem,
-                                                               Device* device);
+                                                               Allocate allocate);
+  // What it would take, as the bytes of each plane.
+  static std::vector<std::uint64_t> PlaneBytes(const MatmulCall& call, const Problem& problem);
 
   // Copies the chunk to its place. INVALID_ARGUMENT: the request has no such plane inline, or
-  // these bytes came before, or they lie beyond it.
+  // these bytes came before, or they lie beyond it, or there are too many chunks for their bytes.
   absl::Status Receive(const PayloadChunk& chunk);
 
   // Whether every byte is there.
@@ -43,9 +49,10 @@ class InlinePayload {
 
   InlinePayload() = default;
   absl::Status Add(OperandName operand, PlaneName plane, const MatrixLayout& layout,
-                   Device* device);
+                   Allocate allocate);
   const void* DataOf(OperandName operand, PlaneName plane) const;
 
+  ChunkLimit chunks_{"payload"};
   std::array<Planes, kOperandCount> operands_;  // null: not inline, or there is none
 };
 

@@ -83,6 +83,7 @@ struct MatmulCall {
   std::optional<SharedMemorySpec> output;  // where D goes; absent: back to the client
   Tenant tenant;                           // whose resident operands are meant
   std::uint64_t connection = 0;            // tells from others the one that it came over
+  std::string peer;                        // the address that it came from, without its port
 };
 
 }  // namespace gemmd

@@ -57,8 +57,8 @@ TunedCandidate Rejected(const Kernel& kernel, std::string plan, absl::string_vie
 }  // namespace
 
 struct Tuner::Operands {
-  std::vector<char> a;
-  std::vector<char> b;
+  HostPiece a;
+  HostPiece b;
 };
 
 Tuner::~Tuner() {
@@ -115,7 +115,11 @@ absl::StatusOr<std::vector<TunedCandidate>> Tuner::TuneProblem(const Problem& pr
   const DeviceTraits& traits = device.traits();
   const Problem landed = device.Landed(problem);
   const Registry& registry = *sources_.registry;
-  const Operands operands{RandomOperand(problem.a, kSeedA), RandomOperand(problem.b, kSeedB)};
+  absl::StatusOr<HostPiece> a = RandomOperand(problem.a, kSeedA, &device);
+  if (!a.ok()) return a.status();
+  absl::StatusOr<HostPiece> b = RandomOperand(problem.b, kSeedB, &device);
+  if (!b.ok()) return b.status();
+  const Operands operands{*std::move(a), *std::move(b)};
   std::vector<TunedCandidate> tuned;
   MeasuredPlan best;
   std::size_t best_index = 0;
@@ -173,6 +177,9 @@ absl::StatusOr<double> Tuner::Measure(const Problem& problem, const Plan& plan,
 absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& plan,
                                          const Operands& operands) {
   if (cancelled_) return absl::CancelledError("tuning was cancelled");
+  if (sources_.router->draining()) {
+    return absl::UnavailableError("the server is draining: use another replica");
+  }
   Device& device = *served().device;
   const Footprint footprint = device.FootprintOf(problem, plan, {});
   const std::uint64_t limit_bytes = device.memory().usage().limit_bytes;
@@ -194,8 +201,8 @@ absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& pla
   job->priority = Priority::kLow;
   job->work.problem = problem;
   job->work.plan = plan;
-  job->work.buffers.a = operands.a.data();
-  job->work.buffers.b = operands.b.data();
+  job->work.buffers.a = operands.a.data;
+  job->work.buffers.b = operands.b.data;
   job->work.buffers.d = *std::move(d);
   std::promise<absl::StatusOr<double>> finished;
   std::future<absl::StatusOr<double>> result = finished.get_future();

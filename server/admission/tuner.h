@@ -1,5 +1,5 @@
-// Measures plans where requests are served: each launch is a job in the device's own queue,
-// with its memory reserved as a request's is, so that neither disturbs the other's accounts.
+// Measures plans where requests are served: each launch is a job in the device's own queue.
+// Operands and results are counted as a request's are, so that neither takes the other's memory.
 #pragma once
 
 #include <atomic>

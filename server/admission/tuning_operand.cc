@@ -4,6 +4,8 @@
 #include <cstring>
 #include <random>
 
+#include "absl/types/span.h"
+
 namespace gemmd {
 namespace {
 
@@ -51,8 +53,11 @@ std::uint64_t RandomElement(const Format& format, std::uint64_t random) {
 
 }  // namespace
 
-std::vector<char> RandomOperand(const MatrixLayout& layout, std::uint64_t seed) {
-  std::vector<char> bytes(layout.size_bytes());
+absl::StatusOr<HostPiece> RandomOperand(const MatrixLayout& layout, std::uint64_t seed,
+                                        Device* device) {
+  absl::StatusOr<HostPiece> memory = device->AllocateOperand(layout.size_bytes());
+  if (!memory.ok()) return memory.status();
+  const absl::Span<char> bytes(memory->data, memory->size_bytes);
   const std::size_t element_bytes =
       std::max<std::size_t>(1, static_cast<std::size_t>(SizeBits(layout.type)) / 8);
   const std::size_t period = std::min<std::size_t>(bytes.size(), kPeriodElements * element_bytes);
@@ -68,7 +73,7 @@ std::vector<char> RandomOperand(const MatrixLayout& layout, std::uint64_t seed) 
     std::memcpy(&bytes[at], bytes.data(), count);
     at += count;
   }
-  return bytes;
+  return memory;
 }
 
 }  // namespace gemmd

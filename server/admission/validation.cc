@@ -131,7 +131,8 @@ absl::StatusOr<Scaling> CheckScales(absl::string_view field, const OperandSpec& 
   return is_tensor ? Scaling::kTensor : Scaling::kVector;
 }
 
-// What int32 cannot be asked for, and what int32 sums cannot hold. Kernels see K with its padding.
+// Refuses an epilogue on int32 output, which is the exact product, and a K of int8 with which an
+// int32 sum could overflow. Checked here, on the K that was sent, because kernels see it padded.
 absl::Status CheckExact(const Problem& problem) {
   constexpr std::int64_t kMaxInt8K = 131071;  // of it K * 128 * 128 still fits an int32
   if (problem.a.type == DataType::kInt8 && problem.k > kMaxInt8K) {

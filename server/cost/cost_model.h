@@ -32,9 +32,9 @@ struct Cost {
   // What the device is held for: the largest of the three where they overlap, with each other
   // or with a neighbour's; their sum where one follows the other.
   double device_us = 0;
-  // What it is hardly ever held for less than, by measurements of launches like this one or of
-  // the kernel at about this size; 0: there are too few. A launch may be refused for this alone:
-  // device_us may stand on no more than a guess.
+  // A lower bound of device_us: launches like this one, or of the same kernel at about this size,
+  // rarely took less. 0 where fewer than three of them were measured. Deadlines are refused by
+  // this and not by device_us, which may be a guess.
   double least_us = 0;
 
   // What Observe() needs: the same without corrections, and where these are kept.
@@ -112,8 +112,8 @@ class CostModel {
   void Observe(const Cost& predicted, const std::vector<StageSpan>& spans);
   // Learns from `part` of a launch, in (0, 1), that was stopped at its deadline.
   void ObservePart(const Cost& predicted, const std::vector<StageSpan>& spans, double part);
-  // A launch was refused for its least_us. Since it is not observed, it lowers that a little:
-  // one of the next is tried, so that no history refuses for good.
+  // A launch was refused because of its least_us. It is not measured then, so it lowers that bound
+  // a little: after some refusals one launch is tried, and no history refuses for good.
   void ObserveRefusal(const Cost& predicted);
 
   CostAccuracy accuracy() const;

@@ -6,10 +6,10 @@
 
 namespace gemmd {
 
-// What is known of a ratio: its usual value, and what it is hardly ever below.
+// A ratio's expected value, and a lower bound that measurements rarely undercut.
 struct RatioRange {
   double usual = 1;
-  double least = 0;  // 0: nothing forbids that it takes no time
+  double least = 0;  // 0: too few measurements for a bound
 };
 
 // A value of 48 bytes or so. All arithmetic is on logarithms, because being wrong by 2 and by
@@ -32,7 +32,7 @@ class RatioEstimate {
 
   // REQUIRES: ratio > 0 and finite; beyond 2^-30 and 2^30 these count.
   void Observe(double ratio);
-  // Something was refused by range().least.
+  // A request was refused because of range().least.
   void ObserveRefusal();
 
   // {1, 0} where nothing was observed.

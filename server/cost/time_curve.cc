@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kFirstExponent = -24;  // of the first band: 2^-24 us
 constexpr float kWeight = 0.125F;    // of a new basis in a band's
-// Overheads of launches, copies and messages are below this: what takes longer has a slope, unless
-// it takes so many times its rates that it was held up.
+// Overheads of launches, copies and messages are below this, so the rest of a longer time is
+// slope; unless it is so many times the basis that the operation must have been held up.
 constexpr double kMostOverheadUs = 1000;
 constexpr double kHeldUp = 16;
 constexpr int kNeighbours = 4;  // bands on each side
@@ -67,8 +67,8 @@ TimeCurve::Anchor TimeCurve::Believed(int band) const {
 
 double TimeCurve::Beyond(int last_band, double basis_us) const {
   const Anchor last = Believed(last_band);
-  // With half of its time or more above an earlier one's, its slope is known within 2; and no
-  // slope is steeper than all that was ever taken.
+  // Two sizes of which one took at least twice as long tell the slope within a factor of 2. It is
+  // no steeper than the time for its size of any settled band.
   double slope = 0;
   double steepest = last.slope();
   std::uint64_t earlier = IsSettled(last_band) ? used_ & (Bit(last_band) - 1) : 0;
@@ -95,7 +95,8 @@ std::optional<TimeCurve::Point> TimeCurve::Predict(double basis_us) const {
   const int below = AtMost(basis_us);
   const int above = Above(basis_us);
   Point point;
-  // What is larger takes no less; what is smaller takes no less for its size.
+  // A larger size takes at least the time of a smaller one, and a smaller size at least its share
+  // of the time of a larger one.
   if (below >= 0 && basis_us <= kNear * At(below).anchor.basis_us) {
     point.is_near = true;
     point.least_us = Believed(below).least_us;
@@ -137,7 +138,7 @@ void TimeCurve::Observe(double basis_us, double us) {
 void TimeCurve::ObserveRefusal(double basis_us) {
   const int own = BandOf(basis_us);
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  // All that its least_us may have come from.
+  // All bands that its least_us may have come from.
   const int last = std::min(own + 2, kBands - 1);
   for (int band = std::max(own - 2, 0); band <= last; ++band) {
     if (At(band).ratio.is_empty()) continue;

@@ -1,4 +1,4 @@
-// What something takes as a function of its size, learnt from what it took.
+// Predicts how long an operation takes from its size, learnt from measured times.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@
 
 namespace gemmd {
 
-// A size is given as what the thing would take by its rates alone, in us: its basis. What it takes
-// is an overhead, which nobody knows, and a slope over the basis, which should be about 1. So
-// observations are kept by size, in bands that are a factor of 2 wide, and a size that none of
-// them has is predicted from its neighbours:
+// Of one operation: the launches of a kernel, or copies in one direction. A size is given as its
+// basis: the time in us that the operation's rates alone explain, by roofline or bandwidth. The
+// real time is an overhead plus a slope times the basis; the overhead is unknown, the slope should
+// be about 1. Observations are kept in bands of sizes, each a factor of 2 wide, and a size without
+// observations is predicted from its neighbours:
 //   between two observed sizes   on the line through them
 //   beyond the last one          on the line through it and a smaller one that took at most half
 //                                as long; where there is none, half way, in logarithms, between
@@ -25,8 +26,8 @@ namespace gemmd {
 // So a product of 1 by 1, all overhead, says nothing of one a million times larger, and what
 // is within a factor of 4 of an observation is predicted within one of 2.
 //
-// A band with few observations may hold nothing but an outlier. It is believed only as far as its
-// neighbours allow: what is smaller takes no longer, and what is larger no longer for its size.
+// A band with few observations may hold nothing but an outlier. So its time is cut to what its
+// neighbours allow: no more than a larger size took, and no more for its size than a smaller one.
 //
 // Thread-safe: a short lock each. About 6 KiB.
 class TimeCurve {
@@ -35,14 +36,14 @@ class TimeCurve {
 
   struct Point {
     double us = 0;         // expected
-    double least_us = 0;   // by what was observed near this size; 0: nothing was, or too little
+    double least_us = 0;   // lower bound by observations near this size; 0: there are too few
     bool is_near = false;  // something was observed within a factor of kNear
   };
-  // Nothing where nothing was observed. REQUIRES: basis_us > 0, also of the following.
+  // Nothing where nothing was observed. REQUIRES, as the next two: basis_us > 0.
   std::optional<Point> Predict(double basis_us) const;
   // REQUIRES: us > 0
   void Observe(double basis_us, double us);
-  // Something was refused by a least_us.
+  // A request of this size was refused because of its least_us.
   void ObserveRefusal(double basis_us);
 
  private:
@@ -70,7 +71,7 @@ class TimeCurve {
   // The nearest observed band with no larger, or with a larger, basis; -1: there is none.
   int AtMost(double basis_us) const;
   int Above(double basis_us) const;
-  // Its anchor, as far as its neighbours allow it.
+  // Its anchor, cut to what its neighbours allow.
   Anchor Believed(int band) const;
   double Beyond(int last, double basis_us) const;
 

@@ -29,6 +29,7 @@ class CpuDevice final : public Device {
   Footprint FootprintOf(const Problem&, const Plan& plan, const Residency&) const override {
     return {0, plan.workspace_bytes};
   }
+  HostMemoryLimits host_memory_limits() const override { return {true}; }
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   int max_in_flight() const override { return 1; }

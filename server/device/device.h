@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,16 @@ struct Footprint {
   std::uint64_t workspace_bytes = 0;
 };
 
+// How much host memory there is for the planes of requests in flight.
+struct HostMemoryLimits {
+  bool in_memory = false;               // they lie in memory(), and nothing below counts
+  std::uint64_t small_plane_bytes = 0;  // planes of at most so much are small
+  std::uint64_t small_bytes = std::numeric_limits<std::uint64_t>::max();  // page-locked, for these
+  std::uint64_t large_bytes = std::numeric_limits<std::uint64_t>::max();  // and for others
+  // For operands that find no room there.
+  std::uint64_t ordinary_bytes = std::numeric_limits<std::uint64_t>::max();
+};
+
 struct DeviceResult {
   absl::Status status;           // not OK: the contents of every d are unspecified
   std::vector<StageSpan> spans;  // kCopyIn, kCompute, kCopyOut, as far as they happened
@@ -41,6 +52,8 @@ class Device {
   virtual MemoryBudget& memory() = 0;
   // Of the pinned host memory that results and staging take; all zero where there is none.
   virtual MemoryUsage host_memory_usage() const { return {}; }
+  // Of what AllocateOperand() and AllocateResult() give.
+  virtual HostMemoryLimits host_memory_limits() const { return {}; }
 
   // The problem as kernels will see it here: the same shapes and types, in the layouts
   // that operands have once they landed in the device's memory. Plans are chosen for it.
@@ -55,6 +68,10 @@ class Device {
   // RESOURCE_EXHAUSTED: there is none now. INVALID_ARGUMENT: there never is that much.
   virtual absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes);
   virtual absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d);
+  // The same as AllocateOperand(), but never page-locked.
+  virtual absl::StatusOr<HostPiece> AllocateOrdinaryOperand(std::uint64_t bytes) {
+    return AllocateOperand(bytes);
+  }
 
   // Operands that stay: where this is true, works read them in host memory where they lie.
   // Elsewhere Store() brings them into the device's own memory.

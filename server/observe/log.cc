@@ -1,9 +1,15 @@
 #include "server/observe/log.h"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/civil_time.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
@@ -27,6 +33,30 @@ const char* Name(Severity severity) {
   return "?";
 }
 
+std::string LineNow(Severity severity, absl::string_view event,
+                    std::initializer_list<LogField> fields) {
+  return absl::StrCat(FormatLogLine(absl::ToUnixMicros(absl::Now()), severity, event, fields),
+                      "\n");
+}
+
+// Whether the line was written, whole. A reader that does not read, or has gone, is no reason to
+// wait or to end. What a pipe has room for, it has room for 4 KiB of.
+bool TryWrite(absl::string_view line) {
+  pollfd file{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&file, 1, 0) != 1 || (file.revents & POLLOUT) == 0) return false;
+  return write(STDERR_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
+void Write(absl::string_view line) {
+  static std::mutex mutex;
+  static std::uint64_t lost = 0;  // guarded by mutex; lines since the last one that was written
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (lost > 0 && TryWrite(LineNow(Severity::kWarning, "log_lines_lost", {{"count", lost}}))) {
+    lost = 0;
+  }
+  if (lost > 0 || !TryWrite(line)) ++lost;
+}
+
 }  // namespace
 
 void SetLogThreshold(Severity severity) { threshold = severity; }
@@ -47,9 +77,21 @@ std::string FormatLogLine(std::int64_t unix_microseconds, Severity severity,
 
 void Log(Severity severity, absl::string_view event, std::initializer_list<LogField> fields) {
   if (severity < threshold.load(std::memory_order_relaxed)) return;
-  const std::string line =
-      absl::StrCat(FormatLogLine(absl::ToUnixMicros(absl::Now()), severity, event, fields), "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);  // stdio locks: lines do not mix
+  Write(LineNow(severity, event, fields));
+}
+
+void LogWithoutMemory(const char* event, const char* error) {
+  const absl::Time now = absl::Now();
+  const absl::CivilSecond utc = absl::ToCivilSecond(now, absl::UTCTimeZone());
+  const std::int64_t us = absl::ToUnixMicros(now) % 1000000;
+  char line[512];
+  const int bytes =
+      std::snprintf(line, sizeof line,
+                    "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06dZ\",\"severity\":\"ERROR\","
+                    "\"event\":\"%s\",\"error\":\"%s\"}\n",
+                    static_cast<int>(utc.year()), utc.month(), utc.day(), utc.hour(), utc.minute(),
+                    utc.second(), static_cast<int>(us), event, error);
+  TryWrite({line, std::min<std::size_t>(bytes, sizeof line - 1)});
 }
 
 }  // namespace gemmd

@@ -147,8 +147,10 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 absl::Status ReadConfig(const std::string& path, config::ServerConfig* config) {
   std::ifstream file(path);
   std::ostringstream contents;
-  contents << file.rdbuf();
-  if (!file) {
+  // A directory opens like a file, and only reading fails. Inserting nothing fails too, hence
+  // peek().
+  if (file.peek() != std::ifstream::traits_type::eof()) contents << file.rdbuf();
+  if (file.fail() || contents.fail()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--config is \"", path, "\", which cannot be read"));
   }
@@ -196,8 +198,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
       "  gemmd --config=gemmd.textproto     # listen: \"[::]:50051\" cpu { threads: 8 }\n"
       "\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage;\n"
-      "3 the drain was cut short by its timeout or by a second signal; 4 a device was lost:\n"
-      "start gemmd again.");
+      "3 the drain was cut short by its timeout or by a second signal; 4 a device was lost;\n"
+      "5 no memory was left. After 4 and 5, start gemmd again.");
   bool version = false;
   app.add_flag("--version", version, "print the version and end");
   std::string config_file;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "text/quoted.h"
 
 namespace gemmd {
 namespace {
@@ -19,8 +20,8 @@ namespace {
 constexpr std::uint64_t kMaxTransfer = std::uint64_t{1} << 30;
 
 absl::Status OpenError(const std::string& name, int error) {
-  const std::string text =
-      absl::StrCat("posix.name is \"", name, "\", which cannot be opened: ", std::strerror(error));
+  const std::string text = absl::StrCat("posix.name is ", Quoted(name),
+                                        ", which cannot be opened: ", std::strerror(error));
   if (error == ENOENT) return absl::NotFoundError(text);
   if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
   if (error == EMFILE || error == ENFILE) return absl::ResourceExhaustedError(text);
@@ -53,13 +54,13 @@ absl::StatusOr<std::shared_ptr<const Region>> Region::Open(const PosixRegion& re
   struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("posix.name is \"", region.name, "\", which is no shared memory"));
+        absl::StrCat("posix.name is ", Quoted(region.name), ", which is no shared memory"));
   }
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   if (region.offset > file_bytes || region.bytes > file_bytes - region.offset) {
-    return absl::InvalidArgumentError(absl::StrCat("posix.offset_bytes is ", region.offset,
-                                                   " and posix.size_bytes ", region.bytes, "; \"",
-                                                   region.name, "\" has ", file_bytes, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("posix.offset_bytes is ", region.offset, " and posix.size_bytes ",
+                     region.bytes, "; ", Quoted(region.name), " has ", file_bytes, " bytes"));
   }
   opened->memory_ = absl::StrCat("file ", status.st_dev, " ", status.st_ino);
   absl::StatusOr<std::shared_ptr<const SharedMapping>> mapping =
@@ -88,7 +89,7 @@ absl::Status Region::CheckRange(absl::string_view field, std::uint64_t offset,
   if (offset <= size_bytes_ && bytes <= size_bytes_ - offset) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(field, ".offset_bytes is ", offset, ", and the operand takes ", bytes,
-                   " bytes from there; the region of \"", name_, "\" has ", size_bytes_));
+                   " bytes from there; the region of ", Quoted(name_), " has ", size_bytes_));
 }
 
 absl::Status Region::CheckFile() const {
@@ -96,7 +97,7 @@ absl::Status Region::CheckFile() const {
   struct stat status {};
   if (fstat(file_, &status) != 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the region of \"", name_, "\" has no file: ", std::strerror(errno)));
+        absl::StrCat("the region of ", Quoted(name_), " has no file: ", std::strerror(errno)));
   }
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   if (offset_ <= file_bytes && size_bytes_ <= file_bytes - offset_) return absl::OkStatus();
@@ -105,7 +106,7 @@ absl::Status Region::CheckFile() const {
 
 absl::Status Region::TruncatedError(std::uint64_t file_bytes) const {
   return absl::FailedPreconditionError(
-      absl::StrCat("the region of \"", name_, "\" was cut short: it is bytes ", offset_, " to ",
+      absl::StrCat("the region of ", Quoted(name_), " was cut short: it is bytes ", offset_, " to ",
                    offset_ + size_bytes_, " of a file that now has ", file_bytes));
 }
 
@@ -126,7 +127,7 @@ absl::Status Region::Read(std::uint64_t offset, void* to, std::uint64_t bytes) c
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       return absl::FailedPreconditionError(
-          absl::StrCat("the region of \"", name_, "\" cannot be read: ", std::strerror(errno)));
+          absl::StrCat("the region of ", Quoted(name_), " cannot be read: ", std::strerror(errno)));
     }
     if (count == 0) return TruncatedError(at);
     next += count;
@@ -144,7 +145,7 @@ absl::Status Region::Write(std::uint64_t offset, const void* from, std::uint64_t
         pwrite(file_, next, std::min(bytes, kMaxTransfer), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
-      const std::string text = absl::StrCat("the region of \"", name_, "\" cannot be written: ",
+      const std::string text = absl::StrCat("the region of ", Quoted(name_), " cannot be written: ",
                                             count == 0 ? "nothing goes in" : std::strerror(errno));
       return count < 0 && errno == ENOSPC ? absl::ResourceExhaustedError(text)
                                           : absl::FailedPreconditionError(text);

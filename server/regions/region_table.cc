@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "text/duration.h"
+#include "text/quoted.h"
 
 namespace gemmd {
 namespace {
@@ -35,8 +36,8 @@ absl::Status CheckName(const std::string& name, const std::string& prefix) {
                      " of A-Z a-z 0-9 . _ -, without a slash or two dots in a row"));
   }
   if (absl::StartsWith(name, prefix)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("posix.name is \"", name,
-                                                  "\"; this server takes names that begin with \"",
+  return absl::PermissionDeniedError(absl::StrCat("posix.name is ", Quoted(name),
+                                                  "; this server takes names that begin with \"",
                                                   prefix, "\" (shared_memory.name_prefix)"));
 }
 
@@ -68,14 +69,15 @@ RegionTable::~RegionTable() {
 }
 
 absl::StatusOr<RegionTable::Registered> RegionTable::Register(const PosixRegion& region,
-                                                              std::optional<TimeNs> lease) {
+                                                              std::optional<TimeNs> lease,
+                                                              const std::string& tenant) {
   absl::Status status = CheckOn();
   status.Update(CheckName(region.name, options_.name_prefix));
   status.Update(CheckSize("posix", region.bytes));
   if (!status.ok()) return status;
   const absl::StatusOr<TimeNs> time = LeaseOf(lease);
   if (!time.ok()) return time.status();
-  absl::StatusOr<std::shared_ptr<void>> share = Take(region.bytes);
+  absl::StatusOr<std::shared_ptr<void>> share = Take(tenant, region.bytes);
   if (!share.ok()) return share.status();
   absl::StatusOr<std::shared_ptr<const Region>> opened =
       Region::Open(region, devices_.front(), *std::move(share));
@@ -84,7 +86,8 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const PosixRegion&
 }
 
 absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& region,
-                                                              std::optional<TimeNs> lease) {
+                                                              std::optional<TimeNs> lease,
+                                                              const std::string& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   if (!options_.cuda_ipc) {
     return absl::PermissionDeniedError(
@@ -101,7 +104,7 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& 
   if (absl::Status s = CheckSize("cuda", region.bytes); !s.ok()) return s;
   const absl::StatusOr<TimeNs> time = LeaseOf(lease);
   if (!time.ok()) return time.status();
-  absl::StatusOr<std::shared_ptr<void>> share = Take(region.bytes);
+  absl::StatusOr<std::shared_ptr<void>> share = Take(tenant, region.bytes);
   if (!share.ok()) return share.status();
   absl::StatusOr<std::shared_ptr<const Region>> opened =
       Region::Open(region, devices_[region.device], *std::move(share));
@@ -133,26 +136,20 @@ absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<T
   return entry.lease;
 }
 
-absl::StatusOr<std::vector<RegionInfo>> RegionTable::List(const std::string& id) {
+absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
-  EndLate();
-  std::map<std::uint64_t, RegionInfo> by_number;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [each, entry] : entries_) {
-    if (!id.empty() && each != id) continue;
-    RegionInfo& info = by_number[entry.number];
-    info.name = entry.region->name();
-    info.offset = entry.region->offset();
-    info.bytes = entry.region->size_bytes();
-    info.lease_remaining = std::max<TimeNs>(0, entry.end - clock_->Now());
-    info.in_place = entry.region->mapping() != nullptr;
-    info.in_use = entry.region.use_count() > 1;
-  }
-  if (!id.empty() && by_number.empty()) return UnknownError("region");
-  std::vector<RegionInfo> infos;
-  infos.reserve(by_number.size());
-  for (auto& [number, info] : by_number) infos.push_back(std::move(info));
-  return infos;
+  const auto found = FindLocked(id);
+  if (found == entries_.end()) return UnknownError("region");
+  const Entry& entry = found->second;
+  RegionInfo info;
+  info.name = entry.region->name();
+  info.offset = entry.region->offset();
+  info.bytes = entry.region->size_bytes();
+  info.lease_remaining = std::max<TimeNs>(0, entry.end - clock_->Now());
+  info.in_place = entry.region->mapping() != nullptr;
+  info.in_use = entry.region.use_count() > 1;
+  return info;
 }
 
 absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view field,
@@ -169,7 +166,7 @@ absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view
 
 RegionTable::Usage RegionTable::usage() const {
   const std::lock_guard<std::mutex> lock(taken_->mutex);
-  return {taken_->regions, taken_->bytes};
+  return taken_->all;
 }
 
 void RegionTable::EndLate() {
@@ -200,33 +197,50 @@ absl::StatusOr<TimeNs> RegionTable::LeaseOf(std::optional<TimeNs> lease) const {
                    DurationText(options_.max_lease), " (shared_memory.max_lease_ms)"));
 }
 
-absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(std::uint64_t bytes) {
+absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenant,
+                                                        std::uint64_t bytes) {
   EndLate();
   const std::lock_guard<std::mutex> lock(taken_->mutex);
-  if (taken_->regions >= options_.max_regions) {
-    return absl::ResourceExhaustedError(absl::StrCat("there are ", taken_->regions, " regions, of ",
+  const auto found = taken_->tenants.find(tenant);
+  const Usage own = found == taken_->tenants.end() ? Usage() : found->second;
+  const Usage all = taken_->all;
+  if (all.regions >= options_.max_regions) {
+    return absl::ResourceExhaustedError(absl::StrCat("there are ", all.regions, " regions, of ",
                                                      options_.max_regions,
                                                      " (shared_memory.max_regions)"));
   }
-  const std::uint64_t free = options_.max_bytes - taken_->bytes;
+  if (own.regions >= options_.tenant_regions) {
+    return absl::ResourceExhaustedError(absl::StrCat("the tenant has ", own.regions,
+                                                     " regions, of ", options_.tenant_regions,
+                                                     " (shared_memory.tenant_percent)"));
+  }
+  const std::uint64_t free = options_.max_bytes - all.bytes;
   if (bytes > free) {
     return absl::ResourceExhaustedError(absl::StrCat("the region has ", bytes, " bytes; ", free,
                                                      " of ", options_.max_bytes,
                                                      " (shared_memory.max_bytes) are free"));
   }
-  ++taken_->regions;
-  taken_->bytes += bytes;
-  return std::shared_ptr<void>(nullptr, [taken = taken_, bytes](void*) {
+  const std::uint64_t left = options_.tenant_bytes - own.bytes;
+  if (bytes > left) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the region has ", bytes, " bytes; ", left, " of ", options_.tenant_bytes,
+                     " (shared_memory.tenant_percent) are left to the tenant"));
+  }
+  taken_->all = {all.regions + 1, all.bytes + bytes};
+  taken_->tenants[tenant] = {own.regions + 1, own.bytes + bytes};
+  return std::shared_ptr<void>(nullptr, [taken = taken_, tenant, bytes](void*) {
     const std::lock_guard<std::mutex> give_back(taken->mutex);
-    --taken->regions;
-    taken->bytes -= bytes;
+    taken->all = {taken->all.regions - 1, taken->all.bytes - bytes};
+    const auto entry = taken->tenants.find(tenant);
+    entry->second = {entry->second.regions - 1, entry->second.bytes - bytes};
+    if (entry->second.regions == 0) taken->tenants.erase(entry);
   });
 }
 
 RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region, TimeNs lease) {
   Registered registered{NewId(), lease};
   const std::lock_guard<std::mutex> lock(mutex_);
-  entries_[registered.id] = {std::move(region), next_number_++, lease, clock_->Now() + lease};
+  entries_[registered.id] = {std::move(region), lease, clock_->Now() + lease};
   return registered;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,11 +26,14 @@ struct RegionOptions {
   bool cuda_ipc = false;    // whether memory of GPUs is taken too
   std::uint64_t max_regions = 0;
   std::uint64_t max_bytes = 0;  // of all together, in use or registered
+  // Of each tenant.
+  std::uint64_t tenant_regions = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t tenant_bytes = std::numeric_limits<std::uint64_t>::max();
   TimeNs default_lease = 0;
   TimeNs max_lease = 0;
 };
 
-// What everybody may know of a region.
+// The state of a region, told to whoever has its id.
 struct RegionInfo {
   std::string name;
   std::uint64_t offset = 0;
@@ -57,14 +61,16 @@ class RegionTable {
   RegionTable& operator=(const RegionTable&) = delete;
 
   // Errors of all are those of the RPC of the name in regions.proto. Registering may take as
-  // long as copying the bytes does. An absent lease is the default.
-  absl::StatusOr<Registered> Register(const PosixRegion& region, std::optional<TimeNs> lease);
-  absl::StatusOr<Registered> Register(const CudaRegion& region, std::optional<TimeNs> lease);
+  // long as copying the bytes does. An absent lease is the default. The region counts in the
+  // tenant's share, whose name is as good as what says it.
+  absl::StatusOr<Registered> Register(const PosixRegion& region, std::optional<TimeNs> lease,
+                                      const std::string& tenant = "");
+  absl::StatusOr<Registered> Register(const CudaRegion& region, std::optional<TimeNs> lease,
+                                      const std::string& tenant = "");
   absl::Status Unregister(const std::string& id);
   // An absent lease is the one that it has.
   absl::StatusOr<TimeNs> Renew(const std::string& id, std::optional<TimeNs> lease);
-  // Of all, in the order in which they came, or of one.
-  absl::StatusOr<std::vector<RegionInfo>> List(const std::string& id);
+  absl::StatusOr<RegionInfo> Get(const std::string& id);
 
   // What is registered or still in use.
   struct Usage {
@@ -84,22 +90,21 @@ class RegionTable {
  private:
   struct Entry {
     std::shared_ptr<const Region> region;
-    std::uint64_t number = 0;  // in order of registration
     TimeNs lease = 0;
     TimeNs end = 0;
   };
-  // Bytes and regions taken; regions in use outlive the table.
+  // What is taken; regions in use outlive the table.
   struct Taken {
     std::mutex mutex;
-    std::uint64_t regions = 0;  // guarded by mutex
-    std::uint64_t bytes = 0;    // guarded by mutex
+    Usage all;                             // guarded by mutex
+    std::map<std::string, Usage> tenants;  // guarded by mutex; none without regions
   };
   using Entries = std::map<std::string, Entry>;
 
   absl::Status CheckOn() const;
   absl::StatusOr<TimeNs> LeaseOf(std::optional<TimeNs> lease) const;
   // Counts the region as long as the result is kept.
-  absl::StatusOr<std::shared_ptr<void>> Take(std::uint64_t bytes);
+  absl::StatusOr<std::shared_ptr<void>> Take(const std::string& tenant, std::uint64_t bytes);
   Registered Add(std::shared_ptr<const Region> region, TimeNs lease);
   // The entry, or end. REQUIRES: mutex_ held.
   Entries::iterator FindLocked(const std::string& id);
@@ -112,10 +117,9 @@ class RegionTable {
 
   std::mutex mutex_;
   std::condition_variable stop_;
-  bool stopping_ = false;          // guarded by mutex_
-  Entries entries_;                // guarded by mutex_
-  std::uint64_t next_number_ = 0;  // guarded by mutex_
-  std::thread watcher_;            // last: it uses all else
+  bool stopping_ = false;  // guarded by mutex_
+  Entries entries_;        // guarded by mutex_
+  std::thread watcher_;    // last: it uses all else
 };
 
 }  // namespace gemmd

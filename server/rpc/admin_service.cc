@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/admission/validation.h"
+#include "server/observe/allocated_memory.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/tune_reactor.h"
 #include "server/rpc/unary.h"
@@ -103,36 +104,26 @@ void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* AdminService::ServerInfo(grpc::CallbackServerContext* context,
-                                                   const grpc::ByteBuffer* request,
-                                                   grpc::ByteBuffer* response) {
-  return HandleUnary<v1::ServerInfoRequest>(context, request, response,
-                                            [this](const v1::ServerInfoRequest&) {
-                                              return absl::StatusOr<v1::ServerInfoResponse>(Info());
-                                            });
-}
-
-grpc::ServerUnaryReactor* AdminService::ListKernels(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* request,
-                                                    grpc::ByteBuffer* response) {
-  return HandleUnary<v1::ListKernelsRequest>(
-      context, request, response,
-      [this](const v1::ListKernelsRequest& message) { return Kernels(message); });
-}
-
-grpc::ServerUnaryReactor* AdminService::Statistics(grpc::CallbackServerContext* context,
-                                                   const grpc::ByteBuffer* request,
-                                                   grpc::ByteBuffer* response) {
-  return HandleUnary<v1::StatisticsRequest>(
-      context, request, response, [this](const v1::StatisticsRequest&) {
-        return absl::StatusOr<v1::StatisticsResponse>(Counts());
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::Tune(grpc::CallbackServerContext* context,
-                                             const grpc::ByteBuffer* request,
-                                             grpc::ByteBuffer* response) {
-  return new TuneReactor(sources_.tuner, sources_.admission->limits(), context, request, response);
+AdminService::AdminService(const Sources& sources)
+    : sources_(sources), start_(sources.clock->Now()) {
+  CallWatch* const watch = sources.watch;
+  Serve("ServerInfo", [this, watch](Context* context) {
+    return HandleUnary<v1::ServerInfoRequest>(watch, context, [this](const v1::ServerInfoRequest&) {
+      return absl::StatusOr<v1::ServerInfoResponse>(Info());
+    });
+  });
+  Serve("ListKernels", [this, watch](Context* context) {
+    return HandleUnary<v1::ListKernelsRequest>(
+        watch, context, [this](const v1::ListKernelsRequest& request) { return Kernels(request); });
+  });
+  Serve("Statistics", [this, watch](Context* context) {
+    return HandleUnary<v1::StatisticsRequest>(watch, context, [this](const v1::StatisticsRequest&) {
+      return absl::StatusOr<v1::StatisticsResponse>(Counts());
+    });
+  });
+  Serve("Tune", [this, watch](Context* context) {
+    return new TuneReactor(sources_.tuner, sources_.admission->limits(), watch, context);
+  });
 }
 
 v1::ServerInfoResponse AdminService::Info() const {
@@ -201,6 +192,7 @@ v1::StatisticsResponse AdminService::Counts() const {
     EncodeCost(each, response.add_costs());
     EncodeQueue(each, response.add_queues());
   }
+  response.set_allocated_bytes(AllocatedBytes());
   response.set_payload_bytes_in(totals.payload_bytes_in);
   response.set_payload_bytes_out(totals.payload_bytes_out);
   response.set_flops(totals.flops);

@@ -9,17 +9,15 @@
 #include "server/admission/tuner.h"
 #include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/raw_service.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 #include "server/verification/verifier.h"
 
 namespace gemmd {
 
-using RawAdminService = v1::Admin::WithRawCallbackMethod_ServerInfo<
-    v1::Admin::WithRawCallbackMethod_ListKernels<v1::Admin::WithRawCallbackMethod_Statistics<
-        v1::Admin::WithRawCallbackMethod_Tune<v1::Admin::Service>>>>;
-
-class AdminService final : public RawAdminService {
+class AdminService final : public RawService<v1::Admin> {
  public:
   // What the answers are made of; all pointers outlive the service.
   struct Sources {
@@ -33,24 +31,12 @@ class AdminService final : public RawAdminService {
     const Verifier* verifier = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
+    CallWatch* watch = nullptr;
     std::uint64_t message_bytes = 0;
     std::uint64_t max_queued_jobs = 0;
   };
 
-  explicit AdminService(const Sources& sources) : sources_(sources), start_(sources.clock->Now()) {}
-
-  grpc::ServerUnaryReactor* ServerInfo(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* context,
-                                        const grpc::ByteBuffer* request,
-                                        grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* Statistics(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* Tune(grpc::CallbackServerContext* context,
-                                 const grpc::ByteBuffer* request,
-                                 grpc::ByteBuffer* response) override;
+  explicit AdminService(const Sources& sources);
 
  private:
   v1::ServerInfoResponse Info() const;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "server/rpc/wire_types.h"
+#include "server/store/operand_store.h"
 #include "text/duration.h"
 
 namespace gemmd {
@@ -119,6 +120,9 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
     if (wire.handle().empty()) {
       return absl::InvalidArgumentError(absl::StrCat(field, ".handle is empty"));
     }
+    if (absl::Status s = CheckHandle(absl::StrCat(field, ".handle"), wire.handle()); !s.ok()) {
+      return s;
+    }
   } else if (operand.source == Source::kDigest) {
     const absl::StatusOr<Sha256Digest> digest =
         DecodeDigest(absl::StrCat(field, ".digest"), wire.digest());
@@ -137,6 +141,12 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
   }
   if (!status.ok()) return status;
   return operand;
+}
+
+absl::Status CheckHandle(absl::string_view field, absl::string_view handle) {
+  if (handle.size() <= kMaxHandleBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " has ", handle.size(),
+                                                 " bytes; a handle has at most ", kMaxHandleBytes));
 }
 
 absl::StatusOr<Sha256Digest> DecodeDigest(absl::string_view field, absl::string_view bytes) {

@@ -52,6 +52,9 @@ absl::StatusOr<PayloadChunk> DecodeChunk(const v1::Chunk& chunk, const PayloadVi
 // INVALID_ARGUMENT as above, or neither planes nor a resident operand are named.
 absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Operand& wire);
 
+// INVALID_ARGUMENT: longer than any handle is. It would come back in an error's details.
+absl::Status CheckHandle(absl::string_view field, absl::string_view handle);
+
 // INVALID_ARGUMENT: not 32 bytes.
 absl::StatusOr<Sha256Digest> DecodeDigest(absl::string_view field, absl::string_view bytes);
 

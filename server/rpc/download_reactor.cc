@@ -7,24 +7,20 @@
 #include "gemmd/v1/operands.pb.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/operands_codec.h"
-#include "server/rpc/status.h"
 #include "server/rpc/tenant.h"
 
 namespace gemmd {
 
-DownloadReactor::DownloadReactor(OperandStore* store, std::uint64_t chunk_bytes,
-                                 grpc::CallbackServerContext* context,
-                                 const grpc::ByteBuffer* request)
-    : store_(store), chunk_bytes_(chunk_bytes), context_(context) {
-  if (const absl::Status status = Start(*request); !status.ok()) {
-    Finish(ToGrpcStatus(status, context_));
-  }
+void DownloadReactor::OnMessage(const grpc::ByteBuffer& message) {
+  if (const absl::Status status = Start(message); !status.ok()) Fail(status);
 }
+
+void DownloadReactor::OnEnd() { --*active_downloads_; }
 
 absl::Status DownloadReactor::Start(const grpc::ByteBuffer& request) {
   v1::DownloadRequest message;
   if (absl::Status s = ParseMessage(request, &message); !s.ok()) return s;
-  const absl::StatusOr<Tenant> tenant = TenantOf(*context_);
+  const absl::StatusOr<Tenant> tenant = TenantOf(*context());
   if (!tenant.ok()) return tenant.status();
   const absl::StatusOr<OperandKey> key = DecodeKey(message);
   if (!key.ok()) return key.status();
@@ -43,13 +39,18 @@ absl::Status DownloadReactor::Start(const grpc::ByteBuffer& request) {
   *head.mutable_operand() = EncodeForm(form);
   const grpc::Slice slice(head.SerializeAsString());
   outgoing_ = grpc::ByteBuffer(&slice, 1);
-  StartWrite(&outgoing_);
+  Write();
   return absl::OkStatus();
+}
+
+void DownloadReactor::Write() {
+  ExpectRead(outgoing_.Length());
+  StartWrite(&outgoing_);
 }
 
 void DownloadReactor::OnWriteDone(bool ok) {
   if (!ok) {
-    Finish(grpc::Status::CANCELLED);
+    FinishCall(grpc::Status::CANCELLED);
     return;
   }
   while (plane_ < kStoredPlanes && offset_ == size_[plane_]) {
@@ -58,7 +59,7 @@ void DownloadReactor::OnWriteDone(bool ok) {
     offset_ = 0;
   }
   if (plane_ == kStoredPlanes) {
-    Finish(grpc::Status::OK);
+    FinishCall(grpc::Status::OK);
     return;
   }
   const std::uint64_t bytes = std::min(chunk_bytes_, size_[plane_] - offset_);
@@ -66,7 +67,7 @@ void DownloadReactor::OnWriteDone(bool ok) {
       EncodeDownloadChunk(static_cast<StoredPlane>(plane_), memory_[plane_], offset_, bytes);
   offset_ += bytes;
   store_->CountDownloaded(bytes);
-  StartWrite(&outgoing_);
+  Write();
 }
 
 }  // namespace gemmd

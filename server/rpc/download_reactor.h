@@ -2,29 +2,40 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 
 #include "grpcpp/grpcpp.h"
+#include "server/rpc/request_reactor.h"
 #include "server/store/operand_store.h"
 
 namespace gemmd {
 
-class DownloadReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+class DownloadReactor final : public RequestReactor {
  public:
-  // Starts at once; deletes itself when gRPC is done with it. The store outlives it.
-  DownloadReactor(OperandStore* store, std::uint64_t chunk_bytes,
-                  grpc::CallbackServerContext* context, const grpc::ByteBuffer* request);
+  // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
+  // `active_downloads` counts the reactors that live.
+  DownloadReactor(OperandStore* store, CallWatch* watch, std::uint64_t chunk_bytes,
+                  std::atomic<int>* active_downloads, grpc::CallbackServerContext* context)
+      : RequestReactor(watch, context),
+        store_(store),
+        chunk_bytes_(chunk_bytes),
+        active_downloads_(active_downloads) {
+    ++*active_downloads_;
+  }
 
   void OnWriteDone(bool ok) override;
-  void OnDone() override { delete this; }
 
  private:
   ~DownloadReactor() override = default;
 
+  void OnMessage(const grpc::ByteBuffer& message) override;
+  void OnEnd() override;
   absl::Status Start(const grpc::ByteBuffer& request);
+  void Write();
 
   OperandStore* const store_;
   const std::uint64_t chunk_bytes_;
-  grpc::CallbackServerContext* const context_;
+  std::atomic<int>* const active_downloads_;
   std::array<HostBuffer, kStoredPlanes> memory_;
   std::array<std::uint64_t, kStoredPlanes> size_{};
   std::size_t plane_ = 0;     // what is sent next

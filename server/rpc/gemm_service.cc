@@ -27,37 +27,33 @@ absl::Status CheckCallerGflops(double gflops) {
 }  // namespace
 
 GemmService::GemmService(Admission* admission, Statistics* statistics, const Clock* clock,
-                         const MatmulSession::Options& session_options)
+                         CallWatch* watch, const MatmulSession::Options& session_options)
     : admission_(admission),
       statistics_(statistics),
       clock_(clock),
+      watch_(watch),
       session_options_(session_options),
-      sessions_(clock, kLatePeriod) {}
-
-grpc::ServerUnaryReactor* GemmService::Matmul(grpc::CallbackServerContext* context,
-                                              const grpc::ByteBuffer* request,
-                                              grpc::ByteBuffer* response) {
-  return new MatmulReactor(admission_, statistics_, clock_, &active_calls_, context, request,
-                           response);
+      sessions_(clock, kLatePeriod) {
+  Serve("Matmul", [this](Context* context) {
+    return new MatmulReactor(admission_, statistics_, clock_, &active_calls_, watch_, context);
+  });
+  Serve("MatmulStream", [this](Context* context) {
+    MatmulStreamReactor::Services services;
+    services.admission = admission_;
+    services.statistics = statistics_;
+    services.clock = clock_;
+    services.sessions = &sessions_;
+    services.active_calls = &active_calls_;
+    services.watch = watch_;
+    services.session_options = session_options_;
+    return MatmulStreamReactor::Start(services, context);
+  });
+  Serve("Estimate", [this](Context* context) { return AnswerEstimate(context); });
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GemmService::MatmulStream(
-    grpc::CallbackServerContext* context) {
-  MatmulStreamReactor::Services services;
-  services.admission = admission_;
-  services.statistics = statistics_;
-  services.clock = clock_;
-  services.sessions = &sessions_;
-  services.active_calls = &active_calls_;
-  services.session_options = session_options_;
-  return MatmulStreamReactor::Start(services, context);
-}
-
-grpc::ServerUnaryReactor* GemmService::Estimate(grpc::CallbackServerContext* context,
-                                                const grpc::ByteBuffer* request,
-                                                grpc::ByteBuffer* response) {
+RequestReactor* GemmService::AnswerEstimate(Context* context) {
   return HandleUnary<v1::EstimateRequest>(
-      context, request, response,
+      watch_, context,
       [this, context](const v1::EstimateRequest& message) -> absl::StatusOr<v1::EstimateResponse> {
         if (absl::Status s = CheckCallerGflops(message.caller_gflops()); !s.ok()) return s;
         absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());

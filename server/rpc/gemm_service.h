@@ -6,18 +6,17 @@
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/raw_service.h"
+#include "server/rpc/request_reactor.h"
 #include "server/transfer/session_registry.h"
 
 namespace gemmd {
 
-using RawGemmService =
-    v1::Gemm::WithRawCallbackMethod_Matmul<v1::Gemm::WithRawCallbackMethod_MatmulStream<
-        v1::Gemm::WithRawCallbackMethod_Estimate<v1::Gemm::Service>>>;
-
-class GemmService final : public RawGemmService {
+class GemmService final : public RawService<v1::Gemm> {
  public:
   // The arguments outlive the service.
-  GemmService(Admission* admission, Statistics* statistics, const Clock* clock,
+  GemmService(Admission* admission, Statistics* statistics, const Clock* clock, CallWatch* watch,
               const MatmulSession::Options& session_options);
 
   // Calls, streams among them, that gRPC is not done with.
@@ -26,21 +25,13 @@ class GemmService final : public RawGemmService {
   // Lets streams go on until their requests have ended.
   void StartDraining() { sessions_.StartDraining(); }
 
-  grpc::ServerUnaryReactor* Matmul(grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request,
-                                   grpc::ByteBuffer* response) override;
-
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* MatmulStream(
-      grpc::CallbackServerContext* context) override;
-
-  grpc::ServerUnaryReactor* Estimate(grpc::CallbackServerContext* context,
-                                     const grpc::ByteBuffer* request,
-                                     grpc::ByteBuffer* response) override;
-
  private:
+  RequestReactor* AnswerEstimate(Context* context);
+
   Admission* const admission_;
   Statistics* const statistics_;
   const Clock* const clock_;
+  CallWatch* const watch_;
   const MatmulSession::Options session_options_;
   std::atomic<int> active_calls_{0};
   SessionRegistry sessions_;

@@ -13,6 +13,7 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
+#include "server/rpc/grpc_log.h"
 
 namespace gemmd {
 namespace {
@@ -43,48 +44,78 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(
   return grpc::SslServerCredentials(ssl);
 }
 
+// gRPC inflates a message before it looks at its size, and a thousandfold. So nothing is inflated,
+// and a call that announces an encoding ends with UNIMPLEMENTED, whatever its method.
+void RefuseCompression(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+}
+
 }  // namespace
 
+GrpcServer::GrpcServer(ListeningSockets sockets, CallWatch* watch)
+    : sockets_(std::move(sockets)),
+      health_({"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions", "gemmd.v1.Admin"}, watch),
+      unknown_method_(watch) {}
+
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
-    const GrpcServerOptions& options, const std::vector<grpc::Service*>& services) {
+    const GrpcServerOptions& options, const std::vector<grpc::Service*>& services,
+    ConnectionTable* connections, CallWatch* watch) {
   const auto credentials = Credentials(options);
   if (!credentials.ok()) return credentials.status();
+  absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Listen(options.listen);
+  if (!sockets.ok()) return sockets.status();
   // Process-wide and idempotent; each must precede the first builder.
-  grpc::EnableDefaultHealthCheckService(true);
+  RedirectGrpcLog();
+  grpc::EnableDefaultHealthCheckService(false);  // see HealthService
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::channelz::experimental::InitChannelzService();
 
   grpc::ServerBuilder builder;
-  std::unique_ptr<GrpcServer> result(new GrpcServer);
+  std::unique_ptr<GrpcServer> result(new GrpcServer(*std::move(sockets), watch));
   // Held for good: when its last user goes, the library waits up to ten seconds for a
   // poller of its own, and the process is about to end anyway.
   grpc_init();
-  builder.AddListeningPort(options.listen, *credentials, &result->port_);
+  using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  result->door_ =
+      builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, *credentials);
+  builder.RegisterService(&result->health_);
+  builder.RegisterCallbackGenericService(&result->unknown_method_);
   for (grpc::Service* service : services) builder.RegisterService(service);
   constexpr std::uint64_t kMaxInt = std::numeric_limits<int>::max();
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min(options.message_bytes, kMaxInt)));
   builder.SetResourceQuota(
       grpc::ResourceQuota("gemmd").Resize(static_cast<std::size_t>(options.memory_bytes)));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams_per_connection);
-  // Two servers on one port would share its connections between them unnoticed.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A connection has this long for TLS and HTTP/2 to begin.
+  constexpr int kHandshakeMs = 20000;
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, options.connection_idle_ms);
+  if (options.connection_age_ms != 0) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, options.connection_age_ms);
+  }
+  // Machines that vanish close nothing: a silent one is asked whether it is there.
+  constexpr int kAskMs = 60000;
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kAskMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kAskMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  RefuseCompression(&builder);
   result->server_ = builder.BuildAndStart();
-  if (result->server_ == nullptr || result->port_ == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen));
-  }
-  // gRPC answers for the server as a whole; a service is known once it was set.
-  for (const char* name :
-       {"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions", "gemmd.v1.Admin"}) {
-    result->server_->GetHealthCheckService()->SetServingStatus(name, true);
-  }
+  if (result->server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
+  result->acceptor_ = std::make_unique<Acceptor>(
+      result->sockets_->sockets(), connections, &watch->clock(),
+      [door = result->door_.get()](int fd) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.fd = fd;
+        door->HandleNewConnection(&connection);
+      });
   return result;
 }
 
-void GrpcServer::SetServing(bool serving) {
-  server_->GetHealthCheckService()->SetServingStatus(serving);
-}
-
 void GrpcServer::Shutdown(int timeout_ms) {
+  acceptor_.reset();
+  sockets_.reset();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
 }
 

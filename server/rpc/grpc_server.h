@@ -1,21 +1,32 @@
-// The listening socket and everything gRPC brings along: health, reflection, channelz.
+// What serves connections, and everything gRPC brings along: health, reflection, channelz.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
+#include "server/net/acceptor.h"
+#include "server/net/connection_table.h"
+#include "server/net/listening_sockets.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/health_service.h"
+#include "server/rpc/unknown_method.h"
 
 namespace gemmd {
 
 struct GrpcServerOptions {
-  std::string listen;                // "HOST:PORT"; port 0 takes a free one
-  std::uint64_t message_bytes = 0;   // largest request; also bounds a unary body
-  std::uint64_t memory_bytes = 0;    // what gRPC may hold for requests being received
-  int streams_per_connection = 0;    // calls at once on one connection
+  std::string listen;               // "HOST:PORT"; port 0 takes a free one
+  std::uint64_t message_bytes = 0;  // largest request; also bounds a unary body
+  std::uint64_t memory_bytes = 0;   // what gRPC may hold for requests being received
+  int streams_per_connection = 0;   // calls at once on one connection
+  ConnectionTable::Limits connections;
+  int connection_idle_ms = 0;        // then a connection without calls is closed
+  int connection_age_ms = 0;         // then a connection takes no more calls; 0: never
   std::string tls_certificate_file;  // both empty: plaintext
   std::string tls_key_file;
 };
@@ -23,23 +34,30 @@ struct GrpcServerOptions {
 class GrpcServer {
  public:
   // INVALID_ARGUMENT: a TLS file cannot be read. UNAVAILABLE: cannot listen there.
-  // The services outlive the server. Health is SERVING when this returns.
+  // The services, the table and the watch outlive the server. Health is SERVING when this returns.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
-      const GrpcServerOptions& options, const std::vector<grpc::Service*>& services);
+      const GrpcServerOptions& options, const std::vector<grpc::Service*>& services,
+      ConnectionTable* connections, CallWatch* watch);
 
   // Answers of grpc.health.v1 for every service.
-  void SetServing(bool serving);
+  void SetServing(bool serving) { health_.SetServing(serving); }
 
-  // Takes no new calls, waits for those in flight up to `timeout_ms`, cancels the rest.
+  // Takes no new connections and calls, waits for those in flight up to `timeout_ms`, cancels the
+  // rest.
   void Shutdown(int timeout_ms);
 
-  int port() const { return port_; }
+  // Of the address that it listens on; REQUIRES: no Shutdown() yet.
+  int port() const { return sockets_->port(); }
 
  private:
-  GrpcServer() = default;
+  GrpcServer(ListeningSockets sockets, CallWatch* watch);
 
+  std::optional<ListeningSockets> sockets_;
+  HealthService health_;
+  UnknownMethod unknown_method_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  std::unique_ptr<Acceptor> acceptor_;  // hands over to door_
 };
 
 }  // namespace gemmd

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/status.h"
 #include "server/rpc/tenant.h"
 
 namespace gemmd {
@@ -33,75 +32,108 @@ absl::Status CheckRequestIds(const v1::MatmulRequest& message) {
 }  // namespace
 
 MatmulReactor::MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
-                             std::atomic<int>* active_calls, grpc::CallbackServerContext* context,
-                             const grpc::ByteBuffer* request, grpc::ByteBuffer* response)
-    : admission_(admission),
+                             std::atomic<int>* active_calls, CallWatch* watch,
+                             grpc::CallbackServerContext* context)
+    : RequestReactor(watch, context),
+      admission_(admission),
       statistics_(statistics),
       clock_(clock),
       active_calls_(active_calls),
-      context_(context),
-      response_(response),
       request_id_(admission->NextRequestId()) {
-  ++*active_calls_;
   statistics_->RecordReceived();
-  if (const absl::Status status = Start(*request); !status.ok()) {
-    statistics_->RecordRefused(status.code());
-    Finish(ToGrpcStatus(status, context_));
-  }
+}
+
+void MatmulReactor::OnMessage(const grpc::ByteBuffer& message) {
+  has_message_ = true;
+  ++*active_calls_;
+  if (const absl::Status status = Start(message); !status.ok()) Refuse(status);
+  // OnCancel() may have come before the request waited, or the scheduler knew it.
+  if (context()->IsCancelled()) admission_->Cancel(request_id_);
 }
 
 absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
-  RequestTimes times;
-  times.arrival = clock_->Now();
-  const ReceivedMessage bytes(request);
-  v1::MatmulRequest message;
-  PayloadViews payload;
-  if (absl::Status s = ParseMessage(bytes, &message, &payload); !s.ok()) return s;
+  const TimeNs arrival = clock_->Now();
+  auto received = std::make_unique<Received>(request);
+  v1::MatmulRequest& message = received->message;
+  if (absl::Status s = ParseMessage(received->bytes, &message, &received->payload); !s.ok()) {
+    return s;
+  }
   if (absl::Status s = CheckRequestIds(message); !s.ok()) return s;
   absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
   if (!call.ok()) return call.status();
-  absl::StatusOr<Tenant> tenant = TenantOf(*context_);
+  absl::StatusOr<Tenant> tenant = TenantOf(*context());
   if (!tenant.ok()) return tenant.status();
   call->tenant = *std::move(tenant);
-  call->connection = ConnectionOf(*context_);
-  times.spans.push_back({Stage::kDecode, times.arrival, clock_->Now()});
+  Caller caller = CallerOf(*context());
+  call->connection = caller.connection;
+  call->peer = std::move(caller.address);
+  received->times.arrival = arrival;
+  received->times.spans.push_back({Stage::kDecode, arrival, clock_->Now()});
 
+  constexpr auto kCarrier = Admission::Carrier::kMessage;
+  const TimeNs deadline = DeadlineOf(*context(), arrival);
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
-      admission_->Admit(*call, DeadlineOf(*context_, times.arrival), Admission::Carrier::kMessage);
-  if (!admitted.ok()) return admitted.status();
+      admission_->Admit(*call, deadline, kCarrier);
+  if (admitted.ok()) return Submit(received.get(), *std::move(admitted));
+  if (!admission_->MayWait(admitted.status())) return admitted.status();
+  const std::uint64_t bytes = received->size;
+  admission_->AwaitMemory(request_id_, *call, deadline, kCarrier, bytes,
+                          [this, received = std::move(received)](auto result) {
+                            OnAdmitted(received.get(), std::move(result));
+                          });
+  return absl::OkStatus();
+}
+
+void MatmulReactor::OnAdmitted(Received* received,
+                               absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted) {
+  absl::Status status = admitted.status();
+  if (status.ok()) status = Submit(received, *std::move(admitted));
+  if (!status.ok()) Refuse(status);
+}
+
+absl::Status MatmulReactor::Submit(Received* received, std::unique_ptr<AdmittedMatmul> admitted) {
   const TimeNs receive_start = clock_->Now();
-  for (const v1::Chunk& wire : message.payload()) {
-    const absl::StatusOr<PayloadChunk> chunk = DecodeChunk(wire, payload);
+  for (const v1::Chunk& wire : received->message.payload()) {
+    const absl::StatusOr<PayloadChunk> chunk = DecodeChunk(wire, received->payload);
     if (!chunk.ok()) return chunk.status();
-    if (absl::Status s = (*admitted)->payload().Receive(*chunk); !s.ok()) return s;
+    if (absl::Status s = admitted->payload().Receive(*chunk); !s.ok()) return s;
   }
-  times.spans.push_back({Stage::kReceive, receive_start, clock_->Now()});
-  return admission_->Submit(request_id_, *std::move(admitted), std::move(times),
+  received->times.spans.push_back({Stage::kReceive, receive_start, clock_->Now()});
+  return admission_->Submit(request_id_, std::move(admitted), std::move(received->times),
                             [this](MatmulOutcome outcome) { OnFinished(std::move(outcome)); });
+}
+
+void MatmulReactor::Refuse(const absl::Status& status) {
+  statistics_->RecordRefused(status.code());
+  Fail(status);
 }
 
 void MatmulReactor::OnFinished(MatmulOutcome outcome) {
   Receipt& receipt = outcome.receipt;
+  grpc::ByteBuffer response;
   if (outcome.status.ok()) {
     const TimeNs start = receipt.spans.back().end;  // of the device's last stage
     receipt.finish = clock_->Now();
     receipt.spans.push_back({Stage::kEncode, start, receipt.finish});
     sent_bytes_ = receipt.payload_bytes_out;
-    *response_ = EncodeMatmulResponse(receipt, outcome.problem.d, outcome.d, outcome.handle);
+    response = EncodeMatmulResponse(receipt, outcome.problem.d, outcome.d, outcome.handle);
   }
   statistics_->RecordFinished(outcome.status.code(), receipt);
   send_start_ = clock_->Now();
-  Finish(ToGrpcStatus(outcome.status, context_));
+  outcome.status.ok() ? Answer(&response) : Fail(outcome.status);
 }
 
-void MatmulReactor::OnDone() {
+void MatmulReactor::OnEnd() {
+  if (!has_message_) {
+    return statistics_->RecordRefused(context()->IsCancelled() ? absl::StatusCode::kCancelled
+                                                               : without_message_);
+  }
   // gRPC has given the answer to the connection, which flow control lets a slow client delay.
-  if (sent_bytes_ != 0 && !context_->IsCancelled()) {
+  if (sent_bytes_ != 0 && !context()->IsCancelled()) {
     admission_->transport()->Observe(TransferDirection::kSend, sent_bytes_,
                                      static_cast<double>(clock_->Now() - send_start_) / 1e3);
   }
   --*active_calls_;
-  delete this;
 }
 
 }  // namespace gemmd

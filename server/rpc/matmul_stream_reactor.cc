@@ -28,7 +28,11 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services,
   std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, context));
   reactor->self_ = reactor;
   ++*services.active_calls;
-  reactor->StartRead(&reactor->incoming_);
+  if (const absl::Status s = services.watch->Add(reactor.get(), context->peer()); !s.ok()) {
+    reactor->FinishOnce(s);
+  } else {
+    reactor->StartRead(&reactor->incoming_);
+  }
   return reactor.get();
 }
 
@@ -44,15 +48,13 @@ void MatmulStreamReactor::OnReadDone(bool ok) {
     return is_copying ? void() : EndInput();
   }
   const TimeNs arrival = services_.clock->Now();
-  const ReceivedMessage received(incoming_);
+  const auto received = std::make_shared<Received>(incoming_);
   incoming_.Clear();
-  Event event;
-  PayloadViews payload;
-  absl::Status status = ParseMessage(received, &event, &payload);
-  if (status.ok() && session_ != nullptr && event.has_chunk()) {
-    return Receive(event.chunk(), payload);
+  absl::Status status = ParseMessage(received->bytes, &received->event, &received->payload);
+  if (status.ok() && session_ != nullptr && received->event.has_chunk()) {
+    return Receive(received->event.chunk(), received->payload);
   }
-  if (status.ok()) status = Handle(event, payload, arrival);
+  if (status.ok()) status = Handle(received, arrival);
   if (!status.ok()) {
     // The other streams of a session break with this one, but not for a refused Join.
     if (session_ == nullptr) return FinishOnce(status);
@@ -86,6 +88,7 @@ void MatmulStreamReactor::OnCancel() {
 }
 
 void MatmulStreamReactor::OnDone() {
+  services_.watch->Remove(this);
   --*services_.active_calls;
   const std::shared_ptr<MatmulStreamReactor> last = std::move(self_);
 }
@@ -112,8 +115,9 @@ void MatmulStreamReactor::EndInput() {
   Pump();
 }
 
-absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews& payload,
+absl::Status MatmulStreamReactor::Handle(const std::shared_ptr<const Received>& received,
                                          TimeNs arrival) {
+  const Event& event = received->event;
   const bool is_entry = event.has_open() || event.has_join();
   if (session_ == nullptr) {
     if (absl::Status s = Enter(event); !s.ok() || is_entry) return s;
@@ -122,13 +126,13 @@ absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews&
         absl::StrCat(event.has_open() ? "open" : "join", " must be the stream's first event"));
   }
   if (event.has_chunk()) {
-    session_->Receive(event.chunk().request_id(), DecodeChunk(event.chunk(), payload));
+    session_->Receive(event.chunk().request_id(), DecodeChunk(event.chunk(), received->payload));
     return absl::OkStatus();
   }
   if (stream_ != MatmulSession::kFirst) {
     return absl::InvalidArgumentError("a stream that joined a session sends chunks alone");
   }
-  if (event.has_begin()) return Begin(event.begin(), payload, arrival);
+  if (event.has_begin()) return Begin(event.begin(), received, arrival);
   if (event.has_batch()) {
     const int begins = event.batch().begins_size();
     if (begins < 1 || begins > kMaxBegins) {
@@ -137,7 +141,7 @@ absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews&
     }
     const Deferral together;  // the session looks once for what to send
     for (const Event::Begin& begin : event.batch().begins()) {
-      if (absl::Status s = Begin(begin, payload, arrival); !s.ok()) return s;
+      if (absl::Status s = Begin(begin, received, arrival); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
@@ -149,32 +153,36 @@ absl::Status MatmulStreamReactor::Handle(const Event& event, const PayloadViews&
       "the message has no event: one of begin, cancel, open, join, batch and chunk must be set");
 }
 
-absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const PayloadViews& payload,
+absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin,
+                                        const std::shared_ptr<const Received>& received,
                                         TimeNs arrival) {
   RequestHeader header;
   header.request_id = begin.request_id();
   header.call = DecodeHeader(begin.header());
   if (header.call.ok()) {
     header.call->tenant = tenant_;
-    header.call->connection = connection_;
+    header.call->connection = caller_.connection;
+    header.call->peer = caller_.address;
   }
   header.timeout_us = begin.header().timeout_us();
   header.await_accepted = begin.await_accepted();
   header.accepts_batches = begin.accepts_batches();
   header.arrival = arrival;
   header.decode = {Stage::kDecode, arrival, services_.clock->Now()};
-  if (absl::Status s = session_->Begin(std::move(header)); !s.ok()) return s;
+  header.payload.reserve(static_cast<std::size_t>(begin.payload_size()));
   for (const v1::Chunk& chunk : begin.payload()) {
-    session_->Receive(begin.request_id(), DecodeChunk(chunk, payload));
+    header.payload.push_back(DecodeChunk(chunk, received->payload));
   }
-  return absl::OkStatus();
+  header.message = received;
+  header.message_bytes = received->size;
+  return session_->Begin(std::move(header));
 }
 
 absl::Status MatmulStreamReactor::Enter(const Event& first) {
   absl::StatusOr<Tenant> tenant = TenantOf(*context_);
   if (!tenant.ok()) return tenant.status();
   tenant_ = *std::move(tenant);
-  connection_ = ConnectionOf(*context_);
+  caller_ = CallerOf(*context_);
   if (first.has_join()) {
     absl::StatusOr<std::shared_ptr<MatmulSession>> session =
         services_.sessions->Find(first.join().session());
@@ -204,37 +212,37 @@ absl::Status MatmulStreamReactor::AddTo(std::shared_ptr<MatmulSession> session) 
 }
 
 void MatmulStreamReactor::Pump() {
-  bool is_stuck = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_finished_ || session_ == nullptr) return;
-    if (!is_writing_) {
-      if (const std::vector<Outgoing> next = session_->NextMessage(stream_); !next.empty()) {
-        outgoing_ = EncodeStreamResponse(next);
-        is_writing_ = true;
-        StartWrite(&outgoing_);
-      }
-    }
-    const std::optional<absl::Status> closing = session_->Closing();
-    if (closing.has_value() && !is_writing_) {
-      is_finished_ = true;
-      return Finish(ToGrpcStatus(*closing, context_));
-    }
-    // Nobody reads, so the write under way ends only with the call.
-    is_stuck = closing.has_value() && absl::IsDeadlineExceeded(*closing);
-    if (!closing.has_value() && reading_waits_ && copies_ < kMaxCopies &&
-        session_->MayRead(stream_)) {
-      reading_waits_ = false;
-      StartRead(&incoming_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (is_finished_ || session_ == nullptr) return;
+  if (!is_writing_) {
+    if (const std::vector<Outgoing> next = session_->NextMessage(stream_); !next.empty()) {
+      outgoing_ = EncodeStreamResponse(next);
+      is_writing_ = true;
+      StartWrite(&outgoing_);
     }
   }
-  if (is_stuck) context_->TryCancel();
+  const std::optional<absl::Status> closing = session_->Closing();
+  if (closing.has_value() && !is_writing_) {
+    session_->OnClosed();
+    return FinishLocked(*closing);
+  }
+  // Nobody reads, so the write under way ends only with the call.
+  if (closing.has_value() && absl::IsDeadlineExceeded(*closing)) SetDue(0);
+  if (!closing.has_value() && reading_waits_ && copies_ < kMaxCopies &&
+      session_->MayRead(stream_)) {
+    reading_waits_ = false;
+    StartRead(&incoming_);
+  }
 }
 
 void MatmulStreamReactor::FinishOnce(const absl::Status& status) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (is_finished_) return;
+  if (!is_finished_) FinishLocked(status);
+}
+
+void MatmulStreamReactor::FinishLocked(const absl::Status& status) {
   is_finished_ = true;
+  SetDue(services_.clock->Now() + services_.watch->options().progress.window);
   Finish(ToGrpcStatus(status, context_));
 }
 

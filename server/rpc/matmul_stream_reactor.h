@@ -11,6 +11,9 @@
 #include "proto/payload_codec.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/tenant.h"
 #include "server/transfer/matmul_session.h"
 #include "server/transfer/session_registry.h"
 
@@ -18,7 +21,8 @@ namespace gemmd {
 
 class MatmulStreamReactor final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-      public std::enable_shared_from_this<MatmulStreamReactor> {
+      public std::enable_shared_from_this<MatmulStreamReactor>,
+      private WatchedCall {
  public:
   // All outlive the reactor.
   struct Services {
@@ -27,6 +31,7 @@ class MatmulStreamReactor final
     const Clock* clock = nullptr;
     SessionRegistry* sessions = nullptr;
     std::atomic<int>* active_calls = nullptr;  // counts the reactors that live
+    CallWatch* watch = nullptr;
     MatmulSession::Options session_options;
   };
 
@@ -42,14 +47,23 @@ class MatmulStreamReactor final
   MatmulStreamReactor(const Services& services, grpc::CallbackServerContext* context)
       : services_(services), context_(context) {}
 
+  // A message and what its payload's views lie in.
+  struct Received {
+    explicit Received(const grpc::ByteBuffer& message) : bytes(message), size(message.Length()) {}
+
+    const ReceivedMessage bytes;
+    const std::uint64_t size;
+    v1::MatmulStreamRequest event;
+    PayloadViews payload;
+  };
+
   // An error is a breach of the protocol.
-  absl::Status Handle(const v1::MatmulStreamRequest& event, const PayloadViews& payload,
-                      TimeNs arrival);
+  absl::Status Handle(const std::shared_ptr<const Received>& received, TimeNs arrival);
   // Reads on before it copies the chunk, so that both happen at once.
   void Receive(const v1::Chunk& chunk, const PayloadViews& payload);
   void EndInput();
-  absl::Status Begin(const v1::MatmulStreamRequest::Begin& begin, const PayloadViews& payload,
-                     TimeNs arrival);
+  absl::Status Begin(const v1::MatmulStreamRequest::Begin& begin,
+                     const std::shared_ptr<const Received>& received, TimeNs arrival);
   // What the stream's first event decides: of which session it is.
   absl::Status Enter(const v1::MatmulStreamRequest& first);
   absl::Status AddTo(std::shared_ptr<MatmulSession> session);
@@ -57,6 +71,12 @@ class MatmulStreamReactor final
   // Sends, closes or reads on, as far as there is cause to.
   void Pump();
   void FinishOnce(const absl::Status& status);
+  void FinishLocked(const absl::Status& status);
+  // Its client does not read.
+  TimeNs OnLate(TimeNs /*now*/) override {
+    context_->TryCancel();
+    return kNoDeadline;
+  }
 
   const Services services_;
   grpc::CallbackServerContext* const context_;
@@ -67,7 +87,7 @@ class MatmulStreamReactor final
   std::shared_ptr<MatmulSession> session_;
   MatmulSession::StreamId stream_ = MatmulSession::kFirst;
   Tenant tenant_;
-  std::uint64_t connection_ = 0;
+  Caller caller_;
 
   std::mutex mutex_;
   grpc::ByteBuffer outgoing_;   // guarded by mutex_; of the write under way

@@ -91,6 +91,7 @@ absl::StatusOr<OperandKey> MakeKey(bool has_handle, const std::string& handle, b
   if (!has_handle || handle.empty()) {
     return InvalidArgumentError("handle and digest are missing; one of them says which operand");
   }
+  if (absl::Status s = CheckHandle("handle", handle); !s.ok()) return s;
   key.handle = handle;
   return key;
 }

@@ -1,5 +1,6 @@
 #include "server/rpc/operands_service.h"
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -19,15 +20,14 @@ constexpr std::uint32_t kDefaultPage = 100;
 
 // Answers with handler(tenant, request).
 template <typename Request, typename Handler>
-grpc::ServerUnaryReactor* Handle(grpc::CallbackServerContext* context,
-                                 const grpc::ByteBuffer* bytes, grpc::ByteBuffer* answer,
-                                 const Handler& handler) {
+RequestReactor* Handle(CallWatch* watch, grpc::CallbackServerContext* context, Handler handler) {
   using Response = decltype(handler(Tenant(), Request()));
-  return HandleUnary<Request>(context, bytes, answer, [&](const Request& request) -> Response {
-    const absl::StatusOr<Tenant> tenant = TenantOf(*context);
-    if (!tenant.ok()) return tenant.status();
-    return handler(*tenant, request);
-  });
+  return HandleUnary<Request>(watch, context,
+                              [context, handler](const Request& request) -> Response {
+                                const absl::StatusOr<Tenant> tenant = TenantOf(*context);
+                                if (!tenant.ok()) return tenant.status();
+                                return handler(*tenant, request);
+                              });
 }
 
 absl::StatusOr<v1::FindMissingResponse> FindMissingOf(OperandStore* store, const Tenant& tenant,
@@ -36,12 +36,18 @@ absl::StatusOr<v1::FindMissingResponse> FindMissingOf(OperandStore* store, const
     return absl::InvalidArgumentError(absl::StrCat("digests has ", request.digests_size(),
                                                    " entries; it must have 1 to ", kMaxDigests));
   }
+  // A digest that is repeated would have its ranges repeated too.
+  std::map<absl::string_view, int> named;
   v1::FindMissingResponse response;
   for (int i = 0; i < request.digests_size(); ++i) {
     const std::string& digest = request.digests(i);
     const absl::StatusOr<Sha256Digest> checked =
         DecodeDigest(absl::StrCat("digests[", i, "]"), digest);
     if (!checked.ok()) return checked.status();
+    if (const auto [first, is_new] = named.emplace(digest, i); !is_new) {
+      return absl::InvalidArgumentError(absl::StrCat("digests[", i, "] is digests[", first->second,
+                                                     "] again; each may be named once"));
+    }
     const auto missing = store->FindMissing(tenant, digest);
     if (!missing.has_value()) continue;
     response.add_missing(digest);
@@ -86,70 +92,51 @@ absl::StatusOr<v1::RenewResponse> RenewOf(OperandStore* store, const Tenant& ten
   return response;
 }
 
+absl::StatusOr<v1::GetResponse> GetOf(OperandStore* store, const Tenant& tenant,
+                                      const v1::GetRequest& request) {
+  const absl::StatusOr<OperandKey> key = DecodeKey(request);
+  if (!key.ok()) return key.status();
+  const absl::StatusOr<StoredInfo> info = store->Get(tenant, *key);
+  if (!info.ok()) return info.status();
+  v1::GetResponse found;
+  *found.mutable_resident() = EncodeInfo(*info);
+  return found;
+}
+
+absl::StatusOr<v1::ReleaseResponse> ReleaseOf(OperandStore* store, const Tenant& tenant,
+                                              const v1::ReleaseRequest& request) {
+  const absl::StatusOr<OperandKey> key = DecodeKey(request);
+  if (!key.ok()) return key.status();
+  if (absl::Status status = store->Release(tenant, *key); !status.ok()) return status;
+  return v1::ReleaseResponse();
+}
+
 }  // namespace
 
-grpc::ServerUnaryReactor* OperandsService::FindMissing(Context* context, const Bytes* request,
-                                                       Bytes* response) {
-  return Handle<v1::FindMissingRequest>(
-      context, request, response,
-      [this](const Tenant& tenant, const v1::FindMissingRequest& message) {
-        return FindMissingOf(store_, tenant, message);
-      });
+OperandsService::OperandsService(OperandStore* store, const Router* router, CallWatch* watch,
+                                 const RequestLimits& limits, std::uint64_t chunk_bytes)
+    : store_(store), router_(router), watch_(watch), limits_(limits), chunk_bytes_(chunk_bytes) {
+  ServeUnary<v1::FindMissingRequest>("FindMissing", FindMissingOf);
+  ServeUnary<v1::GetRequest>("Get", GetOf);
+  ServeUnary<v1::ListRequest>("List", ListOf);
+  ServeUnary<v1::ReleaseRequest>("Release", ReleaseOf);
+  ServeUnary<v1::RenewRequest>("Renew", RenewOf);
+  Serve("Upload", [this](Context* context) {
+    return new UploadReactor(store_, router_, watch_, limits_, &active_uploads_, context);
+  });
+  Serve("Download", [this](Context* context) {
+    return new DownloadReactor(store_, watch_, chunk_bytes_, &active_downloads_, context);
+  });
 }
 
-grpc::ServerReadReactor<grpc::ByteBuffer>* OperandsService::Upload(Context* context,
-                                                                   Bytes* response) {
-  return new UploadReactor(store_, router_, limits_, context, response);
-}
-
-grpc::ServerWriteReactor<grpc::ByteBuffer>* OperandsService::Download(Context* context,
-                                                                      const Bytes* request) {
-  return new DownloadReactor(store_, chunk_bytes_, context, request);
-}
-
-grpc::ServerUnaryReactor* OperandsService::Get(Context* context, const Bytes* request,
-                                               Bytes* response) {
-  return Handle<v1::GetRequest>(
-      context, request, response,
-      [this](const Tenant& tenant,
-             const v1::GetRequest& message) -> absl::StatusOr<v1::GetResponse> {
-        const absl::StatusOr<OperandKey> key = DecodeKey(message);
-        if (!key.ok()) return key.status();
-        const absl::StatusOr<StoredInfo> info = store_->Get(tenant, *key);
-        if (!info.ok()) return info.status();
-        v1::GetResponse found;
-        *found.mutable_resident() = EncodeInfo(*info);
-        return found;
-      });
-}
-
-grpc::ServerUnaryReactor* OperandsService::List(Context* context, const Bytes* request,
-                                                Bytes* response) {
-  return Handle<v1::ListRequest>(context, request, response,
-                                 [this](const Tenant& tenant, const v1::ListRequest& message) {
-                                   return ListOf(store_, tenant, message);
-                                 });
-}
-
-grpc::ServerUnaryReactor* OperandsService::Release(Context* context, const Bytes* request,
-                                                   Bytes* response) {
-  return Handle<v1::ReleaseRequest>(
-      context, request, response,
-      [this](const Tenant& tenant,
-             const v1::ReleaseRequest& message) -> absl::StatusOr<v1::ReleaseResponse> {
-        const absl::StatusOr<OperandKey> key = DecodeKey(message);
-        if (!key.ok()) return key.status();
-        if (absl::Status status = store_->Release(tenant, *key); !status.ok()) return status;
-        return v1::ReleaseResponse();
-      });
-}
-
-grpc::ServerUnaryReactor* OperandsService::Renew(Context* context, const Bytes* request,
-                                                 Bytes* response) {
-  return Handle<v1::RenewRequest>(context, request, response,
-                                  [this](const Tenant& tenant, const v1::RenewRequest& message) {
-                                    return RenewOf(store_, tenant, message);
-                                  });
+template <typename Request, typename Function>
+void OperandsService::ServeUnary(const char* method, Function function) {
+  Serve(method, [this, function](Context* context) {
+    return Handle<Request>(watch_, context,
+                           [this, function](const Tenant& tenant, const Request& request) {
+                             return function(store_, tenant, request);
+                           });
+  });
 }
 
 }  // namespace gemmd

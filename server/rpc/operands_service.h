@@ -1,44 +1,39 @@
 // gemmd.v1.Operands. Thin: decode, call the store, encode.
 #pragma once
 
+#include <atomic>
+
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "server/admission/validation.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/raw_service.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 
 namespace gemmd {
 
-using RawOperandsService =
-    v1::Operands::WithRawCallbackMethod_FindMissing<v1::Operands::WithRawCallbackMethod_Upload<
-        v1::Operands::WithRawCallbackMethod_Download<v1::Operands::WithRawCallbackMethod_Get<
-            v1::Operands::WithRawCallbackMethod_List<v1::Operands::WithRawCallbackMethod_Release<
-                v1::Operands::WithRawCallbackMethod_Renew<v1::Operands::Service>>>>>>>;
-
-class OperandsService final : public RawOperandsService {
+class OperandsService final : public RawService<v1::Operands> {
  public:
-  using Context = grpc::CallbackServerContext;
-  using Bytes = grpc::ByteBuffer;
-
   // All outlive the service. `chunk_bytes`: of downloads.
-  OperandsService(OperandStore* store, const Router* router, const RequestLimits& limits,
-                  std::uint64_t chunk_bytes)
-      : store_(store), router_(router), limits_(limits), chunk_bytes_(chunk_bytes) {}
+  OperandsService(OperandStore* store, const Router* router, CallWatch* watch,
+                  const RequestLimits& limits, std::uint64_t chunk_bytes);
 
-  grpc::ServerUnaryReactor* FindMissing(Context* context, const Bytes* request,
-                                        Bytes* response) override;
-  grpc::ServerReadReactor<Bytes>* Upload(Context* context, Bytes* response) override;
-  grpc::ServerWriteReactor<Bytes>* Download(Context* context, const Bytes* request) override;
-  grpc::ServerUnaryReactor* Get(Context* context, const Bytes* request, Bytes* response) override;
-  grpc::ServerUnaryReactor* List(Context* context, const Bytes* request, Bytes* response) override;
-  grpc::ServerUnaryReactor* Release(Context* context, const Bytes* request,
-                                    Bytes* response) override;
-  grpc::ServerUnaryReactor* Renew(Context* context, const Bytes* request, Bytes* response) override;
+  // Uploads and downloads that gRPC is not done with; of uploads those that have begun.
+  int active_uploads() const { return active_uploads_; }
+  int active_downloads() const { return active_downloads_; }
 
  private:
+  // A method that answers with function(store, tenant, request).
+  template <typename Request, typename Function>
+  void ServeUnary(const char* method, Function function);
+
   OperandStore* const store_;
   const Router* const router_;
+  CallWatch* const watch_;
   const RequestLimits limits_;
   const std::uint64_t chunk_bytes_;
+  std::atomic<int> active_uploads_{0};
+  std::atomic<int> active_downloads_{0};
 };
 
 }  // namespace gemmd

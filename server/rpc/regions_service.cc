@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/rpc/decode.h"
+#include "server/rpc/tenant.h"
 #include "server/rpc/unary.h"
 
 namespace gemmd {
@@ -37,20 +38,20 @@ void EncodeLease(TimeNs lease, google::protobuf::Duration* wire) {
 }
 
 absl::StatusOr<RegionTable::Registered> Register(const v1::RegisterRegionRequest& request,
-                                                 RegionTable* table) {
+                                                 const Tenant& tenant, RegionTable* table) {
   const absl::StatusOr<std::optional<TimeNs>> lease =
       DecodeLease(request.has_lease(), request.lease());
   if (!lease.ok()) return lease.status();
   if (request.has_posix()) {
     const v1::PosixMemory& posix = request.posix();
     return table->Register(PosixRegion{posix.name(), posix.offset_bytes(), posix.size_bytes()},
-                           *lease);
+                           *lease, tenant.key());
   }
   if (request.has_cuda()) {
     const v1::CudaMemory& cuda = request.cuda();
     return table->Register(
         CudaRegion{cuda.ipc_handle(), cuda.device(), cuda.offset_bytes(), cuda.size_bytes()},
-        *lease);
+        *lease, tenant.key());
   }
   return absl::InvalidArgumentError("memory is missing: one of posix and cuda must be set");
 }
@@ -66,13 +67,23 @@ bool IsLocalPeer(absl::string_view peer) {
   return false;
 }
 
-grpc::ServerUnaryReactor* RegionsService::Register(Context* context, const Bytes* request,
-                                                   Bytes* response) {
+RegionsService::RegionsService(RegionTable* table, CallWatch* watch)
+    : table_(table), watch_(watch) {
+  Serve("Register", [this](Context* context) { return AnswerRegister(context); });
+  Serve("Unregister", [this](Context* context) { return AnswerUnregister(context); });
+  Serve("Renew", [this](Context* context) { return AnswerRenew(context); });
+  Serve("Status", [this](Context* context) { return AnswerStatus(context); });
+}
+
+RequestReactor* RegionsService::AnswerRegister(Context* context) {
   using Response = absl::StatusOr<v1::RegisterRegionResponse>;
   return HandleUnary<v1::RegisterRegionRequest>(
-      context, request, response, [&](const v1::RegisterRegionRequest& message) -> Response {
+      watch_, context, [this, context](const v1::RegisterRegionRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
-        const absl::StatusOr<RegionTable::Registered> registered = gemmd::Register(message, table_);
+        const absl::StatusOr<Tenant> tenant = TenantOf(*context);
+        if (!tenant.ok()) return tenant.status();
+        const absl::StatusOr<RegionTable::Registered> registered =
+            gemmd::Register(message, *tenant, table_);
         if (!registered.ok()) return registered.status();
         v1::RegisterRegionResponse answer;
         answer.set_region(registered->id);
@@ -81,22 +92,20 @@ grpc::ServerUnaryReactor* RegionsService::Register(Context* context, const Bytes
       });
 }
 
-grpc::ServerUnaryReactor* RegionsService::Unregister(Context* context, const Bytes* request,
-                                                     Bytes* response) {
+RequestReactor* RegionsService::AnswerUnregister(Context* context) {
   using Response = absl::StatusOr<v1::UnregisterRegionResponse>;
   return HandleUnary<v1::UnregisterRegionRequest>(
-      context, request, response, [&](const v1::UnregisterRegionRequest& message) -> Response {
+      watch_, context, [this, context](const v1::UnregisterRegionRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
         if (absl::Status s = table_->Unregister(message.region()); !s.ok()) return s;
         return v1::UnregisterRegionResponse();
       });
 }
 
-grpc::ServerUnaryReactor* RegionsService::Renew(Context* context, const Bytes* request,
-                                                Bytes* response) {
+RequestReactor* RegionsService::AnswerRenew(Context* context) {
   using Response = absl::StatusOr<v1::RenewRegionResponse>;
   return HandleUnary<v1::RenewRegionRequest>(
-      context, request, response, [&](const v1::RenewRegionRequest& message) -> Response {
+      watch_, context, [this, context](const v1::RenewRegionRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
         const absl::StatusOr<std::optional<TimeNs>> asked =
             DecodeLease(message.has_lease(), message.lease());
@@ -109,24 +118,26 @@ grpc::ServerUnaryReactor* RegionsService::Renew(Context* context, const Bytes* r
       });
 }
 
-grpc::ServerUnaryReactor* RegionsService::Status(Context* context, const Bytes* request,
-                                                 Bytes* response) {
+RequestReactor* RegionsService::AnswerStatus(Context* context) {
   using Response = absl::StatusOr<v1::RegionStatusResponse>;
   return HandleUnary<v1::RegionStatusRequest>(
-      context, request, response, [&](const v1::RegionStatusRequest& message) -> Response {
+      watch_, context, [this, context](const v1::RegionStatusRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
-        const absl::StatusOr<std::vector<RegionInfo>> infos = table_->List(message.region());
-        if (!infos.ok()) return infos.status();
-        v1::RegionStatusResponse answer;
-        for (const RegionInfo& info : *infos) {
-          v1::RegionStatus* wire = answer.add_regions();
-          wire->set_name(info.name);
-          wire->set_offset_bytes(info.offset);
-          wire->set_size_bytes(info.bytes);
-          EncodeLease(info.lease_remaining, wire->mutable_lease_remaining());
-          wire->set_in_place(info.in_place);
-          wire->set_in_use(info.in_use);
+        if (message.region().empty()) {
+          return absl::InvalidArgumentError(
+              "region is empty; it must be an id that Register gave: nobody is told of the regions "
+              "of others");
         }
+        const absl::StatusOr<RegionInfo> info = table_->Get(message.region());
+        if (!info.ok()) return info.status();
+        v1::RegionStatusResponse answer;
+        v1::RegionStatus* wire = answer.add_regions();
+        wire->set_name(info->name);
+        wire->set_offset_bytes(info->offset);
+        wire->set_size_bytes(info->bytes);
+        EncodeLease(info->lease_remaining, wire->mutable_lease_remaining());
+        wire->set_in_place(info->in_place);
+        wire->set_in_use(info->in_use);
         return answer;
       });
 }

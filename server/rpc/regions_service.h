@@ -3,31 +3,24 @@
 
 #include "gemmd/v1/regions.grpc.pb.h"
 #include "server/regions/region_table.h"
+#include "server/rpc/raw_service.h"
+#include "server/rpc/request_reactor.h"
 
 namespace gemmd {
 
-using RawRegionsService = v1::Regions::WithRawCallbackMethod_Register<
-    v1::Regions::WithRawCallbackMethod_Unregister<v1::Regions::WithRawCallbackMethod_Renew<
-        v1::Regions::WithRawCallbackMethod_Status<v1::Regions::Service>>>>;
-
-class RegionsService final : public RawRegionsService {
+class RegionsService final : public RawService<v1::Regions> {
  public:
-  using Context = grpc::CallbackServerContext;
-  using Bytes = grpc::ByteBuffer;
-
-  // The table outlives the service.
-  explicit RegionsService(RegionTable* table) : table_(table) {}
-
-  grpc::ServerUnaryReactor* Register(Context* context, const Bytes* request,
-                                     Bytes* response) override;
-  grpc::ServerUnaryReactor* Unregister(Context* context, const Bytes* request,
-                                       Bytes* response) override;
-  grpc::ServerUnaryReactor* Renew(Context* context, const Bytes* request, Bytes* response) override;
-  grpc::ServerUnaryReactor* Status(Context* context, const Bytes* request,
-                                   Bytes* response) override;
+  // The arguments outlive the service.
+  RegionsService(RegionTable* table, CallWatch* watch);
 
  private:
+  RequestReactor* AnswerRegister(Context* context);
+  RequestReactor* AnswerUnregister(Context* context);
+  RequestReactor* AnswerRenew(Context* context);
+  RequestReactor* AnswerStatus(Context* context);
+
   RegionTable* const table_;
+  CallWatch* const watch_;
 };
 
 // Whether gRPC's name of a peer is of this host: a loopback address or a Unix socket.

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/peer.h"
+#include "text/quoted.h"
 
 namespace gemmd {
 namespace {
@@ -28,16 +30,17 @@ absl::StatusOr<Tenant> TenantOf(const grpc::ServerContextBase& context) {
     const std::vector<grpc::string_ref> identity = auth->GetPeerIdentity();
     const absl::string_view peer = identity.empty() ? absl::string_view() : View(identity.front());
     if (!name.empty() && name != peer) {
-      return absl::PermissionDeniedError(
-          absl::StrCat("gemmd-tenant is \"", name, "\"; the client's certificate says otherwise"));
+      return absl::PermissionDeniedError(absl::StrCat("gemmd-tenant is ", Quoted(name),
+                                                      "; the client's certificate says otherwise"));
     }
     return Tenant::Authenticated(peer);
   }
   return Tenant::Named(name);
 }
 
-std::uint64_t ConnectionOf(const grpc::ServerContextBase& context) {
-  return std::hash<std::string>()(context.peer());
+Caller CallerOf(const grpc::ServerContextBase& context) {
+  const std::string peer = context.peer();
+  return {std::hash<std::string>()(peer), AddressOf(peer)};
 }
 
 }  // namespace gemmd

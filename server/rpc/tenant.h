@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
@@ -13,7 +14,10 @@ namespace gemmd {
 // one than the client's certificate has.
 absl::StatusOr<Tenant> TenantOf(const grpc::ServerContextBase& context);
 
-// Equal for calls of one connection; hardly ever for those of two.
-std::uint64_t ConnectionOf(const grpc::ServerContextBase& context);
+struct Caller {
+  std::uint64_t connection = 0;  // equal for calls of one connection; hardly ever for those of two
+  std::string address;           // as AddressOf() has it
+};
+Caller CallerOf(const grpc::ServerContextBase& context);
 
 }  // namespace gemmd

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/status.h"
 
 namespace gemmd {
 namespace {
@@ -78,14 +77,15 @@ absl::StatusOr<TuningRequest> DecodeTune(const v1::TuneRequest& wire, const Requ
   return request;
 }
 
-TuneReactor::TuneReactor(Tuner* tuner, const RequestLimits& limits,
-                         grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-                         grpc::ByteBuffer* response)
-    : tuner_(tuner), id_(tuner->NextId()), context_(context), response_(response) {
+TuneReactor::TuneReactor(Tuner* tuner, const RequestLimits& limits, CallWatch* watch,
+                         grpc::CallbackServerContext* context)
+    : RequestReactor(watch, context), tuner_(tuner), limits_(limits), id_(tuner->NextId()) {}
+
+void TuneReactor::OnMessage(const grpc::ByteBuffer& message) {
   v1::TuneRequest wire;
-  absl::Status status = ParseMessage(*request, &wire);
+  absl::Status status = ParseMessage(message, &wire);
   if (status.ok()) {
-    absl::StatusOr<TuningRequest> tuning = DecodeTune(wire, limits);
+    absl::StatusOr<TuningRequest> tuning = DecodeTune(wire, limits_);
     status = tuning.status();
     if (tuning.ok()) {
       status =
@@ -93,15 +93,16 @@ TuneReactor::TuneReactor(Tuner* tuner, const RequestLimits& limits,
                         [this](const absl::StatusOr<TuningReport>& report) { OnFinished(report); });
     }
   }
-  if (!status.ok()) Finish(ToGrpcStatus(status, context_));
+  if (!status.ok()) Fail(status);
+  // OnCancel() may have come before the tuner knew the call.
+  if (context()->IsCancelled()) tuner_->Cancel(id_);
 }
 
 void TuneReactor::OnFinished(const absl::StatusOr<TuningReport>& report) {
-  if (report.ok()) {
-    const grpc::Slice slice(Encode(*report).SerializeAsString());
-    *response_ = grpc::ByteBuffer(&slice, 1);
-  }
-  Finish(ToGrpcStatus(report.status(), context_));
+  if (!report.ok()) return Fail(report.status());
+  const grpc::Slice slice(Encode(*report).SerializeAsString());
+  grpc::ByteBuffer message(&slice, 1);
+  Answer(&message);
 }
 
 }  // namespace gemmd

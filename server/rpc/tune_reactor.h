@@ -5,6 +5,7 @@
 #include "grpcpp/grpcpp.h"
 #include "server/admission/tuner.h"
 #include "server/admission/validation.h"
+#include "server/rpc/request_reactor.h"
 
 namespace gemmd {
 
@@ -12,24 +13,23 @@ namespace gemmd {
 // admin.proto says, or operands that no request could carry.
 absl::StatusOr<TuningRequest> DecodeTune(const v1::TuneRequest& wire, const RequestLimits& limits);
 
-class TuneReactor final : public grpc::ServerUnaryReactor {
+class TuneReactor final : public RequestReactor {
  public:
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
-  TuneReactor(Tuner* tuner, const RequestLimits& limits, grpc::CallbackServerContext* context,
-              const grpc::ByteBuffer* request, grpc::ByteBuffer* response);
+  TuneReactor(Tuner* tuner, const RequestLimits& limits, CallWatch* watch,
+              grpc::CallbackServerContext* context);
 
   void OnCancel() override { tuner_->Cancel(id_); }
-  void OnDone() override { delete this; }
 
  private:
   ~TuneReactor() override = default;
 
+  void OnMessage(const grpc::ByteBuffer& message) override;
   void OnFinished(const absl::StatusOr<TuningReport>& report);
 
   Tuner* const tuner_;
+  const RequestLimits limits_;
   const std::uint64_t id_;
-  grpc::CallbackServerContext* const context_;
-  grpc::ByteBuffer* const response_;
 };
 
 }  // namespace gemmd

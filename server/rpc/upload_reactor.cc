@@ -17,25 +17,43 @@ constexpr std::int64_t kRetryMs = 1000;
 
 }  // namespace
 
-UploadReactor::UploadReactor(OperandStore* store, const Router* router, const RequestLimits& limits,
-                             grpc::CallbackServerContext* context, grpc::ByteBuffer* response)
-    : store_(store), router_(router), limits_(limits), context_(context), response_(response) {
+UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatch* watch,
+                             const RequestLimits& limits, std::atomic<int>* active_uploads,
+                             grpc::CallbackServerContext* context)
+    : store_(store),
+      router_(router),
+      watch_(watch),
+      limits_(limits),
+      active_uploads_(active_uploads),
+      context_(context) {
+  absl::Status status = watch_->Add(this, context->peer());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  progress_ = Progress(watch_->options().progress, watch_->clock().Now());
   absl::StatusOr<Tenant> tenant = TenantOf(*context);
-  if (!tenant.ok()) {
-    Answer(tenant.status());
+  status.Update(tenant.status());
+  if (!status.ok()) {
+    Answer(std::move(status));
     return;
   }
   tenant_ = *std::move(tenant);
+  Read();
+}
+
+void UploadReactor::Read() {
+  SetDue(progress_.due());
   StartRead(&incoming_);
 }
 
 void UploadReactor::OnReadDone(bool ok) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (is_answered_) return;
+  SetDue(kNoDeadline);
   absl::Status status;
   if (ok) {
     status = Handle(incoming_);
     if (status.ok() && !session_->resident()) {
       incoming_.Clear();
-      StartRead(&incoming_);
+      Read();
       return;
     }
   } else if (session_ == nullptr) {
@@ -46,6 +64,24 @@ void UploadReactor::OnReadDone(bool ok) {
   Answer(std::move(status));
 }
 
+TimeNs UploadReactor::OnLate(TimeNs now) {
+  const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return now;  // a message has come
+  if (is_answered_) {
+    context_->TryCancel();
+    return kNoDeadline;
+  }
+  if (!progress_.IsStalled(now)) return progress_.due();
+  Answer(StalledError("the upload came", watch_->options().progress));
+  return now + watch_->options().progress.window;
+}
+
+void UploadReactor::OnDone() {
+  watch_->Remove(this);
+  if (has_begun_) --*active_uploads_;
+  delete this;
+}
+
 absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
   const ReceivedMessage received(bytes);
   v1::UploadRequest message;
@@ -54,6 +90,8 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
   switch (message.event_case()) {
     case v1::UploadRequest::kBegin: {
       if (session_ != nullptr) return absl::InvalidArgumentError("begin came twice");
+      has_begun_ = true;
+      ++*active_uploads_;  // before the question: see Router::StartDraining()
       if (router_->draining()) {
         return absl::UnavailableError("the server is draining: use another replica");
       }
@@ -69,7 +107,11 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
       if (session_ == nullptr) return absl::InvalidArgumentError("a chunk came before begin");
       const absl::StatusOr<UploadChunk> chunk = DecodeUploadChunk(message.chunk(), payload);
       if (!chunk.ok()) return chunk.status();
-      return session_->Receive(*chunk).status();
+      std::uint64_t received = 0;
+      for (const absl::string_view piece : chunk->pieces) received += piece.size();
+      const absl::Status status = session_->Receive(*chunk).status();
+      progress_.Record(received, watch_->clock().Now());
+      return status;
     }
     case v1::UploadRequest::EVENT_NOT_SET:
       break;
@@ -78,16 +120,19 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
 }
 
 void UploadReactor::Answer(absl::Status status) {
-  if (status.ok()) {
-    v1::UploadResponse response;
-    *response.mutable_resident() = EncodeInfo(session_->info());
-    const grpc::Slice slice(response.SerializeAsString());
-    *response_ = grpc::ByteBuffer(&slice, 1);
-  } else if (absl::IsResourceExhausted(status)) {
-    status = WithRetryAfter(std::move(status), kRetryMs);
+  is_answered_ = true;
+  SetDue(watch_->clock().Now() + watch_->options().progress.window);
+  if (absl::IsResourceExhausted(status)) status = WithRetryAfter(std::move(status), kRetryMs);
+  if (!status.ok()) {
+    session_ = nullptr;
+    return Finish(ToGrpcStatus(status, context_));
   }
+  v1::UploadResponse response;
+  *response.mutable_resident() = EncodeInfo(session_->info());
   session_ = nullptr;
-  Finish(ToGrpcStatus(status, context_));
+  const grpc::Slice slice(response.SerializeAsString());
+  response_ = grpc::ByteBuffer(&slice, 1);
+  StartWriteAndFinish(&response_, {}, grpc::Status::OK);
 }
 
 }  // namespace gemmd

@@ -1,38 +1,54 @@
 // One stream of Upload, from its Begin to its answer.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "grpcpp/grpcpp.h"
 #include "server/admission/validation.h"
+#include "server/rpc/call_watch.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
+#include "server/transfer/progress.h"
 
 namespace gemmd {
 
-class UploadReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                            private WatchedCall {
  public:
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
-  UploadReactor(OperandStore* store, const Router* router, const RequestLimits& limits,
-                grpc::CallbackServerContext* context, grpc::ByteBuffer* response);
+  // `active_uploads` counts the reactors that have a Begin.
+  UploadReactor(OperandStore* store, const Router* router, CallWatch* watch,
+                const RequestLimits& limits, std::atomic<int>* active_uploads,
+                grpc::CallbackServerContext* context);
 
   void OnReadDone(bool ok) override;
-  void OnDone() override { delete this; }
+  void OnDone() override;
 
  private:
   ~UploadReactor() override = default;
 
   // Takes one message. OK, and session_->resident(): nothing more is needed.
   absl::Status Handle(const grpc::ByteBuffer& bytes);
+  void Read();  // REQUIRES of both: mutex_ held
   void Answer(absl::Status status);
+  TimeNs OnLate(TimeNs now) override;
 
   OperandStore* const store_;
   const Router* const router_;
+  CallWatch* const watch_;
   const RequestLimits limits_;
+  std::atomic<int>* const active_uploads_;
   grpc::CallbackServerContext* const context_;
-  grpc::ByteBuffer* const response_;
+
+  std::mutex mutex_;  // all below is guarded by it
   Tenant tenant_;
-  grpc::ByteBuffer incoming_;                       // of the read under way
+  Progress progress_;
+  bool is_answered_ = false;
+  bool has_begun_ = false;
+  grpc::ByteBuffer incoming_;  // of the read under way
+  grpc::ByteBuffer response_;
   std::unique_ptr<OperandStore::Session> session_;  // null before Begin
 };
 

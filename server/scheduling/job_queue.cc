@@ -63,7 +63,7 @@ void JobQueue::Enter(Node* node, TimeNs now) {
   const double us = node->left_us();
   lane.us += us;
   level.us += us;
-  node->rises_at = now + policy_.ageing;
+  node->aged_at = now + policy_.ageing;
   node->arrival = level.by_arrival.insert(level.by_arrival.end(), node);
   if (node->is_keyed) node->gathering->second.jobs.insert(node->by_level());
 }
@@ -168,16 +168,27 @@ std::vector<Job*> JobQueue::RemoveLate(TimeNs now) {
   return late;
 }
 
-void JobQueue::Age(TimeNs now) {
-  for (int level = 1; level < kPriorityCount; ++level) {
-    std::list<Node*>& by_arrival = levels_[Index(level)].by_arrival;
-    while (!by_arrival.empty() && by_arrival.front()->rises_at <= now) {
-      Node* const node = by_arrival.front();
-      Leave(node);
-      --node->level;
-      Enter(node, now);
-    }
+std::array<JobQueue::Level*, kPriorityCount> JobQueue::Turns(TimeNs now) {
+  std::array<Level*, kPriorityCount> turns;
+  bool is_highest = true;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    Level& level = levels_[i];
+    turns[i] = &level;
+    const bool has_jobs = !level.by_arrival.empty();
+    const bool takes_turns = has_jobs && (is_highest || level.by_arrival.front()->aged_at <= now);
+    // From now on alike: it was served nothing for what it did not wait for.
+    if (takes_turns && !level.takes_turns) level.served_us = std::max(level.served_us, served_us_);
+    level.takes_turns = takes_turns;
+    if (has_jobs) is_highest = false;
   }
+  // Equal ones in the order of their levels. std::stable_sort may allocate, under the scheduler's
+  // lock.
+  std::sort(turns.begin(), turns.end(), [](const Level* x, const Level* y) {
+    if (x->takes_turns != y->takes_turns) return x->takes_turns;
+    if (x->takes_turns && x->served_us != y->served_us) return x->served_us < y->served_us;
+    return x < y;
+  });
+  return turns;
 }
 
 double JobQueue::Weight(const std::string& tenant) const {
@@ -226,20 +237,21 @@ JobQueue::Node* JobQueue::Lead(Level* level, TimeNs now, bool device_is_busy) {
 }
 
 std::optional<JobQueue::Turn> JobQueue::Pop(TimeNs now, bool device_is_busy) {
-  Age(now);
   // Usual under load, and quickly told.
   const bool all_gather = free_jobs_ == 0 && full_ == 0 && NextClosing() > now;
   if (device_is_busy && all_gather) return std::nullopt;
-  for (Level& level : levels_) {
-    if (Node* const leader = Lead(&level, now, device_is_busy); leader != nullptr) {
-      return leader->is_keyed ? TakeShared(leader) : TakeAlone(leader);
-    }
+  for (Level* const level : Turns(now)) {
+    Node* const leader = Lead(level, now, device_is_busy);
+    if (leader == nullptr) continue;
+    served_us_ = level->served_us;
+    return leader->is_keyed ? TakeShared(leader) : TakeAlone(leader);
   }
   return std::nullopt;
 }
 
 void JobQueue::Charge(Node* node, double us) {
   node->tenant->lanes[Index(node->level)].deficit_us -= us;
+  levels_[Index(node->level)].served_us += us;
 }
 
 JobQueue::Turn JobQueue::TakeAlone(Node* leader) {
@@ -313,7 +325,18 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   const double others_turn_us = (weights - weight) * policy_.quantum_us;
   const double others_us = 2 * (level.us - lane.us);
   const auto end_us = [&](double own_us) {
-    return busy_us + own_us + std::min(own_us * (weights / weight - 1) + others_turn_us, others_us);
+    const double level_us =
+        own_us + std::min(own_us * (weights / weight - 1) + others_turn_us, others_us);
+    double end = busy_us + level_us;
+    // Levels below that will have waited too long take turns with this one, and may be a launch
+    // ahead.
+    const TimeNs at = now + Ns(end);
+    for (std::size_t below = own_level + 1; below < levels_.size(); ++below) {
+      const Level& other = levels_[below];
+      if (other.by_arrival.empty() || other.by_arrival.front()->aged_at > at) continue;
+      end += std::min(other.us, level_us + policy_.max_us);
+    }
+    return end;
   };
   const auto is_late = [&](double own_us, TimeNs deadline) {
     return deadline != kNoDeadline && end_us(own_us) > static_cast<double>(deadline - now) / 1e3;

@@ -2,8 +2,10 @@
 // structure: no clock, no locks, no device.
 //
 // The order, from the outside in:
-//   level    a job's priority; it rises by one each `ageing` that the job waits, so that
-//            nothing starves
+//   level    a job's priority. A level whose oldest job waited `ageing` takes turns with those
+//            above it, each getting as much device time, so that nothing starves; and jobs do
+//            not change levels, so that nobody's backlog overtakes what others of its level
+//            bring
 //   tenant   deficit round robin: tenants of a level that have work get device time in
 //            proportion to their weights, by predicted microseconds
 //   due      earliest deadline first; a job without one counts as if it were due `ageing`
@@ -62,7 +64,7 @@ class JobQueue {
     std::optional<BatchKey> key;  // absent: it shares no launch
     int slices = 1;               // launches that it takes; more than one only without a key
     double us = 0;                // of all its launches, alone
-    double least_us = 0;          // of the same: it is late once it cannot take that any more
+    double least_us = 0;          // lower bound of `us`: with less time left the job is late
     double marginal_us = 0;       // what it adds to a launch that it shares; `us` without a key
   };
   void Push(Job* job, const Terms& terms, TimeNs now);
@@ -81,8 +83,8 @@ class JobQueue {
   // Whether the job was in the queue.
   bool Remove(const Job& job);
 
-  // Takes out every job that cannot meet its deadline any more: less than the least that it can
-  // take is left, or, if parts of it ran, its deadline is at or before `now`.
+  // Takes out every job that cannot meet its deadline any more: less than its least_us is left, or,
+  // if parts of it ran, its deadline is at or before `now`.
   std::vector<Job*> RemoveLate(TimeNs now);
 
   // When RemoveLate() next has something to give; kNoDeadline: never, as things stand.
@@ -99,8 +101,8 @@ class JobQueue {
     double least_us = 0;
   };
   // How long it would wait by prediction, `busy_us` of it for what the device has in hand;
-  // nullopt: too long for its deadline, even if it takes no longer than it must, or for one of a
-  // job that it would overtake.
+  // nullopt: too long for its deadline, even if it then takes only its least_us, or for the
+  // deadline of a job that it would overtake.
   std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now) const;
 
   const QueueUse& use() const { return use_; }
@@ -129,6 +131,8 @@ class JobQueue {
     std::list<Lane*> ring;  // those with jobs; the first has the turn
     std::list<Node*> by_arrival;
     double us = 0;
+    bool takes_turns = false;  // it is the highest with jobs, or its oldest job waited too long
+    double served_us = 0;      // of those that take turns the one with least is next
   };
   // The jobs of one key.
   struct Gathering {
@@ -151,7 +155,7 @@ class JobQueue {
     TimeNs due = 0;
     TimeNs late_at = kNoDeadline;
     TimeNs close_at = 0;
-    TimeNs rises_at = 0;
+    TimeNs aged_at = 0;
     double us = 0;  // of one launch of it, or its part of a shared one
     int level = 0;
     int slices = 1;
@@ -171,7 +175,8 @@ class JobQueue {
   void Enter(Node* node, TimeNs now);
   void Leave(Node* node);
   void Erase(Node* node);
-  void Age(TimeNs now);
+  // The levels in the order in which they are asked for a leader.
+  std::array<Level*, kPriorityCount> Turns(TimeNs now);
   double Weight(const std::string& tenant) const;
   static bool MayGo(const Node& node, TimeNs now, bool device_is_busy);
   static bool IsClosed(const Gathering& gathering, TimeNs now);
@@ -180,7 +185,7 @@ class JobQueue {
   static Node* FirstThatMayGo(const Lane& lane, TimeNs now, bool device_is_busy);
   Turn TakeShared(Node* leader);
   Turn TakeAlone(Node* leader);
-  static void Charge(Node* node, double us);
+  void Charge(Node* node, double us);
   void AddUse(const Node& node, int sign);
   void Resize(Gathering* gathering, std::int64_t by);
   void AddClosing(Gathering* gathering, TimeNs close_at);
@@ -193,6 +198,9 @@ class JobQueue {
   std::vector<std::unique_ptr<Node>> spare_;
   std::map<std::string, Tenant> tenants_;  // those with jobs
   std::array<Level, kPriorityCount> levels_;
+  // served_us of the level that was served last, before that: a level that begins to take turns
+  // begins from here, and makes up for nothing.
+  double served_us_ = 0;
   Gatherings gatherings_;
   absl::btree_set<ByTime> late_;                             // by late_at
   absl::btree_set<std::pair<TimeNs, Gathering*>> closings_;  // by the first close_at of each

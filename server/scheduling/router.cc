@@ -25,16 +25,16 @@ void Router::Cancel(std::uint64_t id) const {
   for (const ServedDevice& each : devices_) each.scheduler->Cancel(id);
 }
 
-void Router::StartDraining() const {
-  for (const ServedDevice& each : devices_) each.scheduler->StartDraining();
-}
-
-bool Router::draining() const { return devices_.front().scheduler->draining(); }
-
 bool Router::WaitUntilIdle(int timeout_ms) const {
   return std::all_of(devices_.begin(), devices_.end(), [timeout_ms](const ServedDevice& each) {
     return each.scheduler->WaitUntilIdle(timeout_ms);
   });
+}
+
+std::size_t Router::unfinished_jobs() const {
+  std::size_t jobs = 0;
+  for (const ServedDevice& each : devices_) jobs += each.scheduler->unfinished_jobs();
+  return jobs;
 }
 
 QueueUse Router::queued() const {

@@ -1,6 +1,7 @@
 // Which device serves a request, where there are several.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,15 +29,21 @@ class Router {
   // first (null: none does), then by predicted backlog, the lowest number among equals.
   std::vector<ServedDevice> ByPreference(const Device* holder = nullptr) const;
 
+  // From here on nothing new is to be let in. What was goes on, though most of it may still be on
+  // its way: a request is let in by its header, an upload by its begin. Whoever lets something in
+  // counts it first and then asks, so that who waits for the counts misses nothing.
+  void StartDraining() { draining_ = true; }
+  bool draining() const { return draining_; }
+
   // The following are over all devices; see Scheduler.
   void Cancel(std::uint64_t id) const;
-  void StartDraining() const;
-  bool draining() const;
   bool WaitUntilIdle(int timeout_ms) const;
+  std::size_t unfinished_jobs() const;
   QueueUse queued() const;
 
  private:
   const std::vector<ServedDevice> devices_;
+  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace gemmd

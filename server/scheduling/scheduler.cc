@@ -55,7 +55,6 @@ Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
 Scheduler::~Scheduler() { alarm_->Stop(); }
 
 absl::Status Scheduler::CheckRoomLocked(const Job& job, const JobQueue::Terms& terms) {
-  if (draining_) return absl::UnavailableError("the server is draining: use another replica");
   const QueueUse& use = queue_.use();
   const QueueUse more = {1, job.host_bytes, job.work.problem.m, terms.marginal_us};
   if (absl::Status s = CheckRoom("the queue", use, more, options_.bounds); !s.ok()) return s;
@@ -147,7 +146,7 @@ void Scheduler::EndLocked(Active* active, absl::Status status, std::vector<Finis
   jobs_.erase(id);
 }
 
-// What was stopped at its deadline took longer than that, which nothing else would tell.
+// A product that was stopped at its deadline never ends, so its time is learnt from its first part.
 void Scheduler::LearnFromStoppedLocked(const Active& active) {
   if (active.slices_done == 0 || !absl::IsDeadlineExceeded(active.end)) return;
   const double part = static_cast<double>(active.slices_done) / active.sliced->slices();
@@ -161,11 +160,6 @@ void Scheduler::EndLateLocked(TimeNs now, std::vector<Finished>* finished) {
     active.is_queued = false;
     EndLocked(&active, LateInQueue(*job, now), finished);
   }
-}
-
-void Scheduler::StartDraining() {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  draining_ = true;
 }
 
 bool Scheduler::WaitUntilIdle(int timeout_ms) {

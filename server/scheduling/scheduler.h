@@ -74,7 +74,7 @@ class Scheduler {
   ~Scheduler();
 
   // On an error the job's callback is never called.
-  // RESOURCE_EXHAUSTED: the queue is full. UNAVAILABLE: draining.
+  // RESOURCE_EXHAUSTED: the queue is full.
   absl::Status Submit(std::unique_ptr<Job> job);
 
   // How long such a job would wait until it starts, by prediction.
@@ -88,16 +88,14 @@ class Scheduler {
   // there is no such job (it finished, or never came).
   void Cancel(std::uint64_t id);
 
-  // From here on Submit() answers UNAVAILABLE.
-  void StartDraining();
-  bool draining() const { return draining_; }
-
   // Whether every submitted job's callback has returned, waiting up to `timeout_ms` for it.
   bool WaitUntilIdle(int timeout_ms);
+  // Whose callbacks have not returned.
+  std::size_t unfinished_jobs() const { return unfinished_jobs_; }
 
   // What launches cost on this device; it learns from each.
   const CostModel& cost() const { return cost_; }
-  // A product was refused before it came here, because it takes too long by its least_us.
+  // Admission refused a product because of its least_us.
   void ObserveRefusal(const Cost& cost) { cost_.ObserveRefusal(cost); }
 
   QueueUse queued() const;
@@ -184,7 +182,6 @@ class Scheduler {
   TimeNs alarm_at_ = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
-  std::atomic<bool> draining_ = false;  // changed under mutex_
   // As of the last dispatch, for IsFarFrom().
   std::atomic<double> backlog_us_ = 0;
   std::atomic<TimeNs> next_late_ = kNoDeadline;

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "text/duration.h"
+#include "text/quoted.h"
 
 namespace gemmd {
 namespace {
@@ -34,7 +35,7 @@ OperandStore::OperandStore(const StoreOptions& options, Device* host, const Cloc
       host_(host),
       clock_(clock),
       instance_(instance),
-      budget_(std::make_shared<StoreBudget>(options.limit_bytes, options.tenant_bytes)) {}
+      budget_(std::make_shared<StoreBudget>(options.all, options.tenant)) {}
 
 OperandStore::~OperandStore() = default;
 
@@ -49,12 +50,8 @@ absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint
                                                  const std::function<absl::Status()>& allocate) {
   while (true) {
     StoreBudget::Limit limit = StoreBudget::Limit::kNone;
-    absl::Status status = CheckCount();
-    absl::StatusOr<StoreHold> hold = StoreHold();
-    if (status.ok()) {
-      hold = budget_->Reserve(tenant, bytes, &limit);
-      status = hold.status();
-    }
+    absl::StatusOr<StoreHold> hold = budget_->Reserve(tenant, bytes, &limit);
+    absl::Status status = hold.status();
     if (status.ok()) {
       status = allocate();
       if (status.ok()) return hold;
@@ -70,13 +67,6 @@ absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint
         &garbage);
     if (!has_room) return status;
   }
-}
-
-absl::Status OperandStore::CheckCount() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  if (entries_.size() < options_.max_operands) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the server keeps ", entries_.size(), " operands, and no more"));
 }
 
 absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload(
@@ -359,9 +349,8 @@ void OperandStore::CountDownloaded(std::uint64_t bytes) {
 absl::Status OperandStore::NotFound(const OperandKey& key, absl::string_view field) const {
   const std::string prefix = field.empty() ? std::string() : absl::StrCat(field, ".");
   if (key.digest.empty()) {
-    return WithMissing(absl::NotFoundError(absl::StrCat(prefix, "handle is \"",
-                                                        absl::Utf8SafeCHexEscape(key.handle),
-                                                        "\": the server has no such operand")),
+    return WithMissing(absl::NotFoundError(absl::StrCat(prefix, "handle is ", Quoted(key.handle),
+                                                        ": the server has no such operand")),
                        {{}, {key.handle}});
   }
   return WithMissing(

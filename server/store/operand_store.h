@@ -35,13 +35,15 @@
 namespace gemmd {
 
 struct StoreOptions {
-  std::uint64_t limit_bytes = 0;   // of all tenants together
-  std::uint64_t tenant_bytes = 0;  // of each
-  std::size_t max_operands = 65536;
+  StoreShare all;     // of all tenants together; uploads and results under way included
+  StoreShare tenant;  // of each
   TimeNs default_lease = 0;
   TimeNs max_lease = 0;
   TimeNs upload_lease = 0;  // of what came of a broken upload
 };
+
+// No handle is longer.
+inline constexpr std::size_t kMaxHandleBytes = 64;
 
 // How a client names an operand: one of both is empty.
 struct OperandKey {
@@ -131,7 +133,7 @@ class OperandStore {
                                                        std::optional<TimeNs> lease);
 
   // Nothing: it is wholly here, which counts as a use. Else what is missing of an upload that
-  // has begun; empty where none has.
+  // has begun, as Upload::Missing() tells it; empty where none has.
   std::optional<std::vector<MissingRange>> FindMissing(const Tenant& tenant,
                                                        const std::string& digest);
 
@@ -185,7 +187,6 @@ class OperandStore {
   // Bytes of the tenant's, by evicting where it must. `allocate` takes the memory itself.
   absl::StatusOr<StoreHold> MakeRoom(const Tenant& tenant, std::uint64_t bytes,
                                      const std::function<absl::Status()>& allocate);
-  absl::Status CheckCount() const;
   std::string HandleOf(std::uint64_t id) const;
   absl::Status NotFound(const OperandKey& key, absl::string_view field) const;
   // An upload that is whole. The status is its end's.

@@ -25,49 +25,53 @@ void StoreHold::Release() {
 absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64_t bytes,
                                                Limit* limit) {
   *limit = Limit::kNone;
-  if (bytes > limit_bytes_ || bytes > tenant_bytes_) {
+  if (bytes > all_.bytes || bytes > tenant_.bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the operand takes ", bytes, " bytes; ",
-                     tenant_bytes_ < limit_bytes_ ? "a tenant may keep " : "the server keeps ",
-                     std::min(tenant_bytes_, limit_bytes_)));
+                     tenant_.bytes < all_.bytes ? "a tenant may keep " : "the server keeps ",
+                     std::min(tenant_.bytes, all_.bytes)));
   }
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
   const auto found = tenants_.find(tenant);
-  const std::uint64_t used = found == tenants_.end() ? 0 : found->second;
-  if (bytes > tenant_bytes_ - used) {
+  const StoreShare used = found == tenants_.end() ? StoreShare() : found->second;
+  if (used.operands >= tenant_.operands) {
+    *limit = Limit::kTenant;
+    return absl::ResourceExhaustedError(absl::StrCat("the tenant's quota is full: it keeps ",
+                                                     used.operands, " operands, and no more"));
+  }
+  if (bytes > tenant_.bytes - used.bytes) {
     *limit = Limit::kTenant;
     return absl::ResourceExhaustedError(
-        absl::StrCat("the tenant's quota is full: the operand takes ", bytes, " bytes, and ", used,
-                     " of ", tenant_bytes_, " are taken"));
+        absl::StrCat("the tenant's quota is full: the operand takes ", bytes, " bytes, and ",
+                     used.bytes, " of ", tenant_.bytes, " are taken"));
   }
-  if (bytes > limit_bytes_ - used_bytes_) {
+  if (used_.operands >= all_.operands) {
+    *limit = Limit::kStore;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the server keeps ", used_.operands, " operands, and no more"));
+  }
+  if (bytes > all_.bytes - used_.bytes) {
     *limit = Limit::kStore;
     return absl::ResourceExhaustedError(
         absl::StrCat("the memory for operands is full: this one takes ", bytes, " bytes, and ",
-                     used_bytes_, " of ", limit_bytes_, " are taken"));
+                     used_.bytes, " of ", all_.bytes, " are taken"));
   }
-  used_bytes_ += bytes;
-  tenants_[tenant] = used + bytes;
+  used_ = {used_.operands + 1, used_.bytes + bytes};
+  tenants_[tenant] = {used.operands + 1, used.bytes + bytes};
   return StoreHold(shared_from_this(), tenant, bytes);
 }
 
 std::uint64_t StoreBudget::used_bytes() const {
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  return used_bytes_;
-}
-
-std::uint64_t StoreBudget::used_bytes(const Tenant& tenant) const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  const auto found = tenants_.find(tenant);
-  return found == tenants_.end() ? 0 : found->second;
+  return used_.bytes;
 }
 
 void StoreBudget::Release(const Tenant& tenant, std::uint64_t bytes) {
   const std::lock_guard<AdaptiveMutex> lock(mutex_);
-  used_bytes_ -= bytes;
+  used_ = {used_.operands - 1, used_.bytes - bytes};
   const auto found = tenants_.find(tenant);
-  found->second -= bytes;
-  if (found->second == 0) tenants_.erase(found);
+  found->second = {found->second.operands - 1, found->second.bytes - bytes};
+  if (found->second.operands == 0) tenants_.erase(found);
 }
 
 }  // namespace gemmd

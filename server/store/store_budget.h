@@ -14,7 +14,13 @@ namespace gemmd {
 
 class StoreBudget;
 
-// Bytes of a tenant's, held until destroyed. Movable.
+// So many operands, and bytes of them together.
+struct StoreShare {
+  std::uint64_t operands = 0;
+  std::uint64_t bytes = 0;
+};
+
+// One operand of a tenant's, with its bytes, held until destroyed. Movable.
 class StoreHold {
  public:
   StoreHold() = default;
@@ -37,28 +43,27 @@ class StoreHold {
 // Thread-safe.
 class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
  public:
-  StoreBudget(std::uint64_t limit_bytes, std::uint64_t tenant_bytes)
-      : limit_bytes_(limit_bytes), tenant_bytes_(tenant_bytes) {}
+  StoreBudget(const StoreShare& all, const StoreShare& tenant) : all_(all), tenant_(tenant) {}
 
   // Which limit stands in the way.
   enum class Limit : std::uint8_t { kNone, kStore, kTenant };
 
-  // RESOURCE_EXHAUSTED: does not fit now; `*limit` says why. INVALID_ARGUMENT: it never does.
+  // RESOURCE_EXHAUSTED: does not fit now; `*limit` says why. INVALID_ARGUMENT: it never does, not
+  // even alone in its tenant's share.
   absl::StatusOr<StoreHold> Reserve(const Tenant& tenant, std::uint64_t bytes, Limit* limit);
 
-  std::uint64_t limit_bytes() const { return limit_bytes_; }
+  std::uint64_t limit_bytes() const { return all_.bytes; }
   std::uint64_t used_bytes() const;
-  std::uint64_t used_bytes(const Tenant& tenant) const;
 
  private:
   friend class StoreHold;
   void Release(const Tenant& tenant, std::uint64_t bytes);
 
-  const std::uint64_t limit_bytes_;
-  const std::uint64_t tenant_bytes_;
+  const StoreShare all_;
+  const StoreShare tenant_;
   mutable AdaptiveMutex mutex_;
-  std::uint64_t used_bytes_ = 0;             // guarded by mutex_
-  std::map<Tenant, std::uint64_t> tenants_;  // guarded by mutex_; none with 0
+  StoreShare used_;                       // guarded by mutex_
+  std::map<Tenant, StoreShare> tenants_;  // guarded by mutex_; none without operands
 };
 
 }  // namespace gemmd

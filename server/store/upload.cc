@@ -69,6 +69,7 @@ absl::StatusOr<Upload::Received> Upload::Receive(const UploadChunk& chunk) {
                                                    chunk.offset, " of ", NameOf(chunk.plane),
                                                    ", which has ", plane.size_bytes, " bytes"));
   }
+  if (absl::Status status = chunks_.Add(bytes); !status.ok()) return status;
   Received received;
   std::vector<ByteRange> parts;
   {
@@ -178,7 +179,8 @@ std::vector<MissingRange> Upload::Missing() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<MissingRange> missing;
   for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    for (const ByteRange& range : planes_[i].claimed.Missing(planes_[i].size_bytes)) {
+    const Plane& plane = planes_[i];
+    for (const ByteRange& range : plane.claimed.Missing(plane.size_bytes, kMostMissingRanges)) {
       missing.push_back({static_cast<StoredPlane>(i), range});
     }
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ranges/range_set.h"
+#include "server/device/chunk_limit.h"
 #include "server/device/plane_receiver.h"
 #include "server/store/operand_form.h"
 #include "server/store/stored_operand.h"
@@ -47,7 +48,8 @@ class Upload {
     std::uint64_t repeated_bytes = 0;  // that had come before, and were dropped
     bool is_last = false;              // every byte is here: true once
   };
-  // INVALID_ARGUMENT: there is no such plane, or the chunk lies beyond it.
+  // INVALID_ARGUMENT: there is no such plane, or the chunk lies beyond it, or there are too many
+  // chunks for their bytes.
   // RESOURCE_EXHAUSTED: see Abandon().
   absl::StatusOr<Received> Receive(const UploadChunk& chunk);
 
@@ -60,7 +62,9 @@ class Upload {
   // Gives its memory back as soon as no Receive() uses it; later ones are refused.
   void Abandon();
 
-  // In order of planes and bytes.
+  // In order of planes and bytes. Of a plane with very many gaps the last range reaches over bytes
+  // that came, so that the answer stays small; who sends them again does no harm.
+  static constexpr std::size_t kMostMissingRanges = 64;  // of a plane
   std::vector<MissingRange> Missing() const;
   std::uint64_t received_bytes() const;
   // Waits for what other threads are copying or finishing: moments.
@@ -84,6 +88,7 @@ class Upload {
   const OperandForm form_;
   const Sha256Digest digest_;
 
+  ChunkLimit chunks_{"the upload"};
   mutable std::mutex mutex_;
   mutable std::condition_variable still_;
   std::array<Plane, kStoredPlanes> planes_;  // claimed, chunk_bytes: guarded by mutex_

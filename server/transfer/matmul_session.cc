@@ -11,7 +11,6 @@ namespace gemmd {
 namespace {
 
 constexpr TimeNs kNsPerUs = 1000;
-constexpr TimeNs kNsPerMs = 1000000;
 constexpr std::int64_t kRetryMs = 1;  // where one's own requests must end first
 
 TimeNs DeadlineOf(const RequestHeader& header) {
@@ -39,6 +38,19 @@ std::uint64_t SizeOf(const HostBuffer& buffer) {
   return bytes;
 }
 
+std::uint64_t SizeOf(const PayloadChunk& chunk) {
+  std::uint64_t bytes = 0;
+  for (const absl::string_view piece : chunk.pieces) bytes += piece.size();
+  return bytes;
+}
+
+// Of its payload.
+std::uint64_t SizeOf(const Outgoing& event) {
+  if (const auto* finished = std::get_if<RequestFinished>(&event)) return SizeOf(finished->payload);
+  if (const auto* chunk = std::get_if<ResultChunk>(&event)) return SizeOf(chunk->bytes);
+  return 0;
+}
+
 }  // namespace
 
 absl::StatusOr<MatmulSession::StreamId> MatmulSession::AddStream(Wake wake) {
@@ -48,7 +60,7 @@ absl::StatusOr<MatmulSession::StreamId> MatmulSession::AddStream(Wake wake) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the session has ", streams_.size(), " streams, which is the limit"));
   }
-  streams_.push_back({std::move(wake), false, std::nullopt, std::nullopt});
+  streams_.push_back({std::move(wake), false, std::nullopt, Progress()});
   return streams_.size() - 1;
 }
 
@@ -63,75 +75,126 @@ bool MatmulSession::IsIdleLocked() const {
 }
 
 absl::Status MatmulSession::Begin(RequestHeader header) {
-  const std::uint64_t id = header.request_id;
+  auto request = std::make_shared<Request>();
+  request->client_id = header.request_id;
+  request->server_id = admission_->NextRequestId();
+  request->deadline = DeadlineOf(header);
+  request->arrival = header.arrival;
+  request->decode = header.decode;
+  request->await_accepted = header.await_accepted;
+  request->payload = std::move(header.payload);
+  request->message = std::move(header.message);
+  absl::Status refusal = header.call.status();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (broken_.has_value()) return absl::OkStatus();
     accepts_batches_ = accepts_batches_ || header.accepts_batches;
-    if (IsUsedLocked(id)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("begin.request_id is ", id, "; a request with this id is in flight"));
+    if (IsUsedLocked(request->client_id)) {
+      return absl::InvalidArgumentError(absl::StrCat("begin.request_id is ", request->client_id,
+                                                     "; a request with this id is in flight"));
     }
+    statistics_->RecordReceived();
+    if (const std::size_t in_flight = requests_.size() + results_.size();
+        in_flight >= options_.max_requests) {
+      refusal = WithRetryAfter(
+          absl::ResourceExhaustedError(absl::StrCat("the session has ", in_flight,
+                                                    " requests in flight, which is the limit")),
+          kRetryMs);
+    }
+    requests_.emplace(request->client_id, request);
   }
-  statistics_->RecordReceived();
-  const TimeNs deadline = DeadlineOf(header);
-  // Requests begin one at a time, on the first stream, so that the count holds.
-  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted = [&] {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      const std::size_t in_flight = requests_.size() + results_.size();
-      if (in_flight >= options_.max_requests) {
-        return absl::StatusOr<std::unique_ptr<AdmittedMatmul>>(WithRetryAfter(
-            absl::ResourceExhaustedError(absl::StrCat("the session has ", in_flight,
-                                                      " requests in flight, which is the limit")),
-            kRetryMs));
-      }
-    }
-    if (!header.call.ok()) {
-      return absl::StatusOr<std::unique_ptr<AdmittedMatmul>>(header.call.status());
-    }
-    return admission_->Admit(*header.call, deadline, Admission::Carrier::kStream);
-  }();
+  if (!refusal.ok()) {
+    OnAdmitted(request, std::move(refusal));
+    return absl::OkStatus();
+  }
+  constexpr auto kCarrier = Admission::Carrier::kStream;
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
+      admission_->Admit(*header.call, request->deadline, kCarrier);
+  if (admission_->MayWait(admitted.status())) {
+    admission_->AwaitMemory(request->server_id, *header.call, request->deadline, kCarrier,
+                            header.message_bytes,
+                            [self = shared_from_this(), request](auto result) {
+                              self->OnAdmitted(request, std::move(result));
+                            });
+  } else {
+    OnAdmitted(request, std::move(admitted));
+  }
+  return absl::OkStatus();
+}
 
-  auto request = std::make_shared<Request>();
+void MatmulSession::OnAdmitted(const RequestPtr& request,
+                               absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted) {
+  const bool is_admitted = admitted.ok();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!admitted.ok() || broken_.has_value()) {
-      statistics_->RecordRefused(admitted.ok() ? broken_->code() : admitted.status().code());
-      if (!broken_.has_value()) SendLocked({id, admitted.status(), {}, {}, {}, {}});
+    if (request->state != State::kWaiting) return;  // it was cancelled, or the session broke
+    if (!is_admitted) {
+      EndReceivingLocked(request, admitted.status());
     } else {
-      request->client_id = id;
-      request->server_id = admission_->NextRequestId();
-      request->deadline = deadline;
-      request->arrival = header.arrival;
-      request->decode = header.decode;
-      request->receive_start = request->last_progress = clock_->Now();
       request->admitted = *std::move(admitted);
-      requests_.emplace(id, request);
-      if (header.await_accepted) control_.emplace_back(RequestAccepted{id});
+      request->state = State::kReceiving;
+      request->receive_start = clock_->Now();
+      request->progress = Progress(options_.progress, request->receive_start);
+      if (request->await_accepted) control_.emplace_back(RequestAccepted{request->client_id});
+      request->copies = 1;  // so that nobody starts it before all of the message is there
     }
   }
-  if (request->admitted != nullptr) SubmitIfComplete(request);
+  if (is_admitted) {
+    for (const auto& chunk : request->payload) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (request->state != State::kReceiving) break;
+        ++request->copies;
+      }
+      ReceiveInto(request, chunk);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --request->copies;
+  }
+  request->payload.clear();
+  request->message = nullptr;
+  SubmitIfComplete(request);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!HasInputLocked()) EndIncompleteLocked();
+  }
   WakeAll();
-  return absl::OkStatus();
 }
 
 void MatmulSession::Receive(std::uint64_t request_id, const absl::StatusOr<PayloadChunk>& chunk) {
   RequestPtr request;
+  bool is_waiting = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = requests_.find(request_id);
     // The request was refused or has ended: its bytes may still have been on their way.
-    if (found == requests_.end() || found->second->state != State::kReceiving) return;
+    if (found == requests_.end() || found->second->state == State::kRunning) return;
     request = found->second;
-    ++request->copies;
+    is_waiting = request->state == State::kWaiting;
+    if (is_waiting) {
+      EndReceivingLocked(
+          request, WithRetryAfter(absl::ResourceExhaustedError(
+                                      "memory is full, and payload came before the request was "
+                                      "accepted; one that waits for that (await_accepted) would "
+                                      "have waited for memory"),
+                                  kRetryMs));
+    } else {
+      ++request->copies;
+    }
   }
+  if (!is_waiting) return ReceiveInto(request, chunk);
+  admission_->Cancel(request->server_id);
+  WakeAll();
+}
+
+void MatmulSession::ReceiveInto(const RequestPtr& request,
+                                const absl::StatusOr<PayloadChunk>& chunk) {
   absl::Status status = chunk.ok() ? request->admitted->payload().Receive(*chunk) : chunk.status();
   bool is_ended = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     --request->copies;
-    request->last_progress = clock_->Now();
+    if (status.ok()) request->progress.Record(SizeOf(*chunk), clock_->Now());
     is_ended = !status.ok() && request->state == State::kReceiving;
     if (is_ended) EndReceivingLocked(request, std::move(status));
   }
@@ -212,6 +275,10 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
 
 void MatmulSession::EndReceivingLocked(const RequestPtr& request, absl::Status status) {
   statistics_->RecordRefused(status.code());
+  AnswerReceivingLocked(request, std::move(status));
+}
+
+void MatmulSession::AnswerReceivingLocked(const RequestPtr& request, absl::Status status) {
   // Whoever copies into it still holds it, and finds that it has ended.
   request->state = State::kRunning;
   requests_.erase(request->client_id);
@@ -219,22 +286,22 @@ void MatmulSession::EndReceivingLocked(const RequestPtr& request, absl::Status s
 }
 
 void MatmulSession::Cancel(std::uint64_t request_id) {
-  RequestPtr running;
+  RequestPtr known;  // to admission, or soon
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     results_.remove_if([request_id](const Result& r) { return r.client_id == request_id; });
     const auto found = requests_.find(request_id);
     if (found != requests_.end()) {
       const RequestPtr request = found->second;
-      if (request->state == State::kReceiving) {
-        EndReceivingLocked(request, absl::CancelledError("cancelled before its payload was there"));
-      } else {
+      if (request->state != State::kReceiving) known = request;
+      if (request->state == State::kRunning) {
         request->is_cancelled = true;
-        running = request;
+      } else {
+        EndReceivingLocked(request, absl::CancelledError("cancelled before its payload was there"));
       }
     }
   }
-  if (running != nullptr) admission_->Cancel(running->server_id);
+  if (known != nullptr) admission_->Cancel(known->server_id);
   WakeAll();
 }
 
@@ -242,42 +309,48 @@ void MatmulSession::EndInput(StreamId stream) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     streams_[stream].input_ended = true;
-    const bool is_last = std::all_of(streams_.begin(), streams_.end(),
-                                     [](const Stream& each) { return each.input_ended; });
-    if (is_last) {
-      std::vector<RequestPtr> receiving;
-      for (const auto& [id, request] : requests_) {
-        if (request->state == State::kReceiving) receiving.push_back(request);
-      }
-      for (const RequestPtr& request : receiving) {
-        EndReceivingLocked(request, request->admitted->payload().Check());
-      }
-    }
+    if (!HasInputLocked()) EndIncompleteLocked();
   }
   WakeAll();
 }
 
+bool MatmulSession::HasInputLocked() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const Stream& each) { return !each.input_ended; });
+}
+
+void MatmulSession::EndIncompleteLocked() {
+  std::vector<RequestPtr> receiving;
+  for (const auto& [id, request] : requests_) {
+    if (request->state == State::kReceiving && request->copies == 0) receiving.push_back(request);
+  }
+  for (const RequestPtr& request : receiving) {
+    absl::Status status = request->admitted->payload().Check();
+    incomplete_.push_back(status.code());
+    AnswerReceivingLocked(request, std::move(status));
+  }
+}
+
 void MatmulSession::Break(const absl::Status& why) {
-  std::vector<std::uint64_t> running;
+  std::vector<std::uint64_t> known;  // to admission
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (broken_.has_value()) return;
     broken_ = why;
     for (const auto& [id, request] : requests_) {
-      if (request->state == State::kReceiving) {
-        statistics_->RecordRefused(why.code());
-      } else {
-        running.push_back(request->server_id);
-      }
+      if (request->state != State::kRunning) statistics_->RecordRefused(why.code());
+      if (request->state != State::kReceiving) known.push_back(request->server_id);
       request->state = State::kRunning;
       request->is_cancelled = true;
     }
+    for (std::size_t i = 0; i < incomplete_.size(); ++i) statistics_->RecordRefused(why.code());
+    incomplete_.clear();
     requests_.clear();
     control_.clear();
     results_.clear();
     for (Stream& stream : streams_) stream.greeting.reset();
   }
-  for (std::uint64_t id : running) admission_->Cancel(id);
+  for (const std::uint64_t id : known) admission_->Cancel(id);
   WakeAll();
 }
 
@@ -297,22 +370,21 @@ std::vector<Outgoing> MatmulSession::NextMessage(StreamId stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::optional<Outgoing> first = TakeNextLocked(stream);
   if (!first.has_value()) {
-    streams_[stream].sending_since.reset();
+    streams_[stream].sending = Progress();
     return {};
   }
-  streams_[stream].sending_since = clock_->Now();
+  std::uint64_t bytes = SizeOf(*first);
+  const bool may_share = accepts_batches_ && std::holds_alternative<RequestFinished>(*first);
   std::vector<Outgoing> message;
   message.push_back(*std::move(first));
-  const auto* finished = std::get_if<RequestFinished>(&message.front());
-  if (finished == nullptr || !accepts_batches_) return message;
-  std::uint64_t bytes = SizeOf(finished->payload);
-  while (!control_.empty() && message.size() < kMostFinished && bytes < options_.chunk_bytes) {
-    finished = std::get_if<RequestFinished>(&control_.front());
-    if (finished == nullptr) break;
-    bytes += SizeOf(finished->payload);
+  while (may_share && !control_.empty() && message.size() < kMostFinished &&
+         bytes < options_.chunk_bytes &&
+         std::holds_alternative<RequestFinished>(control_.front())) {
+    bytes += SizeOf(control_.front());
     message.push_back(std::move(control_.front()));
     control_.pop_front();
   }
+  streams_[stream].sending = Progress::OfWhole(options_.progress, bytes, clock_->Now());
   return message;
 }
 
@@ -356,34 +428,34 @@ std::optional<absl::Status> MatmulSession::Closing() const {
   return std::nullopt;
 }
 
+void MatmulSession::OnClosed() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const absl::StatusCode code : incomplete_) statistics_->RecordRefused(code);
+  incomplete_.clear();
+}
+
 void MatmulSession::EndLate(TimeNs now) {
   bool is_stalled = false;
   bool is_changed = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    is_stalled = std::any_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
-      return stream.sending_since.has_value() &&
-             now - *stream.sending_since > options_.stall_timeout;
-    });
+    is_stalled = std::any_of(streams_.begin(), streams_.end(),
+                             [&](const Stream& stream) { return stream.sending.IsStalled(now); });
     std::vector<std::pair<RequestPtr, absl::Status>> late;
     for (const auto& [id, request] : requests_) {
       if (request->state != State::kReceiving) continue;
       if (request->deadline <= now) {
         late.emplace_back(request, absl::DeadlineExceededError(
                                        "the deadline passed before the payload was there"));
-      } else if (now - request->last_progress > options_.stall_timeout) {
-        late.emplace_back(request, absl::DeadlineExceededError(absl::StrCat(
-                                       "no payload came for ", options_.stall_timeout / kNsPerMs,
-                                       " ms (limits.stall_timeout_ms)")));
+      } else if (request->progress.IsStalled(now)) {
+        late.emplace_back(request, StalledError("the payload came", options_.progress));
       }
     }
     for (auto& [request, status] : late) EndReceivingLocked(request, std::move(status));
     is_changed = !late.empty();
   }
   if (is_stalled) {
-    Break(absl::DeadlineExceededError(absl::StrCat("the client did not read for ",
-                                                   options_.stall_timeout / kNsPerMs,
-                                                   " ms (limits.stall_timeout_ms)")));
+    Break(StalledError("the client read", options_.progress));
   } else if (is_changed) {
     WakeAll();
   }

@@ -2,14 +2,16 @@
 // byte of their results. Knows nothing of gRPC: streams bring events and fetch what to send.
 //
 // A request is, in this order:
+//   waiting    its header came; memory is full
 //   receiving  admitted; chunks are copied into the device's memory
 //   running    every byte was there; the scheduler has it
 //   sending    its result leaves, chunk by chunk, over whichever stream asks next
 // and ends, from any of these, with exactly one RequestFinished, unless the session breaks.
 //
 // Memory is bounded whatever the client does. Before its header was admitted a request holds
-// nothing, afterwards what admission reserved; streams are not read while the client does not
-// fetch its answers, and a session that makes no progress for a time is broken.
+// nothing but the message that brought it, afterwards what admission reserved; streams are not read
+// while the client does not fetch its answers, and a session that makes no progress for a time is
+// broken.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +30,7 @@
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
 #include "server/transfer/outgoing.h"
+#include "server/transfer/progress.h"
 
 namespace gemmd {
 
@@ -40,6 +43,10 @@ struct RequestHeader {
   bool accepts_batches = false;  // the client, from here on
   TimeNs arrival = 0;
   StageSpan decode;
+  // Of its payload, what came in the same message. `message` is what the pieces lie in.
+  std::vector<absl::StatusOr<PayloadChunk>> payload;
+  std::shared_ptr<const void> message;
+  std::uint64_t message_bytes = 0;
 };
 
 // Thread-safe. Made by std::make_shared; jobs keep it alive until they end.
@@ -50,7 +57,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     int max_streams = 32;                         // the first included
     std::uint64_t chunk_bytes = 1 << 20;          // of results
     std::uint64_t small_result_bytes = 64 << 10;  // up to this they travel with Finished
-    TimeNs stall_timeout = 30'000'000'000;
+    ProgressLimit progress;  // of each request's payload, and of each message that is sent
   };
 
   // A stream of the session; the first made is the first stream.
@@ -64,6 +71,9 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   MatmulSession(Admission* admission, Statistics* statistics, const Clock* clock,
                 const Options& options)
       : admission_(admission), statistics_(statistics), clock_(clock), options_(options) {}
+  ~MatmulSession() { OnClosed(); }
+  MatmulSession(const MatmulSession&) = delete;
+  MatmulSession& operator=(const MatmulSession&) = delete;
 
   // RESOURCE_EXHAUSTED: it has max_streams. UNAVAILABLE: it has ended.
   absl::StatusOr<StreamId> AddStream(Wake wake);
@@ -87,16 +97,17 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   bool MayRead(StreamId stream) const;
   // How the stream is to be closed, once it is to be and NextMessage() gave nothing.
   std::optional<absl::Status> Closing() const;
+  // It is being closed so, and everything was sent.
+  void OnClosed();
 
   // Ends what is late by now: requests past their deadline whose payload is not there, requests
-  // without new payload for the stall timeout, and the session if its client did not read
-  // for so long.
+  // whose payload has stalled, and the session if its client reads too slowly.
   void EndLate(TimeNs now);
   // From here on an idle session closes with UNAVAILABLE.
   void StartDraining();
 
  private:
-  enum class State : std::uint8_t { kReceiving, kRunning };
+  enum class State : std::uint8_t { kWaiting, kReceiving, kRunning };
   struct Request {
     std::uint64_t client_id = 0;
     std::uint64_t server_id = 0;
@@ -104,14 +115,18 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     TimeNs arrival = 0;
     StageSpan decode;
     TimeNs receive_start = 0;
+    bool await_accepted = false;
+    // From the header, until it is admitted.
+    std::vector<absl::StatusOr<PayloadChunk>> payload;
+    std::shared_ptr<const void> message;
     // Chunks are copied into it without the lock; whoever submits it takes it.
     std::unique_ptr<AdmittedMatmul> admitted;
 
     // Guarded by mutex_.
-    State state = State::kReceiving;
+    State state = State::kWaiting;
     int copies = 0;  // under way
     bool is_cancelled = false;
-    TimeNs last_progress = 0;
+    Progress progress;  // of its payload
   };
   using RequestPtr = std::shared_ptr<Request>;
   struct Result {
@@ -124,9 +139,17 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     Wake wake;
     bool input_ended = false;
     std::optional<Outgoing> greeting;
-    std::optional<TimeNs> sending_since;  // what NextMessage() gave last
+    Progress sending;  // of what NextMessage() gave last
   };
 
+  // What Admit() said of a request, now or after it waited.
+  void OnAdmitted(const RequestPtr& request,
+                  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted);
+  // REQUIRES: it was counted in `copies`, under the lock that found it receiving.
+  void ReceiveInto(const RequestPtr& request, const absl::StatusOr<PayloadChunk>& chunk);
+  bool HasInputLocked() const;
+  // Answers those that are receiving and will get nothing more.
+  void EndIncompleteLocked();
   // Starts the request if it is complete and nobody writes to it.
   void SubmitIfComplete(const RequestPtr& request);
   void OnFinished(const RequestPtr& request, MatmulOutcome outcome);
@@ -134,8 +157,10 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   bool IsUsedLocked(std::uint64_t request_id) const;
   bool IsIdleLocked() const;
   std::optional<Outgoing> TakeNextLocked(StreamId stream);
-  // Ends a request that is receiving.
+  // Ends a request that is waiting or receiving, and counts it.
   void EndReceivingLocked(const RequestPtr& request, absl::Status status);
+  // The same, and leaves the count to others.
+  void AnswerReceivingLocked(const RequestPtr& request, absl::Status status);
   void SendLocked(RequestFinished finished) { control_.emplace_back(std::move(finished)); }
   // REQUIRES of both: mutex_ not held. WakeAll() does it once for all that happens to the session
   // under a Deferral of the thread.
@@ -152,6 +177,9 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   std::map<std::uint64_t, RequestPtr> requests_;  // receiving and running, by the client's id
   std::deque<Outgoing> control_;                  // of the first stream
   std::list<Result> results_;                     // the first one gives the next chunk
+  // What to count requests as that the input's end left without payload. Whether their client ended
+  // it or went away is not known before the stream closes or breaks.
+  std::vector<absl::StatusCode> incomplete_;
   bool accepts_batches_ = false;
   bool is_draining_ = false;
   std::optional<absl::Status> broken_;

@@ -150,6 +150,8 @@ TEST_F(NpyTest, EveryMalformedFileIsRefusedByName) {
   };
   std::string unknown_version = good;
   unknown_version[6] = 4;
+  std::string unknown_minor_version = good;
+  unknown_minor_version[7] = 1;
   std::string long_header = good;
   long_header[8] = '\xFF';
   long_header[9] = '\xFF';
@@ -165,6 +167,7 @@ TEST_F(NpyTest, EveryMalformedFileIsRefusedByName) {
       {"header longer than the file", long_header, "header length 65535 reaches beyond"},
       {"header of 2 GiB", huge_header, "at most 1048576 is accepted"},
       {"version 4.0", unknown_version, "version 4.0: 1.0, 2.0 and 3.0 are accepted"},
+      {"version 1.1", unknown_minor_version, "version 1.1: 1.0, 2.0 and 3.0 are accepted"},
       {"truncated data", good.substr(0, good.size() - 1),
        "takes 24 bytes of data, but the file has 23"},
       {"trailing bytes", good + "x", "takes 24 bytes of data, but the file has 25"},

@@ -1,11 +1,20 @@
 // Start, serve, drain, end: by signal and exit code, as an operator sees them.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/testing/raw_call.h"
 #include "tests/testing/server_process.h"
@@ -54,6 +63,9 @@ struct PendingCall {
 
 class LifecycleTest : public ::testing::Test {
  protected:
+  // The library is held for good: without users it may wait ten seconds for its poller.
+  static void SetUpTestSuite() { grpc_init(); }
+
   void Start(std::vector<std::string> flags) {
     flags.push_back("--cpu.threads=1");
     // Long products must be let in, however slow the machine was found to be at the start.
@@ -157,6 +169,111 @@ TEST_F(LifecycleTest, CancelledCallsLeaveTheQueueAndTheirBytes) {
   EXPECT_EQ(statistics.finished_requests().at("CANCELLED"), 2u);
   EXPECT_EQ(statistics.reserved_bytes(), 0u);
   EXPECT_EQ(statistics.queued_requests(), 0u);
+}
+
+// Their messages never come, so that nothing is wrong with them.
+TEST_F(LifecycleTest, CallsCancelledBeforeTheyArrivedAreCountedAsThat) {
+  Start({});
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto start = [&](grpc::ClientContext* context) {
+    auto call = stub.PrepareCall(context, "/gemmd.v1.Gemm/Matmul", &queue);
+    call->StartCall(nullptr);
+    EXPECT_TRUE(queue.Next(&tag, &ok) && ok);  // the server has its headers, or will
+    return call;
+  };
+  const auto finish = [&](grpc::GenericClientAsyncReaderWriter* call) {
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    return status.error_code();
+  };
+  grpc::ClientContext cancelled_context;
+  const auto cancelled = start(&cancelled_context);
+  cancelled_context.TryCancel();
+  EXPECT_EQ(finish(cancelled.get()), grpc::StatusCode::CANCELLED);
+  while (Statistics().received_requests() < 1 || Statistics().in_flight_requests() > 0) {
+  }
+  EXPECT_EQ(Statistics().finished_requests().at("CANCELLED"), 1u);
+
+  // A client that says it sends nothing is wrong, and waits to hear so.
+  grpc::ClientContext empty_context;
+  const auto empty = start(&empty_context);
+  empty->WritesDone(nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(finish(empty.get()), grpc::StatusCode::INVALID_ARGUMENT);
+  while (Statistics().received_requests() < 2 || Statistics().in_flight_requests() > 0) {
+  }
+  EXPECT_EQ(Statistics().finished_requests().at("INVALID_ARGUMENT"), 1u);
+  EXPECT_EQ(Statistics().finished_requests().at("CANCELLED"), 1u);
+  queue.Shutdown();
+}
+
+TEST_F(LifecycleTest, ALogThatNobodyReadsEndsNothing) {
+  Start({});
+  server_->CloseLog();
+  server_->Signal(SIGTERM);  // which is logged
+  EXPECT_EQ(server_->WaitForExit(), 0);
+}
+
+class MemoryTest : public LifecycleTest {
+ protected:
+  // As a container's limit would be, were there no kernel that kills first.
+  void EndMemory(std::uint64_t more_bytes) {
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+    GTEST_SKIP() << "the sanitizer's allocator ends the process itself";
+#endif
+    Start({"--limits.message-bytes=1000000000"});
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/" + std::to_string(server_->pid()) + "/statm") >> pages;
+    const std::uint64_t bytes = pages * getpagesize() + more_bytes;
+    const rlimit limit{bytes, bytes};
+    ASSERT_EQ(prlimit(server_->pid(), RLIMIT_AS, &limit, nullptr), 0);
+    const grpc::Status status =
+        testing::RawUnaryCall(channel_, "/gemmd.v1.Gemm/Matmul", testing::ZeroMessage(100)).status;
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    server_->Signal(SIGTERM);  // should it still be there
+    EXPECT_EQ(server_->WaitForExit(), 5);
+    EXPECT_NE(server_->log().find("\"event\":\"out_of_memory\""), std::string::npos)
+        << server_->log();
+  }
+};
+
+// Where nothing is left at all, libraries crash in ways of their own.
+TEST_F(MemoryTest, WhereMemoryEndsTheServerSaysSoAndEnds) { EndMemory(32 << 20); }
+TEST_F(MemoryTest, WhereNoMemoryIsLeftAtAllToo) { EndMemory(0); }
+
+// gRPC has something to say about each of these calls.
+TEST_F(LifecycleTest, WhatClientsMakeGrpcSayIsBounded) {
+  Start({});
+  constexpr int kCalls = 500;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < kCalls; ++i) {
+    testing::RawUnaryCall(channel_, "/gemmd.v1.Gemm/Matmul", testing::ZeroMessage(0),
+                          GRPC_COMPRESS_GZIP);
+  }
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
+  server_->Signal(SIGTERM);
+  EXPECT_EQ(server_->WaitForExit(), 0);
+  int lines = 0;
+  std::istringstream log(server_->log());
+  for (std::string line; std::getline(log, line);) {
+    EXPECT_EQ(line.front(), '{') << line;
+    if (line.find("\"event\":\"grpc\"") != std::string::npos) ++lines;
+  }
+  EXPECT_GE(lines, 1);
+  EXPECT_LE(lines, 10 * (seconds.count() + 2));
+}
+
+TEST(Start, AConfigurationThatCannotBeReadExitsWithTwo) {
+  ServerProcess server({"--config=/tmp"});
+  EXPECT_EQ(server.address(), "");
+  server.Signal(SIGTERM);  // should it serve
+  EXPECT_EQ(server.WaitForExit(), 2);
+  EXPECT_EQ(server.log(), "gemmd: --config is \"/tmp\", which cannot be read\n");
 }
 
 TEST(Start, BadOptionsExitWithTwo) {

@@ -245,6 +245,19 @@ TEST_F(OperandsTest, TheUnleasedGoForOthersAndTheQuotaHolds) {
   EXPECT_EQ(*a->Renew({{}, first.digest()}, absl::Minutes(2)), absl::Minutes(2));
 }
 
+TEST_F(OperandsTest, ATenantHasAShareOfBytesAndNumber) {
+  Start({"--operands.memory-bytes=1000", "--operands.max-operands=3",
+         "--operands.tenant-percent=60"});
+  const auto a = Connect("a", 1);
+  EXPECT_EQ(a->Put(Source(Random(DataType::kInt8, 601, 1, 1))).status().message(),
+            "the operand takes 601 bytes; a tenant may keep 600");
+  ASSERT_TRUE(a->Put(Source(Random(DataType::kInt8, 599, 1, 2))).ok());
+  ASSERT_TRUE(a->Put(Source(Random(DataType::kInt8, 1, 1, 3))).ok());
+  EXPECT_EQ(a->Put(Source(Random(DataType::kInt8, 1, 1, 4))).status().message(),
+            "the tenant's quota is full: it keeps 2 operands, and no more");
+  EXPECT_TRUE(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 400, 1, 5))).ok());
+}
+
 TEST_F(OperandsTest, ARequestTakesTheRoomOfWhatHasNoLease) {
   Start({"--cpu.memory-bytes=3000000", "--operands.memory-bytes=2900000"});
   const auto impatient = Connect("", 1);
@@ -401,6 +414,11 @@ TEST_F(BadInput, OfOtherCallsIsNamedToo) {
   find.add_digests("x");
   Expect(call(&v1::Operands::Stub::FindMissing, find, v1::FindMissingResponse()), kInvalid,
          "digests[0] has 1 bytes; a digest has 32");
+  find.set_digests(0, std::string(32, 'x'));
+  find.add_digests(std::string(32, 'y'));
+  find.add_digests(std::string(32, 'x'));
+  Expect(call(&v1::Operands::Stub::FindMissing, find, v1::FindMissingResponse()), kInvalid,
+         "digests[2] is digests[0] again; each may be named once");
   v1::ListRequest list;
   list.set_page_token("zzz");
   Expect(call(&v1::Operands::Stub::List, list, v1::ListResponse()), kInvalid,
@@ -413,6 +431,9 @@ TEST_F(BadInput, OfOtherCallsIsNamedToo) {
   release.set_handle("nobody's");
   Expect(call(&v1::Operands::Stub::Release, release, v1::ReleaseResponse()),
          grpc::StatusCode::NOT_FOUND, "handle is \"nobody\\'s\": the server has no such operand");
+  release.set_handle(std::string(65, 'h'));
+  Expect(call(&v1::Operands::Stub::Release, release, v1::ReleaseResponse()), kInvalid,
+         "handle has 65 bytes; a handle has at most 64");
   const auto badly_named = Connect("a b", 1);
   EXPECT_EQ(badly_named->List().status().message(),
             "gemmd-tenant has a character that is none of A-Z a-z 0-9 . _ -");

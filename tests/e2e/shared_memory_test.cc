@@ -225,6 +225,32 @@ TEST_F(SharedMemoryTest, BadRegionsAndRangesAreRefusedByName) {
   EXPECT_EQ(Statistics().reserved_bytes(), 0);
 }
 
+// Neither another client's name, by which one could register the same memory, nor its id.
+TEST_F(SharedMemoryTest, NobodyIsToldOfTheRegionsOfOthers) {
+  SharedFile file(4096);
+  std::string region;
+  ASSERT_TRUE(Register(file.name(), 0, 4096, &region).ok());
+  const auto other = v1::Regions::NewStub(server_.NewChannel());
+  v1::RegionStatusRequest request;
+  v1::RegionStatusResponse response;
+  const auto status = [&](const std::string& id) {
+    grpc::ClientContext context;
+    request.set_region(id);
+    return other->Status(&context, request, &response);
+  };
+  EXPECT_EQ(status("").error_code(), StatusCode::INVALID_ARGUMENT);
+  for (const std::string& id : {std::string("0"), std::string(32, '0'), file.name()}) {
+    const grpc::Status unknown = status(id);
+    EXPECT_EQ(unknown.error_code(), StatusCode::NOT_FOUND);
+    EXPECT_EQ(unknown.error_message().find(file.name()), std::string::npos);
+    EXPECT_EQ(unknown.error_message().find(region), std::string::npos);
+  }
+  EXPECT_EQ(response.regions_size(), 0);
+  ASSERT_TRUE(status(region).ok());
+  ASSERT_EQ(response.regions_size(), 1);
+  EXPECT_EQ(response.regions(0).name(), file.name());
+}
+
 TEST_F(SharedMemoryTest, AClientThatCutsItsFileShortGetsAnErrorAndTheServerServesOn) {
   constexpr std::uint64_t kSize = 96;
   constexpr std::uint64_t kPlane = kSize * kSize * 4;

@@ -428,8 +428,23 @@ TEST_F(StreamTest, BreachesOfTheProtocolEndTheStream) {
   AwaitFreeMemory();
 }
 
+TEST_F(StreamTest, RequestsOfAStreamThatIsCancelledAreCountedAsThat) {
+  Start();
+  Stream stream(channel_);
+  stream.Begin(1, SomeRequest(700, 700, 2).header(), true);
+  v1::MatmulStreamResponse accepted;
+  ASSERT_TRUE(stream.Read(&accepted) && accepted.has_accepted());
+  stream.Cancel();
+  EXPECT_EQ(stream.Finish().error_code(), StatusCode::CANCELLED);
+  while (Statistics().in_flight_requests() > 0) {
+  }
+  EXPECT_EQ(Statistics().finished_requests().count("INVALID_ARGUMENT"), 0u);
+  EXPECT_EQ(Statistics().finished_requests().at("CANCELLED"), 1u);
+  AwaitFreeMemory();
+}
+
 TEST_F(StreamTest, AClientThatDoesNotReadIsEndedAndItsMemoryFreed) {
-  Start({"--limits.stall-timeout-ms=200"});
+  Start({"--limits.stall-timeout-ms=200", "--limits.min-bytes-per-second=10000000"});
   Stream stream(channel_);
   const v1::MatmulRequest request = SomeRequest(700, 700, 2);
   std::uint64_t id = 0;
@@ -451,7 +466,9 @@ TEST_F(StreamTest, AClientThatOwesPayloadIsTold) {
   stream.Begin(1, SomeRequest(700, 700, 2).header());
   std::map<std::uint64_t, Answer> answers;
   stream.ReadAnswers(1, &answers);
-  EXPECT_EQ(answers[1].finished.message(), "no payload came for 100 ms (limits.stall_timeout_ms)");
+  EXPECT_EQ(answers[1].finished.message(),
+            "the payload came slower than 16384 bytes per second (limits.min_bytes_per_second) for "
+            "more than 100ms (limits.stall_timeout_ms)");
 }
 
 TEST_F(StreamTest, TooManyRequestsAreRefusedWithATimeToRetry) {

@@ -104,13 +104,19 @@ TEST(TuneTest, WhatWasMeasuredServesAndOutlivesARestart) {
   EXPECT_EQ(Chosen(restarted).predicted_us(), measured_us);
 }
 
-TEST(TuneTest, ABadFileKeepsTheServerFromStarting) {
-  const std::string path = ::testing::TempDir() + "/bad.json";
-  std::ofstream(path) << "{\n\"format\": oops\n}";
-  testing::ServerProcess server({"--device=cpu", "--tuning.plan-cache-file=" + path});
-  EXPECT_EQ(server.address(), "");
-  EXPECT_NE(server.log().find(path), std::string::npos) << server.log();
-  EXPECT_NE(server.log().find("line 2"), std::string::npos) << server.log();
+TEST(TuneTest, AFileThatCannotBeReadIsAWarningAndTheServerServes) {
+  const std::string damaged = ::testing::TempDir() + "/damaged.json";
+  std::ofstream(damaged) << "{\n\"format\": oops\n}";
+  for (const std::string& path : {damaged, std::string(::testing::TempDir())}) {
+    testing::ServerProcess server({"--device=cpu", "--tuning.plan-cache-file=" + path});
+    EXPECT_FALSE(Chosen(server).measured());
+    server.Signal(SIGTERM);
+    EXPECT_EQ(server.WaitForExit(), 0);
+    const std::string& log = server.log();
+    EXPECT_NE(log.find("\"WARNING\",\"event\":\"plans_unreadable\""), std::string::npos) << log;
+    EXPECT_NE(log.find(path), std::string::npos) << log;
+    EXPECT_EQ(log.find("line 2") != std::string::npos, path == damaged) << log;
+  }
 }
 
 }  // namespace

@@ -94,6 +94,16 @@ TEST_P(SmallProblems, LeavePaddingUntouched) {
   }
 }
 
+// Of a single row with a long K: no rows that are not there, no workers that have nothing to do.
+TEST_P(SmallProblems, TakeAWorkspaceInProportion) {
+  const Types types = GetParam();
+  Problem problem = MakeProblem(1, 1, 100000, types.a, types.output);
+  problem.b.type = types.b;
+  const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), problem, Cpu(64));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_LE(plan->workspace_bytes, 2 * 100000 * sizeof(double) + 1024);
+}
+
 std::vector<Types> AllTypes() {
   constexpr DataType kFp8[] = {DataType::kFp8E4M3, DataType::kFp8E5M2};
   constexpr DataType kWritten[] = {DataType::kF32, DataType::kF16, DataType::kBf16};

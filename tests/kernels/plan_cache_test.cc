@@ -138,6 +138,7 @@ std::string FileWith(const std::string& plan) {
 TEST(PlanCacheFile, RefusalsNameTheLineOrTheField) {
   EXPECT_NE(Refusal("{\n \"format\": 1,\n oops").find("line 3"), std::string::npos);
   EXPECT_EQ(Refusal("[]"), "the file must be an object");
+  EXPECT_NE(Refusal(R"({"format": 1e999})").find("1e999"), std::string::npos);
   EXPECT_EQ(Refusal("{}"), "format is missing");
   EXPECT_EQ(Refusal(R"({"format": 2})"), "format is 2; it must be 1");
   EXPECT_EQ(Refusal(R"({"format": 1})"), "version is missing");

@@ -29,6 +29,15 @@ TEST(RangeSet, TellsWhatIsNew) {
   EXPECT_EQ(Text(set.Missing(50)), "");
 }
 
+TEST(RangeSet, TellsOfManyGapsInFewRanges) {
+  RangeSet set;
+  for (std::uint64_t at = 1; at < 100; at += 10) set.Add({at, at + 5});
+  EXPECT_EQ(Text(set.Missing(100, 3)), "0-1 6-11 16-100 ");
+  EXPECT_EQ(Text(set.Missing(95, 3)), "0-1 6-11 16-91 ");
+  EXPECT_EQ(Text(set.Missing(20, 3)), "0-1 6-11 16-20 ");
+  EXPECT_EQ(set.Missing(100).size(), 11U);
+}
+
 TEST(RangeSet, AgreesWithABitmap) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {

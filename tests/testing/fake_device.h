@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <mutex>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "server/device/device.h"
 
 namespace gemmd::testing {
@@ -25,6 +28,31 @@ class FakeDevice final : public Device {
   const DeviceTraits& traits() const override { return traits_; }
   MemoryBudget& memory() override { return memory_; }
   int max_in_flight() const override { return max_in_flight_; }
+  HostMemoryLimits host_memory_limits() const override { return host_limits; }
+  absl::StatusOr<HostPiece> AllocateOrdinaryOperand(std::uint64_t bytes) override {
+    ++ordinary_operands;
+    return AllocateOperand(bytes);
+  }
+
+  // Filled with each byte's offset, the lowest 8 bits of it.
+  absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override {
+    HostBuffer pieces;
+    const std::uint64_t bytes = d.size_bytes();
+    for (std::uint64_t at = 0; at < bytes;) {
+      HostPiece piece = AllocateHostBuffer(std::min(bytes - at, result_piece_bytes)).front();
+      for (char& byte : absl::MakeSpan(piece.data, piece.size_bytes)) {
+        byte = static_cast<char>(at++);
+      }
+      pieces.push_back(std::move(piece));
+    }
+    return pieces;
+  }
+
+  // Asked before the scheduler knows the job, and holds its lock.
+  BatchForm FormOf(const DeviceWork&) const override {
+    if (on_form) on_form();
+    return BatchForm::kAlone;
+  }
 
   void Submit(DeviceLaunch launch, Callback done) override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -60,6 +88,14 @@ class FakeDevice final : public Device {
     const std::lock_guard<std::mutex> lock(mutex_);
     return most_in_flight_;
   }
+
+  // Set before an admission is made of the device.
+  HostMemoryLimits host_limits;
+  int ordinary_operands = 0;  // allocated so far
+  // Results come in pieces of so much, as page-locked memory does.
+  std::uint64_t result_piece_bytes = std::numeric_limits<std::uint64_t>::max();
+  // What happens just before a job comes to its scheduler; set while nothing is submitted.
+  std::function<void()> on_form;
 
  private:
   struct Item {

@@ -62,7 +62,7 @@ ServerProcess::~ServerProcess() {
       ADD_FAILURE() << "gemmd ended with exit code " << code << "\n" << log_;
     }
   }
-  close(log_fd_);
+  CloseLog();
 }
 
 std::shared_ptr<grpc::Channel> ServerProcess::NewChannel() const {
@@ -77,6 +77,11 @@ std::shared_ptr<grpc::Channel> ServerProcess::NewChannel() const {
 void ServerProcess::Signal(int signal) {
   is_killed_ = is_killed_ || signal == SIGKILL;
   kill(pid_, signal);
+}
+
+void ServerProcess::CloseLog() {
+  if (log_fd_ >= 0) close(log_fd_);
+  log_fd_ = -1;
 }
 
 int ServerProcess::WaitForExit() {

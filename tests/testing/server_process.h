@@ -30,6 +30,11 @@ class ServerProcess {
 
   void Signal(int signal);
 
+  // Nobody reads the log from here on: log() ends with what was read before.
+  void CloseLog();
+
+  pid_t pid() const { return pid_; }
+
   // Waits for the process to end. Its exit code, or -1 if a signal ended it.
   int WaitForExit();
 

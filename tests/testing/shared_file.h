@@ -5,11 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/testing/unique_name.h"
 
 namespace gemmd::testing {
 
@@ -17,7 +17,7 @@ namespace gemmd::testing {
 class SharedFile {
  public:
   explicit SharedFile(std::uint64_t bytes, const std::string& prefix = "gemmd-test-")
-      : name_(prefix + std::to_string(getpid()) + "-" + std::to_string(next_number++)) {
+      : name_(UniqueName(prefix)) {
     file_ = shm_open(("/" + name_).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     EXPECT_GE(file_, 0);
     Resize(bytes);
@@ -43,7 +43,6 @@ class SharedFile {
   }
 
  private:
-  static inline std::atomic<int> next_number{0};
   const std::string name_;
   int file_ = -1;
 };

@@ -104,6 +104,15 @@ MemoryUsage CudaDevice::host_memory_usage() const {
   return usage;
 }
 
+HostMemoryLimits CudaDevice::host_memory_limits() const {
+  HostMemoryLimits limits;
+  limits.small_plane_bytes = kSmallSlab;
+  limits.small_bytes = small_results_->total_bytes();
+  limits.large_bytes = large_results_->total_bytes();
+  limits.ordinary_bytes = unpinned_memory_->budget().usage().limit_bytes;
+  return limits;
+}
+
 Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
                                   const Residency& resident) const {
   DeviceWork work;

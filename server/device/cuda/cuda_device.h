@@ -59,12 +59,16 @@ class CudaDevice final : public Device {
   const DeviceTraits& traits() const override { return traits_; }
   MemoryBudget& memory() override { return memory_; }
   MemoryUsage host_memory_usage() const override;
+  HostMemoryLimits host_memory_limits() const override;
   Problem Landed(const Problem& problem) const override { return LandedProblem(problem); }
   Footprint FootprintOf(const Problem& problem, const Plan& plan,
                         const Residency& resident) const override;
   // Pinned memory where there is enough in one piece, else ordinary memory, which is slower
   // by what the copy through the staging ring takes.
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
+  absl::StatusOr<HostPiece> AllocateOrdinaryOperand(std::uint64_t bytes) override {
+    return unpinned_memory_->Allocate(bytes);
+  }
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   absl::StatusOr<std::shared_ptr<const SharedMapping>> MapShared(int file, std::uint64_t offset,
                                                                  std::uint64_t bytes) override;

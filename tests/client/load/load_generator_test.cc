@@ -7,8 +7,10 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "client/load/random.h"
+#include "client/load/stability.h"
 #include "client/load/summary.h"
 #include "gmock/gmock.h"
 #include "tests/client/load/simulation.h"
@@ -181,6 +183,9 @@ TEST(LoadGenerator, OverloadGoesOnMeasuringAndLosesNothing) {
   EXPECT_GT(summary.not_sent, 800U);
   EXPECT_EQ(summary.ok + summary.not_sent, summary.requests);
   EXPECT_EQ(run.samples.size(), simulation.sent() + summary.not_sent);
+  // 50 are before the server at most, for 10 ms each.
+  EXPECT_GT(summary.service.max_us, 490e3);
+  EXPECT_LE(summary.service.max_us, 500e3);
   // Due in the last second, after eleven of them half is still to come.
   EXPECT_GT(summary.latency.max_us, 4.9e6);
 }
@@ -211,6 +216,14 @@ TEST(LoadGenerator, MeasuresTheFirstThreeWindowsThatAgree) {
   EXPECT_EQ(run.end_ns, 9 * kNsPerSecond);
   EXPECT_EQ(run.windows.size(), 9U);
   EXPECT_NEAR(Figures(run).requests_per_s, 4000, 40);
+}
+
+TEST(Stability, WindowsWithoutAnswersAgreeWithNothing) {
+  EXPECT_FALSE(LastWindowsAgree(std::vector<WindowStatistics>(3), 0.1));
+  std::vector<WindowStatistics> windows(3, {10, 100, 5});
+  EXPECT_TRUE(LastWindowsAgree(windows, 0.1));
+  windows.back().p50_us = 6;
+  EXPECT_FALSE(LastWindowsAgree(windows, 0.1));
 }
 
 TEST(LoadGenerator, SaysWhereNoWindowsAgree) {
@@ -271,6 +284,20 @@ TEST(LoadGenerator, FiguresCountBytesFlopsStagesAndBatches) {
   EXPECT_NEAR(summary.stage_mean_us[kCompute], 200, 1e-6);
   EXPECT_EQ(summary.batch_requests.at(8), 2500U);
   EXPECT_EQ(summary.batch_requests.at(1), 7500U);
+}
+
+// From the beginning of what is measured up to, and without, its end.
+TEST(LoadGenerator, FiguresAreOfWhatWasDueInTheMeasuredTime) {
+  LoadRun run;
+  run.begin_ns = kMs;
+  run.end_ns = 3 * kMs;
+  for (const TimeNs due : {kMs - 1, kMs, 3 * kMs - 1, 3 * kMs}) {
+    Sample& sample = run.samples.emplace_back();
+    sample.intended_ns = sample.sent_ns = sample.completed_ns = due;
+  }
+  const Summary summary = Figures(run);
+  EXPECT_EQ(summary.requests, 2U);
+  EXPECT_DOUBLE_EQ(summary.requests_per_s, 1000);
 }
 
 TEST(LoadGenerator, EndsWhenTheSamplesAreFullOrTheCallerSaysSo) {

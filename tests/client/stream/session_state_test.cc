@@ -279,6 +279,12 @@ TEST(SessionStateTest, ChunksGoToWhicheverStreamIsFree) {
 TEST(SessionStateTest, FewLargeRequestsWaitForTheirPayloadAndSmallOnesPassThem) {
   std::mt19937_64 random(1);
   SessionWires wires(1, 1);
+  // Earlier ones, small and large, are over and count no more.
+  for (const std::uint64_t size : {2, 8, 2, 8}) {
+    wires.Start(RequestOf(Ask(size, size, size, random), 16));
+    wires.Run();
+  }
+  const int earlier = wires.peer.begins();
   std::vector<std::shared_ptr<Asked>> large;
   for (int i = 0; i < 20; ++i) {
     large.push_back(Ask(8, 8, 8, random));
@@ -286,11 +292,11 @@ TEST(SessionStateTest, FewLargeRequestsWaitForTheirPayloadAndSmallOnesPassThem) 
   }
   // No answer comes, so none is accepted.
   while (wires.writing.count(0) > 0) wires.FinishWrite(0);
-  EXPECT_EQ(wires.peer.begins(), 4);
+  EXPECT_EQ(wires.peer.begins(), earlier + 4);
   const auto small = Ask(2, 2, 2, random);
   wires.Start(RequestOf(small, 16));
   wires.FinishWrite(0);
-  EXPECT_EQ(wires.peer.begins(), 5);
+  EXPECT_EQ(wires.peer.begins(), earlier + 5);
   wires.Run();
   EXPECT_EQ(small->result, small->product);
   for (const auto& asked : large) EXPECT_EQ(asked->result, asked->product);
@@ -319,6 +325,52 @@ TEST(SessionStateTest, ADeadlineEndsTheRequestAndTellsTheServer) {
   wires.Do(wires.state.Wake(second));
   wires.Do(wires.state.Wake(second));  // the alarm that was asked for first
   EXPECT_EQ(later->ends, 1);
+}
+
+// The server has never heard of it.
+TEST(SessionStateTest, WhatDidNotBeginIsCancelledWithoutAMessage) {
+  std::mt19937_64 random(1);
+  for (const bool begins : {false, true}) {
+    SessionState state(1);
+    Start(state, Ask(3, 4, 5, random));
+    if (begins) state.Written(0);
+    const auto asked = Ask(3, 4, 5, random);
+    ASSERT_EQ(Start(state, asked).writes.size(), begins ? 1u : 0u);
+    const Todo cancelled = state.Cancel(2);
+    ASSERT_EQ(cancelled.ends.size(), 1u);
+    EXPECT_TRUE(absl::IsCancelled(cancelled.ends[0].status));
+    EXPECT_EQ(state.Written(0).writes.size(), begins ? 1u : 0u);
+  }
+}
+
+// An alarm that a nearer deadline overtook rings all the same.
+TEST(SessionStateTest, AnAlarmThatIsNoLongerAskedForChangesNothing) {
+  std::mt19937_64 random(1);
+  SessionWires wires(1, 1);
+  wires.peer.hold_begins = StreamPeer::kHoldAll;
+  const auto after = [](int seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
+  for (const int seconds : {2, 1, 3}) {
+    wires.Start(RequestOf(Ask(2, 2, 2, random), 64, after(seconds)));
+  }
+  EXPECT_THAT(wires.wakes, ::testing::ElementsAre(after(2), after(1)));
+  wires.wakes.clear();
+  wires.Do(wires.state.Wake(after(1)));
+  wires.Do(wires.state.Wake(after(2)));
+  EXPECT_THAT(wires.wakes, ::testing::ElementsAre(after(2), after(3)));
+  wires.wakes.clear();
+  wires.Do(wires.state.Wake(after(2)));
+  EXPECT_THAT(wires.wakes, IsEmpty());
+  wires.Do(wires.state.Wake(after(3)));
+  EXPECT_EQ(wires.state.in_flight(), 0U);
+}
+
+// 0 would be none.
+TEST(SessionStateTest, ADeadlineThatHasComeIsSentAsAMicrosecond) {
+  std::mt19937_64 random(1);
+  SessionState state(1);
+  std::uint64_t id = 0;
+  const Todo todo = state.Start(RequestOf(Ask(3, 4, 5, random), 64, absl::UnixEpoch()), &id, false);
+  EXPECT_EQ(Written(todo.writes.at(0)).begin().header().timeout_us(), 1U);
 }
 
 TEST(SessionStateTest, WhatComesAfterARequestsEndIsDropped) {
@@ -358,6 +410,32 @@ TEST(SessionStateTest, ADrainingServersSessionTakesNoMoreAndEndsWithItsLastReque
   wires.Run();
   EXPECT_EQ(good->result, good->product);
   EXPECT_TRUE(wires.cancelled);
+}
+
+// What came over another connection may be slower than the news that this one ends.
+TEST(SessionStateTest, AStreamOfADrainingServerMayEndBeforeTheOthersBroughtTheResult) {
+  const absl::Status draining = absl::UnavailableError("draining");
+  for (const absl::Status& end : {draining, absl::OkStatus()}) {
+    std::mt19937_64 random(1);
+    SessionWires wires(2, 1);
+    const auto first = Ask(9, 9, 9, random);
+    wires.Start(RequestOf(first, 30));
+    while (first->ends == 0 && wires.Step()) {
+    }
+    const auto second = Ask(9, 9, 9, random);
+    wires.Start(RequestOf(second, 30));
+    wires.Do(wires.state.Ended(1, end));
+    EXPECT_FALSE(wires.cancelled);
+    EXPECT_FALSE(wires.state.accepting());
+    EXPECT_EQ(second->ends, 0);
+    // What had to come did not.
+    wires.Do(wires.state.Ended(0, absl::CancelledError("")));
+    EXPECT_EQ(second->ends, 1);
+    EXPECT_EQ(second->status.code(), absl::StatusCode::kUnavailable);
+    if (!end.ok()) {
+      EXPECT_EQ(second->status, draining);
+    }
+  }
 }
 
 TEST(SessionStateTest, SaysThatMoreStreamsWereRefused) {

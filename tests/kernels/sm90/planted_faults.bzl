@@ -1,18 +1,7 @@
 """Tests that a fault planted into the Hopper GEMM's source is caught."""
 
-_HEADERS = [
-    "raster.h",
-    "tilings.h",
-    "wgmma_consumer.h",
-    "wgmma_epilogue.h",
-    "wgmma_gemm.h",
-    "wgmma_gemm_params.h",
-    "wgmma_layout.h",
-    "wgmma_pipeline.h",
-    "wgmma_producer.h",
-    "wgmma_store.h",
-    "wgmma_types.h",
-]
+load("//kernels/sm90:headers.bzl", "KERNEL_HEADERS")
+load("//tests/kernels:planted_headers.bzl", "planted_headers")
 
 def planted_fault_test(name, source, tiling, shape, find, replace):
     """A test that a tiling with one text replaced fails on every seed.
@@ -26,25 +15,7 @@ def planted_fault_test(name, source, tiling, shape, find, replace):
       replace: what stands there instead.
     """
     folder = native.package_name() + "/" + name
-    copies = [name + "/" + header for header in _HEADERS]
-
-    # The headers include each other, so all are copied and include the copies.
-    native.genrule(
-        name = name + "_source",
-        srcs = ["//kernels/sm90:" + header for header in _HEADERS],
-        outs = copies,
-        cmd = " && ".join([
-            "python3 $(location //deploy/check:plant_fault.py) $(location //kernels/sm90:%s)" % source +
-            " $(RULEDIR)/%s/%s '%s' '%s'" % (name, source, find, replace),
-        ] + [
-            "cp $(location //kernels/sm90:%s) $(RULEDIR)/%s/%s" % (header, name, header)
-            for header in _HEADERS
-            if header != source
-        ] + [
-            "sed -i 's|\"kernels/sm90/|\"%s/|' $(OUTS)" % folder,
-        ]),
-        tools = ["//deploy/check:plant_fault.py"],
-    )
+    copies = planted_headers(name, "kernels/sm90", KERNEL_HEADERS, source, find, replace)
     native.cc_test(
         name = name + "_test",
         srcs = [

@@ -14,18 +14,10 @@
 
 #include "tests/kernels/sm80/gpu_matrix.h"
 #include "tests/kernels/sm90/hopper_batch.h"
+#include "tests/testing/h200.h"
 
 namespace gemmd::testing {
 namespace {
-
-DeviceTraits Device() {
-  DeviceTraits device;
-  device.kind = DeviceKind::kCuda;
-  device.compute_capability = 90;
-  device.compute_units = 132;
-  device.memory_gbps = 4300;
-  return device;
-}
 
 // A batch's arenas on the GPU.
 class OnGpu {
@@ -94,7 +86,7 @@ int Check() {
         for (const char* name : kHopperEntries) {
           const Kernel& kernel = *BuiltinRegistry().Find(name);
           if (!kernel.Rejection(batch.problem).empty()) continue;
-          const Config config = kernel.Configure(batch.problem, Device());
+          const Config config = kernel.Configure(batch.problem, H200());
           if (expected.empty()) {
             absl::Status status =
                 LaunchOneByOne(kernel, batch.problem, config, gpu.arguments(), {});
@@ -169,9 +161,9 @@ void Time() {
     for (const DataType type : {DataType::kBf16, DataType::kF16}) {
       const HopperCase each = {row.m, row.n, row.k, type, false, true};
       const Problem problem = MakeHopperProblem(each);
-      const absl::StatusOr<Plan> one = Select(BuiltinRegistry(), problem, Device());
+      const absl::StatusOr<Plan> one = Select(BuiltinRegistry(), problem, H200());
       const absl::StatusOr<Plan> many =
-          Select(BuiltinRegistry(), problem, Device(), {}, nullptr, row.problems);
+          Select(BuiltinRegistry(), problem, H200(), {}, nullptr, row.problems);
       if (!one.ok() || !many.ok()) continue;
       double us[3] = {};
       for (const Spacing spacing : {Spacing::kEqual, Spacing::kScattered}) {

@@ -20,18 +20,10 @@
 
 #include "tests/kernels/sm80/gpu_matrix.h"
 #include "tests/kernels/sm90/hopper_run.h"
+#include "tests/testing/h200.h"
 
 namespace gemmd::testing {
 namespace {
-
-DeviceTraits Device() {
-  DeviceTraits device;
-  device.kind = DeviceKind::kCuda;
-  device.compute_capability = 90;
-  device.compute_units = 132;
-  device.memory_gbps = 4800;
-  return device;
-}
 
 // Planes of a run on the GPU. D begins with the poison that the host's plane has.
 class OnGpu {
@@ -47,7 +39,7 @@ class OnGpu {
   // Empty, or why not. D is then in the run's plane.
   std::string Launch(const char* name) {
     const Kernel* const kernel = BuiltinRegistry().Find(name);
-    const Config config = kernel->Configure(run_.problem, Device());
+    const Config config = kernel->Configure(run_.problem, H200());
     const std::uint64_t workspace_bytes = kernel->WorkspaceBytes(run_.problem, config);
     if (workspace_bytes != 0) {
       const std::vector<unsigned char> poison(workspace_bytes, 0x7f);
@@ -222,7 +214,7 @@ struct Large {
   std::string Launch(const char* name, std::int64_t rows, CUstream_st* stream = nullptr) {
     Problem part = problem;
     part.m = part.a.rows = part.c.rows = part.d.rows = rows;
-    return Launch(name, part, BuiltinRegistry().Find(name)->Configure(part, Device()), stream);
+    return Launch(name, part, BuiltinRegistry().Find(name)->Configure(part, H200()), stream);
   }
   std::string Launch(const char* name, const Problem& part, const Config& config,
                      CUstream_st* stream = nullptr) {
@@ -294,7 +286,7 @@ int Orders() {
     std::vector<unsigned char> whole;
     for (const char* name : kHopperEntries) {
       std::vector<Config> configs =
-          BuiltinRegistry().Find(name)->Alternatives(large.problem, Device());
+          BuiltinRegistry().Find(name)->Alternatives(large.problem, H200());
       configs.push_back(configs[0]);
       configs.back().by_place = 1;
       for (const Config& config : configs) {

@@ -1,7 +1,9 @@
 // sm90/f32_bf16x6 on this machine's GPU. Not a test: it needs one.
-//   check   every tiling, layout and order of D, M of 1 to 512: the bits of the model in
-//   f32_planes.h errors  largest and RMS error beside cublaslt/f32, as a table
-// Without arguments: both. Build with
+//   check    every tiling, layout and order of D, M of 1 to 512: the bits of f32_planes.h's model
+//   rows     600 products of some rows of A: the bits that these rows have in the product of all
+//   special  how much longer products take whose operands are infinities
+//   errors   largest and RMS error beside cublaslt/f32, as a table
+// Without arguments: all. Build with
 //   bazel build --config=h200 --config=opt //tests/kernels/sm90f32:f32_product_on_gpu
 #include <cuda_runtime.h>
 
@@ -9,54 +11,77 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "tests/kernels/sm80/gpu_matrix.h"
 #include "tests/kernels/sm90f32/f32_run.h"
+#include "tests/testing/h200.h"
 
 namespace gemmd::testing {
 namespace {
 
-DeviceTraits Device() {
-  DeviceTraits device;
-  device.kind = DeviceKind::kCuda;
-  device.compute_capability = 90;
-  device.compute_units = 132;
-  device.memory_gbps = 4300;
-  return device;
-}
+// A run's planes on the GPU.
+class OnGpu {
+ public:
+  explicit OnGpu(F32Run& run)
+      : a_(run.problem.a.size_bytes()),
+        b_(run.problem.b.size_bytes()),
+        c_(run.problem.c.size_bytes()),
+        d_(run.problem.d.size_bytes()),
+        bias_(run.bias.size() * 4) {
+    a_.Put(run.a_plane.data());
+    b_.Put(run.b_plane.data());
+    c_.Put(run.c_plane.data());
+    d_.Put(run.d_plane.data());
+    bias_.Put(run.bias.data());
+    arguments_.a = a_.data();
+    arguments_.b = b_.data();
+    arguments_.c = c_.data();
+    arguments_.d = d_.data();
+    arguments_.bias = bias_.data();
+    arguments_.b_is_settled = run.b_is_settled;
+  }
 
-// D of the run's planes, back into its plane.
-void LaunchOnGpu(F32Run* run, const Kernel& kernel, const Config& config) {
-  const Problem& problem = run->problem;
-  GpuMatrix a(problem.a.size_bytes());
-  GpuMatrix b(problem.b.size_bytes());
-  GpuMatrix c(problem.c.size_bytes());
-  GpuMatrix d(problem.d.size_bytes());
-  GpuMatrix bias(run->bias.size() * 4);
-  const GpuMatrix workspace(kernel.WorkspaceBytes(problem, config) + 256);
-  a.Put(run->a_plane.data());
-  b.Put(run->b_plane.data());
-  c.Put(run->c_plane.data());
-  d.Put(run->d_plane.data());
-  bias.Put(run->bias.data());
-  Arguments arguments;
-  arguments.a = a.data();
-  arguments.b = b.data();
-  arguments.c = c.data();
-  arguments.d = d.data();
-  arguments.bias = bias.data();
-  arguments.workspace = workspace.data();
-  arguments.b_is_settled = run->b_is_settled;
-  const absl::Status status = kernel.Launch(problem, config, arguments, LaunchTarget());
-  if (!status.ok()) {
+  // The run's problem or one of fewer rows, A's from `first_row` on.
+  void Launch(const Problem& problem, const Kernel& kernel, const Config& config,
+              std::int64_t first_row = 0) {
+    const std::uint64_t bytes = kernel.WorkspaceBytes(problem, config) + 256;
+    if (workspace_ == nullptr || workspace_->bytes() < bytes) {
+      workspace_ = std::make_unique<GpuMatrix>(bytes);
+    }
+    Arguments arguments = arguments_;
+    arguments.a = static_cast<const float*>(arguments_.a) + first_row * problem.a_row_stride();
+    arguments.workspace = workspace_->data();
+    const absl::Status status = kernel.Launch(problem, config, arguments, LaunchTarget());
+    if (status.ok()) return;
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
     std::exit(1);
   }
-  CheckCuda(cudaDeviceSynchronize(), "launch");
-  d.Get(run->d_plane.data());
+
+  void GetD(void* to) {
+    CheckCuda(cudaDeviceSynchronize(), "launch");
+    d_.Get(to);
+  }
+
+ private:
+  GpuMatrix a_;
+  GpuMatrix b_;
+  GpuMatrix c_;
+  GpuMatrix d_;
+  GpuMatrix bias_;
+  std::unique_ptr<GpuMatrix> workspace_;
+  Arguments arguments_;
+};
+
+// D of the run's planes, back into its plane.
+void LaunchOnGpu(F32Run* run, const Kernel& kernel, const Config& config) {
+  OnGpu on_gpu(*run);
+  on_gpu.Launch(run->problem, kernel, config);
+  on_gpu.GetD(run->d_plane.data());
 }
 
 int Check() {
@@ -88,6 +113,71 @@ int Check() {
   }
   std::printf("check: %d runs, %d differ\n", runs, wrong);
   return wrong == 0 ? 0 : 1;
+}
+
+int Rows() {
+  constexpr std::int64_t kRows = 512;
+  int wrong = 0;
+  int runs = 0;
+  std::mt19937 random(1);
+  for (const F32Case& c : {F32Case{kRows, 262, 520}, F32Case{kRows, 1000, 300, false, false},
+                           F32Case{kRows, 64, 2049, true, true}}) {
+    F32Run whole(c);
+    OnGpu on_gpu(whole);
+    on_gpu.Launch(whole.problem, F32Kernel(), F32Kernel().Configure(whole.problem, H200()));
+    on_gpu.GetD(whole.d_plane.data());
+    F32Run part(c);
+    for (int i = 0; i < 200; ++i) {
+      F32Case some = c;
+      some.m = 1 + random() % (i % 2 == 0 ? 32 : kRows);
+      const auto first = static_cast<std::int64_t>(random() % (kRows - some.m + 1));
+      Problem problem = MakeF32Problem(some);
+      problem.a.leading_dimension = whole.problem.a.leading_dimension;
+      const Config config = i % 3 == 0
+                                ? F32Config(static_cast<int>(random() % sm90f32::kTilingCount))
+                                : F32Kernel().Configure(problem, H200());
+      on_gpu.Launch(problem, F32Kernel(), config, first);
+      on_gpu.GetD(part.d_plane.data());
+      bool is_same = true;
+      for (std::int64_t row = 0; row < some.m; ++row) {
+        for (std::int64_t column = 0; column < c.n; ++column) {
+          is_same = is_same && part.BitsAt(row, column) == whole.BitsAt(first + row, column);
+        }
+      }
+      wrong += !is_same;
+      ++runs;
+    }
+  }
+  std::printf("rows: %d runs, %d differ\n", runs, wrong);
+  return wrong == 0 ? 0 : 1;
+}
+
+double MsOf(F32Run& run, const Config& config) {
+  constexpr int kTimes = 5;
+  OnGpu on_gpu(run);
+  GpuTimer timer;
+  on_gpu.Launch(run.problem, F32Kernel(), config);
+  timer.Start();
+  for (int i = 0; i < kTimes; ++i) on_gpu.Launch(run.problem, F32Kernel(), config);
+  return timer.Stop() / kTimes;
+}
+
+int Special() {
+  for (const F32Case& c :
+       {F32Case{1024, 1024, 1024}, F32Case{4096, 4096, 4096},
+        F32Case{4096, 4096, 4096, false, false}, F32Case{1, 4096, 8192}, F32Case{64, 4096, 8192}}) {
+    F32Run run(c);
+    const Config config = F32Kernel().Configure(run.problem, H200());
+    const double usual = MsOf(run, config);
+    for (std::int64_t row = 0; row < c.m; ++row) {
+      run.SetA(row, 0, std::numeric_limits<float>::infinity());
+    }
+    const double special = MsOf(run, config);
+    std::printf("special: %s: %.3f ms, with infinities %.3f ms, %.1f times\n",
+                ToString(run.problem).c_str(), usual, special, special / usual);
+    std::fflush(stdout);
+  }
+  return 0;
 }
 
 struct Data {
@@ -182,9 +272,9 @@ int Errors() {
         exact[static_cast<std::size_t>(at)] = sum;
         magnitude[static_cast<std::size_t>(at)] = size;
       }
-      LaunchOnGpu(&run, sgemm, sgemm.Configure(run.problem, Device()));
+      LaunchOnGpu(&run, sgemm, sgemm.Configure(run.problem, H200()));
       const Error theirs = ErrorOf(run, exact, magnitude);
-      LaunchOnGpu(&run, F32Kernel(), F32Kernel().Configure(run.problem, Device()));
+      LaunchOnGpu(&run, F32Kernel(), F32Kernel().Configure(run.problem, H200()));
       const Error ours = ErrorOf(run, exact, magnitude);
       const bool is_above = !(ours.largest <= theirs.largest && ours.rms() <= theirs.rms());
       above += is_above;
@@ -206,6 +296,8 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   int failures = 0;
   if (mode.empty() || mode == "check") failures += gemmd::testing::Check();
+  if (mode.empty() || mode == "rows") failures += gemmd::testing::Rows();
+  if (mode.empty() || mode == "special") failures += gemmd::testing::Special();
   if (mode.empty() || mode == "errors") failures += gemmd::testing::Errors();
   return failures == 0 ? 0 : 1;
 }

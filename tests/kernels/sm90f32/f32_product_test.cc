@@ -293,7 +293,7 @@ TEST(F32Numerics, ErrsLessThanASumInF32) {
 
 TEST(F32Entry, SaysWhatItTakes) {
   const Kernel& kernel = F32Kernel();
-  EXPECT_TRUE(kernel.traits().only_by_name);
+  EXPECT_FALSE(kernel.traits().only_by_name);
   EXPECT_EQ(kernel.traits().determinism, Determinism::kBatchInvariant);
   Problem problem = MakeF32Problem({100, 101, 102});
   EXPECT_EQ(kernel.Rejection(problem), "");

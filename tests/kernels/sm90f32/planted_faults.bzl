@@ -1,19 +1,7 @@
 """Tests that a fault planted into the f32 product's source is caught."""
 
-_HEADERS = [
-    "consumer.h",
-    "entries.h",
-    "finish.h",
-    "fragments.h",
-    "launch.h",
-    "layout.h",
-    "params.h",
-    "parts.h",
-    "producer.h",
-    "product.h",
-    "split.h",
-    "tilings.h",
-]
+load("//kernels/sm90f32:headers.bzl", "HEADERS")
+load("//tests/kernels:planted_headers.bzl", "planted_headers")
 
 def planted_fault_test(name, source, tiling, shape, find, replace):
     """A test that a tiling with one text replaced fails on every seed.
@@ -27,25 +15,7 @@ def planted_fault_test(name, source, tiling, shape, find, replace):
       replace: what stands there instead.
     """
     folder = native.package_name() + "/" + name
-    copies = [name + "/" + header for header in _HEADERS]
-
-    # The headers include each other, so all are copied and include the copies.
-    native.genrule(
-        name = name + "_source",
-        srcs = ["//kernels/sm90f32:" + header for header in _HEADERS],
-        outs = copies,
-        cmd = " && ".join([
-            "python3 $(location //deploy/check:plant_fault.py) $(location //kernels/sm90f32:%s)" % source +
-            " $(RULEDIR)/%s/%s '%s' '%s'" % (name, source, find, replace),
-        ] + [
-            "cp $(location //kernels/sm90f32:%s) $(RULEDIR)/%s/%s" % (header, name, header)
-            for header in _HEADERS
-            if header != source
-        ] + [
-            "sed -i 's|\"kernels/sm90f32/|\"%s/|' $(OUTS)" % folder,
-        ]),
-        tools = ["//deploy/check:plant_fault.py"],
-    )
+    copies = planted_headers(name, "kernels/sm90f32", HEADERS, source, find, replace)
     native.cc_test(
         name = name + "_test",
         srcs = [

@@ -11,6 +11,7 @@
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
+#include "tests/testing/fake_kernel.h"
 
 namespace gemmd {
 namespace {
@@ -64,8 +65,10 @@ class AdmissionTest : public ::testing::Test {
   }
 
   // Admits, receives and submits a product of n x n operands.
-  absl::Status Run(std::uint64_t n, TimeNs deadline = kNoDeadline) {
-    absl::StatusOr<std::unique_ptr<AdmittedMatmul>> request = Admit(Call(n), deadline);
+  absl::Status Run(std::uint64_t n, TimeNs deadline = kNoDeadline, const Tenant& tenant = {}) {
+    MatmulCall call = Call(n);
+    call.tenant = tenant;
+    absl::StatusOr<std::unique_ptr<AdmittedMatmul>> request = Admit(call, deadline);
     if (!request.ok()) return request.status();
     for (OperandName operand : {OperandName::kA, OperandName::kB}) {
       if (absl::Status s = ReceiveZeros(operand, n * n * 4, **request); !s.ok()) return s;
@@ -111,6 +114,26 @@ TEST_F(AdmissionTest, AnAdmittedRequestHasItsBytesAndPlan) {
   EXPECT_EQ(statistics_.Read().admitted, 1u);
 }
 
+// It is whatever the memory held before: another's result, perhaps.
+TEST_F(AdmissionTest, WhatLiesBetweenTheLinesOfAResultIsNotTold) {
+  MatmulCall call = Call(4);
+  call.output_leading_dimension = 6;
+  auto request = Admit(call);
+  ASSERT_TRUE(request.ok()) << request.status();
+  for (OperandName operand : {OperandName::kA, OperandName::kB}) {
+    ASSERT_TRUE(ReceiveZeros(operand, 4 * 4 * 4, **request).ok());
+  }
+  const HostPiece d = (*request)->grant.d.front();
+  std::fill_n(d.data, d.size_bytes, 'x');
+  ASSERT_TRUE(Submit(*std::move(request)).ok());
+  device_.FinishOne();
+  std::string expected;
+  for (int line = 0; line < 4; ++line) {
+    expected += std::string(16, 'x') + std::string(line < 3 ? 8 : 0, '\0');
+  }
+  EXPECT_EQ(std::string(d.data, d.size_bytes), expected);
+}
+
 TEST_F(AdmissionTest, AFailedLaunchGivesNoResult) {
   ASSERT_TRUE(Run(4).ok());
   device_.FinishOne(absl::InternalError("broken"));
@@ -154,6 +177,67 @@ TEST_F(AdmissionTest, NoHistoryRefusesForGood) {
   EXPECT_TRUE(RunFor(64, 524000, 1000000).ok());
 }
 
+// 4.2 ms of the hog's are with the device, and 8.4 ms wait: that tenant's next product waits for
+// all of it, another's for its share.
+class AdmissionOfTenants : public AdmissionTest {
+ protected:
+  AdmissionOfTenants() {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(Run(128, clock_.Now() + 9000000, hog_).ok());
+  }
+
+  static MatmulCall CallOf(const Tenant& tenant) {
+    MatmulCall call = Call(128);
+    call.tenant = tenant;
+    return call;
+  }
+
+  const Tenant hog_ = *Tenant::Named("hog");
+  const Tenant polite_ = *Tenant::Named("polite");
+};
+
+TEST_F(AdmissionOfTenants, ADeadlineIsHeldAgainstTheCallersOwnTurn) {
+  const TimeNs deadline = clock_.Now() + 10000000;
+  EXPECT_EQ(Admit(CallOf(hog_), deadline).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Admit(CallOf({}), deadline).status(), absl::OkStatus());
+  EXPECT_EQ(Admit(CallOf(polite_), deadline).status(), absl::OkStatus());
+}
+
+TEST_F(AdmissionOfTenants, AnEstimateIsOfTheCallersOwnTurn) {
+  const auto queue_us = [&](const MatmulCall& call) {
+    return admission_->Estimate(call)->queue_us;
+  };
+  EXPECT_NEAR(queue_us(CallOf(hog_)), 3 * 4194, 1);
+  // The device's, one turn of the other's, and as much as it takes itself.
+  EXPECT_NEAR(queue_us(CallOf(polite_)), 2 * 4194 + 500, 1);
+  MatmulCall high = CallOf(hog_);
+  high.priority = Priority::kHigh;
+  EXPECT_NEAR(queue_us(high), 4194, 1);
+}
+
+// Of the hog's, two are still to be done.
+TEST_F(AdmissionOfTenants, ARequestKeepsItsPriority) {
+  device_.FinishOne();
+  MatmulCall call = Call(8);
+  call.tenant = hog_;
+  call.priority = Priority::kHigh;
+  auto request = Admit(call);
+  ASSERT_TRUE(request.ok()) << request.status();
+  for (OperandName operand : {OperandName::kA, OperandName::kB}) {
+    ASSERT_TRUE(ReceiveZeros(operand, 8 * 8 * 4, **request).ok());
+  }
+  ASSERT_TRUE(Submit(*std::move(request)).ok());
+  device_.FinishOne();
+  device_.FinishOne();
+  EXPECT_EQ(outcomes_.back().problem.m, 8);
+}
+
+TEST_F(AdmissionTest, ARequestKeepsItsDeadline) {
+  ASSERT_TRUE(Run(8, clock_.Now() + 1000000).ok());
+  clock_.Advance(1000000);
+  device_.FinishOne();
+  EXPECT_EQ(outcomes_.back().status.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
 TEST_F(AdmissionTest, TheHeaderAloneHoldsAllTheBytesAndDroppingItFreesThem) {
   auto request = Admit(Call(8));
   ASSERT_TRUE(request.ok()) << request.status();
@@ -180,8 +264,18 @@ TEST_F(AdmissionTest, OnlyAMessageLimitsTheResult) {
 }
 
 TEST_F(AdmissionTest, DrainingComesBeforeEverything) {
-  scheduler_.StartDraining();
+  router_.StartDraining();
   EXPECT_EQ(Admit({}).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(AdmissionTest, WhatWasAdmittedIsSubmittedWhileTheServerDrains) {
+  auto admitted = Admit(Call(8));
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  router_.StartDraining();
+  for (OperandName operand : {OperandName::kA, OperandName::kB}) {
+    ASSERT_TRUE(ReceiveZeros(operand, 8 * 8 * 4, **admitted).ok());
+  }
+  EXPECT_TRUE(Submit(*std::move(admitted)).ok());
 }
 
 TEST_F(AdmissionTest, AnEstimateFollowsWhatLaunchesTook) {
@@ -233,7 +327,7 @@ TEST_F(AdmissionTest, AnEstimateIsRefusedAsTheProductWouldBe) {
   EXPECT_EQ(admission_->Estimate(Call(3000)).status(), Admit(Call(3000)).status());
   // Full memory and a result that only a stream carries are no reasons.
   EXPECT_TRUE(admission_->Estimate(Call(1000)).ok());
-  scheduler_.StartDraining();
+  router_.StartDraining();
   EXPECT_EQ(admission_->Estimate(Call(8)).status().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -348,21 +442,41 @@ TEST_F(SamplingAdmission, AWrongProductIsSentAndCounted) {
   EXPECT_EQ(verifier_.statistics().failed, 1U);
 }
 
+TEST_F(SamplingAdmission, WhatWasVerifiedIsNoSample) {
+  RunWith(0, 3);
+  EXPECT_TRUE(Finish().status.ok());
+  verifier_.WaitUntilIdle();
+  EXPECT_EQ(verifier_.statistics().checked, 1U);
+}
+
 class SmallMemory : public AdmissionTest {
  protected:
   SmallMemory() : AdmissionTest(1 << 19) {}
 };
 
 TEST_F(SmallMemory, FullNowIsAnAnswerAndTooLargeIsAnother) {
-  ASSERT_TRUE(Run(100).ok());
-  const absl::Status full = Run(100);
+  ASSERT_TRUE(Run(180).ok());
+  const absl::Status full = Run(180);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(RetryAfterMs(full).has_value());
   const absl::Status never = Run(400);
   EXPECT_EQ(never.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(never.message().find("which has 524288"), std::string::npos) << never;
   device_.FinishOne();
-  EXPECT_TRUE(Run(100).ok());
+  EXPECT_TRUE(Run(180).ok());
+}
+
+// 4000 x 1 by 1 x 1: 32004 bytes, and 512000 of workspace.
+TEST_F(SmallMemory, WorkspaceThatNeverFitsIsTooLargeToo) {
+  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &statistics_, &clock_);
+  MatmulCall call = Call(1);
+  call.a->data.rows = 4000;
+  const absl::Status never =
+      admission.Admit(call, kNoDeadline, Admission::Carrier::kMessage).status();
+  EXPECT_EQ(never.message(),
+            "the request needs 32004 bytes and 512000 of workspace on fake, which has 524288");
+  call.a->data.rows = 3800;
+  EXPECT_TRUE(admission.Admit(call, kNoDeadline, Admission::Carrier::kMessage).ok());
 }
 
 }  // namespace

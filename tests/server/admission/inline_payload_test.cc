@@ -33,8 +33,8 @@ class InlinePayloadTest : public ::testing::Test {
     limits.request_bytes = limits.result_bytes = 1 << 30;
     const absl::StatusOr<Problem> problem = ValidateHeader(call_, limits);
     ASSERT_TRUE(problem.ok()) << problem.status();
-    absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
-        InlinePayload::Create(call_, *problem, &device_);
+    absl::StatusOr<std::unique_ptr<InlinePayload>> payload = InlinePayload::Create(
+        call_, *problem, [this](std::uint64_t bytes) { return device_.AllocateOperand(bytes); });
     ASSERT_TRUE(payload.ok()) << payload.status();
     payload_ = *std::move(payload);
   }
@@ -90,6 +90,14 @@ TEST_F(InlinePayloadTest, ChunksOfUnknownPlanesAreRefused) {
             "payload has a chunk for a plane of bias that the header does not have");
   EXPECT_FALSE(Receive(OperandName::kA, b_, 0, PlaneName::kScales).ok());
   EXPECT_FALSE(Receive(OperandName::kA, b_, 0, PlaneName::kZeroPoints).ok());
+}
+
+TEST_F(InlinePayloadTest, EmptyChunksEnd) {
+  Create();
+  for (int i = 0; i < 1024; ++i) ASSERT_TRUE(Receive(OperandName::kA, "").ok());
+  EXPECT_EQ(Receive(OperandName::kB, "").message(),
+            "payload has 1025 chunks of 0 bytes together; it may have 1024 of them, and one more "
+            "for each 4096 bytes");
 }
 
 TEST_F(InlinePayloadTest, TheLastLinesPaddingMayComeOrNot) {

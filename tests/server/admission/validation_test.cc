@@ -289,5 +289,28 @@ TEST(ValidateHeader, CountsScalesByTheRowsOfTheTransposed) {
   EXPECT_TRUE(ValidateHeader(call, Limits()).ok());
 }
 
+// 4 x 6 by 6 x 5 of f32 are 96, 120 and 80 bytes; C is 80 more.
+TEST(Limits, MayBeFilledAndNotExceeded) {
+  RequestLimits limits = Limits();
+  MatmulCall call = GoodCall();
+  const auto code = [&] { return ValidateHeader(call, limits).status().code(); };
+  limits.request_bytes = 296;
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+  limits.request_bytes = 295;
+  EXPECT_EQ(code(), kInvalid);
+  limits.request_bytes = 296;
+  limits.result_bytes = 80;
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+  limits.result_bytes = 79;
+  EXPECT_EQ(code(), kInvalid);
+  limits = Limits();
+  call.c = Matrix(4, 5);
+  call.beta = 1;
+  limits.request_bytes = 376;
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+  limits.request_bytes = 375;
+  EXPECT_EQ(code(), kInvalid);
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -198,6 +198,38 @@ class RandomHistory {
   double slope_;
 };
 
+// Shapes of one size differ: another's time is certain to a quarter only.
+TEST(CostModel, IsLessSureOfAnotherShape) {
+  const ReferenceKernel kernel;
+  const Problem measured = Square(500);
+  const Problem other = MakeProblem(250, 1000, 500, DataType::kF32, DataType::kF32);
+  CostModel model({});
+  SimulatedDevice device(3);
+  for (int i = 0; i < 20; ++i) device.Run(measured, PlanOf(kernel, measured), &model);
+  const double own_us = model.Predict(measured, PlanOf(kernel, measured), Residency()).least_us;
+  const double other_us = model.Predict(other, PlanOf(kernel, other), Residency()).least_us;
+  EXPECT_GT(own_us, 250);
+  EXPECT_NEAR(other_us, own_us / 4, 0.1 * own_us / 4);
+}
+
+// What another kernel took at the size says more than what this one took at a thousandth of it.
+TEST(CostModel, BelievesTheDeviceNearASizeRatherThanTheKernelFarFromIt) {
+  const ReferenceKernel known_when_small("test/small");
+  const ReferenceKernel known_when_large("test/large");
+  const Problem small = Square(50);
+  const Problem large = Square(500);
+  CostModel model({});
+  SimulatedDevice quick(1);
+  SimulatedDevice slow(3);
+  for (int i = 0; i < 20; ++i) {
+    quick.Run(small, PlanOf(known_when_small, small), &model);
+    slow.Run(large, PlanOf(known_when_large, large), &model);
+  }
+  const Cost cost = model.Predict(large, PlanOf(known_when_small, large), Residency());
+  EXPECT_NEAR(cost.compute_us, 750, 75);
+  EXPECT_EQ(cost.least_us, 0);
+}
+
 TEST(CostModel, AfterSmallProductsNothingIsRefusedThatTakesATenthOfItsDeadline) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     RandomHistory history(seed);

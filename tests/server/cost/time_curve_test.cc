@@ -61,6 +61,26 @@ TEST(TimeCurve, IsALineBetweenSizesAndBeyondThem) {
   }
 }
 
+// One launch that was held up at a size tells no slope.
+TEST(TimeCurve, SizesOfWhichLittleIsKnownTellNoSlope) {
+  TimeCurve curve;
+  for (const double basis_us : {10.0, 1000.0}) {
+    for (int i = 0; i < 5; ++i) curve.Observe(basis_us, 100 + 3 * basis_us);
+  }
+  curve.Observe(100, 1000);
+  EXPECT_NEAR(curve.Predict(1e5)->us, 3e5, 0.01 * 3e5);
+}
+
+// Small ones are quick for their size; so will larger ones be.
+TEST(TimeCurve, ALargerSizeIsNoSlowerForItsSizeThanAnyIs) {
+  TimeCurve curve;
+  for (int i = 0; i < 5; ++i) {
+    curve.Observe(10, 10);
+    curve.Observe(1000, 3000);
+  }
+  EXPECT_NEAR(curve.Predict(1e5)->us, 3000 + 99000, 0.01 * 102000);
+}
+
 TEST(TimeCurve, OverheadOfTheSmallSaysNothingOfTheLarge) {
   TimeCurve curve;
   for (int i = 0; i < 1000; ++i) curve.Observe(1e-5, 50);  // a product of 1 by 1

@@ -197,6 +197,25 @@ TEST_F(CudaBatchesTest, GroupsHaveTheBitsTheyHaveAlone) {
   }
 }
 
+// Each brings 176 KiB, and a slot stages a MiB.
+TEST_F(CudaBatchesTest, AGroupThatItsSlotDoesNotHoldGoesOneByOne) {
+  Start(9);
+  const Problem problem = MakeProblem(20, 200, 200, DataType::kF32, DataType::kF32);
+  const auto& kernel =
+      static_cast<const testing::ReferenceKernel&>(*registry_.Find("test/reference"));
+  for (const int count : {5, 7}) {
+    std::vector<DeviceWork> works;
+    for (int i = 0; i < count; ++i) {
+      operands_.push_back(std::make_shared<Operands>(problem, Distribution::kNormal,
+                                                     static_cast<std::uint32_t>(i)));
+      works.push_back(MakeWork(problem, *operands_.back()));
+    }
+    const int before = kernel.batches();
+    EXPECT_TRUE(SubmitLaunch(DeviceLaunch::Group(works)).get().status.ok());
+    EXPECT_EQ(kernel.batches() - before, count == 5 ? 1 : 0);
+  }
+}
+
 TEST_F(CudaBatchesTest, EqualProductsOfAGroupAreOneBatch) {
   Start(8);
   std::mt19937 random(8);

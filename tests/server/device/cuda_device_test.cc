@@ -1,6 +1,7 @@
 #include "server/device/cuda/cuda_device.h"
 
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace gemmd {
 namespace {
 
 using testing::CudaDeviceTest;
+using testing::Distribution;
 using testing::FakeCuda;
 using testing::kMiB;
 using testing::Operands;
@@ -183,6 +185,61 @@ TEST_F(CudaDeviceTest, AStoredOperandStaysUntilItsLastUse) {
     work = {};
     EXPECT_EQ(device_->memory().usage().resident_bytes, 0u);
   }
+}
+
+// Records what its launches were told of their operands.
+class SettledKernel final : public testing::ReferenceKernel {
+ public:
+  absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
+                      const LaunchTarget& target) const override {
+    told.insert({arguments.a_is_settled, arguments.b_is_settled});
+    return ReferenceKernel::Launch(problem, config, arguments, target);
+  }
+  // Of one work at a time, whose launches follow each other.
+  mutable std::set<std::pair<bool, bool>> told;
+};
+
+class SettledOperands : public CudaDeviceTest {
+ protected:
+  // Whether A and B of the product's launches were settled.
+  std::pair<bool, bool> Told(const Problem& problem, bool stores_b) {
+    const Operands operands(problem, Distribution::kNormal, 1);
+    SettledKernel kernel;
+    DeviceWork work = MakeWork(problem, operands);
+    work.plan.kernel = &kernel;
+    if (stores_b) {
+      auto b = device_->Store(problem, OperandSide::kB, operands.b.data());
+      EXPECT_TRUE(b.ok()) << b.status();
+      work.resident_b = *std::move(b);
+      work.buffers.b = nullptr;
+    }
+    const DeviceResult result = Submit(std::move(work)).get();
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(kernel.told.size(), 1u);
+    return kernel.told.empty() ? std::pair(false, false) : *kernel.told.begin();
+  }
+};
+
+// 8-bit operands land K-major, which takes a launch just ahead of the product's where they came
+// otherwise: a kernel that started before that launch's end would read half an operand.
+TEST_F(SettledOperands, AreThoseOfSmallWorksThatNoLaunchTransposes) {
+  Start(1);
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      const Problem problem =
+          MakeProblem(16, 32, 48, DataType::kInt8, DataType::kInt32, transpose_a, transpose_b);
+      EXPECT_EQ(Told(problem, false), std::pair(!transpose_a, transpose_b));
+      EXPECT_EQ(Told(problem, true), std::pair(!transpose_a, true));
+    }
+  }
+}
+
+// Their copies run on streams of their own while kernels do.
+TEST_F(SettledOperands, AreTheStoredOnesAloneOfLargeWorks) {
+  Start(1);
+  const Problem problem = MakeProblem(300, 200, 300, DataType::kF32, DataType::kF32);
+  EXPECT_EQ(Told(problem, false), std::pair(false, false));
+  EXPECT_EQ(Told(problem, true), std::pair(false, true));
 }
 
 TEST_F(CudaDeviceTest, WarmUpRunsEveryKernelAndAPanelledWork) {

@@ -90,6 +90,7 @@ TEST(Panels, CoverTheProductOnce) {
       EXPECT_EQ(OffsetsOf(landed, panel).d,
                 4u * static_cast<std::uint64_t>(panel.m_begin * landed.d.leading_dimension +
                                                 panel.n_begin));
+      EXPECT_EQ(OffsetsOf(landed, panel).bias, 4u * static_cast<std::uint64_t>(panel.n_begin));
     }
     EXPECT_EQ(covered, landed.m * landed.n);
   }
@@ -102,6 +103,14 @@ TEST(Panels, WhatIsSmallOrResidentIsNotCut) {
   EXPECT_GT(CutIntoPanels(landed, {}, plan, kPanelBytes).size(), 1u);
   EXPECT_EQ(CutIntoPanels(landed, {true, false}, plan, kPanelBytes).size(), 1u);
   EXPECT_EQ(CutIntoPanels(landed, {}, plan, kPanelBytes * 8).size(), 1u);
+}
+
+// It leaves in panels, while the next ones are computed.
+TEST(Panels, WhatHasALargeResultAloneIsCutToo) {
+  const testing::ReferenceKernel kernel;
+  const Problem landed = LandedProblem(MakeProblem(4000, 4000, 8, DataType::kF32, DataType::kF32));
+  EXPECT_EQ(CutIntoPanels(landed, {}, PlanOf(kernel, landed), kPanelBytes).size(), 8u);
+  EXPECT_EQ(CutIntoPanels(landed, {true, true}, PlanOf(kernel, landed), kPanelBytes).size(), 8u);
 }
 
 // Bits that depend on M or N must not depend on the cut.

@@ -26,6 +26,17 @@ TEST(MemoryBudget, FillsExactlyAndRefusesOneByteMore) {
   EXPECT_EQ(budget.usage().free_bytes(), 100u);
 }
 
+TEST(MemoryBudget, ResidentsFillWhatIsLeft) {
+  MemoryBudget budget(100);
+  const absl::StatusOr<MemoryReservation> in_flight = budget.Reserve(30, 10);
+  EXPECT_EQ(budget.ReserveResident(61).status().message(),
+            "device memory is full: the operand needs 61 bytes, and 60 of 100 are free");
+  const absl::StatusOr<MemoryReservation> resident = budget.ReserveResident(60);
+  ASSERT_TRUE(resident.ok()) << resident.status();
+  EXPECT_EQ(budget.usage().resident_bytes, 60u);
+  EXPECT_FALSE(budget.Reserve(1, 0).ok());
+}
+
 TEST(MemoryBudget, SumsThatWrapAreRefused) {
   MemoryBudget budget(100);
   EXPECT_FALSE(budget.Reserve(~std::uint64_t{0}, 2).ok());

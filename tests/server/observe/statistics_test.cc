@@ -15,7 +15,7 @@ TEST(Statistics, EveryReceivedRequestIsFinishedOnceOrInFlight) {
   receipt.flops = 10;
   receipt.payload_bytes_in = 3;
   receipt.payload_bytes_out = 4;
-  receipt.spans = {{Stage::kCompute, 10, 30}};
+  receipt.spans = {{Stage::kCompute, 10, 30}, {Stage::kCompute, 40, 45}};
   statistics.RecordFinished(absl::StatusCode::kOk, receipt);
   statistics.RecordFinished(absl::StatusCode::kCancelled, receipt);
 
@@ -28,7 +28,8 @@ TEST(Statistics, EveryReceivedRequestIsFinishedOnceOrInFlight) {
   EXPECT_EQ(totals.flops, 10);
   EXPECT_EQ(totals.payload_bytes_in, 3u);
   EXPECT_EQ(totals.payload_bytes_out, 4u);
-  EXPECT_EQ(totals.stages[static_cast<int>(Stage::kCompute)].count, 1u);
+  EXPECT_EQ(totals.stages[static_cast<int>(Stage::kCompute)].count, 2u);
+  EXPECT_EQ(totals.stages[static_cast<int>(Stage::kCompute)].sum, 25);
   EXPECT_EQ(totals.stages[static_cast<int>(Stage::kCompute)].max, 20);
 }
 

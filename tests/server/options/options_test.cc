@@ -3,6 +3,7 @@
 #include <fstream>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
@@ -43,6 +44,10 @@ TEST(Options, FlagsWinOverTheFileAndTheFileOverDefaults) {
 TEST(Options, ErrorsNameFlagValueAndRange) {
   EXPECT_EQ(Parse({"--limits.message-bytes=1"}).status().message(),
             "--limits.message-bytes is 1; it must be 4096 to 2147483647");
+  EXPECT_EQ(Parse({"--limits.message-bytes=2147483648"}).status().message(),
+            "--limits.message-bytes is 2147483648; it must be 4096 to 2147483647");
+  EXPECT_TRUE(Parse({"--limits.message-bytes=4096"}).ok());
+  EXPECT_TRUE(Parse({"--limits.message-bytes=2147483647"}).ok());
   EXPECT_EQ(Parse({"--cpu.threads=many"}).status().message(),
             "--cpu.threads is \"many\"; it must be an integer");
   EXPECT_EQ(Parse({"--device=tpu"}).status().message(),
@@ -50,6 +55,19 @@ TEST(Options, ErrorsNameFlagValueAndRange) {
   EXPECT_EQ(Parse({"--tls.key-file=x"}).status().message(),
             "--tls.certificate-file and --tls.key-file go together: one of them is empty");
   EXPECT_NE(Parse({"--lissten=x"}).status().message().find("--lissten"), std::string::npos);
+}
+
+TEST(Options, ADefaultLeaseIsNotOverTheLongest) {
+  for (const char* const part : {"--operands", "--shared-memory"}) {
+    const auto parse = [part](int default_ms) {
+      return Parse({absl::StrCat(part, ".default-lease-ms=", default_ms).c_str(),
+                    absl::StrCat(part, ".max-lease-ms=2000").c_str()});
+    };
+    EXPECT_TRUE(parse(2000).ok());
+    EXPECT_EQ(parse(2001).status().message(),
+              absl::StrCat(part, ".default-lease-ms is 2001; it must not be over ", part,
+                           ".max-lease-ms, 2000"));
+  }
 }
 
 TEST(Options, ListensWhereASocketCanBe) {
@@ -70,9 +88,19 @@ TEST(Options, FileErrorsNameFileLineAndField) {
   EXPECT_NE(status.message().find("threds"), std::string::npos) << status;
   EXPECT_NE(Parse({"--config=/nonexistent"}).status().message().find("cannot be read"),
             std::string::npos);
+  EXPECT_EQ(Parse({"--config=/tmp"}).status().message(),
+            "--config is \"/tmp\", which cannot be read");
+  // It opens, and its first bytes cannot be read, whoever reads.
+  EXPECT_EQ(Parse({"--config=/proc/self/mem"}).status().message(),
+            "--config is \"/proc/self/mem\", which cannot be read");
   const std::string out_of_range = WriteFile("range", "log { level: \"loud\" }");
   EXPECT_EQ(Parse({out_of_range.c_str()}).status().message(),
             "--log.level is \"loud\"; it must be debug, info, warning, error");
+}
+
+TEST(Options, AnEmptyFileIsAllDefaults) {
+  const std::string file = WriteFile("empty", "");
+  EXPECT_EQ(Config(Parse({file.c_str()})).listen(), "127.0.0.1:50051");
 }
 
 TEST(Options, HelpShowsEveryOptionWithItsRange) {

@@ -103,6 +103,33 @@ TEST_F(RegionTableTest, LimitsCountWhatIsStillInUse) {
   EXPECT_TRUE(table_.Register(Whole(), std::nullopt).ok());
 }
 
+TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
+  RegionOptions options = Options();
+  options.max_regions = 3;
+  options.max_bytes = kFileBytes;
+  options.tenant_regions = 2;
+  options.tenant_bytes = 6000;
+  RegionTable table(options, {&device_}, &clock_, std::chrono::milliseconds(0));
+  const auto take = [&](std::uint64_t bytes, const std::string& tenant) {
+    return table.Register(PosixRegion{file_.name(), 0, bytes}, std::nullopt, tenant).status();
+  };
+  EXPECT_EQ(take(6001, "a").message(),
+            "the region has 6001 bytes; 6000 of 6000 (shared_memory.tenant_percent) are left to "
+            "the tenant");
+  ASSERT_TRUE(take(6000, "a").ok());
+  EXPECT_EQ(take(1, "a").code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(take(1, "b").ok());
+  ASSERT_TRUE(take(1, "b").ok());
+  clock_.Advance(options.default_lease);
+  table.EndLate();
+  ASSERT_TRUE(take(1, "a").ok());
+  ASSERT_TRUE(take(1, "a").ok());
+  EXPECT_EQ(take(1, "a").message(),
+            "the tenant has 2 regions, of 2 (shared_memory.tenant_percent)");
+  ASSERT_TRUE(take(1, "b").ok());
+  EXPECT_EQ(take(1, "b").message(), "there are 3 regions, of 3 (shared_memory.max_regions)");
+}
+
 TEST_F(RegionTableTest, LeasesEndUnlessUsedOrRenewed) {
   const auto used = table_.Register(Whole(), std::nullopt);
   const auto renewed = table_.Register(Whole(), 2000);
@@ -110,18 +137,23 @@ TEST_F(RegionTableTest, LeasesEndUnlessUsedOrRenewed) {
   EXPECT_EQ(used->lease, 1000);
   clock_.Advance(999);
   EXPECT_TRUE(table_.Use("a.shared", used->id).ok());
+  EXPECT_EQ(table_.Renew(renewed->id, std::nullopt).value(), 2000);
   EXPECT_EQ(table_.Renew(renewed->id, 5000).value(), 5000);
   EXPECT_EQ(table_.Renew(renewed->id, 5001).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(table_.Renew(renewed->id, 0).status().code(), StatusCode::kInvalidArgument);
   clock_.Advance(999);
-  EXPECT_EQ(table_.List("")->size(), 2);
+  EXPECT_EQ(table_.Get(used->id)->lease_remaining, 1);
   clock_.Advance(1);
   EXPECT_EQ(table_.Use("a.shared", used->id).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(table_.Renew(used->id, std::nullopt).status().code(), StatusCode::kNotFound);
-  ASSERT_EQ(table_.List("")->size(), 1);
-  EXPECT_EQ(table_.List("")->front().lease_remaining, 4000);
-  EXPECT_FALSE(table_.List("")->front().in_use);
-  EXPECT_EQ(table_.List(used->id).status().code(), StatusCode::kNotFound);
+  const absl::StatusOr<RegionInfo> info = table_.Get(renewed->id);
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->name, file_.name());
+  EXPECT_EQ(info->lease_remaining, 4000);
+  EXPECT_FALSE(info->in_use);
+  EXPECT_EQ(table_.Get(used->id).status().code(), StatusCode::kNotFound);
+  table_.EndLate();
+  EXPECT_EQ(table_.usage().regions, 1U);
 }
 
 TEST_F(RegionTableTest, AFileCutShortIsAnErrorThatNamesIt) {
@@ -130,6 +162,8 @@ TEST_F(RegionTableTest, AFileCutShortIsAnErrorThatNamesIt) {
   ASSERT_TRUE(region.ok());
   std::string bytes(kFileBytes, '\0');
   EXPECT_TRUE((*region)->CheckFile().ok());
+  file_.Resize(kFileBytes - 1);
+  EXPECT_EQ((*region)->CheckFile().code(), StatusCode::kFailedPrecondition);
   file_.Resize(4096);
   EXPECT_EQ((*region)->CheckFile().code(), StatusCode::kFailedPrecondition);
   const absl::Status status = (*region)->Read(0, bytes.data(), kFileBytes);
@@ -145,7 +179,31 @@ TEST_F(RegionTableTest, OverlapIsOfTheFileAndNotOfTheRegistration) {
   const auto y = *table_.Use("b.shared", half->id);
   EXPECT_TRUE(x->Overlaps(0, 4097, *y, 0, 1));
   EXPECT_FALSE(x->Overlaps(0, 4096, *y, 0, 4096));
+  EXPECT_FALSE(y->Overlaps(0, 4096, *x, 0, 4096));
   EXPECT_TRUE(y->Overlaps(4095, 1, *x, 8191, 1));
+}
+
+TEST_F(RegionTableTest, OtherFilesAreOtherMemory) {
+  SharedFile other(kFileBytes);
+  const auto mine = table_.Register(Whole(), std::nullopt);
+  const auto theirs = table_.Register(PosixRegion{other.name(), 0, kFileBytes}, std::nullopt);
+  const auto x = *table_.Use("a.shared", mine->id);
+  const auto y = *table_.Use("b.shared", theirs->id);
+  EXPECT_FALSE(x->Overlaps(0, kFileBytes, *y, 0, kFileBytes));
+}
+
+TEST_F(RegionTableTest, LimitsMayBeFilled) {
+  RegionOptions options = Options();
+  options.max_bytes = kFileBytes;
+  RegionTable table(options, {&device_}, &clock_, std::chrono::milliseconds(0));
+  const auto registered = table.Register(Whole(), options.max_lease);
+  ASSERT_TRUE(registered.ok()) << registered.status();
+  EXPECT_EQ(registered->lease, options.max_lease);
+  EXPECT_EQ(table.Register(PosixRegion{file_.name(), 0, 1}, std::nullopt).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_TRUE(table.Unregister(registered->id).ok());
+  EXPECT_EQ(table.usage().bytes, 0u);
+  EXPECT_TRUE(table.Register(Whole(), std::nullopt).ok());
 }
 
 TEST_F(RegionTableTest, ManyClientsAtOnceLeaveNothingBehind) {
@@ -171,7 +229,10 @@ TEST_F(RegionTableTest, ManyClientsAtOnceLeaveNothingBehind) {
         const auto used = table.Use("a.shared", mine->id);
         if (random() % 2 == 0) static_cast<void>(table.Unregister(mine->id));
         static_cast<void>(table.Renew(mine->id, std::nullopt));
-        EXPECT_TRUE(table.List("").ok());
+        const absl::StatusOr<RegionInfo> info = table.Get(mine->id);
+        if (info.ok()) {
+          EXPECT_EQ(info->bytes, 16U);
+        }
         if (used.ok()) {
           EXPECT_TRUE((*used)->Write(0, bytes.data(), 16).ok());
           EXPECT_TRUE((*used)->Read(0, bytes.data(), 16).ok());

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -103,6 +105,15 @@ TEST(Decode, UnknownEnumValuesAreRefusedByField) {
             "payload.operand is 5; it must be a value of the enum in gemmd.v1");
 }
 
+TEST(Decode, AHandleThatNoneCouldBeIsRefused) {
+  v1::MatmulRequest request = GoodRequest();
+  request.mutable_header()->mutable_a()->set_handle(std::string(64, 'h'));
+  EXPECT_TRUE(DecodeHeader(request.header()).ok());
+  request.mutable_header()->mutable_a()->set_handle(std::string(65, 'h'));
+  EXPECT_EQ(DecodeHeader(request.header()).status().message(),
+            "a.handle has 65 bytes; a handle has at most 64");
+}
+
 TEST(Decode, MalformedBytesAreInvalidArguments) {
   std::mt19937 random(3);
   const std::string good = GoodRequest().SerializeAsString();
@@ -149,6 +160,8 @@ TEST(Encode, TheResponseParsesAsItsMessage) {
     ASSERT_TRUE(ParseMessage(bytes, &response).ok());
     EXPECT_EQ(response.receipt().request_id(), 9u);
     EXPECT_EQ(response.receipt().total_us(), 4);
+    EXPECT_EQ(response.receipt().stages(0).start_us(), 1);
+    EXPECT_EQ(response.receipt().stages(0).end_us(), 3);
     EXPECT_EQ(response.receipt().stages(0).exposed_us(), 2);
     EXPECT_EQ(response.receipt().unattributed_us(), 2);
     EXPECT_EQ(response.d().type(), v1::F32);
@@ -158,6 +171,50 @@ TEST(Encode, TheResponseParsesAsItsMessage) {
     ASSERT_EQ(response.payload_size(), 1);
     EXPECT_EQ(response.payload(0).operand(), v1::D);
     EXPECT_EQ(response.payload(0).data(), expected);
+  }
+}
+
+TEST(Encode, ABatchOfAnswersParsesAsItsMessage) {
+  std::vector<Outgoing> message;
+  for (const std::uint64_t id : {7, 8}) {
+    RequestFinished finished{id, absl::OkStatus(), {}, {}, {}, {}};
+    finished.d = {DataType::kF32, 1, 100, Order::kRowMajor, 100};
+    finished.payload = AllocateHostBuffer(400);
+    std::memset(finished.payload.front().data, static_cast<int>('0' + id), 400);
+    message.emplace_back(std::move(finished));
+  }
+  message.emplace_back(RequestFinished{9, absl::InvalidArgumentError("no"), {}, {}, {}, {}});
+  v1::MatmulStreamResponse response;
+  ASSERT_TRUE(ParseMessage(EncodeStreamResponse(message), &response).ok());
+  ASSERT_EQ(response.batch().finished_size(), 3);
+  for (const int i : {0, 1}) {
+    const auto& finished = response.batch().finished(i);
+    EXPECT_EQ(finished.request_id(), static_cast<std::uint64_t>(i) + 7);
+    EXPECT_EQ(finished.code(), 0u);
+    ASSERT_EQ(finished.payload_size(), 1);
+    EXPECT_EQ(finished.payload(0).data(), std::string(400, static_cast<char>('7' + i)));
+  }
+  EXPECT_EQ(response.batch().finished(2).code(), 3u);
+  EXPECT_EQ(response.batch().finished(2).message(), "no");
+  EXPECT_FALSE(response.batch().finished(2).has_d());
+}
+
+TEST(Decode, DurationsAndDigestsAreWhole) {
+  google::protobuf::Duration duration;
+  duration.set_seconds(1);
+  duration.set_nanos(999999999);
+  EXPECT_EQ(*DecodeDuration("lease", duration), 1999999999);
+  duration.set_nanos(1000000000);
+  EXPECT_EQ(DecodeDuration("lease", duration).status().message(),
+            "lease.nanos is 1000000000; it must be 0 to 999999999");
+  duration.set_nanos(0);
+  duration.set_seconds(366 * 24 * 3600);
+  EXPECT_TRUE(DecodeDuration("lease", duration).ok());
+  duration.set_seconds(366 * 24 * 3600 + 1);
+  EXPECT_FALSE(DecodeDuration("lease", duration).ok());
+  EXPECT_TRUE(DecodeDigest("digest", std::string(32, 'x')).ok());
+  for (const std::size_t bytes : {0, 31, 33}) {
+    EXPECT_FALSE(DecodeDigest("digest", std::string(bytes, 'x')).ok()) << bytes;
   }
 }
 

@@ -172,6 +172,39 @@ TEST(Batching, WhatDiffersInEpilogueOrClassSharesNoLaunch) {
   for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 1u);
 }
 
+// Columns of B are one product's only where they have the same scales and the same bias.
+TEST(Batching, WhatDiffersInVectorsOfColumnsSharesNoLaunch) {
+  Simulation simulation;
+  simulation.Submit(simulation.MakeJob(100));
+  const float vectors[2] = {};
+  std::vector<std::uint64_t> ids;
+  for (const float* const bias : {&vectors[0], &vectors[1]}) {
+    for (const float* const b_scales : {&vectors[0], &vectors[1]}) {
+      std::unique_ptr<Job> job = simulation.MakeRows(1, 5);
+      job->work.buffers.bias = bias;
+      job->work.buffers.b_scales = b_scales;
+      ids.push_back(simulation.Submit(std::move(job)));
+    }
+  }
+  simulation.RunUntilIdle();
+  for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 1u);
+}
+
+TEST(Batching, LaunchesOfRowsAreLearntFromUnlessTheyFail) {
+  Simulation simulation;
+  simulation.device.fails = [](const DeviceLaunch& launch) {
+    return launch.form == BatchForm::kRows ? absl::InternalError("broken") : absl::OkStatus();
+  };
+  const auto learnt = [&simulation] { return simulation.scheduler.cost().accuracy().device.count; };
+  for (int i = 0; i < 4; ++i) simulation.Submit(simulation.MakeRows(1, 5));
+  simulation.RunUntilIdle();
+  EXPECT_EQ(learnt(), 4u);  // each alone, in the end
+  simulation.device.fails = nullptr;
+  for (int i = 0; i < 4; ++i) simulation.Submit(simulation.MakeRows(1, 5));
+  simulation.RunUntilIdle();
+  EXPECT_EQ(learnt(), 4u + 2);  // the first alone, and the others together
+}
+
 // One bad work in a batch fails alone.
 TEST(Batching, AFailedBatchIsRepeatedOneByOne) {
   Simulation simulation;
@@ -191,6 +224,45 @@ TEST(Batching, AFailedBatchIsRepeatedOneByOne) {
   EXPECT_EQ(simulation.ends.at(bad).status.message(), "thirteen");
   EXPECT_EQ(BatchOf(simulation, good), 1u);
   EXPECT_EQ(simulation.ends.at(good).receipt.spans.size(), 2u);  // queue and compute
+}
+
+// The planner is asked without the scheduler's lock, so anything may come meanwhile.
+TEST(Batching, WhatIsCancelledWhileItsRowsArePlannedEndsThoughTheyCannotShare) {
+  Simulation simulation;
+  simulation.Submit(simulation.MakeJob(100));
+  const std::uint64_t first = simulation.Submit(simulation.MakeRows(1, 5));
+  const std::uint64_t cancelled = simulation.Submit(simulation.MakeRows(1, 5));
+  const std::uint64_t other = simulation.Submit(simulation.MakeRows(1, 5));
+  simulation.planner.may_share = [&] {
+    simulation.scheduler.Cancel(cancelled);
+    EXPECT_EQ(simulation.ends.count(cancelled), 0u);
+    return false;
+  };
+  simulation.RunFor(100);
+  ASSERT_EQ(simulation.ends.count(cancelled), 1u);
+  EXPECT_TRUE(absl::IsCancelled(simulation.ends.at(cancelled).status));
+  simulation.RunUntilIdle();
+  EXPECT_TRUE(simulation.ends.at(first).status.ok());
+  EXPECT_TRUE(simulation.ends.at(other).status.ok());
+  EXPECT_EQ(BatchOf(simulation, other), 1u);
+  ExpectLaunches(simulation, BatchForm::kAlone, 3, 3);
+  EXPECT_TRUE(simulation.scheduler.WaitUntilIdle(0));
+}
+
+TEST(Batching, RowsShareALaunchIfItsWorkspaceIsWithinWhatTheyHoldTogether) {
+  for (const bool fits : {true, false}) {
+    Simulation simulation;
+    simulation.planner.workspace_bytes = fits ? 30 : 31;
+    simulation.Submit(simulation.MakeJob(100));
+    std::vector<std::uint64_t> ids;
+    for (int i = 0; i < 3; ++i) {
+      std::unique_ptr<Job> job = simulation.MakeRows(1, 5);
+      job->work.plan.workspace_bytes = 10;
+      ids.push_back(simulation.Submit(std::move(job)));
+    }
+    simulation.RunUntilIdle();
+    for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), fits ? 3u : 1u);
+  }
 }
 
 TEST(Batching, ALostDeviceIsNotAskedAgain) {

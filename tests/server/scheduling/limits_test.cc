@@ -71,6 +71,26 @@ TEST_F(AdaptiveLimitTest, RisesOnlyWhereSomebodyWasRefused) {
   limit_.ObserveRefusal();
   Observe(1e5, 1e5);
   EXPECT_DOUBLE_EQ(limit_.limit_us(), 5.5e5);
+  // One refusal is good for one rise.
+  Observe(1e5, 1e5);
+  EXPECT_DOUBLE_EQ(limit_.limit_us(), 5.5e5);
+}
+
+TEST_F(AdaptiveLimitTest, AFallForgetsWhoWasRefusedBeforeIt) {
+  limit_.ObserveRefusal();
+  Observe(1e5, 4e5);
+  EXPECT_DOUBLE_EQ(limit_.limit_us(), 5e5);
+  Observe(1e5, 1e5);
+  EXPECT_DOUBLE_EQ(limit_.limit_us(), 5e5);
+}
+
+// Each window is judged by its own waits.
+TEST_F(AdaptiveLimitTest, AWindowStartsFromNothing) {
+  Observe(1e5, 1.9e5);
+  for (int i = 0; i < 63; ++i) limit_.Observe(1e5, 4e5);
+  EXPECT_DOUBLE_EQ(limit_.limit_us(), 1e6);
+  limit_.Observe(1e5, 4e5);
+  EXPECT_DOUBLE_EQ(limit_.limit_us(), 5e5);
 }
 
 TEST_F(AdaptiveLimitTest, ShortWaitsTellNothing) {

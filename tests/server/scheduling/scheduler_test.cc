@@ -2,6 +2,7 @@
 
 #include <map>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,6 +31,7 @@ class SchedulerTest : public ::testing::Test {
     job->cost.device_us = job->cost.least_us = 10;
     job->reservation = *device_.memory().Reserve(100, 10);
     job->done = [this, id](absl::Status status, Receipt receipt) {
+      free_bytes_when_told_ = device_.memory().usage().free_bytes();
       EXPECT_TRUE(ends_.emplace(id, std::move(status)).second) << id << " ended twice";
       receipts_[id] = std::move(receipt);
     };
@@ -47,6 +49,7 @@ class SchedulerTest : public ::testing::Test {
   Scheduler scheduler_{&device_, &clock_, &alarm_, BoundOf(3)};
   std::map<std::uint64_t, absl::Status> ends_;
   std::map<std::uint64_t, Receipt> receipts_;
+  std::uint64_t free_bytes_when_told_ = 0;
 };
 
 TEST_F(SchedulerTest, KeepsTheDeviceFullAndServesInOrder) {
@@ -114,6 +117,47 @@ TEST_F(SchedulerTest, ACancelledQueuedJobEndsAtOnceAndFreesItsBytes) {
   EXPECT_EQ(End(4), absl::StatusCode::kOk);
 }
 
+// Who is told may send the next request at once.
+TEST_F(SchedulerTest, AJobsBytesAreFreeBeforeItsEndIsTold) {
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
+  device_.FinishOne();
+  EXPECT_EQ(free_bytes_when_told_, 1000000u);
+}
+
+// Two are with the device, and of the three that may wait a tenant has at most two.
+TEST_F(SchedulerTest, ATenantHasItsShareOfTheQueue) {
+  SchedulerOptions options = BoundOf(3);
+  options.tenant_percent = 50;
+  FakeAlarm alarm;
+  Scheduler scheduler(&device_, &clock_, &alarm, options);
+  const auto submit = [&](std::uint64_t id, const std::string& tenant) {
+    std::unique_ptr<Job> job = MakeJob(id);
+    job->tenant = tenant;
+    return scheduler.Submit(std::move(job));
+  };
+  for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(submit(id, "a").ok());
+  EXPECT_EQ(submit(5, "a").message(),
+            "this tenant's share of the queue is full: 2 requests wait, and 2 may");
+  EXPECT_TRUE(submit(6, "b").ok());
+  EXPECT_EQ(submit(7, "b").message(), "the queue is full: 3 requests wait, and 3 may");
+  while (device_.FinishOne()) {
+  }
+}
+
+// A newcomer that has time itself may overtake one that has none.
+TEST_F(SchedulerTest, ADeadlineIsFarIfAllOthersAreToo) {
+  EXPECT_TRUE(scheduler_.IsFarFrom(kNoDeadline, 10));
+  EXPECT_TRUE(scheduler_.IsFarFrom(clock_.Now() + 30001, 10));
+  EXPECT_FALSE(scheduler_.IsFarFrom(clock_.Now() + 30000, 10));
+  for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
+  ASSERT_TRUE(scheduler_.Submit(MakeJob(3, clock_.Now() + 60000)).ok());
+  EXPECT_FALSE(scheduler_.IsFarFrom(clock_.Now() + 1000000000, 10));
+  EXPECT_FALSE(scheduler_.IsFarFrom(kNoDeadline, 10));
+  while (device_.FinishOne()) {
+  }
+  EXPECT_TRUE(scheduler_.IsFarFrom(clock_.Now() + 1000000000, 10));
+}
+
 TEST_F(SchedulerTest, ACancelledLaunchedJobRunsOnAndItsResultIsDropped) {
   ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
   scheduler_.Cancel(1);
@@ -150,13 +194,15 @@ TEST_F(SchedulerTest, ADeviceErrorReachesItsJobAlone) {
   EXPECT_EQ(End(2), absl::StatusCode::kOk);
 }
 
-TEST_F(SchedulerTest, DrainingFinishesWhatWasAdmittedAndTakesNoMore) {
+TEST_F(SchedulerTest, IsIdleOnceAllThatWasSubmittedHasEnded) {
+  EXPECT_TRUE(scheduler_.WaitUntilIdle(0));
   for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(scheduler_.Submit(MakeJob(id)).ok());
-  scheduler_.StartDraining();
-  EXPECT_EQ(scheduler_.Submit(MakeJob(5)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(scheduler_.unfinished_jobs(), 4u);
+  EXPECT_FALSE(scheduler_.WaitUntilIdle(0));
   while (device_.FinishOne()) {
   }
   for (std::uint64_t id = 1; id <= 4; ++id) EXPECT_EQ(End(id), absl::StatusCode::kOk);
+  EXPECT_EQ(scheduler_.unfinished_jobs(), 0u);
   EXPECT_TRUE(scheduler_.WaitUntilIdle(0));
 }
 

@@ -105,16 +105,22 @@ class SimulatedDevice final : public Device {
   TimeNs end_ = 0;
 };
 
-// A row costs a tenth of what B costs.
+// A row costs a hundredth of what B costs.
 class SimulatedPlanner final : public BatchPlanner {
  public:
   std::optional<RowsPlan> PlanRows(const DeviceWork& work, std::int64_t rows) override {
+    if (may_share && !may_share()) return std::nullopt;
     RowsPlan rows_plan{work.problem, work.plan};
     rows_plan.problem.m = rows;
     rows_plan.plan.predicted_us = RowsUs(rows);
+    rows_plan.plan.workspace_bytes = workspace_bytes;
     return rows_plan;
   }
   static double RowsUs(std::int64_t rows) { return 30 + 0.3 * static_cast<double>(rows); }
+
+  // Whether there is a plan for the rows; empty: always.
+  std::function<bool()> may_share;
+  std::uint64_t workspace_bytes = 0;  // of every plan for rows
 };
 
 class Simulation {

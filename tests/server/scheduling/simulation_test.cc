@@ -115,14 +115,72 @@ TEST(Priorities, HighGoesFirstAndLowIsServedAllTheSame) {
   simulation.RunFor(10 * kMs);
   const TimeNs submitted = simulation.clock.Now();
   low = simulation.Submit(simulation.MakeJob(1 * kMs, "", Priority::kLow));
-  simulation.RunFor(150 * kMs);
+  simulation.RunFor(90 * kMs);
   EXPECT_EQ(simulation.ends.count(low), 0u);
   simulation.RunFor(1000 * kMs);
   simulation.on_end = nullptr;
   ASSERT_EQ(simulation.ends.count(low), 1u);
-  // Twice the ageing until it counts as high, and then those that were there before it, of
-  // which none is more than the ageing older by its due time.
-  EXPECT_LE(simulation.ends.at(low).at - submitted, Ns((2 * 100 + 20 + 4) * kMs));
+  // The ageing, then those that the device had, one of high priority, and itself.
+  EXPECT_LE(simulation.ends.at(low).at - submitted, Ns((100 + 4) * kMs));
+}
+
+// A tenant keeps 1.5 s of work waiting, which is longer than the ageing of 1 s, then another one
+// submits a single job: the milliseconds until that ends.
+double WaitBehindABacklog(Priority hogs, Priority polite) {
+  Simulation simulation;
+  simulation.keeps_ends = false;
+  std::function<void()> submit = [&] {
+    simulation.Submit(simulation.MakeJob(1.9 * kMs, "hog", hogs));
+  };
+  simulation.on_end = [&](std::uint64_t, const Simulation::End&) { submit(); };
+  for (int i = 0; i < 800; ++i) submit();
+  simulation.RunFor(5000 * kMs);
+  const TimeNs submitted = simulation.clock.Now();
+  TimeNs ended = kNoDeadline;
+  std::unique_ptr<Job> job = simulation.MakeJob(1 * kMs, "polite", polite);
+  const std::uint64_t id = job->id;
+  simulation.on_end = [&](std::uint64_t each, const Simulation::End& end) {
+    if (each == id) ended = end.at;
+    if (each != id) submit();
+  };
+  simulation.Submit(std::move(job));
+  simulation.RunFor(2000 * kMs);
+  simulation.on_end = nullptr;
+  return static_cast<double>(ended - submitted) / 1e6;
+}
+
+// Ageing is for whoever waits behind higher priorities, and lifts nobody's backlog over others.
+TEST(Priorities, AnAgedBacklogDelaysOthersByNoMoreThanItsTurn) {
+  EXPECT_LE(WaitBehindABacklog(Priority::kNormal, Priority::kNormal), 10);
+  EXPECT_LE(WaitBehindABacklog(Priority::kLow, Priority::kLow), 10);
+  EXPECT_LE(WaitBehindABacklog(Priority::kLow, Priority::kNormal), 10);
+  EXPECT_LE(WaitBehindABacklog(Priority::kNormal, Priority::kHigh), 10);
+}
+
+// What high priority may cost others: they wait until they have aged, and then get their turns.
+TEST(Priorities, UnderALastingLoadEachHasItsShare) {
+  SchedulerOptions options;
+  options.queue.ageing = Ns(50 * kMs);
+  Simulation simulation(options);
+  simulation.keeps_ends = false;
+  std::map<std::uint64_t, Priority> priority_of;
+  std::map<Priority, double> served_us;
+  const auto submit = [&](Priority priority) {
+    const double us = priority == Priority::kHigh ? 300 : 1700;
+    priority_of[simulation.Submit(simulation.MakeJob(us, "", priority))] = priority;
+  };
+  simulation.on_end = [&](std::uint64_t id, const Simulation::End& end) {
+    const Priority priority = priority_of.at(id);
+    priority_of.erase(id);
+    served_us[priority] += ComputeUs(end.receipt);
+    submit(priority);
+  };
+  for (const Priority priority : {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+    for (int i = 0; i < 400; ++i) submit(priority);
+  }
+  simulation.RunFor(20e6);
+  simulation.on_end = nullptr;
+  for (const auto& [priority, us] : served_us) EXPECT_NEAR(us, 20e6 / 3, 0.05 * 20e6);
 }
 
 // Jobs that are there at the same time: earliest deadline first meets every deadline that can be

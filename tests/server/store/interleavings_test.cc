@@ -187,7 +187,7 @@ TEST(Interleavings, OfSeveralThreadsLeaveNothingBehind) {
 TEST(Interleavings, StreamsShareAnUpload) {
   // Room for all of them: those that begin at the same moment each hold theirs for that moment.
   StoreOptions options = testing::SmallStore();
-  options.limit_bytes = options.tenant_bytes = 1 << 25;
+  options.all.bytes = options.tenant.bytes = 1 << 25;
   StoreFixture fixture(options, 1 << 25);
   std::mt19937 random(3);
   std::string bytes((5 << 20) + 12345, '\0');

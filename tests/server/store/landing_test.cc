@@ -134,6 +134,13 @@ TEST_F(LandingTest, AKeptResultLeavesTheMemoryItWasMadeInWhenOthersNeedIt) {
   EXPECT_EQ(std::string(piece->data, piece->size_bytes), matrix_.bytes);
 }
 
+TEST_F(LandingTest, AResultThatWasReleasedHasNoMemoryToLeave) {
+  const std::string handle =
+      store_.Keep(*store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_));
+  ASSERT_TRUE(store_.Release(Tenant(), {handle, {}}).ok());
+  EXPECT_FALSE(store_.FreeResultMemory());
+}
+
 TEST_F(LandingTest, AFullDeviceLeavesItWhereItIs) {
   auto rest = *device_.memory().Reserve(495, 0);
   EXPECT_EQ(Use()->PlaceOn(&device_, problem_, OperandSide::kB).status().code(),

@@ -1,8 +1,10 @@
 #include "server/store/operand_store.h"
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/server/store/store_fixture.h"
@@ -72,6 +74,7 @@ TEST_F(OperandStoreTest, AnotherTenantsOperandsAreAsUnknownAsAny) {
 TEST_F(OperandStoreTest, ABrokenUploadGoesOnWhereItEnded) {
   const StoredMatrix matrix(std::string(100, 'x'));
   auto first = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  EXPECT_EQ(store.FindMissing(tenant_, matrix.key().digest)->size(), 0u);  // all of it, as of any
   EXPECT_FALSE(*Send(first.get(), matrix, 0, 30));
   EXPECT_FALSE(*Send(first.get(), matrix, 50, 60));
   first.reset();  // the stream broke
@@ -91,6 +94,36 @@ TEST_F(OperandStoreTest, ABrokenUploadGoesOnWhereItEnded) {
   EXPECT_EQ(store.statistics().uploaded_bytes, 100u);
   EXPECT_EQ(store.statistics().repeated_bytes, 5u);
   EXPECT_EQ(BytesOf(tenant_, matrix.key()), matrix.bytes);
+}
+
+TEST_F(OperandStoreTest, ManyGapsAreToldInFewRangesThatMendThem) {
+  const StoredMatrix matrix(std::string(400, 'x'));
+  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  for (std::uint64_t at = 0; at < 400; at += 2) {
+    EXPECT_FALSE(*Send(session.get(), matrix, at, at + 1));
+  }
+  const auto missing = store.FindMissing(tenant_, matrix.key().digest);
+  ASSERT_EQ(missing->size(), 64U);
+  EXPECT_EQ(missing->front().bytes.begin, 1U);
+  EXPECT_EQ(missing->front().bytes.end, 2U);
+  EXPECT_EQ(missing->back().bytes.begin, 127U);
+  EXPECT_EQ(missing->back().bytes.end, 400U);
+  for (const MissingRange& range : *missing) {
+    EXPECT_EQ(*Send(session.get(), matrix, range.bytes.begin, range.bytes.end),
+              range.bytes.end == 400);
+  }
+  EXPECT_TRUE(session->End().ok());
+}
+
+TEST_F(OperandStoreTest, AnUploadOfTinyChunksEnds) {
+  const StoredMatrix matrix(std::string(400, 'x'));
+  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  for (int i = 0; i < 1024; ++i) EXPECT_FALSE(*Send(session.get(), matrix, 0, 1));
+  const absl::Status status = Send(session.get(), matrix, 0, 1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "the upload has 1025 chunks of 1025 bytes together; it may have 1024 of them, and one "
+            "more for each 4096 bytes");
 }
 
 TEST_F(OperandStoreTest, TwoStreamsBringOneOperand) {
@@ -128,6 +161,9 @@ TEST_F(OperandStoreTest, BadChunksAndBeginsAreNamed) {
   EXPECT_EQ(
       store.BeginUpload(tenant_, matrix.digest, StoredMatrix("x").form, {}).status().message(),
       "begin.operand is not what an earlier upload of this digest began with");
+  OperandForm scaled = matrix.form;
+  scaled.scales = MatrixLayout{DataType::kF32, 1, 1, Order::kRowMajor, 1};
+  EXPECT_FALSE(store.BeginUpload(tenant_, matrix.digest, scaled, {}).ok());
   EXPECT_EQ(
       store.BeginUpload(tenant_, matrix.digest, matrix.form, 101 * kSecond).status().message(),
       "lease is 1m41s; it must be 0s to 1m40s");
@@ -183,6 +219,17 @@ TEST_F(OperandStoreTest, AQuotaEvictsNobodyElsesOperands) {
   EXPECT_FALSE(store.Get(other_, theirs.key()).ok());
 }
 
+// Of 1000 bytes in all and 600 of each tenant.
+TEST_F(OperandStoreTest, AStoreAndAQuotaTakeWhatFillsThemExactly) {
+  ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(350, '1'))).ok());
+  ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(250, '2'))).ok());
+  ASSERT_TRUE(Put(other_, StoredMatrix(std::string(400, '3'))).ok());
+  EXPECT_EQ(store.statistics().reserved_bytes, 1000u);
+  EXPECT_EQ(Put(other_, StoredMatrix("4")).status().message(),
+            "the memory for operands is full: this one takes 1 bytes, and 1000 of 1000 are taken");
+  EXPECT_EQ(store.statistics().evictions, 0u);
+}
+
 TEST_F(OperandStoreTest, WhatNeverFitsIsTheRequestsFault) {
   const absl::Status status = Put(tenant_, StoredMatrix(std::string(601, 'x'))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -190,11 +237,34 @@ TEST_F(OperandStoreTest, WhatNeverFitsIsTheRequestsFault) {
 }
 
 TEST_F(OperandStoreTest, TheNumberOfOperandsIsBounded) {
-  for (char c = 'a'; c < 'i'; ++c) ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(1, c))).ok());
+  // Of 8 in all, 6 of each tenant.
+  ASSERT_TRUE(Put(other_, StoredMatrix("1"), 0).ok());
+  for (char c = 'a'; c < 'g'; ++c) ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(1, c))).ok());
   EXPECT_EQ(Put(tenant_, StoredMatrix("z")).status().message(),
+            "the tenant's quota is full: it keeps 6 operands, and no more");
+  EXPECT_TRUE(store.Get(other_, StoredMatrix("1").key()).ok());  // though its lease is over
+  ASSERT_TRUE(Put(other_, StoredMatrix("2")).ok());
+  ASSERT_TRUE(store.Renew(other_, StoredMatrix("1").key(), kSecond).ok());
+  EXPECT_EQ(Put(other_, StoredMatrix("3")).status().message(),
             "the server keeps 8 operands, and no more");
   clock.Advance(10 * kSecond);
   EXPECT_TRUE(Put(tenant_, StoredMatrix("z")).ok());
+  EXPECT_TRUE(Put(other_, StoredMatrix("3")).ok());
+}
+
+TEST_F(OperandStoreTest, ResultsToComeAndWhatIsStillInUseAreCounted) {
+  const MatrixLayout d{DataType::kInt8, 2, 2, Order::kRowMajor, 2};
+  std::vector<std::unique_ptr<PendingResult>> results;
+  for (int i = 0; i < 5; ++i) {
+    results.push_back(*store.BeginResult(tenant_, d, std::nullopt, &device));
+  }
+  const StoredMatrix matrix("x");
+  ASSERT_TRUE(Put(tenant_, matrix).ok());
+  auto used = *store.Use(tenant_, matrix.key(), "a");
+  ASSERT_TRUE(store.Release(tenant_, matrix.key()).ok());
+  EXPECT_FALSE(store.BeginResult(tenant_, d, std::nullopt, &device).ok());
+  used.reset();
+  EXPECT_TRUE(store.BeginResult(tenant_, d, std::nullopt, &device).ok());
 }
 
 TEST_F(OperandStoreTest, WhatIsInUseStaysInMemoryAndIsNotEvicted) {
@@ -226,6 +296,15 @@ TEST_F(OperandStoreTest, UsesAndRenewalsKeepALease) {
   EXPECT_FALSE(store.Renew(tenant_, {handle, {}}, 101 * kSecond).ok());
   clock.Advance(50 * kSecond);
   EXPECT_TRUE(store.EvictFrom(&device));
+}
+
+TEST_F(OperandStoreTest, PuttingItAgainMayLengthenALeaseAndNotShortenIt) {
+  const StoredMatrix matrix("x");
+  ASSERT_TRUE(Put(tenant_, matrix, 50 * kSecond).ok());
+  ASSERT_TRUE(Put(tenant_, matrix, 5 * kSecond).ok());
+  EXPECT_EQ(store.Get(tenant_, matrix.key())->lease, 50 * kSecond);
+  ASSERT_TRUE(Put(tenant_, matrix, 60 * kSecond).ok());
+  EXPECT_EQ(store.Get(tenant_, matrix.key())->lease, 60 * kSecond);
 }
 
 TEST_F(OperandStoreTest, AnAbandonedUploadGivesItsMemoryBackThoughItsStreamHangs) {

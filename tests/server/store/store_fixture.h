@@ -31,9 +31,8 @@ struct StoredMatrix {
 
 inline StoreOptions SmallStore() {
   StoreOptions options;
-  options.limit_bytes = 1000;
-  options.tenant_bytes = 600;
-  options.max_operands = 8;
+  options.all = {8, 1000};
+  options.tenant = {6, 600};
   options.default_lease = 10 * kSecond;
   options.max_lease = 100 * kSecond;
   options.upload_lease = 20 * kSecond;

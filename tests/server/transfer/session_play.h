@@ -24,7 +24,7 @@ inline MatmulSession::Options SmallOptions() {
   options.max_streams = 3;
   options.chunk_bytes = 50;
   options.small_result_bytes = 100;
-  options.stall_timeout = 50 * kMs;
+  options.progress = {50 * kMs, 1000};
   return options;
 }
 
@@ -38,10 +38,19 @@ inline SchedulerOptions SmallQueue() {
 // A server below the streams, with a device that the test drives and one kernel, because
 // choosing among all of a build's would be most of what a play takes.
 struct Server {
-  explicit Server(std::uint64_t memory_bytes = 1 << 20) : device(&clock, memory_bytes, 2) {
+  // `waits`: for memory, instead of being refused.
+  explicit Server(std::uint64_t memory_bytes = 1 << 20, bool waits = false)
+      : device(&clock, memory_bytes, 2) {
     limits.request_bytes = 1 << 30;
     limits.result_bytes = 1 << 20;
-    admission = std::make_unique<Admission>(limits, &OneFakeKernel(), &router, &statistics, &clock);
+    WaitingRoom::Bounds bounds;
+    bounds.requests = 4;
+    bounds.longest = 200 * kMs;
+    room = std::make_unique<WaitingRoom>(bounds, &clock, std::chrono::milliseconds(0));
+    ClientPolicy policy;
+    if (waits) policy.room = room.get();
+    admission = std::make_unique<Admission>(limits, &OneFakeKernel(), &router, &statistics, &clock,
+                                            nullptr, nullptr, nullptr, nullptr, policy);
   }
 
   std::shared_ptr<MatmulSession> NewSession(
@@ -56,6 +65,7 @@ struct Server {
   Router router{{{&device, &scheduler}}};
   Statistics statistics;
   RequestLimits limits;
+  std::unique_ptr<WaitingRoom> room;
   std::unique_ptr<Admission> admission;
 };
 
@@ -79,6 +89,21 @@ inline void Receive(MatmulSession* session, std::uint64_t id, OperandName operan
   const std::string zeros(bytes, '\0');
   const absl::string_view piece = zeros;
   session->Receive(id, PayloadChunk{operand, PlaneName::kData, offset, {&piece, 1}});
+}
+
+// Bytes of an operand that come with their header.
+inline void AddPayload(OperandName operand, std::uint64_t bytes, RequestHeader* header) {
+  struct Message {
+    explicit Message(std::uint64_t size) : zeros(size, '\0'), piece(zeros) {}
+    const std::string zeros;
+    const absl::string_view piece;
+    std::shared_ptr<const void> before;
+  };
+  auto message = std::make_shared<Message>(bytes);
+  message->before = header->message;
+  header->payload.push_back(PayloadChunk{operand, PlaneName::kData, 0, {&message->piece, 1}});
+  header->message_bytes += bytes;
+  header->message = std::move(message);
 }
 
 inline std::uint64_t SizeOf(const HostBuffer& buffer) {
@@ -144,7 +169,7 @@ class Receiver {
 // `random()` gives 32 bits.
 template <typename Source>
 std::string PlaySession(Source& random, unsigned events) {
-  Server server(20000);
+  Server server(20000, random() % 2 == 0);
   const std::uint64_t free_bytes = server.device.memory().usage().free_bytes();
   std::set<std::uint64_t> cancelled;
   Receiver receiver;
@@ -170,6 +195,9 @@ std::string PlaySession(Source& random, unsigned events) {
           header.await_accepted = random() % 2 == 0;
           header.accepts_batches = random() % 8 == 0;
           if (random() % 20 == 0) header.call = absl::InvalidArgumentError("bad");
+          for (const OperandName operand : {OperandName::kA, OperandName::kB}) {
+            if (random() % 3 == 0) AddPayload(operand, sizes.back(), &header);
+          }
           if (!session->Begin(header).ok()) return "a header is refused";
           break;
         }
@@ -200,6 +228,7 @@ std::string PlaySession(Source& random, unsigned events) {
           server.clock.Advance(static_cast<TimeNs>(random() % 20) * kMs);
           server.alarm.RingIfDue(server.clock.Now());
           session->EndLate(server.clock.Now());
+          server.room->Look();
           is_broken = is_broken || (session->Closing().has_value() && !session->Closing()->ok());
           break;
         case 10:
@@ -211,10 +240,11 @@ std::string PlaySession(Source& random, unsigned events) {
           receiver.Fetch(session.get(), random() % streams);
       }
     }
-    while (server.device.FinishOne()) {
-    }
     if (streams == 0) return "";
     for (std::size_t stream = 0; stream < streams; ++stream) session->EndInput(stream);
+    do {
+      server.room->Look();
+    } while (server.device.FinishOne() || server.room->waiting() != 0);
     while (receiver.Fetch(session.get(), random() % streams) ||
            receiver.Fetch(session.get(), MatmulSession::kFirst)) {
     }

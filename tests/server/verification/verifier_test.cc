@@ -46,6 +46,24 @@ class FetchingDevice final : public Device {
   MemoryBudget memory_{1 << 20};
 };
 
+// Less accurate than its problems' accumulate type promises, and so taken by name only.
+class ReducedKernel final : public Kernel {
+ public:
+  ReducedKernel() : Kernel({"test/reduced", "cpu", "none", Determinism::kFast, true}) {}
+  std::string UnavailableReason(const DeviceTraits&) const override { return ""; }
+  std::string Rejection(const Problem&) const override { return ""; }
+  Config Configure(const Problem&, const DeviceTraits&) const override { return {}; }
+  double PredictedUs(const Problem&, const Config&, const DeviceTraits&) const override {
+    return 1;
+  }
+  std::uint64_t WorkspaceBytes(const Problem&, const Config&) const override { return 0; }
+  std::string NumericsId(const Problem&) const override { return "test/reduced/1"; }
+  absl::Status Launch(const Problem&, const Config&, const Arguments&,
+                      const LaunchTarget&) const override {
+    return absl::UnimplementedError("it launches nothing");
+  }
+};
+
 class VerifierTest : public ::testing::Test {
  protected:
   // A right product, whose operands live as long as the test.
@@ -109,6 +127,16 @@ TEST_F(VerifierTest, TakesARightProductAndNoOther) {
   EXPECT_EQ(statistics.checked, 2U);
   EXPECT_EQ(statistics.failed, 1U);
   EXPECT_EQ(statistics.worst_residual, *wrong);
+}
+
+TEST_F(VerifierTest, HoldsAKernelToTheAccuracyThatItHas) {
+  Verifier verifier({});
+  FinishedProduct product = Right();
+  const double usual = *Verify(&verifier, product);
+  const ReducedKernel reduced;
+  product.kernel = &reduced;
+  EXPECT_GT(usual, 0);
+  EXPECT_LT(*Verify(&verifier, product), usual / 2);
 }
 
 TEST_F(VerifierTest, UsesSeveralThreads) {
@@ -203,6 +231,19 @@ TEST_F(VerifierTest, DropsWhatIsTooLarge) {
   Verifier verifier(options);
   verifier.Sample(Right());
   EXPECT_EQ(verifier.statistics().dropped, 1U);
+}
+
+// Room for one: the second comes when the first was checked.
+TEST_F(VerifierTest, WhatWasCheckedMakesRoom) {
+  VerifierOptions options = SampleAll();
+  options.max_waiting_bytes = Right().size_bytes();
+  Verifier verifier(options);
+  for (std::uint64_t id = 0; id < 2; ++id) {
+    verifier.Sample(Right(id));
+    verifier.WaitUntilIdle();
+  }
+  EXPECT_EQ(verifier.statistics().checked, 2U);
+  EXPECT_EQ(verifier.statistics().dropped, 0U);
 }
 
 TEST_F(VerifierTest, EndsWithWhatWasRequestedChecked) {

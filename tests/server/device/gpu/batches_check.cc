@@ -95,7 +95,7 @@ std::string CheckGroups(ServedGpu* gpu, std::mt19937* random) {
 }
 
 std::string CheckSlices(ServedGpu* gpu, std::mt19937* random) {
-  for (const auto& [m, n] : {std::pair<int, int>{3000, 520}, {500, 4104}}) {
+  for (const auto& [m, n] : {std::pair<int, int>{24000, 2056}, {2000, 24600}}) {
     const Problem problem = MakeProblem(m, n, 1000, DataType::kBf16, DataType::kBf16);
     Operands operands(problem, Distribution::kNormal, (*random)());
     const DeviceWork work = MakeWork(gpu, problem, &operands);

@@ -1,0 +1,216 @@
+#include "server/admission/waiting_room.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/admission/retry_after.h"
+#include "text/duration.h"
+#include "text/quoted.h"
+
+namespace gemmd {
+namespace {
+
+// Tenants that find no room one after another before the room looks no further: names are free, and
+// each attempt takes some microseconds. The others are first the next time.
+constexpr std::size_t kMostFailures = 16;
+
+// What a request is told that waited for nothing.
+constexpr std::int64_t kRetryMs = 1000;
+
+std::uint64_t PercentOf(std::uint64_t whole, int percent) {
+  return (whole * static_cast<std::uint64_t>(percent) + 99) / 100;
+}
+
+}  // namespace
+
+WaitingRoom::WaitingRoom(const Bounds& bounds, const Clock* clock, std::chrono::milliseconds period)
+    : bounds_(bounds), clock_(clock) {
+  if (period.count() > 0) thread_ = std::thread([this, period] { Run(period); });
+}
+
+WaitingRoom::~WaitingRoom() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  Ended ended;
+  while (!turns_.empty()) {
+    Lane* const lane = turns_.front();
+    ended.emplace_back(TakeLocked(lane, lane->waiting.begin()),
+                       absl::CancelledError("the server ends"));
+  }
+  Tell(std::move(ended));
+}
+
+absl::Status WaitingRoom::Add(Request request) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = lanes_.find(request.tenant);
+    const std::size_t requests = found == lanes_.end() ? 0 : found->second.waiting.size();
+    const std::uint64_t bytes = found == lanes_.end() ? 0 : found->second.bytes;
+    const auto check = [&](const std::string& whose, std::size_t waiting, std::uint64_t held,
+                           int percent) {
+      const std::uint64_t most_requests = PercentOf(bounds_.requests, percent);
+      const std::uint64_t most_bytes = PercentOf(bounds_.bytes, percent);
+      if (waiting < most_requests && held <= most_bytes && request.bytes <= most_bytes - held) {
+        return absl::OkStatus();
+      }
+      return WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
+                                whose, waiting, " requests with messages of ", held,
+                                " bytes wait for memory, and this one has ", request.bytes,
+                                "; the limits are ", most_requests, " and ", most_bytes)),
+                            kRetryMs);
+    };
+    absl::Status status = check("", count_, bytes_, 100);
+    status.Update(check(absl::StrCat("of tenant ", Quoted(request.tenant), " "), requests, bytes,
+                        bounds_.tenant_percent));
+    if (!status.ok()) return status;
+
+    Lane& lane = lanes_[request.tenant];
+    if (lane.waiting.empty()) lane.place = turns_.insert(turns_.end(), &lane);
+    lane.bytes += request.bytes;
+    bytes_ += request.bytes;
+    lane_of_[request.id] = &lane;
+    lane.waiting.push_back({std::move(request), clock_->Now(), false, false});
+    ++count_;
+    poked_ = true;
+  }
+  wake_.notify_all();
+  return absl::OkStatus();
+}
+
+void WaitingRoom::Cancel(std::uint64_t id) {
+  if (count_ == 0) return;
+  Ended ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = lane_of_.find(id);
+    if (found == lane_of_.end()) return;
+    Lane* const lane = found->second;
+    const auto waiting = std::find_if(lane->waiting.begin(), lane->waiting.end(),
+                                      [id](const Waiting& each) { return each.request.id == id; });
+    if (waiting->is_tried) {
+      waiting->is_cancelled = true;
+    } else {
+      ended.emplace_back(TakeLocked(lane, waiting), absl::CancelledError("cancelled"));
+    }
+  }
+  Tell(std::move(ended));
+}
+
+bool WaitingRoom::HasWaiting(const std::string& tenant) const {
+  if (count_ == 0) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return lanes_.count(tenant) != 0;
+}
+
+void WaitingRoom::Poke() {
+  if (count_ == 0) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    poked_ = true;
+  }
+  wake_.notify_all();
+}
+
+void WaitingRoom::Look() {
+  Ended ended;
+  {
+    const std::lock_guard<std::mutex> looking(looking_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    EndLateLocked(clock_->Now(), &ended);
+    std::size_t failures = 0;
+    while (failures < std::min(turns_.size(), kMostFailures)) {
+      failures = TryNext(&lock) ? 0 : failures + 1;
+    }
+  }
+  Tell(std::move(ended));
+}
+
+bool WaitingRoom::TryNext(std::unique_lock<std::mutex>* lock) {
+  Lane* const lane = turns_.front();
+  turns_.splice(turns_.end(), turns_, turns_.begin());
+  const auto first = lane->waiting.begin();
+  first->is_tried = true;
+  lock->unlock();
+  const bool is_told = first->request.attempt();
+  lock->lock();
+  first->is_tried = false;
+  if (!is_told && !first->is_cancelled) return false;
+  {
+    Waiting waiting = TakeLocked(lane, first);
+    lock->unlock();
+    if (!is_told) std::move(waiting.request.end)(absl::CancelledError("cancelled"));
+    // It goes before the lock is taken again: with it may go memory, and that pokes the room.
+  }
+  lock->lock();
+  return true;
+}
+
+void WaitingRoom::EndLateLocked(TimeNs now, Ended* ended) {
+  struct Late {
+    Lane* lane;
+    std::list<Waiting>::iterator waiting;
+    absl::Status status;
+  };
+  std::vector<Late> late;
+  for (auto& [tenant, lane] : lanes_) {
+    for (auto each = lane.waiting.begin(); each != lane.waiting.end(); ++each) {
+      if (each->request.deadline <= now) {
+        late.push_back({&lane, each,
+                        absl::DeadlineExceededError(
+                            "the deadline passed while the request waited for memory")});
+      } else if (now - each->since >= bounds_.longest) {
+        late.push_back({&lane, each,
+                        WithRetryAfter(absl::ResourceExhaustedError(
+                                           absl::StrCat("no memory became free for the request in ",
+                                                        DurationText(bounds_.longest))),
+                                       kRetryMs)});
+      }
+    }
+  }
+  for (Late& each : late) {
+    ended->emplace_back(TakeLocked(each.lane, each.waiting), std::move(each.status));
+  }
+}
+
+WaitingRoom::Waiting WaitingRoom::TakeLocked(Lane* lane, std::list<Waiting>::iterator waiting) {
+  Waiting taken = std::move(*waiting);
+  lane->waiting.erase(waiting);
+  lane->bytes -= taken.request.bytes;
+  bytes_ -= taken.request.bytes;
+  lane_of_.erase(taken.request.id);
+  --count_;
+  if (lane->waiting.empty()) {
+    turns_.erase(lane->place);
+    lanes_.erase(taken.request.tenant);
+  }
+  return taken;
+}
+
+void WaitingRoom::Tell(Ended ended) {
+  for (auto& [waiting, status] : ended) std::move(waiting.request.end)(std::move(status));
+}
+
+void WaitingRoom::Run(std::chrono::milliseconds period) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    const auto is_due = [this] { return stopping_ || poked_; };
+    if (count_ == 0) {
+      wake_.wait(lock, is_due);
+    } else {
+      wake_.wait_for(lock, period, is_due);
+    }
+    if (stopping_) return;
+    poked_ = false;
+    lock.unlock();
+    Look();
+    lock.lock();
+  }
+}
+
+}  // namespace gemmd

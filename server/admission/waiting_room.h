@@ -1,0 +1,109 @@
+// Requests that wait for memory, holding none.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "server/observe/clock.h"
+
+namespace gemmd {
+
+// Thread-safe. Tenants are tried in turns, the requests of each in the order in which they came:
+// one that finds no room holds back those of its tenant behind it, and nobody else's.
+class WaitingRoom {
+ public:
+  struct Bounds {
+    std::size_t requests = 1024;
+    std::uint64_t bytes = std::uint64_t{1} << 30;  // of messages that wait with their requests
+    int tenant_percent = 100;                      // of each, that one tenant may have
+    TimeNs longest = 10'000'000'000;               // that a request waits
+  };
+
+  struct Request {
+    std::uint64_t id = 0;  // unique in the process
+    std::string tenant;
+    std::uint64_t bytes = 0;  // of the message that waits with it
+    TimeNs deadline = kNoDeadline;
+    // Whether the request has been told that it is let in, or why it never will be. Called until it
+    // has, never two at a time.
+    absl::AnyInvocable<bool()> attempt;
+    // Called, instead of another attempt, with CANCELLED, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED
+    // where it waited as long as any may.
+    absl::AnyInvocable<void(absl::Status) &&> end;
+  };
+
+  // Looks after those that wait on a thread of its own, after each Poke() and every `period`, for
+  // what nobody pokes for; zero: only when told.
+  WaitingRoom(const Bounds& bounds, const Clock* clock, std::chrono::milliseconds period);
+  // Ends those that still wait with CANCELLED.
+  ~WaitingRoom();
+  WaitingRoom(const WaitingRoom&) = delete;
+  WaitingRoom& operator=(const WaitingRoom&) = delete;
+
+  // RESOURCE_EXHAUSTED: too much waits; names the bound. Nothing of the request is called then.
+  absl::Status Add(Request request);
+  // Ends the request with CANCELLED if it waits; one that is being tried ends after the attempt if
+  // that failed.
+  void Cancel(std::uint64_t id);
+  // Whether one of the tenant's waits, so that another one must wait behind it. Takes no lock where
+  // nobody waits.
+  bool HasWaiting(const std::string& tenant) const;
+  // There may be room.
+  void Poke();
+
+  // Tries those that wait, and ends those that are late.
+  void Look();
+
+  std::size_t waiting() const { return count_; }
+
+ private:
+  struct Waiting {
+    Request request;
+    TimeNs since = 0;
+    bool is_tried = false;  // right now
+    bool is_cancelled = false;
+  };
+  struct Lane {
+    std::list<Waiting> waiting;
+    std::uint64_t bytes = 0;
+    std::list<Lane*>::iterator place;  // in turns_
+  };
+  using Ended = std::list<std::pair<Waiting, absl::Status>>;
+
+  void Run(std::chrono::milliseconds period);
+  // Tries the first of the lane whose turn it is. Returns whether it has been told.
+  bool TryNext(std::unique_lock<std::mutex>* lock);
+  void EndLateLocked(TimeNs now, Ended* ended);
+  // Takes a request out of its lane, which goes with its last.
+  Waiting TakeLocked(Lane* lane, std::list<Waiting>::iterator waiting);
+  static void Tell(Ended ended);
+
+  const Bounds bounds_;
+  const Clock* const clock_;
+  std::mutex looking_;  // one thread looks at a time; locked before mutex_
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool poked_ = false;  // guarded by mutex_, like all below
+  bool stopping_ = false;
+  std::map<std::string, Lane> lanes_;       // by tenant; those with requests
+  std::list<Lane*> turns_;                  // the first is next
+  std::map<std::uint64_t, Lane*> lane_of_;  // by the request's id
+  std::uint64_t bytes_ = 0;
+  std::atomic<std::size_t> count_{0};  // changed under mutex_
+  std::thread thread_;                 // last: it uses all else
+};
+
+}  // namespace gemmd

@@ -1,0 +1,33 @@
+// How many chunks a payload may come in.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+// A chunk takes memory and time however small it is, and empty ones could come for ever. So those
+// beyond the first thousand must be paid for with bytes. Thread-safe.
+class ChunkLimit {
+ public:
+  static constexpr std::uint64_t kFreeChunks = 1024;
+  static constexpr std::uint64_t kBytesPerChunk = 4096;
+
+  // `what` has the chunks, in errors.
+  explicit ChunkLimit(absl::string_view what) : what_(what) {}
+
+  // Counts a chunk. INVALID_ARGUMENT, with nothing counted: there are too many for their bytes.
+  absl::Status Add(std::uint64_t bytes);
+
+ private:
+  const std::string what_;
+  std::mutex mutex_;
+  std::uint64_t chunks_ = 0;  // guarded by mutex_
+  std::uint64_t bytes_ = 0;   // guarded by mutex_; of all of them
+};
+
+}  // namespace gemmd

@@ -1,0 +1,58 @@
+// What a server still does once it is to stop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "server/observe/clock.h"
+#include "server/observe/statistics.h"
+#include "server/rpc/gemm_service.h"
+#include "server/rpc/grpc_server.h"
+#include "server/rpc/operands_service.h"
+#include "server/scheduling/router.h"
+
+namespace gemmd {
+
+// What is not done yet.
+struct Unfinished {
+  std::uint64_t receiving = 0;  // requests whose header was taken and whose payload is not there
+  std::uint64_t running = 0;    // requests that wait for a device or have one
+  std::uint64_t uploads = 0;
+  std::uint64_t calls = 0;  // whose answers are not sent, streams and downloads among them
+  std::uint64_t unacknowledged_bytes = 0;
+};
+
+// Used by one thread. All that it is made of outlives it.
+class Drain {
+ public:
+  struct Parts {
+    GrpcServer* server = nullptr;
+    GemmService* gemm = nullptr;
+    OperandsService* operands = nullptr;
+    Router* router = nullptr;
+    const Statistics* statistics = nullptr;
+    const Clock* clock = nullptr;
+  };
+  explicit Drain(const Parts& parts) : parts_(parts) {}
+
+  // Nothing new is let in from here on, and health is NOT_SERVING.
+  void Start();
+
+  // Whether every request that was let in has its answer, and every upload its end, payloads under
+  // way included; false if the timeout came first, or `stops`, which waits for so many
+  // milliseconds and says whether that is all.
+  bool AwaitWork(std::int64_t timeout_ms, const std::function<bool(int wait_ms)>& stops);
+
+  // Whether every answer has reached its client's machine; false if the timeout came first.
+  // gRPC's shutdown alone may close a connection over an answer that is still under way.
+  bool AwaitSent(std::int64_t timeout_ms);
+
+  Unfinished unfinished() const;
+
+ private:
+  TimeNs EndOf(std::int64_t timeout_ms) const;
+
+  const Parts parts_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,52 @@
+// Takes connections from listening sockets.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/net/connection_table.h"
+
+namespace gemmd {
+
+// A thread of its own accepts connections and hands over those that the table has room for; others
+// are closed at once, and so are those whose clients do not read. gRPC 1.51 would accept by itself,
+// but without limits, and for good no more once the process had no descriptor left for a connection
+// (CVE-2023-4785). This one keeps a spare descriptor: it takes such a connection with it and closes
+// it.
+class Acceptor {
+ public:
+  // Takes over the descriptor of a connection, which is non-blocking.
+  using HandOver = std::function<void(int fd)>;
+
+  // The sockets, the table and the clock outlive the acceptor.
+  Acceptor(std::vector<int> sockets, ConnectionTable* table, const Clock* clock,
+           HandOver hand_over);
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+  // After it nothing is handed over any more.
+  ~Acceptor();
+
+ private:
+  enum class Outcome : std::uint8_t { kTaken, kNoneLeft, kNoMemory };
+
+  void Run();
+  Outcome TakeOne(int socket);
+  Outcome RefuseWithSpare(int socket);
+  void CloseStalled();
+  void LogRefusal(absl::string_view why);
+
+  const std::vector<int> sockets_;
+  ConnectionTable* const table_;
+  const Clock* const clock_;
+  const HandOver hand_over_;
+  int stop_ = -1;   // an eventfd
+  int spare_ = -1;  // -1: none could be had again yet
+  std::uint64_t refused_ = 0;
+  TimeNs next_look_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace gemmd

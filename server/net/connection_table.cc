@@ -1,0 +1,181 @@
+#include "server/net/connection_table.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+constexpr TimeNs kLookPeriod = 50'000'000;
+constexpr std::size_t kNetworkBytes = 8;  // of an IPv6 address
+
+// What the peer has taken of all that was sent, if more waits for it to read. Of local sockets that
+// is not known: they are left alone.
+std::optional<std::uint64_t> AcknowledgedWithMoreWaiting(int fd) {
+  int waiting = 0;
+  if (ioctl(fd, SIOCOUTQ, &waiting) != 0 || waiting == 0) return std::nullopt;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  if (size < offsetof(tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked) {
+    return std::nullopt;
+  }
+  return info.tcpi_bytes_acked;
+}
+
+}  // namespace
+
+std::string PeerOf(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "gone";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (peer.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(&peer)->sin_addr, text.data(), text.size());
+    return text.data();
+  }
+  if (peer.ss_family != AF_INET6) return "unix";
+  in6_addr address = reinterpret_cast<sockaddr_in6*>(&peer)->sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    inet_ntop(AF_INET, &address.s6_addr[12], text.data(), text.size());
+    return text.data();
+  }
+  std::fill(address.s6_addr + kNetworkBytes, address.s6_addr + sizeof address.s6_addr, 0);
+  inet_ntop(AF_INET6, &address, text.data(), text.size());
+  return absl::StrCat(text.data(), "/64");
+}
+
+std::string EndpointOf(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "gone";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (peer.ss_family == AF_INET) {
+    const auto* const v4 = reinterpret_cast<sockaddr_in*>(&peer);
+    inet_ntop(AF_INET, &v4->sin_addr, text.data(), text.size());
+    return absl::StrCat(text.data(), ":", ntohs(v4->sin_port));
+  }
+  if (peer.ss_family != AF_INET6) return "unix";
+  const auto* const v6 = reinterpret_cast<sockaddr_in6*>(&peer);
+  const int port = ntohs(v6->sin6_port);
+  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+    inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text.data(), text.size());
+    return absl::StrCat(text.data(), ":", port);
+  }
+  inet_ntop(AF_INET6, &v6->sin6_addr, text.data(), text.size());
+  return absl::StrCat("[", text.data(), "]:", port);
+}
+
+bool ConnectionTable::IsOpen(const Connection& connection) {
+  struct stat file {};
+  return fstat(connection.fd, &file) == 0 && S_ISSOCK(file.st_mode) &&
+         file.st_ino == connection.inode;
+}
+
+void ConnectionTable::ForgetClosed() {
+  const TimeNs now = clock_->Now();
+  if (now < next_look_) return;
+  next_look_ = now + kLookPeriod;
+  count_ = 0;
+  for (auto peer = peers_.begin(); peer != peers_.end();) {
+    std::vector<Connection>& connections = peer->second;
+    connections.erase(
+        std::remove_if(connections.begin(), connections.end(),
+                       [](const Connection& connection) { return !IsOpen(connection); }),
+        connections.end());
+    count_ += connections.size();
+    peer = connections.empty() ? peers_.erase(peer) : std::next(peer);
+  }
+}
+
+absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto count_of_peer = [&] {
+    const auto found = peers_.find(peer);
+    return found == peers_.end() ? 0 : found->second.size();
+  };
+  const std::size_t per_peer =
+      limits_.proxies.count(peer) == 0 ? limits_.per_peer : std::numeric_limits<std::size_t>::max();
+  if (count_ >= limits_.all || count_of_peer() >= per_peer) ForgetClosed();
+  if (count_ >= limits_.all) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(count_, " connections are open, and the limit is ", limits_.all));
+  }
+  if (count_of_peer() >= per_peer) {
+    return absl::ResourceExhaustedError(absl::StrCat(count_of_peer(), " connections of ", peer,
+                                                     " are open, and the limit is ",
+                                                     limits_.per_peer));
+  }
+  struct stat file {};
+  fstat(fd, &file);
+  peers_[peer].push_back({fd, file.st_ino, EndpointOf(fd), Progress(), std::nullopt, false});
+  ++count_;
+  return absl::OkStatus();
+}
+
+bool ConnectionTable::Close(const std::string& endpoint) {
+  if (endpoint == "unix") return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [peer, connections] : peers_) {
+    for (const Connection& connection : connections) {
+      if (connection.endpoint != endpoint) continue;
+      if (ShutDown(connection)) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> ConnectionTable::CloseStalled() {
+  std::vector<std::string> closed;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const TimeNs now = clock_->Now();
+  for (auto& [peer, connections] : peers_) {
+    for (Connection& each : connections) {
+      if (each.is_shut_down || !IsOpen(each)) continue;
+      const std::optional<std::uint64_t> acknowledged = AcknowledgedWithMoreWaiting(each.fd);
+      const std::optional<std::uint64_t> before = std::exchange(each.acknowledged, acknowledged);
+      if (!acknowledged.has_value()) continue;
+      if (!before.has_value()) each.reading = Progress(reading_, now);
+      if (before.has_value()) each.reading.Record(*acknowledged - *before, now);
+      if (!each.reading.IsStalled(now) || !ShutDown(each)) continue;
+      each.is_shut_down = true;
+      closed.push_back(each.endpoint);
+    }
+  }
+  return closed;
+}
+
+TimeNs ConnectionTable::look_period() const {
+  constexpr TimeNs kMost = 500'000'000;
+  return std::min(kMost, reading_.window / 4);
+}
+
+// Its owner may close the descriptor at any time, and the next file get its number. A second one
+// keeps what is behind it until it was looked at.
+bool ConnectionTable::ShutDown(const Connection& connection) {
+  const int held = fcntl(connection.fd, F_DUPFD_CLOEXEC, 0);
+  if (held < 0) return false;
+  struct stat file {};
+  const bool is_open = fstat(held, &file) == 0 && file.st_ino == connection.inode;
+  if (is_open) shutdown(held, SHUT_RDWR);
+  close(held);
+  return is_open;
+}
+
+}  // namespace gemmd

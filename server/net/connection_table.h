@@ -1,0 +1,88 @@
+// Which connections are open, and how many more may be.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/observe/clock.h"
+#include "server/transfer/progress.h"
+
+namespace gemmd {
+
+// The peer of a connected socket, by which connections are limited: its IPv4 address; the /64
+// network of its IPv6 address, because a host may use all addresses of one; or "unix".
+std::string PeerOf(int fd);
+
+// The peer's end of a connected socket: "10.0.0.1:4711" or "[2001:db8::1]:4711", which no other
+// connection of the server has, or "unix", which all local sockets have.
+std::string EndpointOf(int fd);
+
+// Also ends connections whose clients do not read what waits for them: gRPC keeps what it gave to a
+// connection until the system takes it, even of calls that have ended.
+//
+// gRPC owns connections and does not say when one ends. So each is remembered by its descriptor and
+// the inode behind it: a connection is open while the descriptor has that inode.
+//
+// Thread-safe.
+class ConnectionTable {
+ public:
+  struct Limits {
+    std::size_t all = 0;
+    std::size_t per_peer = 0;
+    std::set<std::string> proxies;  // peers without a limit of their own
+  };
+  // `reading`: how fast peers must read.
+  ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock)
+      : limits_(limits), reading_(reading), clock_(clock) {}
+
+  // Counts a connection, whose descriptor is open, until it is closed. RESOURCE_EXHAUSTED names the
+  // limit that it would pass.
+  absl::Status Add(int fd, const std::string& peer);
+
+  // Shuts the connection of that endpoint down, which its owner then sees broken. Whether there was
+  // one; local sockets have no endpoint of their own, so they are never found.
+  bool Close(const std::string& endpoint);
+
+  // Shuts connections down whose peer reads too slowly; gives their endpoints. To be called every
+  // look_period().
+  std::vector<std::string> CloseStalled();
+  TimeNs look_period() const;
+
+ private:
+  struct Connection {
+    int fd;
+    ino_t inode;
+    std::string endpoint;
+    Progress reading;
+    std::optional<std::uint64_t> acknowledged;  // bytes at the last look, if more waited
+    bool is_shut_down = false;
+  };
+  using Peers = std::map<std::string, std::vector<Connection>>;
+
+  static bool IsOpen(const Connection& connection);
+  // Forgets connections that were closed. That asks the system for each, so it happens at most once
+  // in kLookPeriod: connecting to a full server again and again costs it little.
+  void ForgetClosed();  // REQUIRES: mutex_ held
+
+  // Shuts down what is behind the descriptor, if it is this one still.
+  static bool ShutDown(const Connection& connection);
+
+  const Limits limits_;
+  const ProgressLimit reading_;
+  const Clock* const clock_;
+  std::mutex mutex_;  // all below is guarded by it
+  Peers peers_;
+  std::size_t count_ = 0;
+  TimeNs next_look_ = 0;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,23 @@
+// How the process ends, and what does not end it.
+#pragma once
+
+namespace gemmd {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitCannotStart = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitDrainCutShort = 3;
+inline constexpr int kExitDeviceLost = 4;
+inline constexpr int kExitOutOfMemory = 5;
+
+// For the start of main(). From here on
+//   a log that nobody reads any more is not written, where SIGPIPE would end the process;
+//   memory or a thread that cannot be had ends the process as EndWithoutMemory() does, and so does
+//   a fault where there is no memory, which is taken for its cause.
+void GuardProcess();
+
+// Ends the process at once, with a line in the log and kExitOutOfMemory: nothing orderly can be
+// done without memory.
+[[noreturn]] void EndWithoutMemory();
+
+}  // namespace gemmd

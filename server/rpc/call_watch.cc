@@ -1,0 +1,93 @@
+#include "server/rpc/call_watch.h"
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/admission/retry_after.h"
+
+namespace gemmd {
+
+CallWatch::CallWatch(const Options& options, const Clock* clock, std::chrono::milliseconds period,
+                     CloseConnection close_connection)
+    : options_(options),
+      clock_(clock),
+      close_connection_(std::move(close_connection)),
+      slow_calls_(options.slow) {
+  if (period.count() > 0) watcher_ = std::thread([this, period] { Watch(period); });
+}
+
+CallWatch::~CallWatch() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+CallWatch::Shard& CallWatch::ShardOf(const std::string& peer) {
+  return shards_[std::hash<std::string>()(peer) % shards_.size()];
+}
+
+absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer) {
+  constexpr std::int64_t kRetryMs = 100;
+  const std::size_t calls = ++calls_;
+  bool is_too_many = false;
+  {
+    Shard& shard = ShardOf(peer);
+    const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
+    const auto [found, is_new] = shard.connections.try_emplace(peer);
+    WatchedCall::Connection& connection = found->second;
+    connection.name = &found->first;
+    call->connection_ = &connection;
+    call->next_ = connection.first;
+    if (connection.first != nullptr) connection.first->previous_ = call;
+    connection.first = call;
+    const std::size_t most =
+        calls > options_.calls ? options_.streams_per_connection : options_.calls_per_connection;
+    // Once is enough, but the connection may have been out of reach for a moment.
+    is_too_many = ++connection.calls % (most + 1) == 0;
+  }
+  if (is_too_many) close_connection_(peer);
+  if (calls <= options_.calls) return absl::OkStatus();
+  return WithRetryAfter(absl::ResourceExhaustedError(
+                            absl::StrCat(calls - 1, " calls are in progress, and the limit is ",
+                                         options_.calls, " (limits.calls)")),
+                        kRetryMs);
+}
+
+void CallWatch::Remove(WatchedCall* call) {
+  --calls_;
+  WatchedCall::Connection* const connection = call->connection_;
+  Shard& shard = ShardOf(*connection->name);
+  const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
+  if (call->next_ != nullptr) call->next_->previous_ = call->previous_;
+  (call->previous_ != nullptr ? call->previous_->next_ : connection->first) = call->next_;
+  if (--connection->calls == 0) shard.connections.erase(shard.connections.find(*connection->name));
+}
+
+void CallWatch::Look() {
+  for (Shard& shard : shards_) {
+    const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
+    const TimeNs now = clock_->Now();
+    for (const auto& [peer, connection] : shard.connections) {
+      for (WatchedCall* call = connection.first; call != nullptr; call = call->next_) {
+        TimeNs due = call->due_;
+        if (now > due) call->due_.compare_exchange_strong(due, call->OnLate(now));
+      }
+    }
+  }
+}
+
+void CallWatch::Watch(std::chrono::milliseconds period) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stop_.wait_for(lock, period, [this] { return stopping_; })) {
+    lock.unlock();
+    Look();
+    lock.lock();
+  }
+}
+
+}  // namespace gemmd

@@ -1,0 +1,114 @@
+// Ends calls whose clients keep the server waiting.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "server/observe/clock.h"
+#include "server/rpc/slow_calls.h"
+#include "server/transfer/progress.h"
+#include "sync/adaptive_mutex.h"
+
+namespace gemmd {
+
+// A call that something is expected of by a certain time, which changes as the call goes on.
+class WatchedCall {
+ protected:
+  WatchedCall() = default;
+  ~WatchedCall() = default;
+  WatchedCall(const WatchedCall&) = delete;
+  WatchedCall& operator=(const WatchedCall&) = delete;
+
+  // Safe on any thread.
+  void SetDue(TimeNs due) { due_ = due; }
+  // That time has passed; gives the next one, which counts unless another was set meanwhile. Called
+  // by the watch's thread, under a lock that Remove() takes: it may end the call, not block.
+  virtual TimeNs OnLate(TimeNs now) = 0;
+
+ private:
+  friend class CallWatch;
+  std::atomic<TimeNs> due_{kNoDeadline};
+  struct Connection {
+    const std::string* name = nullptr;
+    WatchedCall* first = nullptr;
+    std::size_t calls = 0;
+  };
+  // Guarded by the lock of the connection's shard.
+  WatchedCall* previous_ = nullptr;
+  WatchedCall* next_ = nullptr;
+  Connection* connection_ = nullptr;
+};
+
+// Every call that is watched, by connection. Thread-safe. Adding and removing one costs two short
+// locks, because each call of the server pays that.
+//
+// A connection has limits.streams_per_connection calls in progress at most, says gRPC. Calls that
+// were reset are none for it, but they live until they were told so; whoever opens and resets calls
+// faster than that is done (CVE-2023-44487) fills memory with them. So a connection is closed that
+// has many times as many calls alive, or more than so many where there are too many in all. Calls
+// of a client that gives up when deadlines pass may live on too, but hardly ever so many.
+class CallWatch {
+ public:
+  struct Options {
+    ProgressLimit progress;
+    std::uint64_t message_bytes = 64 << 20;  // the largest message
+    SlowCalls::Limits slow;
+    std::size_t calls = 65536;                // alive, of all connections
+    std::size_t calls_per_connection = 4096;  // the same of one; see above
+    std::size_t streams_per_connection = 256;
+  };
+  // Closes the connection of a call by gRPC's name of its peer.
+  using CloseConnection = std::function<void(const std::string& peer)>;
+
+  // Looks at all calls every `period`; zero: only when told. The clock outlives the watch.
+  CallWatch(const Options& options, const Clock* clock, std::chrono::milliseconds period,
+            CloseConnection close_connection);
+  // REQUIRES: no call is left in it.
+  ~CallWatch();
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
+
+  // `peer` is gRPC's name of the connection's other end. RESOURCE_EXHAUSTED, with a time to retry:
+  // one call more than may be in all, which is to end at once; it was added all the same.
+  absl::Status Add(WatchedCall* call, const std::string& peer);
+  // After it the call is not looked at any more. REQUIRES: it was added.
+  void Remove(WatchedCall* call);
+
+  void Look();
+
+  const Options& options() const { return options_; }
+  const Clock& clock() const { return *clock_; }
+  SlowCalls* slow_calls() { return &slow_calls_; }
+  const CloseConnection& close_connection() const { return close_connection_; }
+
+ private:
+  struct Shard {
+    AdaptiveMutex mutex;
+    std::unordered_map<std::string, WatchedCall::Connection> connections;  // guarded by mutex
+  };
+
+  Shard& ShardOf(const std::string& peer);
+  void Watch(std::chrono::milliseconds period);
+
+  const Options options_;
+  const Clock* const clock_;
+  const CloseConnection close_connection_;
+  SlowCalls slow_calls_;
+  std::array<Shard, 16> shards_;
+  std::atomic<std::size_t> calls_{0};
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread watcher_;    // last: it uses all else
+};
+
+}  // namespace gemmd

@@ -1,0 +1,39 @@
+// grpc.health.v1.Health. gRPC brings one along, but that holds half a message for as long as its
+// client likes; this one is watched as every service is.
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/raw_service.h"
+#include "server/rpc/request_reactor.h"
+
+namespace gemmd {
+
+// Thread-safe. All services have one status, that of the server.
+class HealthService final : public RawService<grpc::health::v1::Health> {
+ public:
+  using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
+
+  // Serving. The watch outlives the service.
+  HealthService(std::vector<std::string> services, CallWatch* watch);
+
+  void SetServing(bool serving);
+
+ private:
+  class Watcher;
+
+  bool Has(const std::string& service) const;
+
+  const std::vector<std::string> services_;
+  CallWatch* const watch_;
+  std::mutex mutex_;
+  bool is_serving_ = true;       // guarded by mutex_
+  std::set<Watcher*> watchers_;  // guarded by mutex_, and so is their state
+};
+
+}  // namespace gemmd

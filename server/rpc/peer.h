@@ -1,0 +1,18 @@
+// Peers as gRPC names them.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+// The address by which peers are limited: of "ipv4:10.0.0.1:4711" the IPv4 address, of
+// "ipv6:%5B2001:db8::1%5D:4711" its /64 network, else "unix".
+std::string AddressOf(absl::string_view peer);
+
+// The same as EndpointOf() a connection's descriptor: "10.0.0.1:4711", "[2001:db8::1]:4711" or
+// "unix".
+std::string EndpointOf(absl::string_view peer);
+
+}  // namespace gemmd

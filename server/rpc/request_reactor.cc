@@ -1,0 +1,95 @@
+#include "server/rpc/request_reactor.h"
+
+#include <algorithm>
+
+#include "server/rpc/peer.h"
+#include "server/rpc/status.h"
+
+namespace gemmd {
+namespace {
+
+// A message that is there by then costs no more than this look at the clock.
+constexpr TimeNs kMoment = 2'000'000'000;
+
+}  // namespace
+
+RequestReactor::RequestReactor(CallWatch* watch, grpc::CallbackServerContext* context)
+    : watch_(watch), context_(context), start_(watch->clock().Now()) {
+  SetDue(start_ + std::min(kMoment, watch_->options().progress.window));
+  if (const absl::Status s = watch_->Add(this, context->peer()); !s.ok()) {
+    is_reading_ = false;
+    Fail(s);
+  } else {
+    StartRead(&incoming_);
+  }
+}
+
+void RequestReactor::OnReadDone(bool ok) {
+  if (!EndReading()) return;
+  SetDue(kNoDeadline);
+  LeaveSlowCalls();
+  if (ok) {
+    // Its memory is gRPC's, and not needed for as long as the call goes on.
+    grpc::ByteBuffer message;
+    message.Swap(&incoming_);
+    return OnMessage(message);
+  }
+  OnNoMessage(absl::StatusCode::kInvalidArgument);
+  Fail(absl::InvalidArgumentError("the call ended before its message came"));
+}
+
+void RequestReactor::OnDone() {
+  watch_->Remove(this);
+  OnEnd();
+  delete this;
+}
+
+void RequestReactor::Answer(grpc::ByteBuffer* message) {
+  outgoing_.Swap(message);
+  ExpectRead(outgoing_.Length());
+  StartWriteAndFinish(&outgoing_, {}, grpc::Status::OK);
+}
+
+void RequestReactor::FinishCall(const grpc::Status& status) {
+  ExpectRead(0);
+  Finish(status);
+}
+
+void RequestReactor::ExpectRead(std::uint64_t bytes) {
+  SetDue(Progress::OfWhole(watch_->options().progress, bytes, watch_->clock().Now()).due());
+}
+
+TimeNs RequestReactor::OnLate(TimeNs now) {
+  if (is_reading_) return OnSlowMessage(now);
+  context_->TryCancel();  // its client does not read
+  return kNoDeadline;
+}
+
+TimeNs RequestReactor::OnSlowMessage(TimeNs now) {
+  const CallWatch::Options& options = watch_->options();
+  const TimeNs due = Progress::OfWhole(options.progress, options.message_bytes, start_).due();
+  absl::Status status = StalledError("the call's message came", options.progress);
+  if (now <= due) {
+    status = watch_->slow_calls()->Add(AddressOf(context_->peer()));
+    if (status.ok()) {
+      is_slow_ = true;
+      if (!is_reading_) LeaveSlowCalls();  // it came meanwhile
+      return due;
+    }
+  }
+  if (!EndReading()) return kNoDeadline;
+  LeaveSlowCalls();
+  OnNoMessage(status.code());
+  Finish(ToGrpc(status));
+  return now + options.progress.window;
+}
+
+void RequestReactor::LeaveSlowCalls() {
+  if (is_slow_.exchange(false)) watch_->slow_calls()->Remove(AddressOf(context_->peer()));
+}
+
+grpc::Status RequestReactor::ToGrpc(const absl::Status& status) {
+  return ToGrpcStatus(status, context_);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,61 @@
+// A call whose client sends one message.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "grpcpp/grpcpp.h"
+#include "server/rpc/call_watch.h"
+
+namespace gemmd {
+
+// gRPC receives the message of such a call before it makes a reactor, for as long as its client
+// likes. As a stream of one message the call has a reactor from its headers on, which waits for the
+// message as long as the watch allows, and for its answer's being read too. On the wire both are
+// the same.
+class RequestReactor : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                       private WatchedCall {
+ public:
+  void OnReadDone(bool ok) final;
+  void OnDone() final;
+
+ protected:
+  // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
+  RequestReactor(CallWatch* watch, grpc::CallbackServerContext* context);
+  ~RequestReactor() override = default;
+
+  // The message. Answer() or Fail() is due, or a write; OnCancel() may come meanwhile.
+  virtual void OnMessage(const grpc::ByteBuffer& message) = 0;
+  // There is none, and the call ends with this; or it was cancelled, which context() says.
+  virtual void OnNoMessage(absl::StatusCode code) { static_cast<void>(code); }
+  // Before its end.
+  virtual void OnEnd() {}
+
+  // Each ends the call. Takes the message.
+  void Answer(grpc::ByteBuffer* message);
+  void Fail(const absl::Status& status) { FinishCall(ToGrpc(status)); }
+  void FinishCall(const grpc::Status& status);
+  // The client has to take so many bytes, as fast as clients must, until another of these calls.
+  void ExpectRead(std::uint64_t bytes);
+  void ExpectNothing() { SetDue(kNoDeadline); }
+
+  grpc::CallbackServerContext* context() const { return context_; }
+
+ private:
+  TimeNs OnLate(TimeNs now) final;
+  TimeNs OnSlowMessage(TimeNs now);
+  // Whether the caller, and nobody else, says how the call goes on.
+  bool EndReading() { return is_reading_.exchange(false); }
+  void LeaveSlowCalls();
+  grpc::Status ToGrpc(const absl::Status& status);
+
+  CallWatch* const watch_;
+  grpc::CallbackServerContext* const context_;
+  const TimeNs start_;
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer outgoing_;
+  std::atomic<bool> is_reading_{true};
+  std::atomic<bool> is_slow_{false};  // counts among the watch's slow calls
+};
+
+}  // namespace gemmd

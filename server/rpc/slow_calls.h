@@ -1,0 +1,35 @@
+// How many calls may take long to bring their message.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace gemmd {
+
+// gRPC keeps what has come of a message until it is whole, and does not say how much that is. So a
+// call that takes more than a moment counts as the largest message there is. Thread-safe.
+class SlowCalls {
+ public:
+  struct Limits {
+    std::size_t all = 16;
+    std::size_t per_peer = 8;
+  };
+  explicit SlowCalls(const Limits& limits) : limits_(limits) {}
+
+  // Counts a call of the peer. RESOURCE_EXHAUSTED, with a time to retry: one more than may be.
+  absl::Status Add(const std::string& peer);
+  // REQUIRES: it was added.
+  void Remove(const std::string& peer);
+
+ private:
+  const Limits limits_;
+  std::mutex mutex_;
+  std::size_t count_ = 0;                       // guarded by mutex_
+  std::map<std::string, std::size_t> by_peer_;  // guarded by mutex_; none is zero
+};
+
+}  // namespace gemmd

@@ -1,0 +1,95 @@
+#include "tests/abuse/abuse_fixture.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <utility>
+
+#include "absl/base/config.h"
+#include "tests/testing/wire.h"
+
+namespace gemmd::testing {
+namespace {
+
+// A sanitizer keeps what was freed for a while.
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+constexpr bool kCountsMemory = false;
+#else
+constexpr bool kCountsMemory = true;
+#endif
+
+// The server keeps an eighth of its memory for planes at hand, which counts as allocated.
+std::vector<std::string> WithUsual(std::vector<std::string> flags) {
+  flags.emplace_back("--cpu.threads=1");
+  flags.emplace_back("--cpu.memory-bytes=67108864");
+  return flags;
+}
+
+}  // namespace
+
+AbuseFixture::AbuseFixture(std::vector<std::string> flags, std::uint64_t most_growth_bytes)
+    : server_(WithUsual(std::move(flags))), most_growth_bytes_(most_growth_bytes) {
+  const auto gemm = v1::Gemm::NewStub(server_.NewChannel());
+  EXPECT_TRUE(Multiply(gemm.get()).ok());
+  peak_bytes_ = PeakBytes();
+  allocated_bytes_ = AllocatedBytes();
+  polite_ = std::thread([this] {
+    const auto own = v1::Gemm::NewStub(server_.NewChannel());
+    do {
+      const grpc::Status status = Multiply(own.get());
+      ASSERT_TRUE(status.ok()) << "the polite client: " << status.error_message();
+    } while (!is_over_);
+  });
+}
+
+void AbuseFixture::TearDown() {
+  is_over_ = true;
+  polite_.join();
+  channel_.reset();
+  const auto gemm = v1::Gemm::NewStub(server_.NewChannel());
+  const grpc::Status status = Multiply(gemm.get());
+  EXPECT_TRUE(status.ok()) << "a new client: " << status.error_message();
+  if (kCountsMemory) {
+    EXPECT_LE(PeakBytes(), peak_bytes_ + most_growth_bytes_);
+  }
+  AwaitRelease();
+}
+
+// A connection's end is told to the server, which then frees what it held: the count is asked for
+// until it is low enough, or for much longer than that takes.
+void AbuseFixture::AwaitRelease() const {
+  constexpr std::uint64_t kLeastSlack = 16 << 20;
+  const std::uint64_t most = allocated_bytes_ + std::max(allocated_bytes_ / 20, kLeastSlack);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::uint64_t allocated = AllocatedBytes();
+  while (allocated > most && std::chrono::steady_clock::now() < end) allocated = AllocatedBytes();
+  EXPECT_LE(allocated, most) << "it began with " << allocated_bytes_;
+}
+
+std::uint64_t AbuseFixture::AllocatedBytes() const {
+  const auto admin = v1::Admin::NewStub(server_.NewChannel());
+  grpc::ClientContext context;
+  v1::StatisticsResponse response;
+  const grpc::Status status = admin->Statistics(&context, {}, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return response.allocated_bytes();
+}
+
+grpc::Status AbuseFixture::Multiply(v1::Gemm::Stub* gemm) const {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  v1::MatmulResponse response;
+  return gemm->Matmul(&context, ZeroRequest(16), &response);
+}
+
+std::uint64_t AbuseFixture::PeakBytes() const {
+  std::ifstream status("/proc/" + std::to_string(server_.pid()) + "/status");
+  std::string word;
+  while (status >> word && word != "VmHWM:") {
+  }
+  std::uint64_t kibibytes = 0;
+  EXPECT_TRUE(status >> kibibytes) << "the server is gone";
+  return kibibytes << 10;
+}
+
+}  // namespace gemmd::testing

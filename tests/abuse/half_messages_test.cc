@@ -1,0 +1,71 @@
+// Messages that never become whole. gRPC alone would keep what came of them for ever, before any
+// code of the server's knows of the call.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/abuse/abuse_fixture.h"
+#include "tests/abuse/raw_http2.h"
+
+namespace gemmd {
+namespace {
+
+constexpr const char* kMethods[] = {
+    "/gemmd.v1.Gemm/Matmul",        "/gemmd.v1.Gemm/Estimate", "/gemmd.v1.Operands/Upload",
+    "/gemmd.v1.Operands/Download",  "/gemmd.v1.Operands/List", "/gemmd.v1.Regions/Register",
+    "/gemmd.v1.Admin/Statistics",   "/gemmd.v1.Admin/Tune",    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+};
+
+// A million bytes less than it says.
+std::string HalfMessage() {
+  return testing::RawMessage(false, std::string(1010000, '\0')).substr(0, 10000);
+}
+
+class HalfMessagesTest : public testing::AbuseFixture {
+ protected:
+  HalfMessagesTest()
+      : AbuseFixture(
+            {"--limits.stall-timeout-ms=300", "--limits.min-bytes-per-second=1000000000"}) {}
+};
+
+TEST_F(HalfMessagesTest, EndTheirCalls) {
+  for (const char* method : kMethods) {
+    testing::RawConnection connection(server_.address());
+    const std::uint32_t call = connection.Begin(method);
+    connection.Send(call, HalfMessage(), false);
+    const std::string answer = connection.ReceiveEnd(call);
+    EXPECT_EQ(testing::RawHeader(answer, "grpc-status"), "4") << method;
+    EXPECT_NE(testing::RawHeader(answer, "grpc-message").find("limits.stall_timeout_ms"),
+              std::string::npos)
+        << method;
+  }
+}
+
+class SlowMessagesTest : public testing::AbuseFixture {
+ protected:
+  // gRPC may hold four messages, so two calls may be slow, and one of each peer.
+  SlowMessagesTest()
+      : AbuseFixture(
+            {"--limits.message-bytes=16777216", "--limits.receive-memory-bytes=67108864"}) {}
+};
+
+TEST_F(SlowMessagesTest, AreFewOfOneClient) {
+  std::vector<std::unique_ptr<testing::RawConnection>> connections;
+  for (int i = 0; i < 2; ++i) {
+    connections.push_back(std::make_unique<testing::RawConnection>(server_.address()));
+    connections.back()->Send(connections.back()->Begin(kMethods[0]), HalfMessage(), false);
+  }
+  std::string answer;
+  // Either may be the one too many.
+  connections.front()->Send(connections.front()->Begin(kMethods[1]), HalfMessage(), false);
+  answer = connections.front()->ReceiveEnd(0);
+  EXPECT_EQ(testing::RawHeader(answer, "grpc-status"), "8");
+  EXPECT_FALSE(testing::RawHeader(answer, "grpc-retry-pushback-ms").empty());
+  EXPECT_NE(testing::RawHeader(answer, "grpc-message").find("MatmulStream"), std::string::npos)
+      << testing::RawHeader(answer, "grpc-message");
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,197 @@
+#include "tests/abuse/raw_http2.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+
+namespace gemmd::testing {
+namespace {
+
+enum FrameType : std::uint8_t {
+  kData = 0,
+  kHeaders = 1,
+  kReset = 3,
+  kSettings = 4,
+  kWindowUpdate = 8,
+  kContinuation = 9,
+};
+constexpr char kEndStream = 0x1;
+constexpr char kEndHeaders = 0x4;
+
+std::string BigEndian(std::uint32_t value, int bytes) {
+  std::string text;
+  for (int i = bytes - 1; i >= 0; --i) text.push_back(static_cast<char>(value >> (8 * i)));
+  return text;
+}
+
+std::string Frame(FrameType type, char flags, std::uint32_t stream, const std::string& payload) {
+  return BigEndian(static_cast<std::uint32_t>(payload.size()), 3) + static_cast<char>(type) +
+         flags + BigEndian(stream, 4) + payload;
+}
+
+// A string of HPACK, not in Huffman's code: its length in a prefix of seven bits, and more bytes
+// where that is too short.
+std::string HpackString(const std::string& text) {
+  constexpr std::size_t kPrefix = 127;
+  constexpr std::size_t kBits = 7;
+  if (text.size() < kPrefix) return static_cast<char>(text.size()) + text;
+  std::string length(1, static_cast<char>(kPrefix));
+  std::size_t rest = text.size() - kPrefix;
+  for (; rest > kPrefix; rest >>= kBits) length.push_back(static_cast<char>(rest | 0x80));
+  length.push_back(static_cast<char>(rest));
+  return length + text;
+}
+
+int ConnectTo(const std::string& address, int receive_buffer) {
+  const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (receive_buffer != 0) {
+    setsockopt(file, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+  }
+  const std::size_t colon = address.rfind(':');
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(colon + 1))));
+  inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
+  EXPECT_EQ(connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  return file;
+}
+
+// The fields of a call, as one block.
+std::string CallBlock(const std::string& address, const std::string& path,
+                      const RawHeaders& headers) {
+  std::string block = RawField(":method", "POST") + RawField(":scheme", "http") +
+                      RawField(":path", path) + RawField(":authority", address) +
+                      RawField("te", "trailers") + RawField("content-type", "application/grpc");
+  for (const auto& [name, value] : headers) block += RawField(name, value);
+  return block;
+}
+
+}  // namespace
+
+std::string RawField(const std::string& name, const std::string& value, FieldForm form) {
+  const char first = form == FieldForm::kPlain ? 0x00 : form == FieldForm::kIndexed ? 0x40 : 0x10;
+  return first + HpackString(name) + HpackString(value);
+}
+
+std::string RawMessage(bool is_compressed, const std::string& bytes) {
+  return static_cast<char>(is_compressed) + BigEndian(static_cast<std::uint32_t>(bytes.size()), 4) +
+         bytes;
+}
+
+RawConnection::RawConnection(const std::string& address, const Options& options)
+    : file_(ConnectTo(address, options.receive_buffer)), address_(address) {
+  constexpr std::uint32_t kInitialWindow = 65535;
+  std::string begin = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  begin += Frame(kSettings, 0, 0, BigEndian(4, 2) + BigEndian(options.stream_window, 4));
+  if (options.window > kInitialWindow) {
+    begin += Frame(kWindowUpdate, 0, 0, BigEndian(options.window - kInitialWindow, 4));
+  }
+  Write(begin);
+}
+
+RawConnection::~RawConnection() { close(file_); }
+
+std::uint32_t RawConnection::Begin(const std::string& path, const RawHeaders& headers) {
+  const std::uint32_t stream = next_stream_;
+  next_stream_ += 2;
+  Write(Frame(kHeaders, kEndHeaders, stream, CallBlock(address_, path, headers)));
+  return stream;
+}
+
+void RawConnection::Send(std::uint32_t stream, const std::string& bytes, bool is_last) {
+  Write(Frame(kData, is_last ? kEndStream : 0, stream, bytes));
+}
+
+bool RawConnection::BeginAndReset(const std::string& path, int count) {
+  const std::string block = CallBlock(address_, path, {});
+  constexpr std::uint32_t kCancel = 8;
+  std::string frames;
+  for (int i = 0; i < count; ++i, next_stream_ += 2) {
+    frames += Frame(kHeaders, kEndHeaders, next_stream_, block) +
+              Frame(kReset, 0, next_stream_, BigEndian(kCancel, 4));
+  }
+  return Write(frames);
+}
+
+std::string RawConnection::SendLastHeaders(const std::string& block, std::size_t frame_bytes) {
+  std::string frames;
+  for (std::size_t at = 0; at < block.size(); at += frame_bytes) {
+    const bool is_last = block.size() - at <= frame_bytes;
+    frames += Frame(at == 0 ? kHeaders : kContinuation,
+                    static_cast<char>((at == 0 ? kEndStream : 0) | (is_last ? kEndHeaders : 0)),
+                    next_stream_, block.substr(at, frame_bytes));
+  }
+  Write(frames);
+  // The server may wait for something that never comes: then this ends the connection.
+  shutdown(file_, SHUT_WR);
+  return ReceiveEnd(next_stream_);
+}
+
+bool RawConnection::Receive(std::string* bytes) {
+  char buffer[1 << 16];
+  const ssize_t count = recv(file_, buffer, sizeof buffer, 0);
+  if (count <= 0) return false;
+  bytes->append(buffer, count);
+  return true;
+}
+
+std::string RawConnection::ReceiveEnd(std::uint32_t stream) {
+  std::string answer;
+  while (RawHeader(answer, "grpc-status").empty() && !IsReset(answer, stream) && Receive(&answer)) {
+  }
+  return answer;
+}
+
+// False: the server has closed the connection.
+bool RawConnection::Write(const std::string& bytes) const {
+  for (std::size_t sent = 0; sent < bytes.size();) {
+    const ssize_t count = send(file_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (count <= 0) return false;
+    sent += count;
+  }
+  return true;
+}
+
+bool IsReset(const std::string& answer, std::uint32_t stream) {
+  return answer.find(BigEndian(4, 3) + static_cast<char>(kReset) + std::string(1, '\0') +
+                     BigEndian(stream, 4)) != std::string::npos;
+}
+
+std::string RawCall(const std::string& address, const std::string& path, const RawHeaders& headers,
+                    const std::string& body) {
+  RawConnection connection(address);
+  const std::uint32_t stream = connection.Begin(path, headers);
+  connection.Send(stream, body, true);
+  return connection.ReceiveEnd(stream);
+}
+
+// gRPC's server writes a header as a literal when it comes first on a connection, and never in
+// Huffman's code. A length of 127 and more goes on in further bytes, seven bits each.
+std::string RawHeader(const std::string& answer, const std::string& name) {
+  const std::size_t found = answer.find(static_cast<char>(name.size()) + name);
+  if (found == std::string::npos) return {};
+  std::size_t at = found + 1 + name.size();
+  const auto next = [&] {
+    return at < answer.size() ? static_cast<unsigned char>(answer[at++]) : 0U;
+  };
+  std::size_t length = next();
+  if (length == 127) {
+    unsigned byte = 0;
+    int shift = 0;
+    do {
+      byte = next();
+      length += static_cast<std::size_t>(byte & 127U) << shift;
+      shift += 7;
+    } while (byte > 127);
+  }
+  return at < answer.size() ? answer.substr(at, length) : "";
+}
+
+}  // namespace gemmd::testing

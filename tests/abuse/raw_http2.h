@@ -1,0 +1,73 @@
+// HTTP/2 by hand, for what gRPC's client does not send.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gemmd::testing {
+
+using RawHeaders = std::vector<std::pair<std::string, std::string>>;
+
+// Five bytes before a message: whether it is compressed, and its length.
+std::string RawMessage(bool is_compressed, const std::string& bytes);
+
+// A header field as HPACK writes it (RFC 7541, 6.2), by names and values in full. Only what is
+// indexed is remembered by the connection's table.
+enum class FieldForm : unsigned char { kPlain, kIndexed, kNeverIndexed };
+std::string RawField(const std::string& name, const std::string& value,
+                     FieldForm form = FieldForm::kPlain);
+
+// A connection whose client does what it likes. The address is HOST:PORT with a numeric host.
+class RawConnection {
+ public:
+  struct Options {
+    std::uint32_t stream_window = 65535;  // how much of each answer the server may send unasked
+    std::uint32_t window = 65535;         // and of all
+    int receive_buffer = 0;               // of the socket; 0: the system's
+  };
+  explicit RawConnection(const std::string& address) : RawConnection(address, Options()) {}
+  RawConnection(const std::string& address, const Options& options);
+  ~RawConnection();
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+
+  // Begins a call; gives its stream.
+  std::uint32_t Begin(const std::string& path, const RawHeaders& headers = {});
+  // A piece of the call's message, as one frame.
+  void Send(std::uint32_t stream, const std::string& bytes, bool is_last);
+  // Begins calls and resets them at once, as one piece; false: the server has closed.
+  bool BeginAndReset(const std::string& path, int count);
+
+  // Begins a call with these fields and nothing else, cut into frames of so many bytes: the first
+  // is HEADERS, the others CONTINUATION. Nothing is sent after them. As ReceiveEnd().
+  std::string SendLastHeaders(const std::string& block, std::size_t frame_bytes);
+
+  // Appends what the server sends next; false: it has closed.
+  bool Receive(std::string* bytes);
+  // Receives until the stream has ended, by its status or a reset. All that came; without an end if
+  // the server closed the connection.
+  std::string ReceiveEnd(std::uint32_t stream);
+
+ private:
+  bool Write(const std::string& bytes) const;
+
+  const int file_;
+  const std::string address_;
+  std::uint32_t next_stream_ = 1;
+};
+
+// Whether the stream was reset by what the server sent.
+bool IsReset(const std::string& answer, std::uint32_t stream);
+
+// What the server sends from the connection's begin to the call's end, as it is on the wire.
+// `body` is sent whole, as one frame.
+std::string RawCall(const std::string& address, const std::string& path, const RawHeaders& headers,
+                    const std::string& body);
+
+// The value of a header in it; empty if it is not there.
+std::string RawHeader(const std::string& answer, const std::string& name);
+
+}  // namespace gemmd::testing

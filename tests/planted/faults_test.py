@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""The faults of these lists can be planted: the places are there, and have tests near them."""
+import pathlib
+import sys
+import unittest
+
+# This file is reached through a link in the test's runfiles: its real place is the tree.
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "deploy/check"))
+import fault_list  # noqa: E402
+
+FAULTS = fault_list.read(ROOT / "tests/planted")
+
+
+class FaultsTest(unittest.TestCase):
+    def test_each_can_be_planted_beside_the_others(self):
+        texts = {}
+        for fault in FAULTS:
+            # Once in the file, and still once with all that is planted before it.
+            fault.plant((ROOT / fault.file).read_text())
+            text = texts.get(fault.file) or (ROOT / fault.file).read_text()
+            texts[fault.file] = fault.plant(text)
+
+    def test_each_has_tests_near_it(self):
+        for fault in FAULTS:
+            if not fault.test:
+                self.assertTrue(fault_list.package_of(ROOT, fault.file))
+                continue
+            package, name = fault.test.split(":")
+            self.assertIn(f'name = "{name}"', (ROOT / package / "BUILD.bazel").read_text())
+
+    def test_there_are_enough_and_few_are_accepted(self):
+        self.assertGreaterEqual(len(FAULTS), 60)
+        accepted = [fault for fault in FAULTS if fault.accepted]
+        self.assertLessEqual(10 * len(accepted), len(FAULTS))
+
+    def test_each_is_told_from_the_others(self):
+        names = [(fault.file, fault.name) for fault in FAULTS]
+        self.assertEqual(len(names), len(set(names)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,141 @@
+#include "server/admission/resident_operands.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/admission/validation.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/fake_device.h"
+
+namespace gemmd {
+namespace {
+
+class ResidentOperandsTest : public ::testing::Test {
+ protected:
+  static StoreOptions Options() {
+    StoreOptions options;
+    options.all = options.tenant = {16, 1 << 20};
+    options.default_lease = options.max_lease = options.upload_lease = 1000000000;
+    return options;
+  }
+
+  // Keeps a row-major f32 matrix.
+  OperandKey Keep(std::int64_t rows, std::int64_t columns) {
+    const MatrixLayout layout{DataType::kF32, rows, columns, Order::kRowMajor, columns};
+    return {store_.Keep(*store_.BeginResult(tenant_, layout, std::nullopt, &device_)), {}};
+  }
+  static OperandSpec Resident(const OperandKey& key) {
+    OperandSpec operand;
+    operand.has_data = false;
+    operand.source = key.digest.empty() ? Source::kHandle : Source::kDigest;
+    operand.resident = key;
+    return operand;
+  }
+  static OperandSpec Inline(std::uint64_t rows, std::uint64_t columns) {
+    OperandSpec operand;
+    operand.data = {DataType::kF32, rows, columns, Order::kRowMajor, 0};
+    return operand;
+  }
+  // 2 x 3 by what is kept, 3 x 4.
+  MatmulCall Call() {
+    MatmulCall call;
+    call.tenant = tenant_;
+    call.a = Inline(2, 3);
+    call.b = Resident(Keep(3, 4));
+    return call;
+  }
+
+  const Tenant tenant_ = *Tenant::Named("a");
+  testing::FakeClock clock_;
+  testing::FakeDevice device_{&clock_, 1 << 20, 1};
+  OperandStore store_{Options(), &device_, &clock_, 1};
+};
+
+TEST_F(ResidentOperandsTest, CompleteTheCallByWhatTheyAre) {
+  MatmulCall call = Call();
+  ASSERT_TRUE(ResidentOperands::Find(&store_, &call).ok());
+  EXPECT_TRUE(call.b->is_found);
+  EXPECT_EQ(call.b->data.rows, 3u);
+  EXPECT_EQ(call.b->data.columns, 4u);
+  EXPECT_EQ(call.b->data.type, DataType::kF32);
+}
+
+TEST_F(ResidentOperandsTest, WhatTheCallSaysOfThemMustBeSo) {
+  const auto message = [this](auto say) {
+    MatmulCall call = Call();
+    call.b->has_data = true;
+    call.b->data = {DataType::kF32, 3, 4, Order::kRowMajor, 0};
+    say(&*call.b);
+    return std::string(ResidentOperands::Find(&store_, &call).status().message());
+  };
+  EXPECT_EQ(message([](OperandSpec*) {}), "");
+  EXPECT_EQ(message([](OperandSpec* b) { b->data.leading_dimension = 4; }), "");
+  const std::string is =
+      "; the resident operand is 3 x 4 f32 row_major, tightly packed (leave the field out to mean "
+      "that)";
+  EXPECT_EQ(message([](OperandSpec* b) { b->data.rows = 5; }),
+            "b.data is 5 x 4 f32 row_major" + is);
+  EXPECT_EQ(message([](OperandSpec* b) { b->data.columns = 5; }),
+            "b.data is 3 x 5 f32 row_major" + is);
+  EXPECT_EQ(message([](OperandSpec* b) { b->data.type = DataType::kF64; }),
+            "b.data is 3 x 4 f64 row_major" + is);
+  EXPECT_EQ(message([](OperandSpec* b) { b->data.order = Order::kColumnMajor; }),
+            "b.data is 3 x 4 f32 column_major" + is);
+  EXPECT_EQ(message([](OperandSpec* b) { b->data.leading_dimension = 5; }),
+            "b.data is 3 x 4 f32 row_major with leading dimension 5" + is);
+  EXPECT_EQ(message([](OperandSpec* b) { b->scales = PlaneSpec(); }),
+            "b.scales is set, and the resident operand has none");
+}
+
+// So that one round of uploads is enough.
+TEST_F(ResidentOperandsTest, AllThatIsMissingIsToldAtOnce) {
+  MatmulCall call = Call();
+  call.a = Resident({"none", {}});
+  call.c = Resident({{}, std::string(32, 'x')});
+  call.bias = Resident({{}, std::string(32, 'y')});
+  const absl::Status status = ResidentOperands::Find(&store_, &call).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  const MissingOperands missing = MissingOf(status);
+  EXPECT_EQ(missing.handles, std::vector<std::string>{"none"});
+  EXPECT_EQ(missing.digests,
+            (std::vector<std::string>{std::string(32, 'x'), std::string(32, 'y')}));
+}
+
+TEST_F(ResidentOperandsTest, AnotherTenantsAreMissing) {
+  MatmulCall call = Call();
+  call.tenant = Tenant();
+  EXPECT_EQ(ResidentOperands::Find(&store_, &call).status().code(), absl::StatusCode::kNotFound);
+}
+
+// Rows share a launch over one B if whatever belongs to its columns is kept too.
+TEST_F(ResidentOperandsTest, WeightsAreTheSameWhereBAndItsBiasAre) {
+  MatmulCall call = Call();
+  const auto weights_id = [&] {
+    MatmulCall completed = call;
+    const auto found = ResidentOperands::Find(&store_, &completed);
+    EXPECT_TRUE(found.ok()) << found.status();
+    RequestLimits limits;
+    limits.request_bytes = limits.result_bytes = 1 << 20;
+    const auto problem = ValidateHeader(completed, limits);
+    EXPECT_TRUE(problem.ok()) << problem.status();
+    const auto placed = found->PlaceOn(&device_, *problem);
+    EXPECT_TRUE(placed.ok()) << placed.status();
+    EXPECT_NE(placed->buffers.b, nullptr);
+    EXPECT_EQ(placed->buffers.a, nullptr);
+    return placed->weights_id;
+  };
+  const std::uint64_t without_bias = weights_id();
+  EXPECT_NE(without_bias, 0u);
+  EXPECT_EQ(weights_id(), without_bias);
+  call.bias = Inline(1, 4);
+  EXPECT_EQ(weights_id(), 0u);
+  call.bias = Resident(Keep(1, 4));
+  EXPECT_EQ(weights_id(), without_bias);
+  call.b = Resident(Keep(3, 4));
+  EXPECT_NE(weights_id(), without_bias);
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,83 @@
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "server/admission/validation.h"
+
+namespace gemmd {
+namespace {
+
+constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+
+class UploadValidation : public ::testing::Test {
+ protected:
+  UploadValidation() {
+    limits_.request_bytes = 1000;
+    operand_.data = {DataType::kInt8, 20, 50, Order::kRowMajor, 0};
+  }
+
+  absl::Status Validate() const { return ValidateUpload(operand_, limits_).status(); }
+  std::string Message() const { return std::string(Validate().message()); }
+  void SetScales(std::uint64_t rows, std::uint64_t columns) {
+    operand_.scales = PlaneSpec{DataType::kF32, rows, columns, Order::kRowMajor, 0};
+  }
+
+  RequestLimits limits_;
+  OperandSpec operand_;
+};
+
+TEST_F(UploadValidation, AnOperandMayFillTheLimit) {
+  EXPECT_EQ(Message(), "");
+  operand_.data.columns = 51;
+  EXPECT_EQ(Message(), "begin.operand.data is 20 x 51 int8; an operand may have 1000 bytes");
+  operand_.data.rows = operand_.data.columns = limits_.dimension;
+  EXPECT_EQ(Validate().code(), kInvalid);
+}
+
+TEST_F(UploadValidation, PlanesAreTight) {
+  operand_.data.leading_dimension = 50;
+  EXPECT_EQ(Message(), "");
+  operand_.data.leading_dimension = 51;
+  EXPECT_EQ(Message(),
+            "begin.operand.data.leading_dimension is 51; it must be 50 or 0: uploaded planes are "
+            "tightly packed");
+  operand_.data.leading_dimension = 0;
+  SetScales(20, 1);
+  operand_.scales->leading_dimension = 2;
+  EXPECT_EQ(Message(),
+            "begin.operand.scales.leading_dimension is 2; it must be 1 or 0: uploaded planes are "
+            "tightly packed");
+}
+
+TEST_F(UploadValidation, ScalesAreOneOrOneForEachRowOrColumn) {
+  for (const auto& [rows, columns] : {std::pair{1, 1}, {20, 1}, {1, 20}, {1, 50}, {50, 1}}) {
+    SetScales(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns));
+    EXPECT_EQ(Message(), "") << rows << " x " << columns;
+  }
+  for (const auto& [rows, columns] : {std::pair{2, 1}, {1, 51}, {2, 10}, {20, 50}}) {
+    SetScales(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns));
+    EXPECT_EQ(Validate().code(), kInvalid) << rows << " x " << columns;
+  }
+  SetScales(1, 1);
+  operand_.scales->type = DataType::kF64;
+  EXPECT_EQ(Message(), "begin.operand.scales.type is f64; it must be f32");
+  operand_.scales->type = DataType::kF32;
+  operand_.data = {DataType::kF32, 4, 4, Order::kRowMajor, 0};
+  EXPECT_EQ(Message(),
+            "begin.operand.scales is set, and the data's type is f32; only int8, fp8_e4m3 and "
+            "fp8_e5m2 have scales");
+}
+
+TEST_F(UploadValidation, AnUploadBringsItsBytesItself) {
+  operand_.source = Source::kShared;
+  EXPECT_EQ(Validate().code(), kInvalid);
+  operand_.source = Source::kInline;
+  operand_.has_zero_points = true;
+  EXPECT_EQ(Validate().code(), absl::StatusCode::kUnimplemented);
+  operand_.has_zero_points = false;
+  operand_.data.type = DataType::kInt4;
+  EXPECT_EQ(Validate().code(), absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace gemmd

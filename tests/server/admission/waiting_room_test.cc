@@ -1,0 +1,233 @@
+#include "server/admission/waiting_room.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/admission/retry_after.h"
+#include "tests/testing/fake_clock.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeClock;
+using ::testing::HasSubstr;
+
+constexpr TimeNs kMs = 1000000;
+constexpr std::chrono::milliseconds kOnlyWhenTold(0);
+
+class WaitingRoomTest : public ::testing::Test {
+ protected:
+  WaitingRoomTest() {
+    bounds_.requests = 6;
+    bounds_.bytes = 1000;
+    bounds_.tenant_percent = 50;
+    bounds_.longest = 100 * kMs;
+    room_ = std::make_unique<WaitingRoom>(bounds_, &clock_, kOnlyWhenTold);
+  }
+
+  // It takes one of `room_for_` when it is let in.
+  absl::Status Add(std::uint64_t id, const std::string& tenant, std::uint64_t bytes = 0,
+                   TimeNs deadline = kNoDeadline) {
+    WaitingRoom::Request request;
+    request.id = id;
+    request.tenant = tenant;
+    request.bytes = bytes;
+    request.deadline = deadline;
+    request.attempt = [this, id] {
+      ++attempts_;
+      if (on_attempt_) on_attempt_(id);
+      if (room_for_ == 0) return false;
+      --room_for_;
+      let_in_.push_back(id);
+      return true;
+    };
+    request.end = [this, id](absl::Status status) { ends_[id] = std::move(status); };
+    return room_->Add(std::move(request));
+  }
+
+  FakeClock clock_;
+  WaitingRoom::Bounds bounds_;
+  int room_for_ = 0;
+  int attempts_ = 0;
+  std::function<void(std::uint64_t)> on_attempt_;
+  std::vector<std::uint64_t> let_in_;
+  std::map<std::uint64_t, absl::Status> ends_;
+  // The last member, because its destructor ends what still waits, into the members above.
+  std::unique_ptr<WaitingRoom> room_;
+};
+
+TEST_F(WaitingRoomTest, TenantsTakeTurnsAndEachKeepsItsOrder) {
+  for (const std::uint64_t id : {1, 2, 3}) ASSERT_TRUE(Add(id, "hog").ok());
+  for (const std::uint64_t id : {11, 12}) ASSERT_TRUE(Add(id, "polite").ok());
+  EXPECT_TRUE(room_->HasWaiting("hog"));
+  EXPECT_FALSE(room_->HasWaiting("nobody"));
+  room_->Look();
+  EXPECT_TRUE(let_in_.empty());
+  for (int i = 0; i < 5; ++i) {
+    room_for_ = 1;
+    room_->Look();
+  }
+  EXPECT_THAT(let_in_, ElementsAre(1, 11, 2, 12, 3));
+  EXPECT_EQ(room_->waiting(), 0U);
+  EXPECT_FALSE(room_->HasWaiting("hog"));
+}
+
+TEST_F(WaitingRoomTest, OneThatFindsNoRoomHoldsBackNobodyElse) {
+  ASSERT_TRUE(Add(1, "large").ok());
+  ASSERT_TRUE(Add(2, "large").ok());
+  ASSERT_TRUE(Add(3, "small").ok());
+  std::vector<std::uint64_t> tried;
+  on_attempt_ = [&](std::uint64_t id) {
+    tried.push_back(id);
+    room_for_ = id == 1 ? 0 : 1;
+  };
+  room_->Look();
+  EXPECT_THAT(let_in_, ElementsAre(3));
+  EXPECT_EQ(std::count(tried.begin(), tried.end(), 2), 0);
+}
+
+TEST_F(WaitingRoomTest, ItIsBounded) {
+  ASSERT_TRUE(Add(1, "a", 400).ok());
+  EXPECT_THAT(
+      std::string(Add(2, "a", 200).message()),
+      HasSubstr("of tenant \"a\" 1 requests with messages of 400 bytes wait for memory, and "
+                "this one has 200; the limits are 3 and 500"));
+  ASSERT_TRUE(Add(2, "a", 100).ok());
+  ASSERT_TRUE(Add(3, "a").ok());
+  EXPECT_FALSE(Add(4, "a").ok());
+  ASSERT_TRUE(Add(5, "b", 500).ok());
+  ASSERT_TRUE(Add(6, "b").ok());
+  const absl::Status full = Add(7, "c", 1);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(RetryAfterMs(full).has_value());
+  ASSERT_TRUE(Add(7, "c").ok());
+  EXPECT_FALSE(Add(8, "d").ok());
+  EXPECT_EQ(attempts_, 0);
+  room_for_ = 100;
+  room_->Look();
+  EXPECT_TRUE(Add(9, "a", 500).ok()) << "bytes of those that left still count";
+}
+
+TEST_F(WaitingRoomTest, WhoWaitsTooLongIsTold) {
+  ASSERT_TRUE(Add(1, "a", 0, clock_.Now() + 10 * kMs).ok());
+  ASSERT_TRUE(Add(2, "a").ok());
+  clock_.Advance(10 * kMs);
+  room_for_ = 1;
+  room_->Look();
+  EXPECT_EQ(ends_[1].code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(let_in_, ElementsAre(2));
+  ASSERT_TRUE(Add(3, "a").ok());
+  clock_.Advance(99 * kMs);
+  room_->Look();
+  EXPECT_EQ(ends_.count(3), 0U);
+  clock_.Advance(1 * kMs);
+  room_->Look();
+  EXPECT_EQ(ends_[3].code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(RetryAfterMs(ends_[3]).has_value());
+  EXPECT_EQ(room_->waiting(), 0U);
+}
+
+TEST_F(WaitingRoomTest, ACancelledOneLeaves) {
+  ASSERT_TRUE(Add(1, "a").ok());
+  ASSERT_TRUE(Add(2, "a").ok());
+  room_->Cancel(1);
+  room_->Cancel(7);
+  EXPECT_EQ(ends_[1].code(), absl::StatusCode::kCancelled);
+  on_attempt_ = [this](std::uint64_t id) { room_->Cancel(id); };
+  room_->Look();
+  EXPECT_EQ(ends_[2].code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(room_->waiting(), 0U);
+
+  ASSERT_TRUE(Add(3, "a").ok());
+  room_for_ = 1;
+  room_->Look();
+  EXPECT_THAT(let_in_, ElementsAre(3)) << "cancelled, but let in before";
+  EXPECT_EQ(ends_.count(3), 0U);
+}
+
+TEST_F(WaitingRoomTest, ItsEndTellsThoseWhoWait) {
+  ASSERT_TRUE(Add(1, "a").ok());
+  ASSERT_TRUE(Add(2, "b").ok());
+  room_.reset();
+  EXPECT_EQ(ends_[1].code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(ends_[2].code(), absl::StatusCode::kCancelled);
+}
+
+// Names are free: a flood of them must not make each look a long one, nor keep anybody out for
+// good.
+TEST(WaitingRoom, AFloodOfTenantsIsLookedThroughBitByBit) {
+  FakeClock clock;
+  WaitingRoom::Bounds bounds;
+  WaitingRoom room(bounds, &clock, kOnlyWhenTold);
+  int attempts = 0;
+  bool is_in = false;
+  const auto add = [&](std::uint64_t id, bool fits) {
+    WaitingRoom::Request request;
+    request.id = id;
+    request.tenant = std::to_string(id);
+    request.attempt = [&, fits] {
+      ++attempts;
+      is_in = is_in || fits;
+      return fits;
+    };
+    request.end = [](const absl::Status&) {};
+    ASSERT_TRUE(room.Add(std::move(request)).ok());
+  };
+  for (std::uint64_t id = 0; id < 200; ++id) add(id, false);
+  add(200, true);
+  int looks = 0;
+  while (!is_in) {
+    attempts = 0;
+    room.Look();
+    EXPECT_LE(attempts, 34);
+    ASSERT_LE(++looks, 20);
+  }
+}
+
+// Threads that add, cancel and poke while the room's own thread looks: each request has one end.
+TEST(WaitingRoom, EachRequestHasExactlyOneEnd) {
+  FakeClock clock;
+  WaitingRoom::Bounds bounds;
+  bounds.requests = 100;
+  constexpr int kThreads = 3;
+  constexpr int kEach = 2000;
+  std::vector<std::atomic<int>> ends(kThreads * kEach);
+  {
+    WaitingRoom room(bounds, &clock, std::chrono::milliseconds(1));
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        std::mt19937 random(static_cast<unsigned>(thread));
+        for (int i = 0; i < kEach; ++i) {
+          const auto id = static_cast<std::uint64_t>(thread * kEach + i);
+          WaitingRoom::Request request;
+          request.id = id;
+          request.tenant = std::to_string(random() % 5);
+          request.attempt = [&ends, id, left = random() % 3]() mutable {
+            if (left-- != 0) return false;
+            ++ends[id];
+            return true;
+          };
+          request.end = [&ends, id](const absl::Status&) { ++ends[id]; };
+          if (!room.Add(std::move(request)).ok()) ++ends[id];
+          if (random() % 2 == 0) room.Cancel(id - random() % 20);
+          if (random() % 2 == 0) room.Poke();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  for (const std::atomic<int>& count : ends) ASSERT_EQ(count, 1);
+}
+
+}  // namespace
+}  // namespace gemmd

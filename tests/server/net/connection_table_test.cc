@@ -1,0 +1,212 @@
+#include "server/net/connection_table.h"
+
+#include <sys/socket.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/net/listening_sockets.h"
+#include "tests/server/net/sockets.h"
+#include "tests/testing/fake_clock.h"
+
+namespace gemmd {
+namespace {
+
+using testing::Socket;
+
+constexpr TimeNs kSecond = 1'000'000'000;
+
+Socket OpenOne() { return Socket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+
+TEST(ConnectionTable, RefusesWhatPassesALimitAndSaysWhich) {
+  testing::FakeClock clock;
+  ConnectionTable table({3, 2, {}}, {}, &clock);
+  const Socket a = OpenOne();
+  const Socket b = OpenOne();
+  const Socket c = OpenOne();
+  const Socket d = OpenOne();
+  EXPECT_TRUE(table.Add(a.fd(), "10.0.0.1").ok());
+  EXPECT_TRUE(table.Add(b.fd(), "10.0.0.1").ok());
+  EXPECT_EQ(table.Add(c.fd(), "10.0.0.1"),
+            absl::ResourceExhaustedError("2 connections of 10.0.0.1 are open, and the limit is 2"));
+  EXPECT_TRUE(table.Add(c.fd(), "10.0.0.2").ok());
+  EXPECT_EQ(table.Add(d.fd(), "10.0.0.3"),
+            absl::ResourceExhaustedError("3 connections are open, and the limit is 3"));
+}
+
+TEST(ConnectionTable, LetsAProxyHaveAllThatThereAre) {
+  testing::FakeClock clock;
+  ConnectionTable table({3, 1, {"10.0.0.1"}}, {}, &clock);
+  std::vector<Socket> sockets;
+  for (int i = 0; i < 3; ++i) {
+    sockets.push_back(OpenOne());
+    EXPECT_TRUE(table.Add(sockets.back().fd(), "10.0.0.1").ok());
+  }
+  const Socket one_more = OpenOne();
+  EXPECT_FALSE(table.Add(one_more.fd(), "10.0.0.1").ok());
+}
+
+TEST(ConnectionTable, ForgetsWhatWasClosed) {
+  testing::FakeClock clock;
+  ConnectionTable table({2, 2, {}}, {}, &clock);
+  const Socket kept = OpenOne();
+  Socket closed = OpenOne();
+  ASSERT_TRUE(table.Add(kept.fd(), "a").ok());
+  ASSERT_TRUE(table.Add(closed.fd(), "a").ok());
+  closed.Close();
+  const Socket next = OpenOne();  // has the closed one's descriptor
+  EXPECT_TRUE(table.Add(next.fd(), "a").ok());
+  const Socket third = OpenOne();
+  clock.Advance(kSecond);
+  EXPECT_EQ(table.Add(third.fd(), "b"),
+            absl::ResourceExhaustedError("2 connections are open, and the limit is 2"));
+}
+
+// Looking at all connections costs time, so whoever knocks often is told what the last look saw.
+TEST(ConnectionTable, LooksAgainAfterAWhile) {
+  testing::FakeClock clock;
+  ConnectionTable table({1, 1, {}}, {}, &clock);
+  Socket first = OpenOne();
+  const Socket second = OpenOne();
+  ASSERT_TRUE(table.Add(first.fd(), "a").ok());
+  ASSERT_FALSE(table.Add(second.fd(), "a").ok());
+  first.Close();
+  EXPECT_FALSE(table.Add(second.fd(), "a").ok());
+  clock.Advance(kSecond);
+  EXPECT_TRUE(table.Add(second.fd(), "a").ok());
+}
+
+// A client's socket and the one that the server accepted.
+struct Pair {
+  explicit Pair(const ListeningSockets& listening, int receive_buffer = 0) {
+    if (receive_buffer != 0) {
+      setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    }
+    testing::Connect(client, listening.port(), 3);
+    pollfd ready{listening.sockets().front(), POLLIN, 0};
+    poll(&ready, 1, -1);
+    accepted = Socket(accept4(listening.sockets().front(), nullptr, nullptr, SOCK_NONBLOCK));
+  }
+  Socket client = testing::NewClient();
+  Socket accepted{-1};
+};
+
+TEST(ConnectionTable, ClosesAConnectionByItsEndpoint) {
+  const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen("127.0.0.1:0");
+  ASSERT_TRUE(listening.ok());
+  testing::FakeClock clock;
+  ConnectionTable table({9, 9, {}}, {}, &clock);
+  Pair one(*listening);
+  const Pair other(*listening);
+  ASSERT_TRUE(table.Add(one.accepted.fd(), "127.0.0.3").ok());
+  ASSERT_TRUE(table.Add(other.accepted.fd(), "127.0.0.3").ok());
+  const std::string endpoint = EndpointOf(one.accepted.fd());
+  EXPECT_EQ(endpoint.rfind("127.0.0.3:", 0), 0U) << endpoint;
+  EXPECT_FALSE(table.Close("127.0.0.3:1"));
+  EXPECT_TRUE(table.Close(endpoint));
+  EXPECT_TRUE(testing::IsClosedByPeer(one.client));
+  // The next file has its descriptor, and must not be touched.
+  one.accepted.Close();
+  Pair next(*listening);
+  EXPECT_FALSE(table.Close(endpoint));
+  EXPECT_EQ(send(next.client.fd(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_EQ(send(other.accepted.fd(), "x", 1, MSG_NOSIGNAL), 1);
+}
+
+TEST(ConnectionTable, ClosesConnectionsThatAreNotRead) {
+  const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen("127.0.0.1:0");
+  ASSERT_TRUE(listening.ok());
+  testing::FakeClock clock;
+  ConnectionTable table({9, 9, {}}, {10 * kSecond, 1000}, &clock);
+  const Pair stuck(*listening, 4096);
+  const Pair idle(*listening);
+  ASSERT_TRUE(table.Add(stuck.accepted.fd(), "a").ok());
+  ASSERT_TRUE(table.Add(idle.accepted.fd(), "a").ok());
+  const std::string bytes(1 << 20, 'x');
+  while (send(stuck.accepted.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0) {
+  }
+  // The system may still be moving what its buffers take; what follows is by the clock alone.
+  std::vector<std::string> closed;
+  for (int i = 0; i < 1000 && closed.empty(); ++i) {
+    clock.Advance(table.look_period());
+    closed = table.CloseStalled();
+    if (i <= 10) {
+      EXPECT_TRUE(closed.empty()) << i;
+    }
+  }
+  EXPECT_EQ(closed.size(), 1U);
+  clock.Advance(100 * kSecond);
+  EXPECT_TRUE(table.CloseStalled().empty());
+  EXPECT_EQ(send(idle.accepted.fd(), "x", 1, MSG_NOSIGNAL), 1);
+}
+
+// How the server sees a client that connects from 127.0.0.3, or from [::1].
+std::string PeerOnLoopback(const std::string& listen, bool is_ipv6) {
+  const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen(listen);
+  if (!listening.ok()) return std::string(listening.status().message());
+  Socket client = testing::NewClient();
+  if (is_ipv6) {
+    client = Socket(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_addr = in6addr_loopback;
+    address.sin6_port = htons(static_cast<std::uint16_t>(listening->port()));
+    const auto* const to = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(connect(client.fd(), to, sizeof address), 0);
+  } else {
+    testing::Connect(client, listening->port(), 3);
+  }
+  pollfd ready{listening->sockets().front(), POLLIN, 0};
+  poll(&ready, 1, -1);
+  const Socket accepted(accept(listening->sockets().front(), nullptr, nullptr));
+  return PeerOf(accepted.fd());
+}
+
+TEST(PeerOf, IsTheAddressWhateverTheSocketsFamily) {
+  EXPECT_EQ(PeerOnLoopback("127.0.0.1:0", false), "127.0.0.3");
+  EXPECT_EQ(PeerOnLoopback("[::]:0", false), "127.0.0.3");  // as ::ffff:127.0.0.3, with IPv6
+}
+
+TEST(PeerOf, IsTheNetworkOfAnIPv6Address) {
+  if (!ListeningSockets::Listen("[::1]:0").ok()) GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_EQ(PeerOnLoopback("[::1]:0", true), "::/64");
+}
+
+TEST(PeerOf, OfALocalSocketIsUnix) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const Socket one(ends[0]);
+  const Socket other(ends[1]);
+  EXPECT_EQ(PeerOf(one.fd()), "unix");
+}
+
+// Whatever comes and goes, the table lets in what the limits allow and nothing else.
+TEST(ConnectionTable, CountsThroughRandomHistories) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    testing::FakeClock clock;
+    ConnectionTable table({8, 3, {}}, {}, &clock);
+    std::vector<std::vector<Socket>> open(4);
+    std::size_t all = 0;
+    for (int step = 0; step < 300; ++step) {
+      clock.Advance(kSecond);
+      const std::size_t peer = random() % open.size();
+      if (random() % 3 == 0 && !open[peer].empty()) {
+        open[peer].pop_back();
+        --all;
+        continue;
+      }
+      Socket socket = OpenOne();
+      const bool has_room = all < 8 && open[peer].size() < 3;
+      ASSERT_EQ(table.Add(socket.fd(), std::to_string(peer)).ok(), has_room) << seed << " " << step;
+      if (!has_room) continue;
+      open[peer].push_back(std::move(socket));
+      ++all;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,127 @@
+#include "server/rpc/call_watch.h"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/admission/retry_after.h"
+#include "server/rpc/peer.h"
+#include "tests/testing/fake_clock.h"
+
+namespace gemmd {
+namespace {
+
+class FakeCall final : public WatchedCall {
+ public:
+  using WatchedCall::SetDue;
+  TimeNs OnLate(TimeNs /*now*/) override {
+    ++late;
+    return next;
+  }
+  int late = 0;
+  TimeNs next = kNoDeadline;
+};
+
+class CallWatchTest : public ::testing::Test {
+ protected:
+  static CallWatch::Options SmallOptions() {
+    CallWatch::Options options;
+    options.calls = 6;
+    options.calls_per_connection = 3;
+    options.streams_per_connection = 1;
+    return options;
+  }
+
+  testing::FakeClock clock_;
+  std::vector<std::string> closed_;
+  CallWatch watch_{SmallOptions(), &clock_, std::chrono::milliseconds(0),
+                   [this](const std::string& peer) { closed_.push_back(peer); }};
+};
+
+TEST_F(CallWatchTest, ACallIsLateOnceForEachTimeThatPasses) {
+  FakeCall call;
+  EXPECT_TRUE(watch_.Add(&call, "a").ok());
+  watch_.Look();
+  EXPECT_EQ(call.late, 0);
+  call.SetDue(clock_.Now() + 5);
+  call.next = clock_.Now() + 10;
+  clock_.Advance(5);
+  watch_.Look();
+  EXPECT_EQ(call.late, 0);
+  clock_.Advance(1);
+  watch_.Look();
+  watch_.Look();
+  EXPECT_EQ(call.late, 1);
+  call.next = kNoDeadline;
+  clock_.Advance(5);
+  watch_.Look();
+  watch_.Look();
+  EXPECT_EQ(call.late, 2);
+  call.SetDue(0);
+  watch_.Remove(&call);
+  watch_.Look();
+  EXPECT_EQ(call.late, 2);
+}
+
+TEST_F(CallWatchTest, AConnectionOfTooManyCallsIsClosed) {
+  std::deque<FakeCall> calls(7);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(watch_.Add(&calls[i], "a").ok());
+  EXPECT_TRUE(watch_.Add(&calls[3], "b").ok());
+  EXPECT_TRUE(closed_.empty());
+  watch_.Remove(&calls[0]);
+  EXPECT_TRUE(watch_.Add(&calls[4], "a").ok());
+  EXPECT_TRUE(closed_.empty());
+  EXPECT_TRUE(watch_.Add(&calls[5], "a").ok());
+  EXPECT_EQ(closed_, std::vector<std::string>{"a"});
+  for (int i = 1; i < 6; ++i) watch_.Remove(&calls[i]);
+  EXPECT_TRUE(watch_.Add(&calls[6], "a").ok());
+  EXPECT_EQ(closed_.size(), 1U);
+  watch_.Remove(&calls[6]);
+}
+
+TEST_F(CallWatchTest, CallsAreBoundedInAll) {
+  std::deque<FakeCall> calls(9);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(watch_.Add(&calls[i], "a").ok());
+  for (int i = 3; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], "b").ok());
+  const absl::Status full = watch_.Add(&calls[6], "c");
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(), "6 calls are in progress, and the limit is 6 (limits.calls)");
+  EXPECT_TRUE(RetryAfterMs(full).has_value());
+  EXPECT_TRUE(closed_.empty());
+  // Whoever has more calls than may be in progress on a connection resets them.
+  EXPECT_FALSE(watch_.Add(&calls[7], "c").ok());
+  EXPECT_EQ(closed_, std::vector<std::string>{"c"});
+  for (int i = 5; i < 8; ++i) watch_.Remove(&calls[i]);
+  EXPECT_TRUE(watch_.Add(&calls[8], "d").ok());
+  for (const int i : {0, 1, 2, 3, 4, 8}) watch_.Remove(&calls[i]);
+}
+
+TEST(SlowCalls, AreBoundedInAllAndOfEachPeer) {
+  SlowCalls calls({3, 2});
+  EXPECT_TRUE(calls.Add("a").ok());
+  EXPECT_TRUE(calls.Add("a").ok());
+  const absl::Status of_peer = calls.Add("a");
+  EXPECT_EQ(of_peer.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(of_peer.message().find("2 other calls of a do"), std::string::npos) << of_peer;
+  EXPECT_NE(of_peer.message().find("MatmulStream"), std::string::npos);
+  EXPECT_TRUE(RetryAfterMs(of_peer).has_value());
+  EXPECT_TRUE(calls.Add("b").ok());
+  EXPECT_NE(calls.Add("b").message().find("3 other calls do"), std::string::npos);
+  calls.Remove("a");
+  EXPECT_TRUE(calls.Add("b").ok());
+  EXPECT_FALSE(calls.Add("a").ok());
+}
+
+TEST(Peer, HasAnAddressAndAnEndpoint) {
+  EXPECT_EQ(AddressOf("ipv4:10.0.0.1:4711"), "10.0.0.1");
+  EXPECT_EQ(AddressOf("ipv6:%5B2001:db8::1%5D:4711"), "2001:db8::/64");
+  EXPECT_EQ(AddressOf("unix:/run/x"), "unix");
+  EXPECT_EQ(EndpointOf("ipv4:10.0.0.1:4711"), "10.0.0.1:4711");
+  EXPECT_EQ(EndpointOf("ipv6:%5B2001:db8::1%5D:4711"), "[2001:db8::1]:4711");
+  EXPECT_EQ(EndpointOf("ipv6:%5Bfe80::1%25eth0%5D:4711"), "[fe80::1]:4711");
+  EXPECT_EQ(EndpointOf("unix:"), "unix");
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,26 @@
+#include "server/rpc/peer.h"
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+TEST(AddressOf, IsWithoutAPort) {
+  EXPECT_EQ(AddressOf("ipv4:10.1.2.3:4711"), "10.1.2.3");
+  EXPECT_EQ(AddressOf("unix:"), "unix");
+  EXPECT_EQ(AddressOf("unix:/run/gemmd.sock"), "unix");
+  EXPECT_EQ(AddressOf(""), "");
+}
+
+TEST(AddressOf, IsANetworkOf64BitsWhereAHostMayHaveThemAll) {
+  EXPECT_EQ(AddressOf("ipv6:%5B2001:db8:1:2:3:4:5:6%5D:4711"), "2001:db8:1:2::/64");
+  EXPECT_EQ(AddressOf("ipv6:[2001:db8:1:2::9]:4711"), "2001:db8:1:2::/64");
+  EXPECT_EQ(AddressOf("ipv6:%5Bfe80::1%25eth0%5D:4711"), "fe80::/64");
+}
+
+TEST(AddressOf, IsThatOfIpv4WhereIpv6WrapsIt) {
+  EXPECT_EQ(AddressOf("ipv6:%5B::ffff:10.1.2.3%5D:4711"), "10.1.2.3");
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,284 @@
+#include "server/scheduling/job_queue.h"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+constexpr TimeNs kStart = 1000000000;
+
+TimeNs Ns(double us) { return static_cast<TimeNs>(us * 1e3); }
+
+// A queue at one moment, and jobs that last as long as the test.
+class JobQueueTest : public ::testing::Test {
+ protected:
+  Job* MakeJob(const std::string& tenant, Priority priority = Priority::kNormal,
+               TimeNs deadline = kNoDeadline) {
+    Job& job = jobs_.emplace_back();
+    job.id = jobs_.size();
+    job.work.problem = MakeProblem(1, 8, 8, DataType::kF32, DataType::kF32);
+    job.work.plan.kernel = BuiltinRegistry().Find("cpu/panel_f32");
+    job.tenant = tenant;
+    job.priority = priority;
+    job.deadline = deadline;
+    return &job;
+  }
+  // One that goes alone, in so many slices.
+  Job* Push(Job* job, double us, int slices = 1) {
+    queue_.Push(job, {std::nullopt, slices, us, us, us}, now_);
+    return job;
+  }
+  Job* Push(const std::string& tenant, double us) { return Push(MakeJob(tenant), us); }
+  // A row over the one B, which takes `fixed_us` to read.
+  Job* PushRow(const std::string& tenant, double us, double fixed_us) {
+    Job* const job = MakeJob(tenant);
+    job->work.weights_id = 5;
+    const BatchKey key(BatchForm::kRows, job->work);
+    queue_.Push(job, {key, 1, us + fixed_us, us, us}, now_);
+    return job;
+  }
+
+  // The jobs of the next launch.
+  std::vector<Job*> Pop() {
+    std::optional<JobQueue::Turn> turn = queue_.Pop(now_, false);
+    return turn.has_value() ? turn->jobs : std::vector<Job*>();
+  }
+  Job* PopOne() {
+    const std::vector<Job*> jobs = Pop();
+    EXPECT_EQ(jobs.size(), 1u);
+    return jobs.empty() ? nullptr : jobs.front();
+  }
+
+  QueuePolicy policy_;  // a turn is worth 500 us
+  TimeNs now_ = kStart;
+  std::deque<Job> jobs_;
+  JobQueue queue_{policy_};
+};
+
+// A turn is worth 500 us. The leader's row leaves its tenant enough of that for one job more, the
+// mates' rows leave theirs too little: were they charged to the leader's tenant, or to nobody, the
+// mates' tenant would be served in between.
+TEST_F(JobQueueTest, BatchMatesAreChargedToTheirOwnTenants) {
+  std::vector<Job*> batch = {PushRow("leader", 50, 9)};
+  for (int i = 0; i < 8; ++i) batch.push_back(PushRow("mates", 50, 9));
+  std::vector<Job*> leaders;
+  std::vector<Job*> mates;
+  for (int i = 0; i < 2; ++i) leaders.push_back(Push("leader", 400));
+  for (int i = 0; i < 2; ++i) mates.push_back(Push("mates", 400));
+  EXPECT_EQ(Pop(), batch);
+  EXPECT_EQ(PopOne(), leaders[0]);
+  EXPECT_EQ(PopOne(), leaders[1]);
+  EXPECT_EQ(PopOne(), mates[0]);
+  EXPECT_EQ(PopOne(), mates[1]);
+}
+
+// What a launch costs anyhow is shared by size: 8 of 9 rows pay 8 ninths of it.
+TEST_F(JobQueueTest, BatchMatesPayTheirPartOfWhatTheLaunchCostsAnyhow) {
+  PushRow("leader", 1, 450);
+  for (int i = 0; i < 8; ++i) PushRow("mates", 1, 450);
+  std::vector<Job*> leaders;
+  for (int i = 0; i < 2; ++i) leaders.push_back(Push("leader", 400));
+  Push("mates", 400);
+  EXPECT_EQ(Pop().size(), 9u);
+  EXPECT_EQ(PopOne(), leaders[0]);
+  EXPECT_EQ(PopOne(), leaders[1]);
+}
+
+TEST_F(JobQueueTest, WhoHasNothingToDoSavesNothingUp) {
+  Push(MakeJob("a", Priority::kLow), 10);  // so that the tenant stays
+  Push("a", 10);
+  EXPECT_EQ(PopOne(), &jobs_[1]);  // 490 us of the turn are left, and lost
+  Job* const of_b = Push("b", 600);
+  Job* const of_a = Push("a", 600);
+  EXPECT_EQ(PopOne(), of_b);
+  EXPECT_EQ(PopOne(), of_a);
+}
+
+TEST_F(JobQueueTest, AHigherLevelGoesFirstUntilALowerOneHasAged) {
+  Job* const low = Push(MakeJob("a", Priority::kLow), 10);
+  now_ += policy_.ageing - 1;
+  std::vector<Job*> high;
+  for (int i = 0; i < 3; ++i) high.push_back(Push(MakeJob("b", Priority::kHigh), 10));
+  Job* const normal = Push(MakeJob("a"), 10);
+  EXPECT_EQ(PopOne(), high[0]);
+  EXPECT_EQ(PopOne(), high[1]);
+  now_ += 1;
+  EXPECT_EQ(PopOne(), low);
+  EXPECT_EQ(PopOne(), high[2]);
+  EXPECT_EQ(PopOne(), normal);
+}
+
+TEST_F(JobQueueTest, WhoBeginsToTakeTurnsMakesUpForNothing) {
+  std::vector<Job*> low;
+  for (int i = 0; i < 3; ++i) low.push_back(Push(MakeJob("a", Priority::kLow), 10));
+  std::vector<Job*> high;
+  for (int i = 0; i < 6; ++i) high.push_back(Push(MakeJob("b", Priority::kHigh), 10));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(PopOne(), high[i]);
+  now_ += policy_.ageing;
+  EXPECT_EQ(PopOne(), low[0]);
+  EXPECT_EQ(PopOne(), high[4]);
+  EXPECT_EQ(PopOne(), low[1]);
+  EXPECT_EQ(PopOne(), high[5]);
+  EXPECT_EQ(PopOne(), low[2]);
+}
+
+TEST_F(JobQueueTest, TheFirstSliceGivesALateJobItsChance) {
+  Job* const job = MakeJob("a", Priority::kNormal, now_ + Ns(1000));
+  Push(job, 900, 3);
+  EXPECT_EQ(queue_.NextLate(), now_ + Ns(100));
+  std::optional<JobQueue::Turn> turn = queue_.Pop(now_, false);
+  ASSERT_TRUE(turn.has_value());
+  EXPECT_EQ(turn->form, BatchForm::kSlice);
+  EXPECT_EQ(turn->slice, 0);
+  EXPECT_DOUBLE_EQ(turn->us, 300);
+  EXPECT_FALSE(turn->last);
+  EXPECT_DOUBLE_EQ(queue_.use().us, 600);
+  EXPECT_DOUBLE_EQ(queue_.UseOf("a").us, 600);
+  EXPECT_EQ(queue_.NextLate(), job->deadline);
+  now_ += Ns(999);
+  EXPECT_TRUE(queue_.RemoveLate(now_).empty());
+  EXPECT_FALSE(queue_.Pop(now_, false)->last);
+  EXPECT_EQ(queue_.RemoveLate(job->deadline), std::vector<Job*>{job});
+  EXPECT_EQ(queue_.NextLate(), kNoDeadline);
+  EXPECT_EQ(queue_.use().us, 0);
+}
+
+TEST_F(JobQueueTest, TheLastSliceTakesTheJobOut) {
+  Push(MakeJob("a"), 900, 2);
+  EXPECT_FALSE(queue_.Pop(now_, false)->last);
+  EXPECT_EQ(queue_.use().jobs, 1u);
+  EXPECT_TRUE(queue_.Pop(now_, false)->last);
+  EXPECT_EQ(queue_.use().jobs, 0u);
+  EXPECT_EQ(queue_.UseOf("a").jobs, 0u);
+}
+
+TEST_F(JobQueueTest, UseIsCountedForEachTenantAndForAll) {
+  for (const char* const tenant : {"a", "a", "b"}) {
+    Job* const job = MakeJob(tenant);
+    job->host_bytes = 100;
+    job->work.problem.m = 7;
+    Push(job, 10);
+  }
+  EXPECT_EQ(queue_.UseOf("a").bytes, 200u);
+  EXPECT_EQ(queue_.UseOf("a").rows, 14);
+  EXPECT_DOUBLE_EQ(queue_.UseOf("b").us, 10);
+  EXPECT_EQ(queue_.UseOf("c").jobs, 0u);
+  EXPECT_EQ(queue_.use().jobs, 3u);
+  EXPECT_EQ(queue_.use().rows, 21);
+  EXPECT_TRUE(queue_.Remove(jobs_[1]));
+  EXPECT_FALSE(queue_.Remove(jobs_[1]));
+  EXPECT_EQ(queue_.UseOf("a").bytes, 100u);
+  EXPECT_DOUBLE_EQ(queue_.use().us, 20);
+}
+
+// Rows of 5, 5 and 3 where a launch takes 8: the second 5 waits, and the 3 does not.
+TEST(JobQueue, ALaunchTakesWhatFitsIt) {
+  QueuePolicy policy;
+  policy.max_rows = 8;
+  JobQueue queue(policy);
+  std::deque<Job> jobs(3);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].id = i + 1;
+    jobs[i].work.problem = MakeProblem(i == 2 ? 3 : 5, 8, 8, DataType::kF32, DataType::kF32);
+    jobs[i].work.plan.kernel = BuiltinRegistry().Find("cpu/panel_f32");
+    jobs[i].work.weights_id = 5;
+    queue.Push(&jobs[i], {BatchKey(BatchForm::kRows, jobs[i].work), 1, 31, 1, 1}, kStart);
+  }
+  EXPECT_EQ(queue.Pop(kStart, false)->jobs, (std::vector<Job*>{&jobs[0], &jobs[2]}));
+  EXPECT_EQ(queue.Pop(kStart, false)->jobs, std::vector<Job*>{&jobs[1]});
+}
+
+// Rows of 900 us each, where a launch's may add 2000.
+TEST_F(JobQueueTest, ALaunchIsNotLongerThanItsJobsMayMakeIt) {
+  for (int i = 0; i < 3; ++i) PushRow("a", 900, 10);
+  EXPECT_EQ(Pop().size(), 2u);
+  EXPECT_EQ(Pop().size(), 1u);
+}
+
+// Launches of a gathering cost B once each: 9 rows, of which a launch takes 8, read it twice.
+TEST(JobQueue, AGatheringsLaunchesAreCounted) {
+  QueuePolicy policy;
+  policy.max_rows = 8;
+  JobQueue queue(policy);
+  std::deque<Job> jobs(9);
+  std::uint64_t id = 1;
+  for (Job& job : jobs) {
+    job.id = id++;
+    job.work.problem = MakeProblem(1, 8, 8, DataType::kF32, DataType::kF32);
+    job.work.plan.kernel = BuiltinRegistry().Find("cpu/panel_f32");
+    job.work.weights_id = 5;
+    queue.Push(&job, {BatchKey(BatchForm::kRows, job.work), 1, 31, 1, 1}, kStart);
+  }
+  EXPECT_DOUBLE_EQ(queue.use().us, 9 * 1 + 2 * 30);
+  EXPECT_EQ(queue.Pop(kStart, true)->jobs.size(), 8u);
+  EXPECT_DOUBLE_EQ(queue.use().us, 1 + 30);
+  EXPECT_FALSE(queue.Pop(kStart, true).has_value());  // it gathers
+  EXPECT_EQ(queue.NextClosing(), kStart + policy.delay);
+  EXPECT_TRUE(queue.Pop(kStart + policy.delay, true).has_value());
+  EXPECT_EQ(queue.use().us, 0);
+}
+
+class PredictedWait : public JobQueueTest {
+ protected:
+  // Of a job of 100 us, of which 60 are certain; -1: it is refused.
+  double Wait(const std::string& tenant, TimeNs deadline = kNoDeadline,
+              Priority priority = Priority::kNormal) {
+    return queue_.PredictWait({tenant, priority, deadline, 100, 60}, 50, now_).value_or(-1);
+  }
+};
+
+// 50 us are with the device. Whoever has nothing else waiting goes after one turn of the other and
+// as much of the other's again as it takes itself; whoever has, after all of that.
+TEST_F(PredictedWait, IsThatOfTheTenantsOwnTurn) {
+  EXPECT_DOUBLE_EQ(Wait("hog"), 50);
+  for (int i = 0; i < 20; ++i) Push("hog", 100);
+  EXPECT_DOUBLE_EQ(Wait("hog"), 50 + 2000);
+  EXPECT_DOUBLE_EQ(Wait("polite"), 50 + 100 + 500);
+}
+
+TEST_F(PredictedWait, OthersBringAtMostAsMuchAgainAsTheyHave) {
+  Push("hog", 100);
+  EXPECT_DOUBLE_EQ(Wait("polite"), 50 + 2 * 100);
+}
+
+TEST_F(PredictedWait, HigherLevelsGoFirstAndLowerOnesAreNotWaitedFor) {
+  Push(MakeJob("a", Priority::kHigh), 1000);
+  Push(MakeJob("b", Priority::kLow), 1000);
+  EXPECT_DOUBLE_EQ(Wait("c"), 50 + 1000);
+  EXPECT_DOUBLE_EQ(Wait("c", kNoDeadline, Priority::kHigh), 50 + 100 + 500);
+}
+
+TEST_F(PredictedWait, LowerLevelsThatWillHaveAgedTakeTurns) {
+  Push(MakeJob("b", Priority::kLow), 1000);
+  now_ += policy_.ageing - Ns(150);
+  EXPECT_DOUBLE_EQ(Wait("c"), 50 + 1000);
+  now_ -= 1;
+  EXPECT_DOUBLE_EQ(Wait("c"), 50);
+  // No more than the turns of one's own and the launch that may be ahead.
+  Push(MakeJob("b", Priority::kLow), 100000);
+  now_ += policy_.ageing;
+  EXPECT_DOUBLE_EQ(Wait("c"), 50 + 100 + 2000);
+}
+
+TEST_F(PredictedWait, ADeadlineIsHeldAgainstWhatIsCertain) {
+  for (int i = 0; i < 20; ++i) Push(MakeJob("hog", Priority::kNormal, now_ + Ns(2100)), 100);
+  // 50 us with the device, 2000 before it, 60 for certain.
+  EXPECT_EQ(Wait("hog", now_ + Ns(2109)), -1);
+  EXPECT_DOUBLE_EQ(Wait("hog", now_ + Ns(2110)), 50 + 2000);
+  EXPECT_DOUBLE_EQ(Wait("polite", now_ + Ns(2109)), 50 + 100 + 500);
+}
+
+TEST_F(PredictedWait, WhoWouldMakeAnEarlierAdmittedOneLateIsRefused) {
+  // It is due first, and then the other has 50 + 100 + 900 us to wait and to run.
+  Push(MakeJob("a", Priority::kNormal, now_ + Ns(1049)), 900);
+  EXPECT_EQ(Wait("a", now_ + Ns(500)), -1);
+  Push(MakeJob("a", Priority::kHigh, now_ + Ns(1050)), 900);
+  EXPECT_DOUBLE_EQ(Wait("a", now_ + Ns(500), Priority::kHigh), 50);
+}
+
+}  // namespace
+}  // namespace gemmd

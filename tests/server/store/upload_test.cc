@@ -1,0 +1,129 @@
+#include "server/store/upload.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+// An upload that tells which thread gave its memory back.
+struct TracedUpload {
+  explicit TracedUpload(std::uint64_t bytes) : TracedUpload(std::string(bytes, '\0')) {}
+  explicit TracedUpload(const std::string& content) : storage(content.size(), '\0') {
+    const std::uint64_t bytes = content.size();
+    OperandForm form;
+    form.data = {DataType::kInt8, static_cast<std::int64_t>(bytes), 1, Order::kRowMajor, 1};
+    StoreBudget::Limit limit = StoreBudget::Limit::kNone;
+    Upload::Memory memory;
+    memory[0] = {{storage.data(), bytes, std::shared_ptr<void>(nullptr, [this](void*) {
+                    released_by = std::this_thread::get_id();
+                  })}};
+    upload = std::make_unique<Upload>(form, DigestOf(form, {ChunkDigests(content), {}}),
+                                      std::move(memory), *budget->Reserve({}, bytes, &limit));
+  }
+
+  bool is_released() const { return released_by != std::thread::id(); }
+
+  std::string storage;
+  std::thread::id released_by;
+  std::shared_ptr<StoreBudget> budget =
+      std::make_shared<StoreBudget>(StoreShare{1, 1 << 30}, StoreShare{1, 1 << 30});
+  std::unique_ptr<Upload> upload;
+};
+
+absl::StatusOr<Upload::Received> Send(Upload* upload, std::uint64_t offset,
+                                      absl::string_view bytes) {
+  return upload->Receive({StoredPlane::kData, offset, {&bytes, 1}});
+}
+
+TEST(Upload, AbandonedBetweenChunksGivesItsMemoryBackAtOnce) {
+  TracedUpload traced(100);
+  ASSERT_TRUE(Send(traced.upload.get(), 0, std::string(60, '\0')).ok());
+  EXPECT_FALSE(traced.is_released());
+  traced.upload->Abandon();
+  EXPECT_TRUE(traced.is_released());
+  EXPECT_EQ(traced.budget->used_bytes(), 0u);
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(Send(traced.upload.get(), 60, std::string(40, '\0')).status()));
+}
+
+// By the thread that brings the chunk, at its end: nobody else may, and nobody else will.
+TEST(Upload, AbandonedWhileAChunkComesGivesItsMemoryBackWithTheChunksEnd) {
+  constexpr std::uint64_t kBytes = 8 << 20;
+  const std::string bytes(kBytes, '\0');
+  // A thread may be too early or too late; the answer to the chunk tells.
+  for (int round = 0; round < 300; ++round) {
+    TracedUpload traced(kBytes);
+    absl::StatusOr<Upload::Received> received;
+    std::atomic<bool> is_begun{false};
+    std::thread bringer([&] {
+      is_begun = true;
+      received = Send(traced.upload.get(), 0, bytes);
+    });
+    const std::thread::id bringer_id = bringer.get_id();
+    while (!is_begun) std::this_thread::yield();
+    traced.upload->Abandon();
+    bringer.join();
+    if (!received.ok() || received->is_last) continue;
+    EXPECT_EQ(traced.released_by, bringer_id);
+    EXPECT_EQ(traced.budget->used_bytes(), 0u);
+    traced.upload->WaitUntilStill();
+    return;
+  }
+  FAIL() << "no chunk was under way when its upload was abandoned";
+}
+
+// Who brought the last byte makes the operand of it; until that is told, nobody waits in vain and
+// nobody takes the memory away.
+TEST(Upload, AbandonedWhileItIsFinishedIsDropped) {
+  TracedUpload traced(100);
+  const auto received = Send(traced.upload.get(), 0, std::string(100, '\0'));
+  ASSERT_TRUE(received.ok() && received->is_last);
+  traced.upload->Abandon();
+  EXPECT_FALSE(traced.is_released());
+  EXPECT_TRUE(absl::IsResourceExhausted(traced.upload->Finish().status()));
+  EXPECT_TRUE(traced.is_released());
+  EXPECT_EQ(traced.budget->used_bytes(), 0u);
+  traced.upload->SetEnded();
+  traced.upload->WaitUntilStill();
+}
+
+TEST(Upload, TheLastByteIsToldOnce) {
+  TracedUpload traced(100);
+  Upload* const upload = traced.upload.get();
+  EXPECT_FALSE(Send(upload, 50, std::string(50, '\0'))->is_last);
+  EXPECT_TRUE(Send(upload, 0, std::string(60, '\0'))->is_last);
+  const auto again = Send(upload, 0, std::string(60, '\0'));
+  EXPECT_FALSE(again->is_last);
+  EXPECT_EQ(again->repeated_bytes, 60u);
+  EXPECT_EQ(upload->received_bytes(), 100u);
+  EXPECT_TRUE(upload->Finish().ok());
+  upload->SetEnded();
+}
+
+// What is new of it may begin and end in any of its pieces.
+TEST(Upload, AChunkInPiecesBringsWhatIsNewOfIt) {
+  const std::string content = "abcdefghij";
+  for (std::uint64_t begin = 0; begin < content.size(); ++begin) {
+    for (std::uint64_t end = begin; end <= content.size(); ++end) {
+      TracedUpload traced(content);
+      Upload* const upload = traced.upload.get();
+      ASSERT_TRUE(Send(upload, begin, absl::string_view(content).substr(begin, end - begin)).ok());
+      const absl::string_view pieces[] = {"abc", "", "defg", "h", "ij"};
+      const auto received = upload->Receive({StoredPlane::kData, 0, pieces});
+      ASSERT_TRUE(received.ok()) << received.status();
+      EXPECT_EQ(received->repeated_bytes, end - begin);
+      EXPECT_EQ(traced.storage, content);
+      if (!received->is_last) continue;  // the first chunk was all of it
+      EXPECT_TRUE(upload->Finish().ok());
+      upload->SetEnded();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gemmd

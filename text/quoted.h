@@ -1,0 +1,20 @@
+// Texts of others, as errors repeat them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+// What a text may have to be repeated whole.
+inline constexpr std::size_t kMostQuotedBytes = 128;
+
+// The text in quotes, in printable ASCII: other bytes are escaped as in C. Of a longer text the
+// first bytes, an ellipsis and its length, because a status travels in HTTP/2's headers: one of
+// more than 8 KiB breaks its call, whose client then tries again.
+//   "sm90/imagined"   "caf\xc3\xa9"   "aaaaaaaa..." (200000 bytes)
+std::string Quoted(absl::string_view text);
+
+}  // namespace gemmd
