@@ -163,7 +163,7 @@ WaitingRoom::Bounds WaitingBounds(const config::ServerConfig& config,
   bounds.requests = static_cast<std::size_t>(scheduling.max_queued_requests());
   // Half of what gRPC may hold, so that others' messages still come.
   bounds.bytes = rpc.memory_bytes / 2;
-  bounds.tenant_percent = static_cast<int>(scheduling.tenant_percent());
+  bounds.client_percent = static_cast<int>(scheduling.tenant_percent());
   bounds.longest = scheduling.max_queued_ms() * 1000000;
   return bounds;
 }

@@ -125,7 +125,7 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
   const auto told = std::make_shared<AdmitCallback>(std::move(done));
   WaitingRoom::Request request;
   request.id = request_id;
-  request.tenant = call.tenant.key();
+  request.holder = HolderOf(call);
   request.bytes = message_bytes;
   request.deadline = deadline;
   request.attempt = [this, call, deadline, carrier, told, start = clock_->Now()] {

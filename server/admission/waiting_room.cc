@@ -12,11 +12,11 @@
 namespace gemmd {
 namespace {
 
-// Tenants that find no room one after another before the room looks no further: names are free, and
-// each attempt takes some microseconds. The others are first the next time.
-constexpr std::size_t kMostFailures = 16;
+// So many turns in a row find no room before the room looks no further: names are free, and each
+// attempt takes some microseconds. The others are first the next time.
+constexpr std::size_t kMostFailures = 32;
 
-// What a request is told that waited for nothing.
+// When a client may come back whose request found no place here, or no room in all its time.
 constexpr std::int64_t kRetryMs = 1000;
 
 std::uint64_t PercentOf(std::uint64_t whole, int percent) {
@@ -38,8 +38,8 @@ WaitingRoom::~WaitingRoom() {
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
   Ended ended;
-  while (!turns_.empty()) {
-    Lane* const lane = turns_.front();
+  while (!lanes_.empty()) {
+    Lane* const lane = &lanes_.begin()->second;
     ended.emplace_back(TakeLocked(lane, lane->waiting.begin()),
                        absl::CancelledError("the server ends"));
   }
@@ -49,38 +49,56 @@ WaitingRoom::~WaitingRoom() {
 absl::Status WaitingRoom::Add(Request request) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = lanes_.find(request.tenant);
-    const std::size_t requests = found == lanes_.end() ? 0 : found->second.waiting.size();
-    const std::uint64_t bytes = found == lanes_.end() ? 0 : found->second.bytes;
-    const auto check = [&](const std::string& whose, std::size_t waiting, std::uint64_t held,
-                           int percent) {
-      const std::uint64_t most_requests = PercentOf(bounds_.requests, percent);
-      const std::uint64_t most_bytes = PercentOf(bounds_.bytes, percent);
-      if (waiting < most_requests && held <= most_bytes && request.bytes <= most_bytes - held) {
-        return absl::OkStatus();
-      }
-      return WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
-                                whose, waiting, " requests with messages of ", held,
-                                " bytes wait for memory, and this one has ", request.bytes,
-                                "; the limits are ", most_requests, " and ", most_bytes)),
-                            kRetryMs);
-    };
-    absl::Status status = check("", count_, bytes_, 100);
-    status.Update(check(absl::StrCat("of tenant ", Quoted(request.tenant), " "), requests, bytes,
-                        bounds_.tenant_percent));
+    const auto& [tenant, address] = request.holder;
+    absl::Status status = Check("", count_, bytes_, 100, request.bytes);
+    status.Update(CheckShareLocked(absl::StrCat("of tenant ", Quoted(tenant), " "),
+                                   tenants_.Of(tenant), request.bytes));
+    status.Update(CheckShareLocked(absl::StrCat("of address ", Quoted(address), " "),
+                                   addresses_.Of(address), request.bytes));
     if (!status.ok()) return status;
 
-    Lane& lane = lanes_[request.tenant];
-    if (lane.waiting.empty()) lane.place = turns_.insert(turns_.end(), &lane);
+    const auto [found, is_new] = lanes_.try_emplace({tenant, address});
+    Lane& lane = found->second;
+    if (is_new) {
+      tenants_.Add(tenant, &lane);
+      addresses_.Add(address, &lane);
+    }
     lane.bytes += request.bytes;
     bytes_ += request.bytes;
     lane_of_[request.id] = &lane;
-    lane.waiting.push_back({std::move(request), clock_->Now(), false, false});
+    Waiting& waiting = lane.waiting.emplace_back();
+    waiting.request = std::move(request);
+    waiting.since = clock_->Now();
     ++count_;
     poked_ = true;
   }
   wake_.notify_all();
   return absl::OkStatus();
+}
+
+absl::Status WaitingRoom::CheckShareLocked(const std::string& whose, const std::list<Lane*>& lanes,
+                                           std::uint64_t bytes) const {
+  std::size_t waiting = 0;
+  std::uint64_t held = 0;
+  for (const Lane* lane : lanes) {
+    waiting += lane->waiting.size();
+    held += lane->bytes;
+  }
+  return Check(whose, waiting, held, bounds_.client_percent, bytes);
+}
+
+absl::Status WaitingRoom::Check(const std::string& whose, std::size_t waiting, std::uint64_t held,
+                                int percent, std::uint64_t bytes) const {
+  const std::uint64_t most_requests = PercentOf(bounds_.requests, percent);
+  const std::uint64_t most_bytes = PercentOf(bounds_.bytes, percent);
+  if (waiting < most_requests && held <= most_bytes && bytes <= most_bytes - held) {
+    return absl::OkStatus();
+  }
+  return WithRetryAfter(absl::ResourceExhaustedError(
+                            absl::StrCat(whose, waiting, " requests with messages of ", held,
+                                         " bytes wait for memory, and this one has ", bytes,
+                                         "; the limits are ", most_requests, " and ", most_bytes)),
+                        kRetryMs);
 }
 
 void WaitingRoom::Cancel(std::uint64_t id) {
@@ -105,7 +123,7 @@ void WaitingRoom::Cancel(std::uint64_t id) {
 bool WaitingRoom::HasWaiting(const std::string& tenant) const {
   if (count_ == 0) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return lanes_.count(tenant) != 0;
+  return !tenants_.Of(tenant).empty();
 }
 
 void WaitingRoom::Poke() {
@@ -122,9 +140,11 @@ void WaitingRoom::Look() {
   {
     const std::lock_guard<std::mutex> looking(looking_);
     std::unique_lock<std::mutex> lock(mutex_);
+    ++look_;
     EndLateLocked(clock_->Now(), &ended);
     std::size_t failures = 0;
-    while (failures < std::min(turns_.size(), kMostFailures)) {
+    // Each lane has a turn by its tenant and one by its address.
+    while (failures < std::min(2 * lanes_.size(), kMostFailures)) {
       failures = TryNext(&lock) ? 0 : failures + 1;
     }
   }
@@ -132,9 +152,10 @@ void WaitingRoom::Look() {
 }
 
 bool WaitingRoom::TryNext(std::unique_lock<std::mutex>* lock) {
-  Lane* const lane = turns_.front();
-  turns_.splice(turns_.end(), turns_, turns_.begin());
+  Lane* const lane = is_addresses_turn_ ? addresses_.Next() : tenants_.Next();
+  is_addresses_turn_ = !is_addresses_turn_;
   const auto first = lane->waiting.begin();
+  if (std::exchange(first->failed_in, look_) == look_) return false;
   first->is_tried = true;
   lock->unlock();
   const bool is_told = first->request.attempt();
@@ -158,7 +179,7 @@ void WaitingRoom::EndLateLocked(TimeNs now, Ended* ended) {
     absl::Status status;
   };
   std::vector<Late> late;
-  for (auto& [tenant, lane] : lanes_) {
+  for (auto& [holder, lane] : lanes_) {
     for (auto each = lane.waiting.begin(); each != lane.waiting.end(); ++each) {
       if (each->request.deadline <= now) {
         late.push_back({&lane, each,
@@ -186,8 +207,10 @@ WaitingRoom::Waiting WaitingRoom::TakeLocked(Lane* lane, std::list<Waiting>::ite
   lane_of_.erase(taken.request.id);
   --count_;
   if (lane->waiting.empty()) {
-    turns_.erase(lane->place);
-    lanes_.erase(taken.request.tenant);
+    const auto& [tenant, address] = taken.request.holder;
+    tenants_.Remove(tenant, lane);
+    addresses_.Remove(address, lane);
+    lanes_.erase({tenant, address});
   }
   return taken;
 }

@@ -16,24 +16,28 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "server/admission/memory_shares.h"
+#include "server/admission/turns.h"
 #include "server/observe/clock.h"
 
 namespace gemmd {
 
-// Thread-safe. Tenants are tried in turns, the requests of each in the order in which they came:
-// one that finds no room holds back those of its tenant behind it, and nobody else's.
+// Thread-safe. Every other turn is the next tenant's and every other one the next address's, so
+// that neither many names at one address nor many addresses of one tenant take more than half of
+// the turns. The requests of a tenant at an address are tried in the order in which they came: one
+// that finds no room holds back those behind it, and nobody else's.
 class WaitingRoom {
  public:
   struct Bounds {
     std::size_t requests = 1024;
     std::uint64_t bytes = std::uint64_t{1} << 30;  // of messages that wait with their requests
-    int tenant_percent = 100;                      // of each, that one tenant may have
-    TimeNs longest = 10'000'000'000;               // that a request waits
+    int client_percent = 100;         // of each, that one tenant or one address may have
+    TimeNs longest = 10'000'000'000;  // that a request waits
   };
 
   struct Request {
     std::uint64_t id = 0;  // unique in the process
-    std::string tenant;
+    MemoryHolder holder;
     std::uint64_t bytes = 0;  // of the message that waits with it
     TimeNs deadline = kNoDeadline;
     // Whether the request has been told that it is let in, or why it never will be. Called until it
@@ -57,8 +61,8 @@ class WaitingRoom {
   // Ends the request with CANCELLED if it waits; one that is being tried ends after the attempt if
   // that failed.
   void Cancel(std::uint64_t id);
-  // Whether one of the tenant's waits, so that another one must wait behind it. Takes no lock where
-  // nobody waits.
+  // Whether one of the tenant's waits, so that another one must wait behind it. Others at its
+  // address need not: what they hold together is bounded. Takes no lock where nobody waits.
   bool HasWaiting(const std::string& tenant) const;
   // There may be room.
   void Poke();
@@ -72,17 +76,23 @@ class WaitingRoom {
   struct Waiting {
     Request request;
     TimeNs since = 0;
-    bool is_tried = false;  // right now
+    std::uint64_t failed_in = 0;  // the last look that found no room for it
+    bool is_tried = false;        // right now
     bool is_cancelled = false;
   };
+  // The requests of one tenant at one address.
   struct Lane {
     std::list<Waiting> waiting;
     std::uint64_t bytes = 0;
-    std::list<Lane*>::iterator place;  // in turns_
   };
   using Ended = std::list<std::pair<Waiting, absl::Status>>;
 
   void Run(std::chrono::milliseconds period);
+  // Whether a message of so many bytes may be added to those that wait.
+  absl::Status Check(const std::string& whose, std::size_t waiting, std::uint64_t held, int percent,
+                     std::uint64_t bytes) const;
+  absl::Status CheckShareLocked(const std::string& whose, const std::list<Lane*>& lanes,
+                                std::uint64_t bytes) const;
   // Tries the first of the lane whose turn it is. Returns whether it has been told.
   bool TryNext(std::unique_lock<std::mutex>* lock);
   void EndLateLocked(TimeNs now, Ended* ended);
@@ -98,8 +108,11 @@ class WaitingRoom {
   std::condition_variable wake_;
   bool poked_ = false;  // guarded by mutex_, like all below
   bool stopping_ = false;
-  std::map<std::string, Lane> lanes_;       // by tenant; those with requests
-  std::list<Lane*> turns_;                  // the first is next
+  std::map<std::pair<std::string, std::string>, Lane> lanes_;  // by tenant and address; none empty
+  Turns<Lane> tenants_;
+  Turns<Lane> addresses_;
+  bool is_addresses_turn_ = false;
+  std::uint64_t look_ = 0;                  // the number of the last one
   std::map<std::uint64_t, Lane*> lane_of_;  // by the request's id
   std::uint64_t bytes_ = 0;
   std::atomic<std::size_t> count_{0};  // changed under mutex_

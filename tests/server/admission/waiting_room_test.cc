@@ -29,7 +29,7 @@ class WaitingRoomTest : public ::testing::Test {
   WaitingRoomTest() {
     bounds_.requests = 6;
     bounds_.bytes = 1000;
-    bounds_.tenant_percent = 50;
+    bounds_.client_percent = 50;
     bounds_.longest = 100 * kMs;
     room_ = std::make_unique<WaitingRoom>(bounds_, &clock_, kOnlyWhenTold);
   }
@@ -37,9 +37,13 @@ class WaitingRoomTest : public ::testing::Test {
   // It takes one of `room_for_` when it is let in.
   absl::Status Add(std::uint64_t id, const std::string& tenant, std::uint64_t bytes = 0,
                    TimeNs deadline = kNoDeadline) {
+    return AddOf({tenant, "address of " + tenant}, id, bytes, deadline);
+  }
+  absl::Status AddOf(const MemoryHolder& holder, std::uint64_t id, std::uint64_t bytes = 0,
+                     TimeNs deadline = kNoDeadline) {
     WaitingRoom::Request request;
     request.id = id;
-    request.tenant = tenant;
+    request.holder = holder;
     request.bytes = bytes;
     request.deadline = deadline;
     request.attempt = [this, id] {
@@ -66,19 +70,69 @@ class WaitingRoomTest : public ::testing::Test {
 };
 
 TEST_F(WaitingRoomTest, TenantsTakeTurnsAndEachKeepsItsOrder) {
-  for (const std::uint64_t id : {1, 2, 3}) ASSERT_TRUE(Add(id, "hog").ok());
-  for (const std::uint64_t id : {11, 12}) ASSERT_TRUE(Add(id, "polite").ok());
+  bounds_.client_percent = 100;
+  room_ = std::make_unique<WaitingRoom>(bounds_, &clock_, kOnlyWhenTold);
+  for (const std::uint64_t id : {1, 2, 3}) ASSERT_TRUE(AddOf({"hog", "here"}, id).ok());
+  for (const std::uint64_t id : {11, 12}) ASSERT_TRUE(AddOf({"polite", "here"}, id).ok());
   EXPECT_TRUE(room_->HasWaiting("hog"));
   EXPECT_FALSE(room_->HasWaiting("nobody"));
   room_->Look();
   EXPECT_TRUE(let_in_.empty());
-  for (int i = 0; i < 5; ++i) {
+  room_for_ = 5;
+  room_->Look();
+  // Each has a turn for its name and one for its address.
+  EXPECT_THAT(let_in_, ElementsAre(1, 2, 11, 12, 3));
+  EXPECT_EQ(room_->waiting(), 0U);
+  EXPECT_FALSE(room_->HasWaiting("hog"));
+}
+
+// A client with many names, or with many addresses, leaves another one about a quarter of what
+// there is at least, however much becomes free at a time.
+TEST_F(WaitingRoomTest, NeitherManyNamesNorManyAddressesTakeAllTurns) {
+  constexpr int kEach = 40;
+  for (const bool has_many_names : {true, false}) {
+    for (int at_a_time = 1; at_a_time <= 7; ++at_a_time) {
+      bounds_.requests = 2 * kEach;
+      room_ = std::make_unique<WaitingRoom>(bounds_, &clock_, kOnlyWhenTold);
+      let_in_.clear();
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        const std::string number = std::to_string(i);
+        const MemoryHolder hog = has_many_names ? MemoryHolder{"hog " + number, "hog's"}
+                                                : MemoryHolder{"hog", "hog's " + number};
+        ASSERT_TRUE(AddOf(hog, i).ok());
+        ASSERT_TRUE(Add(100 + i, "polite").ok());
+      }
+      while (let_in_.size() < kEach) {
+        room_for_ = at_a_time;
+        room_->Look();
+      }
+      const auto polite =
+          std::count_if(let_in_.begin(), let_in_.end(), [](std::uint64_t id) { return id >= 100; });
+      EXPECT_GE(polite, kEach / 5) << at_a_time;
+      EXPECT_LE(polite, 4 * kEach / 5) << at_a_time;
+    }
+  }
+}
+
+// Those of a tenant at an address come to their turn, whatever others its tenant and its address
+// have.
+TEST_F(WaitingRoomTest, NobodyIsLeftOutForGood) {
+  bounds_.requests = 100;
+  bounds_.client_percent = 100;
+  room_ = std::make_unique<WaitingRoom>(bounds_, &clock_, kOnlyWhenTold);
+  ASSERT_TRUE(AddOf({"both", "here"}, 1000).ok());
+  std::uint64_t id = 0;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(AddOf({"both", "there"}, id++).ok());
+    ASSERT_TRUE(AddOf({"another", "here"}, id++).ok());
+  }
+  for (int i = 0; i < 12 && std::count(let_in_.begin(), let_in_.end(), 1000) == 0; ++i) {
+    ASSERT_TRUE(AddOf({"both", "there"}, id++).ok());
+    ASSERT_TRUE(AddOf({"another", "here"}, id++).ok());
     room_for_ = 1;
     room_->Look();
   }
-  EXPECT_THAT(let_in_, ElementsAre(1, 11, 2, 12, 3));
-  EXPECT_EQ(room_->waiting(), 0U);
-  EXPECT_FALSE(room_->HasWaiting("hog"));
+  EXPECT_EQ(std::count(let_in_.begin(), let_in_.end(), 1000), 1);
 }
 
 TEST_F(WaitingRoomTest, OneThatFindsNoRoomHoldsBackNobodyElse) {
@@ -115,6 +169,17 @@ TEST_F(WaitingRoomTest, ItIsBounded) {
   room_for_ = 100;
   room_->Look();
   EXPECT_TRUE(Add(9, "a", 500).ok()) << "bytes of those that left still count";
+}
+
+TEST_F(WaitingRoomTest, AnAddressHasOneShareWhateverItsNames) {
+  ASSERT_TRUE(AddOf({"a", "here"}, 1, 400).ok());
+  EXPECT_THAT(std::string(AddOf({"b", "here"}, 2, 200).message()),
+              HasSubstr("of address \"here\" 1 requests with messages of 400 bytes wait for "
+                        "memory, and this one has 200; the limits are 3 and 500"));
+  EXPECT_TRUE(AddOf({"b", "there"}, 2, 200).ok());
+  ASSERT_TRUE(AddOf({"b", "here"}, 3).ok());
+  ASSERT_TRUE(AddOf({"c", "here"}, 4).ok());
+  EXPECT_FALSE(AddOf({"d", "here"}, 5).ok());
 }
 
 TEST_F(WaitingRoomTest, WhoWaitsTooLongIsTold) {
@@ -173,7 +238,7 @@ TEST(WaitingRoom, AFloodOfTenantsIsLookedThroughBitByBit) {
   const auto add = [&](std::uint64_t id, bool fits) {
     WaitingRoom::Request request;
     request.id = id;
-    request.tenant = std::to_string(id);
+    request.holder = {std::to_string(id), "here"};
     request.attempt = [&, fits] {
       ++attempts;
       is_in = is_in || fits;
@@ -188,7 +253,7 @@ TEST(WaitingRoom, AFloodOfTenantsIsLookedThroughBitByBit) {
   while (!is_in) {
     attempts = 0;
     room.Look();
-    EXPECT_LE(attempts, 34);
+    EXPECT_LE(attempts, 33);
     ASSERT_LE(++looks, 20);
   }
 }
@@ -211,7 +276,7 @@ TEST(WaitingRoom, EachRequestHasExactlyOneEnd) {
           const auto id = static_cast<std::uint64_t>(thread * kEach + i);
           WaitingRoom::Request request;
           request.id = id;
-          request.tenant = std::to_string(random() % 5);
+          request.holder = {std::to_string(random() % 5), std::to_string(random() % 3)};
           request.attempt = [&ends, id, left = random() % 3]() mutable {
             if (left-- != 0) return false;
             ++ends[id];
