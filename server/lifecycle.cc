@@ -81,6 +81,8 @@ std::uint64_t PercentOf(std::uint64_t whole, std::int64_t percent) {
   return whole / kWhole * share + (whole % kWhole * share + kWhole - 1) / kWhole;
 }
 
+std::size_t HalfOf(std::size_t whole) { return std::max<std::size_t>(1, whole / 2); }
+
 StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes) {
   constexpr TimeNs kMillisecond = 1000000;
   StoreOptions options;
@@ -104,20 +106,22 @@ ProgressLimit ProgressLimitOf(const config::Limits& limits) {
   return limit;
 }
 
-// Calls that are slow to bring their message may hold half of what gRPC may, and those of one peer
-// half of that.
+// Calls that are slow to bring their message may hold half of what gRPC may. One address may have
+// half of the calls, and of the slow ones.
 CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc) {
   CallWatch::Options options;
   options.progress = ProgressLimitOf(limits);
   options.message_bytes = rpc.message_bytes;
-  options.slow.all = std::max<std::size_t>(1, rpc.memory_bytes / rpc.message_bytes / 2);
+  options.slow.all = HalfOf(rpc.memory_bytes / rpc.message_bytes);
+  options.slow.per_address = HalfOf(options.slow.all);
+  options.proxies = options.slow.proxies = rpc.connections.proxies;
   options.calls = static_cast<std::size_t>(limits.calls());
+  options.calls_per_address = HalfOf(options.calls);
   // A busy server has been seen to keep four times as many of a client that gave up on all of its
   // calls every 20 ms.
   constexpr std::size_t kBeforeTold = 16;
   options.streams_per_connection = static_cast<std::size_t>(limits.streams_per_connection());
   options.calls_per_connection = kBeforeTold * options.streams_per_connection;
-  options.slow.per_peer = std::max<std::size_t>(1, options.slow.all / 2);
   return options;
 }
 

@@ -6,8 +6,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/retry_after.h"
+#include "server/rpc/peer.h"
 
 namespace gemmd {
+namespace {
+
+constexpr std::int64_t kRetryMs = 100;
+
+absl::Status Refusal(std::size_t count, const std::string& whose, std::size_t limit) {
+  return WithRetryAfter(
+      absl::ResourceExhaustedError(absl::StrCat(
+          count, " calls", whose, " are in progress, and the limit is ", limit, " (limits.calls)")),
+      kRetryMs);
+}
+
+}  // namespace
 
 CallWatch::CallWatch(const Options& options, const Clock* clock, std::chrono::milliseconds period,
                      CloseConnection close_connection)
@@ -32,40 +45,58 @@ CallWatch::Shard& CallWatch::ShardOf(const std::string& peer) {
 }
 
 absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer) {
-  constexpr std::int64_t kRetryMs = 100;
   const std::size_t calls = ++calls_;
+  const std::string address = AddressOf(peer);
+  const std::size_t of_address = CountOf(address);
+  const bool is_over = calls > options_.calls;
+  const bool address_is_over =
+      of_address > options_.calls_per_address && options_.proxies.count(address) == 0;
   bool is_too_many = false;
   {
     Shard& shard = ShardOf(peer);
     const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
     const auto [found, is_new] = shard.connections.try_emplace(peer);
     WatchedCall::Connection& connection = found->second;
-    connection.name = &found->first;
+    if (is_new) {
+      connection.name = &found->first;
+      connection.address = address;
+    }
     call->connection_ = &connection;
     call->next_ = connection.first;
     if (connection.first != nullptr) connection.first->previous_ = call;
     connection.first = call;
-    const std::size_t most =
-        calls > options_.calls ? options_.streams_per_connection : options_.calls_per_connection;
+    const std::size_t most = is_over || address_is_over ? options_.streams_per_connection
+                                                        : options_.calls_per_connection;
     // Once is enough, but the connection may have been out of reach for a moment.
     is_too_many = ++connection.calls % (most + 1) == 0;
   }
   if (is_too_many) close_connection_(peer);
-  if (calls <= options_.calls) return absl::OkStatus();
-  return WithRetryAfter(absl::ResourceExhaustedError(
-                            absl::StrCat(calls - 1, " calls are in progress, and the limit is ",
-                                         options_.calls, " (limits.calls)")),
-                        kRetryMs);
+  if (is_over) return Refusal(calls - 1, "", options_.calls);
+  if (address_is_over) {
+    return Refusal(of_address - 1, " of address " + address, options_.calls_per_address);
+  }
+  return absl::OkStatus();
 }
 
 void CallWatch::Remove(WatchedCall* call) {
   --calls_;
   WatchedCall::Connection* const connection = call->connection_;
+  Uncount(connection->address);
   Shard& shard = ShardOf(*connection->name);
   const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
   if (call->next_ != nullptr) call->next_->previous_ = call->previous_;
   (call->previous_ != nullptr ? call->previous_->next_ : connection->first) = call->next_;
   if (--connection->calls == 0) shard.connections.erase(shard.connections.find(*connection->name));
+}
+
+std::size_t CallWatch::CountOf(const std::string& address) {
+  const std::lock_guard<AdaptiveMutex> lock(addresses_mutex_);
+  return ++addresses_[address];
+}
+
+void CallWatch::Uncount(const std::string& address) {
+  const std::lock_guard<AdaptiveMutex> lock(addresses_mutex_);
+  if (const auto found = addresses_.find(address); --found->second == 0) addresses_.erase(found);
 }
 
 void CallWatch::Look() {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -39,6 +40,7 @@ class WatchedCall {
   std::atomic<TimeNs> due_{kNoDeadline};
   struct Connection {
     const std::string* name = nullptr;
+    std::string address;
     WatchedCall* first = nullptr;
     std::size_t calls = 0;
   };
@@ -48,7 +50,7 @@ class WatchedCall {
   Connection* connection_ = nullptr;
 };
 
-// Every call that is watched, by connection. Thread-safe. Adding and removing one costs two short
+// Every call that is watched, by connection. Thread-safe. Adding and removing one costs four short
 // locks, because each call of the server pays that.
 //
 // A connection has limits.streams_per_connection calls in progress at most, says gRPC. Calls that
@@ -63,8 +65,10 @@ class CallWatch {
     std::uint64_t message_bytes = 64 << 20;  // the largest message
     SlowCalls::Limits slow;
     std::size_t calls = 65536;                // alive, of all connections
+    std::size_t calls_per_address = 32768;    // the same of one address, but for proxies'
     std::size_t calls_per_connection = 4096;  // the same of one; see above
     std::size_t streams_per_connection = 256;
+    std::set<std::string> proxies;  // addresses that many clients share
   };
   // Closes the connection of a call by gRPC's name of its peer.
   using CloseConnection = std::function<void(const std::string& peer)>;
@@ -78,7 +82,8 @@ class CallWatch {
   CallWatch& operator=(const CallWatch&) = delete;
 
   // `peer` is gRPC's name of the connection's other end. RESOURCE_EXHAUSTED, with a time to retry:
-  // one call more than may be in all, which is to end at once; it was added all the same.
+  // one call more than may be in all or of its address, which is to end at once; it was added all
+  // the same.
   absl::Status Add(WatchedCall* call, const std::string& peer);
   // After it the call is not looked at any more. REQUIRES: it was added.
   void Remove(WatchedCall* call);
@@ -97,6 +102,9 @@ class CallWatch {
   };
 
   Shard& ShardOf(const std::string& peer);
+  // How many calls the address has with this one.
+  std::size_t CountOf(const std::string& address);
+  void Uncount(const std::string& address);
   void Watch(std::chrono::milliseconds period);
 
   const Options options_;
@@ -105,6 +113,8 @@ class CallWatch {
   SlowCalls slow_calls_;
   std::array<Shard, 16> shards_;
   std::atomic<std::size_t> calls_{0};
+  AdaptiveMutex addresses_mutex_;
+  std::unordered_map<std::string, std::size_t> addresses_;  // their calls; none is zero
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;  // guarded by mutex_

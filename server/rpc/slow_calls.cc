@@ -21,20 +21,22 @@ absl::Status Refusal(std::size_t count, const std::string& whose, std::size_t li
 
 }  // namespace
 
-absl::Status SlowCalls::Add(const std::string& peer) {
+absl::Status SlowCalls::Add(const std::string& address) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (count_ >= limits_.all) return Refusal(count_, "", limits_.all);
-  std::size_t& of_peer = by_peer_[peer];
-  if (of_peer >= limits_.per_peer) return Refusal(of_peer, " of " + peer, limits_.per_peer);
-  ++of_peer;
+  const auto found = addresses_.try_emplace(address, 0).first;
+  if (found->second >= limits_.per_address && limits_.proxies.count(address) == 0) {
+    return Refusal(found->second, " of address " + address, limits_.per_address);
+  }
+  ++found->second;
   ++count_;
   return absl::OkStatus();
 }
 
-void SlowCalls::Remove(const std::string& peer) {
+void SlowCalls::Remove(const std::string& address) {
   const std::lock_guard<std::mutex> lock(mutex_);
   --count_;
-  if (const auto found = by_peer_.find(peer); --found->second == 0) by_peer_.erase(found);
+  if (const auto found = addresses_.find(address); --found->second == 0) addresses_.erase(found);
 }
 
 }  // namespace gemmd

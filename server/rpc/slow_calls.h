@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 
@@ -16,20 +18,21 @@ class SlowCalls {
  public:
   struct Limits {
     std::size_t all = 16;
-    std::size_t per_peer = 8;
+    std::size_t per_address = 8;
+    std::set<std::string> proxies;  // addresses that many clients share, and that have no limit
   };
-  explicit SlowCalls(const Limits& limits) : limits_(limits) {}
+  explicit SlowCalls(Limits limits) : limits_(std::move(limits)) {}
 
-  // Counts a call of the peer. RESOURCE_EXHAUSTED, with a time to retry: one more than may be.
-  absl::Status Add(const std::string& peer);
+  // Counts a call of the address. RESOURCE_EXHAUSTED, with a time to retry: one more than may be.
+  absl::Status Add(const std::string& address);
   // REQUIRES: it was added.
-  void Remove(const std::string& peer);
+  void Remove(const std::string& address);
 
  private:
   const Limits limits_;
   std::mutex mutex_;
-  std::size_t count_ = 0;                       // guarded by mutex_
-  std::map<std::string, std::size_t> by_peer_;  // guarded by mutex_; none is zero
+  std::size_t count_ = 0;                         // guarded by mutex_
+  std::map<std::string, std::size_t> addresses_;  // the same; none is zero
 };
 
 }  // namespace gemmd

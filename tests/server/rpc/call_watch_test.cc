@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/admission/retry_after.h"
 #include "server/rpc/peer.h"
@@ -97,20 +98,49 @@ TEST_F(CallWatchTest, CallsAreBoundedInAll) {
   for (const int i : {0, 1, 2, 3, 4, 8}) watch_.Remove(&calls[i]);
 }
 
-TEST(SlowCalls, AreBoundedInAllAndOfEachPeer) {
-  SlowCalls calls({3, 2});
+TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
+  CallWatch::Options options = SmallOptions();
+  options.calls_per_address = 3;
+  options.proxies = {"10.0.0.9"};
+  CallWatch watch(options, &clock_, std::chrono::milliseconds(0), [](const std::string&) {});
+  std::deque<FakeCall> calls(6);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.1:", 100 + i)).ok());
+  }
+  const absl::Status full = watch.Add(&calls[3], "ipv4:10.0.0.1:103");
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(),
+            "3 calls of address 10.0.0.1 are in progress, and the limit is 3 (limits.calls)");
+  EXPECT_TRUE(RetryAfterMs(full).has_value());
+  EXPECT_TRUE(watch.Add(&calls[4], "ipv4:10.0.0.2:100").ok());
+  watch.Remove(&calls[3]);
+  watch.Remove(&calls[0]);
+  EXPECT_TRUE(watch.Add(&calls[5], "ipv4:10.0.0.1:103").ok());
+  for (const int i : {1, 2, 4, 5}) watch.Remove(&calls[i]);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.9:", i)).ok()) << "of a proxy";
+  }
+  for (FakeCall& call : calls) watch.Remove(&call);
+}
+
+TEST(SlowCalls, AreBoundedInAllAndOfEachAddress) {
+  SlowCalls calls({3, 2, {"proxy"}});
   EXPECT_TRUE(calls.Add("a").ok());
   EXPECT_TRUE(calls.Add("a").ok());
-  const absl::Status of_peer = calls.Add("a");
-  EXPECT_EQ(of_peer.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(of_peer.message().find("2 other calls of a do"), std::string::npos) << of_peer;
-  EXPECT_NE(of_peer.message().find("MatmulStream"), std::string::npos);
-  EXPECT_TRUE(RetryAfterMs(of_peer).has_value());
+  const absl::Status of_address = calls.Add("a");
+  EXPECT_EQ(of_address.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(of_address.message().find("2 other calls of address a do"), std::string::npos)
+      << of_address;
+  EXPECT_NE(of_address.message().find("MatmulStream"), std::string::npos);
+  EXPECT_TRUE(RetryAfterMs(of_address).has_value());
   EXPECT_TRUE(calls.Add("b").ok());
   EXPECT_NE(calls.Add("b").message().find("3 other calls do"), std::string::npos);
   calls.Remove("a");
   EXPECT_TRUE(calls.Add("b").ok());
   EXPECT_FALSE(calls.Add("a").ok());
+  for (const char* address : {"a", "b", "b"}) calls.Remove(address);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls.Add("proxy").ok());
+  EXPECT_FALSE(calls.Add("proxy").ok());
 }
 
 TEST(Peer, HasAnAddressAndAnEndpoint) {
