@@ -1,21 +1,11 @@
 #include "client/blocking_call.h"
 
 #include "client/channel.h"
+#include "client/details.h"
 #include "client/status.h"
-#include "gemmd/v1/status.pb.h"
 
 namespace gemmd::client {
 namespace {
-
-v1::MissingOperands MissingIn(const std::string& details) {
-  v1::MissingOperands missing;
-  v1::StatusDetails status;
-  if (!status.ParseFromString(details)) return missing;
-  for (const google::protobuf::Any& each : status.details()) {
-    if (each.UnpackTo(&missing)) return missing;
-  }
-  return {};
-}
 
 Pushback PushbackIn(const grpc::ClientContext& context) {
   const auto& metadata = context.GetServerTrailingMetadata();
@@ -79,7 +69,9 @@ CallEnd BlockingCall::Finish() {
   CallEnd end;
   end.status = FromGrpc(status);
   end.pushback = PushbackIn(context_);
-  if (absl::IsNotFound(end.status)) end.missing = MissingIn(status.error_details());
+  if (absl::IsNotFound(end.status)) {
+    end.missing = DetailOf<v1::MissingOperands>(end.status).value_or(v1::MissingOperands());
+  }
   return end;
 }
 

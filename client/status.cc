@@ -6,11 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "gemmd/v1/status.pb.h"
 
 namespace gemmd::client {
 namespace {
@@ -56,7 +58,14 @@ absl::Status FromGrpc(const grpc::Status& status) {
         absl::StrCat("the server ended before it took the request: ", status.error_message()));
   }
   // Both number their codes as google.rpc.Code does.
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  absl::Status told(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  v1::StatusDetails details;
+  if (details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& each : details.details()) {
+      told.SetPayload(each.type_url(), absl::Cord(each.value()));
+    }
+  }
+  return told;
 }
 
 }  // namespace gemmd::client

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/details.h"
+#include "gemmd/v1/status.pb.h"
 
 namespace gemmd::client {
 namespace {
@@ -185,11 +186,11 @@ Todo SessionState::Ended(int stream, const absl::Status& status) {
   streams_[static_cast<std::size_t>(stream)].phase = Stream::Phase::kEnded;
   ++ended_;
   const bool is_the_servers = !status.ok() && !absl::IsCancelled(status);
-  // As a server says that drains; others may have lost the streams that are left.
-  const bool is_drained = status.ok() || absl::StrContains(status.message(), "draining");
-  if (!broken_ && is_drained && absl::IsUnavailable(Reason(status)) && OthersEndToo()) {
+  // Any other end may have left streams that the server will never end.
+  const bool is_drained = DetailOf<v1::Draining>(status).has_value();
+  if (!broken_ && is_drained && OthersEndToo()) {
     retired_ = true;
-    if (reason_.ok()) reason_ = Reason(status);
+    if (reason_.ok()) reason_ = status;
     Pump(todo);
   } else if (!broken_) {
     Break(reason_.ok() ? Reason(status) : reason_, todo);
@@ -210,9 +211,8 @@ Todo SessionState::Ended(int stream, const absl::Status& status) {
   return todo;
 }
 
-// A server that drains ends all streams of a session once it has sent what it had, and what came
-// over another connection may still be on its way. One that breaks a session ends all of its
-// streams too.
+// A server that drains ends all streams of a session once it has sent what it had. What goes over
+// another connection may still be on its way.
 bool SessionState::OthersEndToo() const {
   return ended_ < static_cast<int>(streams_.size()) &&
          std::all_of(streams_.begin(), streams_.end(), [](const Stream& stream) {

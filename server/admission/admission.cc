@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/admission/retry_after.h"
+#include "server/scheduling/draining.h"
 #include "text/quoted.h"
 
 namespace gemmd {
@@ -173,9 +174,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
 
 absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& request,
                                                             Carrier carrier) const {
-  if (router_->draining()) {
-    return absl::UnavailableError("the server is draining: use another replica");
-  }
+  if (router_->draining()) return DrainingError();
   const auto& high = policy_.high_priority_tenants;
   if (request.priority == Priority::kHigh && high.has_value() &&
       high->count(request.tenant.key()) == 0) {

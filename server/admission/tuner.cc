@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/tuning_operand.h"
+#include "server/scheduling/draining.h"
 
 namespace gemmd {
 namespace {
@@ -177,9 +178,7 @@ absl::StatusOr<double> Tuner::Measure(const Problem& problem, const Plan& plan,
 absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& plan,
                                          const Operands& operands) {
   if (cancelled_) return absl::CancelledError("tuning was cancelled");
-  if (sources_.router->draining()) {
-    return absl::UnavailableError("the server is draining: use another replica");
-  }
+  if (sources_.router->draining()) return DrainingError();
   Device& device = *served().device;
   const Footprint footprint = device.FootprintOf(problem, plan, {});
   const std::uint64_t limit_bytes = device.memory().usage().limit_bytes;

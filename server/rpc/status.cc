@@ -9,6 +9,7 @@
 #include "gemmd/v1/status.pb.h"
 #include "server/admission/retry_after.h"
 #include "server/observe/log.h"
+#include "server/scheduling/draining.h"
 #include "server/store/missing.h"
 
 namespace gemmd {
@@ -25,12 +26,15 @@ std::string NewIncidentId() {
 
 // Empty where there is nothing to tell.
 std::string DetailsOf(const absl::Status& status) {
-  const v1::MissingOperands missing = EncodeMissing(status);
-  if (missing.digests().empty() && missing.handles().empty()) return {};
   v1::StatusDetails details;
+  const v1::MissingOperands missing = EncodeMissing(status);
+  if (!missing.digests().empty() || !missing.handles().empty()) {
+    details.add_details()->PackFrom(missing);
+  }
+  if (IsDraining(status)) details.add_details()->PackFrom(v1::Draining());
+  if (details.details().empty()) return {};
   details.set_code(static_cast<int>(status.code()));
   details.set_message(std::string(status.message()));
-  details.add_details()->PackFrom(missing);
   return details.SerializeAsString();
 }
 

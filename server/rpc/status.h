@@ -12,7 +12,7 @@ namespace gemmd {
 absl::Status ToPublic(const absl::Status& status);
 
 // The same for a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on it;
-// what MissingOf() has goes into its details.
+// what MissingOf() has goes into its details, and that IsDraining().
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
 
 // What MissingOf() has.

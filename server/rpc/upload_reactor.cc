@@ -8,6 +8,7 @@
 #include "server/rpc/operands_codec.h"
 #include "server/rpc/status.h"
 #include "server/rpc/tenant.h"
+#include "server/scheduling/draining.h"
 
 namespace gemmd {
 namespace {
@@ -92,9 +93,7 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
       if (session_ != nullptr) return absl::InvalidArgumentError("begin came twice");
       has_begun_ = true;
       ++*active_uploads_;  // before the question: see Router::StartDraining()
-      if (router_->draining()) {
-        return absl::UnavailableError("the server is draining: use another replica");
-      }
+      if (router_->draining()) return DrainingError();
       const absl::StatusOr<UploadBegin> begin = DecodeBegin(message.begin(), limits_);
       if (!begin.ok()) return begin.status();
       absl::StatusOr<std::unique_ptr<OperandStore::Session>> session =

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/retry_after.h"
+#include "server/scheduling/draining.h"
 #include "sync/deferral.h"
 
 namespace gemmd {
@@ -424,7 +425,7 @@ std::optional<absl::Status> MatmulSession::Closing() const {
   if (broken_.has_value()) return broken_;
   if (!IsIdleLocked()) return std::nullopt;
   if (streams_[kFirst].input_ended) return absl::OkStatus();
-  if (is_draining_) return absl::UnavailableError("the server is draining: use another replica");
+  if (is_draining_) return DrainingError();
   return std::nullopt;
 }
 

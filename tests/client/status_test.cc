@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "client/details.h"
+#include "gemmd/v1/matrix.pb.h"
+#include "gemmd/v1/status.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,6 +40,26 @@ TEST(StatusTest, ALimitInOtherWordsIsQuoted) {
         FromGrpc(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, message));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST(StatusTest, DetailsAreKeptByType) {
+  v1::MissingOperands missing;
+  missing.add_handles("h7");
+  v1::StatusDetails details;
+  details.add_details()->PackFrom(v1::Draining());
+  details.add_details()->PackFrom(missing);
+  const grpc::Status both(grpc::StatusCode::NOT_FOUND, "gone", details.SerializeAsString());
+  const absl::Status status = FromGrpc(both);
+  EXPECT_EQ(status.message(), "gone");
+  EXPECT_TRUE(DetailOf<v1::Draining>(status).has_value());
+  const auto found = DetailOf<v1::MissingOperands>(status);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->handles(0), "h7");
+  for (const char* bytes : {"", "\xFFno message"}) {
+    const absl::Status bare = FromGrpc(grpc::Status(grpc::StatusCode::NOT_FOUND, "gone", bytes));
+    EXPECT_EQ(bare, absl::NotFoundError("gone"));
+    EXPECT_FALSE(DetailOf<v1::Draining>(bare).has_value());
   }
 }
 

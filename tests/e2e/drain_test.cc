@@ -9,6 +9,7 @@
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
+#include "gemmd/v1/status.pb.h"
 #include "gtest/gtest.h"
 #include "tests/testing/raw_call.h"
 #include "tests/testing/server_process.h"
@@ -20,6 +21,16 @@ namespace {
 using grpc::StatusCode;
 
 constexpr std::uint64_t kRows = 8;  // of a column of int8
+
+void ExpectToldToGo(const grpc::Status& status) {
+  EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "the server is draining: use another replica");
+  v1::StatusDetails details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.code(), StatusCode::UNAVAILABLE);
+  ASSERT_EQ(details.details_size(), 1);
+  EXPECT_TRUE(details.details(0).Is<v1::Draining>());
+}
 
 class DrainTest : public ::testing::Test {
  protected:
@@ -134,8 +145,7 @@ TEST_F(DrainTest, ARequestThatItsHeaderLetInIsFinishedAndNoOtherIsTaken) {
     grpc::ClientContext context;
     v1::MatmulResponse response;
     const grpc::Status status = gemm_->Matmul(&context, request_, &response);
-    EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
-    EXPECT_EQ(status.error_message(), "the server is draining: use another replica");
+    ExpectToldToGo(status);
   }
   const testing::RawAnswer health =
       testing::RawUnaryCall(channel_, "/grpc.health.v1.Health/Check", "");
@@ -147,8 +157,7 @@ TEST_F(DrainTest, ARequestThatItsHeaderLetInIsFinishedAndNoOtherIsTaken) {
   EXPECT_EQ(answer.finished().request_id(), 1u);
   EXPECT_EQ(answer.finished().code(), StatusCode::OK) << answer.finished().message();
   const grpc::Status end = stream.call->Finish();
-  EXPECT_EQ(end.error_code(), StatusCode::UNAVAILABLE);
-  EXPECT_EQ(end.error_message(), "the server is draining: use another replica");
+  ExpectToldToGo(end);
   EXPECT_EQ(server_->WaitForExit(), 0);
   EXPECT_TRUE(HasLogged("\"event\":\"drained\""));
   EXPECT_FALSE(HasLogged("answers_not_delivered"));
@@ -163,8 +172,7 @@ TEST_F(DrainTest, AnUploadThatHasBegunIsFinishedAndNoOtherBegins) {
   WaitUntilDraining();
   Upload late(operands_.get(), std::string(kRows, 'y'));
   const grpc::Status refused = late.Send(std::string(kRows, 'y'));
-  EXPECT_EQ(refused.error_code(), StatusCode::UNAVAILABLE);
-  EXPECT_EQ(refused.error_message(), "the server is draining: use another replica");
+  ExpectToldToGo(refused);
   const grpc::Status status = begun.Send(bytes);
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_NE(begun.response.resident().handle(), "");

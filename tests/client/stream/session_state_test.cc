@@ -414,8 +414,9 @@ TEST(SessionStateTest, ADrainingServersSessionTakesNoMoreAndEndsWithItsLastReque
 
 // What came over another connection may be slower than the news that this one ends.
 TEST(SessionStateTest, AStreamOfADrainingServerMayEndBeforeTheOthersBroughtTheResult) {
-  const absl::Status draining = absl::UnavailableError("draining");
-  for (const absl::Status& end : {draining, absl::OkStatus()}) {
+  absl::Status draining = absl::UnavailableError("use another replica");
+  draining.SetPayload("type.googleapis.com/gemmd.v1.Draining", absl::Cord());
+  for (const bool says_so : {true, false}) {
     std::mt19937_64 random(1);
     SessionWires wires(2, 1);
     const auto first = Ask(9, 9, 9, random);
@@ -424,15 +425,15 @@ TEST(SessionStateTest, AStreamOfADrainingServerMayEndBeforeTheOthersBroughtTheRe
     }
     const auto second = Ask(9, 9, 9, random);
     wires.Start(RequestOf(second, 30));
-    wires.Do(wires.state.Ended(1, end));
-    EXPECT_FALSE(wires.cancelled);
+    wires.Do(wires.state.Ended(1, says_so ? draining : absl::UnavailableError("draining")));
+    EXPECT_EQ(wires.cancelled, !says_so);
     EXPECT_FALSE(wires.state.accepting());
     EXPECT_EQ(second->ends, 0);
     // What had to come did not.
     wires.Do(wires.state.Ended(0, absl::CancelledError("")));
     EXPECT_EQ(second->ends, 1);
     EXPECT_EQ(second->status.code(), absl::StatusCode::kUnavailable);
-    if (!end.ok()) {
+    if (says_so) {
       EXPECT_EQ(second->status, draining);
     }
   }

@@ -1,0 +1,26 @@
+// What the server tells besides a status's code and message.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace gemmd::client {
+
+// The prefix that google.protobuf.Any gives the names of types.
+inline constexpr char kTypePrefix[] = "type.googleapis.com/";
+
+// A detail of this type, which FromGrpc() keeps as a payload of the status under its type's URL.
+template <typename Message>
+std::optional<Message> DetailOf(const absl::Status& status) {
+  const auto payload =
+      status.GetPayload(absl::StrCat(kTypePrefix, Message::descriptor()->full_name()));
+  Message message;
+  if (!payload.has_value() || !message.ParseFromString(std::string(*payload))) return std::nullopt;
+  return message;
+}
+
+}  // namespace gemmd::client

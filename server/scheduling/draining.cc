@@ -1,0 +1,20 @@
+#include "server/scheduling/draining.h"
+
+#include "absl/strings/cord.h"
+
+namespace gemmd {
+namespace {
+
+constexpr char kPayloadUrl[] = "gemmd/draining";
+
+}  // namespace
+
+absl::Status DrainingError() {
+  absl::Status status = absl::UnavailableError("the server is draining: use another replica");
+  status.SetPayload(kPayloadUrl, absl::Cord());
+  return status;
+}
+
+bool IsDraining(const absl::Status& status) { return status.GetPayload(kPayloadUrl).has_value(); }
+
+}  // namespace gemmd
