@@ -35,7 +35,7 @@ absl::Status HostError(const std::string& name, std::uint64_t bytes, int error) 
                                             : absl::FailedPreconditionError(text);
 }
 
-// What need not wait for long: the server is on this host.
+// For calls about regions, which are short: the server is on this host.
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 
 void SetDeadline(grpc::ClientContext* context) {

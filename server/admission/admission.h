@@ -93,7 +93,7 @@ struct MatmulEstimate {
   double total_us() const { return receive_us + queue_us + offer.cost.device_us + send_us; }
 };
 
-// What each client may have.
+// The limits of a single client.
 struct ClientPolicy {
   int memory_percent = 100;     // of each kind, that one tenant or one address may hold
   WaitingRoom* room = nullptr;  // for requests that find memory full; null: they are refused

@@ -26,7 +26,7 @@ class InlinePayload {
   static absl::StatusOr<std::unique_ptr<InlinePayload>> Create(const MatmulCall& call,
                                                                const Problem& problem,
                                                                Allocate allocate);
-  // What it would take, as the bytes of each plane.
+  // The bytes of each plane that Create() would allocate.
   static std::vector<std::uint64_t> PlaneBytes(const MatmulCall& call, const Problem& problem);
 
   // Copies the chunk to its place. INVALID_ARGUMENT: the request has no such plane inline, or

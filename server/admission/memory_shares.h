@@ -21,7 +21,8 @@ struct MemoryBytes {
   std::uint64_t ordinary = 0;  // of the host, for operands
 };
 
-// Who holds memory. A tenant's name is a claim, so its address counts too.
+// The client whose request holds memory. A tenant's name is only a claim, so the address from which
+// it came is limited too.
 struct MemoryHolder {
   std::string tenant;
   std::string peer;
