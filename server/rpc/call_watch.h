@@ -64,10 +64,10 @@ class CallWatch {
     ProgressLimit progress;
     std::uint64_t message_bytes = 64 << 20;  // the largest message
     SlowCalls::Limits slow;
-    std::size_t calls = 65536;                // alive, of all connections
-    std::size_t calls_per_address = 32768;    // the same of one address, but for proxies'
-    std::size_t calls_per_connection = 4096;  // the same of one; see above
-    std::size_t streams_per_connection = 256;
+    std::size_t calls = 65536;               // alive, of all connections
+    std::size_t calls_per_address = 32768;   // the same of one address, but for proxies'
+    std::size_t calls_per_connection = 384;  // the same of one; see above
+    std::size_t streams_per_connection = 24;
     std::set<std::string> proxies;  // addresses that many clients share
   };
   // Closes the connection of a call by gRPC's name of its peer.
