@@ -69,6 +69,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   options.connections.proxies = NamesOf(config.limits().proxies());
   options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
+  options.channelz = config.channelz() == "on";
   options.tls_certificate_file = config.tls().certificate_file();
   options.tls_key_file = config.tls().key_file();
   return options;

@@ -245,22 +245,21 @@ def _grpc_impl(rctx):
         deps = [":grpc", "@com_google_protobuf//:protobuf"],
     )
 
-    # These register themselves from static initialisers or plugin objects that
-    # the binary does not name, so the archives are linked whole.
-    for lib in ["grpc++_reflection", "grpcpp_channelz"]:
-        _archive(rctx, dirs, lib, "libgrpc++-dev")
-        build += """
+    # It registers itself from plugin objects that the binary does not name, so the archive is
+    # linked whole.
+    _archive(rctx, dirs, "grpcpp_channelz", "libgrpc++-dev")
+    build += """
 cc_import(
-    name = "{lib}_whole",
-    static_library = "lib/lib{lib}.a",
+    name = "grpcpp_channelz_whole",
+    static_library = "lib/libgrpcpp_channelz.a",
     alwayslink = True,
 )
 
 cc_library(
-    name = "{lib}",
-    deps = [":{lib}_whole", ":grpc++"],
+    name = "grpcpp_channelz",
+    deps = [":grpcpp_channelz_whole", ":grpc++"],
 )
-""".format(lib = lib)
+"""
     build += _cc_library("grpc++_error_details", [_archive(rctx, dirs, "grpc++_error_details", "libgrpc++-dev")], deps = [":grpc++"])
     build += """
 alias(

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/ext/channelz_service_plugin.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "server/rpc/grpc_log.h"
@@ -52,11 +51,23 @@ void RefuseCompression(grpc::ServerBuilder* builder) {
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 }
 
+std::vector<std::string> OwnServices() {
+  return {"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions", "gemmd.v1.Admin"};
+}
+
+std::vector<std::string> AllServices() {
+  std::vector<std::string> services = OwnServices();
+  services.emplace_back("grpc.health.v1.Health");
+  services.emplace_back("grpc.reflection.v1alpha.ServerReflection");
+  return services;
+}
+
 }  // namespace
 
 GrpcServer::GrpcServer(ListeningSockets sockets, CallWatch* watch)
     : sockets_(std::move(sockets)),
-      health_({"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions", "gemmd.v1.Admin"}, watch),
+      health_(OwnServices(), watch),
+      reflection_(AllServices(), watch),
       unknown_method_(watch) {}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
@@ -69,8 +80,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   // Process-wide and idempotent; each must precede the first builder.
   RedirectGrpcLog();
   grpc::EnableDefaultHealthCheckService(false);  // see HealthService
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::channelz::experimental::InitChannelzService();
+  if (options.channelz) grpc::channelz::experimental::InitChannelzService();
 
   grpc::ServerBuilder builder;
   std::unique_ptr<GrpcServer> result(new GrpcServer(*std::move(sockets), watch));
@@ -81,6 +91,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   result->door_ =
       builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, *credentials);
   builder.RegisterService(&result->health_);
+  builder.RegisterService(&result->reflection_);
   builder.RegisterCallbackGenericService(&result->unknown_method_);
   for (grpc::Service* service : services) builder.RegisterService(service);
   constexpr std::uint64_t kMaxInt = std::numeric_limits<int>::max();
@@ -88,6 +99,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   builder.SetResourceQuota(
       grpc::ResourceQuota("gemmd").Resize(static_cast<std::size_t>(options.memory_bytes)));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams_per_connection);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, options.channelz ? 1 : 0);
   // A connection has this long for TLS and HTTP/2 to begin.
   constexpr int kHandshakeMs = 20000;
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);

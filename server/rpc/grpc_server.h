@@ -15,6 +15,7 @@
 #include "server/net/listening_sockets.h"
 #include "server/rpc/call_watch.h"
 #include "server/rpc/health_service.h"
+#include "server/rpc/reflection_service.h"
 #include "server/rpc/unknown_method.h"
 
 namespace gemmd {
@@ -24,6 +25,7 @@ struct GrpcServerOptions {
   std::uint64_t message_bytes = 0;  // largest request; also bounds a unary body
   std::uint64_t memory_bytes = 0;   // what gRPC may hold for requests being received
   int streams_per_connection = 0;   // calls at once on one connection
+  bool channelz = false;            // whether gRPC's own service of that name is served
   ConnectionTable::Limits connections;
   int connection_idle_ms = 0;        // then a connection without calls is closed
   int connection_age_ms = 0;         // then a connection takes no more calls; 0: never
@@ -54,6 +56,7 @@ class GrpcServer {
 
   std::optional<ListeningSockets> sockets_;
   HealthService health_;
+  ReflectionService reflection_;
   UnknownMethod unknown_method_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
   std::unique_ptr<grpc::Server> server_;

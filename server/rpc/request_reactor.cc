@@ -14,14 +14,24 @@ constexpr TimeNs kMoment = 2'000'000'000;
 }  // namespace
 
 RequestReactor::RequestReactor(CallWatch* watch, grpc::CallbackServerContext* context)
-    : watch_(watch), context_(context), start_(watch->clock().Now()) {
-  SetDue(start_ + std::min(kMoment, watch_->options().progress.window));
+    : watch_(watch), context_(context) {
   if (const absl::Status s = watch_->Add(this, context->peer()); !s.ok()) {
-    is_reading_ = false;
     Fail(s);
   } else {
-    StartRead(&incoming_);
+    StartReading();
   }
+}
+
+void RequestReactor::ReadNext() {
+  has_message_ = true;
+  StartReading();
+}
+
+void RequestReactor::StartReading() {
+  start_ = watch_->clock().Now();
+  is_reading_ = true;
+  SetDue(start_ + std::min(kMoment, watch_->options().progress.window));
+  StartRead(&incoming_);
 }
 
 void RequestReactor::OnReadDone(bool ok) {
@@ -34,6 +44,7 @@ void RequestReactor::OnReadDone(bool ok) {
     message.Swap(&incoming_);
     return OnMessage(message);
   }
+  if (has_message_) return FinishCall(grpc::Status::OK);
   OnNoMessage(absl::StatusCode::kInvalidArgument);
   Fail(absl::InvalidArgumentError("the call ended before its message came"));
 }

@@ -1,4 +1,4 @@
-// A call whose client sends one message.
+// A call whose client sends a message, and perhaps another one when it has the answer.
 #pragma once
 
 #include <atomic>
@@ -24,12 +24,15 @@ class RequestReactor : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::By
   RequestReactor(CallWatch* watch, grpc::CallbackServerContext* context);
   ~RequestReactor() override = default;
 
-  // The message. Answer() or Fail() is due, or a write; OnCancel() may come meanwhile.
+  // A message. Answer() or Fail() is due, or a write; OnCancel() may come meanwhile.
   virtual void OnMessage(const grpc::ByteBuffer& message) = 0;
   // There is none, and the call ends with this; or it was cancelled, which context() says.
   virtual void OnNoMessage(absl::StatusCode code) { static_cast<void>(code); }
   // Before its end.
   virtual void OnEnd() {}
+  // Waits for another message, and ends the call where none is to come. REQUIRES: the last one's
+  // answer was written.
+  void ReadNext();
 
   // Each ends the call. Takes the message.
   void Answer(grpc::ByteBuffer* message);
@@ -51,10 +54,13 @@ class RequestReactor : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::By
 
   CallWatch* const watch_;
   grpc::CallbackServerContext* const context_;
-  const TimeNs start_;
+  void StartReading();
+
+  std::atomic<TimeNs> start_{0};  // of waiting for a message
+  bool has_message_ = false;      // there was one
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
-  std::atomic<bool> is_reading_{true};
+  std::atomic<bool> is_reading_{false};
   std::atomic<bool> is_slow_{false};  // counts among the watch's slow calls
 };
 

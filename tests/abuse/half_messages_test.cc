@@ -12,10 +12,17 @@ namespace gemmd {
 namespace {
 
 constexpr const char* kMethods[] = {
-    "/gemmd.v1.Gemm/Matmul",        "/gemmd.v1.Gemm/Estimate", "/gemmd.v1.Operands/Upload",
-    "/gemmd.v1.Operands/Download",  "/gemmd.v1.Operands/List", "/gemmd.v1.Regions/Register",
-    "/gemmd.v1.Admin/Statistics",   "/gemmd.v1.Admin/Tune",    "/grpc.health.v1.Health/Check",
+    "/gemmd.v1.Gemm/Matmul",
+    "/gemmd.v1.Gemm/Estimate",
+    "/gemmd.v1.Operands/Upload",
+    "/gemmd.v1.Operands/Download",
+    "/gemmd.v1.Operands/List",
+    "/gemmd.v1.Regions/Register",
+    "/gemmd.v1.Admin/Statistics",
+    "/gemmd.v1.Admin/Tune",
+    "/grpc.health.v1.Health/Check",
     "/grpc.health.v1.Health/Watch",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 };
 
 // A million bytes less than it says.

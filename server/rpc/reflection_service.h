@@ -1,0 +1,26 @@
+// grpc.reflection.v1alpha.ServerReflection. gRPC brings one along, but that keeps a thread for each
+// stream that is open; this one is watched as every service is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/raw_service.h"
+
+namespace gemmd {
+
+// Tells of the types that are linked into the process. Thread-safe.
+class ReflectionService final : public RawService<grpc::reflection::v1alpha::ServerReflection> {
+ public:
+  // `services`: full names. The watch outlives the service.
+  ReflectionService(std::vector<std::string> services, CallWatch* watch);
+
+ private:
+  class Reflector;
+
+  const std::vector<std::string> services_;
+};
+
+}  // namespace gemmd
