@@ -331,6 +331,7 @@ int Serve(const config::ServerConfig& config) {
   sources.clock = &clock;
   sources.watch = &watch;
   sources.message_bytes = rpc.message_bytes;
+  sources.calls_per_connection = static_cast<std::uint64_t>(rpc.streams_per_connection);
   sources.max_queued_jobs = static_cast<std::uint64_t>(config.scheduling().max_queued_requests()) *
                             router.devices().size();
   AdminService admin(sources);

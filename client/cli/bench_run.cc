@@ -135,6 +135,12 @@ Outcome MakeMatmulBench(const GlobalOptions& global, const BenchArguments& argum
   if (Outcome failure = Connect(global, connection)) return failure;
   const auto info = connection->ServerInfo(CallWithin(global.timeout));
   if (!info.ok()) return ServerFailure(global.server, info.status());
+  // A stream is a call, and one that gRPC keeps back would wait for ever.
+  const std::uint64_t calls = info->limits().calls_per_connection();
+  if (calls != 0 && static_cast<std::uint64_t>(arguments.streams) > calls) {
+    return UsageFailure(absl::StrCat("--streams is ", arguments.streams, ", and the server takes ",
+                                     calls, " calls at once on a connection"));
+  }
   report["server"] = {{"address", global.server}, {"version", info->version()}};
   if (info->devices_size() > 0) {
     report["server"]["device"] =

@@ -23,10 +23,11 @@ std::string Describe(const std::string& server, const v1::ServerInfoResponse& in
   facts.AddRow({"state", info.draining() ? "draining" : "serving"});
   facts.AddRow({"uptime", Human(info.uptime())});
   const v1::Limits& limits = info.limits();
-  facts.AddRow({"limits",
-                absl::StrCat("message ", HumanBytes(limits.message_bytes()), ", request ",
-                             HumanBytes(limits.request_bytes()), ", dimension ", limits.dimension(),
-                             ", queue ", limits.queue_requests(), " requests")});
+  facts.AddRow(
+      {"limits", absl::StrCat("message ", HumanBytes(limits.message_bytes()), ", request ",
+                              HumanBytes(limits.request_bytes()), ", dimension ",
+                              limits.dimension(), ", queue ", limits.queue_requests(),
+                              " requests, connection ", limits.calls_per_connection(), " calls")});
   if (info.unimplemented_rpcs_size() > 0) {
     facts.AddRow({"not built", absl::StrJoin(info.unimplemented_rpcs(), ", ")});
   }

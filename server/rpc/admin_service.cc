@@ -134,6 +134,7 @@ v1::ServerInfoResponse AdminService::Info() const {
   info.mutable_limits()->set_dimension(sources_.admission->limits().dimension);
   info.mutable_limits()->set_request_bytes(sources_.admission->limits().request_bytes);
   info.mutable_limits()->set_queue_requests(sources_.max_queued_jobs);
+  info.mutable_limits()->set_calls_per_connection(sources_.calls_per_connection);
   for (const ServedDevice& each : sources_.router->devices()) {
     EncodeDevice(each.device, info.add_devices());
   }

@@ -34,6 +34,7 @@ class AdminService final : public RawService<v1::Admin> {
     CallWatch* watch = nullptr;
     std::uint64_t message_bytes = 0;
     std::uint64_t max_queued_jobs = 0;
+    std::uint64_t calls_per_connection = 0;
   };
 
   explicit AdminService(const Sources& sources);

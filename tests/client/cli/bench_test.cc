@@ -157,6 +157,9 @@ TEST_F(BenchTest, RefusalsNameTheOption) {
     return result.error;
   };
   EXPECT_THAT(why({"-c", "0"}), HasSubstr("--concurrency"));
+  server_.server_info.mutable_limits()->set_calls_per_connection(24);
+  EXPECT_THAT(why({"--streams", "25"}),
+              HasSubstr("--streams is 25, and the server takes 24 calls"));
   EXPECT_THAT(why({"-c", "1", "-r", "5"}), HasSubstr("excludes"));
   EXPECT_THAT(why({"-s", "2x2"}), HasSubstr("--shape is \"2x2\""));
   EXPECT_THAT(why({"--operands", "kept"}), HasSubstr("operands is \"kept\""));

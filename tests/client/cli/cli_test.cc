@@ -23,6 +23,7 @@ TEST_F(CliTest, InfoShowsTheServer) {
   info.mutable_uptime()->set_seconds(3661);
   info.mutable_uptime()->set_nanos(500000000);
   info.mutable_limits()->set_message_bytes(64 << 20);
+  info.mutable_limits()->set_calls_per_connection(24);
   info.add_unimplemented_rpcs("Gemm.Estimate");
   info.add_devices()->set_name("cpu");
   info.mutable_devices(0)->mutable_memory()->set_free_bytes(1023);
@@ -31,7 +32,8 @@ TEST_F(CliTest, InfoShowsTheServer) {
   EXPECT_EQ(human.exit_code, 0) << human.error;
   EXPECT_THAT(human.output,
               AllOf(HasSubstr("gemmd 1.2.3"), HasSubstr("1h1m1s"), HasSubstr("message 64.0 MiB"),
-                    HasSubstr("Gemm.Estimate"), HasSubstr("1023 B"), HasSubstr("serving")));
+                    HasSubstr("connection 24 calls"), HasSubstr("Gemm.Estimate"),
+                    HasSubstr("1023 B"), HasSubstr("serving")));
   const auto json = nlohmann::json::parse(Gemm({"info", "--json"}).output);
   EXPECT_EQ(json["version"], "1.2.3");
   EXPECT_EQ(json["uptime_s"], 3661.5);
