@@ -298,6 +298,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   completion->verifier = verifier_;
   completion->device = grant.served.device;
   completion->deadline = request->deadline;
+  completion->tenant = request->tenant.key();
   completion->verification_vectors = request->verification_vectors;
   completion->kernel = grant.plan.kernel;
   completion->problem = request->problem;

@@ -20,6 +20,7 @@ struct Held {
 FinishedProduct ProductOf(const Completion& completion, std::uint64_t request_id) {
   FinishedProduct product;
   product.request_id = request_id;
+  product.tenant = completion.tenant;
   product.problem = completion.problem;
   product.buffers = completion.buffers;
   product.buffers.d = completion.d;

@@ -43,6 +43,7 @@ struct Completion {
   Device* device = nullptr;
 
   TimeNs deadline = kNoDeadline;
+  std::string tenant;
   int verification_vectors = 0;
   const Kernel* kernel = nullptr;
   Problem problem;

@@ -33,6 +33,13 @@ std::uint64_t FinishedProduct::size_bytes() const {
   return bytes;
 }
 
+double FinishedProduct::elements() const {
+  const auto of = [](std::int64_t rows, std::int64_t columns) {
+    return static_cast<double>(rows) * static_cast<double>(columns);
+  };
+  return of(problem.m, problem.k) + of(problem.k, problem.n) + of(problem.m, problem.n);
+}
+
 bool IsReadable(const HostBuffers& buffers) {
   return buffers.a_access == Access::kHost && buffers.b_access == Access::kHost &&
          buffers.c_access == Access::kHost && buffers.d_access == Access::kHost;

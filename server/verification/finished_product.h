@@ -13,6 +13,7 @@ namespace gemmd {
 
 struct FinishedProduct {
   std::uint64_t request_id = 0;
+  std::string tenant;
   Problem problem;  // as the buffers have it
   HostBuffers buffers;
   // Where not null, the operand is not in `buffers`, and the device brings it back.
@@ -23,6 +24,8 @@ struct FinishedProduct {
   std::shared_ptr<void> memory;    // of the buffers; null: somebody else keeps it
 
   std::uint64_t size_bytes() const;
+  // Of A, B and D, all of which a check reads.
+  double elements() const;
 };
 
 // Whether the CPU may read all of it: nothing lies where only a device may.

@@ -1,6 +1,7 @@
 #include "server/verification/verifier.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "server/observe/log.h"
@@ -35,7 +36,9 @@ Verifier::~Verifier() {
 void Verifier::Verify(FinishedProduct product, int vectors, Callback done) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    requested_.push_back({std::move(product), vectors, std::move(done)});
+    const std::string tenant = product.tenant;
+    const double cost = vectors * product.elements();
+    requested_.Push(tenant, cost, {std::move(product), vectors, std::move(done)});
   }
   changed_.notify_all();
 }
@@ -79,11 +82,8 @@ void Verifier::Loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !requested_.empty() || !sampled_.empty(); });
-    std::deque<Item>* const queue = !requested_.empty() ? &requested_ : &sampled_;
     if (stopping_ && requested_.empty()) return;
-    Item item = std::move(queue->front());
-    queue->pop_front();
-    if (queue == &sampled_) sampled_bytes_ -= item.product.size_bytes();
+    Item item = Next();
     is_checking_ = true;
     lock.unlock();
     Check(std::move(item));
@@ -91,6 +91,14 @@ void Verifier::Loop() {
     is_checking_ = false;
     changed_.notify_all();
   }
+}
+
+Verifier::Item Verifier::Next() {
+  if (!requested_.empty()) return requested_.Pop();
+  Item item = std::move(sampled_.front());
+  sampled_.pop_front();
+  sampled_bytes_ -= item.product.size_bytes();
+  return item;
 }
 
 void Verifier::Check(Item item) {

@@ -11,6 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/device/thread_executor.h"
+#include "server/verification/fair_queue.h"
 #include "server/verification/finished_product.h"
 
 namespace gemmd {
@@ -34,7 +35,8 @@ struct VerificationStatistics {
   std::uint64_t unverifiable = 0;  // chosen or asked for, and the operands were not to be had
 };
 
-// Thread-safe. One product is checked at a time, requested ones before sampled ones.
+// Thread-safe. One product is checked at a time, requested ones before sampled ones. Tenants share
+// the time for requested ones equally: what checking one takes is its tenant's.
 class Verifier {
  public:
   // The residual, or why there is none. Called once, on the verifier's thread; what waits for it
@@ -68,6 +70,8 @@ class Verifier {
   };
 
   void Loop();
+  // REQUIRES: something waits, and the lock is held.
+  Item Next();
   void Check(Item item);
   void Count(const FinishedProduct& product, const absl::StatusOr<double>& residual);
 
@@ -76,7 +80,7 @@ class Verifier {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> requested_;         // guarded by mutex_
+  FairQueue<Item> requested_;          // guarded by mutex_; by tenant
   std::deque<Item> sampled_;           // guarded by mutex_
   std::uint64_t sampled_bytes_ = 0;    // guarded by mutex_
   bool is_checking_ = false;           // guarded by mutex_

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -223,6 +224,28 @@ TEST_F(VerifierTest, DropsWhatDoesNotFitAndFreesWhatItChecked) {
   EXPECT_EQ(statistics.checked, 1U + 2U);
   EXPECT_EQ(statistics.failed, 1U);
   EXPECT_EQ(statistics.dropped, 3U);
+}
+
+TEST_F(VerifierTest, ATenantsProductsWaitForOneOfAnothersEach) {
+  std::vector<std::string> order;
+  {
+    Verifier verifier(SampleAll());
+    std::mutex gate;
+    gate.lock();
+    verifier.Verify(Right(), 1, [&gate](const absl::StatusOr<double>&) {
+      const std::lock_guard<std::mutex> lock(gate);
+    });
+    for (const char* tenant : {"hog", "hog", "hog", "polite"}) {
+      FinishedProduct product = Right();
+      product.tenant = tenant;
+      verifier.Verify(std::move(product), 3, [&order, tenant](const absl::StatusOr<double>&) {
+        order.emplace_back(tenant);
+      });
+    }
+    gate.unlock();
+    verifier.WaitUntilIdle();
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"hog", "polite", "hog", "hog"}));
 }
 
 TEST_F(VerifierTest, DropsWhatIsTooLarge) {
