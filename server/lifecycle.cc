@@ -54,6 +54,15 @@ Severity LogThreshold(const std::string& level) {
 // Messages under way are few beside operands and results, which take half.
 constexpr std::uint64_t kReceiveMemoryPart = 8;
 
+// A connection takes some 100 KB of gRPC's memory, and more with its calls.
+std::size_t WantedConnections(const config::Limits& limits) {
+  constexpr std::uint64_t kBytesEach = 1 << 20;
+  constexpr std::uint64_t kFew = 64;
+  constexpr std::uint64_t kMany = 4096;
+  return limits.connections() != 0 ? static_cast<std::size_t>(limits.connections())
+                                   : std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
+}
+
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors) {
   GrpcServerOptions options;
   options.listen = config.listen();
@@ -63,9 +72,12 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
           ? static_cast<std::uint64_t>(config.limits().receive_memory_bytes())
           : std::max(ProcessMemoryBytes() / kReceiveMemoryPart, options.message_bytes);
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
-  options.connections.all = std::min(static_cast<std::size_t>(config.limits().connections()),
-                                     DescriptorsForConnections(descriptors));
-  options.connections.per_peer = static_cast<std::size_t>(config.limits().connections_per_peer());
+  options.connections.all =
+      std::min(WantedConnections(config.limits()), DescriptorsForConnections(descriptors));
+  options.connections.per_peer =
+      config.limits().connections_per_peer() != 0
+          ? static_cast<std::size_t>(config.limits().connections_per_peer())
+          : (options.connections.all + 3) / 4;
   options.connections.proxies = NamesOf(config.limits().proxies());
   options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
@@ -80,6 +92,14 @@ std::uint64_t PercentOf(std::uint64_t whole, std::int64_t percent) {
   constexpr std::uint64_t kWhole = 100;
   const auto share = static_cast<std::uint64_t>(percent);
   return whole / kWhole * share + (whole % kWhole * share + kWhole - 1) / kWhole;
+}
+
+// A call that does nothing takes some 20 KB of gRPC's memory: a sixth of the process's, then.
+std::size_t CallsInMemory() {
+  constexpr std::uint64_t kBytesEach = 1 << 17;
+  constexpr std::uint64_t kFew = 256;
+  constexpr std::uint64_t kMany = 65536;
+  return std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
 }
 
 std::size_t HalfOf(std::size_t whole) { return std::max<std::size_t>(1, whole / 2); }
@@ -116,7 +136,7 @@ CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOp
   options.slow.all = HalfOf(rpc.memory_bytes / rpc.message_bytes);
   options.slow.per_address = HalfOf(options.slow.all);
   options.proxies = options.slow.proxies = rpc.connections.proxies;
-  options.calls = static_cast<std::size_t>(limits.calls());
+  options.calls = limits.calls() != 0 ? static_cast<std::size_t>(limits.calls()) : CallsInMemory();
   options.calls_per_address = HalfOf(options.calls);
   // A busy server has been seen to keep four times as many of a client that gave up on all of its
   // calls every 20 ms.
@@ -288,7 +308,7 @@ int Serve(const config::ServerConfig& config) {
   Router& router = (*devices)->router();
   const std::size_t descriptors = RaiseDescriptorLimit();
   const GrpcServerOptions rpc = RpcOptions(config, descriptors);
-  if (rpc.connections.all < static_cast<std::size_t>(config.limits().connections())) {
+  if (rpc.connections.all < WantedConnections(config.limits())) {
     Log(Severity::kWarning, "fewer_connections",
         {{"connections", rpc.connections.all}, {"file_descriptors", descriptors}});
   }

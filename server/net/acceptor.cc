@@ -25,10 +25,11 @@ int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 }  // namespace
 
 Acceptor::Acceptor(std::vector<int> sockets, ConnectionTable* table, const Clock* clock,
-                   HandOver hand_over)
+                   MayConnect may_connect, HandOver hand_over)
     : sockets_(std::move(sockets)),
       table_(table),
       clock_(clock),
+      may_connect_(std::move(may_connect)),
       hand_over_(std::move(hand_over)),
       stop_(eventfd(0, EFD_CLOEXEC)),
       spare_(OpenSpare()) {
@@ -86,7 +87,10 @@ Acceptor::Outcome Acceptor::TakeOne(int socket) {
         return Outcome::kTaken;
     }
   }
-  if (const absl::Status status = table_->Add(fd, PeerOf(fd)); !status.ok()) {
+  const std::string peer = PeerOf(fd);
+  absl::Status status = may_connect_(peer);
+  if (status.ok()) status = table_->Add(fd, peer);
+  if (!status.ok()) {
     close(fd);
     LogRefusal(status.message());
     return Outcome::kTaken;

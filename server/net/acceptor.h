@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/net/connection_table.h"
 
@@ -18,12 +20,14 @@ namespace gemmd {
 // it.
 class Acceptor {
  public:
+  // Whether the peer may connect now, as PeerOf() names it; an error says why not.
+  using MayConnect = std::function<absl::Status(const std::string& peer)>;
   // Takes over the descriptor of a connection, which is non-blocking.
   using HandOver = std::function<void(int fd)>;
 
   // The sockets, the table and the clock outlive the acceptor.
   Acceptor(std::vector<int> sockets, ConnectionTable* table, const Clock* clock,
-           HandOver hand_over);
+           MayConnect may_connect, HandOver hand_over);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   // After it nothing is handed over any more.
@@ -41,6 +45,7 @@ class Acceptor {
   const std::vector<int> sockets_;
   ConnectionTable* const table_;
   const Clock* const clock_;
+  const MayConnect may_connect_;
   const HandOver hand_over_;
   int stop_ = -1;   // an eventfd
   int spare_ = -1;  // -1: none could be had again yet

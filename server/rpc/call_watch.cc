@@ -1,5 +1,6 @@
 #include "server/rpc/call_watch.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -45,12 +46,9 @@ CallWatch::Shard& CallWatch::ShardOf(const std::string& peer) {
 }
 
 absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer) {
-  const std::size_t calls = ++calls_;
+  ++calls_;
   const std::string address = AddressOf(peer);
-  const std::size_t of_address = CountOf(address);
-  const bool is_over = calls > options_.calls;
-  const bool address_is_over =
-      of_address > options_.calls_per_address && options_.proxies.count(address) == 0;
+  const absl::Status status = Count(address);
   bool is_too_many = false;
   {
     Shard& shard = ShardOf(peer);
@@ -65,17 +63,13 @@ absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer) {
     call->next_ = connection.first;
     if (connection.first != nullptr) connection.first->previous_ = call;
     connection.first = call;
-    const std::size_t most = is_over || address_is_over ? options_.streams_per_connection
-                                                        : options_.calls_per_connection;
+    const std::size_t most =
+        status.ok() ? options_.calls_per_connection : options_.streams_per_connection;
     // Once is enough, but the connection may have been out of reach for a moment.
     is_too_many = ++connection.calls % (most + 1) == 0;
   }
   if (is_too_many) close_connection_(peer);
-  if (is_over) return Refusal(calls - 1, "", options_.calls);
-  if (address_is_over) {
-    return Refusal(of_address - 1, " of address " + address, options_.calls_per_address);
-  }
-  return absl::OkStatus();
+  return status;
 }
 
 void CallWatch::Remove(WatchedCall* call) {
@@ -89,9 +83,26 @@ void CallWatch::Remove(WatchedCall* call) {
   if (--connection->calls == 0) shard.connections.erase(shard.connections.find(*connection->name));
 }
 
-std::size_t CallWatch::CountOf(const std::string& address) {
+absl::Status CallWatch::MayConnect(const std::string& address) {
   const std::lock_guard<AdaptiveMutex> lock(addresses_mutex_);
-  return ++addresses_[address];
+  const auto found = addresses_.find(address);
+  return found == addresses_.end() ? absl::OkStatus() : CheckLocked(address, found->second + 1);
+}
+
+absl::Status CallWatch::Count(const std::string& address) {
+  const std::lock_guard<AdaptiveMutex> lock(addresses_mutex_);
+  return CheckLocked(address, ++addresses_[address]);
+}
+
+absl::Status CallWatch::CheckLocked(const std::string& address, std::size_t calls) const {
+  const bool is_over = calls_ > options_.calls;
+  if (options_.proxies.count(address) != 0) {
+    return is_over ? Refusal(options_.calls, "", options_.calls) : absl::OkStatus();
+  }
+  const std::size_t most =
+      is_over ? options_.calls / addresses_.size() : options_.calls_per_address;
+  if (calls <= std::max<std::size_t>(1, most)) return absl::OkStatus();
+  return Refusal(calls - 1, " of address " + address, most);
 }
 
 void CallWatch::Uncount(const std::string& address) {

@@ -56,8 +56,9 @@ class WatchedCall {
 // A connection has limits.streams_per_connection calls in progress at most, says gRPC. Calls that
 // were reset are none for it, but they live until they were told so; whoever opens and resets calls
 // faster than that is done (CVE-2023-44487) fills memory with them. So a connection is closed that
-// has many times as many calls alive, or more than so many where there are too many in all. Calls
-// of a client that gives up when deadlines pass may live on too, but hardly ever so many.
+// has many times as many calls alive, or more than so many where there are too many in all; and an
+// address that has too many opens no other, because calls live on when their connection is closed.
+// Calls of a client that gives up when deadlines pass may live on too, but hardly ever so many.
 class CallWatch {
  public:
   struct Options {
@@ -82,11 +83,15 @@ class CallWatch {
   CallWatch& operator=(const CallWatch&) = delete;
 
   // `peer` is gRPC's name of the connection's other end. RESOURCE_EXHAUSTED, with a time to retry:
-  // one call more than may be in all or of its address, which is to end at once; it was added all
-  // the same.
+  // one call more than its address may have. Where there are too many in all that is an equal part
+  // for each address that has some, so that who has few is served. The call is to end at once; it
+  // was added all the same.
   absl::Status Add(WatchedCall* call, const std::string& peer);
   // After it the call is not looked at any more. REQUIRES: it was added.
   void Remove(WatchedCall* call);
+
+  // Whether the address, as AddressOf() has it, may have another call: else the same error.
+  absl::Status MayConnect(const std::string& address);
 
   void Look();
 
@@ -102,8 +107,9 @@ class CallWatch {
   };
 
   Shard& ShardOf(const std::string& peer);
-  // How many calls the address has with this one.
-  std::size_t CountOf(const std::string& address);
+  absl::Status Count(const std::string& address);
+  // Whether the address may have so many calls.
+  absl::Status CheckLocked(const std::string& address, std::size_t calls) const;
   void Uncount(const std::string& address);
   void Watch(std::chrono::milliseconds period);
 

@@ -117,6 +117,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   if (result->server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
   result->acceptor_ = std::make_unique<Acceptor>(
       result->sockets_->sockets(), connections, &watch->clock(),
+      [watch](const std::string& peer) { return watch->MayConnect(peer); },
       [door = result->door_.get()](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;

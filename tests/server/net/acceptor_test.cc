@@ -4,8 +4,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,7 +59,13 @@ class AcceptorTest : public ::testing::Test {
   ConnectionTable table_{{6, 4, {}}, {}, &clock_};
   absl::StatusOr<ListeningSockets> listening_ = ListeningSockets::Listen("127.0.0.1:0");
   Served served_;
-  Acceptor acceptor_{listening_->sockets(), &table_, &clock_, [this](int fd) { served_.Take(fd); }};
+  std::atomic<bool> may_connect_{true};
+  Acceptor acceptor_{listening_->sockets(), &table_, &clock_,
+                     [this](const std::string& peer) {
+                       EXPECT_EQ(peer.substr(0, 8), "127.0.0.");
+                       return may_connect_ ? absl::OkStatus() : absl::ResourceExhaustedError("no");
+                     },
+                     [this](int fd) { served_.Take(fd); }};
 };
 
 TEST_F(AcceptorTest, OnePeerLeavesRoomForOthers) {
@@ -102,6 +110,17 @@ class AllDescriptors {
   std::vector<Socket> taken_;
 };
 
+TEST_F(AcceptorTest, WhoMayNotConnectIsClosedAtOnce) {
+  may_connect_ = false;
+  const Socket refused = NewClient();
+  Connect(refused, port());
+  EXPECT_TRUE(IsClosedByPeer(refused));
+  may_connect_ = true;
+  const Socket taken = NewClient();
+  Connect(taken, port());
+  served_.WaitFor(1);
+}
+
 TEST_F(AcceptorTest, AcceptsAgainAfterTheProcessHadNoDescriptorLeft) {
   std::vector<Socket> clients;
   clients.reserve(3);
@@ -124,7 +143,9 @@ TEST(Acceptor, EndsWhileClientsWait) {
   testing::FakeClock clock;
   ConnectionTable table({1, 1, {}}, {}, &clock);
   {
-    const Acceptor acceptor(listening->sockets(), &table, &clock, [](int fd) { close(fd); });
+    const Acceptor acceptor(
+        listening->sockets(), &table, &clock,
+        [](const std::string& /*peer*/) { return absl::OkStatus(); }, [](int fd) { close(fd); });
   }
   const Socket client = NewClient();
   Connect(client, listening->port());

@@ -81,21 +81,32 @@ TEST_F(CallWatchTest, AConnectionOfTooManyCallsIsClosed) {
   watch_.Remove(&calls[6]);
 }
 
-TEST_F(CallWatchTest, CallsAreBoundedInAll) {
+TEST_F(CallWatchTest, WhereThereAreTooManyEachAddressHasItsPart) {
   std::deque<FakeCall> calls(9);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(watch_.Add(&calls[i], "a").ok());
-  for (int i = 3; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], "b").ok());
-  const absl::Status full = watch_.Add(&calls[6], "c");
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], i < 4 ? "a:1" : "b:1").ok());
+  EXPECT_TRUE(watch_.Add(&calls[6], "c:1").ok()) << "which had none";
+  const absl::Status full = watch_.Add(&calls[7], "a:1");
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(full.message(), "6 calls are in progress, and the limit is 6 (limits.calls)");
+  EXPECT_EQ(full.message(),
+            "4 calls of address a are in progress, and the limit is 2 (limits.calls)");
   EXPECT_TRUE(RetryAfterMs(full).has_value());
+  EXPECT_FALSE(watch_.MayConnect("a").ok());
+  EXPECT_TRUE(watch_.MayConnect("c").ok());
+  EXPECT_TRUE(watch_.MayConnect("d").ok());
+  for (const int i : {0, 1, 7}) watch_.Remove(&calls[i]);
+  EXPECT_TRUE(watch_.Add(&calls[8], "a:1").ok());
+  EXPECT_TRUE(watch_.MayConnect("a").ok());
+  for (const int i : {2, 3, 4, 5, 6, 8}) watch_.Remove(&calls[i]);
+}
+
+TEST_F(CallWatchTest, WhoseCallIsRefusedAndHasMoreThanAConnectionMayHaveIsClosed) {
+  std::deque<FakeCall> calls(8);
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], i < 3 ? "a:1" : "a:2").ok());
+  EXPECT_FALSE(watch_.Add(&calls[6], "a:3").ok());
   EXPECT_TRUE(closed_.empty());
-  // Whoever has more calls than may be in progress on a connection resets them.
-  EXPECT_FALSE(watch_.Add(&calls[7], "c").ok());
-  EXPECT_EQ(closed_, std::vector<std::string>{"c"});
-  for (int i = 5; i < 8; ++i) watch_.Remove(&calls[i]);
-  EXPECT_TRUE(watch_.Add(&calls[8], "d").ok());
-  for (const int i : {0, 1, 2, 3, 4, 8}) watch_.Remove(&calls[i]);
+  EXPECT_FALSE(watch_.Add(&calls[7], "a:3").ok());
+  EXPECT_EQ(closed_, std::vector<std::string>{"a:3"});
+  for (FakeCall& call : calls) watch_.Remove(&call);
 }
 
 TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
@@ -105,8 +116,11 @@ TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
   CallWatch watch(options, &clock_, std::chrono::milliseconds(0), [](const std::string&) {});
   std::deque<FakeCall> calls(6);
   for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(watch.MayConnect("10.0.0.1").ok());
     EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.1:", 100 + i)).ok());
   }
+  EXPECT_FALSE(watch.MayConnect("10.0.0.1").ok());
+  EXPECT_TRUE(watch.MayConnect("10.0.0.2").ok());
   const absl::Status full = watch.Add(&calls[3], "ipv4:10.0.0.1:103");
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.message(),
@@ -120,6 +134,7 @@ TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
   for (int i = 0; i < 6; ++i) {
     EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.9:", i)).ok()) << "of a proxy";
   }
+  EXPECT_TRUE(watch.MayConnect("10.0.0.9").ok());
   for (FakeCall& call : calls) watch.Remove(&call);
 }
 
