@@ -78,6 +78,9 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
       config.limits().connections_per_peer() != 0
           ? static_cast<std::size_t>(config.limits().connections_per_peer())
           : (options.connections.all + 3) / 4;
+  constexpr TimeNs kSecond = 1000000000;
+  const TimeNs per_second = config.limits().connections_per_second();
+  options.connections.interval = per_second == 0 ? 0 : kSecond / per_second;
   options.connections.proxies = NamesOf(config.limits().proxies());
   options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());

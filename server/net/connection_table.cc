@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -23,6 +23,10 @@ namespace gemmd {
 namespace {
 
 constexpr TimeNs kLookPeriod = 50'000'000;
+// Of who had to be closed: it opens so much later what it may open next. What its connection
+// brought has still to be worked off.
+constexpr TimeNs kPenalty = 1'000'000'000;
+
 constexpr std::size_t kNetworkBytes = 8;  // of an IPv6 address
 
 // What the peer has taken of all that was sent, if more waits for it to read. Of local sockets that
@@ -88,43 +92,57 @@ bool ConnectionTable::IsOpen(const Connection& connection) {
          file.st_ino == connection.inode;
 }
 
+TimeNs ConnectionTable::Earliest(TimeNs now) const {
+  return now - static_cast<TimeNs>(limits_.per_peer) * limits_.interval;
+}
+
 void ConnectionTable::ForgetClosed() {
   const TimeNs now = clock_->Now();
   if (now < next_look_) return;
   next_look_ = now + kLookPeriod;
   count_ = 0;
-  for (auto peer = peers_.begin(); peer != peers_.end();) {
-    std::vector<Connection>& connections = peer->second;
+  for (auto each = peers_.begin(); each != peers_.end();) {
+    auto& [connections, paid_until] = each->second;
     connections.erase(
         std::remove_if(connections.begin(), connections.end(),
                        [](const Connection& connection) { return !IsOpen(connection); }),
         connections.end());
     count_ += connections.size();
-    peer = connections.empty() ? peers_.erase(peer) : std::next(peer);
+    const bool is_as_new = connections.empty() && paid_until <= Earliest(now);
+    each = is_as_new ? peers_.erase(each) : std::next(each);
   }
 }
 
 absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto count_of_peer = [&] {
-    const auto found = peers_.find(peer);
-    return found == peers_.end() ? 0 : found->second.size();
+  const bool is_limited = limits_.proxies.count(peer) == 0;
+  const auto is_full = [&] {
+    return is_limited && peers_[peer].connections.size() >= limits_.per_peer;
   };
-  const std::size_t per_peer =
-      limits_.proxies.count(peer) == 0 ? limits_.per_peer : std::numeric_limits<std::size_t>::max();
-  if (count_ >= limits_.all || count_of_peer() >= per_peer) ForgetClosed();
+  if (count_ >= limits_.all || is_full()) ForgetClosed();
   if (count_ >= limits_.all) {
     return absl::ResourceExhaustedError(
         absl::StrCat(count_, " connections are open, and the limit is ", limits_.all));
   }
-  if (count_of_peer() >= per_peer) {
-    return absl::ResourceExhaustedError(absl::StrCat(count_of_peer(), " connections of ", peer,
-                                                     " are open, and the limit is ",
-                                                     limits_.per_peer));
+  if (is_full()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(peers_[peer].connections.size(), " connections of ", peer,
+                     " are open, and the limit is ", limits_.per_peer));
+  }
+  auto& [connections, paid_until] = peers_[peer];
+  const TimeNs now = clock_->Now();
+  if (is_limited && limits_.interval != 0) {
+    const TimeNs paid = std::max(paid_until, Earliest(now)) + limits_.interval;
+    if (paid > now) {
+      constexpr TimeNs kSecond = 1'000'000'000;
+      return absl::ResourceExhaustedError(absl::StrCat(
+          peer, " opens more than ", kSecond / limits_.interval, " connections a second"));
+    }
+    paid_until = paid;
   }
   struct stat file {};
   fstat(fd, &file);
-  peers_[peer].push_back({fd, file.st_ino, EndpointOf(fd), Progress(), std::nullopt, false});
+  connections.push_back({fd, file.st_ino, EndpointOf(fd), Progress(), std::nullopt, false});
   ++count_;
   return absl::OkStatus();
 }
@@ -132,10 +150,12 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
 bool ConnectionTable::Close(const std::string& endpoint) {
   if (endpoint == "unix") return false;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [peer, connections] : peers_) {
-    for (const Connection& connection : connections) {
-      if (connection.endpoint != endpoint) continue;
-      if (ShutDown(connection)) return true;
+  for (auto& [name, peer] : peers_) {
+    for (Connection& each : peer.connections) {
+      if (each.endpoint != endpoint || each.is_shut_down || !ShutDown(each)) continue;
+      each.is_shut_down = true;
+      peer.paid_until = std::max(peer.paid_until, Earliest(clock_->Now())) + kPenalty;
+      return true;
     }
   }
   return false;
@@ -145,8 +165,8 @@ std::vector<std::string> ConnectionTable::CloseStalled() {
   std::vector<std::string> closed;
   const std::lock_guard<std::mutex> lock(mutex_);
   const TimeNs now = clock_->Now();
-  for (auto& [peer, connections] : peers_) {
-    for (Connection& each : connections) {
+  for (auto& [name, peer] : peers_) {
+    for (Connection& each : peer.connections) {
       if (each.is_shut_down || !IsOpen(each)) continue;
       const std::optional<std::uint64_t> acknowledged = AcknowledgedWithMoreWaiting(each.fd);
       const std::optional<std::uint64_t> before = std::exchange(each.acknowledged, acknowledged);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -39,6 +40,9 @@ class ConnectionTable {
     std::size_t all = 0;
     std::size_t per_peer = 0;
     std::set<std::string> proxies;  // peers without a limit of their own
+    // A peer opens one connection in so long, after as many at once as it may have; 0: any number.
+    // Each brings calls that are served though it is closed at once, and others' wait behind them.
+    TimeNs interval = 0;
   };
   // `reading`: how fast peers must read.
   ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock)
@@ -48,8 +52,9 @@ class ConnectionTable {
   // limit that it would pass.
   absl::Status Add(int fd, const std::string& peer);
 
-  // Shuts the connection of that endpoint down, which its owner then sees broken. Whether there was
-  // one; local sockets have no endpoint of their own, so they are never found.
+  // Shuts the connection of that endpoint down, which its owner then sees broken; its peer opens
+  // fewer for a while. Whether there was one that is not shut down yet; local sockets have no
+  // endpoint of their own, so they are never found.
   bool Close(const std::string& endpoint);
 
   // Shuts connections down whose peer reads too slowly; gives their endpoints. To be called every
@@ -66,9 +71,17 @@ class ConnectionTable {
     std::optional<std::uint64_t> acknowledged;  // bytes at the last look, if more waited
     bool is_shut_down = false;
   };
-  using Peers = std::map<std::string, std::vector<Connection>>;
+  struct Peer {
+    std::vector<Connection> connections;
+    // What it opened is paid for up to this time, as in the generic cell rate algorithm (ITU-T
+    // I.371): each connection is an interval.
+    TimeNs paid_until = std::numeric_limits<TimeNs>::min();
+  };
+  using Peers = std::map<std::string, Peer>;
 
   static bool IsOpen(const Connection& connection);
+  // The earliest time that counts as paid for.
+  TimeNs Earliest(TimeNs now) const;
   // Forgets connections that were closed. That asks the system for each, so it happens at most once
   // in kLookPeriod: connecting to a full server again and again costs it little.
   void ForgetClosed();  // REQUIRES: mutex_ held

@@ -78,6 +78,36 @@ TEST(ConnectionTable, LooksAgainAfterAWhile) {
   EXPECT_TRUE(table.Add(second.fd(), "a").ok());
 }
 
+TEST(ConnectionTable, APeerOpensFewASecondAfterItsFirst) {
+  testing::FakeClock clock;
+  ConnectionTable table({100, 3, {"proxy"}, kSecond / 10}, {}, &clock);
+  const auto open_and_close = [&](const std::string& peer) {
+    const Socket socket = OpenOne();
+    return table.Add(socket.fd(), peer);
+  };
+  // How many of ten come in.
+  const auto open_ten = [&](const std::string& peer) {
+    int opened = 0;
+    for (int i = 0; i < 10; ++i) {
+      opened += open_and_close(peer).ok() ? 1 : 0;
+      clock.Advance(kSecond / 1000);
+    }
+    return opened;
+  };
+  clock.Advance(100 * kSecond);
+  EXPECT_EQ(open_ten("a"), 3);
+  EXPECT_EQ(open_and_close("a"),
+            absl::ResourceExhaustedError("a opens more than 10 connections a second"));
+  EXPECT_EQ(open_ten("b"), 3);
+  EXPECT_EQ(open_ten("proxy"), 10);
+  clock.Advance(kSecond / 10);
+  EXPECT_EQ(open_ten("a"), 1);
+  clock.Advance(kSecond / 5);
+  EXPECT_EQ(open_ten("a"), 2);
+  clock.Advance(10 * kSecond);
+  EXPECT_EQ(open_ten("a"), 3);
+}
+
 // A client's socket and the one that the server accepted.
 struct Pair {
   explicit Pair(const ListeningSockets& listening, int receive_buffer = 0) {
@@ -92,6 +122,23 @@ struct Pair {
   Socket client = testing::NewClient();
   Socket accepted{-1};
 };
+
+TEST(ConnectionTable, WhoHadToBeClosedOpensFewerForAWhile) {
+  const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen("127.0.0.1:0");
+  ASSERT_TRUE(listening.ok());
+  testing::FakeClock clock;
+  ConnectionTable table({9, 2, {}, kSecond}, {}, &clock);
+  clock.Advance(100 * kSecond);
+  const Pair one(*listening);
+  ASSERT_TRUE(table.Add(one.accepted.fd(), "127.0.0.3").ok());
+  ASSERT_TRUE(table.Close(EndpointOf(one.accepted.fd())));
+  EXPECT_FALSE(table.Close(EndpointOf(one.accepted.fd()))) << "a second time";
+  const Pair next(*listening);
+  EXPECT_FALSE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
+  EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.4").ok());
+  clock.Advance(kSecond);
+  EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
+}
 
 TEST(ConnectionTable, ClosesAConnectionByItsEndpoint) {
   const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen("127.0.0.1:0");
