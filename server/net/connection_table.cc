@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "text/network.h"
 
 namespace gemmd {
 namespace {
@@ -27,10 +28,8 @@ constexpr TimeNs kLookPeriod = 50'000'000;
 // brought has still to be worked off.
 constexpr TimeNs kPenalty = 1'000'000'000;
 
-constexpr std::size_t kNetworkBytes = 8;  // of an IPv6 address
-
-// What the peer has taken of all that was sent, if more waits for it to read. Of local sockets that
-// is not known: they are left alone.
+// How many bytes the peer has acknowledged, where more were sent that it has not. Nothing where
+// none waits, and for local sockets, whose system does not count.
 std::optional<std::uint64_t> AcknowledgedWithMoreWaiting(int fd) {
   int waiting = 0;
   if (ioctl(fd, SIOCOUTQ, &waiting) != 0 || waiting == 0) return std::nullopt;
@@ -49,20 +48,11 @@ std::string PeerOf(int fd) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "gone";
-  std::array<char, INET6_ADDRSTRLEN> text{};
   if (peer.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(&peer)->sin_addr, text.data(), text.size());
-    return text.data();
+    return NetworkText(reinterpret_cast<sockaddr_in*>(&peer)->sin_addr);
   }
   if (peer.ss_family != AF_INET6) return "unix";
-  in6_addr address = reinterpret_cast<sockaddr_in6*>(&peer)->sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&address)) {
-    inet_ntop(AF_INET, &address.s6_addr[12], text.data(), text.size());
-    return text.data();
-  }
-  std::fill(address.s6_addr + kNetworkBytes, address.s6_addr + sizeof address.s6_addr, 0);
-  inet_ntop(AF_INET6, &address, text.data(), text.size());
-  return absl::StrCat(text.data(), "/64");
+  return NetworkText(reinterpret_cast<sockaddr_in6*>(&peer)->sin6_addr);
 }
 
 std::string EndpointOf(int fd) {

@@ -3,12 +3,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <algorithm>
-#include <array>
-
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "text/network.h"
 
 namespace gemmd {
 
@@ -19,16 +16,7 @@ std::string AddressOf(absl::string_view peer) {
   absl::StrReplaceAll({{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}}, &host);
   in6_addr address{};
   if (inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &address) != 1) return host;
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (IN6_IS_ADDR_V4MAPPED(&address)) {
-    inet_ntop(AF_INET, &address.s6_addr[12], text.data(), text.size());
-    return text.data();
-  }
-  // A host may use all addresses of a network of 64 bits.
-  std::fill(address.s6_addr + sizeof address.s6_addr / 2, address.s6_addr + sizeof address.s6_addr,
-            0);
-  inet_ntop(AF_INET6, &address, text.data(), text.size());
-  return absl::StrCat(text.data(), "/64");
+  return NetworkText(address);
 }
 
 std::string EndpointOf(absl::string_view peer) {
