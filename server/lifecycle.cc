@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
+#include "server/admission/percent.h"
 #include "server/admission/tuner.h"
 #include "server/devices.h"
 #include "server/drain.h"
@@ -88,13 +89,6 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   options.tls_certificate_file = config.tls().certificate_file();
   options.tls_key_file = config.tls().key_file();
   return options;
-}
-
-// Rounded up, so that nobody's share is nothing.
-std::uint64_t PercentOf(std::uint64_t whole, std::int64_t percent) {
-  constexpr std::uint64_t kWhole = 100;
-  const auto share = static_cast<std::uint64_t>(percent);
-  return whole / kWhole * share + (whole % kWhole * share + kWhole - 1) / kWhole;
 }
 
 // A call that does nothing takes some 20 KB of gRPC's memory: a sixth of the process's, then.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/admission/percent.h"
 #include "sync/adaptive_mutex.h"
 #include "text/quoted.h"
 
@@ -24,11 +25,6 @@ void Subtract(const MemoryBytes& bytes, MemoryBytes* sum) {
   sum->small -= bytes.small;
   sum->large -= bytes.large;
   sum->ordinary -= bytes.ordinary;
-}
-
-std::uint64_t PercentOf(std::uint64_t bytes, int percent) {
-  const auto share = static_cast<std::uint64_t>(percent);
-  return bytes / 100 * share + bytes % 100 * share / 100;  // their product could wrap
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/admission/percent.h"
 #include "server/admission/retry_after.h"
 #include "text/duration.h"
 #include "text/quoted.h"
@@ -18,10 +19,6 @@ constexpr std::size_t kMostFailures = 32;
 
 // When a client may come back whose request found no place here, or no room in all its time.
 constexpr std::int64_t kRetryMs = 1000;
-
-std::uint64_t PercentOf(std::uint64_t whole, int percent) {
-  return (whole * static_cast<std::uint64_t>(percent) + 99) / 100;
-}
 
 }  // namespace
 

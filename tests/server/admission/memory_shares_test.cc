@@ -1,5 +1,6 @@
 #include "server/admission/memory_shares.h"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -9,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/admission/percent.h"
 
 namespace gemmd {
 namespace {
@@ -16,6 +18,16 @@ namespace {
 using ::testing::HasSubstr;
 
 MemoryBytes Large(std::uint64_t bytes) { return {0, 0, bytes, 0}; }
+
+TEST(PercentOf, IsRoundedUpAndDoesNotWrap) {
+  EXPECT_EQ(PercentOf(1000, 80), 800U);
+  EXPECT_EQ(PercentOf(1, 1), 1U);
+  EXPECT_EQ(PercentOf(101, 50), 51U);
+  EXPECT_EQ(PercentOf(7, 0), 0U);
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(PercentOf(kMost, 100), kMost);
+  EXPECT_EQ(PercentOf(kMost, 50), kMost / 2 + 1);
+}
 
 class MemorySharesTest : public ::testing::Test {
  protected:
