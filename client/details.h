@@ -1,4 +1,4 @@
-// What the server tells besides a status's code and message.
+// Typed details of a server's error, such as which operands are missing.
 #pragma once
 
 #include <optional>

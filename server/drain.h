@@ -1,4 +1,4 @@
-// What a server still does once it is to stop.
+// How a server stops: it lets in nothing new and finishes what it has.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace gemmd {
 
-// What is not done yet.
+// Work that a drain still waits for.
 struct Unfinished {
   std::uint64_t receiving = 0;  // requests whose header was taken and whose payload is not there
   std::uint64_t running = 0;    // requests that wait for a device or have one

@@ -1,4 +1,5 @@
-// What each client holds of a device's memory for requests in flight, so that nobody holds all.
+// Accounts of a device's memory, by tenant and by address: each may hold a share of it for requests
+// in flight.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Whose turn it is.
+// A round robin of round robins: names, and those that stand under each name.
 #pragma once
 
 #include <cstddef>
