@@ -1,8 +1,7 @@
 // How many calls are under way, so that their channel can outlive them.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include "sync/mutex.h"
 
 namespace gemmd::client {
 
@@ -10,25 +9,25 @@ namespace gemmd::client {
 class CallCount {
  public:
   void Begin() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ++count_;
   }
 
   void End() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (--count_ == 0) none_.notify_all();
   }
 
   // REQUIRES: no Begin() from now on.
   void WaitForNone() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    none_.wait(lock, [this] { return count_ == 0; });
+    const MutexLock lock(mutex_);
+    while (count_ > 0) none_.wait(mutex_);
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable none_;
-  int count_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar none_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd::client

@@ -1,10 +1,10 @@
 #include "client/lease_renewal.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "client/call_count.h"
+#include "sync/mutex.h"
 
 namespace gemmd::client {
 namespace {
@@ -23,8 +23,8 @@ struct LeaseRenewal::State {
   const std::shared_ptr<Timer> timer;
   CallCount calls;  // of `ask`, and answers that it owes
 
-  std::mutex mutex;
-  bool has_stopped = false;  // guarded by mutex
+  Mutex mutex;
+  bool has_stopped ABSL_GUARDED_BY(mutex) = false;
   // Used by one call after another.
   absl::Duration period;
   absl::Duration retry = kFirstRetry;
@@ -38,7 +38,7 @@ LeaseRenewal::LeaseRenewal(absl::Duration lease, Ask ask, std::shared_ptr<Timer>
 
 LeaseRenewal::~LeaseRenewal() {
   {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->has_stopped = true;
   }
   state_->calls.WaitForNone();
@@ -51,7 +51,7 @@ void LeaseRenewal::AskAfter(absl::Duration delay, const std::shared_ptr<State>& 
 
 void LeaseRenewal::AskNow(const std::shared_ptr<State>& state) {
   {
-    const std::lock_guard<std::mutex> lock(state->mutex);
+    const MutexLock lock(state->mutex);
     if (state->has_stopped) return;
     state->calls.Begin();
     state->calls.Begin();

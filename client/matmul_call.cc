@@ -66,7 +66,7 @@ void MatmulCall::Cancel() {
   std::shared_ptr<StreamSession> session;
   std::uint64_t id = 0;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_) return;
     cancelled_ = true;
     // Locked, so that it does not end meanwhile. gRPC calls nobody back from within.
@@ -84,7 +84,7 @@ void MatmulCall::AttemptUnary() {
   answer_.Clear();
   grpc::ClientContext* context = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     context = &context_.emplace();
   }
   SetTenant(link_.tenant, *context);
@@ -93,7 +93,7 @@ void MatmulCall::AttemptUnary() {
       context, kMatmul, grpc::StubOptions(), &message_, &answer_,
       [self = shared_from_this()](const grpc::Status& status) { self->OnUnary(status); });
   // A cancellation that came before the call did nothing to it.
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (cancelled_ && context_) context_->TryCancel();
 }
 
@@ -103,7 +103,7 @@ void MatmulCall::OnUnary(const grpc::Status& grpc_status) {
       is_cancelled() && !grpc_status.ok() ? Cancelled() : FromGrpc(grpc_status);
   Pushback pushback;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!status.ok()) pushback = PushbackOf(*context_);
     context_.reset();
   }
@@ -127,7 +127,7 @@ void MatmulCall::AttemptStream() {
   for (int i = 0; i < kTries; ++i) {
     const std::shared_ptr<StreamSession> session = link_.sessions.Get(route_.channels);
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       session_ = session;
       stream_id_ = 0;
       attempt_ = attempt;
@@ -146,7 +146,7 @@ void MatmulCall::AttemptStream() {
     if (id == 0) continue;
     bool cancelled = false;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (attempt_ != attempt) return;
       stream_id_ = id;
       cancelled = cancelled_;
@@ -162,7 +162,7 @@ void MatmulCall::OnStream(absl::StatusOr<StreamResult> result, const Pushback& p
   received_ = Clock::now();
   std::shared_ptr<StreamSession> session;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     attempt_ = 0;
     stream_id_ = 0;
     session = std::move(session_);
@@ -205,7 +205,7 @@ void MatmulCall::Fail(const absl::Status& status, const Pushback& pushback) {
 
 void MatmulCall::End(absl::StatusOr<Product> product) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   }
   --link_.in_flight;
@@ -234,7 +234,7 @@ void MatmulCall::Measure(const v1::Receipt& receipt) const {
 }
 
 bool MatmulCall::is_cancelled() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return cancelled_;
 }
 

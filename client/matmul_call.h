@@ -6,7 +6,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -22,6 +21,7 @@
 #include "client/timer.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "sync/mutex.h"
 
 namespace gemmd::client {
 
@@ -89,14 +89,13 @@ class MatmulCall final : public PendingMatmul, public std::enable_shared_from_th
   grpc::ByteBuffer message_;
   grpc::ByteBuffer answer_;
 
-  std::mutex mutex_;
-  // All guarded by mutex_.
-  bool cancelled_ = false;
-  std::optional<grpc::ClientContext> context_;  // of a unary attempt
-  std::shared_ptr<StreamSession> session_;      // of a streamed one
-  std::uint64_t stream_id_ = 0;                 // 0 until it is known
-  int attempt_ = 0;                             // that the session is of
-  bool ended_ = false;
+  Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // of a unary attempt
+  std::shared_ptr<StreamSession> session_ ABSL_GUARDED_BY(mutex_);      // of a streamed one
+  std::uint64_t stream_id_ ABSL_GUARDED_BY(mutex_) = 0;                 // 0 until it is known
+  int attempt_ ABSL_GUARDED_BY(mutex_) = 0;                             // that the session is of
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace gemmd::client

@@ -10,6 +10,7 @@
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/sm90/wgmma_gemm_registry.h"
 #include "kernels/sm90f32/f32_registry.h"
+#include "kernels/sm90f64/f64_registry.h"
 #include "kernels/vendor/cublaslt_registry.h"
 #include "version.h"
 
@@ -23,6 +24,7 @@ const Registry& BuiltinRegistry() {
     AppendHopperGemm(&kernels);
     AppendHopperRaggedGemm(&kernels);
     AppendHopperF32(&kernels);
+    AppendHopperF64(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
     AppendCublasLt(&vendor::CublasLtEngine(), &kernels);

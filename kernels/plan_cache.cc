@@ -165,7 +165,7 @@ PlanCache::PlanCache(const PlanCache& other) : shipped_(other.shipped_), plans_(
 PlanCache& PlanCache::operator=(const PlanCache& other) {
   if (this == &other) return *this;
   Plans copy = other.plans();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   shipped_ = other.shipped_;
   plans_ = std::move(copy);
   ++revision_;
@@ -173,7 +173,7 @@ PlanCache& PlanCache::operator=(const PlanCache& other) {
 }
 
 PlanCache::Plans PlanCache::plans() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return plans_;
 }
 
@@ -185,7 +185,7 @@ std::optional<MeasuredPlan> PlanCache::Find(const Problem& problem,
 
 std::optional<MeasuredPlan> PlanCache::Find(const std::string& key) const {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = plans_.find(key);
     if (found != plans_.end()) return found->second;
   }
@@ -195,7 +195,7 @@ std::optional<MeasuredPlan> PlanCache::Find(const std::string& key) const {
 absl::Status PlanCache::Insert(const Problem& problem, const DeviceTraits& device,
                                MeasuredPlan plan) {
   const std::string key = PlanKey(problem, device);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (plans_.size() >= kMaxPlans && plans_.find(key) == plans_.end()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the plan cache holds ", kMaxPlans, " plans, which is its limit"));
@@ -206,7 +206,7 @@ absl::Status PlanCache::Insert(const Problem& problem, const DeviceTraits& devic
 }
 
 std::size_t PlanCache::size() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return plans_.size();
 }
 
@@ -238,16 +238,21 @@ absl::StatusOr<PlanCache> PlanCache::FromJson(absl::string_view text, absl::stri
     return absl::InvalidArgumentError(error.what());
   }
   if (absl::Status s = CheckHead(file, version); !s.ok()) return s;
-  PlanCache cache;
+  Plans plans;
   std::size_t index = 0;
   for (const json& object : file["plans"]) {
     const std::string path = absl::StrCat("plans[", index++, "]");
     std::string key;
     MeasuredPlan plan;
     if (absl::Status s = ReadPlan(object, path, &key, &plan); !s.ok()) return s;
-    if (!cache.plans_.emplace(key, plan).second) {
+    if (!plans.emplace(key, plan).second) {
       return Fault(absl::StrCat(path, ".key"), absl::StrCat("is \"", key, "\" a second time"));
     }
+  }
+  PlanCache cache;
+  {
+    const MutexLock lock(cache.mutex_);
+    cache.plans_ = std::move(plans);
   }
   return cache;
 }

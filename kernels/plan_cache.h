@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -24,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/kernel.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -83,8 +83,8 @@ class PlanCache {
 
   const PlanCache* shipped_ = nullptr;  // null: none
   std::atomic<std::uint64_t> revision_{0};
-  mutable std::mutex mutex_;
-  Plans plans_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  Plans plans_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

@@ -65,7 +65,7 @@ absl::StatusOr<Plan> PlanMemo::Select(const Problem& problem, const DeviceTraits
   // Before the plans are looked at, so that one inserted meanwhile makes this one old.
   const std::uint64_t revision = measured_ == nullptr ? 0 : measured_->revision();
   {
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (revision_ == revision) {
       const auto found = plans_.find(key);
       if (found != plans_.end()) return found->second;
@@ -74,7 +74,7 @@ absl::StatusOr<Plan> PlanMemo::Select(const Problem& problem, const DeviceTraits
   absl::StatusOr<Plan> plan =
       gemmd::Select(registry_, problem, device, kernel_name, measured_, problems);
   if (!plan.ok()) return plan;
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (revision_ < revision || plans_.size() >= kMostPlans) plans_.clear();
   if (revision_ <= revision) {
     revision_ = revision;
@@ -84,7 +84,7 @@ absl::StatusOr<Plan> PlanMemo::Select(const Problem& problem, const DeviceTraits
 }
 
 std::size_t PlanMemo::size() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return plans_.size();
 }
 

@@ -4,14 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/selection.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -36,8 +35,8 @@ class PlanMemo {
   const Registry& registry_;
   const PlanCache* const measured_;
   mutable AdaptiveMutex mutex_;
-  std::unordered_map<std::string, Plan> plans_;  // guarded by mutex_
-  std::uint64_t revision_ = 0;                   // of measured_, as of plans_; guarded by mutex_
+  std::unordered_map<std::string, Plan> plans_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;  // of measured_, as of plans_
 };
 
 }  // namespace gemmd

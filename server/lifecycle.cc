@@ -64,6 +64,15 @@ std::size_t WantedConnections(const config::Limits& limits) {
                                    : std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
 }
 
+// A call that does nothing takes some 20 KB of gRPC's memory: a sixth of the process's, then.
+std::size_t CallsOf(const config::Limits& limits) {
+  constexpr std::uint64_t kBytesEach = 1 << 17;
+  constexpr std::uint64_t kFew = 256;
+  constexpr std::uint64_t kMany = 65536;
+  return limits.calls() != 0 ? static_cast<std::size_t>(limits.calls())
+                             : std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
+}
+
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors) {
   GrpcServerOptions options;
   options.listen = config.listen();
@@ -73,6 +82,13 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
           ? static_cast<std::uint64_t>(config.limits().receive_memory_bytes())
           : std::max(ProcessMemoryBytes() / kReceiveMemoryPart, options.message_bytes);
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
+  // An overloaded server has been seen to keep 16 times as many of a client that gave up on all of
+  // its calls every 20 ms. A client that resets them makes more in 50 ms.
+  constexpr std::size_t kBeforeTold = 32;
+  options.live_calls.all = CallsOf(config.limits());
+  options.live_calls.per_connection_if_full =
+      static_cast<std::size_t>(config.limits().streams_per_connection());
+  options.live_calls.per_connection = kBeforeTold * options.live_calls.per_connection_if_full;
   options.connections.all =
       std::min(WantedConnections(config.limits()), DescriptorsForConnections(descriptors));
   options.connections.per_peer =
@@ -89,14 +105,6 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   options.tls_certificate_file = config.tls().certificate_file();
   options.tls_key_file = config.tls().key_file();
   return options;
-}
-
-// A call that does nothing takes some 20 KB of gRPC's memory: a sixth of the process's, then.
-std::size_t CallsInMemory() {
-  constexpr std::uint64_t kBytesEach = 1 << 17;
-  constexpr std::uint64_t kFew = 256;
-  constexpr std::uint64_t kMany = 65536;
-  return std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
 }
 
 std::size_t HalfOf(std::size_t whole) { return std::max<std::size_t>(1, whole / 2); }
@@ -133,13 +141,8 @@ CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOp
   options.slow.all = HalfOf(rpc.memory_bytes / rpc.message_bytes);
   options.slow.per_address = HalfOf(options.slow.all);
   options.proxies = options.slow.proxies = rpc.connections.proxies;
-  options.calls = limits.calls() != 0 ? static_cast<std::size_t>(limits.calls()) : CallsInMemory();
+  options.calls = CallsOf(limits);
   options.calls_per_address = HalfOf(options.calls);
-  // A busy server has been seen to keep four times as many of a client that gave up on all of its
-  // calls every 20 ms.
-  constexpr std::size_t kBeforeTold = 16;
-  options.streams_per_connection = static_cast<std::size_t>(limits.streams_per_connection());
-  options.calls_per_connection = kBeforeTold * options.streams_per_connection;
   return options;
 }
 

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -12,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
+#include "sync/mutex.h"
 
 namespace gemmd::load {
 namespace {
@@ -61,7 +61,7 @@ class EchoStreamReactor final : public grpc::ServerGenericBidiReactor {
   explicit EchoStreamReactor(std::uint64_t bytes) : bytes_(bytes) { StartRead(&request_); }
 
   void OnReadDone(bool ok) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ok) {
       answers_.push_back(Answer(request_, bytes_));
       request_.Clear();
@@ -72,7 +72,7 @@ class EchoStreamReactor final : public grpc::ServerGenericBidiReactor {
     Write();
   }
   void OnWriteDone(bool /*ok*/) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     answers_.pop_front();
     writing_ = false;
     Write();
@@ -80,7 +80,7 @@ class EchoStreamReactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 
  private:
-  void Write() {
+  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_) return;
     if (!answers_.empty()) {
       writing_ = true;
@@ -92,10 +92,10 @@ class EchoStreamReactor final : public grpc::ServerGenericBidiReactor {
 
   const std::uint64_t bytes_;
   grpc::ByteBuffer request_;
-  std::mutex mutex_;
-  std::deque<grpc::ByteBuffer> answers_;  // guarded by mutex_, like what follows
-  bool writing_ = false;
-  bool read_ended_ = false;
+  Mutex mutex_;
+  std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 class NotFound final : public grpc::ServerGenericBidiReactor {

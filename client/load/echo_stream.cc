@@ -25,7 +25,7 @@ class EchoStreams::Stream final
     Request* whole = nullptr;
     bool is_last = false;
     {
-      const std::lock_guard<std::mutex> lock(all_.mutex_);
+      const MutexLock lock(all_.mutex_);
       if (ok && !awaiting.empty()) {
         Request* const request = awaiting.front();
         awaiting.pop_front();
@@ -51,7 +51,7 @@ class EchoStreams::Stream final
     std::vector<Stream*> next;
     bool is_last = false;
     {
-      const std::lock_guard<std::mutex> lock(all_.mutex_);
+      const MutexLock lock(all_.mutex_);
       writing = false;
       next = all_.Next();
       is_last = read_ended;
@@ -64,7 +64,7 @@ class EchoStreams::Stream final
     Requests failed;
     const std::shared_ptr<client::CallCount> count = all_.streams_count_;
     {
-      const std::lock_guard<std::mutex> lock(all_.mutex_);
+      const MutexLock lock(all_.mutex_);
       if (!status.ok()) all_.end_code_ = static_cast<absl::StatusCode>(status.error_code());
       ++all_.ended_;
       for (Request* request : awaiting) {
@@ -93,11 +93,13 @@ class EchoStreams::Stream final
     StartWrite(&message_);
   }
   void Cancel() { context_.TryCancel(); }
+  // All streams have one mutex.
+  void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(all_.mutex_) { all_.mutex_.AssertHeld(); }
 
-  // All guarded by the mutex of all.
-  std::deque<Request*> awaiting;  // one for each message without an answer
-  bool writing = false;
-  bool read_ended = false;
+  // One for each message without an answer.
+  std::deque<Request*> awaiting ABSL_GUARDED_BY(all_.mutex_);
+  bool writing ABSL_GUARDED_BY(all_.mutex_) = false;
+  bool read_ended ABSL_GUARDED_BY(all_.mutex_) = false;
 
  private:
   EchoStreams& all_;
@@ -129,7 +131,7 @@ void EchoStreams::Send(Done done) {
   bool is_ended = false;
   absl::StatusCode code = absl::StatusCode::kOk;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_ended = ended_ == streams_.size();
     code = end_code_;
     if (!is_ended) queue_.push_back(request);
@@ -148,6 +150,7 @@ std::vector<EchoStreams::Stream*> EchoStreams::Next() {
   std::vector<Stream*> next;
   for (const auto& stream : streams_) {
     if (queue_.empty()) break;
+    stream->AssertLocked();
     if (stream->writing || stream->read_ended) continue;
     Request* const request = queue_.front();
     if (--request->to_send == 0) queue_.pop_front();

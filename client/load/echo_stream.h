@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "client/timer.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "sync/mutex.h"
 
 namespace gemmd::load {
 
@@ -52,8 +52,8 @@ class EchoStreams {
   };
   using Requests = std::vector<Request*>;
 
-  // The next free streams, which are taken to be writing. REQUIRES: locked.
-  std::vector<Stream*> Next();
+  // The next free streams, which are taken to be writing.
+  std::vector<Stream*> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Write(const std::vector<Stream*>& streams);
   // One answer, or the lack of one; true where the request is done. REQUIRES: locked.
   static bool Received(Request* request, absl::StatusCode code);
@@ -61,12 +61,11 @@ class EchoStreams {
   const EchoMessages messages_;
   const std::shared_ptr<client::Timer> timer_ = client::MakeAlarmTimer();
   const std::shared_ptr<client::CallCount> streams_count_ = std::make_shared<client::CallCount>();
-  std::mutex mutex_;
-  // All guarded by mutex_.
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::deque<Request*> queue_;  // with messages to send
-  std::size_t ended_ = 0;
-  absl::StatusCode end_code_ = absl::StatusCode::kUnavailable;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Request*> queue_ ABSL_GUARDED_BY(mutex_);  // with messages to send
+  std::size_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::StatusCode end_code_ ABSL_GUARDED_BY(mutex_) = absl::StatusCode::kUnavailable;
 };
 
 }  // namespace gemmd::load

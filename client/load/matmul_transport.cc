@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +13,7 @@
 #include "client/load/verifier.h"
 #include "client/message.h"
 #include "client/operands.h"
+#include "sync/mutex.h"
 
 namespace gemmd::load {
 namespace {
@@ -218,7 +218,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
   }
 
   Findings TakeFindings() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(findings_, Findings());
   }
 
@@ -261,7 +261,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
               const absl::StatusOr<client::Product>& product, const Done& done) {
     if (!product.ok()) {
       {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(mutex_);
         findings_.first_errors.emplace(absl::StatusCodeToString(product.status().code()),
                                        product.status().message());
       }
@@ -272,7 +272,7 @@ class GrpcMatmulTransport final : public MatmulTransport {
     done(ReplyOf(product->receipt));
     if (!IsToVerify(request, payload)) return;
     const std::string why = payload.verifier->WhyWrong(*product);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ++findings_.verified;
     if (why.empty()) return;
     if (findings_.wrong++ == 0) findings_.first_wrong = why;
@@ -281,8 +281,8 @@ class GrpcMatmulTransport final : public MatmulTransport {
   const MatmulTransportOptions options_;
   const std::vector<Entry> entries_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::mutex mutex_;
-  Findings findings_;  // guarded by mutex_
+  Mutex mutex_;
+  Findings findings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

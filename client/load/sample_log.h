@@ -2,10 +2,10 @@
 #pragma once
 
 #include <array>
-#include <mutex>
 #include <vector>
 
 #include "client/load/sample.h"
+#include "sync/mutex.h"
 
 namespace gemmd::load {
 
@@ -15,7 +15,7 @@ class SampleLog {
  public:
   void Add(std::size_t shard, const Sample& sample) {
     Shard& own = shards_[shard % kShards];
-    const std::lock_guard<std::mutex> lock(own.mutex);
+    const MutexLock lock(own.mutex);
     own.samples.push_back(sample);
   }
 
@@ -24,7 +24,7 @@ class SampleLog {
     for (Shard& shard : shards_) {
       std::vector<Sample> taken;
       {
-        const std::lock_guard<std::mutex> lock(shard.mutex);
+        const MutexLock lock(shard.mutex);
         taken.reserve(shard.samples.size());
         taken.swap(shard.samples);
       }
@@ -35,8 +35,8 @@ class SampleLog {
  private:
   static constexpr std::size_t kShards = 16;
   struct alignas(64) Shard {
-    std::mutex mutex;
-    std::vector<Sample> samples;  // guarded by mutex
+    Mutex mutex;
+    std::vector<Sample> samples ABSL_GUARDED_BY(mutex);
   };
   std::array<Shard, kShards> shards_;
 };

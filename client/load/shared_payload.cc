@@ -47,7 +47,7 @@ PayloadTurns::PayloadTurns(std::size_t payloads) {
 void PayloadTurns::Take(Use use) {
   std::size_t payload = 0;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (free_.empty()) {
       waiting_.push_back(std::move(use));
       return;
@@ -61,7 +61,7 @@ void PayloadTurns::Take(Use use) {
 void PayloadTurns::GiveBack(std::size_t payload) {
   Use next;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.empty()) {
       free_.push_back(payload);
       return;

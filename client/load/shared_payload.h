@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +12,7 @@
 #include "client/matmul.h"
 #include "grpcpp/channel.h"
 #include "kernels/types.h"
+#include "sync/mutex.h"
 
 namespace gemmd::load {
 
@@ -41,9 +41,9 @@ class PayloadTurns {
   void GiveBack(std::size_t payload);
 
  private:
-  std::mutex mutex_;
-  std::vector<std::size_t> free_;  // guarded by mutex_
-  std::deque<Use> waiting_;        // guarded by mutex_; the first came first
+  Mutex mutex_;
+  std::vector<std::size_t> free_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Use> waiting_ ABSL_GUARDED_BY(mutex_);  // the first came first
 };
 
 }  // namespace gemmd::load

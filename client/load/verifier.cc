@@ -118,7 +118,7 @@ std::string Verifier::WhyBitsDiffer(const client::Product& product) {
   if (receipt.determinism() != v1::BATCH_INVARIANT || receipt.numerics_id().empty()) return "";
   const std::size_t bits =
       std::hash<std::string_view>()({product.d.bytes().data(), product.d.bytes().size()});
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (numerics_id_.empty()) {
     numerics_id_ = receipt.numerics_id();
     bits_ = bits;

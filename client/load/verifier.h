@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "client/matmul.h"
+#include "sync/mutex.h"
 
 namespace gemmd::load {
 
@@ -46,9 +46,9 @@ class Verifier {
   DataType type_;
   std::uint64_t inner_;  // K
   std::vector<Check> checks_;
-  std::mutex mutex_;
-  std::string numerics_id_;  // of the first result; guarded by mutex_
-  std::size_t bits_ = 0;     // its hash; guarded by mutex_
+  Mutex mutex_;
+  std::string numerics_id_ ABSL_GUARDED_BY(mutex_);  // of the first result
+  std::size_t bits_ ABSL_GUARDED_BY(mutex_) = 0;     // its hash
 };
 
 }  // namespace gemmd::load

@@ -18,8 +18,8 @@ SessionPool::~SessionPool() {
 }
 
 std::shared_ptr<StreamSession> SessionPool::Get(int channels) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto slot = [&]() -> std::shared_ptr<StreamSession>& {
+  const MutexLock lock(mutex_);
+  const auto slot = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::shared_ptr<StreamSession>& {
     if (single_) channels = 1;
     if (channels == 1) turn_ = (turn_ + 1) % streams_;
     return sessions_[{channels, channels == 1 ? turn_ : 0}];
@@ -37,7 +37,7 @@ std::shared_ptr<StreamSession> SessionPool::Get(int channels) {
 }
 
 bool SessionPool::is_unimplemented() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return unimplemented_;
 }
 

@@ -3,13 +3,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "client/call_count.h"
 #include "client/channel.h"
 #include "client/stream/stream_session.h"
+#include "sync/mutex.h"
 
 namespace gemmd::client {
 
@@ -33,19 +33,18 @@ class SessionPool {
   bool is_unimplemented() const;
 
  private:
-  void Learn(const StreamSession& ended);
+  void Learn(const StreamSession& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ChannelOptions options_;
   const int streams_;
   const std::shared_ptr<CallCount> count_ = std::make_shared<CallCount>();
-  mutable std::mutex mutex_;
-  // All guarded by mutex_.
-  bool single_ = false;
-  bool unimplemented_ = false;
-  std::vector<std::shared_ptr<grpc::Channel>> channels_;
-  int turn_ = 0;
+  mutable Mutex mutex_;
+  bool single_ ABSL_GUARDED_BY(mutex_) = false;
+  bool unimplemented_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_ ABSL_GUARDED_BY(mutex_);
+  int turn_ ABSL_GUARDED_BY(mutex_) = 0;
   // By the number of channels; of those of one, by turn.
-  std::map<std::pair<int, int>, std::shared_ptr<StreamSession>> sessions_;
+  std::map<std::pair<int, int>, std::shared_ptr<StreamSession>> sessions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd::client

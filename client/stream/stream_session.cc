@@ -89,7 +89,7 @@ class StreamSession::Stream final
     Todo todo;
     bool reads_ahead = false;
     {
-      const std::lock_guard<std::mutex> lock(session_->mutex_);
+      const MutexLock lock(session_->mutex_);
       todo = session_->Received(index_, answers);
       reads_ahead = !todo.copies.empty() && !is_copying_;
       is_copying_ = is_copying_ || reads_ahead;
@@ -98,7 +98,7 @@ class StreamSession::Stream final
     if (reads_ahead) StartRead(&incoming_);
     session_->Do(todo);
     if (!reads_ahead) return StartRead(&incoming_);
-    const std::lock_guard<std::mutex> lock(session_->mutex_);
+    const MutexLock lock(session_->mutex_);
     is_copying_ = false;
   }
 
@@ -107,7 +107,7 @@ class StreamSession::Stream final
     bool is_last = false;
     Todo todo;
     {
-      const std::lock_guard<std::mutex> lock(session_->mutex_);
+      const MutexLock lock(session_->mutex_);
       todo = session_->state_.Written(index_);
       is_last = read_ended_;
     }
@@ -119,7 +119,7 @@ class StreamSession::Stream final
     const std::shared_ptr<StreamSession> session = std::move(session_);
     Todo todo;
     {
-      const std::lock_guard<std::mutex> lock(session->mutex_);
+      const MutexLock lock(session->mutex_);
       session->streams_[static_cast<std::size_t>(index_)] = nullptr;
       todo = session->state_.Ended(index_, StatusOf(status));
     }
@@ -134,7 +134,7 @@ class StreamSession::Stream final
   void OnReadEnd() {
     bool is_writing = false;
     {
-      const std::lock_guard<std::mutex> lock(session_->mutex_);
+      const MutexLock lock(session_->mutex_);
       read_ended_ = true;
       is_writing = session_->state_.ReadEnded(index_);
     }
@@ -147,8 +147,8 @@ class StreamSession::Stream final
   grpc::ClientContext context_;
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
-  bool read_ended_ = false;  // guarded by the session's mutex
-  bool is_copying_ = false;  // guarded by the session's mutex; while it reads ahead
+  bool read_ended_ ABSL_GUARDED_BY(session_->mutex_) = false;
+  bool is_copying_ ABSL_GUARDED_BY(session_->mutex_) = false;  // while it reads ahead
 };
 
 StreamSession::StreamSession(int streams, std::shared_ptr<CallCount> count)
@@ -170,17 +170,17 @@ std::shared_ptr<StreamSession> StreamSession::Open(
 }
 
 bool StreamSession::accepting() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.accepting();
 }
 
 bool StreamSession::refused_streams() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.refused_streams();
 }
 
 bool StreamSession::is_unimplemented() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.is_unimplemented();
 }
 
@@ -188,7 +188,7 @@ std::uint64_t StreamSession::Start(StreamRequest request) {
   std::uint64_t id = 0;
   Todo todo;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!state_.accepting()) return 0;
     todo = state_.Start(std::move(request), &id, telling == this);
   }
@@ -199,7 +199,7 @@ std::uint64_t StreamSession::Start(StreamRequest request) {
 void StreamSession::Flush() {
   Todo todo;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     todo = state_.Flush();
   }
   Do(todo);
@@ -215,7 +215,7 @@ Todo StreamSession::Received(int stream,
 void StreamSession::Cancel(std::uint64_t id) {
   Todo todo;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     todo = state_.Cancel(id);
   }
   Do(todo);
@@ -224,7 +224,7 @@ void StreamSession::Cancel(std::uint64_t id) {
 void StreamSession::Close(const absl::Status& why) {
   Todo todo;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     todo = state_.Close(why);
   }
   Do(todo);
@@ -233,7 +233,7 @@ void StreamSession::Close(const absl::Status& why) {
 void StreamSession::Do(const Todo& todo) {
   if (todo.cancel_streams) {
     // Locked, so that none ends meanwhile. gRPC calls nobody back from within.
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Stream* stream : streams_) {
       if (stream != nullptr) stream->Cancel();
     }
@@ -248,7 +248,7 @@ void StreamSession::Do(const Todo& todo) {
     const std::uint64_t bytes = copy.into->Copy(chunk.offset_bytes(), copy.from->payload.of(chunk));
     Todo next;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       next = state_.Copied(copy.request_id, bytes);
     }
     Do(next);
@@ -274,7 +274,7 @@ void StreamSession::WakeAt(absl::Time time) {
     if (const std::shared_ptr<StreamSession> session = weak.lock()) {
       Todo todo;
       {
-        const std::lock_guard<std::mutex> lock(session->mutex_);
+        const MutexLock lock(session->mutex_);
         todo = session->state_.Wake(time);
       }
       session->Do(todo);

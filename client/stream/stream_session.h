@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "client/call_count.h"
 #include "client/stream/session_state.h"
 #include "grpcpp/channel.h"
+#include "sync/mutex.h"
 
 namespace gemmd::client {
 
@@ -38,20 +38,20 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
 
   StreamSession(int streams, std::shared_ptr<CallCount> count);
 
-  // Does what is to be done, and what follows from that. REQUIRES: not locked.
-  void Do(const Todo& todo);
+  // Does what is to be done, and what follows from that.
+  void Do(const Todo& todo) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the callbacks start goes out together, as the results came: a request costs little more
   // than its message.
   void TellTogether(const Todo& todo);
   void WakeAt(absl::Time time);
   // Sends what was started.
   void Flush();
-  // REQUIRES: locked.
-  Todo Received(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers);
+  Todo Received(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CallCount> count_;
-  mutable std::mutex mutex_;
-  SessionState state_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  SessionState state_ ABSL_GUARDED_BY(mutex_);
   // Each until it has ended, then null. Guarded by mutex_, but for streams that are written to.
   std::vector<Stream*> streams_;
 };

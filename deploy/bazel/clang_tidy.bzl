@@ -59,7 +59,13 @@ def _flags(ctx, compilation):
     own = [ctx.expand_make_variables("copts", flag, {}) for flag in getattr(ctx.rule.attr, "copts", [])]
 
     # libstdc++'s templates use what it deprecates itself.
-    warnings = ["-Wall", "-Wextra", "-Wno-deprecated-declarations"]
+    warnings = [
+        "-Wall",
+        "-Wextra",
+        "-Wno-deprecated-declarations",
+        "-Wthread-safety",
+        "-Wthread-safety-beta",  # the order of locks
+    ]
     return [flag for flag in flags + own + warnings if flag not in _GCC_ONLY]
 
 def _clang_tidy_impl(target, ctx):

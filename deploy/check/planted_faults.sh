@@ -74,6 +74,10 @@ plant "a finding of clang-tidy in a header" server/rpc/decode.h \
   '&\ninline bool Planted(std::vector<int> a) { const std::vector<int> b = std::move(a); return a == b; }' \
   'decode\.h:.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...
+plant "what a mutex guards, read without it" server/rpc/slow_calls.cc \
+  'const MutexLock lock(mutex_);' '' \
+  'slow_calls\.cc:.*clang-diagnostic-thread-safety-analysis' \
+  deploy/check/tidy.sh //server/rpc/...
 plant "a codec that reads what is not its own" proto/payload_codec.cc \
   'groups.empty() ? Find(fields, number) : nullptr' 'Find(fields, number)' \
   'the codec does not|^codec:' \

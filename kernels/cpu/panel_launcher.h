@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/row_gemm.h"
 #include "kernels/kernel.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -85,14 +85,14 @@ class PanelLauncher {
     executor_->Run(workspace_.units, [this, panels](int, std::int64_t index) {
       const std::int64_t slot = TakeSlot();
       RunUnit(slot, index % panels * kPanelRows, index / panels * kPanelColumns);
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       free_slots_.push_back(slot);
     });
   }
 
  private:
   std::int64_t TakeSlot() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::int64_t slot = free_slots_.back();
     free_slots_.pop_back();
     return slot;
@@ -262,8 +262,8 @@ class PanelLauncher {
   const Arguments& arguments_;
   ParallelExecutor* const executor_;
   const PanelWorkspace<Product> workspace_;
-  std::mutex mutex_;
-  std::vector<std::int64_t> free_slots_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::int64_t> free_slots_ ABSL_GUARDED_BY(mutex_);
   const Multiply* b_ = nullptr;
   std::int64_t ldb_ = 0;
 };

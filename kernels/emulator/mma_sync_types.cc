@@ -24,6 +24,12 @@ struct F64Operands {
   double b;
 };
 
+struct F64Rows16Operands {
+  double* d;
+  const double* a;
+  const double* b;
+};
+
 const WordOperands& Words(void* const* operands, std::uint32_t lane) {
   return *static_cast<const WordOperands*>(operands[lane]);
 }
@@ -113,6 +119,28 @@ void MultiplyF64(void* const* operands) {
   }
 }
 
+template <int kExtent>
+void MultiplyF64Rows16(void* const* operands) {
+  double rows[16][kExtent];
+  double columns[8][kExtent];
+  const auto at = [operands](std::uint32_t lane) -> const F64Rows16Operands& {
+    return *static_cast<const F64Rows16Operands*>(operands[lane]);
+  };
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    for (std::uint32_t i = 0; i < kExtent / 2; ++i) {
+      rows[lane / 4 + 8 * (i % 2)][lane % 4 + 4 * (i / 2)] = at(lane).a[i];
+    }
+    for (std::uint32_t i = 0; i < kExtent / 4; ++i) {
+      columns[lane / 4][lane % 4 + 4 * i] = at(lane).b[i];
+    }
+  }
+  ForEachElement([&](auto lane, auto element, auto row, auto column) {
+    double sum = at(lane).d[element];
+    for (int k = 0; k < kExtent; ++k) sum = FusedMultiplyAdd(rows[row][k], columns[column][k], sum);
+    at(lane).d[element] = sum;
+  });
+}
+
 }  // namespace
 
 void MmaSyncTf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
@@ -130,6 +158,15 @@ void MmaSyncInt8(std::uint32_t (&d)[4], const std::uint32_t (&a)[4], const std::
 void MmaSyncF64(double (&d)[2], double a, double b, const CallSite& site) {
   F64Operands operand = {d, a, b};
   WarpCollective("mma.sync", &operand, site, MultiplyF64);
+}
+
+void MmaSyncF64Rows16(int extent, double (&d)[4], const double* a, const double* b,
+                      const CallSite& site) {
+  F64Rows16Operands operand = {d, a, b};
+  WarpCollective("mma.sync", &operand, site,
+                 extent == 4   ? MultiplyF64Rows16<4>
+                 : extent == 8 ? MultiplyF64Rows16<8>
+                               : MultiplyF64Rows16<16>);
 }
 
 }  // namespace gemmd::emulator

@@ -1,7 +1,7 @@
 #include "kernels/epilogue/epilogue.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/epilogue/epilogue_entries.h"
+#include "kernels/epilogue/epilogue_kernel_entries.h"
 
 namespace gemmd {
 
@@ -21,9 +21,7 @@ absl::Status LaunchEpilogue(const Problem& problem, const Product& product,
                             const Arguments& arguments, const LaunchTarget& target) {
   const std::string rejection = EpilogueRejection(product.type, problem.d.type);
   if (!rejection.empty()) return absl::InvalidArgumentError(rejection);
-  return target.emulator != nullptr
-             ? epilogue::EmulatedEpilogue(problem, product, arguments, target)
-             : epilogue::CudaEpilogue(problem, product, arguments, target);
+  return epilogue::EpilogueFor(target)(problem, product, arguments, target);
 }
 
 }  // namespace gemmd

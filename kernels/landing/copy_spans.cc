@@ -15,8 +15,7 @@ absl::Status LaunchCopySpans(absl::Span<const CopySpan> spans, const LaunchTarge
       return absl::InvalidArgumentError("a span is null or empty");
     }
   }
-  return target.emulator != nullptr ? landing::EmulatedCopySpans(spans, target)
-                                    : landing::CudaCopySpans(spans, target);
+  return landing::CopySpansFor(target)(spans, target);
 }
 
 }  // namespace gemmd

@@ -60,8 +60,7 @@ absl::Status Check(const Transposition& t) {
 
 absl::Status LaunchTranspose(const Transposition& transposition, const LaunchTarget& target) {
   if (absl::Status status = Check(transposition); !status.ok()) return status;
-  return target.emulator != nullptr ? landing::EmulatedTranspose(transposition, target)
-                                    : landing::CudaTranspose(transposition, target);
+  return landing::TransposeFor(target)(transposition, target);
 }
 
 }  // namespace gemmd

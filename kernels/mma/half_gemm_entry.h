@@ -15,16 +15,16 @@ using HalfGemmLaunch = absl::Status (*)(const Problem&, const Arguments&, const 
 
 // A kernel of a ladder, as values.
 struct HalfGemmTraits {
-  const char* name;
-  const char* idea;
-  int tile_m;
-  int tile_n;
-  int tile_k;
-  int stages;
-  int warps;
-  int raster_group;
-  int blocks_per_multiprocessor;
-  double efficiency;  // of the peak of mma.sync, on large products
+  const char* name = "";
+  const char* idea = "";
+  int tile_m = 0;
+  int tile_n = 0;
+  int tile_k = 0;
+  int stages = 0;
+  int warps = 0;
+  int raster_group = 0;
+  int blocks_per_multiprocessor = 0;
+  double efficiency = 0;  // of the peak of mma.sync, on large products
 };
 
 // Why such kernels do not take the problem, whatever the tile; empty if they do.

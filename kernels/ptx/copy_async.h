@@ -25,6 +25,15 @@ GEMMD_DEVICE void CopyAsync16(SharedAddress destination, const void* source,
   GEMMD_IN_EMULATOR(emulator::CopyAsync(destination, source, 16, bytes, site);)
 }
 
+// cp.async.ca.shared.global, cp-size 8: the same for 8 bytes and multiples of 8, through L1.
+GEMMD_DEVICE void CopyAsync8(SharedAddress destination, const void* source,
+                             std::uint32_t bytes GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(destination),
+                               "l"(source), "r"(bytes)
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::CopyAsync(destination, source, 8, bytes, site);)
+}
+
 // cp.async.commit_group: the copies since the last one become a group, maybe empty.
 GEMMD_DEVICE void CopyAsyncCommit(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("cp.async.commit_group;" ::: "memory");)

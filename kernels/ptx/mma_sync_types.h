@@ -5,7 +5,8 @@
 //   int8, m16n8k32  byte j of a[i]  row g + 8 * (i % 2), k = 4 * t + j + 16 * (i / 2);
 //                   byte j of b[i]  k = 4 * t + j + 16 * i, column g
 //   f64, m8n8k4     a  row g, k = t;  b  k = t, column g;  d[i]  row g, column 2 * t + i
-// Accumulator element e of the first two: row g + 8 * (e / 2), column 2 * t + e % 2.
+//   f64, m16n8kK    a[i]  row g + 8 * (i % 2), k = t + 4 * (i / 2);  b[i]  k = t + 4 * i, column g
+// Accumulator element e of all but m8n8k4: row g + 8 * (e / 2), column 2 * t + e % 2.
 #pragma once
 
 #include "kernels/ptx/platform.h"
@@ -45,6 +46,38 @@ GEMMD_DEVICE void MmaF64(double (&d)[2], double a, double b GEMMD_SITE) {
                                : "+d"(d[0]), "+d"(d[1])
                                : "d"(a), "d"(b));)
   GEMMD_IN_EMULATOR(emulator::MmaSyncF64(d, a, b, site);)
+}
+
+// .m16n8k4, .m16n8k8 or .m16n8k16 .row.col.f64.f64.f64.f64 (sm_90), by kK.
+template <int kK>
+GEMMD_DEVICE void MmaF64Rows16(double (&d)[4], const double (&a)[kK / 2],
+                               const double (&b)[kK / 4] GEMMD_SITE) {
+  static_assert(kK == 4 || kK == 8 || kK == 16);
+#ifdef __CUDACC__
+  if constexpr (kK == 4) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+        "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+  } else if constexpr (kK == 8) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
+        "{%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
+          "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+  }
+#else
+  emulator::MmaSyncF64Rows16(kK, d, a, b, site);
+#endif
 }
 
 }  // namespace GEMMD_BACKEND

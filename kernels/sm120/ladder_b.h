@@ -96,7 +96,7 @@ class LadderBWorker {
 
   // To the next stage.
   GEMMD_DEVICE void Advance(Turn& read) {
-    const bool is_first = read.Advance();
+    const bool is_first = read.Next();
     reader_.Move(is_first ? Layout::kStageBytes - Layout::kStagesBytes : Layout::kStageBytes);
   }
 

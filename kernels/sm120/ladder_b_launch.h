@@ -7,7 +7,6 @@
 #include "kernels/mma/half_gemm_types.h"
 #include "kernels/ptx/launch.h"
 #include "kernels/sm120/ladder_b.h"
-#include "kernels/sm120/ladder_b_entries.h"
 #include "kernels/sm120/ladder_b_maps.h"
 
 namespace gemmd::sm120 {
@@ -39,13 +38,6 @@ absl::Status LaunchLadderB(const Problem& problem, const Arguments& arguments,
     return LaunchLadderB<Step, mma::Bf16AccumulateF32>(problem, arguments, target);
   }
   return LaunchLadderB<Step, mma::F16AccumulateF32>(problem, arguments, target);
-}
-
-inline mma::HalfGemmLaunch LadderBLaunch(int step) {
-  static constexpr mma::HalfGemmLaunch kLaunches[kLadderBSteps] = {
-      LaunchLadderB<BcfDbfRw>, LaunchLadderB<KStages>, LaunchLadderB<TmaR64>, LaunchLadderB<TmaR32>,
-      LaunchLadderB<TmaRw>};
-  return kLaunches[step];
 }
 
 }  // namespace GEMMD_BACKEND

@@ -37,10 +37,10 @@ struct LadderBLayout {
 
   static constexpr std::uint32_t kStageBytes = A::kBytes + B::kBytes;
   static constexpr std::uint32_t kStagesBytes = Step::kStages * kStageBytes;
-  // Behind the stages, which the epilogue reuses: stage i is full, stage i is free.
+  // Behind the stages, which the epilogue reuses.
   static constexpr std::uint32_t kFull = kStagesBytes;
-  static constexpr std::uint32_t kFree = kFull + Step::kStages * ptx::kMbarrierBytes;
-  static constexpr std::uint32_t kEnd = kFree + Step::kStages * ptx::kMbarrierBytes;
+  static constexpr std::uint32_t kEmpty = kFull + Step::kStages * ptx::kMbarrierBytes;
+  static constexpr std::uint32_t kEnd = kEmpty + Step::kStages * ptx::kMbarrierBytes;
   static constexpr std::uint32_t kSharedBytes = Step::kTensorLoads ? kEnd : kStagesBytes;
   static_assert(kSharedBytes * Step::kBlocksPerMultiprocessor <= kSharedBytesLimit);
   static_assert(D::kBytes <= kStagesBytes && kWarps * WarpD::kBytes <= kStagesBytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -16,19 +17,29 @@ namespace {
 // What ladder_b_steps.h says about a step, as values.
 template <class Step>
 constexpr mma::HalfGemmTraits Describe(double efficiency) {
-  return {Step::kName,   Step::kIdea,        sm120::kTileM,
-          sm120::kTileN, Step::kTileK,       Step::kStages,
-          sm120::kWarps, Step::kRasterGroup, Step::kBlocksPerMultiprocessor,
-          efficiency};
+  mma::HalfGemmTraits traits;
+  traits.name = Step::kName;
+  traits.idea = Step::kIdea;
+  traits.tile_m = sm120::kTileM;
+  traits.tile_n = sm120::kTileN;
+  traits.tile_k = Step::kTileK;
+  traits.stages = Step::kStages;
+  traits.warps = sm120::kWarps;
+  traits.raster_group = Step::kRasterGroup;
+  traits.blocks_per_multiprocessor = Step::kBlocksPerMultiprocessor;
+  traits.efficiency = efficiency;
+  return traits;
 }
 
-constexpr mma::HalfGemmTraits kSteps[sm120::kLadderBSteps] = {
+constexpr mma::HalfGemmTraits kSteps[] = {
     Describe<sm120::BcfDbfRw>(0.6), Describe<sm120::KStages>(0.6), Describe<sm120::TmaR64>(0.7),
     Describe<sm120::TmaR32>(0.7), Describe<sm120::TmaRw>(0.7)};
+static_assert(std::size(kSteps) == sm120::kLadderBVariants);
 
-constexpr bool kTensorLoads[sm120::kLadderBSteps] = {
-    sm120::BcfDbfRw::kTensorLoads, sm120::KStages::kTensorLoads, sm120::TmaR64::kTensorLoads,
-    sm120::TmaR32::kTensorLoads, sm120::TmaRw::kTensorLoads};
+constexpr bool kTensorLoads[] = {sm120::BcfDbfRw::kTensorLoads, sm120::KStages::kTensorLoads,
+                                 sm120::TmaR64::kTensorLoads, sm120::TmaR32::kTensorLoads,
+                                 sm120::TmaRw::kTensorLoads};
+static_assert(std::size(kTensorLoads) == std::size(kSteps));
 
 class LadderBEntry final : public mma::HalfGemmEntry {
  public:
@@ -60,7 +71,7 @@ class LadderBEntry final : public mma::HalfGemmEntry {
 }  // namespace
 
 void AppendLadderB(std::vector<std::unique_ptr<const Kernel>>* kernels) {
-  for (int step = 0; step < sm120::kLadderBSteps; ++step) {
+  for (int step = 0; step < sm120::kLadderBVariants; ++step) {
     kernels->push_back(std::make_unique<LadderBEntry>(step));
   }
 }

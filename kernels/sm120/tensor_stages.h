@@ -2,6 +2,7 @@
 // warps release them one by one, another that says when it is free.
 #pragma once
 
+#include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/mbarrier.h"
@@ -12,41 +13,17 @@
 namespace gemmd::sm120 {
 inline namespace GEMMD_BACKEND {
 
-// A stage of the ring, and the parity of the phase that fills or frees it this time.
-template <int kStages>
-struct StageTurn {
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
-
-  // The one before it; not of the first.
-  GEMMD_DEVICE StageTurn Before() const {
-    if (stage > 0) return {stage - 1, parity};
-    return {kStages - 1, parity ^ 1};
-  }
-
-  // Whether the ring starts again.
-  GEMMD_DEVICE bool Advance() {
-    ++stage;
-    if (stage < kStages) return false;
-    stage = 0;
-    parity ^= 1;
-    return true;
-  }
-};
-
 template <class Step>
 class TensorStages {
  public:
   using Layout = LadderBLayout<Step>;
-  using Turn = StageTurn<Step::kStages>;
+  using Turn = mma::RingPosition<Step::kStages>;
 
   GEMMD_DEVICE TensorStages(const LadderBParams& params, ptx::SharedAddress shared,
                             const mma::TileCorner& corner)
-      : params_(params), shared_(shared), corner_(corner) {}
+      : params_(params), ring_{shared}, corner_(corner) {}
 
-  GEMMD_DEVICE ptx::SharedAddress ATile(std::uint32_t stage) const {
-    return shared_ + stage * Layout::kStageBytes;
-  }
+  GEMMD_DEVICE ptx::SharedAddress ATile(std::uint32_t stage) const { return ring_.Stage(stage); }
   GEMMD_DEVICE ptx::SharedAddress BTile(std::uint32_t stage) const {
     return ATile(stage) + Layout::A::kBytes;
   }
@@ -54,8 +31,8 @@ class TensorStages {
   // By one thread; a barrier of the block follows.
   GEMMD_DEVICE void InitBarriers() const {
     for (std::uint32_t stage = 0; stage < Step::kStages; ++stage) {
-      ptx::MbarrierInit(Full(stage), 1);
-      if constexpr (Step::kReleaseByWarps) ptx::MbarrierInit(Free(stage), kWarps);
+      ptx::MbarrierInit(ring_.Full(stage), 1);
+      if constexpr (Step::kReleaseByWarps) ptx::MbarrierInit(ring_.Empty(stage), kWarps);
     }
     ptx::FenceMbarrierInit();
   }
@@ -63,40 +40,33 @@ class TensorStages {
   // By one thread, once the stage is free: with the tile of K that starts at k.
   GEMMD_DEVICE void Fill(std::uint32_t stage, std::int32_t k) const {
     using BPanel = typename Layout::B::Panel;
-    ptx::MbarrierArriveExpect(Full(stage), Layout::kStageBytes);
-    ptx::TensorLoad2D(ATile(stage), &params_.a, k, corner_.row, Full(stage));
+    ptx::MbarrierArriveExpect(ring_.Full(stage), Layout::kStageBytes);
+    ptx::TensorLoad2D(ATile(stage), &params_.a, k, corner_.row, ring_.Full(stage));
     GEMMD_UNROLL
     for (int panel = 0; panel < Layout::B::kPanels; ++panel) {
       ptx::TensorLoad2D(BTile(stage) + panel * BPanel::kBytes, &params_.b,
-                        corner_.column + panel * BPanel::kColumns, k, Full(stage));
+                        corner_.column + panel * BPanel::kColumns, k, ring_.Full(stage));
     }
   }
 
   GEMMD_DEVICE void WaitFull(const Turn& turn) const {
-    ptx::MbarrierWait(Full(turn.stage), turn.parity);
+    ptx::MbarrierWait(ring_.Full(turn.stage), turn.parity);
   }
   GEMMD_DEVICE void WaitFree(const Turn& turn) const {
-    ptx::MbarrierWait(Free(turn.stage), turn.parity);
+    ptx::MbarrierWait(ring_.Empty(turn.stage), turn.parity);
   }
 
   // By every warp that has read the stage.
   GEMMD_DEVICE void ReleaseByWarp(std::uint32_t stage, std::uint32_t lane) const {
     ptx::SyncWarp();
     if (lane == 0) {
-      ptx::MbarrierArrive(Free(stage));
+      ptx::MbarrierArrive(ring_.Empty(stage));
     }
   }
 
  private:
-  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
-    return shared_ + Layout::kFull + stage * ptx::kMbarrierBytes;
-  }
-  GEMMD_DEVICE ptx::SharedAddress Free(std::uint32_t stage) const {
-    return shared_ + Layout::kFree + stage * ptx::kMbarrierBytes;
-  }
-
   const LadderBParams& params_;
-  const ptx::SharedAddress shared_;
+  const mma::Ring<Layout> ring_;
   const mma::TileCorner corner_;
 };
 

@@ -1,5 +1,6 @@
 #include "kernels/sm80/ladder_a_registry.h"
 
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -14,16 +15,25 @@ namespace {
 // What ladder_a_steps.h says about a step, as values.
 template <class Step>
 constexpr mma::HalfGemmTraits Describe(double efficiency) {
-  return {Step::kName,         Step::kIdea,        sm80::kTileM,
-          sm80::kTileN,        sm80::kTileK,       Step::kStages,
-          sm80::kThreads / 32, Step::kRasterGroup, sm80::kBlocksPerMultiprocessor,
-          efficiency};
+  mma::HalfGemmTraits traits;
+  traits.name = Step::kName;
+  traits.idea = Step::kIdea;
+  traits.tile_m = sm80::kTileM;
+  traits.tile_n = sm80::kTileN;
+  traits.tile_k = sm80::kTileK;
+  traits.stages = Step::kStages;
+  traits.warps = sm80::kThreads / 32;
+  traits.raster_group = Step::kRasterGroup;
+  traits.blocks_per_multiprocessor = sm80::kBlocksPerMultiprocessor;
+  traits.efficiency = efficiency;
+  return traits;
 }
 
 // Efficiency as published for 8192 cubed.
-constexpr mma::HalfGemmTraits kSteps[sm80::kLadderASteps] = {
-    Describe<sm80::A01a>(0.24), Describe<sm80::A01b>(0.23), Describe<sm80::A02>(0.68),
-    Describe<sm80::A03>(0.79),  Describe<sm80::A04>(0.82),  Describe<sm80::A05>(0.82)};
+constexpr mma::HalfGemmTraits kSteps[] = {Describe<sm80::A01a>(0.24), Describe<sm80::A01b>(0.23),
+                                          Describe<sm80::A02>(0.68),  Describe<sm80::A03>(0.79),
+                                          Describe<sm80::A04>(0.82),  Describe<sm80::A05>(0.82)};
+static_assert(std::size(kSteps) == sm80::kLadderAVariants);
 
 class LadderAEntry final : public mma::HalfGemmEntry {
  public:
@@ -40,7 +50,7 @@ class LadderAEntry final : public mma::HalfGemmEntry {
 }  // namespace
 
 void AppendLadderA(std::vector<std::unique_ptr<const Kernel>>* kernels) {
-  for (int step = 0; step < sm80::kLadderASteps; ++step) {
+  for (int step = 0; step < sm80::kLadderAVariants; ++step) {
     kernels->push_back(std::make_unique<LadderAEntry>(step));
   }
 }

@@ -2,6 +2,7 @@
 // by TMA, two warpgroups that multiply. Sums in order of K by 16, as the other Hopper kernels.
 #pragma once
 
+#include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/global_memory.h"
@@ -16,24 +17,18 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-struct RaggedBlock {
-  ptx::SharedAddress shared = ptx::SharedBase();
+// A named barrier, of all that multiply.
+inline constexpr std::uint32_t kRaggedBarrier = 1;
+
+struct RaggedBlock : mma::Ring<RaggedLayout> {
   std::int32_t m;  // the tile's corner
   std::int32_t n;
   std::int32_t k_blocks;
-
-  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
-    return shared + RaggedLayout::kFull + stage * ptx::kMbarrierBytes;
-  }
-  GEMMD_DEVICE ptx::SharedAddress Empty(std::uint32_t stage) const {
-    return shared + RaggedLayout::kEmpty + stage * ptx::kMbarrierBytes;
-  }
 };
 
 GEMMD_DEVICE void LoadRaggedB(const RaggedParams& params, const RaggedBlock& block,
                               std::uint32_t stage, std::int32_t k_block) {
-  const ptx::SharedAddress to =
-      block.shared + stage * RaggedLayout::kStageBytes + RaggedLayout::kABytes;
+  const ptx::SharedAddress to = block.Stage(stage) + RaggedLayout::kABytes;
   GEMMD_UNROLL
   for (int c = 0; c < kRaggedClasses; ++c) {
     ptx::TensorLoad2D(to + c * RaggedLayout::kBoxBytes, &params.b[c], k_block * 64,
@@ -44,8 +39,7 @@ GEMMD_DEVICE void LoadRaggedB(const RaggedParams& params, const RaggedBlock& blo
 GEMMD_DEVICE void ProduceRagged(const RaggedParams& params, const RaggedBlock& block) {
   constexpr std::int32_t kStages = RaggedLayout::kStages;
   const auto load_a = [&](std::uint32_t stage, std::int32_t k_block) {
-    ptx::TensorLoad2D(block.shared + stage * RaggedLayout::kStageBytes, &params.a, k_block * 64,
-                      block.m, block.Full(stage));
+    ptx::TensorLoad2D(block.Stage(stage), &params.a, k_block * 64, block.m, block.Full(stage));
   };
   const std::int32_t ahead = block.k_blocks < kStages ? block.k_blocks : kStages;
   // B while the repack still runs, where nothing ahead of that may write it. Its stages are not
@@ -127,14 +121,13 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
                                   warp * RaggedLayout::kBoxBytes +
                                   lane / 4 * RaggedLayout::kBoxPitch + (lane % 4 + shift / 2) * 4;
   float sums[128];
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
+  mma::RingPosition<RaggedLayout::kStages> at;
   std::uint32_t reading = 0;
   const auto multiply = [&](RaggedFragments& fragments, bool is_first) {
-    ptx::MbarrierWait(block.Full(stage), parity);
-    LoadRaggedFragments(fragments, rows + stage * RaggedLayout::kStageBytes, shift % 2 == 1);
-    const std::uint64_t columns = ptx::MakeWgmmaDescriptor(
-        block.shared + stage * RaggedLayout::kStageBytes, 16, 1024, ptx::Swizzle::k128B);
+    ptx::MbarrierWait(block.Full(at.stage), at.parity);
+    LoadRaggedFragments(fragments, rows + at.stage * RaggedLayout::kStageBytes, shift % 2 == 1);
+    const std::uint64_t columns =
+        ptx::MakeWgmmaDescriptor(block.Stage(at.stage), 16, kAtomBytes, ptx::Swizzle::k128B);
     ptx::WgmmaFence();
     GEMMD_UNROLL
     for (int step = 0; step < 4; ++step) {
@@ -148,11 +141,8 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
       ptx::SyncWarp();
       if (lane == 0) ptx::MbarrierArrive(block.Empty(reading));
     }
-    reading = stage;
-    if (++stage == RaggedLayout::kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
+    reading = at.stage;
+    at.Next();
   };
   RaggedFragments even;
   RaggedFragments odd;
@@ -165,7 +155,7 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
   if (k_block < block.k_blocks) multiply(odd, false);
   ptx::WgmmaWait<0>();
   // The stages become D: the other group's products have read them too.
-  ptx::NamedBarrierSync(1, 2 * 128);
+  ptx::NamedBarrierSync(kRaggedBarrier, 2 * kWarpgroup);
   GEMMD_UNROLL
   for (int j = 0; j < kRaggedTileM / 8; ++j) {
     const ptx::SharedAddress at =
@@ -174,7 +164,7 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
     ptx::StoreShared(at + 64 * RaggedLayout::kOutputPitch,
                      Element::Pack(sums[4 * j + 2], sums[4 * j + 3]));
   }
-  ptx::NamedBarrierSync(1, 2 * 128);
+  ptx::NamedBarrierSync(kRaggedBarrier, 2 * kWarpgroup);
   StoreRaggedRows(params, block, warp, lane);
 }
 

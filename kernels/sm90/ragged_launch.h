@@ -140,7 +140,8 @@ absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
-// Both operands, where their lines are not aligned, for kernels that take aligned ones.
+// Both operands, where their lines are not aligned, for kernels that take aligned ones: to where
+// AlignLines() (ragged_workspace.h) has them.
 inline absl::Status LaunchRepackOfBoth(const Problem& problem, const Arguments& arguments,
                                        const LaunchTarget& target) {
   return LaunchRepack(problem, arguments, AlignLines(problem, arguments).copies, target);

@@ -12,6 +12,7 @@
 #include "kernels/ptx/matrix_descriptor.h"
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/ptx/tensor_copy.h"
+#include "kernels/sm90/wgmma_layout.h"
 
 namespace gemmd::sm90 {
 
@@ -57,7 +58,7 @@ struct RaggedParams {
 // Shared memory: stages of A (swizzled) and of a box for each class of B; then D, transposed.
 struct RaggedLayout {
   static constexpr int kStages = 4;
-  static constexpr int kABytes = kRaggedTileM * 128;
+  static constexpr int kABytes = kRaggedTileM * kSpanBytes;
   static constexpr int kBoxRows = kRaggedTileN / kRaggedClasses;
   static constexpr int kBoxColumns = 72;  // 64 of K and a unit for the shift
   static constexpr int kBoxPitch = kBoxColumns * 2;
@@ -68,8 +69,9 @@ struct RaggedLayout {
   static constexpr int kSharedBytes = kEmpty + kStages * static_cast<int>(ptx::kMbarrierBytes);
   // A line of D's columns, of two rows a word; odd in words, against bank conflicts.
   static constexpr int kOutputPitch = kRaggedTileM * 2 + 4;
-  static constexpr int kThreads = 3 * 128;
-  static_assert(kStageBytes % 1024 == 0 && kBoxBytes % 128 == 0 && kSharedBytes <= 232448);
+  static constexpr int kThreads = 3 * kWarpgroup;
+  static_assert(kStageBytes % kAtomBytes == 0 && kBoxBytes % 128 == 0);
+  static_assert(kSharedBytes <= kMaxSharedBytes);
   static_assert(kRaggedTileN * kOutputPitch <= kFull);
 };
 

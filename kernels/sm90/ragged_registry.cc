@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "kernels/sm90/frame.h"
 #include "kernels/sm90/operand_rules.h"
-#include "kernels/sm90/ragged_entries.h"
+#include "kernels/sm90/ragged_gemm_entries.h"
 #include "kernels/sm90/ragged_params.h"
 #include "kernels/sm90/ragged_workspace.h"
 #include "kernels/sm90/tilings.h"
@@ -25,15 +25,41 @@ constexpr double kCyclesPerUs = 1600;
 // For predictions: behind every entry that takes aligned lines, because these are for lines that
 // no other takes.
 struct RaggedTiling {
-  int tile_m;
-  int tile_n;
-  int stages;
-  int warps;
-  double repack_us;
-  double block_cycles;
-  double tile_cycles;
-  double emulated_macs_per_us;
+  int tile_m = 0;
+  int tile_n = 0;
+  int stages = 0;
+  int warps = 0;
+  double repack_us = 0;
+  double block_cycles = 0;
+  double tile_cycles = 0;
+  double emulated_macs_per_us = 0;
 };
+
+constexpr RaggedTiling LargeTiling() {
+  RaggedTiling tiling;
+  tiling.tile_m = sm90::kRaggedTileM;
+  tiling.tile_n = sm90::kRaggedTileN;
+  tiling.stages = sm90::RaggedLayout::kStages;
+  tiling.warps = sm90::RaggedLayout::kThreads / 32;
+  tiling.repack_us = 4;
+  tiling.block_cycles = 1300;
+  tiling.tile_cycles = 6000;
+  tiling.emulated_macs_per_us = 60;
+  return tiling;
+}
+
+constexpr RaggedTiling SmallTiling() {
+  RaggedTiling tiling;
+  tiling.tile_m = 64;
+  tiling.tile_n = 64;
+  tiling.stages = sm90::kTilings[sm90::kOne64x64].max_stages;
+  tiling.warps = 8;
+  tiling.repack_us = 4;
+  tiling.block_cycles = 260;
+  tiling.tile_cycles = 2000;
+  tiling.emulated_macs_per_us = 55;
+  return tiling;
+}
 
 double Tiles(std::int64_t lines, int tile) { return std::ceil(static_cast<double>(lines) / tile); }
 
@@ -113,13 +139,11 @@ class LargeRaggedEntry final : public RaggedEntry {
             {"sm90/ragged256x128", "sm_90a",
              "lines that start anywhere: A repacked, B moved into place on its way to wgmma",
              Determinism::kBatchInvariant},
-            {sm90::kRaggedTileM, sm90::kRaggedTileN, sm90::RaggedLayout::kStages,
-             sm90::RaggedLayout::kThreads / 32, 4, 1300, 6000, 60}) {}
+            LargeTiling()) {}
 
   absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
                       const LaunchTarget& target) const override {
-    return target.emulator != nullptr ? sm90::EmulatedRaggedGemm(problem, arguments, target)
-                                      : sm90::CudaRaggedGemm(problem, arguments, target);
+    return sm90::RaggedGemmFor(target)(problem, arguments, target);
   }
 
  protected:
@@ -134,7 +158,7 @@ class SmallRaggedEntry final : public RaggedEntry {
       : RaggedEntry({"sm90/ragged64x64", "sm_90a",
                      "lines that start anywhere: A and B repacked for the tiles of one64x64",
                      Determinism::kBatchInvariant},
-                    {64, 64, sm90::kTilings[sm90::kOne64x64].max_stages, 8, 4, 260, 2000, 55}) {}
+                    SmallTiling()) {}
 
   Config Configure(const Problem& problem, const DeviceTraits& device) const override {
     Config config = RaggedEntry::Configure(problem, device);
@@ -144,14 +168,11 @@ class SmallRaggedEntry final : public RaggedEntry {
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
-    const bool is_emulated = target.emulator != nullptr;
     const sm90::AlignedProblem aligned = sm90::AlignLines(problem, arguments);
-    absl::Status status = is_emulated ? sm90::EmulatedRepack(problem, arguments, target)
-                                      : sm90::CudaRepack(problem, arguments, target);
+    absl::Status status = sm90::RepackFor(target)(problem, arguments, target);
     if (!status.ok()) return status;
-    const sm90::WgmmaGemmLaunch launch = is_emulated ? sm90::EmulatedWgmmaGemm(sm90::kOne64x64)
-                                                     : sm90::CudaWgmmaGemm(sm90::kOne64x64);
-    return launch(aligned.problem, config, absl::MakeConstSpan(&aligned.arguments, 1), target);
+    return sm90::WgmmaGemmFor(target, sm90::kOne64x64)(
+        aligned.problem, config, absl::MakeConstSpan(&aligned.arguments, 1), target);
   }
 
  protected:

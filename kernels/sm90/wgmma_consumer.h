@@ -10,10 +10,6 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-// Named barriers: 1 and 2 are those of the groups, 6 is ClearUnloadedRows()'.
-inline constexpr std::uint32_t kStaggerBarrier = 3;
-inline constexpr std::uint32_t kTurnBarrier = 4;  // and 5: the turns of ping-pong
-
 // A descriptor whose address moves: one addition of 32 bits, where the field cannot overflow.
 GEMMD_DEVICE std::uint64_t MoveDescriptor(std::uint64_t descriptor, std::uint32_t bytes) {
   return (descriptor & 0xffffffff00000000) | (static_cast<std::uint32_t>(descriptor) + bytes / 16);
@@ -35,7 +31,7 @@ GEMMD_DEVICE void ClearUnloadedRows(const Params& params, const Block<Layout>& b
   }
   ptx::FenceProxyAsync();
   // The groups together: in ping-pong each reads all rows.
-  ptx::NamedBarrierSync(kTurnBarrier + 2, Layout::kConsumers * kWarpgroup);
+  ptx::NamedBarrierSync(kClearedBarrier, Layout::kConsumers * kWarpgroup);
 }
 
 // One stage's products, committed.
@@ -49,7 +45,7 @@ GEMMD_DEVICE void MultiplyStage(Accumulators<Layout>& sums, std::uint64_t rows,
     const int step = Layout::kFinishesRowsFirst ? x % kSteps : x / Layout::kRowBlocks;
     const int i = Layout::kFinishesRowsFirst ? x / kSteps : x % Layout::kRowBlocks;
     ptx::Wgmma<Element::kType, Layout::kTileN, kRowMajor, kColumnMajor>(
-        sums[i], MoveDescriptor(rows, i * 8192 + step * Layout::Rows::kStepBytes),
+        sums[i], MoveDescriptor(rows, i * kRowBlockBytes + step * Layout::Rows::kStepBytes),
         MoveDescriptor(columns, step * Layout::Columns::kStepBytes), !(is_first && step == 0));
   }
   ptx::WgmmaCommit();
@@ -74,11 +70,11 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
   const std::int32_t k_blocks = BlocksOfK(params);
   const std::uint32_t group_offset = Layout::kIsPingPong ? 0 : me.group * Layout::kGroupRows;
   const ptx::SharedAddress own_rows = block.shared + group_offset * kSpanBytes;
-  const std::uint64_t rows =
-      ptx::MakeWgmmaDescriptor(own_rows, Layout::Rows::kLeadingBytes, 1024, ptx::Swizzle::k128B);
+  const std::uint64_t rows = ptx::MakeWgmmaDescriptor(own_rows, Layout::Rows::kLeadingBytes,
+                                                      kAtomBytes, ptx::Swizzle::k128B);
   const std::uint64_t columns =
       ptx::MakeWgmmaDescriptor(block.shared + Layout::Rows::kBytes, Layout::Columns::kLeadingBytes,
-                               1024, ptx::Swizzle::k128B);
+                               kAtomBytes, ptx::Swizzle::k128B);
   const ptx::SharedAddress output =
       block.shared + Layout::kOutput + me.group * (Layout::kStoreBuffers * Layout::kBoxBytes);
   const ptx::SharedAddress empty =
@@ -99,7 +95,7 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
   if constexpr (Layout::kIsPingPong) {
     if (me.group == 1) ptx::NamedBarrierArrive(kTurnBarrier, 2 * kWarpgroup);
   }
-  RingPosition<Layout> at;
+  mma::RingPosition<Layout::kStages> at;
   std::uint32_t turn = 0;
   for (TileWalk<Params> walk(params, block); walk.tile() < walk.end(); walk.Advance(), ++turn) {
     if constexpr (Layout::kIsPingPong) {

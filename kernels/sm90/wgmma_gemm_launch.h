@@ -270,6 +270,7 @@ absl::Status LaunchByEpilogue(const Problem& problem, const Config& config,
   return LaunchByMajor<kTiling, Element, false>(problem, config, batch, target);
 }
 
+// Of one problem, or, where the tiling TakesBatches(), of a batch of equal ones.
 template <int kTiling>
 absl::Status LaunchTiling(const Problem& problem, const Config& config,
                           absl::Span<const Arguments> batch, const LaunchTarget& target) {

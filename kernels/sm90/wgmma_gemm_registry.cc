@@ -22,6 +22,8 @@ namespace {
 using sm90::Frame;
 using sm90::Tiling;
 
+static_assert(sm90::kTilingCount == sm90::kWgmmaGemmVariants);
+
 // What one core emulates, with checks: it ranks emulated kernels behind real ones, and a
 // little behind ladder A, which serves emulated devices where it can.
 constexpr double kEmulatedMacsPerUs = 80;
@@ -142,9 +144,7 @@ class HopperGemmEntry final : public Kernel {
       return Kernel::LaunchBatch(problem, config, batch, target);
     }
     if (batch.empty()) return absl::OkStatus();
-    const sm90::WgmmaGemmLaunch launch =
-        target.emulator != nullptr ? sm90::EmulatedWgmmaGemm(index_) : sm90::CudaWgmmaGemm(index_);
-    return launch(problem, config, batch, target);
+    return sm90::WgmmaGemmFor(target, index_)(problem, config, batch, target);
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/mma/ring.h"
 #include "kernels/ptx/matrix_descriptor.h"
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/sm90/tilings.h"
@@ -13,7 +14,9 @@ namespace gemmd::sm90 {
 inline constexpr int kTileK = 64;  // elements of K in a stage
 inline constexpr int kSpan = 64;   // elements of a swizzled line, 128 bytes
 inline constexpr int kSpanBytes = 128;
-inline constexpr int kWarpgroup = 128;  // threads
+inline constexpr int kAtomBytes = 8 * kSpanBytes;       // after which swizzling repeats
+inline constexpr int kRowBlockBytes = 64 * kSpanBytes;  // K-major rows of one product
+inline constexpr int kWarpgroup = 128;                  // threads
 inline constexpr int kMaxSharedBytes = 232448;
 
 inline namespace GEMMD_BACKEND {
@@ -38,7 +41,7 @@ struct OperandTile {
   // For descriptors: bytes to the next 16 of K, and between spans of MN-major.
   static constexpr int kStepBytes = kIsKMajor ? 32 : 16 * kSpanBytes;
   static constexpr int kLeadingBytes = kIsKMajor ? 16 : kSpanBlock;
-  static_assert(kShares <= 2 && (kShareStep * kSpanBytes) % 1024 == 0);
+  static_assert(kShares <= 2 && (kShareStep * kSpanBytes) % kAtomBytes == 0);
 };
 
 template <int kTiling, Major kRowMajor, Major kColumnMajor>
@@ -78,17 +81,15 @@ struct WgmmaLayout {
   // Columns of f32 that pass through a warp's box at a time (wgmma_epilogue.h).
   static constexpr int kEpilogueColumns = kBoxColumns == 64 ? 32 : 16;
 
-  static constexpr int kFittingStages =
-      (kMaxSharedBytes - kOutputBytes) / (kStageBytes + 2 * static_cast<int>(ptx::kMbarrierBytes));
   static constexpr int kStages =
-      kFittingStages < kValues.max_stages ? kFittingStages : kValues.max_stages;
+      mma::FittingStages(kMaxSharedBytes - kOutputBytes, kStageBytes, kValues.max_stages);
   static constexpr int kOutput = kStages * kStageBytes;  // offset in shared memory
   static constexpr int kFull = kOutput + kOutputBytes;
   static constexpr int kEmpty = kFull + kStages * static_cast<int>(ptx::kMbarrierBytes);
   static constexpr int kSharedBytes = kEmpty + kStages * static_cast<int>(ptx::kMbarrierBytes);
 
   static_assert(kStages >= 2 && kSharedBytes <= kMaxSharedBytes);
-  static_assert(kStageBytes % 1024 == 0 && kBoxBytes % 128 == 0 && kWarpBoxBytes % 128 == 0);
+  static_assert(kStageBytes % kAtomBytes == 0 && kBoxBytes % 128 == 0 && kWarpBoxBytes % 128 == 0);
   static_assert(kGroupRows % 64 == 0 && kTileN % 16 == 0 && kBoxColumns % 8 == 0);
   static_assert((kRowBlocks * kBoxes) % kStoreBuffers == 0);
   static_assert(!kReusesStages || (kBoxColumns == 64 && kBoxes <= kStages && !kIsPingPong));

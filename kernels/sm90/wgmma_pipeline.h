@@ -1,56 +1,32 @@
-// What the producer and the consumers of a block agree on: who they are, the ring of stages,
-// and the order of tiles.
+// What the producer and the consumers of a block agree on: who they are, the ring of stages, named
+// barriers, and the order of tiles.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/cluster.h"
 #include "kernels/ptx/indices.h"
-#include "kernels/ptx/mbarrier.h"
 #include "kernels/sm90/wgmma_gemm_params.h"
 #include "kernels/sm90/wgmma_layout.h"
 
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-// A position in the ring of stages, and the parity of its phase.
-template <class Layout>
-struct RingPosition {
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
-
-  GEMMD_DEVICE void Next() {
-    if (++stage == Layout::kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-  GEMMD_DEVICE void Skip(std::uint32_t count) {
-    const std::uint32_t to = stage + count;
-    parity ^= to / Layout::kStages & 1;
-    stage = to % Layout::kStages;
-  }
-};
+// Named barriers. 0 is that of the whole block.
+inline constexpr std::uint32_t kGroupBarrier = 1;    // and 2: of a group by itself
+inline constexpr std::uint32_t kStaggerBarrier = 3;  // the second group's first product
+inline constexpr std::uint32_t kTurnBarrier = 4;     // and 5: the turns of ping-pong
+inline constexpr std::uint32_t kClearedBarrier = 6;  // ClearUnloadedRows()
 
 template <class Layout>
-struct Block {
-  ptx::SharedAddress shared = ptx::SharedBase();
+struct Block : mma::Ring<Layout> {
   std::uint32_t rank = Layout::kCluster == 1 ? 0 : ptx::RankInCluster();
   std::uint32_t rank_m = rank % Layout::kClusterM;
   std::uint32_t rank_n = rank / Layout::kClusterM;
   std::uint32_t cluster = ptx::BlockIndexX() / Layout::kCluster;
   std::uint32_t clusters = ptx::GridSizeX() / Layout::kCluster;
-
-  GEMMD_DEVICE ptx::SharedAddress Stage(std::uint32_t stage) const {
-    return shared + stage * Layout::kStageBytes;
-  }
-  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
-    return shared + Layout::kFull + stage * ptx::kMbarrierBytes;
-  }
-  GEMMD_DEVICE ptx::SharedAddress Empty(std::uint32_t stage) const {
-    return shared + Layout::kEmpty + stage * ptx::kMbarrierBytes;
-  }
 };
 
 // The corner of a block's tile, and in a batch whose it is.

@@ -120,7 +120,7 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block, Tile
   }
   if (params.settled != SettledOperands::kBoth) ptx::WaitForPrecedingGrid();
   loader.FillRing(corner, k_block, ahead);
-  RingPosition<Layout> at;
+  mma::RingPosition<Layout::kStages> at;
   at.parity = 1;  // every stage was empty to begin with
   at.Skip(static_cast<std::uint32_t>(k_block));
   while (walk.tile() < walk.end()) {

@@ -114,7 +114,7 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
   }
   if constexpr (Layout::kReusesStages) {
     // The group's other warps may still be reading those rows.
-    if (is_last) ptx::NamedBarrierSync(1 + me.group, kWarpgroup);
+    if (is_last) ptx::NamedBarrierSync(kGroupBarrier + me.group, kWarpgroup);
   }
   GEMMD_UNROLL
   for (int i = 0; i < Layout::kRowBlocks; ++i) {
@@ -122,9 +122,10 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
     for (int c = 0; c < Layout::kBoxes; ++c) {
       const bool in_stage = Layout::kReusesStages && is_last;
       const int buffer = (i * Layout::kBoxes + c) % Layout::kStoreBuffers;
-      const ptx::SharedAddress box = (in_stage ? drained + c * Layout::kStageBytes + i * 8192
-                                               : output + buffer * Layout::kBoxBytes) +
-                                     me.warp * Layout::kWarpBoxBytes;
+      const ptx::SharedAddress box =
+          (in_stage ? drained + c * Layout::kStageBytes + i * kRowBlockBytes
+                    : output + buffer * Layout::kBoxBytes) +
+          me.warp * Layout::kWarpBoxBytes;
       if (!in_stage && !Layout::kStoresByUnit) {
         if (me.lane == 0) ptx::BulkWaitRead<Layout::kStoreBuffers - 1>();
         ptx::SyncWarp();

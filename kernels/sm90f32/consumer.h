@@ -16,7 +16,8 @@
 namespace gemmd::sm90f32 {
 inline namespace GEMMD_BACKEND {
 
-inline constexpr std::uint32_t kTurnBarrier = 1;  // and 2: whose turn it is to multiply
+// Named barriers, this and 2: whose turn it is to multiply.
+inline constexpr std::uint32_t kTurnBarrier = 1;
 
 template <class Layout>
 using Sums = float[Layout::kSums];
@@ -91,7 +92,7 @@ class ConsumerOf {
   GEMMD_DEVICE void Split(std::uint32_t i, Fragments& fragments) {
     if (i == 0) ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
     SplitRows<kRowMajor>(
-        block_.Stage(ring_.stage) + i * Layout::kRowBytes + RowGroup() * (64 * kSpanBytes),
+        block_.Stage(ring_.stage) + i * Layout::kRowBytes + RowGroup() * sm90::kRowBlockBytes,
         me_.warp, me_.lane, fragments);
   }
 
@@ -155,7 +156,7 @@ class ConsumerOf {
   const Block<Layout>& block_;
   const sm90::Consumer me_;
   std::uint64_t parts_;
-  sm90::RingPosition<Layout> ring_;
+  mma::RingPosition<Layout::kStages> ring_;
 };
 
 }  // namespace GEMMD_BACKEND

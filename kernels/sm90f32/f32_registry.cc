@@ -9,8 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/sm90/operand_rules.h"
-#include "kernels/sm90f32/entries.h"
+#include "kernels/sm90f32/product_entries.h"
 #include "kernels/sm90f32/tilings.h"
+#include "kernels/sm90f32/workspace.h"
 
 namespace gemmd {
 namespace {
@@ -18,6 +19,8 @@ namespace {
 using sm90f32::kTilingCount;
 using sm90f32::kTilings;
 using sm90f32::Tiling;
+
+static_assert(kTilingCount == sm90f32::kProductVariants);
 
 constexpr double kCyclesPerUs = 1720;  // under load
 // Of a tile: its first stage's way, its last sums' and D's.
@@ -134,9 +137,7 @@ class F32Entry final : public Kernel {
       return absl::InvalidArgumentError(
           absl::StrCat("sm90/f32_bf16x6 has no tiling of ", ToString(config)));
     }
-    return target.emulator != nullptr
-               ? sm90f32::EmulatedProduct(tiling, problem, config, arguments, target)
-               : sm90f32::CudaProduct(tiling, problem, config, arguments, target);
+    return sm90f32::ProductFor(target, tiling)(problem, config, arguments, target);
   }
 
  private:

@@ -11,9 +11,9 @@
 #include "kernels/ptx/launch.h"
 #include "kernels/ptx/tensor_map.h"
 #include "kernels/sm90/frame.h"
-#include "kernels/sm90f32/entries.h"
 #include "kernels/sm90f32/product.h"
 #include "kernels/sm90f32/split.h"
+#include "kernels/sm90f32/workspace.h"
 
 namespace gemmd::sm90f32 {
 inline namespace GEMMD_BACKEND {
@@ -148,18 +148,12 @@ absl::Status LaunchTiling(const Problem& problem, const Config& config, const Ar
 }
 
 // REQUIRES: Rejection() of the entry is empty.
-template <int kTiling = 0>
-absl::Status LaunchProduct(int tiling, const Problem& problem, const Config& config,
-                           const Arguments& arguments, const LaunchTarget& target) {
-  if constexpr (kTiling < kTilingCount) {
-    if (tiling != kTiling) {
-      return LaunchProduct<kTiling + 1>(tiling, problem, config, arguments, target);
-    }
-    return problem.b_is_k_major()
-               ? LaunchTiling<kTiling, Major::kK>(problem, config, arguments, target)
-               : LaunchTiling<kTiling, Major::kMn>(problem, config, arguments, target);
-  }
-  return absl::InvalidArgumentError("no such tiling");
+template <int kTiling>
+absl::Status LaunchProduct(const Problem& problem, const Config& config, const Arguments& arguments,
+                           const LaunchTarget& target) {
+  return problem.b_is_k_major()
+             ? LaunchTiling<kTiling, Major::kK>(problem, config, arguments, target)
+             : LaunchTiling<kTiling, Major::kMn>(problem, config, arguments, target);
 }
 
 }  // namespace GEMMD_BACKEND

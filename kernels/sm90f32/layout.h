@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/mma/ring.h"
 #include "kernels/ptx/matrix_descriptor.h"
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/sm90/wgmma_layout.h"
@@ -57,17 +58,16 @@ struct ProductLayout {
 
   // Where sums wait that are finished one by one (finish.h).
   static constexpr int kSumBytes = kConsumers * kWarpgroup * kSums * 4;
-  static constexpr int kFittingStages = (sm90::kMaxSharedBytes - kSumBytes) /
-                                        (kStageBytes + 2 * static_cast<int>(ptx::kMbarrierBytes));
   static constexpr int kStages =
-      kFittingStages < kValues.max_stages ? kFittingStages : kValues.max_stages;
+      mma::FittingStages(sm90::kMaxSharedBytes - kSumBytes, kStageBytes, kValues.max_stages);
   static constexpr int kSumOffset = kStages * kStageBytes;
   static constexpr int kFull = kSumOffset + kSumBytes;
   static constexpr int kEmpty = kFull + kStages * static_cast<int>(ptx::kMbarrierBytes);
   static constexpr int kSharedBytes = kEmpty + kStages * static_cast<int>(ptx::kMbarrierBytes);
 
   static_assert(kStages >= 2 && kSharedBytes <= sm90::kMaxSharedBytes);
-  static_assert(kGroupColumns % 8 == 0 && kStageBytes % 1024 == 0 && kPieceLines <= 256);
+  static_assert(kGroupColumns % 8 == 0 && kStageBytes % sm90::kAtomBytes == 0 &&
+                kPieceLines <= 256);
   static_assert(kConsumers <= 2 && (!kTakesTurns || kConsumers == 2));
 };
 

@@ -1,6 +1,7 @@
 // The producer of the f32 product: one thread that keeps the ring of stages full by TMA.
 #pragma once
 
+#include "kernels/mma/ring.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/shared_memory.h"
@@ -12,19 +13,7 @@ namespace gemmd::sm90f32 {
 inline namespace GEMMD_BACKEND {
 
 template <class Layout>
-struct Block {
-  ptx::SharedAddress shared = ptx::SharedBase();
-
-  GEMMD_DEVICE ptx::SharedAddress Stage(std::uint32_t stage) const {
-    return shared + stage * Layout::kStageBytes;
-  }
-  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
-    return shared + Layout::kFull + stage * ptx::kMbarrierBytes;
-  }
-  GEMMD_DEVICE ptx::SharedAddress Empty(std::uint32_t stage) const {
-    return shared + Layout::kEmpty + stage * ptx::kMbarrierBytes;
-  }
-};
+using Block = mma::Ring<Layout>;
 
 GEMMD_DEVICE std::int32_t StagesOfK(const ProductParams& params) {
   return (params.k + kStageK - 1) / kStageK;
@@ -81,7 +70,7 @@ GEMMD_DEVICE void Produce(const ProductParams& params, const Block<Layout>& bloc
     }
   }
   ptx::WaitForPrecedingGrid();
-  sm90::RingPosition<Layout> ring;
+  mma::RingPosition<Layout::kStages> ring;
   ring.parity = 1;  // every stage was empty to begin with
   for (; tile < tiles; tile += ptx::GridSizeX()) {
     const sm90::RasterTile at = sm90::TileAt(params.raster, tile);

@@ -10,24 +10,47 @@
 namespace gemmd::sm90f32 {
 
 struct Tiling {
-  int row_groups;     // consumers side by side along rows, of 64 rows each
-  int column_groups;  // and along columns
-  int group_columns;  // of a consumer, a multiple of 8
-  bool takes_turns;   // two consumers multiply one after the other: one adds meanwhile
-  int max_stages;
+  int row_groups = 1;        // consumers side by side along rows, of 64 rows each
+  int column_groups = 1;     // and along columns
+  int group_columns = 0;     // of a consumer, a multiple of 8
+  bool takes_turns = false;  // two consumers multiply one after the other: one adds meanwhile
+  int max_stages = 0;
   // For PredictedUs(): cycles of a multiprocessor for 32 of K.
-  double k_block_cycles;
+  double k_block_cycles = 0;
 
   constexpr int rows() const { return 64 * row_groups; }
   constexpr int columns() const { return column_groups * group_columns; }
 };
 
+// One consumer, of so many columns.
+constexpr Tiling One(int group_columns, int max_stages, double k_block_cycles) {
+  Tiling tiling;
+  tiling.group_columns = group_columns;
+  tiling.max_stages = max_stages;
+  tiling.k_block_cycles = k_block_cycles;
+  return tiling;
+}
+
+// Two, each with half of a tile's rows.
+constexpr Tiling TwoInTurns(int group_columns, int max_stages, double k_block_cycles) {
+  Tiling tiling = One(group_columns, max_stages, k_block_cycles);
+  tiling.row_groups = 2;
+  tiling.takes_turns = true;
+  return tiling;
+}
+
+// Two, each with half of a tile's columns.
+constexpr Tiling TwoAtOnce(int group_columns, int max_stages, double k_block_cycles) {
+  Tiling tiling = One(group_columns, max_stages, k_block_cycles);
+  tiling.column_groups = 2;
+  return tiling;
+}
+
 // README.md says which tiling is fastest for which shape. A consumer with more than 128 columns
 // spills registers.
 inline constexpr Tiling kTilings[] = {
-    {2, 1, 128, true, 2, 2050}, {2, 1, 64, true, 4, 1240}, {1, 2, 64, false, 3, 1290},
-    {1, 1, 64, false, 6, 780},  {1, 1, 32, false, 7, 510}, {1, 1, 16, false, 9, 480},
-    {1, 1, 8, false, 11, 470},
+    TwoInTurns(128, 2, 2050), TwoInTurns(64, 4, 1240), TwoAtOnce(64, 3, 1290), One(64, 6, 780),
+    One(32, 7, 510),          One(16, 9, 480),         One(8, 11, 470),
 };
 
 inline constexpr int kTilingCount = sizeof(kTilings) / sizeof(kTilings[0]);

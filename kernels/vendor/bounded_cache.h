@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "sync/mutex.h"
 
 namespace gemmd::vendor {
 
@@ -21,7 +21,7 @@ class BoundedCache {
 
   // Nothing where the key is not here.
   std::optional<Value> Find(const Key& key) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = index_.find(key);
     if (found == index_.end()) return std::nullopt;
     order_.splice(order_.begin(), order_, found->second);
@@ -30,7 +30,7 @@ class BoundedCache {
 
   // The value stays that of the first who inserts the key, and is returned.
   Value Insert(const Key& key, Value value) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = index_.find(key);
     if (found != index_.end()) return found->second->second;
     if (order_.size() == capacity_) {
@@ -43,7 +43,7 @@ class BoundedCache {
   }
 
   std::size_t size() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return order_.size();
   }
 
@@ -51,9 +51,9 @@ class BoundedCache {
   using Order = std::list<std::pair<Key, Value>>;
 
   const std::size_t capacity_;
-  mutable std::mutex mutex_;
-  Order order_;  // guarded by mutex_, as is index_: the last one asked for first
-  absl::flat_hash_map<Key, typename Order::iterator> index_;
+  mutable Mutex mutex_;
+  Order order_ ABSL_GUARDED_BY(mutex_);  // the last one asked for first
+  absl::flat_hash_map<Key, typename Order::iterator> index_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd::vendor

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,7 @@
 #include "kernels/vendor/cublaslt_library.h"
 #include "kernels/vendor/cublaslt_plan.h"
 #include "kernels/vendor/matmul_engine.h"
+#include "sync/mutex.h"
 
 namespace gemmd::vendor {
 namespace {
@@ -95,7 +95,7 @@ class Engine final : public MatmulEngine {
 
  private:
   absl::StatusOr<DeviceState*> State(int device) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = states_.find(device);
     if (found != states_.end()) return found->second.get();
     const CurrentDeviceGuard current(device);
@@ -108,9 +108,9 @@ class Engine final : public MatmulEngine {
     return states_.emplace(device, std::move(state)).first->second.get();
   }
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_; what is here stays, with its handle, as long as the process.
-  mutable std::map<int, std::unique_ptr<DeviceState>> states_;
+  mutable Mutex mutex_;
+  // What is here stays, with its handle, as long as the process.
+  mutable std::map<int, std::unique_ptr<DeviceState>> states_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -95,9 +95,15 @@ Admission::Admission(const RequestLimits& limits, const Registry* registry, cons
   }
 }
 
+absl::Status Admission::CheckServing() const {
+  return router_->draining() ? DrainingError() : absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCall& call,
                                                                  TimeNs deadline,
                                                                  Carrier carrier) const {
+  // Those that wait for memory came before the server was to stop, and are let in all the same.
+  if (absl::Status s = CheckServing(); !s.ok()) return s;
   if (policy_.room != nullptr && policy_.room->HasWaiting(call.tenant.key())) {
     return FullNow(*router_->devices().front().scheduler,
                    absl::ResourceExhaustedError("other requests of the tenant wait for memory"));
@@ -174,7 +180,6 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
 
 absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& request,
                                                             Carrier carrier) const {
-  if (router_->draining()) return DrainingError();
   const auto& high = policy_.high_priority_tenants;
   if (request.priority == Priority::kHigh && high.has_value() &&
       high->count(request.tenant.key()) == 0) {
@@ -207,6 +212,7 @@ absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& re
 }
 
 absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) const {
+  if (absl::Status s = CheckServing(); !s.ok()) return s;
   absl::StatusOr<Understood> understood = Understand(request, Carrier::kStream);
   if (!understood.ok()) return understood.status();
   const MatmulCall& call = understood->call;

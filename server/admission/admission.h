@@ -187,7 +187,9 @@ class Admission {
       return residents.holder() != nullptr ? residents.holder() : shared.holder();
     }
   };
-  // Admit(), whoever waits.
+  // UNAVAILABLE: draining.
+  absl::Status CheckServing() const;
+  // Admit(), whoever waits, and while the server drains too.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> AdmitNow(const MatmulCall& call, TimeNs deadline,
                                                            Carrier carrier) const;
   absl::StatusOr<Understood> Understand(const MatmulCall& request, Carrier carrier) const;

@@ -1,13 +1,11 @@
 #include "server/admission/memory_shares.h"
 
-#include <mutex>
-
 #include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/admission/percent.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 #include "text/quoted.h"
 
 namespace gemmd {
@@ -62,10 +60,10 @@ struct MemoryShares::State {
 
   MemoryBytes shares;
 
-  AdaptiveMutex mutex;  // all below is guarded by it
-  Accounts tenants;
-  Accounts peers;
-  std::function<void()> on_release;
+  AdaptiveMutex mutex;
+  Accounts tenants ABSL_GUARDED_BY(mutex);
+  Accounts peers ABSL_GUARDED_BY(mutex);
+  std::function<void()> on_release ABSL_GUARDED_BY(mutex);
 };
 
 MemoryShares::Charge& MemoryShares::Charge::operator=(Charge&& other) noexcept {
@@ -81,7 +79,7 @@ MemoryShares::Charge& MemoryShares::Charge::operator=(Charge&& other) noexcept {
 void MemoryShares::Charge::Release() {
   if (state_ == nullptr) return;
   {
-    const std::lock_guard<AdaptiveMutex> lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     State::Release(&state_->tenants, tenant_, bytes_);
     State::Release(&state_->peers, peer_, bytes_);
     if (state_->on_release) state_->on_release();
@@ -97,7 +95,7 @@ MemoryShares::Charge MemoryShares::Charge::Split(const MemoryBytes& bytes) {
   part.peer_ = peer_;
   part.bytes_ = bytes;
   Subtract(bytes, &bytes_);
-  const std::lock_guard<AdaptiveMutex> lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   ++tenant_->second.charges;
   ++peer_->second.charges;
   return part;
@@ -111,13 +109,13 @@ MemoryShares::MemoryShares(const MemoryBytes& limits, int percent, std::function
 }
 
 MemoryShares::~MemoryShares() {
-  const std::lock_guard<AdaptiveMutex> lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->on_release = nullptr;
 }
 
 absl::StatusOr<MemoryShares::Charge> MemoryShares::Take(const MemoryHolder& holder,
                                                         const MemoryBytes& bytes) {
-  const std::lock_guard<AdaptiveMutex> lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   Entry* const tenant = &*state_->tenants.try_emplace(holder.tenant).first;
   Entry* const peer = &*state_->peers.try_emplace(holder.peer).first;
   absl::Status status = state_->Check("tenant", *tenant, bytes);
@@ -140,7 +138,7 @@ absl::StatusOr<MemoryShares::Charge> MemoryShares::Take(const MemoryHolder& hold
 }
 
 std::size_t MemoryShares::holders() const {
-  const std::lock_guard<AdaptiveMutex> lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->tenants.size() + state_->peers.size();
 }
 

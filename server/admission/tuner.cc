@@ -66,14 +66,14 @@ Tuner::~Tuner() {
   cancelled_ = true;
   std::thread last;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     last = std::move(thread_);
   }
   if (last.joinable()) last.join();  // without the lock, which its end takes
 }
 
 absl::Status Tuner::Start(std::uint64_t id, TuningRequest request, Callback done) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (running_) {
     return absl::ResourceExhaustedError("another call is tuning; one does at a time");
   }
@@ -86,7 +86,7 @@ absl::Status Tuner::Start(std::uint64_t id, TuningRequest request, Callback done
     if (absl::Status saved = Save(); report.ok() && !saved.ok()) report = std::move(saved);
     {
       // Before the answer, whose reader may tune again at once.
-      const std::lock_guard<std::mutex> end(mutex_);
+      const MutexLock end(mutex_);
       running_ = false;
     }
     std::move(done)(std::move(report));
@@ -95,7 +95,7 @@ absl::Status Tuner::Start(std::uint64_t id, TuningRequest request, Callback done
 }
 
 void Tuner::Cancel(std::uint64_t id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (running_ && running_id_ == id) cancelled_ = true;
 }
 

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "kernels/gemm.h"
 #include "server/admission/admission.h"
 #include "server/scheduling/router.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -89,10 +89,10 @@ class Tuner {
 
   const Sources sources_;
   std::atomic<bool> cancelled_{false};
-  std::mutex mutex_;
-  std::thread thread_;            // guarded by mutex_; of the last tuning
-  bool running_ = false;          // guarded by mutex_
-  std::uint64_t running_id_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);  // of the last tuning
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t running_id_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd

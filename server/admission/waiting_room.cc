@@ -29,7 +29,7 @@ WaitingRoom::WaitingRoom(const Bounds& bounds, const Clock* clock, std::chrono::
 
 WaitingRoom::~WaitingRoom() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -45,7 +45,7 @@ WaitingRoom::~WaitingRoom() {
 
 absl::Status WaitingRoom::Add(Request request) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto& [tenant, address] = request.holder;
     absl::Status status = Check("", count_, bytes_, 100, request.bytes);
     status.Update(CheckShareLocked(absl::StrCat("of tenant ", Quoted(tenant), " "),
@@ -102,7 +102,7 @@ void WaitingRoom::Cancel(std::uint64_t id) {
   if (count_ == 0) return;
   Ended ended;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = lane_of_.find(id);
     if (found == lane_of_.end()) return;
     Lane* const lane = found->second;
@@ -119,14 +119,14 @@ void WaitingRoom::Cancel(std::uint64_t id) {
 
 bool WaitingRoom::HasWaiting(const std::string& tenant) const {
   if (count_ == 0) return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return !tenants_.Of(tenant).empty();
 }
 
 void WaitingRoom::Poke() {
   if (count_ == 0) return;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     poked_ = true;
   }
   wake_.notify_all();
@@ -135,37 +135,37 @@ void WaitingRoom::Poke() {
 void WaitingRoom::Look() {
   Ended ended;
   {
-    const std::lock_guard<std::mutex> looking(looking_);
-    std::unique_lock<std::mutex> lock(mutex_);
+    const MutexLock looking(looking_);
+    const MutexLock lock(mutex_);
     ++look_;
     EndLateLocked(clock_->Now(), &ended);
     std::size_t failures = 0;
     // Each lane has a turn by its tenant and one by its address.
     while (failures < std::min(2 * lanes_.size(), kMostFailures)) {
-      failures = TryNext(&lock) ? 0 : failures + 1;
+      failures = TryNext() ? 0 : failures + 1;
     }
   }
   Tell(std::move(ended));
 }
 
-bool WaitingRoom::TryNext(std::unique_lock<std::mutex>* lock) {
+bool WaitingRoom::TryNext() {
   Lane* const lane = is_addresses_turn_ ? addresses_.Next() : tenants_.Next();
   is_addresses_turn_ = !is_addresses_turn_;
   const auto first = lane->waiting.begin();
   if (std::exchange(first->failed_in, look_) == look_) return false;
   first->is_tried = true;
-  lock->unlock();
+  mutex_.unlock();
   const bool is_told = first->request.attempt();
-  lock->lock();
+  mutex_.lock();
   first->is_tried = false;
   if (!is_told && !first->is_cancelled) return false;
   {
     Waiting waiting = TakeLocked(lane, first);
-    lock->unlock();
+    mutex_.unlock();
     if (!is_told) std::move(waiting.request.end)(absl::CancelledError("cancelled"));
     // It goes before the lock is taken again: with it may go memory, and that pokes the room.
   }
-  lock->lock();
+  mutex_.lock();
   return true;
 }
 
@@ -217,13 +217,15 @@ void WaitingRoom::Tell(Ended ended) {
 }
 
 void WaitingRoom::Run(std::chrono::milliseconds period) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  RelockableMutexLock lock(mutex_);
   while (!stopping_) {
-    const auto is_due = [this] { return stopping_ || poked_; };
     if (count_ == 0) {
-      wake_.wait(lock, is_due);
+      while (!stopping_ && !poked_) wake_.wait(mutex_);
     } else {
-      wake_.wait_for(lock, period, is_due);
+      const auto end = std::chrono::steady_clock::now() + period;
+      while (!stopping_ && !poked_) {
+        if (wake_.wait_until(mutex_, end) == std::cv_status::timeout) break;
+      }
     }
     if (stopping_) return;
     poked_ = false;

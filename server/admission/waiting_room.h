@@ -3,13 +3,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "server/admission/memory_shares.h"
 #include "server/admission/turns.h"
 #include "server/observe/clock.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -92,29 +91,32 @@ class WaitingRoom {
   absl::Status Check(const std::string& whose, std::size_t waiting, std::uint64_t held, int percent,
                      std::uint64_t bytes) const;
   absl::Status CheckShareLocked(const std::string& whose, const std::list<Lane*>& lanes,
-                                std::uint64_t bytes) const;
-  // Tries the first of the lane whose turn it is. Returns whether it has been told.
-  bool TryNext(std::unique_lock<std::mutex>* lock);
-  void EndLateLocked(TimeNs now, Ended* ended);
+                                std::uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tries the first of the lane whose turn it is, and releases mutex_ meanwhile. Returns whether it
+  // has been told.
+  bool TryNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndLateLocked(TimeNs now, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes a request out of its lane, which goes with its last.
-  Waiting TakeLocked(Lane* lane, std::list<Waiting>::iterator waiting);
+  Waiting TakeLocked(Lane* lane, std::list<Waiting>::iterator waiting)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Tell(Ended ended);
 
   const Bounds bounds_;
   const Clock* const clock_;
-  std::mutex looking_;  // one thread looks at a time; locked before mutex_
+  Mutex looking_ ABSL_ACQUIRED_BEFORE(mutex_);  // one thread looks at a time
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool poked_ = false;  // guarded by mutex_, like all below
-  bool stopping_ = false;
-  std::map<std::pair<std::string, std::string>, Lane> lanes_;  // by tenant and address; none empty
-  Turns<Lane> tenants_;
-  Turns<Lane> addresses_;
-  bool is_addresses_turn_ = false;
-  std::uint64_t look_ = 0;                  // the number of the last one
-  std::map<std::uint64_t, Lane*> lane_of_;  // by the request's id
-  std::uint64_t bytes_ = 0;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  bool poked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // By tenant and address; none empty.
+  std::map<std::pair<std::string, std::string>, Lane> lanes_ ABSL_GUARDED_BY(mutex_);
+  Turns<Lane> tenants_ ABSL_GUARDED_BY(mutex_);
+  Turns<Lane> addresses_ ABSL_GUARDED_BY(mutex_);
+  bool is_addresses_turn_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t look_ ABSL_GUARDED_BY(mutex_) = 0;                  // the number of the last one
+  std::map<std::uint64_t, Lane*> lane_of_ ABSL_GUARDED_BY(mutex_);  // by the request's id
+  std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<std::size_t> count_{0};  // changed under mutex_
   std::thread thread_;                 // last: it uses all else
 };

@@ -200,7 +200,7 @@ void CostModel::Observe(const Cost& predicted, const std::vector<StageSpan>& spa
   Learn(predicted.basis, measured);
   const double device_us = Together(predicted.basis.overlaps, measured.copy_in_us,
                                     measured.compute_us, measured.copy_out_us);
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Count(predicted.device_us, device_us, &accuracy_.device);
   Count(predicted.copy_in_us, measured.copy_in_us, &accuracy_.copy_in);
   Count(predicted.compute_us, measured.compute_us, &accuracy_.compute);
@@ -238,20 +238,20 @@ void CostModel::Learn(const Cost::Basis& basis, const Stages& measured) {
 }
 
 TimeCurve* CostModel::FindCurve(const Kernel* kernel) const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto position = curves_.find(kernel);
   return position == curves_.end() ? nullptr : position->second.get();
 }
 
 TimeCurve& CostModel::CurveOf(const Kernel* kernel) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::unique_ptr<TimeCurve>& curve = curves_[kernel];
   if (curve == nullptr) curve = std::make_unique<TimeCurve>();
   return *curve;
 }
 
 CostAccuracy CostModel::accuracy() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return accuracy_;
 }
 

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -20,7 +19,7 @@
 #include "server/cost/time_curve.h"
 #include "server/device/device.h"
 #include "server/observe/receipt.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -139,8 +138,8 @@ class CostModel {
   TimeCurve copy_in_curve_;
   TimeCurve copy_out_curve_;
   mutable AdaptiveMutex mutex_;
-  CostAccuracy accuracy_;                                                  // guarded by mutex_
-  absl::flat_hash_map<const Kernel*, std::unique_ptr<TimeCurve>> curves_;  // guarded by mutex_
+  CostAccuracy accuracy_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<const Kernel*, std::unique_ptr<TimeCurve>> curves_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

@@ -2,10 +2,18 @@
 
 namespace gemmd {
 
-RatioTable::RatioTable(std::size_t capacity) {
+RatioTable::RatioTable(std::size_t capacity) : sets_(SetsFor(capacity)) {
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    Part& part = parts_[i];
+    const MutexLock lock(part.mutex);
+    part.sets.resize((sets_ + kLocks - 1 - i) / kLocks);
+  }
+}
+
+std::size_t RatioTable::SetsFor(std::size_t capacity) {
   std::size_t sets = 1;
   while (sets * kWays < capacity) sets *= 2;
-  sets_.resize(sets);
+  return sets;
 }
 
 RatioTable::Entry* RatioTable::FindIn(Set* set, std::uint64_t key) {
@@ -19,24 +27,27 @@ RatioTable::Entry* RatioTable::FindIn(Set* set, std::uint64_t key) {
 
 std::optional<RatioRange> RatioTable::Find(std::uint64_t key) const {
   const std::size_t index = IndexOf(key);
-  const std::lock_guard<AdaptiveMutex> lock(mutexes_[index % kLocks]);
-  const Entry* const entry = FindIn(&sets_[index], key);
+  Part& part = parts_[index % kLocks];
+  const MutexLock lock(part.mutex);
+  const Entry* const entry = FindIn(&part.sets[index / kLocks], key);
   if (entry == nullptr) return std::nullopt;
   return entry->estimate.range();
 }
 
 void RatioTable::ObserveRefusal(std::uint64_t key) {
   const std::size_t index = IndexOf(key);
-  const std::lock_guard<AdaptiveMutex> lock(mutexes_[index % kLocks]);
-  if (Entry* const entry = FindIn(&sets_[index], key); entry != nullptr) {
+  Part& part = parts_[index % kLocks];
+  const MutexLock lock(part.mutex);
+  if (Entry* const entry = FindIn(&part.sets[index / kLocks], key); entry != nullptr) {
     entry->estimate.ObserveRefusal();
   }
 }
 
 void RatioTable::Observe(std::uint64_t key, double ratio) {
   const std::size_t index = IndexOf(key);
-  const std::lock_guard<AdaptiveMutex> lock(mutexes_[index % kLocks]);
-  Set& set = sets_[index];
+  Part& part = parts_[index % kLocks];
+  const MutexLock lock(part.mutex);
+  Set& set = part.sets[index / kLocks];
   Entry* place = &set.entries.front();
   for (Entry& entry : set.entries) {
     if (entry.key == key && entry.used != 0) {

@@ -4,12 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "server/cost/ratio_estimate.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -30,7 +29,7 @@ class RatioTable {
   // See RatioEstimate; nothing where the key is not in the table.
   void ObserveRefusal(std::uint64_t key);
 
-  std::size_t capacity() const { return sets_.size() * kWays; }
+  std::size_t capacity() const { return sets_ * kWays; }
 
  private:
   static constexpr std::size_t kLocks = 16;
@@ -44,13 +43,19 @@ class RatioTable {
     std::uint64_t uses = 0;
     std::array<Entry, kWays> entries;
   };
+  struct Part {
+    AdaptiveMutex mutex;
+    std::vector<Set> sets ABSL_GUARDED_BY(mutex);
+  };
 
-  std::size_t IndexOf(std::uint64_t key) const { return key & (sets_.size() - 1); }
-  // Its entry, as used now; null: it has none. The set's lock is held.
+  static std::size_t SetsFor(std::size_t capacity);
+  std::size_t IndexOf(std::uint64_t key) const { return key & (sets_ - 1); }
+  // Its entry, as used now; null: it has none.
   static Entry* FindIn(Set* set, std::uint64_t key);
 
-  mutable std::array<AdaptiveMutex, kLocks> mutexes_;
-  mutable std::vector<Set> sets_;  // that at i guarded by mutexes_[i % kLocks]
+  const std::size_t sets_;
+  // The set of index i is the one at i / kLocks in the part at i % kLocks.
+  mutable std::array<Part, kLocks> parts_;
 };
 
 }  // namespace gemmd

@@ -90,7 +90,7 @@ double TimeCurve::Beyond(int last_band, double basis_us) const {
 }
 
 std::optional<TimeCurve::Point> TimeCurve::Predict(double basis_us) const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (used_ == 0) return std::nullopt;
   const int below = AtMost(basis_us);
   const int above = Above(basis_us);
@@ -126,7 +126,7 @@ std::optional<TimeCurve::Point> TimeCurve::Predict(double basis_us) const {
 void TimeCurve::Observe(double basis_us, double us) {
   const int index = BandOf(basis_us);
   const auto log2_basis = static_cast<float>(std::log2(basis_us));
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Band& band = At(index);
   const float weight = band.ratio.is_empty() ? 1 : kWeight;
   band.log2_basis += weight * (log2_basis - band.log2_basis);
@@ -137,7 +137,7 @@ void TimeCurve::Observe(double basis_us, double us) {
 
 void TimeCurve::ObserveRefusal(double basis_us) {
   const int own = BandOf(basis_us);
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   // All bands that its least_us may have come from.
   const int last = std::min(own + 2, kBands - 1);
   for (int band = std::max(own - 2, 0); band <= last; ++band) {

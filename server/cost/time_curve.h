@@ -4,11 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
 #include "server/cost/ratio_estimate.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -64,20 +63,26 @@ class TimeCurve {
   };
 
   static int BandOf(double basis_us);
-  Band& At(int band) { return bands_[static_cast<std::size_t>(band)]; }
-  const Band& At(int band) const { return bands_[static_cast<std::size_t>(band)]; }
-  bool IsSettled(int band) const { return At(band).ratio.count() == RatioEstimate::kFirst; }
+  Band& At(int band) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return bands_[static_cast<std::size_t>(band)];
+  }
+  const Band& At(int band) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return bands_[static_cast<std::size_t>(band)];
+  }
+  bool IsSettled(int band) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return At(band).ratio.count() == RatioEstimate::kFirst;
+  }
   static void SetAnchor(Band* band);
   // The nearest observed band with no larger, or with a larger, basis; -1: there is none.
-  int AtMost(double basis_us) const;
-  int Above(double basis_us) const;
+  int AtMost(double basis_us) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int Above(double basis_us) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its anchor, cut to what its neighbours allow.
-  Anchor Believed(int band) const;
-  double Beyond(int last, double basis_us) const;
+  Anchor Believed(int band) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  double Beyond(int last, double basis_us) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable AdaptiveMutex mutex_;
-  std::array<Band, kBands> bands_;  // guarded by mutex_, as the next
-  std::uint64_t used_ = 0;          // a bit for each band with observations
+  std::array<Band, kBands> bands_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t used_ ABSL_GUARDED_BY(mutex_) = 0;  // a bit for each band with observations
 };
 
 }  // namespace gemmd

@@ -5,7 +5,7 @@
 namespace gemmd {
 
 absl::Status ChunkLimit::Add(std::uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::uint64_t all_bytes = bytes_ + bytes;
   if (chunks_ >= kFreeChunks + all_bytes / kBytesPerChunk) {
     return absl::InvalidArgumentError(absl::StrCat(

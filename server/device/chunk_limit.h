@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -25,9 +25,9 @@ class ChunkLimit {
 
  private:
   const std::string what_;
-  std::mutex mutex_;
-  std::uint64_t chunks_ = 0;  // guarded by mutex_
-  std::uint64_t bytes_ = 0;   // guarded by mutex_; of all of them
+  Mutex mutex_;
+  std::uint64_t chunks_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of all of them
 };
 
 }  // namespace gemmd

@@ -66,7 +66,7 @@ HostMemoryPool::Block HostMemoryPool::Take(std::uint64_t bytes) {
   Block block;
   if (capacity >= kLeastKept) {
     std::list<Block> dropped;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto fits = std::find_if(kept_.begin(), kept_.end(), [capacity](const Block& kept) {
       return kept.capacity >= capacity && kept.capacity - capacity <= capacity / 8;
     });
@@ -88,7 +88,7 @@ void HostMemoryPool::Keep(Block block) {
   // The pages stay, with their bytes, unless the host needs them.
   madvise(block.memory.data, block.capacity, MADV_FREE);
   std::list<Block> dropped;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   kept_bytes_ += block.capacity;
   kept_.push_front(std::move(block));
   TrimLocked(dropped);
@@ -104,7 +104,7 @@ void HostMemoryPool::TrimLocked(std::list<Block>& dropped) {
 }
 
 std::uint64_t HostMemoryPool::kept_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return kept_bytes_;
 }
 

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
 #include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -47,12 +47,12 @@ class HostMemoryPool : public std::enable_shared_from_this<HostMemoryPool> {
   Block Take(std::uint64_t bytes);
   void Keep(Block block);
   // Moves what must go from `kept_` to `dropped`, which ends without the lock.
-  void TrimLocked(std::list<Block>& dropped);
+  void TrimLocked(std::list<Block>& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   MemoryBudget budget_;
-  mutable std::mutex mutex_;
-  std::list<Block> kept_;         // guarded by mutex_; the one used last first
-  std::uint64_t kept_bytes_ = 0;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::list<Block> kept_ ABSL_GUARDED_BY(mutex_);  // the one used last first
+  std::uint64_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd

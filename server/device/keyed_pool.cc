@@ -10,7 +10,7 @@ KeyedPool::KeyedPool(int threads) {
 
 KeyedPool::~KeyedPool() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stops_ = true;
   }
   changed_.notify_all();
@@ -18,7 +18,7 @@ KeyedPool::~KeyedPool() {
 }
 
 void KeyedPool::Post(std::uint64_t key, Task task) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [position, is_new] = tasks_.try_emplace(key);
   position->second.push_back(std::move(task));
   if (!is_new) return;
@@ -28,9 +28,9 @@ void KeyedPool::Post(std::uint64_t key, Task task) {
 }
 
 void KeyedPool::Loop() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  RelockableMutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stops_ || !ready_.empty(); });
+    while (!stops_ && ready_.empty()) changed_.wait(mutex_);
     if (ready_.empty()) return;
     const std::uint64_t key = ready_.front();
     ready_.pop_front();

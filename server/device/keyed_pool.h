@@ -1,15 +1,14 @@
 // Threads that carry out tasks: those of one key in the order they come, one at a time.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -29,13 +28,13 @@ class KeyedPool {
  private:
   void Loop();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_, like all below. An entry with no tasks is a key whose last ones are
-  // being carried out.
-  std::unordered_map<std::uint64_t, std::vector<Task>> tasks_;
-  std::deque<std::uint64_t> ready_;  // keys with tasks, of which none is being carried out
-  bool stops_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  // An entry with no tasks is a key whose last ones are being carried out.
+  std::unordered_map<std::uint64_t, std::vector<Task>> tasks_ ABSL_GUARDED_BY(mutex_);
+  // Keys with tasks, of which none is being carried out.
+  std::deque<std::uint64_t> ready_ ABSL_GUARDED_BY(mutex_);
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::vector<std::thread> threads_;  // last: started when all else exists
 };

@@ -18,7 +18,7 @@ void LaunchThread::Submit(DeviceLaunch launch, Device::Callback done) {
 void LaunchThread::Run(DeviceLaunch launch, Device::Callback done) {
   DeviceResult result;
   {
-    const std::lock_guard<std::mutex> lock(running_);
+    const MutexLock lock(running_);
     const DeviceLaunch taken = std::move(launch);
     result = launch_(taken);
   }  // what the launch held is free before its end is told

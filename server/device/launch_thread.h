@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 
 #include "server/device/device.h"
 #include "server/device/keyed_pool.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -24,7 +24,7 @@ class LaunchThread {
   void Run(DeviceLaunch launch, Device::Callback done);
 
   const std::function<DeviceResult(const DeviceLaunch&)> launch_;
-  std::mutex running_;             // held while one is carried out
+  Mutex running_;                  // held while one is carried out
   std::atomic<int> under_way_{0};  // submitted, and not carried out
   KeyedPool thread_{1};            // last: what it carries out uses all else
 };

@@ -19,7 +19,7 @@ MemoryReservation& MemoryReservation::operator=(MemoryReservation&& other) noexc
 void MemoryReservation::Release() {
   if (count_ == nullptr) return;
   {
-    const std::lock_guard<AdaptiveMutex> lock(count_->mutex);
+    const MutexLock lock(count_->mutex);
     count_->usage.in_flight_bytes -= in_flight_bytes_;
     count_->usage.workspace_bytes -= workspace_bytes_;
     count_->usage.resident_bytes -= resident_bytes_;
@@ -29,7 +29,7 @@ void MemoryReservation::Release() {
 
 absl::StatusOr<MemoryReservation> MemoryBudget::Reserve(std::uint64_t in_flight_bytes,
                                                         std::uint64_t workspace_bytes) {
-  const std::lock_guard<AdaptiveMutex> lock(count_->mutex);
+  const MutexLock lock(count_->mutex);
   MemoryUsage& usage = count_->usage;
   const std::uint64_t free = usage.free_bytes();
   // Compared one after the other: their sum could wrap.
@@ -44,7 +44,7 @@ absl::StatusOr<MemoryReservation> MemoryBudget::Reserve(std::uint64_t in_flight_
 }
 
 absl::StatusOr<MemoryReservation> MemoryBudget::ReserveResident(std::uint64_t bytes) {
-  const std::lock_guard<AdaptiveMutex> lock(count_->mutex);
+  const MutexLock lock(count_->mutex);
   MemoryUsage& usage = count_->usage;
   if (bytes > usage.free_bytes()) {
     return absl::ResourceExhaustedError(absl::StrCat("device memory is full: the operand needs ",
@@ -56,7 +56,7 @@ absl::StatusOr<MemoryReservation> MemoryBudget::ReserveResident(std::uint64_t by
 }
 
 MemoryUsage MemoryBudget::usage() const {
-  const std::lock_guard<AdaptiveMutex> lock(count_->mutex);
+  const MutexLock lock(count_->mutex);
   return count_->usage;
 }
 

@@ -4,10 +4,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -38,7 +37,7 @@ class MemoryReservation {
   // server ends holds some.
   struct Count {
     AdaptiveMutex mutex;
-    MemoryUsage usage;  // guarded by mutex
+    MemoryUsage usage ABSL_GUARDED_BY(mutex);
   };
   MemoryReservation(std::shared_ptr<Count> count, std::uint64_t in_flight_bytes,
                     std::uint64_t workspace_bytes, std::uint64_t resident_bytes)

@@ -28,14 +28,14 @@ absl::Status PlaneReceiver::Receive(std::uint64_t offset,
   const ByteRange range{offset, offset + bytes};
   if (absl::Status status = Claim(range); !status.ok()) return status;
   Copy(offset, pieces);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   received_bytes_ += bytes;
   received_plane_bytes_ += std::min(range.end, size_bytes_) - std::min(range.begin, size_bytes_);
   return absl::OkStatus();
 }
 
 absl::Status PlaneReceiver::Claim(ByteRange range) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (claimed_.AddNew(range)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("payload of ", name_, ": bytes ", range.begin, " to ", range.end,
@@ -64,17 +64,17 @@ void PlaneReceiver::Copy(std::uint64_t offset, absl::Span<const absl::string_vie
 }
 
 bool PlaneReceiver::complete() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return received_plane_bytes_ == size_bytes_;
 }
 
 std::uint64_t PlaneReceiver::received_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return received_bytes_;
 }
 
 std::vector<ByteRange> PlaneReceiver::Missing() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return claimed_.Missing(size_bytes_);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/types/span.h"
 #include "ranges/range_set.h"
 #include "server/device/host_buffer.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -49,10 +49,10 @@ class PlaneReceiver {
   const std::uint64_t padded_bytes_;
   const HostBuffer memory_;
 
-  mutable std::mutex mutex_;
-  RangeSet claimed_;                        // guarded by mutex_
-  std::uint64_t received_bytes_ = 0;        // guarded by mutex_
-  std::uint64_t received_plane_bytes_ = 0;  // guarded by mutex_; without padding
+  mutable Mutex mutex_;
+  RangeSet claimed_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t received_plane_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // without padding
 };
 
 }  // namespace gemmd

@@ -13,7 +13,7 @@ ThreadExecutor::ThreadExecutor(int workers) {
 
 ThreadExecutor::~ThreadExecutor() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   loop_changed_.notify_all();
@@ -26,22 +26,22 @@ void ThreadExecutor::Run(std::int64_t count, Body body) {
   next_.store(0, std::memory_order_relaxed);
   if (helpers <= 0) return TakeIndices(0, body, count);
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     body_ = &body;
     count_ = count;
     wanted_workers_ = helpers;
   }
   for (int i = 0; i < helpers; ++i) loop_changed_.notify_one();
   TakeIndices(0, body, count);
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   wanted_workers_ = 0;
-  workers_done_.wait(lock, [this] { return busy_workers_ == 0; });
+  while (busy_workers_ > 0) workers_done_.wait(mutex_);
 }
 
 void ThreadExecutor::Work(int worker) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  RelockableMutexLock lock(mutex_);
   while (true) {
-    loop_changed_.wait(lock, [this] { return stopping_ || wanted_workers_ > 0; });
+    while (!stopping_ && wanted_workers_ <= 0) loop_changed_.wait(mutex_);
     if (stopping_) return;
     --wanted_workers_;
     ++busy_workers_;

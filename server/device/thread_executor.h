@@ -2,13 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -34,14 +33,14 @@ class ThreadExecutor final : public ParallelExecutor {
   // The loop that runs now; next_ is taken by the workers without the lock.
   std::atomic<std::int64_t> next_{0};
 
-  std::mutex mutex_;
-  std::condition_variable loop_changed_;
-  std::condition_variable workers_done_;
-  const Body* body_ = nullptr;  // guarded by mutex_
-  std::int64_t count_ = 0;      // guarded by mutex_
-  int wanted_workers_ = 0;      // guarded by mutex_; may still join the loop
-  int busy_workers_ = 0;        // guarded by mutex_; have joined it
-  bool stopping_ = false;       // guarded by mutex_
+  Mutex mutex_;
+  CondVar loop_changed_;
+  CondVar workers_done_;
+  const Body* body_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int wanted_workers_ ABSL_GUARDED_BY(mutex_) = 0;  // may still join the loop
+  int busy_workers_ ABSL_GUARDED_BY(mutex_) = 0;    // have joined it
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::vector<std::thread> threads_;  // last: started when all else exists
 };

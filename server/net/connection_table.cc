@@ -24,9 +24,10 @@ namespace gemmd {
 namespace {
 
 constexpr TimeNs kLookPeriod = 50'000'000;
-// Of who had to be closed: it opens so much later what it may open next. What its connection
-// brought has still to be worked off.
+// Of who had to be closed: it opens nothing for so long, for each connection. What these brought
+// has still to be worked off, which takes a good part of that.
 constexpr TimeNs kPenalty = 1'000'000'000;
+constexpr TimeNs kMostPenalty = 8 * kPenalty;
 
 // How many bytes the peer has acknowledged, where more were sent that it has not. Nothing where
 // none waits, and for local sockets, whose system does not count.
@@ -104,9 +105,9 @@ void ConnectionTable::ForgetClosed() {
 }
 
 absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_limited = limits_.proxies.count(peer) == 0;
-  const auto is_full = [&] {
+  const auto is_full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return is_limited && peers_[peer].connections.size() >= limits_.per_peer;
   };
   if (count_ >= limits_.all || is_full()) ForgetClosed();
@@ -139,12 +140,13 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
 
 bool ConnectionTable::Close(const std::string& endpoint) {
   if (endpoint == "unix") return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [name, peer] : peers_) {
     for (Connection& each : peer.connections) {
       if (each.endpoint != endpoint || each.is_shut_down || !ShutDown(each)) continue;
       each.is_shut_down = true;
-      peer.paid_until = std::max(peer.paid_until, Earliest(clock_->Now())) + kPenalty;
+      const TimeNs now = clock_->Now();
+      peer.paid_until = std::min(std::max(peer.paid_until, now) + kPenalty, now + kMostPenalty);
       return true;
     }
   }
@@ -153,7 +155,7 @@ bool ConnectionTable::Close(const std::string& endpoint) {
 
 std::vector<std::string> ConnectionTable::CloseStalled() {
   std::vector<std::string> closed;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const TimeNs now = clock_->Now();
   for (auto& [name, peer] : peers_) {
     for (Connection& each : peer.connections) {
@@ -183,7 +185,14 @@ bool ConnectionTable::ShutDown(const Connection& connection) {
   if (held < 0) return false;
   struct stat file {};
   const bool is_open = fstat(held, &file) == 0 && file.st_ino == connection.inode;
-  if (is_open) shutdown(held, SHUT_RDWR);
+  if (is_open) {
+    shutdown(held, SHUT_RDWR);
+    // Its owner would go on with what has come, which may be megabytes.
+    constexpr std::size_t kMost = 1 << 30;
+    // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not, with MSG_DONTWAIT
+    while (recv(held, nullptr, kMost, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+    }
+  }
   close(held);
   return is_open;
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "absl/status/status.h"
 #include "server/observe/clock.h"
 #include "server/transfer/progress.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -52,9 +52,10 @@ class ConnectionTable {
   // limit that it would pass.
   absl::Status Add(int fd, const std::string& peer);
 
-  // Shuts the connection of that endpoint down, which its owner then sees broken; its peer opens
-  // fewer for a while. Whether there was one that is not shut down yet; local sockets have no
-  // endpoint of their own, so they are never found.
+  // Shuts the connection of that endpoint down, which its owner then sees broken, and drops what
+  // has come over it and was not read; its peer opens no other for some seconds. Whether there was
+  // one that is not shut down yet; local sockets have no endpoint of their own, so they are never
+  // found.
   bool Close(const std::string& endpoint);
 
   // Shuts connections down whose peer reads too slowly; gives their endpoints. To be called every
@@ -84,7 +85,7 @@ class ConnectionTable {
   TimeNs Earliest(TimeNs now) const;
   // Forgets connections that were closed. That asks the system for each, so it happens at most once
   // in kLookPeriod: connecting to a full server again and again costs it little.
-  void ForgetClosed();  // REQUIRES: mutex_ held
+  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Shuts down what is behind the descriptor, if it is this one still.
   static bool ShutDown(const Connection& connection);
@@ -92,10 +93,10 @@ class ConnectionTable {
   const Limits limits_;
   const ProgressLimit reading_;
   const Clock* const clock_;
-  std::mutex mutex_;  // all below is guarded by it
-  Peers peers_;
-  std::size_t count_ = 0;
-  TimeNs next_look_ = 0;
+  Mutex mutex_;
+  Peers peers_ ABSL_GUARDED_BY(mutex_);
+  std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  TimeNs next_look_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
+#include "sync/mutex.h"
 
 namespace gemmd {
 namespace {
@@ -48,9 +48,10 @@ bool TryWrite(absl::string_view line) {
 }
 
 void Write(absl::string_view line) {
-  static std::mutex mutex;
-  static std::uint64_t lost = 0;  // guarded by mutex; lines since the last one that was written
-  const std::lock_guard<std::mutex> lock(mutex);
+  static Mutex mutex;
+  // Lines since the last one that was written.
+  static std::uint64_t lost ABSL_GUARDED_BY(mutex) = 0;
+  const MutexLock lock(mutex);
   if (lost > 0 && TryWrite(LineNow(Severity::kWarning, "log_lines_lost", {{"count", lost}}))) {
     lost = 0;
   }

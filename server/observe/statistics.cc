@@ -5,23 +5,23 @@
 namespace gemmd {
 
 void Statistics::RecordReceived() {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ++totals_.received;
   ++totals_.in_flight;
 }
 
 void Statistics::RecordAdmitted() {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ++totals_.admitted;
 }
 
 void Statistics::RecordRefused(absl::StatusCode code) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   CountFinished(code);
 }
 
 void Statistics::RecordFinished(absl::StatusCode code, const Receipt& receipt) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   CountFinished(code);
   if (code != absl::StatusCode::kOk) return;
   totals_.payload_bytes_in += receipt.payload_bytes_in;
@@ -38,7 +38,7 @@ void Statistics::RecordFinished(absl::StatusCode code, const Receipt& receipt) {
 }
 
 Statistics::Snapshot Statistics::Read() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return totals_;
 }
 

@@ -4,12 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "server/observe/receipt.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -43,10 +42,10 @@ class Statistics {
   Snapshot Read() const;
 
  private:
-  void CountFinished(absl::StatusCode code);  // REQUIRES: mutex_ held
+  void CountFinished(absl::StatusCode code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable AdaptiveMutex mutex_;
-  Snapshot totals_;
+  Snapshot totals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

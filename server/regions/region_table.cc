@@ -61,7 +61,7 @@ RegionTable::RegionTable(RegionOptions options, std::vector<Device*> devices, co
 
 RegionTable::~RegionTable() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -115,7 +115,7 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& 
 absl::Status RegionTable::Unregister(const std::string& id) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   Entry removed;  // let go without the lock: unlocking pages takes a while
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindLocked(id);
   if (found == entries_.end()) return UnknownError("region");
   removed = std::move(found->second);
@@ -127,7 +127,7 @@ absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<T
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   const absl::StatusOr<TimeNs> time = LeaseOf(lease);
   if (!time.ok()) return time.status();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindLocked(id);
   if (found == entries_.end()) return UnknownError("region");
   Entry& entry = found->second;
@@ -138,7 +138,7 @@ absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<T
 
 absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindLocked(id);
   if (found == entries_.end()) return UnknownError("region");
   const Entry& entry = found->second;
@@ -157,7 +157,7 @@ absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view
   if (absl::Status s = CheckOn(); !s.ok()) {
     return absl::Status(s.code(), absl::StrCat(field, " is set: ", s.message()));
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindLocked(id);
   if (found == entries_.end()) return UnknownError(absl::StrCat(field, ".region"));
   found->second.end = clock_->Now() + found->second.lease;
@@ -165,13 +165,13 @@ absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view
 }
 
 RegionTable::Usage RegionTable::usage() const {
-  const std::lock_guard<std::mutex> lock(taken_->mutex);
+  const MutexLock lock(taken_->mutex);
   return taken_->all;
 }
 
 void RegionTable::EndLate() {
   std::vector<Entry> late;  // let go without the lock
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const TimeNs now = clock_->Now();
   for (auto it = entries_.begin(); it != entries_.end();) {
     if (it->second.end > now) {
@@ -200,7 +200,7 @@ absl::StatusOr<TimeNs> RegionTable::LeaseOf(std::optional<TimeNs> lease) const {
 absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenant,
                                                         std::uint64_t bytes) {
   EndLate();
-  const std::lock_guard<std::mutex> lock(taken_->mutex);
+  const MutexLock lock(taken_->mutex);
   const auto found = taken_->tenants.find(tenant);
   const Usage own = found == taken_->tenants.end() ? Usage() : found->second;
   const Usage all = taken_->all;
@@ -229,7 +229,7 @@ absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenan
   taken_->all = {all.regions + 1, all.bytes + bytes};
   taken_->tenants[tenant] = {own.regions + 1, own.bytes + bytes};
   return std::shared_ptr<void>(nullptr, [taken = taken_, tenant, bytes](void*) {
-    const std::lock_guard<std::mutex> give_back(taken->mutex);
+    const MutexLock give_back(taken->mutex);
     taken->all = {taken->all.regions - 1, taken->all.bytes - bytes};
     const auto entry = taken->tenants.find(tenant);
     entry->second = {entry->second.regions - 1, entry->second.bytes - bytes};
@@ -239,7 +239,7 @@ absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenan
 
 RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region, TimeNs lease) {
   Registered registered{NewId(), lease};
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   entries_[registered.id] = {std::move(region), lease, clock_->Now() + lease};
   return registered;
 }
@@ -250,8 +250,8 @@ RegionTable::Entries::iterator RegionTable::FindLocked(const std::string& id) {
 }
 
 void RegionTable::Watch(std::chrono::milliseconds period) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stop_.wait_for(lock, period, [this] { return stopping_; })) {
+  RelockableMutexLock lock(mutex_);
+  while (!stop_.wait_for(mutex_, period, stopping_)) {
     lock.unlock();
     EndLate();
     lock.lock();

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -18,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "server/observe/clock.h"
 #include "server/regions/region.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -95,9 +94,9 @@ class RegionTable {
   };
   // What is taken; regions in use outlive the table.
   struct Taken {
-    std::mutex mutex;
-    Usage all;                             // guarded by mutex
-    std::map<std::string, Usage> tenants;  // guarded by mutex; none without regions
+    Mutex mutex;
+    Usage all ABSL_GUARDED_BY(mutex);
+    std::map<std::string, Usage> tenants ABSL_GUARDED_BY(mutex);  // none without regions
   };
   using Entries = std::map<std::string, Entry>;
 
@@ -106,8 +105,8 @@ class RegionTable {
   // Counts the region as long as the result is kept.
   absl::StatusOr<std::shared_ptr<void>> Take(const std::string& tenant, std::uint64_t bytes);
   Registered Add(std::shared_ptr<const Region> region, TimeNs lease);
-  // The entry, or end. REQUIRES: mutex_ held.
-  Entries::iterator FindLocked(const std::string& id);
+  // The entry, or end.
+  Entries::iterator FindLocked(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Watch(std::chrono::milliseconds period);
 
   const RegionOptions options_;
@@ -115,11 +114,11 @@ class RegionTable {
   const Clock* const clock_;
   const std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
 
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by mutex_
-  Entries entries_;        // guarded by mutex_
-  std::thread watcher_;    // last: it uses all else
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  std::thread watcher_;  // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -34,7 +34,7 @@ CallWatch::CallWatch(const Options& options, const Clock* clock, std::chrono::mi
 
 CallWatch::~CallWatch() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -48,27 +48,19 @@ CallWatch::Shard& CallWatch::ShardOf(const std::string& peer) {
 absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer) {
   ++calls_;
   const std::string address = AddressOf(peer);
-  const absl::Status status = Count(address);
-  bool is_too_many = false;
-  {
-    Shard& shard = ShardOf(peer);
-    const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
-    const auto [found, is_new] = shard.connections.try_emplace(peer);
-    WatchedCall::Connection& connection = found->second;
-    if (is_new) {
-      connection.name = &found->first;
-      connection.address = address;
-    }
-    call->connection_ = &connection;
-    call->next_ = connection.first;
-    if (connection.first != nullptr) connection.first->previous_ = call;
-    connection.first = call;
-    const std::size_t most =
-        status.ok() ? options_.calls_per_connection : options_.streams_per_connection;
-    // Once is enough, but the connection may have been out of reach for a moment.
-    is_too_many = ++connection.calls % (most + 1) == 0;
+  absl::Status status = Count(address);
+  Shard& shard = ShardOf(peer);
+  const MutexLock lock(shard.mutex);
+  const auto [found, is_new] = shard.connections.try_emplace(peer);
+  WatchedCall::Connection& connection = found->second;
+  if (is_new) {
+    connection.name = &found->first;
+    connection.address = address;
   }
-  if (is_too_many) close_connection_(peer);
+  call->connection_ = &connection;
+  call->next_ = connection.first;
+  if (connection.first != nullptr) connection.first->previous_ = call;
+  connection.first = call;
   return status;
 }
 
@@ -77,20 +69,21 @@ void CallWatch::Remove(WatchedCall* call) {
   WatchedCall::Connection* const connection = call->connection_;
   Uncount(connection->address);
   Shard& shard = ShardOf(*connection->name);
-  const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
+  const MutexLock lock(shard.mutex);
   if (call->next_ != nullptr) call->next_->previous_ = call->previous_;
   (call->previous_ != nullptr ? call->previous_->next_ : connection->first) = call->next_;
-  if (--connection->calls == 0) shard.connections.erase(shard.connections.find(*connection->name));
+  if (connection->first == nullptr)
+    shard.connections.erase(shard.connections.find(*connection->name));
 }
 
 absl::Status CallWatch::MayConnect(const std::string& address) {
-  const std::lock_guard<AdaptiveMutex> lock(addresses_mutex_);
+  const MutexLock lock(addresses_mutex_);
   const auto found = addresses_.find(address);
   return found == addresses_.end() ? absl::OkStatus() : CheckLocked(address, found->second + 1);
 }
 
 absl::Status CallWatch::Count(const std::string& address) {
-  const std::lock_guard<AdaptiveMutex> lock(addresses_mutex_);
+  const MutexLock lock(addresses_mutex_);
   return CheckLocked(address, ++addresses_[address]);
 }
 
@@ -106,13 +99,13 @@ absl::Status CallWatch::CheckLocked(const std::string& address, std::size_t call
 }
 
 void CallWatch::Uncount(const std::string& address) {
-  const std::lock_guard<AdaptiveMutex> lock(addresses_mutex_);
+  const MutexLock lock(addresses_mutex_);
   if (const auto found = addresses_.find(address); --found->second == 0) addresses_.erase(found);
 }
 
 void CallWatch::Look() {
   for (Shard& shard : shards_) {
-    const std::lock_guard<AdaptiveMutex> lock(shard.mutex);
+    const MutexLock lock(shard.mutex);
     const TimeNs now = clock_->Now();
     for (const auto& [peer, connection] : shard.connections) {
       for (WatchedCall* call = connection.first; call != nullptr; call = call->next_) {
@@ -124,8 +117,8 @@ void CallWatch::Look() {
 }
 
 void CallWatch::Watch(std::chrono::milliseconds period) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stop_.wait_for(lock, period, [this] { return stopping_; })) {
+  RelockableMutexLock lock(mutex_);
+  while (!stop_.wait_for(mutex_, period, stopping_)) {
     lock.unlock();
     Look();
     lock.lock();

@@ -4,10 +4,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -17,7 +15,7 @@
 #include "server/observe/clock.h"
 #include "server/rpc/slow_calls.h"
 #include "server/transfer/progress.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -41,8 +39,7 @@ class WatchedCall {
   struct Connection {
     const std::string* name = nullptr;
     std::string address;
-    WatchedCall* first = nullptr;
-    std::size_t calls = 0;
+    WatchedCall* first = nullptr;  // null where it has none left
   };
   // Guarded by the lock of the connection's shard.
   WatchedCall* previous_ = nullptr;
@@ -53,23 +50,17 @@ class WatchedCall {
 // Every call that is watched, by connection. Thread-safe. Adding and removing one costs four short
 // locks, because each call of the server pays that.
 //
-// A connection has limits.streams_per_connection calls in progress at most, says gRPC. Calls that
-// were reset are none for it, but they live until they were told so; whoever opens and resets calls
-// faster than that is done (CVE-2023-44487) fills memory with them. So a connection is closed that
-// has many times as many calls alive, or more than so many where there are too many in all; and an
-// address that has too many opens no other, because calls live on when their connection is closed.
-// Calls of a client that gives up when deadlines pass may live on too, but hardly ever so many.
+// An address that has too many calls opens no other connection, because calls live on when theirs
+// is closed. LiveCallLimit closes connections.
 class CallWatch {
  public:
   struct Options {
     ProgressLimit progress;
     std::uint64_t message_bytes = 64 << 20;  // the largest message
     SlowCalls::Limits slow;
-    std::size_t calls = 65536;               // alive, of all connections
-    std::size_t calls_per_address = 32768;   // the same of one address, but for proxies'
-    std::size_t calls_per_connection = 384;  // the same of one; see above
-    std::size_t streams_per_connection = 24;
-    std::set<std::string> proxies;  // addresses that many clients share
+    std::size_t calls = 65536;              // alive, of all connections
+    std::size_t calls_per_address = 32768;  // the same of one address, but for proxies'
+    std::set<std::string> proxies;          // addresses that many clients share
   };
   // Closes the connection of a call by gRPC's name of its peer.
   using CloseConnection = std::function<void(const std::string& peer)>;
@@ -103,13 +94,14 @@ class CallWatch {
  private:
   struct Shard {
     AdaptiveMutex mutex;
-    std::unordered_map<std::string, WatchedCall::Connection> connections;  // guarded by mutex
+    std::unordered_map<std::string, WatchedCall::Connection> connections ABSL_GUARDED_BY(mutex);
   };
 
   Shard& ShardOf(const std::string& peer);
   absl::Status Count(const std::string& address);
   // Whether the address may have so many calls.
-  absl::Status CheckLocked(const std::string& address, std::size_t calls) const;
+  absl::Status CheckLocked(const std::string& address, std::size_t calls) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(addresses_mutex_);
   void Uncount(const std::string& address);
   void Watch(std::chrono::milliseconds period);
 
@@ -120,11 +112,12 @@ class CallWatch {
   std::array<Shard, 16> shards_;
   std::atomic<std::size_t> calls_{0};
   AdaptiveMutex addresses_mutex_;
-  std::unordered_map<std::string, std::size_t> addresses_;  // their calls; none is zero
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread watcher_;    // last: it uses all else
+  // Their calls; none is zero.
+  std::unordered_map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(addresses_mutex_);
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread watcher_;  // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -4,11 +4,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/observe/log.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 namespace {
@@ -17,10 +17,10 @@ constexpr int kLinesPerSecond = 10;
 
 // How many lines are written in which second.
 struct Budget {
-  std::mutex mutex;
-  std::int64_t second = 0;     // guarded by mutex
-  int lines = 0;               // guarded by mutex; of that second
-  std::uint64_t left_out = 0;  // guarded by mutex; since the last line
+  Mutex mutex;
+  std::int64_t second ABSL_GUARDED_BY(mutex) = 0;
+  int lines ABSL_GUARDED_BY(mutex) = 0;               // of that second
+  std::uint64_t left_out ABSL_GUARDED_BY(mutex) = 0;  // since the last line
 };
 
 void Write(gpr_log_func_args* line) {
@@ -31,7 +31,7 @@ void Write(gpr_log_func_args* line) {
                                   .count();
   std::uint64_t left_out = 0;
   {
-    const std::lock_guard<std::mutex> lock(budget->mutex);
+    const MutexLock lock(budget->mutex);
     if (budget->second != second) {
       budget->second = second;
       budget->lines = 0;

@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   builder.SetResourceQuota(
       grpc::ResourceQuota("gemmd").Resize(static_cast<std::size_t>(options.memory_bytes)));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams_per_connection);
-  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, options.channelz ? 1 : 0);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // ChannelzCalls
   // A connection has this long for TLS and HTTP/2 to begin.
   constexpr int kHandshakeMs = 20000;
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
@@ -115,6 +115,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   RefuseCompression(&builder);
   result->server_ = builder.BuildAndStart();
   if (result->server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
+  // A flood makes some 1000 calls in that time.
+  constexpr std::chrono::milliseconds kLookPeriod(20);
+  result->live_call_limit_ =
+      std::make_unique<LiveCallLimit>(options.live_calls, std::make_unique<ChannelzCalls>(),
+                                      &watch->clock(), kLookPeriod, watch->close_connection());
   result->acceptor_ = std::make_unique<Acceptor>(
       result->sockets_->sockets(), connections, &watch->clock(),
       [watch](const std::string& peer) { return watch->MayConnect(peer); },
@@ -129,6 +134,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
 void GrpcServer::Shutdown(int timeout_ms) {
   acceptor_.reset();
   sockets_.reset();
+  live_call_limit_.reset();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
 }
 

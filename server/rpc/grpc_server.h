@@ -15,6 +15,7 @@
 #include "server/net/listening_sockets.h"
 #include "server/rpc/call_watch.h"
 #include "server/rpc/health_service.h"
+#include "server/rpc/live_call_limit.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/unknown_method.h"
 
@@ -27,6 +28,7 @@ struct GrpcServerOptions {
   int streams_per_connection = 0;   // calls at once on one connection
   bool channelz = false;            // whether gRPC's own service of that name is served
   ConnectionTable::Limits connections;
+  LiveCallLimit::Limits live_calls;
   int connection_idle_ms = 0;        // then a connection without calls is closed
   int connection_age_ms = 0;         // then a connection takes no more calls; 0: never
   std::string tls_certificate_file;  // both empty: plaintext
@@ -60,6 +62,7 @@ class GrpcServer {
   UnknownMethod unknown_method_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<LiveCallLimit> live_call_limit_;
   std::unique_ptr<Acceptor> acceptor_;  // hands over to door_
 };
 

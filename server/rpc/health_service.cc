@@ -18,8 +18,13 @@ class HealthService::Watcher final : public RequestReactor {
   Watcher(HealthService* service, CallWatch* watch, Context* context)
       : RequestReactor(watch, context), service_(service) {}
 
+  // All watchers have one mutex.
+  void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_->mutex_) {
+    service_->mutex_.AssertHeld();
+  }
+
   void OnWriteDone(bool ok) override {
-    const std::lock_guard<std::mutex> lock(service_->mutex_);
+    const MutexLock lock(service_->mutex_);
     is_writing_ = false;
     ExpectNothing();
     is_over_ = is_over_ || !ok;
@@ -27,13 +32,12 @@ class HealthService::Watcher final : public RequestReactor {
   }
 
   void OnCancel() override {
-    const std::lock_guard<std::mutex> lock(service_->mutex_);
+    const MutexLock lock(service_->mutex_);
     is_over_ = true;
     Update();
   }
 
-  // REQUIRES: the service's lock is held.
-  void Update() {
+  void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_->mutex_) {
     if (is_writing_ || is_finished_ || !is_known_.has_value()) return;
     if (is_over_) {
       is_finished_ = true;
@@ -59,24 +63,25 @@ class HealthService::Watcher final : public RequestReactor {
   void OnMessage(const grpc::ByteBuffer& message) override {
     HealthCheckRequest request;
     if (absl::Status s = ParseMessage(message, &request); !s.ok()) return Fail(s);
-    const std::lock_guard<std::mutex> lock(service_->mutex_);
+    const MutexLock lock(service_->mutex_);
     service_->watchers_.insert(this);
     is_known_ = service_->Has(request.service());
     Update();
   }
 
   void OnEnd() override {
-    const std::lock_guard<std::mutex> lock(service_->mutex_);
+    const MutexLock lock(service_->mutex_);
     service_->watchers_.erase(this);
   }
 
   HealthService* const service_;
-  std::optional<bool> is_known_;  // whether there is such a service; none: no message yet
-  std::optional<Status> sent_;
-  grpc::ByteBuffer outgoing_;
-  bool is_writing_ = false;
-  bool is_over_ = false;
-  bool is_finished_ = false;
+  // Whether there is such a service; none: no message yet.
+  std::optional<bool> is_known_ ABSL_GUARDED_BY(service_->mutex_);
+  std::optional<Status> sent_ ABSL_GUARDED_BY(service_->mutex_);
+  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(service_->mutex_);
+  bool is_writing_ ABSL_GUARDED_BY(service_->mutex_) = false;
+  bool is_over_ ABSL_GUARDED_BY(service_->mutex_) = false;
+  bool is_finished_ ABSL_GUARDED_BY(service_->mutex_) = false;
 };
 
 HealthService::HealthService(std::vector<std::string> services, CallWatch* watch)
@@ -89,7 +94,7 @@ HealthService::HealthService(std::vector<std::string> services, CallWatch* watch
             return absl::NotFoundError(absl::StrCat("service is ", Quoted(request.service()),
                                                     ": there is none of that name"));
           }
-          const std::lock_guard<std::mutex> lock(mutex_);
+          const MutexLock lock(mutex_);
           HealthCheckResponse response;
           response.set_status(is_serving_ ? HealthCheckResponse::SERVING
                                           : HealthCheckResponse::NOT_SERVING);
@@ -100,9 +105,12 @@ HealthService::HealthService(std::vector<std::string> services, CallWatch* watch
 }
 
 void HealthService::SetServing(bool serving) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   is_serving_ = serving;
-  for (Watcher* const each : watchers_) each->Update();
+  for (Watcher* const each : watchers_) {
+    each->AssertLocked();
+    each->Update();
+  }
 }
 
 bool HealthService::Has(const std::string& service) const {

@@ -2,7 +2,6 @@
 // client likes; this one is watched as every service is.
 #pragma once
 
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "server/rpc/call_watch.h"
 #include "server/rpc/raw_service.h"
 #include "server/rpc/request_reactor.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -31,9 +31,9 @@ class HealthService final : public RawService<grpc::health::v1::Health> {
 
   const std::vector<std::string> services_;
   CallWatch* const watch_;
-  std::mutex mutex_;
-  bool is_serving_ = true;       // guarded by mutex_
-  std::set<Watcher*> watchers_;  // guarded by mutex_, and so is their state
+  Mutex mutex_;
+  bool is_serving_ ABSL_GUARDED_BY(mutex_) = true;
+  std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

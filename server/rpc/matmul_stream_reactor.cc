@@ -41,7 +41,7 @@ void MatmulStreamReactor::OnReadDone(bool ok) {
     if (session_ == nullptr) return FinishOnce(absl::OkStatus());
     bool is_copying = false;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       input_ended_ = true;
       is_copying = copies_ > 0;
     }
@@ -61,7 +61,7 @@ void MatmulStreamReactor::OnReadDone(bool ok) {
     return session_->Break(status);
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     reading_waits_ = true;
   }
   Pump();
@@ -69,7 +69,7 @@ void MatmulStreamReactor::OnReadDone(bool ok) {
 
 void MatmulStreamReactor::OnWriteDone(bool ok) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_writing_ = false;
     outgoing_.Clear();
   }
@@ -80,7 +80,7 @@ void MatmulStreamReactor::OnWriteDone(bool ok) {
 void MatmulStreamReactor::OnCancel() {
   std::shared_ptr<MatmulSession> session;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     session = session_;
   }
   if (session == nullptr) return FinishOnce(absl::CancelledError("cancelled"));
@@ -95,7 +95,7 @@ void MatmulStreamReactor::OnDone() {
 
 void MatmulStreamReactor::Receive(const v1::Chunk& chunk, const PayloadViews& payload) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ++copies_;
     reading_waits_ = true;
   }
@@ -103,7 +103,7 @@ void MatmulStreamReactor::Receive(const v1::Chunk& chunk, const PayloadViews& pa
   session_->Receive(chunk.request_id(), DecodeChunk(chunk, payload));
   bool is_last = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_last = --copies_ == 0 && input_ended_;
   }
   if (is_last) return EndInput();
@@ -205,14 +205,14 @@ absl::Status MatmulStreamReactor::AddTo(std::shared_ptr<MatmulSession> session) 
         if (const auto alive = reactor.lock()) alive->Pump();
       });
   if (!stream.ok()) return stream.status();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   stream_ = *stream;
   session_ = std::move(session);
   return absl::OkStatus();
 }
 
 void MatmulStreamReactor::Pump() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_finished_ || session_ == nullptr) return;
   if (!is_writing_) {
     if (const std::vector<Outgoing> next = session_->NextMessage(stream_); !next.empty()) {
@@ -236,7 +236,7 @@ void MatmulStreamReactor::Pump() {
 }
 
 void MatmulStreamReactor::FinishOnce(const absl::Status& status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!is_finished_) FinishLocked(status);
 }
 

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "gemmd/v1/gemm.pb.h"
 #include "grpcpp/grpcpp.h"
@@ -16,6 +15,7 @@
 #include "server/rpc/tenant.h"
 #include "server/transfer/matmul_session.h"
 #include "server/transfer/session_registry.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -71,7 +71,7 @@ class MatmulStreamReactor final
   // Sends, closes or reads on, as far as there is cause to.
   void Pump();
   void FinishOnce(const absl::Status& status);
-  void FinishLocked(const absl::Status& status);
+  void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its client does not read.
   TimeNs OnLate(TimeNs /*now*/) override {
     context_->TryCancel();
@@ -89,13 +89,13 @@ class MatmulStreamReactor final
   Tenant tenant_;
   Caller caller_;
 
-  std::mutex mutex_;
-  grpc::ByteBuffer outgoing_;   // guarded by mutex_; of the write under way
-  bool is_writing_ = false;     // guarded by mutex_
-  bool reading_waits_ = false;  // guarded by mutex_
-  int copies_ = 0;              // guarded by mutex_; chunks that are being copied
-  bool input_ended_ = false;    // guarded by mutex_
-  bool is_finished_ = false;    // guarded by mutex_
+  Mutex mutex_;
+  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write under way
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_waits_ ABSL_GUARDED_BY(mutex_) = false;
+  int copies_ ABSL_GUARDED_BY(mutex_) = 0;  // chunks that are being copied
+  bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace gemmd

@@ -22,7 +22,7 @@ absl::Status Refusal(std::size_t count, const std::string& whose, std::size_t li
 }  // namespace
 
 absl::Status SlowCalls::Add(const std::string& address) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (count_ >= limits_.all) return Refusal(count_, "", limits_.all);
   const auto found = addresses_.try_emplace(address, 0).first;
   if (found->second >= limits_.per_address && limits_.proxies.count(address) == 0) {
@@ -34,7 +34,7 @@ absl::Status SlowCalls::Add(const std::string& address) {
 }
 
 void SlowCalls::Remove(const std::string& address) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   --count_;
   if (const auto found = addresses_.find(address); --found->second == 0) addresses_.erase(found);
 }

@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -30,9 +30,9 @@ class SlowCalls {
 
  private:
   const Limits limits_;
-  std::mutex mutex_;
-  std::size_t count_ = 0;                         // guarded by mutex_
-  std::map<std::string, std::size_t> addresses_;  // the same; none is zero
+  Mutex mutex_;
+  std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(mutex_);  // the same; none is zero
 };
 
 }  // namespace gemmd

@@ -28,7 +28,7 @@ UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatc
       active_uploads_(active_uploads),
       context_(context) {
   absl::Status status = watch_->Add(this, context->peer());
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   progress_ = Progress(watch_->options().progress, watch_->clock().Now());
   absl::StatusOr<Tenant> tenant = TenantOf(*context);
   status.Update(tenant.status());
@@ -46,7 +46,7 @@ void UploadReactor::Read() {
 }
 
 void UploadReactor::OnReadDone(bool ok) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_answered_) return;
   SetDue(kNoDeadline);
   absl::Status status;
@@ -66,8 +66,8 @@ void UploadReactor::OnReadDone(bool ok) {
 }
 
 TimeNs UploadReactor::OnLate(TimeNs now) {
-  const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return now;  // a message has come
+  if (!mutex_.try_lock()) return now;  // a message has come
+  const MutexLock lock(mutex_, std::adopt_lock);
   if (is_answered_) {
     context_->TryCancel();
     return kNoDeadline;
@@ -79,7 +79,10 @@ TimeNs UploadReactor::OnLate(TimeNs now) {
 
 void UploadReactor::OnDone() {
   watch_->Remove(this);
-  if (has_begun_) --*active_uploads_;
+  {
+    const MutexLock lock(mutex_);
+    if (has_begun_) --*active_uploads_;
+  }
   delete this;
 }
 

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "grpcpp/grpcpp.h"
 #include "server/admission/validation.h"
@@ -11,6 +10,7 @@
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 #include "server/transfer/progress.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -30,9 +30,9 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   ~UploadReactor() override = default;
 
   // Takes one message. OK, and session_->resident(): nothing more is needed.
-  absl::Status Handle(const grpc::ByteBuffer& bytes);
-  void Read();  // REQUIRES of both: mutex_ held
-  void Answer(absl::Status status);
+  absl::Status Handle(const grpc::ByteBuffer& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TimeNs OnLate(TimeNs now) override;
 
   OperandStore* const store_;
@@ -42,14 +42,14 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   std::atomic<int>* const active_uploads_;
   grpc::CallbackServerContext* const context_;
 
-  std::mutex mutex_;  // all below is guarded by it
-  Tenant tenant_;
-  Progress progress_;
-  bool is_answered_ = false;
-  bool has_begun_ = false;
-  grpc::ByteBuffer incoming_;  // of the read under way
-  grpc::ByteBuffer response_;
-  std::unique_ptr<OperandStore::Session> session_;  // null before Begin
+  Mutex mutex_;
+  Tenant tenant_ ABSL_GUARDED_BY(mutex_);
+  Progress progress_ ABSL_GUARDED_BY(mutex_);
+  bool is_answered_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mutex_);  // of the read under way
+  grpc::ByteBuffer response_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<OperandStore::Session> session_ ABSL_GUARDED_BY(mutex_);  // null before Begin
 };
 
 }  // namespace gemmd

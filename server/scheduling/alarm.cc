@@ -13,7 +13,7 @@ void ThreadAlarm::Start(std::function<void()> ring) {
 void ThreadAlarm::Set(TimeNs at) {
   bool is_too_late = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     at_ = at;
     is_too_late = at < wakes_at_;
   }
@@ -23,7 +23,7 @@ void ThreadAlarm::Set(TimeNs at) {
 
 void ThreadAlarm::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stops_ = true;
   }
   changed_.notify_one();
@@ -32,13 +32,13 @@ void ThreadAlarm::Stop() {
 
 void ThreadAlarm::Loop() {
   const SteadyClock clock;
-  std::unique_lock<std::mutex> lock(mutex_);
+  RelockableMutexLock lock(mutex_);
   while (!stops_) {
     wakes_at_ = at_;
     if (at_ == kNoDeadline) {
-      changed_.wait(lock);
+      changed_.wait(mutex_);
     } else if (const TimeNs left = at_ - clock.Now(); left > 0) {
-      changed_.wait_for(lock, std::chrono::nanoseconds(left));
+      changed_.wait_for(mutex_, std::chrono::nanoseconds(left));
     } else {
       at_ = kNoDeadline;
       lock.unlock();

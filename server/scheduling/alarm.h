@@ -1,12 +1,11 @@
 // Wakes somebody at a time.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "server/observe/clock.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -36,11 +35,11 @@ class ThreadAlarm final : public Alarm {
   void Loop();
 
   std::function<void()> ring_;  // constant while the thread runs
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  TimeNs at_ = kNoDeadline;        // guarded by mutex_
-  TimeNs wakes_at_ = kNoDeadline;  // guarded by mutex_; at the latest
-  bool stops_ = false;             // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  TimeNs at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;
+  TimeNs wakes_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // at the latest
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

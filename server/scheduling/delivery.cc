@@ -27,7 +27,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
                                                          std::move(result.spans));
   std::vector<Finished> finished;
   {
-    std::unique_lock<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     --launched_;
     launched_us_ = launched_ == 0 ? 0 : launched_us_ - turn.us;
     const TimeNs now = clock_->Now();
@@ -64,7 +64,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       finished.back().queue_span = queue_span;
     }
     // The next launch first: the device must not wait for results to be delivered.
-    DispatchWith(&lock, &finished);
+    DispatchWith(&finished);
   }
   Deliver(std::move(finished));
 }
@@ -105,7 +105,7 @@ void Scheduler::DeliverHere(std::vector<Finished> finished) {
     if (unfinished_jobs_.compare_exchange_weak(left, left - count)) return;
   }
   // The last are told under the lock: whoever waits may destroy the scheduler right after.
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   unfinished_jobs_ -= count;
   if (unfinished_jobs_ == 0) idle_.notify_all();
 }

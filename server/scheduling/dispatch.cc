@@ -7,7 +7,7 @@
 namespace gemmd {
 
 bool Scheduler::IsDeviceIdle() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return launched_ == 0;
 }
 
@@ -124,14 +124,13 @@ void Scheduler::SetAlarmLocked() {
 void Scheduler::Dispatch() {
   std::vector<Finished> finished;
   {
-    std::unique_lock<AdaptiveMutex> lock(mutex_);
-    DispatchWith(&lock, &finished);
+    const MutexLock lock(mutex_);
+    DispatchWith(&finished);
   }
   Deliver(std::move(finished));
 }
 
-void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished,
-                             std::uint64_t here) {
+void Scheduler::DispatchWith(std::vector<Finished>* finished, std::uint64_t here) {
   if (is_dispatching_) {
     dispatches_again_ = true;
     return;
@@ -146,22 +145,22 @@ void Scheduler::DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<
     if (launched == nullptr) continue;
     // Without the lock: its jobs are this launch's until it is told, and a device may call back
     // before Submit() returns.
-    lock->unlock();
+    mutex_.unlock();
     std::vector<Job*> others;
     DeviceLaunch launch = MakeLaunch(launched.get(), &others);
-    lock->lock();
+    mutex_.lock();
     PutBackLocked(others, finished);
     const std::vector<Job*>& jobs = launched->turn.jobs;
     // Not for long, so that whoever comes meanwhile is served soon.
     launch.may_run_here = launched_ == 0 && jobs.size() == 1 && jobs.front()->id == here &&
                           launched->turn.us <= options_.slice_us;
     CountLaunchLocked(*launched, now);
-    lock->unlock();
+    mutex_.unlock();
     device_->Submit(std::move(launch),
                     [this, launched = std::move(launched)](DeviceResult result) mutable {
                       OnLaunchDone(*launched, std::move(result));
                     });
-    lock->lock();
+    mutex_.lock();
   }
   is_dispatching_ = false;
   SetAlarmLocked();

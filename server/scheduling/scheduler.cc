@@ -45,7 +45,7 @@ Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
       limit_(options.limit) {
   alarm_->Start([this] {
     {
-      const std::lock_guard<AdaptiveMutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       alarm_at_ = kNoDeadline;
     }
     Dispatch();
@@ -86,7 +86,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
   const std::uint64_t here = job->submitter_is_free ? job->id : kNoJob;
   std::vector<Finished> finished;
   {
-    std::unique_lock<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (absl::Status s = CheckRoomLocked(*job, terms); !s.ok()) return s;
     const TimeNs now = clock_->Now();
     active.queue_span = job->receipt.spans.size();
@@ -97,14 +97,14 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     active.job = std::move(job);
     jobs_.emplace(id, std::move(active));
     ++unfinished_jobs_;
-    DispatchWith(&lock, &finished, here);
+    DispatchWith(&finished, here);
   }
   Deliver(std::move(finished));
   return absl::OkStatus();
 }
 
 absl::StatusOr<double> Scheduler::PredictWait(const JobQueue::Newcomer& newcomer) const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::optional<double> wait_us = queue_.PredictWait(newcomer, launched_us_, clock_->Now());
   if (wait_us.has_value()) return *wait_us;
   return absl::DeadlineExceededError(
@@ -116,7 +116,7 @@ absl::StatusOr<double> Scheduler::PredictWait(const JobQueue::Newcomer& newcomer
 void Scheduler::Cancel(std::uint64_t id) {
   std::vector<Finished> finished;
   {
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto position = jobs_.find(id);
     if (position == jobs_.end() || !position->second.end.ok()) return;
     Active& active = position->second;
@@ -163,23 +163,28 @@ void Scheduler::EndLateLocked(TimeNs now, std::vector<Finished>* finished) {
 }
 
 bool Scheduler::WaitUntilIdle(int timeout_ms) {
-  std::unique_lock<AdaptiveMutex> lock(mutex_);
-  return idle_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                        [this] { return unfinished_jobs_ == 0 && !is_dispatching_; });
+  const MutexLock lock(mutex_);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (unfinished_jobs_ != 0 || is_dispatching_) {
+    if (idle_.wait_until(mutex_, end) == std::cv_status::timeout) {
+      return unfinished_jobs_ == 0 && !is_dispatching_;
+    }
+  }
+  return true;
 }
 
 QueueUse Scheduler::queued() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_.use();
 }
 
 double Scheduler::predicted_backlog_us() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_.use().us + launched_us_;
 }
 
 SchedulerStatistics Scheduler::statistics() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   SchedulerStatistics statistics = counts_;
   statistics.queued = queue_.use();
   statistics.backlog_us = queue_.use().us + launched_us_;

@@ -24,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -43,7 +42,7 @@
 #include "server/scheduling/launch_facts.h"
 #include "server/scheduling/queue_bounds.h"
 #include "server/scheduling/scheduler_statistics.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -133,31 +132,34 @@ class Scheduler {
     std::size_t queue_span = 0;
   };
 
-  // All with suffix Locked REQUIRE mutex_ held.
-  absl::Status CheckRoomLocked(const Job& job, const JobQueue::Terms& terms);
-  void EndLocked(Active* active, absl::Status status, std::vector<Finished>* finished);
-  void LearnFromStoppedLocked(const Active& active);
-  void EndLateLocked(TimeNs now, std::vector<Finished>* finished);
-  bool HasSlotLocked() const;
-  bool IsBusyLocked() const;
+  absl::Status CheckRoomLocked(const Job& job, const JobQueue::Terms& terms)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndLocked(Active* active, absl::Status status, std::vector<Finished>* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LearnFromStoppedLocked(const Active& active) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndLateLocked(TimeNs now, std::vector<Finished>* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasSlotLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsBusyLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDeviceIdle() const;
   // Null: nothing is to be launched now.
-  std::unique_ptr<Launched> TakeTurnLocked(TimeNs now);
+  std::unique_ptr<Launched> TakeTurnLocked(TimeNs now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool PlanRows(Launched* launched) const;
   // `others`: jobs that cannot go with the first after all, and wait for turns of their own.
   DeviceLaunch MakeLaunch(Launched* launched, std::vector<Job*>* others) const;
-  void PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finished>* finished);
-  void CountLaunchLocked(const Launched& launched, TimeNs now);
-  void QueueAgainLocked(Job* job);
-  void SetAlarmLocked();
+  void PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finished>* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountLaunchLocked(const Launched& launched, TimeNs now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void QueueAgainLocked(Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAlarmLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Learn(const Launched& launched, const std::vector<StageSpan>& spans);
 
   // Ends late jobs and fills the device.
   void Dispatch();
-  // The same with mutex_ held, which it releases at times. `here`: the job that may run on this
-  // thread.
-  void DispatchWith(std::unique_lock<AdaptiveMutex>* lock, std::vector<Finished>* finished,
-                    std::uint64_t here = kNoJob);
+  // The same, and releases mutex_ at times. `here`: the job that may run on this thread.
+  void DispatchWith(std::vector<Finished>* finished, std::uint64_t here = kNoJob)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnLaunchDone(const Launched& launched, DeviceResult result);
   void Deliver(std::vector<Finished> finished);
   void DeliverHere(std::vector<Finished> finished);
@@ -173,13 +175,14 @@ class Scheduler {
 
   mutable AdaptiveMutex mutex_;
   std::condition_variable_any idle_;
-  JobQueue queue_;  // guarded by mutex_, like all below
-  AdaptiveLimit limit_;
-  absl::flat_hash_map<std::uint64_t, Active> jobs_;  // those that have not ended, by id
-  int launched_ = 0;                                 // launches under way
-  double launched_us_ = 0;
-  SchedulerStatistics counts_;     // but for what is read when asked
-  TimeNs alarm_at_ = kNoDeadline;  // what the alarm is set to
+  JobQueue queue_ ABSL_GUARDED_BY(mutex_);
+  AdaptiveLimit limit_ ABSL_GUARDED_BY(mutex_);
+  // Those that have not ended, by id.
+  absl::flat_hash_map<std::uint64_t, Active> jobs_ ABSL_GUARDED_BY(mutex_);
+  int launched_ ABSL_GUARDED_BY(mutex_) = 0;  // launches under way
+  double launched_us_ ABSL_GUARDED_BY(mutex_) = 0;
+  SchedulerStatistics counts_ ABSL_GUARDED_BY(mutex_);     // but for what is read when asked
+  TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
   // As of the last dispatch, for IsFarFrom().
@@ -187,8 +190,8 @@ class Scheduler {
   std::atomic<TimeNs> next_late_ = kNoDeadline;
   // One thread at a time fills the device, so that launches reach it in the order in which
   // they were chosen; another that wants to asks it to look again.
-  bool is_dispatching_ = false;
-  bool dispatches_again_ = false;
+  bool is_dispatching_ ABSL_GUARDED_BY(mutex_) = false;
+  bool dispatches_again_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace gemmd

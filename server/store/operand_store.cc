@@ -59,7 +59,7 @@ absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint
     }
     if (!absl::IsResourceExhausted(status)) return status;
     Garbage garbage;
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool has_room = EvictLocked(
         [&](const Entry& entry) {
           return limit != StoreBudget::Limit::kTenant || entry.tenant == tenant;
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload
   session->lease_ = *checked;
   const OperandKey key{{}, ToBytes(digest)};
   {
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
     if (!joined.ok()) return joined.status();
     if (*joined) return session;
@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload
   absl::StatusOr<StoreHold> hold =
       MakeRoom(tenant, form.size_bytes(), [&] { return Allocate(form, host_, &memory); });
   if (!hold.ok()) return hold.status();
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   // Another stream may have begun the same meanwhile.
   const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
   if (!joined.ok()) return joined.status();
@@ -128,7 +128,7 @@ absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
   const absl::StatusOr<Upload::Received> received = upload_->Receive(chunk);
   if (!received.ok()) return received.status();
   {
-    const std::lock_guard<AdaptiveMutex> lock(store_->mutex_);
+    const MutexLock lock(store_->mutex_);
     store_->counts_.uploaded_bytes += received->new_bytes;
     store_->counts_.repeated_bytes += received->repeated_bytes;
     const auto found = store_->entries_.find(id_);
@@ -164,7 +164,7 @@ absl::Status OperandStore::FinishUpload(Session* session) {
   absl::Status status = operand.status();
   {
     Garbage garbage;
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(session->id_);
     if (found == entries_.end()) {
       status.Update(absl::ResourceExhaustedError("the upload was dropped as its last bytes came"));
@@ -189,7 +189,7 @@ std::string OperandStore::HandleOf(std::uint64_t id) const {
 }
 
 void OperandStore::FillInfo(Session* session) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(session->id_);
   if (found == entries_.end() || found->second.operand == nullptr) return;
   session->info_ = InfoLocked(found->first, found->second);
@@ -197,7 +197,7 @@ void OperandStore::FillInfo(Session* session) {
 
 std::optional<std::vector<MissingRange>> OperandStore::FindMissing(const Tenant& tenant,
                                                                    const std::string& digest) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindLocked(tenant, {{}, digest});
   if (found == entries_.end()) return std::vector<MissingRange>();
   leases_.Use(found->first, clock_->Now());
@@ -209,7 +209,7 @@ std::optional<std::vector<MissingRange>> OperandStore::FindMissing(const Tenant&
 absl::StatusOr<std::shared_ptr<StoredOperand>> OperandStore::Use(const Tenant& tenant,
                                                                  const OperandKey& key,
                                                                  absl::string_view field) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindResidentLocked(tenant, key);
   if (found == entries_.end()) {
     ++counts_.misses;
@@ -222,7 +222,7 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> OperandStore::Use(const Tenant& t
 
 absl::StatusOr<std::shared_ptr<StoredOperand>> OperandStore::Read(const Tenant& tenant,
                                                                   const OperandKey& key) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindResidentLocked(tenant, key);
   if (found == entries_.end()) return NotFound(key, {});
   leases_.Use(found->first, clock_->Now());
@@ -230,7 +230,7 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> OperandStore::Read(const Tenant& 
 }
 
 absl::StatusOr<StoredInfo> OperandStore::Get(const Tenant& tenant, const OperandKey& key) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindResidentLocked(tenant, key);
   if (found == entries_.end()) return NotFound(key, {});
   return InfoLocked(found->first, found->second);
@@ -239,7 +239,7 @@ absl::StatusOr<StoredInfo> OperandStore::Get(const Tenant& tenant, const Operand
 std::pair<std::vector<StoredInfo>, std::uint64_t> OperandStore::List(const Tenant& tenant,
                                                                      std::uint64_t after,
                                                                      std::size_t count) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<StoredInfo> infos;
   std::uint64_t last = 0;
   for (auto each = entries_.upper_bound(after); each != entries_.end(); ++each) {
@@ -254,7 +254,7 @@ std::pair<std::vector<StoredInfo>, std::uint64_t> OperandStore::List(const Tenan
 
 absl::Status OperandStore::Release(const Tenant& tenant, const OperandKey& key) {
   Garbage garbage;
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindLocked(tenant, key);
   if (found == entries_.end()) return NotFound(key, {});
   RemoveLocked(found, &garbage);
@@ -263,7 +263,7 @@ absl::Status OperandStore::Release(const Tenant& tenant, const OperandKey& key) 
 
 absl::StatusOr<TimeNs> OperandStore::Renew(const Tenant& tenant, const OperandKey& key,
                                            std::optional<TimeNs> lease) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = FindResidentLocked(tenant, key);
   if (found == entries_.end()) return NotFound(key, {});
   const absl::StatusOr<TimeNs> checked =
@@ -296,7 +296,7 @@ absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
 std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
   auto operand = std::make_shared<StoredOperand>(result->form_, std::move(result->memory_),
                                                  HostBuffer(), std::move(result->hold_));
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::uint64_t id =
       AddLocked({result->tenant_, {}, {}, nullptr, std::move(operand)}, result->lease_);
   if (result->is_borrowed_) borrowers_.insert(id);
@@ -306,7 +306,7 @@ std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
 bool OperandStore::FreeResultMemory() {
   std::shared_ptr<StoredOperand> operand;
   {
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (borrowers_.empty()) return false;
     operand = entries_.at(*borrowers_.begin()).operand;
     borrowers_.erase(borrowers_.begin());
@@ -316,7 +316,7 @@ bool OperandStore::FreeResultMemory() {
 
 bool OperandStore::EvictFrom(const Device* device) {
   Garbage garbage;
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return EvictLocked(
       [device](const Entry& entry) {
         if (device->uses_host_memory()) return true;
@@ -326,7 +326,7 @@ bool OperandStore::EvictFrom(const Device* device) {
 }
 
 StoreStatistics OperandStore::statistics() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   StoreStatistics statistics = counts_;
   for (const auto& [id, entry] : entries_) {
     if (entry.operand == nullptr) {
@@ -342,7 +342,7 @@ StoreStatistics OperandStore::statistics() const {
 }
 
 void OperandStore::CountDownloaded(std::uint64_t bytes) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   counts_.downloaded_bytes += bytes;
 }
 
@@ -403,8 +403,8 @@ void OperandStore::RemoveLocked(Entries::iterator entry, Garbage* garbage) {
 }
 
 bool OperandStore::EvictLocked(const std::function<bool(const Entry&)>& may_go, Garbage* garbage) {
-  const std::optional<std::uint64_t> victim =
-      leases_.OldestUnleased(clock_->Now(), [&](std::uint64_t id) {
+  const std::optional<std::uint64_t> victim = leases_.OldestUnleased(
+      clock_->Now(), [&](std::uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         const Entry& entry = entries_.at(id);
         // Dropping what a product uses would give nothing back. References are taken under
         // this lock, so a count of one stays one.

@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,7 +29,7 @@
 #include "server/store/stored_operand.h"
 #include "server/store/tenant.h"
 #include "server/store/upload.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -193,16 +192,21 @@ class OperandStore {
   absl::Status FinishUpload(Session* session);
   void FillInfo(Session* session);
 
-  // The following REQUIRE mutex_ held.
-  Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key);
-  Entries::iterator FindResidentLocked(const Tenant& tenant, const OperandKey& key);
+  Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entries::iterator FindResidentLocked(const Tenant& tenant, const OperandKey& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the session part of what is there; false: nothing is.
   absl::StatusOr<bool> JoinLocked(const Tenant& tenant, const OperandKey& key,
-                                  const OperandForm& form, Session* session);
-  std::uint64_t AddLocked(Entry entry, TimeNs lease);
-  void RemoveLocked(Entries::iterator entry, Garbage* garbage);
-  bool EvictLocked(const std::function<bool(const Entry&)>& may_go, Garbage* garbage);
-  StoredInfo InfoLocked(std::uint64_t id, const Entry& entry) const;
+                                  const OperandForm& form, Session* session)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::uint64_t AddLocked(Entry entry, TimeNs lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveLocked(Entries::iterator entry, Garbage* garbage)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool EvictLocked(const std::function<bool(const Entry&)>& may_go, Garbage* garbage)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StoredInfo InfoLocked(std::uint64_t id, const Entry& entry) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const StoreOptions options_;
   Device* const host_;
@@ -211,13 +215,13 @@ class OperandStore {
   const std::shared_ptr<StoreBudget> budget_;
 
   mutable AdaptiveMutex mutex_;
-  Entries entries_;                                                  // guarded by mutex_
-  std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_;  // guarded by mutex_
-  std::map<std::string, std::uint64_t> handles_;                     // guarded by mutex_
-  LeaseList leases_;                                                 // guarded by mutex_
-  std::set<std::uint64_t> borrowers_;  // guarded by mutex_; results where they were made
-  StoreStatistics counts_;             // guarded by mutex_
-  std::uint64_t next_id_ = 1;          // guarded by mutex_
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> handles_ ABSL_GUARDED_BY(mutex_);
+  LeaseList leases_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::uint64_t> borrowers_ ABSL_GUARDED_BY(mutex_);  // results where they were made
+  StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace gemmd

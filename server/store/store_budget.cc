@@ -31,7 +31,7 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
                      tenant_.bytes < all_.bytes ? "a tenant may keep " : "the server keeps ",
                      std::min(tenant_.bytes, all_.bytes)));
   }
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = tenants_.find(tenant);
   const StoreShare used = found == tenants_.end() ? StoreShare() : found->second;
   if (used.operands >= tenant_.operands) {
@@ -62,12 +62,12 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
 }
 
 std::uint64_t StoreBudget::used_bytes() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return used_.bytes;
 }
 
 void StoreBudget::Release(const Tenant& tenant, std::uint64_t bytes) {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   used_ = {used_.operands - 1, used_.bytes - bytes};
   const auto found = tenants_.find(tenant);
   found->second = {found->second.operands - 1, found->second.bytes - bytes};

@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
 #include "server/store/tenant.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -62,8 +61,8 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
   const StoreShare all_;
   const StoreShare tenant_;
   mutable AdaptiveMutex mutex_;
-  StoreShare used_;                       // guarded by mutex_
-  std::map<Tenant, StoreShare> tenants_;  // guarded by mutex_; none without operands
+  StoreShare used_ ABSL_GUARDED_BY(mutex_);
+  std::map<Tenant, StoreShare> tenants_ ABSL_GUARDED_BY(mutex_);  // none without operands
 };
 
 }  // namespace gemmd

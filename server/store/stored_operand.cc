@@ -48,12 +48,12 @@ absl::StatusOr<HostBuffer> StoredOperand::Planes(StoredPlane plane) {
 
 absl::StatusOr<HostPiece> StoredOperand::Whole(StoredPlane plane) {
   if (HostBuffer pieces = Host(plane); pieces.size() == 1) return std::move(pieces.front());
-  const std::lock_guard<std::mutex> moving(moving_);
+  const MutexLock moving(moving_);
   return WholeWhileMoving(plane);
 }
 
 HostBuffer StoredOperand::Host(StoredPlane plane) const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return host_[static_cast<std::size_t>(plane)];
 }
 
@@ -65,7 +65,7 @@ absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
     absl::StatusOr<HostPiece> whole = Allocate(bytes);
     if (!whole.ok()) return whole;
     // For this use alone: the device keeps it. No landing goes before this one does.
-    const Landing& landing = landings_.front();
+    const Landing landing = FirstLanding();
     if (absl::Status status = landing.device->Fetch(*landing.memory, whole->data); !status.ok()) {
       return status;
     }
@@ -73,7 +73,7 @@ absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
   }
   absl::StatusOr<HostPiece> whole = Join(pieces, bytes);
   if (!whole.ok()) return whole;
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   host_[static_cast<std::size_t>(plane)] = {*whole};
   return whole;
 }
@@ -91,7 +91,7 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
   const MatrixLayout& layout = side == OperandSide::kA ? landed.a : landed.b;
   placed.landed = FindLanding(device, layout);
   if (placed.landed != nullptr) return placed;
-  const std::lock_guard<std::mutex> moving(moving_);
+  const MutexLock moving(moving_);
   // Another thread may have made it meanwhile.
   placed.landed = FindLanding(device, layout);
   if (placed.landed != nullptr) return placed;
@@ -101,15 +101,20 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
       device->Store(problem, side, whole->data);
   if (!memory.ok()) return memory.status();
   placed.landed = *memory;
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   landings_.push_back({device, layout, *std::move(memory)});
   host_[static_cast<std::size_t>(StoredPlane::kData)].clear();
   return placed;
 }
 
+StoredOperand::Landing StoredOperand::FirstLanding() const {
+  const MutexLock lock(mutex_);
+  return landings_.front();
+}
+
 std::shared_ptr<const ResidentOperand> StoredOperand::FindLanding(
     const Device* device, const MatrixLayout& layout) const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const Landing& each : landings_) {
     if (each.device == device && AreEqual(each.layout, layout)) return each.memory;
   }
@@ -117,29 +122,29 @@ std::shared_ptr<const ResidentOperand> StoredOperand::FindLanding(
 }
 
 absl::Status StoredOperand::MoveToOrdinaryMemory() {
-  const std::lock_guard<std::mutex> moving(moving_);
+  const MutexLock moving(moving_);
   const HostBuffer pieces = Host(StoredPlane::kData);
   if (pieces.empty()) return absl::OkStatus();
   absl::StatusOr<HostPiece> whole = Join(pieces, form_.data.size_bytes());
   if (!whole.ok()) return whole.status();
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   host_[static_cast<std::size_t>(StoredPlane::kData)] = {*std::move(whole)};
   return absl::OkStatus();
 }
 
 Device* StoredOperand::holder() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return landings_.empty() ? nullptr : landings_.front().device;
 }
 
 bool StoredOperand::IsLandedOn(const Device* device) const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(landings_.begin(), landings_.end(),
                      [device](const Landing& each) { return each.device == device; });
 }
 
 std::uint64_t StoredOperand::landed_bytes() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
   for (const Landing& each : landings_) {
     bytes += static_cast<std::uint64_t>(each.layout.outer()) *

@@ -4,14 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
 #include "server/store/operand_form.h"
 #include "server/store/store_budget.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -63,9 +62,11 @@ class StoredOperand {
     std::shared_ptr<const ResidentOperand> memory;
   };
 
-  // REQUIRES: moving_ held.
-  absl::StatusOr<HostPiece> WholeWhileMoving(StoredPlane plane);
+  absl::StatusOr<HostPiece> WholeWhileMoving(StoredPlane plane)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   HostBuffer Host(StoredPlane plane) const;
+  // REQUIRES: it has landed somewhere.
+  Landing FirstLanding() const;
   // Null: it has not landed so there.
   std::shared_ptr<const ResidentOperand> FindLanding(const Device* device,
                                                      const MatrixLayout& layout) const;
@@ -73,12 +74,12 @@ class StoredOperand {
   const OperandForm form_;
   const StoreHold hold_;
   // Held while bytes move, which takes as long as that does, so that each landing is made
-  // once. Taken before mutex_.
-  std::mutex moving_;
+  // once.
+  Mutex moving_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable AdaptiveMutex mutex_;
-  // Guarded by mutex_, and changed only with moving_ held. Data's may have gone.
-  std::array<HostBuffer, kStoredPlanes> host_;
-  std::vector<Landing> landings_;  // as host_
+  // Both are changed only with moving_ held, too. Data's may have gone.
+  std::array<HostBuffer, kStoredPlanes> host_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Landing> landings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

@@ -73,7 +73,7 @@ absl::StatusOr<Upload::Received> Upload::Receive(const UploadChunk& chunk) {
   Received received;
   std::vector<ByteRange> parts;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (abandoned_) return Dropped();
     parts = plane.claimed.Add({chunk.offset, chunk.offset + bytes});
     for (const ByteRange& part : parts) received.new_bytes += part.end - part.begin;
@@ -82,7 +82,7 @@ absl::StatusOr<Upload::Received> Upload::Receive(const UploadChunk& chunk) {
     ++receiving_;
   }
   for (const ByteRange& part : parts) Take(&plane, chunk, part);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   finished_bytes_ += received.new_bytes;
   received.is_last =
       received.new_bytes != 0 && finished_bytes_ == form_.size_bytes() && !abandoned_;
@@ -104,7 +104,7 @@ void Upload::Take(Plane* plane, const UploadChunk& chunk, ByteRange part) {
     const std::uint64_t end = std::min((index + 1) * kDigestChunkBytes, part.end);
     bool is_whole = false;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       plane->chunk_bytes[index] -= end - at;
       is_whole = plane->chunk_bytes[index] == 0;
     }
@@ -130,7 +130,7 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish() {
   } else {
     status = CheckScales();
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (status.ok() && abandoned_) status = Dropped();
   if (!status.ok()) {
     abandoned_ = true;
@@ -144,7 +144,7 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish() {
 }
 
 void Upload::SetEnded() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   finishing_ = false;
   still_.notify_all();
 }
@@ -162,7 +162,7 @@ absl::Status Upload::CheckScales() const {
 }
 
 void Upload::Abandon() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   abandoned_ = true;
   if (receiving_ == 0 && !finishing_) ReleaseLocked();
 }
@@ -176,7 +176,7 @@ void Upload::ReleaseLocked() {
 }
 
 std::vector<MissingRange> Upload::Missing() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<MissingRange> missing;
   for (std::size_t i = 0; i < kStoredPlanes; ++i) {
     const Plane& plane = planes_[i];
@@ -188,13 +188,13 @@ std::vector<MissingRange> Upload::Missing() const {
 }
 
 std::uint64_t Upload::received_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return claimed_bytes_;
 }
 
 void Upload::WaitUntilStill() const {
-  std::unique_lock<std::mutex> lock(mutex_);
-  still_.wait(lock, [this] { return receiving_ == 0 && !finishing_; });
+  const MutexLock lock(mutex_);
+  while (receiving_ > 0 || finishing_) still_.wait(mutex_);
 }
 
 }  // namespace gemmd

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +15,7 @@
 #include "server/device/plane_receiver.h"
 #include "server/store/operand_form.h"
 #include "server/store/stored_operand.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -83,21 +82,21 @@ class Upload {
   // Takes the pieces' bytes for `part` of the chunk, then hashes what that completed.
   void Take(Plane* plane, const UploadChunk& chunk, ByteRange part);
   absl::Status CheckScales() const;
-  void ReleaseLocked();
+  void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const OperandForm form_;
   const Sha256Digest digest_;
 
   ChunkLimit chunks_{"the upload"};
-  mutable std::mutex mutex_;
-  mutable std::condition_variable still_;
+  mutable Mutex mutex_;
+  mutable CondVar still_;
   std::array<Plane, kStoredPlanes> planes_;  // claimed, chunk_bytes: guarded by mutex_
-  StoreHold hold_;                           // guarded by mutex_
-  std::uint64_t claimed_bytes_ = 0;          // guarded by mutex_
-  std::uint64_t finished_bytes_ = 0;         // guarded by mutex_; copied, and hashed where due
-  int receiving_ = 0;                        // guarded by mutex_; Receive() calls under way
-  bool finishing_ = false;                   // guarded by mutex_; from is_last to SetEnded()
-  bool abandoned_ = false;                   // guarded by mutex_
+  StoreHold hold_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t claimed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // copied, and hashed where due
+  int receiving_ ABSL_GUARDED_BY(mutex_) = 0;                 // Receive() calls under way
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;            // from is_last to SetEnded()
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace gemmd

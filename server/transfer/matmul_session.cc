@@ -55,7 +55,7 @@ std::uint64_t SizeOf(const Outgoing& event) {
 }  // namespace
 
 absl::StatusOr<MatmulSession::StreamId> MatmulSession::AddStream(Wake wake) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (broken_.has_value()) return absl::UnavailableError("the session has ended");
   if (streams_.size() >= static_cast<std::size_t>(options_.max_streams)) {
     return absl::ResourceExhaustedError(
@@ -87,7 +87,7 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
   request->message = std::move(header.message);
   absl::Status refusal = header.call.status();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (broken_.has_value()) return absl::OkStatus();
     accepts_batches_ = accepts_batches_ || header.accepts_batches;
     if (IsUsedLocked(request->client_id)) {
@@ -127,7 +127,7 @@ void MatmulSession::OnAdmitted(const RequestPtr& request,
                                absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted) {
   const bool is_admitted = admitted.ok();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (request->state != State::kWaiting) return;  // it was cancelled, or the session broke
     if (!is_admitted) {
       EndReceivingLocked(request, admitted.status());
@@ -143,20 +143,20 @@ void MatmulSession::OnAdmitted(const RequestPtr& request,
   if (is_admitted) {
     for (const auto& chunk : request->payload) {
       {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(mutex_);
         if (request->state != State::kReceiving) break;
         ++request->copies;
       }
       ReceiveInto(request, chunk);
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     --request->copies;
   }
   request->payload.clear();
   request->message = nullptr;
   SubmitIfComplete(request);
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!HasInputLocked()) EndIncompleteLocked();
   }
   WakeAll();
@@ -166,7 +166,7 @@ void MatmulSession::Receive(std::uint64_t request_id, const absl::StatusOr<Paylo
   RequestPtr request;
   bool is_waiting = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = requests_.find(request_id);
     // The request was refused or has ended: its bytes may still have been on their way.
     if (found == requests_.end() || found->second->state == State::kRunning) return;
@@ -193,7 +193,7 @@ void MatmulSession::ReceiveInto(const RequestPtr& request,
   absl::Status status = chunk.ok() ? request->admitted->payload().Receive(*chunk) : chunk.status();
   bool is_ended = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     --request->copies;
     if (status.ok()) request->progress.Record(SizeOf(*chunk), clock_->Now());
     is_ended = !status.ok() && request->state == State::kReceiving;
@@ -209,7 +209,7 @@ void MatmulSession::ReceiveInto(const RequestPtr& request,
 void MatmulSession::SubmitIfComplete(const RequestPtr& request) {
   std::unique_ptr<AdmittedMatmul> admitted;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (request->state != State::kReceiving || request->copies != 0 ||
         !request->admitted->payload().complete()) {
       return;
@@ -227,7 +227,7 @@ void MatmulSession::SubmitIfComplete(const RequestPtr& request) {
                          });
   bool is_cancelled = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_cancelled = request->is_cancelled;
     if (!status.ok()) {
       statistics_->RecordRefused(status.code());
@@ -254,7 +254,7 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
   }
   statistics_->RecordFinished(finished.status.code(), receipt);
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (requests_.erase(request->client_id) == 0) return;  // the session broke
     if (finished.status.ok()) {
       finished.receipt = std::move(receipt);
@@ -289,7 +289,7 @@ void MatmulSession::AnswerReceivingLocked(const RequestPtr& request, absl::Statu
 void MatmulSession::Cancel(std::uint64_t request_id) {
   RequestPtr known;  // to admission, or soon
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     results_.remove_if([request_id](const Result& r) { return r.client_id == request_id; });
     const auto found = requests_.find(request_id);
     if (found != requests_.end()) {
@@ -308,7 +308,7 @@ void MatmulSession::Cancel(std::uint64_t request_id) {
 
 void MatmulSession::EndInput(StreamId stream) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     streams_[stream].input_ended = true;
     if (!HasInputLocked()) EndIncompleteLocked();
   }
@@ -335,7 +335,7 @@ void MatmulSession::EndIncompleteLocked() {
 void MatmulSession::Break(const absl::Status& why) {
   std::vector<std::uint64_t> known;  // to admission
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (broken_.has_value()) return;
     broken_ = why;
     for (const auto& [id, request] : requests_) {
@@ -358,7 +358,7 @@ void MatmulSession::Break(const absl::Status& why) {
 void MatmulSession::Greet(StreamId stream, Outgoing greeting) {
   Wake wake;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     streams_[stream].greeting = std::move(greeting);
     wake = streams_[stream].wake;
   }
@@ -368,7 +368,7 @@ void MatmulSession::Greet(StreamId stream, Outgoing greeting) {
 std::vector<Outgoing> MatmulSession::NextMessage(StreamId stream) {
   // More would keep the first waiting.
   constexpr std::size_t kMostFinished = 64;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::optional<Outgoing> first = TakeNextLocked(stream);
   if (!first.has_value()) {
     streams_[stream].sending = Progress();
@@ -416,12 +416,12 @@ std::optional<Outgoing> MatmulSession::TakeNextLocked(StreamId stream) {
 }
 
 bool MatmulSession::MayRead(StreamId stream) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return stream != kFirst || control_.size() < options_.max_requests;
 }
 
 std::optional<absl::Status> MatmulSession::Closing() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (broken_.has_value()) return broken_;
   if (!IsIdleLocked()) return std::nullopt;
   if (streams_[kFirst].input_ended) return absl::OkStatus();
@@ -430,7 +430,7 @@ std::optional<absl::Status> MatmulSession::Closing() const {
 }
 
 void MatmulSession::OnClosed() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const absl::StatusCode code : incomplete_) statistics_->RecordRefused(code);
   incomplete_.clear();
 }
@@ -439,7 +439,7 @@ void MatmulSession::EndLate(TimeNs now) {
   bool is_stalled = false;
   bool is_changed = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stalled = std::any_of(streams_.begin(), streams_.end(),
                              [&](const Stream& stream) { return stream.sending.IsStalled(now); });
     std::vector<std::pair<RequestPtr, absl::Status>> late;
@@ -464,7 +464,7 @@ void MatmulSession::EndLate(TimeNs now) {
 
 void MatmulSession::StartDraining() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_draining_ = true;
   }
   WakeAll();
@@ -477,7 +477,7 @@ void MatmulSession::WakeAll() {
 void MatmulSession::WakeNow() const {
   std::vector<Wake> wakes;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     wakes.reserve(streams_.size());
     for (const Stream& stream : streams_) wakes.push_back(stream.wake);
   }

@@ -20,7 +20,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,6 +30,7 @@
 #include "server/observe/statistics.h"
 #include "server/transfer/outgoing.h"
 #include "server/transfer/progress.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -147,42 +147,46 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
                   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted);
   // REQUIRES: it was counted in `copies`, under the lock that found it receiving.
   void ReceiveInto(const RequestPtr& request, const absl::StatusOr<PayloadChunk>& chunk);
-  bool HasInputLocked() const;
+  bool HasInputLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Answers those that are receiving and will get nothing more.
-  void EndIncompleteLocked();
+  void EndIncompleteLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Starts the request if it is complete and nobody writes to it.
   void SubmitIfComplete(const RequestPtr& request);
   void OnFinished(const RequestPtr& request, MatmulOutcome outcome);
   // Whether the id is that of a request in flight.
-  bool IsUsedLocked(std::uint64_t request_id) const;
-  bool IsIdleLocked() const;
-  std::optional<Outgoing> TakeNextLocked(StreamId stream);
+  bool IsUsedLocked(std::uint64_t request_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsIdleLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Outgoing> TakeNextLocked(StreamId stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a request that is waiting or receiving, and counts it.
-  void EndReceivingLocked(const RequestPtr& request, absl::Status status);
+  void EndReceivingLocked(const RequestPtr& request, absl::Status status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same, and leaves the count to others.
-  void AnswerReceivingLocked(const RequestPtr& request, absl::Status status);
-  void SendLocked(RequestFinished finished) { control_.emplace_back(std::move(finished)); }
-  // REQUIRES of both: mutex_ not held. WakeAll() does it once for all that happens to the session
-  // under a Deferral of the thread.
-  void WakeAll();
-  void WakeNow() const;
+  void AnswerReceivingLocked(const RequestPtr& request, absl::Status status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendLocked(RequestFinished finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    control_.emplace_back(std::move(finished));
+  }
+  // WakeAll() does it once for all that happens to the session under a Deferral of the thread.
+  void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  void WakeNow() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Admission* const admission_;
   Statistics* const statistics_;
   const Clock* const clock_;
   const Options options_;
 
-  mutable std::mutex mutex_;  // all below is guarded by it
-  std::vector<Stream> streams_;
-  std::map<std::uint64_t, RequestPtr> requests_;  // receiving and running, by the client's id
-  std::deque<Outgoing> control_;                  // of the first stream
-  std::list<Result> results_;                     // the first one gives the next chunk
+  mutable Mutex mutex_;
+  std::vector<Stream> streams_ ABSL_GUARDED_BY(mutex_);
+  // Receiving and running, by the client's id.
+  std::map<std::uint64_t, RequestPtr> requests_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Outgoing> control_ ABSL_GUARDED_BY(mutex_);  // of the first stream
+  std::list<Result> results_ ABSL_GUARDED_BY(mutex_);     // the first one gives the next chunk
   // What to count requests as that the input's end left without payload. Whether their client ended
   // it or went away is not known before the stream closes or breaks.
-  std::vector<absl::StatusCode> incomplete_;
-  bool accepts_batches_ = false;
-  bool is_draining_ = false;
-  std::optional<absl::Status> broken_;
+  std::vector<absl::StatusCode> incomplete_ ABSL_GUARDED_BY(mutex_);
+  bool accepts_batches_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

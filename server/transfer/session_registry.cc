@@ -28,7 +28,7 @@ SessionRegistry::SessionRegistry(const Clock* clock, std::chrono::milliseconds p
 
 SessionRegistry::~SessionRegistry() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -38,7 +38,7 @@ SessionRegistry::~SessionRegistry() {
 void SessionRegistry::Add(const std::shared_ptr<MatmulSession>& session) {
   bool is_draining = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     sessions_.push_back(session);
     is_draining = is_draining_;
   }
@@ -47,14 +47,14 @@ void SessionRegistry::Add(const std::shared_ptr<MatmulSession>& session) {
 
 std::string SessionRegistry::Open(const std::shared_ptr<MatmulSession>& session) {
   std::string token = NewToken();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   by_token_[token] = session;
   return token;
 }
 
 absl::StatusOr<std::shared_ptr<MatmulSession>> SessionRegistry::Find(
     const std::string& token) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = by_token_.find(token);
   std::shared_ptr<MatmulSession> session =
       found == by_token_.end() ? nullptr : found->second.lock();
@@ -64,7 +64,7 @@ absl::StatusOr<std::shared_ptr<MatmulSession>> SessionRegistry::Find(
 
 std::vector<std::shared_ptr<MatmulSession>> SessionRegistry::Sessions() {
   std::vector<std::shared_ptr<MatmulSession>> alive;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto it = by_token_.begin(); it != by_token_.end();) {
     it = it->second.expired() ? by_token_.erase(it) : std::next(it);
   }
@@ -85,15 +85,15 @@ void SessionRegistry::EndLate() {
 
 void SessionRegistry::StartDraining() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     is_draining_ = true;
   }
   for (const auto& session : Sessions()) session->StartDraining();
 }
 
 void SessionRegistry::Watch(std::chrono::milliseconds period) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stop_.wait_for(lock, period, [this] { return stopping_; })) {
+  RelockableMutexLock lock(mutex_);
+  while (!stop_.wait_for(mutex_, period, stopping_)) {
     lock.unlock();
     EndLate();
     lock.lock();

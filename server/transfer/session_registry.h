@@ -2,16 +2,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/transfer/matmul_session.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -39,13 +38,13 @@ class SessionRegistry {
   void Watch(std::chrono::milliseconds period);
 
   const Clock* const clock_;
-  mutable std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;                                         // guarded by mutex_
-  bool is_draining_ = false;                                      // guarded by mutex_
-  std::vector<std::weak_ptr<MatmulSession>> sessions_;            // guarded by mutex_
-  std::map<std::string, std::weak_ptr<MatmulSession>> by_token_;  // guarded by mutex_
-  std::thread watcher_;                                           // last: it uses all else
+  mutable Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::weak_ptr<MatmulSession>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::weak_ptr<MatmulSession>> by_token_ ABSL_GUARDED_BY(mutex_);
+  std::thread watcher_;  // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -26,7 +26,7 @@ Verifier::Verifier(const VerifierOptions& options)
 
 Verifier::~Verifier() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -35,7 +35,7 @@ Verifier::~Verifier() {
 
 void Verifier::Verify(FinishedProduct product, int vectors, Callback done) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::string tenant = product.tenant;
     const double cost = vectors * product.elements();
     requested_.Push(tenant, cost, {std::move(product), vectors, std::move(done)});
@@ -48,14 +48,14 @@ bool Verifier::Samples(std::uint64_t request_id, const Problem& problem,
   if (options_.sampled_per_million == 0) return false;
   if (Mix(options_.seed ^ request_id) % kMillion >= options_.sampled_per_million) return false;
   if (problem.epilogue.activation == Activation::kNone && IsReadable(buffers)) return true;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ++statistics_.unverifiable;
   return false;
 }
 
 void Verifier::Sample(FinishedProduct product) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::uint64_t bytes = product.size_bytes();
     if (sampled_.size() >= options_.max_waiting ||
         bytes > options_.max_waiting_bytes - std::min(sampled_bytes_, options_.max_waiting_bytes)) {
@@ -69,19 +69,19 @@ void Verifier::Sample(FinishedProduct product) {
 }
 
 VerificationStatistics Verifier::statistics() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return statistics_;
 }
 
 void Verifier::WaitUntilIdle() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return requested_.empty() && sampled_.empty() && !is_checking_; });
+  const MutexLock lock(mutex_);
+  while (!requested_.empty() || !sampled_.empty() || is_checking_) changed_.wait(mutex_);
 }
 
 void Verifier::Loop() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  RelockableMutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !requested_.empty() || !sampled_.empty(); });
+    while (!stopping_ && requested_.empty() && sampled_.empty()) changed_.wait(mutex_);
     if (stopping_ && requested_.empty()) return;
     Item item = Next();
     is_checking_ = true;
@@ -112,7 +112,7 @@ void Verifier::Check(Item item) {
 void Verifier::Count(const FinishedProduct& product, const absl::StatusOr<double>& residual) {
   const bool has_failed = residual.ok() && *residual > 1;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!residual.ok()) {
       ++statistics_.unverifiable;
       return;

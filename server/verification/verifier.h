@@ -1,11 +1,9 @@
 // Checks finished products, off the threads that serve.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <thread>
 
 #include "absl/functional/any_invocable.h"
@@ -13,6 +11,7 @@
 #include "server/device/thread_executor.h"
 #include "server/verification/fair_queue.h"
 #include "server/verification/finished_product.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -70,22 +69,22 @@ class Verifier {
   };
 
   void Loop();
-  // REQUIRES: something waits, and the lock is held.
-  Item Next();
+  // REQUIRES: something waits.
+  Item Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Check(Item item);
   void Count(const FinishedProduct& product, const absl::StatusOr<double>& residual);
 
   const VerifierOptions options_;
   ThreadExecutor executor_;  // of the thread alone
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  FairQueue<Item> requested_;          // guarded by mutex_; by tenant
-  std::deque<Item> sampled_;           // guarded by mutex_
-  std::uint64_t sampled_bytes_ = 0;    // guarded by mutex_
-  bool is_checking_ = false;           // guarded by mutex_
-  bool stopping_ = false;              // guarded by mutex_
-  VerificationStatistics statistics_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar changed_;
+  FairQueue<Item> requested_ ABSL_GUARDED_BY(mutex_);  // by tenant
+  std::deque<Item> sampled_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t sampled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_checking_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  VerificationStatistics statistics_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;  // last: started when all else exists
 };

@@ -15,10 +15,13 @@ class RapidResetsTest : public testing::AbuseFixture {
       : AbuseFixture({"--limits.streams-per-connection=25", "--limits.stall-timeout-ms=1000"},
                      256 << 20) {}
 
-  // Over a connection of its own, until the server closes that.
+  // Over a connection of its own, until the server closes that. From an address of its own, which
+  // opens no other for a while then.
   void Reset(const char* method, int count) {
     constexpr int kTogether = 100;
-    testing::RawConnection connection(server_.address());
+    testing::RawConnection::Options options;
+    options.source = "127.0.1.1";
+    testing::RawConnection connection(server_.address(), options);
     for (int i = 0; i < count && connection.BeginAndReset(method, kTogether); i += kTogether) {
     }
   }

@@ -49,17 +49,29 @@ std::string HpackString(const std::string& text) {
   return length + text;
 }
 
-int ConnectTo(const std::string& address, int receive_buffer) {
+int ConnectTo(const std::string& address, const RawConnection::Options& options) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (receive_buffer != 0) {
-    setsockopt(file, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+  if (options.receive_buffer != 0) {
+    setsockopt(file, SOL_SOCKET, SO_RCVBUF, &options.receive_buffer, sizeof options.receive_buffer);
+  }
+  if (!options.source.empty()) {
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    inet_pton(AF_INET, options.source.c_str(), &from.sin_addr);
+    EXPECT_EQ(bind(file, reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
+  }
+  if (options.patience_s != 0) {
+    const timeval patience{options.patience_s, 0};
+    setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   }
   const std::size_t colon = address.rfind(':');
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(colon + 1))));
   inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
-  EXPECT_EQ(connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  const bool is_connected = connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  EXPECT_TRUE(is_connected || options.patience_s != 0);
   return file;
 }
 
@@ -86,7 +98,7 @@ std::string RawMessage(bool is_compressed, const std::string& bytes) {
 }
 
 RawConnection::RawConnection(const std::string& address, const Options& options)
-    : file_(ConnectTo(address, options.receive_buffer)), address_(address) {
+    : file_(ConnectTo(address, options)), address_(address) {
   constexpr std::uint32_t kInitialWindow = 65535;
   std::string begin = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   begin += Frame(kSettings, 0, 0, BigEndian(4, 2) + BigEndian(options.stream_window, 4));

@@ -27,8 +27,11 @@ class RawConnection {
     std::uint32_t stream_window = 65535;  // how much of each answer the server may send unasked
     std::uint32_t window = 65535;         // and of all
     int receive_buffer = 0;               // of the socket; 0: the system's
+    std::string source;                   // the client's address; empty: the system's choice
+    int patience_s = 0;                   // then a read or a write has failed; 0: never
   };
   explicit RawConnection(const std::string& address) : RawConnection(address, Options()) {}
+  // A server that refuses the connection closes it, which what follows then says.
   RawConnection(const std::string& address, const Options& options);
   ~RawConnection();
   RawConnection(const RawConnection&) = delete;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/scheduler.h"
+#include "sync/mutex.h"
 
 namespace gemmd::testing {
 
@@ -15,19 +15,19 @@ class FakeAlarm final : public Alarm {
  public:
   void Start(std::function<void()> ring) override { ring_ = std::move(ring); }
   void Set(TimeNs at) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     at_ = at;
   }
   void Stop() override {}
 
   TimeNs at() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return at_;
   }
   // Rings if its time has come; whether it did.
   bool RingIfDue(TimeNs now) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (at_ > now) return false;
       at_ = kNoDeadline;
     }
@@ -37,8 +37,8 @@ class FakeAlarm final : public Alarm {
 
  private:
   std::function<void()> ring_;
-  mutable std::mutex mutex_;
-  TimeNs at_ = kNoDeadline;
+  mutable Mutex mutex_;
+  TimeNs at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;
 };
 
 // Defaults, but for the number of jobs that may wait.

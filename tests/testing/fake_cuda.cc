@@ -51,44 +51,44 @@ CudaProperties FakeCuda::MigSlice() {
 }
 
 void FakeCuda::FailCall(const std::string& method, absl::Status status, int skip) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   faults_[method] = {skip, std::move(status)};
 }
 
 void FakeCuda::Stall() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   stalled_ = true;
 }
 
 void FakeCuda::LoseDevice(absl::Status status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   lost_ = std::move(status);
 }
 
 std::uint64_t FakeCuda::allocated_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return allocated_bytes_;
 }
 
 std::uint64_t FakeCuda::pinned_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t sum = 0;
   for (const auto& [memory, bytes] : pinned_) sum += bytes;
   return sum;
 }
 
 std::uint64_t FakeCuda::commands() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return commands_;
 }
 
 std::size_t FakeCuda::most_busy_streams() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return most_busy_streams_;
 }
 
 absl::Status FakeCuda::ReservePool(std::uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("ReservePool"); !s.ok()) return s;
   if (bytes > properties_.free_memory_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("the device has no ", bytes, " bytes"));
@@ -98,7 +98,7 @@ absl::Status FakeCuda::ReservePool(std::uint64_t bytes) {
 }
 
 absl::StatusOr<void*> FakeCuda::Allocate(std::uint64_t bytes, CudaStream stream, BlockLife) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("Allocate"); !s.ok()) return s;
   if (bytes > pool_bytes_ - allocated_bytes_) {
     // Memory that is waited for in stream order counts as taken until the wait is over.
@@ -116,9 +116,9 @@ absl::StatusOr<void*> FakeCuda::Allocate(std::uint64_t bytes, CudaStream stream,
 }
 
 absl::Status FakeCuda::Free(void* memory, CudaStream stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("Free"); !s.ok()) return s;
-  Push(stream, [this, memory](const LaunchTarget&) {
+  Push(stream, [this, memory](const LaunchTarget&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     allocated_bytes_ -= allocated_.at(memory);
     allocated_.erase(memory);
     std::free(memory);
@@ -128,7 +128,7 @@ absl::Status FakeCuda::Free(void* memory, CudaStream stream) {
 }
 
 absl::StatusOr<void*> FakeCuda::AllocatePinned(std::uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("AllocatePinned"); !s.ok()) return s;
   void* const memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   pinned_[static_cast<char*>(memory)] = bytes;
@@ -136,13 +136,13 @@ absl::StatusOr<void*> FakeCuda::AllocatePinned(std::uint64_t bytes) {
 }
 
 void FakeCuda::FreePinned(void* memory) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   pinned_.erase(static_cast<char*>(memory));
   std::free(memory);
 }
 
 absl::Status FakeCuda::RegisterPinned(void* memory, std::uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("RegisterPinned"); !s.ok()) return s;
   // An old size of zero maps shared memory a second time.
   void* const alias = mremap(memory, 0, WholePages(bytes), MREMAP_MAYMOVE);
@@ -154,7 +154,7 @@ absl::Status FakeCuda::RegisterPinned(void* memory, std::uint64_t bytes) {
 }
 
 void FakeCuda::UnregisterPinned(void* memory) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = registered_.find(static_cast<char*>(memory));
   if (found == registered_.end()) return;
   munmap(found->second.alias, WholePages(found->second.bytes));
@@ -162,7 +162,7 @@ void FakeCuda::UnregisterPinned(void* memory) {
 }
 
 absl::StatusOr<CudaSpan> FakeCuda::OpenIpcMemory(absl::string_view handle) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("OpenIpcMemory"); !s.ok()) return s;
   const auto found = exported_.find(std::string(handle));
   if (found == exported_.end()) return absl::InternalError("OpenIpcMemory: invalid handle");
@@ -171,29 +171,29 @@ absl::StatusOr<CudaSpan> FakeCuda::OpenIpcMemory(absl::string_view handle) {
 }
 
 void FakeCuda::CloseIpcMemory(void*) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   --open_ipc_memory_;
 }
 
 void FakeCuda::ExportIpcMemory(const std::string& handle, CudaSpan span) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   exported_[handle] = span;
 }
 
 int FakeCuda::open_ipc_memory() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return open_ipc_memory_;
 }
 
 std::uint64_t FakeCuda::registered_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t sum = 0;
   for (const auto& [memory, registered] : registered_) sum += registered.bytes;
   return sum;
 }
 
 std::uint64_t FakeCuda::copied_in_place_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return copied_in_place_bytes_;
 }
 
@@ -216,33 +216,34 @@ char* FakeCuda::ForCopies(const void* host) const {
 }
 
 absl::StatusOr<CudaStream> FakeCuda::CreateStream(StreamPriority) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("CreateStream"); !s.ok()) return s;
   streams_.push_back(std::make_unique<Stream>());
   return reinterpret_cast<CudaStream>(streams_.back().get());
 }
 
 absl::StatusOr<CudaEvent> FakeCuda::CreateEvent() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("CreateEvent"); !s.ok()) return s;
   events_.push_back(std::make_unique<Event>());
   return reinterpret_cast<CudaEvent>(events_.back().get());
 }
 
 absl::Status FakeCuda::Record(CudaEvent event, CudaStream stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("Record"); !s.ok()) return s;
   Event& recorded = EventOf(event);
-  Push(stream, [this, &recorded, count = ++recorded.recorded](const LaunchTarget&) {
-    recorded.done = std::max(recorded.done, count);
-    recorded.time_ns = time_ns_;
-    return absl::OkStatus();
-  });
+  Push(stream, [this, &recorded, count = ++recorded.recorded](const LaunchTarget&)
+                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                     recorded.done = std::max(recorded.done, count);
+                     recorded.time_ns = time_ns_;
+                     return absl::OkStatus();
+                   });
   return absl::OkStatus();
 }
 
 absl::Status FakeCuda::Wait(CudaStream stream, CudaEvent event) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("Wait"); !s.ok()) return s;
   Command command;
   command.wait_for = &EventOf(event);
@@ -252,7 +253,7 @@ absl::Status FakeCuda::Wait(CudaStream stream, CudaEvent event) {
 }
 
 absl::StatusOr<bool> FakeCuda::IsDone(CudaEvent event) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("IsDone"); !s.ok()) return s;
   RunSome();
   if (!lost_.ok()) return lost_;
@@ -260,13 +261,13 @@ absl::StatusOr<bool> FakeCuda::IsDone(CudaEvent event) {
 }
 
 absl::StatusOr<std::int64_t> FakeCuda::ElapsedNs(CudaEvent from, CudaEvent to) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("ElapsedNs"); !s.ok()) return s;
   return EventOf(to).time_ns - EventOf(from).time_ns;
 }
 
 absl::Status FakeCuda::Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("Copy"); !s.ok()) return s;
   const auto* const host =
       static_cast<const char*>(direction == CopyDirection::kToDevice ? rect.from : rect.to);
@@ -294,7 +295,7 @@ absl::Status FakeCuda::Copy(CopyDirection direction, const CudaRect& rect, CudaS
 }
 
 absl::Status FakeCuda::CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("CopySpans"); !s.ok()) return s;
   if (spans.empty() || spans.size() > kMaxCopySpans) return absl::InternalError("CopySpans: count");
   for (const CopySpan& span : spans) {
@@ -310,7 +311,7 @@ absl::Status FakeCuda::CopySpans(absl::Span<const CopySpan> spans, CudaStream st
 }
 
 absl::Status FakeCuda::Zero(void* memory, std::uint64_t bytes, CudaStream stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("Zero"); !s.ok()) return s;
   Push(stream, [memory, bytes](const LaunchTarget&) {
     std::memset(memory, 0, bytes);
@@ -320,7 +321,7 @@ absl::Status FakeCuda::Zero(void* memory, std::uint64_t bytes, CudaStream stream
 }
 
 absl::Status FakeCuda::Launch(LaunchFunction launch, CudaStream stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = CheckCall("Launch"); !s.ok()) return s;
   Push(stream, std::move(launch));
   return absl::OkStatus();

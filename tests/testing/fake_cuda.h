@@ -8,13 +8,13 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "server/device/cuda/backend.h"
+#include "sync/mutex.h"
 
 namespace gemmd::testing {
 
@@ -92,38 +92,38 @@ class FakeCuda : public CudaBackend {
   };
   using Stream = std::deque<Command>;
 
-  // The following REQUIRE mutex_ held.
-  absl::Status CheckCall(const std::string& method);
+  absl::Status CheckCall(const std::string& method) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the memory is pinned, or a block on the device.
-  bool IsReachable(const void* data, std::uint64_t bytes) const;
+  bool IsReachable(const void* data, std::uint64_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The address at which a copy reaches registered memory; others stay.
-  char* ForCopies(const void* host) const;
-  void Push(CudaStream stream, LaunchFunction run);
-  void RunSome();
-  bool RunOne();
+  char* ForCopies(const void* host) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Push(CudaStream stream, LaunchFunction run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunSome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Stream& StreamOf(CudaStream stream) { return *reinterpret_cast<Stream*>(stream); }
   static Event& EventOf(CudaEvent event) { return *reinterpret_cast<Event*>(event); }
 
   const CudaProperties properties_;
 
-  mutable std::mutex mutex_;
-  std::mt19937 random_;
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<std::unique_ptr<Event>> events_;
-  std::map<void*, std::uint64_t> allocated_;
-  std::map<char*, std::uint64_t> pinned_;
-  std::map<char*, Registered> registered_;
-  std::map<std::string, CudaSpan> exported_;
-  int open_ipc_memory_ = 0;
-  std::uint64_t copied_in_place_bytes_ = 0;
-  std::map<std::string, std::pair<int, absl::Status>> faults_;
-  absl::Status lost_;
-  bool stalled_ = false;
-  std::uint64_t pool_bytes_ = 0;
-  std::uint64_t allocated_bytes_ = 0;
-  std::uint64_t commands_ = 0;
-  std::size_t most_busy_streams_ = 0;
-  std::int64_t time_ns_ = 0;
+  mutable Mutex mutex_;
+  std::mt19937 random_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Event>> events_ ABSL_GUARDED_BY(mutex_);
+  std::map<void*, std::uint64_t> allocated_ ABSL_GUARDED_BY(mutex_);
+  std::map<char*, std::uint64_t> pinned_ ABSL_GUARDED_BY(mutex_);
+  std::map<char*, Registered> registered_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CudaSpan> exported_ ABSL_GUARDED_BY(mutex_);
+  int open_ipc_memory_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t copied_in_place_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::pair<int, absl::Status>> faults_ ABSL_GUARDED_BY(mutex_);
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
+  bool stalled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t pool_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t allocated_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t commands_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t most_busy_streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::int64_t time_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd::testing

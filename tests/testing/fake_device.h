@@ -5,11 +5,11 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include "absl/types/span.h"
 #include "server/device/device.h"
+#include "sync/mutex.h"
 
 namespace gemmd::testing {
 
@@ -55,7 +55,7 @@ class FakeDevice final : public Device {
   }
 
   void Submit(DeviceLaunch launch, Callback done) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     may_run_here_ += launch.may_run_here ? 1 : 0;
     running_.push_back({clock_->Now(), std::move(launch), std::move(done)});
     most_in_flight_ = std::max(most_in_flight_, running_.size());
@@ -63,7 +63,7 @@ class FakeDevice final : public Device {
 
   // Finishes the oldest work; false if there is none.
   bool FinishOne(absl::Status status = absl::OkStatus()) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    RelockableMutexLock lock(mutex_);
     if (running_.empty()) return false;
     Item item = std::move(running_.front());
     running_.pop_front();
@@ -77,15 +77,15 @@ class FakeDevice final : public Device {
 
   // Launches that could have run on their submitters' threads.
   int may_run_here() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return may_run_here_;
   }
   std::size_t running() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return running_.size();
   }
   std::size_t most_in_flight() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return most_in_flight_;
   }
 
@@ -109,10 +109,10 @@ class FakeDevice final : public Device {
   const int max_in_flight_;
   DeviceTraits traits_;
 
-  mutable std::mutex mutex_;
-  std::deque<Item> running_;
-  std::size_t most_in_flight_ = 0;
-  int may_run_here_ = 0;
+  mutable Mutex mutex_;
+  std::deque<Item> running_ ABSL_GUARDED_BY(mutex_);
+  std::size_t most_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  int may_run_here_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd::testing

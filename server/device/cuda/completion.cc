@@ -33,7 +33,7 @@ void CudaDevice::Watch(ItemPtr item) {
     return;
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     issued_.push_back(std::move(item));
     ++under_way_;
   }
@@ -43,16 +43,15 @@ void CudaDevice::Watch(ItemPtr item) {
 void CudaDevice::Complete() {
   std::vector<ItemPtr> watched;
   TimeNs last_progress = 0;
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto is_wanted = [this] { return completion_stops_ || !issued_.empty(); };
+  RelockableMutexLock lock(mutex_);
   while (true) {
     if (watched.empty()) {
-      for (int look = 0; look < kIdleLooks && !is_wanted(); ++look) {
+      for (int look = 0; look < kIdleLooks && !completion_stops_ && issued_.empty(); ++look) {
         lock.unlock();
         std::this_thread::yield();
         lock.lock();
       }
-      watch_.wait(lock, is_wanted);
+      while (!completion_stops_ && issued_.empty()) watch_.wait(mutex_);
       if (issued_.empty()) return;
       last_progress = issued_.front()->issued_at;
     }
@@ -76,7 +75,7 @@ void CudaDevice::Complete() {
     lock.lock();
     // Looking costs the device nothing and its results are wanted soon; a long kernel is
     // worth a sleep.
-    if (now - last_progress > kSpinNs && !watched.empty()) watch_.wait_for(lock, kNap);
+    if (now - last_progress > kSpinNs && !watched.empty()) watch_.wait_for(mutex_, kNap);
   }
 }
 
@@ -102,7 +101,7 @@ absl::StatusOr<std::vector<CudaDevice::ItemPtr>> CudaDevice::TakeDone(
 
 void CudaDevice::FinishAll(std::vector<ItemPtr> items, const absl::Status& failure, TimeNs now) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     under_way_ -= items.size();
   }
   for (ItemPtr& item : items) {
@@ -118,7 +117,7 @@ void CudaDevice::Finish(ItemPtr item, absl::Status status, TimeNs now) {
   // The slot is free before the callback, which may submit the next work.
   if (item->slot != nullptr) {
     item->slot->Reset();
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     free_slots_.push_back(std::move(item->slot));
   }
   slot_is_free_.notify_all();
@@ -145,7 +144,7 @@ std::vector<StageSpan> CudaDevice::SpansOf(const Item& item, TimeNs now) const {
 
 absl::Status CudaDevice::lost() const {
   if (!is_lost_) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_;
 }
 
@@ -153,7 +152,7 @@ void CudaDevice::Lose(const absl::Status& status) {
   std::vector<ItemPtr> items;
   absl::Status lost;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!lost_.ok()) return;
     lost_ = lost = absl::UnavailableError(
         absl::StrCat("device ", traits_.name, " is lost: ", status.message()));

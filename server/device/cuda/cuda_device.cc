@@ -67,13 +67,18 @@ absl::Status CudaDevice::Start() {
   ring_ =
       std::make_unique<StagingRing>(backend_.get(), take(staging_, kRingSlabs), events, &gatherers_,
                                     [this](CudaEvent event) { return WaitUntilDone(event); });
+  std::vector<std::unique_ptr<CudaSlot>> free_slots;
   for (HostPiece& piece : take(staging_, slots + 1)) {
     absl::StatusOr<std::unique_ptr<CudaSlot>> slot = CudaSlot::Create(backend_.get(), piece);
     if (!slot.ok()) return slot.status();
-    free_slots_.push_back(*std::move(slot));
+    free_slots.push_back(*std::move(slot));
   }
-  store_slot_ = std::move(free_slots_.back());
-  free_slots_.pop_back();
+  store_slot_ = std::move(free_slots.back());
+  free_slots.pop_back();
+  {
+    const MutexLock lock(mutex_);
+    free_slots_ = std::move(free_slots);
+  }
   const std::vector<const PinnedPool*> pinned = {large_results_.get(), small_results_.get()};
   small_issuer_ = std::make_unique<SmallIssuer>(backend_.get(), pinned);
   large_issuer_ = std::make_unique<LargeIssuer>(backend_.get(), pinned, streams_);
@@ -86,7 +91,7 @@ CudaDevice::~CudaDevice() {
   // The feeder first: what it still issues has to be completed.
   feeder_.reset();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     completion_stops_ = true;
   }
   watch_.notify_all();

@@ -12,10 +12,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -32,6 +30,7 @@
 #include "server/device/device.h"
 #include "server/device/host_memory_pool.h"
 #include "server/device/keyed_pool.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -171,14 +170,14 @@ class CudaDevice final : public Device {
   std::unique_ptr<SmallIssuer> small_issuer_;
   std::unique_ptr<LargeIssuer> large_issuer_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable watch_;
-  std::condition_variable slot_is_free_;
-  std::vector<std::unique_ptr<CudaSlot>> free_slots_;  // guarded by mutex_
-  std::vector<ItemPtr> issued_;        // guarded by mutex_; the completion thread takes them
-  std::size_t under_way_ = 0;          // guarded by mutex_; issued_ and what that thread has taken
-  absl::Status lost_;                  // guarded by mutex_
-  bool completion_stops_ = false;      // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar watch_;
+  CondVar slot_is_free_;
+  std::vector<std::unique_ptr<CudaSlot>> free_slots_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ItemPtr> issued_ ABSL_GUARDED_BY(mutex_);  // the completion thread takes them
+  std::size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;    // issued_ and what that thread has taken
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
+  bool completion_stops_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> is_lost_ = false;  // whether lost_ is an error: asked for every request
 
   std::unique_ptr<KeyedPool> feeder_;  // one thread. Last, as the next: they use all else

@@ -102,8 +102,8 @@ std::optional<IssuedWork> CudaDevice::IssueQuickly(const Item& item) const {
 
 void CudaDevice::IssueOnFeeder(ItemPtr item) {
   if (item->slot == nullptr) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    slot_is_free_.wait(lock, [this] { return !free_slots_.empty() || !lost_.ok(); });
+    const MutexLock lock(mutex_);
+    while (free_slots_.empty() && lost_.ok()) slot_is_free_.wait(mutex_);
     if (!free_slots_.empty()) {
       item->slot = std::move(free_slots_.back());
       free_slots_.pop_back();
@@ -149,15 +149,15 @@ std::optional<IssuedWork> CudaDevice::IssueInTime(
       own = nullptr;
       continue;
     }
-    std::unique_lock<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::size_t under_way = under_way_;
     if (under_way == 0) return issued;
-    slot_is_free_.wait(lock, [&] { return under_way_ < under_way || !lost_.ok(); });
+    while (under_way_ >= under_way && lost_.ok()) slot_is_free_.wait(mutex_);
   }
 }
 
 std::unique_ptr<CudaSlot> CudaDevice::TakeSlot() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (free_slots_.empty()) return nullptr;
   std::unique_ptr<CudaSlot> slot = std::move(free_slots_.back());
   free_slots_.pop_back();

@@ -46,7 +46,7 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
   HostBuffer buffer;
   buffer.reserve(count);
   {
-    const std::lock_guard<AdaptiveMutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (count > free_count_) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the result needs ", count * slab_bytes_, " bytes of pinned host memory; ",
@@ -63,7 +63,7 @@ absl::StatusOr<HostBuffer> PinnedPool::Take(std::uint64_t count) {
 std::optional<HostPiece> PinnedPool::TakeInOnePiece(std::uint64_t bytes) {
   const std::uint64_t count = (bytes + slab_bytes_ - 1) / slab_bytes_;
   if (count == 0) return std::nullopt;
-  std::unique_lock<AdaptiveMutex> lock(mutex_);
+  RelockableMutexLock lock(mutex_);
   if (count > free_count_) return std::nullopt;
   const std::uint64_t first = TakeLocked(count);
   lock.unlock();
@@ -108,7 +108,7 @@ bool PinnedPool::Contains(const void* data, std::uint64_t bytes) const {
 }
 
 MemoryUsage PinnedPool::usage() const {
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   MemoryUsage usage;
   usage.limit_bytes = slabs_ * slab_bytes_;
   usage.in_flight_bytes = (slabs_ - free_count_) * slab_bytes_;
@@ -117,7 +117,7 @@ MemoryUsage PinnedPool::usage() const {
 
 void PinnedPool::GiveBack(char* slab, std::uint64_t count) {
   const std::uint64_t first = static_cast<std::uint64_t>(slab - memory_) / slab_bytes_;
-  const std::lock_guard<AdaptiveMutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::uint64_t each = first; each < first + count; ++each) {
     free_[each / kBits] |= BitOf(each);
   }

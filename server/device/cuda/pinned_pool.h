@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -12,7 +11,7 @@
 #include "server/device/cuda/backend.h"
 #include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
-#include "sync/adaptive_mutex.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -52,7 +51,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   std::shared_ptr<void> Own(char* slab, std::uint64_t count);
   void GiveBack(char* slab, std::uint64_t count);
   // Of the first of `count` free neighbours, now taken; slabs_: there are none.
-  std::uint64_t TakeLocked(std::uint64_t count);
+  std::uint64_t TakeLocked(std::uint64_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CudaBackend> backend_;
   char* const memory_;
@@ -60,10 +59,10 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   const std::uint64_t slabs_;
 
   mutable AdaptiveMutex mutex_;
-  // Guarded by mutex_, like all below. Bits, because each small request takes two slabs.
-  std::vector<std::uint64_t> free_;  // slab 64 i + j: bit j of word i
-  std::uint64_t free_count_;
-  std::uint64_t first_free_ = 0;  // no slab before it is free
+  // Bits, because each small request takes two slabs.
+  std::vector<std::uint64_t> free_ ABSL_GUARDED_BY(mutex_);  // slab 64 i + j: bit j of word i
+  std::uint64_t free_count_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t first_free_ ABSL_GUARDED_BY(mutex_) = 0;  // no slab before it is free
 };
 
 }  // namespace gemmd

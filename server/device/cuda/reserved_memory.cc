@@ -25,7 +25,7 @@ ReservedMemory::ReservedMemory(CudaBackend* backend, void* memory, std::uint64_t
 absl::StatusOr<void*> ReservedMemory::Allocate(std::uint64_t bytes, CudaStream stream,
                                                BlockLife life) {
   const std::uint64_t rounded = RoundUp(bytes);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (absl::Status s = SettleLocked(); !s.ok()) return s;
   Run run;
   if (!FindLocked(rounded, life, false, &run) && !FindLocked(rounded, life, true, &run)) {
@@ -42,7 +42,7 @@ absl::StatusOr<void*> ReservedMemory::Allocate(std::uint64_t bytes, CudaStream s
 }
 
 absl::Status ReservedMemory::Free(void* memory, CudaStream stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto offset = static_cast<std::uint64_t>(static_cast<char*>(memory) - memory_);
   const auto block = taken_.find(offset);
   if (block == taken_.end()) return absl::InternalError("what is freed is no block");
@@ -55,7 +55,7 @@ absl::Status ReservedMemory::Free(void* memory, CudaStream stream) {
 }
 
 std::uint64_t ReservedMemory::free_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
   for (const auto& [offset, range] : free_) bytes += range.bytes;
   return bytes;
@@ -71,8 +71,10 @@ absl::StatusOr<ReservedMemory::Event> ReservedMemory::NewEventLocked() {
     event = spare_events_.back();
     spare_events_.pop_back();
   }
-  // Ranges go with the lock held, or with this.
-  return Event(event, [this](CudaEvent unused) { spare_events_.push_back(unused); });
+  return Event(event, [this](CudaEvent unused) {
+    mutex_.AssertHeld();  // ranges go with the lock held, or with this
+    spare_events_.push_back(unused);
+  });
 }
 
 absl::Status ReservedMemory::SettleLocked() {

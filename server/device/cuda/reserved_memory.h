@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/device/cuda/backend.h"
+#include "sync/mutex.h"
 
 namespace gemmd {
 
@@ -49,22 +49,24 @@ class ReservedMemory {
     std::uint64_t bytes = 0;
   };
 
-  // All with suffix Locked REQUIRE mutex_ held.
-  absl::StatusOr<Event> NewEventLocked();
+  absl::StatusOr<Event> NewEventLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Joins what is no longer in use.
-  absl::Status SettleLocked();
+  absl::Status SettleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs that hold `bytes`: of what is not in use, or else of what may be.
-  bool FindLocked(std::uint64_t bytes, BlockLife life, bool may_be_in_use, Run* found);
+  bool FindLocked(std::uint64_t bytes, BlockLife life, bool may_be_in_use, Run* found)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Cuts the bytes out of the run.
-  std::uint64_t TakeLocked(const Run& run, std::uint64_t bytes, BlockLife life);
+  std::uint64_t TakeLocked(const Run& run, std::uint64_t bytes, BlockLife life)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   CudaBackend* const backend_;
   char* const memory_;
 
-  mutable std::mutex mutex_;
-  std::vector<CudaEvent> spare_events_;                     // guarded by mutex_, like all below
-  Ranges free_;                                             // by offset
-  std::unordered_map<std::uint64_t, std::uint64_t> taken_;  // bytes by offset
+  mutable Mutex mutex_;
+  std::vector<CudaEvent> spare_events_ ABSL_GUARDED_BY(mutex_);
+  Ranges free_ ABSL_GUARDED_BY(mutex_);  // by offset
+  // Bytes by offset.
+  std::unordered_map<std::uint64_t, std::uint64_t> taken_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

@@ -66,6 +66,30 @@ GEMMD_DEVICE void AddF64(std::uint32_t instruction, std::uint32_t i, double valu
   sink->Add(instruction, 2 * i + 1, static_cast<std::uint32_t>(bits >> 32));
 }
 
+// m16n8kK, one a warp.
+template <int kK>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(32, 1)
+    MmaF64Rows16Vectors(const GEMMD_GRID_CONSTANT VectorParams params) {
+  if constexpr (ptx::kHasBulkCopies) {
+    const std::uint32_t block = params.first_block + ptx::BlockIndexX();
+    const auto operands = static_cast<OperandClass>(block % kOperandClasses);
+    VectorSink sink(params, 32, kMmaInstructions, 8);
+    for (std::uint32_t instruction = 0; instruction < kMmaInstructions; ++instruction) {
+      const std::uint64_t key = KeyOf(params.set, block, instruction);
+      std::uint32_t next = ptx::ThreadIndex() * 16;
+      double a[kK / 2];
+      double b[kK / 4];
+      double d[4];
+      for (double& x : a) x = F64OfBits(RandomF64(operands, RandomBits(key, next++)));
+      for (double& x : b) x = F64OfBits(RandomF64(operands, RandomBits(key, next++)));
+      for (double& x : d) x = F64OfBits(RandomF64(operands, RandomBits(key, next++)));
+      ptx::MmaF64Rows16<kK>(d, a, b);
+      for (std::uint32_t i = 0; i < 4; ++i) AddF64(instruction, i, d[i], &sink);
+    }
+    sink.Finish();
+  }
+}
+
 template <OtherType kType>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(32, 1)
     MmaTypesVectors(const GEMMD_GRID_CONSTANT VectorParams params) {

@@ -47,6 +47,12 @@ void AppendMma(std::vector<VectorSet>* sets) {
                    kForm == Form::kF16ToF16 ? 2u : 4u, RunVectors<MmaVectors<kForm>, 0>});
 }
 
+template <int kK>
+void AppendF64Rows16(std::vector<VectorSet>* sets) {
+  sets->push_back({absl::StrCat("mma_m16n8k", kK, "_f64"), 30 + kK, kMmaBlocks, 32,
+                   kMmaInstructions, 8, RunVectors<MmaF64Rows16Vectors<kK>, 0>});
+}
+
 template <Form kForm, int kColumns, bool kARegisters>
 void AppendWgmma(std::vector<VectorSet>* sets) {
   const auto number = static_cast<std::uint32_t>(1000 + 2000 * static_cast<int>(kForm) +
@@ -96,6 +102,9 @@ inline std::vector<VectorSet> MakeVectorSets() {
                   RunVectors<MmaTypesVectors<OtherType::kInt8>, 0>});
   sets.push_back({"mma_m8n8k4_f64", 6, kMmaBlocks, 32, kMmaInstructions, 4,
                   RunVectors<MmaTypesVectors<OtherType::kF64>, 0>});
+  AppendF64Rows16<4>(&sets);
+  AppendF64Rows16<8>(&sets);
+  AppendF64Rows16<16>(&sets);
   sets.push_back({"ldmatrix_stmatrix", 10, kOtherBlocks, 32, kMatrixInstructions, kMatrixWords,
                   RunVectors<MatrixMemoryVectors, kMatrixSharedBytes>});
   sets.push_back({"cvt_f16x2_bf16x2", 11, kOtherBlocks, 32, kConvertInstructions, kConvertWords,

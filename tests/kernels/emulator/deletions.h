@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -22,13 +23,38 @@ struct RedundantCall {
   const char* why;
 };
 
+// One that only brings a warp together again, for instructions that are .aligned: the emulator's
+// threads never run as one, so that nothing is amiss there without it.
+inline RedundantCall OnlyAligns(const char* source, int nth, const char* why) {
+  return {source, "ptx::SyncWarp();", nth, why};
+}
+
+// Launches a kernel under these options, and says what was wrong or nothing.
+using DeletionRun = std::function<std::string(const emulator::Options& options)>;
+
 struct DeletionCheck {
   std::vector<const char*> sources;  // which are data of the test
   std::vector<RedundantCall> redundant;
-  // Each launches a kernel under these options, and says what was wrong or nothing. They are
-  // called for a few seeds, at random landing and at lazy.
-  std::vector<std::function<std::string(const emulator::Options& options)>> runs;
+  std::vector<DeletionRun> runs;  // for a few seeds, at random landing and at lazy
 };
+
+// A run of one case, a shape for example.
+template <class Case>
+DeletionRun RunOf(std::string (*wrong)(const Case&, const emulator::Options&), const Case& which) {
+  return [wrong, which](const emulator::Options& options) { return wrong(which, options); };
+}
+
+// Each of them with each case.
+template <class Case>
+std::vector<DeletionRun> RunsOf(
+    std::initializer_list<std::string (*)(const Case&, const emulator::Options&)> all,
+    std::initializer_list<Case> cases) {
+  std::vector<DeletionRun> runs;
+  for (const Case& which : cases) {
+    for (const auto wrong : all) runs.push_back(RunOf(wrong, which));
+  }
+  return runs;
+}
 
 // A call of a synchronising wrapper, as it stands in the text.
 struct SynchronisingCall {
@@ -53,10 +79,10 @@ void ExpectWhole(const DeletionCheck& check);
 }  // namespace gemmd::testing
 
 // `check` is a function that returns the same DeletionCheck each time.
-#define DELETION_TEST(family, check)                                                               \
-  class family##DeletionTest                                                                       \
-      : public ::testing::TestWithParam<::gemmd::testing::SynchronisingCall> {};                   \
-  TEST_P(family##DeletionTest, IsNoticed) { ::gemmd::testing::ExpectNeeded(check(), GetParam()); } \
-  INSTANTIATE_TEST_SUITE_P(EachCall, family##DeletionTest,                                         \
-                           ::testing::ValuesIn(::gemmd::testing::SynchronisingCalls(check())));    \
-  TEST(family##Deletions, AreOfEveryCall) { ::gemmd::testing::ExpectWhole(check()); }
+#define DELETION_TEST(check)                                                                      \
+  class check##DeletionTest                                                                       \
+      : public ::testing::TestWithParam<::gemmd::testing::SynchronisingCall> {};                  \
+  TEST_P(check##DeletionTest, IsNoticed) { ::gemmd::testing::ExpectNeeded(check(), GetParam()); } \
+  INSTANTIATE_TEST_SUITE_P(EachCall, check##DeletionTest,                                         \
+                           ::testing::ValuesIn(::gemmd::testing::SynchronisingCalls(check())));   \
+  TEST(check##Deletions, AreOfEveryCall) { ::gemmd::testing::ExpectWhole(check()); }

@@ -46,7 +46,7 @@ std::string Wrong(const emulator::Options& options) {
 }
 
 DeletionCheck Transposition() { return {{"kernels/landing/transpose_kernel.h"}, {}, {Wrong}}; }
-DELETION_TEST(Transposition, Transposition)
+DELETION_TEST(Transposition)
 
 }  // namespace
 }  // namespace gemmd::testing

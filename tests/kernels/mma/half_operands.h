@@ -2,23 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <ostream>
 
 #include "kernels/emulator/options.h"
 #include "kernels/kernel.h"
 #include "tests/kernels/emulator/half_matrix.h"
+#include "tests/kernels/emulator/shape.h"
 
 namespace gemmd::testing {
-
-struct Shape {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-};
-
-inline std::ostream& operator<<(std::ostream& out, const Shape& shape) {
-  return out << shape.m << "x" << shape.n << "x" << shape.k;
-}
 
 // What a run found. A planted fault must leave one of both.
 struct Outcome {

@@ -40,7 +40,7 @@ struct RaggedShape {
   bool b_is_settled = false;
 };
 
-std::string Wrong(const emulator::Options& options, const RaggedShape& shape) {
+std::string Wrong(const RaggedShape& shape, const emulator::Options& options) {
   const auto [m, n, k, gap, b_is_settled] = shape;
   HalfMatrix a(m, k);
   HalfMatrix b(n, k);
@@ -80,20 +80,17 @@ std::string Wrong(const emulator::Options& options, const RaggedShape& shape) {
 }
 
 DeletionCheck Ragged() {
-  constexpr RaggedShape kShapes[] = {
-      {60, 140, 421, 0},      // tight and odd, more blocks of K than stages
-      {40, 130, 72, 8},       // A aligned, so that no repack goes ahead
-      {20, 30, 71, 1},        // fewer blocks of K than stages
-      {20, 30, 72, 8, true},  // B before the grid's turn
-  };
-  DeletionCheck check{{"kernels/sm90/ragged_gemm.h", "kernels/sm90/ragged_repack.h"}, {}, {}};
-  for (const RaggedShape& shape : kShapes) {
-    check.runs.emplace_back(
-        [shape](const emulator::Options& options) { return Wrong(options, shape); });
-  }
-  return check;
+  return {{"kernels/sm90/ragged_gemm.h", "kernels/sm90/ragged_repack.h"},
+          {},
+          RunsOf<RaggedShape>({Wrong},
+                              {
+                                  {60, 140, 421, 0},  // tight and odd, more blocks of K than stages
+                                  {40, 130, 72, 8},   // A aligned, so that no repack goes ahead
+                                  {20, 30, 71, 1},    // fewer blocks of K than stages
+                                  {20, 30, 72, 8, true},  // B before the grid's turn
+                              })};
 }
-DELETION_TEST(Ragged, Ragged)
+DELETION_TEST(Ragged)
 
 }  // namespace
 }  // namespace gemmd::testing

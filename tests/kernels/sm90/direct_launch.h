@@ -8,14 +8,9 @@
 #include "kernels/emulator/launch.h"
 #include "kernels/ptx/tensor_map.h"
 #include "tests/kernels/emulator/half_matrix.h"
+#include "tests/kernels/emulator/shape.h"
 
 namespace gemmd::testing {
-
-struct DirectShape {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-};
 
 inline ptx::TensorMap HalfMap(const HalfMatrix& matrix, int box_columns, int box_rows,
                               ptx::Swizzle swizzle) {
@@ -33,7 +28,7 @@ inline ptx::TensorMap HalfMap(const HalfMatrix& matrix, int box_columns, int box
 
 // The report's message, "wrong bits", or nothing where D is right.
 template <int kTiling, bool kHasEpilogue>
-std::string RunDirect(const DirectShape& shape, const emulator::Options& options,
+std::string RunDirect(const Shape& shape, const emulator::Options& options,
                       bool is_settled = false) {
   using Layout = sm90::WgmmaLayout<kTiling, ptx::Major::kK, ptx::Major::kK>;
   HalfMatrix a(shape.m, shape.k);

@@ -1,19 +1,10 @@
 // Every wait, fence, barrier, arrival and commit of the f32 product is needed by a tiling.
-#include <string>
-
 #include "kernels/sm90f32/launch.h"
 #include "tests/kernels/emulator/deletions.h"
 #include "tests/kernels/sm90f32/direct_run.h"
 
 namespace gemmd::testing {
 namespace {
-
-template <int kTiling, ptx::Major kRowMajor>
-auto RunOf(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return [m, n, k](const emulator::Options& options) {
-    return RunDirect<kTiling, kRowMajor>(m, n, k, options);
-  };
-}
 
 DeletionCheck F32Product() {
   return {{"kernels/sm90f32/consumer.h", "kernels/sm90f32/producer.h", "kernels/sm90f32/product.h",
@@ -22,17 +13,16 @@ DeletionCheck F32Product() {
               {"kernels/sm90f32/consumer.h",
                "ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup);", 1,
                "turns say when, and order no memory: each group has sums of its own"},
-              // What only brings a warp together again, for instructions that are .aligned: the
-              // emulator's threads never run as one, so that nothing is amiss there without it.
-              {"kernels/sm90f32/product.h", "ptx::SyncWarp();", 1, "for the next barrier alone"},
-              {"kernels/sm90f32/product.h", "ptx::SyncWarp();", 2, "for the next barrier alone"},
-              {"kernels/sm90f32/product.h", "ptx::SyncWarp();", 3, "nothing comes after it"},
+              OnlyAligns("kernels/sm90f32/product.h", 1, "for the next barrier alone"),
+              OnlyAligns("kernels/sm90f32/product.h", 2, "for the next barrier alone"),
+              OnlyAligns("kernels/sm90f32/product.h", 3, "nothing comes after it"),
           },
           // By place in kernels/sm90f32/tilings.h: two groups that take turns, and one; several
           // tiles for a block, and more stages of K than the ring has.
-          {RunOf<1, ptx::Major::kK>(130, 300, 200), RunOf<6, ptx::Major::kMn>(20, 200, 800)}};
+          {RunOf(RunDirect<1, ptx::Major::kK>, {130, 300, 200}),
+           RunOf(RunDirect<6, ptx::Major::kMn>, {20, 200, 800})}};
 }
-DELETION_TEST(F32Product, F32Product)
+DELETION_TEST(F32Product)
 
 }  // namespace
 }  // namespace gemmd::testing

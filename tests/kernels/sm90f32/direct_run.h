@@ -4,15 +4,15 @@
 
 #include <string>
 
+#include "tests/kernels/emulator/shape.h"
 #include "tests/kernels/sm90f32/f32_planes.h"
 
 namespace gemmd::testing {
 
 // The report's message, "wrong bits", or nothing where D is right.
 template <int kTiling, ptx::Major kRowMajor>
-std::string RunDirect(std::int64_t m, std::int64_t n, std::int64_t k,
-                      const emulator::Options& options) {
-  F32Run run({m, n, k, false, kRowMajor == ptx::Major::kK});
+std::string RunDirect(const Shape& shape, const emulator::Options& options) {
+  F32Run run({shape.m, shape.n, shape.k, false, kRowMajor == ptx::Major::kK});
   Config config;
   config.raster_group = 2;
   const emulator::Report report = run.LaunchBy(

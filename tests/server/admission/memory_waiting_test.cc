@@ -249,7 +249,6 @@ TEST_F(MemoryWaitingTest, WaitingEnds) {
   const Admitted holder = *Admit(Call("a", "x", 280));
   const auto cancelled = Await(1, Call("a", "x", 280));
   const auto late = Await(2, Call("b", "y", 280), clock_.Now() + 10 * kMs);
-  const auto drained = Await(3, Call("c", "z", 280));
   const auto wrong = Await(4, Call("d", "z", 100000));
   room_->Look();
   EXPECT_TRUE(wrong->is_told);
@@ -259,10 +258,20 @@ TEST_F(MemoryWaitingTest, WaitingEnds) {
   clock_.Advance(10 * kMs);
   room_->Look();
   EXPECT_EQ(late->admitted.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_FALSE(drained->is_told);
+}
+
+TEST_F(MemoryWaitingTest, WhoWaitsWhenTheServerDrainsIsLetInAndNobodyElse) {
+  Admitted holder = *Admit(Call("a", "x", 280));
+  const auto waiting = Await(1, Call("b", "y", 280));
   router_.StartDraining();
   room_->Look();
-  EXPECT_EQ(drained->admitted.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(waiting->is_told);
+  EXPECT_EQ(Admit(Call("b", "y")).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Admit(Call("c", "z")).status().code(), absl::StatusCode::kUnavailable);
+  holder.reset();
+  room_->Look();
+  ASSERT_TRUE(waiting->is_told);
+  EXPECT_TRUE(waiting->admitted.ok()) << waiting->admitted.status();
 }
 
 // A hog and others with random requests: each has one end, those of a tenant begin in their order,

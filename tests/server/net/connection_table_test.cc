@@ -123,20 +123,25 @@ struct Pair {
   Socket accepted{-1};
 };
 
-TEST(ConnectionTable, WhoHadToBeClosedOpensFewerForAWhile) {
+TEST(ConnectionTable, WhoHadToBeClosedOpensNoOtherForASecond) {
   const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen("127.0.0.1:0");
   ASSERT_TRUE(listening.ok());
   testing::FakeClock clock;
-  ConnectionTable table({9, 2, {}, kSecond}, {}, &clock);
+  ConnectionTable table({9, 9, {}, kSecond / 8}, {}, &clock);
   clock.Advance(100 * kSecond);
   const Pair one(*listening);
+  const Pair other(*listening);
   ASSERT_TRUE(table.Add(one.accepted.fd(), "127.0.0.3").ok());
+  ASSERT_TRUE(table.Add(other.accepted.fd(), "127.0.0.3").ok());
   ASSERT_TRUE(table.Close(EndpointOf(one.accepted.fd())));
   EXPECT_FALSE(table.Close(EndpointOf(one.accepted.fd()))) << "a second time";
   const Pair next(*listening);
   EXPECT_FALSE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
   EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.4").ok());
-  clock.Advance(kSecond);
+  ASSERT_TRUE(table.Close(EndpointOf(other.accepted.fd()))) << "which makes it longer";
+  clock.Advance(2 * kSecond);
+  EXPECT_FALSE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
+  clock.Advance(kSecond / 8);
   EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
 }
 
@@ -152,7 +157,9 @@ TEST(ConnectionTable, ClosesAConnectionByItsEndpoint) {
   const std::string endpoint = EndpointOf(one.accepted.fd());
   EXPECT_EQ(endpoint.rfind("127.0.0.3:", 0), 0U) << endpoint;
   EXPECT_FALSE(table.Close("127.0.0.3:1"));
+  ASSERT_EQ(send(one.client.fd(), "abc", 3, MSG_NOSIGNAL), 3);
   EXPECT_TRUE(table.Close(endpoint));
+  EXPECT_TRUE(testing::IsClosedByPeer(one.accepted)) << "what has come is dropped";
   EXPECT_TRUE(testing::IsClosedByPeer(one.client));
   // The next file has its descriptor, and must not be touched.
   one.accepted.Close();

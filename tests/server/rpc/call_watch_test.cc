@@ -2,7 +2,6 @@
 
 #include <deque>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -29,15 +28,12 @@ class CallWatchTest : public ::testing::Test {
   static CallWatch::Options SmallOptions() {
     CallWatch::Options options;
     options.calls = 6;
-    options.calls_per_connection = 3;
-    options.streams_per_connection = 1;
     return options;
   }
 
   testing::FakeClock clock_;
-  std::vector<std::string> closed_;
   CallWatch watch_{SmallOptions(), &clock_, std::chrono::milliseconds(0),
-                   [this](const std::string& peer) { closed_.push_back(peer); }};
+                   [](const std::string& /*peer*/) {}};
 };
 
 TEST_F(CallWatchTest, ACallIsLateOnceForEachTimeThatPasses) {
@@ -65,22 +61,6 @@ TEST_F(CallWatchTest, ACallIsLateOnceForEachTimeThatPasses) {
   EXPECT_EQ(call.late, 2);
 }
 
-TEST_F(CallWatchTest, AConnectionOfTooManyCallsIsClosed) {
-  std::deque<FakeCall> calls(7);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(watch_.Add(&calls[i], "a").ok());
-  EXPECT_TRUE(watch_.Add(&calls[3], "b").ok());
-  EXPECT_TRUE(closed_.empty());
-  watch_.Remove(&calls[0]);
-  EXPECT_TRUE(watch_.Add(&calls[4], "a").ok());
-  EXPECT_TRUE(closed_.empty());
-  EXPECT_TRUE(watch_.Add(&calls[5], "a").ok());
-  EXPECT_EQ(closed_, std::vector<std::string>{"a"});
-  for (int i = 1; i < 6; ++i) watch_.Remove(&calls[i]);
-  EXPECT_TRUE(watch_.Add(&calls[6], "a").ok());
-  EXPECT_EQ(closed_.size(), 1U);
-  watch_.Remove(&calls[6]);
-}
-
 TEST_F(CallWatchTest, WhereThereAreTooManyEachAddressHasItsPart) {
   std::deque<FakeCall> calls(9);
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], i < 4 ? "a:1" : "b:1").ok());
@@ -97,16 +77,6 @@ TEST_F(CallWatchTest, WhereThereAreTooManyEachAddressHasItsPart) {
   EXPECT_TRUE(watch_.Add(&calls[8], "a:1").ok());
   EXPECT_TRUE(watch_.MayConnect("a").ok());
   for (const int i : {2, 3, 4, 5, 6, 8}) watch_.Remove(&calls[i]);
-}
-
-TEST_F(CallWatchTest, WhoseCallIsRefusedAndHasMoreThanAConnectionMayHaveIsClosed) {
-  std::deque<FakeCall> calls(8);
-  for (int i = 0; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], i < 3 ? "a:1" : "a:2").ok());
-  EXPECT_FALSE(watch_.Add(&calls[6], "a:3").ok());
-  EXPECT_TRUE(closed_.empty());
-  EXPECT_FALSE(watch_.Add(&calls[7], "a:3").ok());
-  EXPECT_EQ(closed_, std::vector<std::string>{"a:3"});
-  for (FakeCall& call : calls) watch_.Remove(&call);
 }
 
 TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {

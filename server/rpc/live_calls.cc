@@ -1,0 +1,94 @@
+#include "server/rpc/live_calls.h"
+
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd {
+namespace {
+
+using nlohmann::json;
+
+// What channelz answered, as the JSON form of its messages (grpc/channelz/v1/channelz.proto); an
+// empty object where it knows of no such thing.
+json Parse(char* text) {
+  if (text == nullptr) return json::object();
+  json parsed = json::parse(text, nullptr, false);
+  gpr_free(text);
+  return parsed.is_object() ? parsed : json::object();
+}
+
+// A 64-bit number, which that form writes as a string, and leaves out where it is 0.
+std::int64_t NumberOf(const json& message, const char* name) {
+  std::int64_t number = 0;
+  if (!absl::SimpleAtoi(message.value(name, "0"), &number)) return 0;
+  return number;
+}
+
+const json& MemberOf(const json& message, const char* name) {
+  static const json* const kNone = new json(json::object());
+  const auto found = message.find(name);
+  return found == message.end() ? *kNone : *found;
+}
+
+}  // namespace
+
+ChannelzCalls::ChannelzCalls() {
+  bool is_last = false;
+  while (!is_last) {
+    const json page = Parse(grpc_channelz_get_servers(server_ + 1));
+    for (const json& each : MemberOf(page, "server")) {
+      server_ = std::max(server_, NumberOf(MemberOf(each, "ref"), "serverId"));
+    }
+    is_last = MemberOf(page, "server").empty() || page.value("end", false);
+  }
+}
+
+std::int64_t ChannelzCalls::Unended() const {
+  const json answer = Parse(grpc_channelz_get_server(server_));
+  const json& data = MemberOf(MemberOf(answer, "server"), "data");
+  return NumberOf(data, "callsStarted") - NumberOf(data, "callsSucceeded") -
+         NumberOf(data, "callsFailed");
+}
+
+std::uint64_t ChannelzCalls::Count() {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, Unended() - never_ended_));
+}
+
+std::vector<LiveCalls::OfConnection> ChannelzCalls::ByConnection() {
+  std::vector<OfConnection> connections;
+  const std::int64_t unended = Unended();
+  std::int64_t all = 0;
+  std::int64_t next = 0;
+  bool is_last = false;
+  while (!is_last) {
+    constexpr std::intptr_t kUsualNumber = 0;
+    const json page = Parse(grpc_channelz_get_server_sockets(server_, next, kUsualNumber));
+    for (const json& each : MemberOf(page, "socketRef")) {
+      const std::int64_t socket = NumberOf(each, "socketId");
+      next = std::max(next, socket + 1);
+      const json answer = Parse(grpc_channelz_get_socket(socket));
+      const json& data = MemberOf(MemberOf(answer, "socket"), "data");
+      const std::int64_t calls = NumberOf(data, "streamsStarted") -
+                                 NumberOf(data, "streamsSucceeded") -
+                                 NumberOf(data, "streamsFailed");
+      if (calls <= 0) continue;
+      all += calls;
+      const std::string name = each.value("name", "");
+      connections.push_back(
+          {std::string(absl::StripPrefix(name, "chttp2 ")), static_cast<std::uint64_t>(calls)});
+    }
+    is_last = MemberOf(page, "socketRef").empty() || page.value("end", false);
+  }
+  // A call may have ended before its stream has.
+  never_ended_ = std::max<std::int64_t>(0, unended - all);
+  return connections;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,73 @@
+// All attacks at once on a server of one gibibyte, each from an address of its own, beside a polite
+// client. 20 seconds of it; GEMMD_ABUSE_SECONDS=600 makes it ten minutes.
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/abuse/attacks.h"
+#include "tests/testing/server_process.h"
+
+namespace gemmd {
+namespace {
+
+int Seconds() {
+  const char* const seconds = std::getenv("GEMMD_ABUSE_SECONDS");
+  return seconds != nullptr ? std::atoi(seconds) : 20;
+}
+
+// What a process begun meanwhile may have of addresses. The server takes half of it for memory.
+class AddressSpaceOfChildren {
+ public:
+  explicit AddressSpaceOfChildren(rlim_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressSpaceOfChildren() { setrlimit(RLIMIT_AS, &before_); }
+  AddressSpaceOfChildren(const AddressSpaceOfChildren&) = delete;
+  AddressSpaceOfChildren& operator=(const AddressSpaceOfChildren&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(AllAtOnce, APoliteClientIsAnsweredByAServerOfOneGibibyte) {
+  std::unique_ptr<testing::ServerProcess> server;
+  {
+    const AddressSpaceOfChildren limit(1 << 30);
+    server = std::make_unique<testing::ServerProcess>(std::vector<std::string>{
+        "--cpu.threads=1", "--cpu.memory-bytes=67108864", "--limits.stall-timeout-ms=2000"});
+  }
+  ASSERT_FALSE(server->address().empty()) << server->log();
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> abusers;
+  for (const testing::Attack& attack : testing::AllAttacks()) {
+    const std::string source = "127.0.1." + std::to_string(abusers.size() + 1);
+    abusers.emplace_back([&, source] {
+      const testing::Abuser abuser(server->address(), source);
+      while (!is_over) attack.once(abuser);
+    });
+  }
+  testing::PoliteClient polite(server->NewChannel());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(Seconds());
+  while (std::chrono::steady_clock::now() < end) polite.Multiply();
+  is_over = true;
+  for (std::thread& each : abusers) each.join();
+  std::printf("%d answered, %d told to wait\n", polite.answered, polite.told_to_wait);
+  EXPECT_EQ(polite.errors, std::vector<std::string>());
+  EXPECT_GT(polite.answered, 0);
+  testing::PoliteClient late(server->NewChannel());
+  late.Multiply();
+  EXPECT_EQ(late.answered, 1);
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,216 @@
+#include "tests/abuse/attacks.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <utility>
+
+#include "gemmd/v1/operands.pb.h"
+#include "tests/testing/wire.h"
+
+namespace gemmd::testing {
+namespace {
+
+constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
+constexpr char kMatmulStream[] = "/gemmd.v1.Gemm/MatmulStream";
+constexpr char kUpload[] = "/gemmd.v1.Operands/Upload";
+constexpr char kFindMissing[] = "/gemmd.v1.Operands/FindMissing";
+constexpr char kDownload[] = "/gemmd.v1.Operands/Download";
+constexpr char kStatistics[] = "/gemmd.v1.Admin/Statistics";
+
+std::string Plane1000Begin() {
+  v1::MatmulStreamRequest request;
+  v1::MatmulHeader* const header = request.mutable_begin()->mutable_header();
+  for (v1::Operand* operand : {header->mutable_a(), header->mutable_b()}) {
+    operand->mutable_data()->set_type(v1::F32);
+    operand->mutable_data()->set_rows(1000);
+    operand->mutable_data()->set_columns(1000);
+  }
+  return RawMessage(false, request.SerializeAsString());
+}
+
+std::string EmptyChunk() {
+  v1::MatmulStreamRequest request;
+  request.mutable_chunk()->set_operand(v1::A);
+  return RawMessage(false, request.SerializeAsString());
+}
+
+void ResetCalls(const Abuser& abuser) {
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < 8; ++i) connections.push_back(abuser.Connect());
+  for (int i = 0; i < 100; ++i) {
+    for (const auto& each : connections) {
+      if (!each->BeginAndReset(kMatmul, 100)) return;
+    }
+  }
+}
+
+void SendHalfMessages(const Abuser& abuser) {
+  const auto connection = abuser.Connect();
+  const std::string half = RawMessage(false, std::string(1010000, '\0')).substr(0, 50000);
+  for (const char* method : {kMatmul, kStatistics, kUpload, kFindMissing}) {
+    connection->Send(connection->Begin(method), half, false);
+  }
+  connection->ReceiveEnd(1);
+}
+
+void LeaveAnswersUnread(const Abuser& abuser) {
+  const auto connection = abuser.ConnectUnread();
+  const std::string product = RawMessage(false, ZeroRequest(256).SerializeAsString());
+  for (int i = 0; i < 20; ++i) connection->Send(connection->Begin(kMatmul), product, true);
+  connection->ReceiveEnd(0);
+}
+
+void OpenStreams(const Abuser& abuser) {
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < 20; ++i) {
+    connections.push_back(abuser.Connect());
+    for (int j = 0; j < 24; ++j) connections.back()->Begin(kMatmulStream);
+  }
+  connections.back()->ReceiveEnd(0);
+}
+
+void SendEmptyChunks(const Abuser& abuser) {
+  const auto connection = abuser.Connect();
+  const std::uint32_t call = connection->Begin(kMatmulStream);
+  connection->Send(call, Plane1000Begin(), false);
+  const std::string chunk = EmptyChunk();
+  for (int i = 0; i < 2000; ++i) connection->Send(call, chunk, false);
+  connection->ReceiveEnd(call);
+}
+
+void ConnectAndLeave(const Abuser& abuser) {
+  for (int i = 0; i < 100; ++i) abuser.Connect();
+}
+
+void SendBadHeaders(const Abuser& abuser) {
+  const std::string request = RawField(":method", "POST") + RawField(":scheme", "http") +
+                              RawField(":path", kMatmul) + RawField(":authority", "x") +
+                              RawField("content-type", "application/grpc");
+  const std::string remembered = RawField("x", std::string(4000, 'x'), FieldForm::kIndexed);
+  constexpr char kNewest = static_cast<char>(0x80 | 62);
+  constexpr std::size_t kFrameBytes = 16384;
+  abuser.Connect()->SendLastHeaders(request + remembered + std::string(100000, kNewest),
+                                    kFrameBytes);
+  abuser.Connect()->SendLastHeaders(request + RawField("x", std::string(1 << 18, 'x')),
+                                    kFrameBytes);
+}
+
+void SendCompressed(const Abuser& abuser) {
+  const auto connection = abuser.Connect();
+  const std::uint32_t call = connection->Begin(kMatmul, {{"grpc-encoding", "gzip"}});
+  connection->Send(call, RawMessage(true, std::string(100000, '\0')), true);
+  connection->ReceiveEnd(call);
+}
+
+void AskForMany(const Abuser& abuser) {
+  v1::FindMissingRequest request;
+  for (int i = 0; i < 1000; ++i) request.add_digests(std::string(32, 'd'));
+  const auto connection = abuser.Connect();
+  const std::uint32_t call = connection->Begin(kFindMissing);
+  connection->Send(call, RawMessage(false, request.SerializeAsString()), true);
+  connection->ReceiveEnd(call);
+}
+
+void StallUploads(const Abuser& abuser) {
+  const auto connection = abuser.Connect();
+  v1::UploadRequest request;
+  for (char digest = 'a'; digest < 'u'; ++digest) {
+    request.mutable_begin()->set_digest(std::string(32, digest));
+    v1::Plane* const plane = request.mutable_begin()->mutable_operand()->mutable_data();
+    plane->set_type(v1::F32);
+    plane->set_rows(1000);
+    plane->set_columns(1000);
+    connection->Send(connection->Begin(kUpload), RawMessage(false, request.SerializeAsString()),
+                     false);
+  }
+  connection->ReceiveEnd(0);
+}
+
+// Messages of 60 MiB on streams that have no request, most of which comes and the rest never does.
+void HoldHalfChunks(const Abuser& abuser) {
+  constexpr std::size_t kSays = 60 << 20;
+  constexpr std::size_t kFrameBytes = 16384;
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < 10; ++i) {
+    RawConnection& connection = *connections.emplace_back(abuser.Connect());
+    const std::uint32_t call = connection.Begin(kMatmulStream);
+    std::string frame = RawMessage(false, std::string(kSays, 'x')).substr(0, kFrameBytes);
+    connection.Send(call, frame, false);
+    // The server lets as much come as the message has.
+    std::string answer;
+    for (int j = 0; j < 3; ++j) connection.Receive(&answer);
+    for (std::size_t sent = kFrameBytes; sent < kSays / 2; sent += kFrameBytes) {
+      connection.Send(call, frame, false);
+    }
+  }
+  connections.front()->ReceiveEnd(0);
+}
+
+void SendNoise(const Abuser& abuser) {
+  static thread_local std::mt19937_64 random(7);
+  const auto connection = abuser.Connect();
+  std::string bytes(20000, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  for (const char* method : {kMatmul, kMatmulStream, kUpload, kDownload}) {
+    connection->Send(connection->Begin(method), RawMessage(false, bytes), true);
+  }
+  connection->ReceiveEnd(1);
+}
+
+}  // namespace
+
+Abuser::Abuser(std::string server, std::string source) : server_(std::move(server)) {
+  options_.source = std::move(source);
+  options_.patience_s = 2;
+}
+
+std::unique_ptr<RawConnection> Abuser::Connect() const {
+  return std::make_unique<RawConnection>(server_, options_);
+}
+
+std::unique_ptr<RawConnection> Abuser::ConnectUnread() const {
+  RawConnection::Options options = options_;
+  options.stream_window = options.window = 0x7fffffff;
+  options.receive_buffer = 4096;
+  return std::make_unique<RawConnection>(server_, options);
+}
+
+const std::vector<Attack>& AllAttacks() {
+  static const auto* const kAttacks = new std::vector<Attack>{
+      {"resets calls", ResetCalls},
+      {"sends half messages", SendHalfMessages},
+      {"leaves answers unread", LeaveAnswersUnread},
+      {"opens streams", OpenStreams},
+      {"sends empty chunks", SendEmptyChunks},
+      {"connects and leaves", ConnectAndLeave},
+      {"sends bad headers", SendBadHeaders},
+      {"sends compressed messages", SendCompressed},
+      {"asks for many", AskForMany},
+      {"stalls uploads", StallUploads},
+      {"holds half chunks", HoldHalfChunks},
+      {"sends noise", SendNoise},
+  };
+  return *kAttacks;
+}
+
+PoliteClient::PoliteClient(const std::shared_ptr<grpc::Channel>& channel)
+    : gemm_(v1::Gemm::NewStub(channel)) {}
+
+void PoliteClient::Multiply() {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  v1::MatmulResponse response;
+  const grpc::Status status = gemm_->Matmul(&context, ZeroRequest(16), &response);
+  if (status.ok()) {
+    ++answered;
+  } else if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+             context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms") != 0) {
+    ++told_to_wait;
+  } else {
+    errors.push_back(status.error_message());
+  }
+}
+
+}  // namespace gemmd::testing

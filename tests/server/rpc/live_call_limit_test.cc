@@ -1,0 +1,188 @@
+#include "server/rpc/live_call_limit.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "server/rpc/live_calls.h"
+#include "tests/testing/fake_clock.h"
+
+namespace gemmd {
+namespace {
+
+using Connections = std::vector<LiveCalls::OfConnection>;
+
+// Calls as a test says, counted in `takes`.
+class SaidCalls final : public LiveCalls {
+ public:
+  explicit SaidCalls(testing::FakeClock* clock) : clock_(clock) {}
+
+  std::uint64_t Count() override {
+    std::uint64_t all = 0;
+    for (const OfConnection& each : connections) all += each.calls;
+    return all;
+  }
+  Connections ByConnection() override {
+    ++counts;
+    clock_->Advance(takes);
+    return connections;
+  }
+
+  Connections connections;
+  TimeNs takes = 0;
+  int counts = 0;
+
+ private:
+  testing::FakeClock* const clock_;
+};
+
+class LiveCallLimitTest : public ::testing::Test {
+ protected:
+  // The connections that a look closes.
+  std::vector<std::string> Closed(const Connections& connections) {
+    calls_->connections = connections;
+    closed_.clear();
+    limit_.Look();
+    return std::exchange(closed_, {});
+  }
+
+  using Names = std::vector<std::string>;
+  testing::FakeClock clock_;
+  SaidCalls* const calls_ = new SaidCalls(&clock_);
+  std::vector<std::string> closed_;
+  LiveCallLimit limit_{{100, 10, 2},
+                       std::unique_ptr<LiveCalls>(calls_),
+                       &clock_,
+                       std::chrono::milliseconds(0),
+                       [this](const std::string& peer) { closed_.push_back(peer); }};
+};
+
+TEST_F(LiveCallLimitTest, ClosesTheConnectionThatHasTooManyCalls) {
+  EXPECT_EQ(Closed({{"a", 10}, {"b", 10}}), Names());
+  EXPECT_EQ(Closed({{"a", 10}, {"b", 11}}), Names{"b"});
+}
+
+TEST_F(LiveCallLimitTest, ClosesMoreWhereThereAreTooManyInAll) {
+  Connections many = {{"few", 2}};
+  Names all_others;
+  for (int i = 0; i < 14; ++i) {
+    all_others.push_back("c" + std::to_string(i));
+    many.push_back({all_others.back(), 7});
+  }
+  EXPECT_EQ(Closed(many), Names()) << "100 in all";
+  many.front().calls = 3;
+  all_others.insert(all_others.begin(), "few");
+  EXPECT_EQ(Closed(many), all_others);
+  many.front().calls = 2;
+  many.push_back({"one", 1});
+  all_others.erase(all_others.begin());
+  EXPECT_EQ(Closed(many), all_others) << "who has few keeps them";
+}
+
+TEST_F(LiveCallLimitTest, CountsByConnectionOnlyWhereOneMayHaveTooMany) {
+  Closed({{"a", 10}});
+  EXPECT_EQ(calls_->counts, 0);
+  calls_->takes = 3;
+  Closed({{"a", 11}});
+  EXPECT_EQ(calls_->counts, 1);
+}
+
+TEST_F(LiveCallLimitTest, CountsByConnectionForATenthOfTheTime) {
+  calls_->takes = 5;
+  Closed({{"a", 6}, {"b", 6}});
+  clock_.Advance(49);
+  Closed({{"a", 6}, {"b", 6}});
+  EXPECT_EQ(calls_->counts, 1);
+  clock_.Advance(1);
+  Closed({{"a", 6}, {"b", 6}});
+  EXPECT_EQ(calls_->counts, 2);
+}
+
+// Every call waits until its client gives up.
+class Patient final : public grpc::CallbackGenericService {
+  class Call final : public grpc::ServerGenericBidiReactor {
+   public:
+    Call() { StartRead(&message_); }
+    void OnReadDone(bool is_ok) override {
+      if (!is_ok) Finish(grpc::Status::OK);
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    ~Call() override = default;
+    grpc::ByteBuffer message_;
+  };
+
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Call;
+  }
+};
+
+struct ClientCall {
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
+
+  // What was asked of it last has happened.
+  void Await() {
+    void* tag = nullptr;
+    bool is_ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &is_ok));
+  }
+};
+
+TEST(ChannelzCalls, AreCountedByConnection) {
+  Patient service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterCallbackGenericService(&service);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  ChannelzCalls calls;
+  EXPECT_EQ(calls.Count(), 0U);
+
+  grpc::ChannelArguments own;
+  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  std::vector<std::unique_ptr<ClientCall>> clients;
+  for (const int count : {1, 3}) {
+    grpc::GenericStub stub(grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
+                                                     grpc::InsecureChannelCredentials(), own));
+    for (int i = 0; i < count; ++i) {
+      clients.push_back(std::make_unique<ClientCall>());
+      ClientCall& call = *clients.back();
+      call.stream = stub.PrepareCall(&call.context, "/some/Method", &call.queue);
+      call.stream->StartCall(nullptr);
+      call.Await();
+    }
+  }
+  // A call is counted once its headers have come.
+  while (calls.Count() < 4) {
+  }
+  Connections found = calls.ByConnection();
+  ASSERT_EQ(found.size(), 2U);
+  if (found[0].calls > found[1].calls) std::swap(found[0], found[1]);
+  EXPECT_EQ(found[0].calls, 1U);
+  EXPECT_EQ(found[1].calls, 3U);
+  EXPECT_EQ(found[0].peer.rfind("ipv4:127.0.0.1:", 0), 0U) << found[0].peer;
+
+  for (const auto& call : clients) call->context.TryCancel();
+  while (calls.Count() > 0 || !calls.ByConnection().empty()) {
+  }
+  for (const auto& call : clients) {
+    grpc::Status status;
+    call->stream->Finish(&status, nullptr);
+    call->Await();
+    call->queue.Shutdown();
+  }
+}
+
+}  // namespace
+}  // namespace gemmd
