@@ -73,9 +73,6 @@ struct LaunchRequest {
   std::uint32_t threads = 32;
   std::uint32_t cluster_size = 1;  // blocks, along x
   std::uint32_t shared_bytes = 0;
-  // Registers a thread has at launch, as the compiler gave them: what setmaxnreg starts from.
-  // 0: as many as fit, for a kernel bound to one block a multiprocessor.
-  std::uint32_t registers = 0;
   // Launched with programmatic stream serialization (grid_dependency.h).
   bool overlaps_preceding = false;
   std::vector<Buffer> buffers;

@@ -16,8 +16,8 @@ constexpr std::uint32_t kFewest = 24;
 constexpr std::uint32_t kMost = 256;
 constexpr std::uint32_t kUnit = 8;
 
+// What setmaxnreg starts from: the kernels that use it are compiled for one block a multiprocessor.
 std::uint32_t AtLaunch(const LaunchRequest& request) {
-  if (request.registers != 0) return request.registers;
   return std::min(kMost, kRegistersOfMultiprocessor / request.threads / kUnit * kUnit);
 }
 

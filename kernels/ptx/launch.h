@@ -40,9 +40,6 @@ struct LaunchShape {
   std::uint32_t threads = 32;
   std::uint32_t cluster_size = 1;  // blocks along x that form a cluster (sm_90)
   std::uint32_t shared_bytes = 0;
-  // That the compiler gives a thread, of kernels that move them by setmaxnreg and whose launch
-  // bounds let several blocks share a multiprocessor; 0: as many as a lone block can have.
-  std::uint32_t registers = 0;
   // The launch may start before the one ahead of it in the stream ends; the kernel must
   // then call WaitForPrecedingGrid() (sm_90).
   bool overlaps_preceding = false;
@@ -110,7 +107,6 @@ absl::Status Launch(void (*kernel)(Params), const LaunchShape& shape, const Para
   request.threads = shape.threads;
   request.cluster_size = shape.cluster_size;
   request.shared_bytes = shape.shared_bytes;
-  request.registers = shape.registers;
   request.overlaps_preceding = shape.overlaps_preceding;
   for (const DeviceBuffer& buffer : buffers) {
     request.buffers.push_back(

@@ -1,5 +1,5 @@
-// What the producer and the consumers of a block agree on: who they are, the ring of stages, named
-// barriers, and the order of tiles.
+// The terms of a block's producer and consumers: their warps, the ring of stages, named barriers,
+// and the order of tiles.
 #pragma once
 
 #include <cstdint>

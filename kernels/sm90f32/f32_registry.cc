@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/sm90/operand_rules.h"
+#include "kernels/sm90/tiled_kernel.h"
 #include "kernels/sm90f32/product_entries.h"
 #include "kernels/sm90f32/tilings.h"
 #include "kernels/sm90f32/workspace.h"
@@ -32,7 +32,7 @@ double CeilOfRatio(std::int64_t x, std::int64_t y) {
   return std::ceil(static_cast<double>(x) / static_cast<double>(y));
 }
 
-double PredictedTilingUs(const Tiling& tiling, const Problem& problem, const DeviceTraits& device) {
+double PredictedUsOf(const Tiling& tiling, const Problem& problem, const DeviceTraits& device) {
   const double tiles =
       CeilOfRatio(problem.n, tiling.rows()) * CeilOfRatio(problem.m, tiling.columns());
   if (device.kind == DeviceKind::kEmulated) {
@@ -49,25 +49,13 @@ double PredictedTilingUs(const Tiling& tiling, const Problem& problem, const Dev
          std::max(cycles / kCyclesPerUs, bytes / bytes_per_us);
 }
 
-// Of the config; kTilingCount where it is none's.
-int TilingOf(const Config& config) {
-  const auto* const found =
-      std::find_if(std::begin(kTilings), std::end(kTilings), [&](const Tiling& tiling) {
-        return tiling.columns() == config.tile_m && tiling.rows() == config.tile_n;
-      });
-  return static_cast<int>(found - std::begin(kTilings));
-}
-
-class F32Entry final : public Kernel {
+class F32Entry final : public sm90::TiledKernel<Tiling> {
  public:
   F32Entry()
-      : Kernel({"sm90/f32_bf16x6", "sm_90a",
-                "f32 as three bf16 parts, six products on tensor cores, compensated sums",
-                Determinism::kBatchInvariant}) {}
-
-  std::string UnavailableReason(const DeviceTraits& device) const override {
-    return sm90::UnavailableReason(device);
-  }
+      : TiledKernel({"sm90/f32_bf16x6", "sm_90a",
+                     "f32 as three bf16 parts, six products on tensor cores, compensated sums",
+                     Determinism::kBatchInvariant},
+                    kTilings) {}
 
   std::string Rejection(const Problem& problem) const override {
     for (const DataType type : {problem.a.type, problem.b.type, problem.d.type}) {
@@ -93,55 +81,25 @@ class F32Entry final : public Kernel {
     return "";
   }
 
-  Config Configure(const Problem& problem, const DeviceTraits& device) const override {
-    const Tiling* best = &kTilings[0];
-    for (const Tiling& tiling : kTilings) {
-      if (PredictedTilingUs(tiling, problem, device) < PredictedTilingUs(*best, problem, device)) {
-        best = &tiling;
-      }
-    }
-    return ConfigOf(*best);
-  }
-
-  std::vector<Config> Alternatives(const Problem& problem,
-                                   const DeviceTraits& device) const override {
-    std::vector<Config> configs = {Configure(problem, device)};
-    for (const Tiling& tiling : kTilings) {
-      for (const int group : {8, 16}) {
-        Config config = ConfigOf(tiling);
-        config.raster_group = group;
-        if (config != configs[0]) configs.push_back(config);
-      }
-    }
-    return configs;
-  }
-
-  double PredictedUs(const Problem& problem, const Config& config,
-                     const DeviceTraits& device) const override {
-    const int tiling = TilingOf(config);
-    if (tiling == kTilingCount) return std::numeric_limits<double>::infinity();
-    return PredictedTilingUs(kTilings[tiling], problem, device);
-  }
-
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
-    const int tiling = TilingOf(config);
-    return tiling == kTilingCount ? 0 : sm90f32::PartBytes(kTilings[tiling], problem);
+    const Tiling* const tiling = TilingOf(config);
+    return tiling == nullptr ? 0 : sm90f32::PartBytes(*tiling, problem);
   }
 
   std::string NumericsId(const Problem&) const override { return "bf16x6-k32:f32:compensated"; }
 
-  absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
-                      const LaunchTarget& target) const override {
-    const int tiling = TilingOf(config);
-    if (tiling == kTilingCount) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("sm90/f32_bf16x6 has no tiling of ", ToString(config)));
-    }
+ private:
+  double PredictedTilingUs(const Tiling& tiling, const Problem& problem,
+                           const DeviceTraits& device) const override {
+    return PredictedUsOf(tiling, problem, device);
+  }
+
+  absl::Status LaunchTiling(int tiling, const Problem& problem, const Config& config,
+                            const Arguments& arguments, const LaunchTarget& target) const override {
     return sm90f32::ProductFor(target, tiling)(problem, config, arguments, target);
   }
 
- private:
-  static Config ConfigOf(const Tiling& tiling) {
+  Config ConfigOf(const Tiling& tiling) const override {
     Config config;
     config.tile_m = tiling.columns();
     config.tile_n = tiling.rows();

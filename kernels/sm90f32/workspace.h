@@ -1,4 +1,4 @@
-// What the workspace of the f32 product holds. Host code, pure.
+// The size of the f32 product's workspace. Host code, pure.
 #pragma once
 
 #include <cstdint>

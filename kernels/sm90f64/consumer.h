@@ -13,7 +13,7 @@
 namespace gemmd::sm90f64 {
 inline namespace GEMMD_BACKEND {
 
-// What a lane multiplies in a step.
+// A lane's elements of both operands in one step of K.
 template <class Layout>
 struct Fragments {
   double rows[Layout::kRowBlocks][Layout::kStepK / 2];

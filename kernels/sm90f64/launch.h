@@ -88,11 +88,9 @@ absl::Status LaunchTiling(const Problem& problem, const Config& config, const Ar
   SetEpilogue(problem, arguments, &params);
   ptx::LaunchShape shape;
   shape.kernel = "sm90/f64";
-  shape.blocks_x = std::min(ptx::Multiprocessors() * Layout::kBlocks,
-                            params.raster.tiles_m * params.raster.tiles_n);
+  shape.blocks_x = std::min(ptx::Multiprocessors(), params.raster.tiles_m * params.raster.tiles_n);
   shape.threads = Layout::kThreads;
   shape.shared_bytes = Layout::kSharedBytes;
-  shape.registers = Layout::kLaunchRegisters;
   shape.overlaps_preceding = true;
   std::vector<ptx::DeviceBuffer> buffers = {
       {arguments.a, problem.a.size_bytes(), "A", true, arguments.a_is_settled},

@@ -1,5 +1,5 @@
-// What follows from a tiling and the operands' majors: how operands lie in a stage, how many
-// stages there are, and how many threads with how many registers.
+// Layout of the f64 product, by tiling and the operands' majors: operands in a stage, stages in
+// shared memory, warps, and registers.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,6 @@ struct ProductLayout {
   static constexpr int kTileRows = kValues.rows();
   static constexpr int kTileColumns = kValues.columns();
   static constexpr int kStageK = kValues.stage_k;
-  static constexpr int kBlocks = kValues.blocks;
 
   using Rows = OperandTile<kRowMajor, kTileRows, kStageK>;
   using Columns = OperandTile<kColumnMajor, kTileColumns, kStageK>;
@@ -69,12 +68,8 @@ struct ProductLayout {
   static constexpr int kFragment = (kWarpRows + kWarpColumns) * kStepK / 32;  // elements
   static constexpr bool kLoadsAhead = kSteps % 2 == 0 && 2 * (kSums + 2 * kFragment) <= 224;
 
-  // What a block may have where several share a multiprocessor, of whose memory each takes 1 KB
-  // more.
-  static constexpr int kMaxSharedBytes =
-      kBlocks == 1 ? sm90::kMaxSharedBytes : (sm90::kMaxSharedBytes + 1024) / kBlocks - 1024;
   static constexpr int kStages =
-      mma::FittingStages(kMaxSharedBytes, kStageBytes, kValues.max_stages);
+      mma::FittingStages(sm90::kMaxSharedBytes, kStageBytes, kValues.max_stages);
   static constexpr int kFull = kStages * kStageBytes;
   static constexpr int kEmpty = kFull + kStages * static_cast<int>(ptx::kMbarrierBytes);
   static constexpr int kSharedBytes = kEmpty + kStages * static_cast<int>(ptx::kMbarrierBytes);
@@ -82,7 +77,7 @@ struct ProductLayout {
   // Where what the launch gives each thread is not enough for a consumer, the producer's warps
   // give some of theirs. A consumer wants sums, fragments, and 40 for places of elements, the
   // ring and the rest.
-  static constexpr int kMostRegisters = 65536 / (kThreads * kBlocks) / 8 * 8;
+  static constexpr int kMostRegisters = 65536 / kThreads / 8 * 8;
   static constexpr int kLaunchRegisters = kMostRegisters < 256 ? kMostRegisters : 256;
   static constexpr int kWantedRegisters =
       (2 * (kSums + (kLoadsAhead ? 2 : 1) * kFragment) + 40) / 8 * 8;
@@ -91,7 +86,7 @@ struct ProductLayout {
   static constexpr int kProducerRegisters =
       (kThreads * kLaunchRegisters / 32 - kConsumerWarps * kConsumerRegisters) / 4;
 
-  static_assert(kStages >= 2 && kSharedBytes <= kMaxSharedBytes);
+  static_assert(kStages >= 2 && kSharedBytes <= sm90::kMaxSharedBytes);
   static_assert(kWarpRows % 16 == 0 && kWarpColumns % 8 == 0 && kStageK % kStepK == 0);
   static_assert(kWarpColumns % kSpan == 0 || kColumnWarps == 1);
   static_assert(!kMovesRegisters || (kConsumerWarps % 4 == 0 && kProducerRegisters % 8 == 0 &&

@@ -12,7 +12,7 @@ inline namespace GEMMD_BACKEND {
 
 template <int kTiling, Major kRowMajor, Major kColumnMajor>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((ProductLayout<kTiling, kRowMajor, kColumnMajor>::kThreads),
-                                      (ProductLayout<kTiling, kRowMajor, kColumnMajor>::kBlocks))
+                                      1)
     F64Product(const GEMMD_GRID_CONSTANT ProductParams params) {
   if constexpr (ptx::kHasWarpgroupMma) {
     using Layout = ProductLayout<kTiling, kRowMajor, kColumnMajor>;

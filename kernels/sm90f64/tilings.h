@@ -16,7 +16,6 @@ struct Tiling {
   int stage_k = 0;  // K of a stage, a multiple of 16
   int max_stages = 0;
   int step_k = 0;  // K of an instruction: 4, 8 or 16
-  int blocks = 1;  // that share a multiprocessor
   // For PredictedUs(): cycles of a multiprocessor for 16 of K of one tile.
   double k_block_cycles = 0;
 

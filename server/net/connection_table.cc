@@ -5,6 +5,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,7 +15,6 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,18 +29,16 @@ constexpr TimeNs kLookPeriod = 50'000'000;
 constexpr TimeNs kPenalty = 1'000'000'000;
 constexpr TimeNs kMostPenalty = 8 * kPenalty;
 
-// How many bytes the peer has acknowledged, where more were sent that it has not. Nothing where
-// none waits, and for local sockets, whose system does not count.
-std::optional<std::uint64_t> AcknowledgedWithMoreWaiting(int fd) {
+// Empty where nothing waits, and for local sockets, whose system does not count.
+SendQueue SendQueueOf(int fd) {
   int waiting = 0;
-  if (ioctl(fd, SIOCOUTQ, &waiting) != 0 || waiting == 0) return std::nullopt;
+  if (ioctl(fd, SIOCOUTQ, &waiting) != 0 || waiting == 0) return {};
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
-  if (size < offsetof(tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked) {
-    return std::nullopt;
-  }
-  return info.tcpi_bytes_acked;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  if (size < offsetof(tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked) return {};
+  pollfd room{fd, POLLOUT, 0};
+  return {info.tcpi_bytes_acked, static_cast<std::uint64_t>(waiting), poll(&room, 1, 0) > 0};
 }
 
 }  // namespace
@@ -133,7 +131,7 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
   }
   struct stat file {};
   fstat(fd, &file);
-  connections.push_back({fd, file.st_ino, EndpointOf(fd), Progress(), std::nullopt, false});
+  connections.push_back({fd, file.st_ino, EndpointOf(fd), ReadingProgress(), false});
   ++count_;
   return absl::OkStatus();
 }
@@ -160,11 +158,7 @@ std::vector<std::string> ConnectionTable::CloseStalled() {
   for (auto& [name, peer] : peers_) {
     for (Connection& each : peer.connections) {
       if (each.is_shut_down || !IsOpen(each)) continue;
-      const std::optional<std::uint64_t> acknowledged = AcknowledgedWithMoreWaiting(each.fd);
-      const std::optional<std::uint64_t> before = std::exchange(each.acknowledged, acknowledged);
-      if (!acknowledged.has_value()) continue;
-      if (!before.has_value()) each.reading = Progress(reading_, now);
-      if (before.has_value()) each.reading.Record(*acknowledged - *before, now);
+      each.reading.Look(SendQueueOf(each.fd), reading_, now);
       if (!each.reading.IsStalled(now) || !ShutDown(each)) continue;
       each.is_shut_down = true;
       closed.push_back(each.endpoint);

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/net/reading_progress.h"
 #include "server/observe/clock.h"
 #include "server/transfer/progress.h"
 #include "sync/mutex.h"
@@ -68,8 +68,7 @@ class ConnectionTable {
     int fd;
     ino_t inode;
     std::string endpoint;
-    Progress reading;
-    std::optional<std::uint64_t> acknowledged;  // bytes at the last look, if more waited
+    ReadingProgress reading;
     bool is_shut_down = false;
   };
   struct Peer {

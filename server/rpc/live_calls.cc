@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// What channelz answered, as the JSON form of its messages (grpc/channelz/v1/channelz.proto); an
-// empty object where it knows of no such thing.
+// Channelz answers with its messages (grpc/channelz/v1/channelz.proto) as JSON, and with none where
+// it does not know what was asked for: an empty object here. Takes the text.
 json Parse(char* text) {
   if (text == nullptr) return json::object();
   json parsed = json::parse(text, nullptr, false);
@@ -50,21 +50,20 @@ ChannelzCalls::ChannelzCalls() {
   }
 }
 
-std::int64_t ChannelzCalls::Unended() const {
+std::uint64_t ChannelzCalls::Unended() const {
   const json answer = Parse(grpc_channelz_get_server(server_));
   const json& data = MemberOf(MemberOf(answer, "server"), "data");
-  return NumberOf(data, "callsStarted") - NumberOf(data, "callsSucceeded") -
-         NumberOf(data, "callsFailed");
+  const std::int64_t unended = NumberOf(data, "callsStarted") - NumberOf(data, "callsSucceeded") -
+                               NumberOf(data, "callsFailed");
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, unended));
 }
 
-std::uint64_t ChannelzCalls::Count() {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, Unended() - never_ended_));
-}
+std::uint64_t ChannelzCalls::Count() { return never_ended_.LiveOf(Unended()); }
 
 std::vector<LiveCalls::OfConnection> ChannelzCalls::ByConnection() {
   std::vector<OfConnection> connections;
-  const std::int64_t unended = Unended();
-  std::int64_t all = 0;
+  const std::uint64_t unended = Unended();
+  std::uint64_t all = 0;
   std::int64_t next = 0;
   bool is_last = false;
   while (!is_last) {
@@ -79,15 +78,14 @@ std::vector<LiveCalls::OfConnection> ChannelzCalls::ByConnection() {
                                  NumberOf(data, "streamsSucceeded") -
                                  NumberOf(data, "streamsFailed");
       if (calls <= 0) continue;
-      all += calls;
+      all += static_cast<std::uint64_t>(calls);
       const std::string name = each.value("name", "");
       connections.push_back(
           {std::string(absl::StripPrefix(name, "chttp2 ")), static_cast<std::uint64_t>(calls)});
     }
     is_last = MemberOf(page, "socketRef").empty() || page.value("end", false);
   }
-  // A call may have ended before its stream has.
-  never_ended_ = std::max<std::int64_t>(0, unended - all);
+  never_ended_.Counted(unended, all);
   return connections;
 }
 

@@ -1,6 +1,7 @@
 // The calls that gRPC keeps, by its own count.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,26 @@ class LiveCalls {
   virtual std::vector<OfConnection> ByConnection() = 0;
 };
 
+// How many of the calls that gRPC never said to end are no calls any more: it counts one whose
+// headers were wrong as begun, and as nothing else. A value, which learns from exact counts; those
+// may be too low, because a connection's calls live on when it is closed and can no more be
+// counted. So it never takes a live call for one of these for longer than that call lives.
+class NeverEndedCalls {
+ public:
+  // Of so many, how many are alive.
+  std::uint64_t LiveOf(std::uint64_t unended) {
+    number_ = std::min(number_, unended);
+    return unended - number_;
+  }
+  // Of so many, `live` were counted.
+  void Counted(std::uint64_t unended, std::uint64_t live) {
+    number_ = unended - std::min(live, unended);
+  }
+
+ private:
+  std::uint64_t number_ = 0;
+};
+
 // Of one server, by gRPC's channelz, which the server must have enabled. One thread may use it.
 class ChannelzCalls final : public LiveCalls {
  public:
@@ -37,12 +58,11 @@ class ChannelzCalls final : public LiveCalls {
   std::vector<OfConnection> ByConnection() override;
 
  private:
-  // Calls that began and did not end, as the server's counters say. Those whose headers were wrong
-  // are never said to end.
-  std::int64_t Unended() const;
+  // Calls that began and did not end, as the server's counters say.
+  std::uint64_t Unended() const;
 
   std::int64_t server_ = 0;
-  std::int64_t never_ended_ = 0;  // of Unended(), by the last exact count
+  NeverEndedCalls never_ended_;
 };
 
 }  // namespace gemmd

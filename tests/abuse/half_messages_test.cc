@@ -1,7 +1,9 @@
 // Messages that never become whole. gRPC alone would keep what came of them for ever, before any
 // code of the server's knows of the call.
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -34,19 +36,31 @@ class HalfMessagesTest : public testing::AbuseFixture {
  protected:
   HalfMessagesTest()
       : AbuseFixture(
-            {"--limits.stall-timeout-ms=300", "--limits.min-bytes-per-second=1000000000"}) {}
+            {"--limits.stall-timeout-ms=1000", "--limits.min-bytes-per-second=1000000000"}) {}
 };
 
+// Each of a client of its own, because one address may have few such calls.
 TEST_F(HalfMessagesTest, EndTheirCalls) {
+  struct Call {
+    const char* method;
+    std::unique_ptr<testing::RawConnection> connection;
+    std::uint32_t stream;
+  };
+  std::vector<Call> calls;
   for (const char* method : kMethods) {
-    testing::RawConnection connection(server_.address());
-    const std::uint32_t call = connection.Begin(method);
-    connection.Send(call, HalfMessage(), false);
-    const std::string answer = connection.ReceiveEnd(call);
-    EXPECT_EQ(testing::RawHeader(answer, "grpc-status"), "4") << method;
+    testing::RawConnection::Options options;
+    options.source = "127.0.2." + std::to_string(calls.size() + 1);
+    auto connection = std::make_unique<testing::RawConnection>(server_.address(), options);
+    const std::uint32_t stream = connection->Begin(method);
+    connection->Send(stream, HalfMessage(), false);
+    calls.push_back({method, std::move(connection), stream});
+  }
+  for (const Call& call : calls) {
+    const std::string answer = call.connection->ReceiveEnd(call.stream);
+    EXPECT_EQ(testing::RawHeader(answer, "grpc-status"), "4") << call.method;
     EXPECT_NE(testing::RawHeader(answer, "grpc-message").find("limits.stall_timeout_ms"),
               std::string::npos)
-        << method;
+        << call.method;
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 class StalledPayloadTest : public testing::AbuseFixture {
  protected:
-  StalledPayloadTest() : AbuseFixture({"--limits.stall-timeout-ms=100"}) {}
+  StalledPayloadTest() : AbuseFixture({"--limits.stall-timeout-ms=1000"}) {}
 
   // Takes some time, so that chunks come slowly.
   void CallSomething() {

@@ -30,8 +30,8 @@ std::string OuterProduct(std::uint64_t n) {
 class UnreadAnswersTest : public testing::AbuseFixture {
  protected:
   UnreadAnswersTest()
-      : AbuseFixture({"--limits.stall-timeout-ms=300", "--limits.min-bytes-per-second=100000000"}) {
-  }
+      : AbuseFixture(
+            {"--limits.stall-timeout-ms=1000", "--limits.min-bytes-per-second=100000000"}) {}
 
   // Returns once no request holds memory; the polite client's come and go.
   void AwaitFreeMemory() {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,6 +103,44 @@ TEST_F(LiveCallLimitTest, CountsByConnectionForATenthOfTheTime) {
   clock_.Advance(1);
   Closed({{"a", 6}, {"b", 6}});
   EXPECT_EQ(calls_->counts, 2);
+}
+
+// Calls begin, end and have wrong headers; connections are closed while their calls live on.
+TEST(NeverEndedCalls, HideNoCallsAfterAnyHistory) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    NeverEndedCalls never_ended;
+    std::uint64_t wrong = 0;
+    std::uint64_t countable = 0;  // alive, of connections that are open
+    std::uint64_t others = 0;     // alive, of connections that are closed
+    for (int step = 0; step < 200; ++step) {
+      switch (random() % 6) {
+        case 0:
+          countable += random() % 1000;
+          break;
+        case 1:
+          countable -= random() % (countable + 1);
+          break;
+        case 2:
+          others -= random() % (others + 1);
+          break;
+        case 3:
+          wrong += random() % 100;
+          break;
+        case 4:
+          others += std::exchange(countable, 0);
+          break;
+        default:
+          never_ended.Counted(wrong + countable + others, countable);
+          EXPECT_EQ(never_ended.LiveOf(wrong + countable + others), countable) << seed;
+      }
+      never_ended.LiveOf(wrong + countable + others);
+    }
+    never_ended.LiveOf(wrong);  // all have ended
+    EXPECT_GE(never_ended.LiveOf(wrong + 1000), 1000U) << seed;
+    never_ended.Counted(wrong + 1000, 1000);
+    EXPECT_EQ(never_ended.LiveOf(wrong + 1000), 1000U) << seed;
+  }
 }
 
 // Every call waits until its client gives up.

@@ -1,0 +1,49 @@
+// Whether a connection's peer reads what waits for it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "server/observe/clock.h"
+#include "server/transfer/progress.h"
+
+namespace gemmd {
+
+// What the system has still to deliver to a connection's peer, at one moment.
+struct SendQueue {
+  std::uint64_t acknowledged = 0;  // bytes, by the peer, since it connected
+  std::uint64_t waiting = 0;       // bytes that were sent and are not acknowledged
+  bool has_room = true;            // its owner can send more at once
+};
+
+// A value, which looks at the queue now and then. That bytes wait at each look does not make a
+// client slow: one that is far away and asks again and again has an answer under way at any time.
+// So where the queue has room, a peer that took all that once waited begins anew. Where it has
+// none, its owner keeps what it could not send, and only the rate counts.
+class ReadingProgress {
+ public:
+  void Look(const SendQueue& queue, const ProgressLimit& limit, TimeNs now) {
+    const bool waited = std::exchange(is_waiting_, queue.waiting != 0);
+    const bool took_all = queue.has_room && queue.acknowledged >= end_;
+    if (!is_waiting_) {
+      progress_ = Progress();
+    } else if (!waited || took_all) {
+      progress_ = Progress(limit, now);
+      end_ = queue.acknowledged + queue.waiting;
+    } else {
+      progress_.Record(queue.acknowledged - acknowledged_, now);
+    }
+    acknowledged_ = queue.acknowledged;
+  }
+
+  // By the last look.
+  bool IsStalled(TimeNs now) const { return progress_.IsStalled(now); }
+
+ private:
+  Progress progress_;
+  bool is_waiting_ = false;
+  std::uint64_t acknowledged_ = 0;  // at the last look
+  std::uint64_t end_ = 0;           // of what waited when progress_ began, counted as acknowledged
+};
+
+}  // namespace gemmd
