@@ -11,11 +11,15 @@ inline constexpr const char* kF32Entry = "sm90/f32_bf16x6";
 
 inline const Kernel& F32Kernel() { return *BuiltinRegistry().Find(kF32Entry); }
 
-// That of a tiling, as Configure() gives it.
+// As Configure() gives a tiling's, but that it walks the tiles in small groups.
 inline Config F32Config(int tiling) {
+  const sm90f32::Tiling& values = sm90f32::kTilings[tiling];
   Config config;
-  config.tile_m = sm90f32::kTilings[tiling].columns();
-  config.tile_n = sm90f32::kTilings[tiling].rows();
+  config.tile_m = values.columns();
+  config.tile_n = values.rows();
+  config.tile_k = 64;
+  config.stages = values.max_stages;
+  config.warps = 4 * (values.row_groups * values.column_groups + 1);
   config.raster_group = 2;
   return config;
 }
