@@ -1,6 +1,5 @@
 #include "client/blocking_call.h"
 
-#include "client/channel.h"
 #include "client/details.h"
 #include "client/status.h"
 
@@ -17,10 +16,9 @@ Pushback PushbackIn(const grpc::ClientContext& context) {
 }  // namespace
 
 BlockingCall::BlockingCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                           absl::Time deadline, const std::string& tenant)
+                           absl::Time deadline)
     : stub_(channel) {
   if (deadline != absl::InfiniteFuture()) context_.set_deadline(absl::ToChronoTime(deadline));
-  SetTenant(tenant, context_);
   call_ = stub_.PrepareCall(&context_, method, &queue_);
   call_->StartCall(this);
   Wait();

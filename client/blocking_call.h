@@ -25,9 +25,9 @@ struct CallEnd {
 // Used by one thread. Waits at most until the deadline.
 class BlockingCall {
  public:
-  // `method` as "/package.Service/Method"; an empty tenant is not sent.
+  // `method` as "/package.Service/Method".
   BlockingCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-               absl::Time deadline, const std::string& tenant);
+               absl::Time deadline);
   // Cancels what has not ended.
   ~BlockingCall();
   BlockingCall(const BlockingCall&) = delete;

@@ -3,10 +3,13 @@
 #include <grpc/grpc.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "grpcpp/support/client_interceptor.h"
 
 namespace gemmd::client {
 namespace {
@@ -18,6 +21,61 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::optional<TlsOpt
   options.pem_cert_chain = tls->client_certificate;
   options.pem_private_key = tls->client_key;
   return grpc::SslCredentials(options);
+}
+
+// gRPC ends the process over what no header can carry. A question mark is no better a name, and the
+// server says so.
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+// Adds headers to every call of a channel.
+class HeaderAdder final : public grpc::experimental::Interceptor {
+ public:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  explicit HeaderAdder(const Headers* headers) : headers_(*headers) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
+      for (const auto& header : headers_) methods->GetSendInitialMetadata()->insert(header);
+    }
+    methods->Proceed();
+  }
+
+ private:
+  const Headers& headers_;
+};
+
+class HeaderAdderFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit HeaderAdderFactory(HeaderAdder::Headers headers) : headers_(std::move(headers)) {}
+
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo* /*info*/) override {
+    return new HeaderAdder(&headers_);
+  }
+
+ private:
+  const HeaderAdder::Headers headers_;  // outlives the channel's calls, as gRPC keeps the factory
+};
+
+// None where no call has anything to say, which costs nothing then.
+std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> Interceptors(
+    const ChannelOptions& options) {
+  HeaderAdder::Headers headers;
+  if (!options.tenant.empty()) headers.emplace_back("gemmd-tenant", Printable(options.tenant));
+  if (!options.token.empty()) {
+    headers.emplace_back("authorization", "Bearer " + Printable(options.token));
+  }
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> factories;
+  if (!headers.empty()) {
+    factories.push_back(std::make_unique<HeaderAdderFactory>(std::move(headers)));
+  }
+  return factories;
 }
 
 }  // namespace
@@ -44,17 +102,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
     return true;
   }();
   static_cast<void>(is_held);
-  return grpc::CreateCustomChannel(options.target, Credentials(options.tls), arguments);
-}
-
-void SetTenant(const std::string& tenant, grpc::ClientContext& context) {
-  if (tenant.empty()) return;
-  // gRPC ends the process over what no header can carry. A question mark is no better a name,
-  // and the server says so.
-  std::string value = tenant;
-  std::replace_if(
-      value.begin(), value.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  context.AddMetadata("gemmd-tenant", value);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      options.target, Credentials(options.tls), arguments, Interceptors(options));
 }
 
 }  // namespace gemmd::client

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "grpcpp/channel.h"
-#include "grpcpp/client_context.h"
 
 namespace gemmd::client {
 
@@ -24,17 +23,18 @@ struct ChannelOptions {
   std::optional<TlsOptions> tls;           // plaintext without
   // gRPC lets channels to one target share a connection; true keeps this one's its own.
   bool own_connection = false;
-  // Whose matrices the server keeps and shows, where no client certificate says so; empty: the
-  // tenant without a name.
+  // Each call says these of its caller.
+  // Whose matrices the server keeps and shows, where neither a token nor a client certificate says
+  // so; empty: the tenant without a name.
   std::string tenant;
+  // What the server knows the caller by; empty: nothing. Without TLS whoever is on the way to the
+  // server can read it.
+  std::string token;
 };
 
 // Never fails and does not connect yet: a bad target or certificate shows as
 // UNAVAILABLE in the first call. Sends and receives messages of any size, never
 // compresses, and leaves retries to call.h.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
-
-// Says in a call's metadata whose it is. REQUIRES: the call has not started.
-void SetTenant(const std::string& tenant, grpc::ClientContext& context);
 
 }  // namespace gemmd::client

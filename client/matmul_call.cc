@@ -87,7 +87,6 @@ void MatmulCall::AttemptUnary() {
     const MutexLock lock(mutex_);
     context = &context_.emplace();
   }
-  SetTenant(link_.tenant, *context);
   if (deadline_ != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline_));
   link_.stub.UnaryCall(
       context, kMatmul, grpc::StubOptions(), &message_, &answer_,

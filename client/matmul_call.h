@@ -29,15 +29,12 @@ namespace gemmd::client {
 struct MatmulLink {
   MatmulLink(const ChannelOptions& channel_options, std::shared_ptr<grpc::Channel> channel,
              int streams)
-      : tenant(channel_options.tenant),
-        stub(channel),
-        sessions(channel_options, std::move(channel), streams) {}
+      : stub(channel), sessions(channel_options, std::move(channel), streams) {}
 
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;
   std::shared_ptr<CallCount> calls;
   int max_channels = 1;
-  std::string tenant;
   grpc::GenericStub stub;
   SessionPool sessions;
   std::atomic<bool> can_stream = true;

@@ -178,10 +178,9 @@ struct Operands::Link {
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;
   std::shared_ptr<grpc::Channel> channel;
-  std::string tenant;
 
   BlockingCall Call(const char* method, absl::Time deadline) const {
-    return BlockingCall(channel, absl::StrCat("/gemmd.v1.", method), deadline, tenant);
+    return BlockingCall(channel, absl::StrCat("/gemmd.v1.", method), deadline);
   }
 
   // Waits before the next attempt; false: there is to be none.
@@ -264,7 +263,6 @@ Operands::Operands(const ClientOptions& options) : link_(std::make_unique<Link>(
   link_->retry = options.retry;
   link_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
   link_->channel = MakeChannel(options.channel);
-  link_->tenant = options.channel.tenant;
 }
 
 Operands::~Operands() = default;

@@ -136,7 +136,6 @@ absl::Status SharedRegion::Register(const std::shared_ptr<grpc::Channel>& channe
                                     const SharedRegionOptions& options) {
   const absl::Duration lease = options.lease;
   grpc::ClientContext context;
-  SetTenant(options.tenant, context);
   v1::RegisterRegionRequest request;
   request.mutable_posix()->set_name(name_);
   request.mutable_posix()->set_size_bytes(size_bytes_);

@@ -19,7 +19,6 @@ struct SharedRegionOptions {
   // Zero: the server's default, which is renewed in the background as long as the region lives
   // here. Else the region is forgotten when nobody has used it for so long.
   absl::Duration lease = absl::ZeroDuration();
-  std::string tenant;  // in whose share the region counts; as ChannelOptions has it
 };
 
 // A POSIX shared-memory object of a random name, mapped here and registered there. Destruction

@@ -21,6 +21,8 @@
 #include "server/admission/admission.h"
 #include "server/admission/percent.h"
 #include "server/admission/tuner.h"
+#include "server/auth/audit.h"
+#include "server/auth/policy_file.h"
 #include "server/devices.h"
 #include "server/drain.h"
 #include "server/net/connection_table.h"
@@ -31,6 +33,7 @@
 #include "server/process_memory.h"
 #include "server/regions/region_table.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/authorizer.h"
 #include "server/rpc/call_watch.h"
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
@@ -40,6 +43,7 @@
 #include "server/scheduling_options.h"
 #include "server/store/operand_store.h"
 #include "server/verification/verifier.h"
+#include "text/address.h"
 #include "version.h"
 
 namespace gemmd {
@@ -209,17 +213,28 @@ std::vector<Device*> DevicesOf(const Router& router) {
   return devices;
 }
 
+bool HoldsSecrets(const config::ServerConfig& config) {
+  return !config.tls().key_file().empty() || !config.auth().policy_file().empty();
+}
+
+Authorizer::Options AuthorizerOptions(const config::ServerConfig& config) {
+  Authorizer::Options options;
+  options.is_encrypted = !config.tls().certificate_file().empty();
+  options.plaintext_tokens = config.auth().plaintext_tokens() == "on";
+  return options;
+}
+
 // How often calls are looked at whose clients may be late.
 constexpr std::chrono::milliseconds kWatchPeriod(100);
 
-// What makes the server stop, as values in the order they came: SIGTERM, SIGINT and a
+// What the process is told, as values in the order they came: SIGTERM, SIGINT, SIGHUP and a
 // device's loss. Each is written into a pipe. (Blocking the signals for sigwait() would need
 // every thread to do so, and OpenBLAS starts threads before main().)
-class StopSignals {
+class Signals {
  public:
-  static constexpr int kDeviceLost = 1;  // SIGHUP's number, which is never written
+  static constexpr int kDeviceLost = SIGUSR1;  // which is never caught
 
-  StopSignals() {
+  Signals() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();  // the process has no files left
     read_end_ = ends[0];
@@ -229,6 +244,7 @@ class StopSignals {
     action.sa_flags = SA_RESTART;
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGHUP, &action, nullptr);
   }
 
   // Safe in signal handlers and on any thread.
@@ -246,6 +262,11 @@ class StopSignals {
       if (ready == 0) return 0;
     } while (read(read_end_, &byte, 1) != 1);
     return byte;
+  }
+  // Whether another one came than SIGHUP, which has nothing to say to a server that drains.
+  bool AwaitStop(int timeout_ms) const {
+    const int signal = Wait(timeout_ms);
+    return signal != 0 && signal != SIGHUP;
   }
 
  private:
@@ -288,8 +309,19 @@ PlanCache LoadPlans(const std::string& path) {
 }  // namespace
 
 int Serve(const config::ServerConfig& config) {
-  const StopSignals signals;
+  const Signals signals;
   SetLogThreshold(LogThreshold(config.log().level()));
+  if (config.lifecycle().core_dumps() == "off" ||
+      (config.lifecycle().core_dumps() == "auto" && HoldsSecrets(config))) {
+    ForbidCoreDumps();
+  }
+  constexpr std::chrono::seconds kPolicyPeriod(1);
+  const absl::StatusOr<std::unique_ptr<PolicyFile>> policy =
+      PolicyFile::Open(config.auth().policy_file(), kPolicyPeriod);
+  if (!policy.ok()) {
+    Log(Severity::kError, "cannot_start", {{"error", policy.status().message()}});
+    return kExitCannotStart;
+  }
   const SteadyClock clock;
   Statistics statistics;
   const std::string& plan_cache_file = config.tuning().plan_cache_file();
@@ -298,7 +330,7 @@ int Serve(const config::ServerConfig& config) {
   const absl::StatusOr<std::unique_ptr<Devices>> devices =
       Devices::Make(config, &clock, &plans, [](const absl::Status& status) {
         Log(Severity::kError, "device_lost", {{"error", status.message()}});
-        StopSignals::Raise(StopSignals::kDeviceLost);
+        Signals::Raise(Signals::kDeviceLost);
       });
   if (!devices.ok()) {
     Log(Severity::kError, "cannot_start",
@@ -334,10 +366,13 @@ int Serve(const config::ServerConfig& config) {
                       Log(Severity::kWarning, "connection_closed", {{"peer", peer}});
                     }
                   });
-  GemmService gemm(&admission, &statistics, &clock, &watch, SessionOptions(config.limits()));
-  OperandsService operands(&store, &router, &watch, limits,
+  AuditLog audit(&clock);
+  const Authorizer authorizer(policy->get(), &audit, AuthorizerOptions(config));
+  const Door door{&watch, &authorizer};
+  GemmService gemm(&admission, &statistics, &clock, door, SessionOptions(config.limits()));
+  OperandsService operands(&store, &router, door, limits,
                            static_cast<std::uint64_t>(config.limits().chunk_bytes()));
-  RegionsService regions_service(&regions, &watch);
+  RegionsService regions_service(&regions, door);
   AdminService::Sources sources;
   sources.registry = &BuiltinRegistry();
   sources.router = &router;
@@ -349,15 +384,14 @@ int Serve(const config::ServerConfig& config) {
   sources.verifier = &verifier;
   sources.statistics = &statistics;
   sources.clock = &clock;
-  sources.watch = &watch;
   sources.message_bytes = rpc.message_bytes;
   sources.calls_per_connection = static_cast<std::uint64_t>(rpc.streams_per_connection);
   sources.max_queued_jobs = static_cast<std::uint64_t>(config.scheduling().max_queued_requests()) *
                             router.devices().size();
-  AdminService admin(sources);
+  AdminService admin(sources, door);
 
   const auto server =
-      GrpcServer::Start(rpc, {&gemm, &operands, &regions_service, &admin}, &connections, &watch);
+      GrpcServer::Start(rpc, {&gemm, &operands, &regions_service, &admin}, &connections, door);
   if (!server.ok()) {
     Log(Severity::kError, "cannot_start", {{"error", server.status().message()}});
     return kExitCannotStart;
@@ -371,13 +405,19 @@ int Serve(const config::ServerConfig& config) {
          {"f32_gflops", traits.f32_gflops},
          {"memory_bytes", each.device->memory().usage().limit_bytes}});
   }
+  if (config.tls().certificate_file().empty() && !IsLocalAddress(config.listen())) {
+    Log(Severity::kWarning, "insecure",
+        {{"address", config.listen()},
+         {"why", "others can connect, and everything is sent in plain text"}});
+  }
   Log(Severity::kInfo, "serving",
       {{"version", kVersion}, {"address", BoundAddress(config.listen(), (*server)->port())}});
 
   constexpr int kForEver = -1;
-  const int signal = signals.Wait(kForEver);
+  int signal = signals.Wait(kForEver);
+  for (; signal == SIGHUP; signal = signals.Wait(kForEver)) (*policy)->Reload();
   Drain drain({server->get(), &gemm, &operands, &router, &statistics, &clock});
-  if (signal == StopSignals::kDeviceLost) EndWithLostDevice(drain, router);
+  if (signal == Signals::kDeviceLost) EndWithLostDevice(drain, router);
   Log(Severity::kInfo, "draining",
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
        {"in_flight", statistics.Read().in_flight},
@@ -385,7 +425,7 @@ int Serve(const config::ServerConfig& config) {
   drain.Start();
   const bool drained =
       drain.AwaitWork(config.lifecycle().drain_timeout_ms(),
-                      [&signals](int wait_ms) { return signals.Wait(wait_ms) != 0; });
+                      [&signals](int wait_ms) { return signals.AwaitStop(wait_ms); });
   if (!drained) {
     const Unfinished cut = drain.unfinished();
     Log(Severity::kWarning, "drain_cut_short",

@@ -1,6 +1,7 @@
 // gemmd: the process. A map of the server, in the order of a request's way:
 //
 //   net/           connections taken         acceptor.h, within connection_table.h's limits
+//   auth/          who calls, what they may      policy.h states who is believed
 //   rpc/           bytes to calls and back       matmul_reactor.h is one request's life
 //   transfer/      streamed requests             matmul_session.h states the life of one
 //   admission/     yes or no, and why            admission.h states the order of checks

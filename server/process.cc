@@ -1,6 +1,7 @@
 #include "server/process.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -68,6 +69,8 @@ void EndWithFault(int signal, siginfo_t* info, void* /*context*/) {
 }
 
 }  // namespace
+
+void ForbidCoreDumps() { prctl(PR_SET_DUMPABLE, 0); }
 
 void GuardProcess() {
   std::signal(SIGPIPE, SIG_IGN);

@@ -16,6 +16,10 @@ inline constexpr int kExitOutOfMemory = 5;
 //   a fault where there is no memory, which is taken for its cause.
 void GuardProcess();
 
+// After it the system writes no core dump of the process, and no other process of the user's may
+// read its memory: there are keys in it.
+void ForbidCoreDumps();
+
 // Ends the process at once, with a line in the log and kExitOutOfMemory: nothing orderly can be
 // done without memory.
 [[noreturn]] void EndWithoutMemory();

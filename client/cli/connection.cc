@@ -1,8 +1,12 @@
 #include "client/cli/connection.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "client/cli/options.h"
 #include "client/file.h"
 #include "text/address.h"
@@ -21,6 +25,25 @@ Outcome ReadWhole(const std::string& path, std::string& text) {
   return std::nullopt;
 }
 
+// What no header can carry is no token; neither is a whole file of something else.
+Outcome ReadToken(const GlobalOptions& options, std::string& token) {
+  constexpr std::size_t kMost = 4096;
+  if (options.token_file.empty()) return std::nullopt;
+  if (!options.tls && !options.plaintext_token && !IsLocalAddress(options.server)) {
+    return UsageFailure(absl::StrCat("--token-file would be sent to ", options.server,
+                                     " in plain text: give --tls, or --plaintext-token"));
+  }
+  if (Outcome failure = ReadWhole(options.token_file, token)) return failure;
+  token = std::string(absl::StripAsciiWhitespace(token));
+  if (!token.empty() && token.size() <= kMost &&
+      std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c <= '~'; })) {
+    return std::nullopt;
+  }
+  return UsageFailure(absl::StrCat("--token-file is ", options.token_file,
+                                   ", which holds no token: 1 to ", kMost,
+                                   " printable characters without blanks"));
+}
+
 }  // namespace
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
@@ -34,6 +57,13 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_option("--tenant", options.tenant, "Whose matrices the server keeps and shows")
       ->envname("GEMMD_TENANT")
       ->type_name("NAME");
+  CLI::Option* token =
+      app.add_option("--token-file", options.token_file, "File of the token to be known by")
+          ->envname("GEMMD_TOKEN_FILE")
+          ->type_name("FILE");
+  app.add_flag("--plaintext-token", options.plaintext_token,
+               "Send the token without --tls, so that others can read it")
+      ->needs(token);
   CLI::Option* tls = app.add_flag("--tls", options.tls, "Encrypt, and check who the server is");
   app.add_option("--tls-root-certs", options.tls_root_certs,
                  "PEM file of authorities to trust instead of the system's")
@@ -60,6 +90,7 @@ Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions&
   if (!address.ok()) return UsageFailure(address.message());
   channel.target = options.server;
   channel.tenant = options.tenant;
+  if (Outcome failure = ReadToken(options, channel.token)) return failure;
   if (options.tls) {
     client::TlsOptions& tls = channel.tls.emplace();
     if (Outcome failure = ReadWhole(options.tls_root_certs, tls.root_certificates)) return failure;

@@ -17,6 +17,8 @@ struct GlobalOptions {
   absl::Duration timeout = absl::Seconds(60);
   bool json = false;
   std::string tenant;  // whose matrices the server keeps
+  std::string token_file;
+  bool plaintext_token = false;
 
   bool tls = false;
   std::string tls_root_certs;  // paths, all of them
@@ -28,7 +30,7 @@ struct GlobalOptions {
 // `options` must outlive the parse.
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options);
 
-// Checks the server's address and reads the certificates.
+// Checks the server's address and reads the token and the certificates.
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel);
 
 // Does not wait for the server.

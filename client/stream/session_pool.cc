@@ -31,8 +31,7 @@ std::shared_ptr<StreamSession> SessionPool::Get(int channels) {
   }
   if (*session != nullptr && (*session)->accepting()) return *session;
   while (static_cast<int>(channels_.size()) < channels) channels_.push_back(MakeChannel(options_));
-  *session = StreamSession::Open({channels_.begin(), channels_.begin() + channels}, options_.tenant,
-                                 count_);
+  *session = StreamSession::Open({channels_.begin(), channels_.begin() + channels}, count_);
   return *session;
 }
 

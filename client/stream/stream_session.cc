@@ -61,10 +61,8 @@ class StreamSession::Stream final
     : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   Stream(std::shared_ptr<StreamSession> session, int index,
-         const std::shared_ptr<grpc::Channel>& channel, const std::string& tenant)
-      : session_(std::move(session)), index_(index), stub_(channel) {
-    SetTenant(tenant, context_);
-  }
+         const std::shared_ptr<grpc::Channel>& channel)
+      : session_(std::move(session)), index_(index), stub_(channel) {}
 
   void Start() {
     stub_.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
@@ -155,14 +153,13 @@ StreamSession::StreamSession(int streams, std::shared_ptr<CallCount> count)
     : count_(std::move(count)), state_(streams) {}
 
 std::shared_ptr<StreamSession> StreamSession::Open(
-    const std::vector<std::shared_ptr<grpc::Channel>>& channels, const std::string& tenant,
-    std::shared_ptr<CallCount> count) {
+    const std::vector<std::shared_ptr<grpc::Channel>>& channels, std::shared_ptr<CallCount> count) {
   const int streams = static_cast<int>(channels.size());
   std::shared_ptr<StreamSession> session(new StreamSession(streams, std::move(count)));
   std::vector<Stream*> started;
   for (int i = 0; i < streams; ++i) {
     session->count_->Begin();
-    started.push_back(new Stream(session, i, channels[static_cast<std::size_t>(i)], tenant));
+    started.push_back(new Stream(session, i, channels[static_cast<std::size_t>(i)]));
   }
   session->streams_ = started;
   for (Stream* stream : started) stream->Start();

@@ -15,10 +15,10 @@ namespace gemmd::client {
 // stream has one write under way at most, so gRPC holds one chunk of each.
 class StreamSession : public std::enable_shared_from_this<StreamSession> {
  public:
-  // One stream a channel, all of this tenant. `count` counts the streams until nothing of them
+  // One stream a channel. `count` counts the streams until nothing of them
   // holds a channel.
   static std::shared_ptr<StreamSession> Open(
-      const std::vector<std::shared_ptr<grpc::Channel>>& channels, const std::string& tenant,
+      const std::vector<std::shared_ptr<grpc::Channel>>& channels,
       std::shared_ptr<CallCount> count);
   StreamSession(const StreamSession&) = delete;
   StreamSession& operator=(const StreamSession&) = delete;

@@ -63,6 +63,13 @@ std::vector<std::string> Choices(const FieldDescriptor* field) {
   return choices;
 }
 
+// "on" or "off": the flag alone is "on".
+bool IsSwitch(const FieldDescriptor* field) {
+  std::vector<std::string> choices = Choices(field);
+  std::sort(choices.begin(), choices.end());
+  return choices == std::vector<std::string>{"off", "on"};
+}
+
 std::string Help(const FieldDescriptor* field) {
   std::string text = field->options().GetExtension(config::help);
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
@@ -120,7 +127,8 @@ absl::Status SetLeaf(const Leaf& leaf, Message* message) {
   }
   const FieldDescriptor* field = leaf.path.back();
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_INT64) {
-    message->GetReflection()->SetString(message, field, leaf.text);
+    const bool is_switched_on = IsSwitch(field) && leaf.text.empty();
+    message->GetReflection()->SetString(message, field, is_switched_on ? "on" : leaf.text);
     return absl::OkStatus();
   }
   std::int64_t value = 0;
@@ -172,6 +180,18 @@ absl::Status Validate(const config::ServerConfig& config) {
     return absl::InvalidArgumentError(
         "--tls.certificate-file and --tls.key-file go together: one of them is empty");
   }
+  if (config.tls().certificate_file().empty() && config.insecure() != "on" &&
+      !IsLocalAddress(config.listen())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen is \"", config.listen(),
+        "\", where others can connect, and there is no TLS: give --tls.certificate-file and "
+        "--tls.key-file, or --insecure, which sends everything in plain text"));
+  }
+  if (config.channelz() == "on" && !config.auth().policy_file().empty()) {
+    return absl::InvalidArgumentError(
+        "--channelz is \"on\", which shows everybody's connections to everybody, whatever "
+        "--auth.policy-file says: one of them must go");
+  }
   if (config.operands().default_lease_ms() > config.operands().max_lease_ms()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--operands.default-lease-ms is ", config.operands().default_lease_ms(),
@@ -194,7 +214,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   app.footer(
       "Examples:\n"
       "  gemmd\n"
-      "  gemmd --listen=0.0.0.0:50051 --cpu.threads=8\n"
+      "  gemmd --listen=0.0.0.0:50051 --insecure --cpu.threads=8\n"
       "  gemmd --config=gemmd.textproto     # listen: \"[::]:50051\" cpu { threads: 8 }\n"
       "\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage;\n"
@@ -213,6 +233,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
             ->type_name(leaf.path.back()->cpp_type() == FieldDescriptor::CPPTYPE_INT64 ? "N"
                                                                                        : "TEXT")
             ->take_last();
+    if (IsSwitch(leaf.path.back())) leaf.option->expected(0, 1);
   }
   try {
     app.parse(argc, argv);

@@ -104,24 +104,24 @@ void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
 
 }  // namespace
 
-AdminService::AdminService(const Sources& sources)
-    : sources_(sources), start_(sources.clock->Now()) {
-  CallWatch* const watch = sources.watch;
-  Serve("ServerInfo", [this, watch](Context* context) {
+AdminService::AdminService(const Sources& sources, const Door& door)
+    : RawService(door), sources_(sources), start_(sources.clock->Now()) {
+  CallWatch* const watch = door.watch;
+  Serve("ServerInfo", [this, watch](Context* context, const Login&) {
     return HandleUnary<v1::ServerInfoRequest>(watch, context, [this](const v1::ServerInfoRequest&) {
       return absl::StatusOr<v1::ServerInfoResponse>(Info());
     });
   });
-  Serve("ListKernels", [this, watch](Context* context) {
+  Serve("ListKernels", [this, watch](Context* context, const Login&) {
     return HandleUnary<v1::ListKernelsRequest>(
         watch, context, [this](const v1::ListKernelsRequest& request) { return Kernels(request); });
   });
-  Serve("Statistics", [this, watch](Context* context) {
+  Serve("Statistics", [this, watch](Context* context, const Login&) {
     return HandleUnary<v1::StatisticsRequest>(watch, context, [this](const v1::StatisticsRequest&) {
       return absl::StatusOr<v1::StatisticsResponse>(Counts());
     });
   });
-  Serve("Tune", [this, watch](Context* context) {
+  Serve("Tune", [this, watch](Context* context, const Login&) {
     return new TuneReactor(sources_.tuner, sources_.admission->limits(), watch, context);
   });
 }

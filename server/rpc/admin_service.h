@@ -9,7 +9,6 @@
 #include "server/admission/tuner.h"
 #include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
-#include "server/rpc/call_watch.h"
 #include "server/rpc/raw_service.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
@@ -31,13 +30,12 @@ class AdminService final : public RawService<v1::Admin> {
     const Verifier* verifier = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
-    CallWatch* watch = nullptr;
     std::uint64_t message_bytes = 0;
     std::uint64_t max_queued_jobs = 0;
     std::uint64_t calls_per_connection = 0;
   };
 
-  explicit AdminService(const Sources& sources);
+  AdminService(const Sources& sources, const Door& door);
 
  private:
   v1::ServerInfoResponse Info() const;

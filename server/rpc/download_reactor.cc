@@ -7,7 +7,6 @@
 #include "gemmd/v1/operands.pb.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/operands_codec.h"
-#include "server/rpc/tenant.h"
 
 namespace gemmd {
 
@@ -20,11 +19,9 @@ void DownloadReactor::OnEnd() { --*active_downloads_; }
 absl::Status DownloadReactor::Start(const grpc::ByteBuffer& request) {
   v1::DownloadRequest message;
   if (absl::Status s = ParseMessage(request, &message); !s.ok()) return s;
-  const absl::StatusOr<Tenant> tenant = TenantOf(*context());
-  if (!tenant.ok()) return tenant.status();
   const absl::StatusOr<OperandKey> key = DecodeKey(message);
   if (!key.ok()) return key.status();
-  const absl::StatusOr<std::shared_ptr<StoredOperand>> operand = store_->Read(*tenant, *key);
+  const absl::StatusOr<std::shared_ptr<StoredOperand>> operand = store_->Read(tenant_, *key);
   if (!operand.ok()) return operand.status();
   const OperandForm& form = (*operand)->form();
   for (std::size_t i = 0; i < kStoredPlanes; ++i) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "grpcpp/grpcpp.h"
 #include "server/rpc/request_reactor.h"
@@ -15,11 +16,13 @@ class DownloadReactor final : public RequestReactor {
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
   // `active_downloads` counts the reactors that live.
   DownloadReactor(OperandStore* store, CallWatch* watch, std::uint64_t chunk_bytes,
-                  std::atomic<int>* active_downloads, grpc::CallbackServerContext* context)
+                  std::atomic<int>* active_downloads, Tenant tenant,
+                  grpc::CallbackServerContext* context)
       : RequestReactor(watch, context),
         store_(store),
         chunk_bytes_(chunk_bytes),
-        active_downloads_(active_downloads) {
+        active_downloads_(active_downloads),
+        tenant_(std::move(tenant)) {
     ++*active_downloads_;
   }
 
@@ -36,6 +39,7 @@ class DownloadReactor final : public RequestReactor {
   OperandStore* const store_;
   const std::uint64_t chunk_bytes_;
   std::atomic<int>* const active_downloads_;
+  const Tenant tenant_;
   std::array<HostBuffer, kStoredPlanes> memory_;
   std::array<std::uint64_t, kStoredPlanes> size_{};
   std::size_t plane_ = 0;     // what is sent next

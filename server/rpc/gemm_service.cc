@@ -9,7 +9,6 @@
 #include "server/rpc/encode.h"
 #include "server/rpc/matmul_reactor.h"
 #include "server/rpc/matmul_stream_reactor.h"
-#include "server/rpc/tenant.h"
 #include "server/rpc/unary.h"
 
 namespace gemmd {
@@ -27,17 +26,20 @@ absl::Status CheckCallerGflops(double gflops) {
 }  // namespace
 
 GemmService::GemmService(Admission* admission, Statistics* statistics, const Clock* clock,
-                         CallWatch* watch, const MatmulSession::Options& session_options)
-    : admission_(admission),
+                         const Door& door, const MatmulSession::Options& session_options)
+    : RawService(door),
+      admission_(admission),
       statistics_(statistics),
       clock_(clock),
-      watch_(watch),
+      watch_(door.watch),
+      authorizer_(door.authorizer),
       session_options_(session_options),
       sessions_(clock, kLatePeriod) {
-  Serve("Matmul", [this](Context* context) {
-    return new MatmulReactor(admission_, statistics_, clock_, &active_calls_, watch_, context);
+  Serve("Matmul", [this](Context* context, const Login& login) {
+    return new MatmulReactor(admission_, statistics_, clock_, &active_calls_, watch_,
+                             login.identity.tenant, context);
   });
-  Serve("MatmulStream", [this](Context* context) {
+  Serve("MatmulStream", [this](Context* context, const Login& login) {
     MatmulStreamReactor::Services services;
     services.admission = admission_;
     services.statistics = statistics_;
@@ -45,22 +47,23 @@ GemmService::GemmService(Admission* admission, Statistics* statistics, const Clo
     services.sessions = &sessions_;
     services.active_calls = &active_calls_;
     services.watch = watch_;
+    services.authorizer = authorizer_;
     services.session_options = session_options_;
-    return MatmulStreamReactor::Start(services, context);
+    return MatmulStreamReactor::Start(services, login, context);
   });
-  Serve("Estimate", [this](Context* context) { return AnswerEstimate(context); });
+  Serve("Estimate", [this](Context* context, const Login& login) {
+    return AnswerEstimate(login.identity.tenant, context);
+  });
 }
 
-RequestReactor* GemmService::AnswerEstimate(Context* context) {
+RequestReactor* GemmService::AnswerEstimate(const Tenant& tenant, Context* context) {
   return HandleUnary<v1::EstimateRequest>(
       watch_, context,
-      [this, context](const v1::EstimateRequest& message) -> absl::StatusOr<v1::EstimateResponse> {
+      [this, tenant](const v1::EstimateRequest& message) -> absl::StatusOr<v1::EstimateResponse> {
         if (absl::Status s = CheckCallerGflops(message.caller_gflops()); !s.ok()) return s;
         absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
         if (!call.ok()) return call.status();
-        absl::StatusOr<Tenant> tenant = TenantOf(*context);
-        if (!tenant.ok()) return tenant.status();
-        call->tenant = *std::move(tenant);
+        call->tenant = tenant;
         const absl::StatusOr<MatmulEstimate> estimate = admission_->Estimate(*call);
         if (!estimate.ok()) return estimate.status();
         return EncodeEstimate(*estimate, message.caller_gflops());

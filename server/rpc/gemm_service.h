@@ -6,7 +6,6 @@
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
-#include "server/rpc/call_watch.h"
 #include "server/rpc/raw_service.h"
 #include "server/rpc/request_reactor.h"
 #include "server/transfer/session_registry.h"
@@ -16,7 +15,7 @@ namespace gemmd {
 class GemmService final : public RawService<v1::Gemm> {
  public:
   // The arguments outlive the service.
-  GemmService(Admission* admission, Statistics* statistics, const Clock* clock, CallWatch* watch,
+  GemmService(Admission* admission, Statistics* statistics, const Clock* clock, const Door& door,
               const MatmulSession::Options& session_options);
 
   // Calls, streams among them, that gRPC is not done with.
@@ -26,12 +25,13 @@ class GemmService final : public RawService<v1::Gemm> {
   void StartDraining() { sessions_.StartDraining(); }
 
  private:
-  RequestReactor* AnswerEstimate(Context* context);
+  RequestReactor* AnswerEstimate(const Tenant& tenant, Context* context);
 
   Admission* const admission_;
   Statistics* const statistics_;
   const Clock* const clock_;
   CallWatch* const watch_;
+  const Authorizer* const authorizer_;
   const MatmulSession::Options session_options_;
   std::atomic<int> active_calls_{0};
   SessionRegistry sessions_;

@@ -64,15 +64,16 @@ std::vector<std::string> AllServices() {
 
 }  // namespace
 
-GrpcServer::GrpcServer(ListeningSockets sockets, CallWatch* watch)
+GrpcServer::GrpcServer(ListeningSockets sockets, const Door& door)
     : sockets_(std::move(sockets)),
-      health_(OwnServices(), watch),
-      reflection_(AllServices(), watch),
-      unknown_method_(watch) {}
+      health_(OwnServices(), door),
+      reflection_(AllServices(), door),
+      unknown_method_(door.watch) {}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const GrpcServerOptions& options, const std::vector<grpc::Service*>& services,
-    ConnectionTable* connections, CallWatch* watch) {
+    ConnectionTable* connections, const Door& door) {
+  CallWatch* const watch = door.watch;
   const auto credentials = Credentials(options);
   if (!credentials.ok()) return credentials.status();
   absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Listen(options.listen);
@@ -83,7 +84,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   if (options.channelz) grpc::channelz::experimental::InitChannelzService();
 
   grpc::ServerBuilder builder;
-  std::unique_ptr<GrpcServer> result(new GrpcServer(*std::move(sockets), watch));
+  std::unique_ptr<GrpcServer> result(new GrpcServer(*std::move(sockets), door));
   // Held for good: when its last user goes, the library waits up to ten seconds for a
   // poller of its own, and the process is about to end anyway.
   grpc_init();

@@ -13,9 +13,9 @@
 #include "server/net/acceptor.h"
 #include "server/net/connection_table.h"
 #include "server/net/listening_sockets.h"
-#include "server/rpc/call_watch.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/live_call_limit.h"
+#include "server/rpc/raw_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/unknown_method.h"
 
@@ -38,10 +38,11 @@ struct GrpcServerOptions {
 class GrpcServer {
  public:
   // INVALID_ARGUMENT: a TLS file cannot be read. UNAVAILABLE: cannot listen there.
-  // The services, the table and the watch outlive the server. Health is SERVING when this returns.
+  // The services, the table and what is behind the door outlive the server. Health is SERVING when
+  // this returns.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       const GrpcServerOptions& options, const std::vector<grpc::Service*>& services,
-      ConnectionTable* connections, CallWatch* watch);
+      ConnectionTable* connections, const Door& door);
 
   // Answers of grpc.health.v1 for every service.
   void SetServing(bool serving) { health_.SetServing(serving); }
@@ -54,7 +55,7 @@ class GrpcServer {
   int port() const { return sockets_->port(); }
 
  private:
-  GrpcServer(ListeningSockets sockets, CallWatch* watch);
+  GrpcServer(ListeningSockets sockets, const Door& door);
 
   std::optional<ListeningSockets> sockets_;
   HealthService health_;

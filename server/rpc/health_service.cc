@@ -84,9 +84,9 @@ class HealthService::Watcher final : public RequestReactor {
   bool is_finished_ ABSL_GUARDED_BY(service_->mutex_) = false;
 };
 
-HealthService::HealthService(std::vector<std::string> services, CallWatch* watch)
-    : services_(std::move(services)), watch_(watch) {
-  Serve("Check", [this](Context* context) {
+HealthService::HealthService(std::vector<std::string> services, const Door& door)
+    : RawService(door), services_(std::move(services)), watch_(door.watch) {
+  Serve("Check", [this](Context* context, const Login&) {
     return HandleUnary<HealthCheckRequest>(
         watch_, context,
         [this](const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
@@ -101,7 +101,8 @@ HealthService::HealthService(std::vector<std::string> services, CallWatch* watch
           return response;
         });
   });
-  Serve("Watch", [this](Context* context) { return new Watcher(this, watch_, context); });
+  Serve("Watch",
+        [this](Context* context, const Login&) { return new Watcher(this, watch_, context); });
 }
 
 void HealthService::SetServing(bool serving) {

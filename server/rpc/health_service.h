@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/rpc/call_watch.h"
 #include "server/rpc/raw_service.h"
 #include "server/rpc/request_reactor.h"
 #include "sync/mutex.h"
@@ -19,8 +18,8 @@ class HealthService final : public RawService<grpc::health::v1::Health> {
  public:
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
-  // Serving. The watch outlives the service.
-  HealthService(std::vector<std::string> services, CallWatch* watch);
+  // Serving.
+  HealthService(std::vector<std::string> services, const Door& door);
 
   void SetServing(bool serving);
 

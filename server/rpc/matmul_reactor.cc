@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/tenant.h"
 
 namespace gemmd {
 namespace {
@@ -32,13 +32,14 @@ absl::Status CheckRequestIds(const v1::MatmulRequest& message) {
 }  // namespace
 
 MatmulReactor::MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
-                             std::atomic<int>* active_calls, CallWatch* watch,
+                             std::atomic<int>* active_calls, CallWatch* watch, Tenant tenant,
                              grpc::CallbackServerContext* context)
     : RequestReactor(watch, context),
       admission_(admission),
       statistics_(statistics),
       clock_(clock),
       active_calls_(active_calls),
+      tenant_(std::move(tenant)),
       request_id_(admission->NextRequestId()) {
   statistics_->RecordReceived();
 }
@@ -61,9 +62,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   if (absl::Status s = CheckRequestIds(message); !s.ok()) return s;
   absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
   if (!call.ok()) return call.status();
-  absl::StatusOr<Tenant> tenant = TenantOf(*context());
-  if (!tenant.ok()) return tenant.status();
-  call->tenant = *std::move(tenant);
+  call->tenant = tenant_;
   Caller caller = CallerOf(*context());
   call->connection = caller.connection;
   call->peer = std::move(caller.address);

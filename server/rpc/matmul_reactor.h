@@ -19,7 +19,7 @@ class MatmulReactor final : public RequestReactor {
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
   // `active_calls` counts the reactors that live and have their message.
   MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
-                std::atomic<int>* active_calls, CallWatch* watch,
+                std::atomic<int>* active_calls, CallWatch* watch, Tenant tenant,
                 grpc::CallbackServerContext* context);
 
   void OnCancel() override { admission_->Cancel(request_id_); }
@@ -52,6 +52,7 @@ class MatmulReactor final : public RequestReactor {
   Statistics* const statistics_;
   const Clock* const clock_;
   std::atomic<int>* const active_calls_;
+  const Tenant tenant_;
   const std::uint64_t request_id_;
   bool has_message_ = false;
   absl::StatusCode without_message_ = absl::StatusCode::kCancelled;

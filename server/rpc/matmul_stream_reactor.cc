@@ -6,7 +6,6 @@
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/status.h"
-#include "server/rpc/tenant.h"
 #include "sync/deferral.h"
 
 namespace gemmd {
@@ -23,9 +22,9 @@ constexpr int kMaxBegins = 64;
 
 }  // namespace
 
-MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services,
+MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const Login& login,
                                                 grpc::CallbackServerContext* context) {
-  std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, context));
+  std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, login, context));
   reactor->self_ = reactor;
   ++*services.active_calls;
   if (const absl::Status s = services.watch->Add(reactor.get(), context->peer()); !s.ok()) {
@@ -159,8 +158,10 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin,
   RequestHeader header;
   header.request_id = begin.request_id();
   header.call = DecodeHeader(begin.header());
+  // Streams live long: what let this one in may have ended.
+  if (absl::Status s = services_.authorizer->Check(&login_); !s.ok()) header.call = std::move(s);
   if (header.call.ok()) {
-    header.call->tenant = tenant_;
+    header.call->tenant = login_.identity.tenant;
     header.call->connection = caller_.connection;
     header.call->peer = caller_.address;
   }
@@ -179,9 +180,6 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin,
 }
 
 absl::Status MatmulStreamReactor::Enter(const Event& first) {
-  absl::StatusOr<Tenant> tenant = TenantOf(*context_);
-  if (!tenant.ok()) return tenant.status();
-  tenant_ = *std::move(tenant);
   caller_ = CallerOf(*context_);
   if (first.has_join()) {
     absl::StatusOr<std::shared_ptr<MatmulSession>> session =

@@ -10,9 +10,10 @@
 #include "proto/payload_codec.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
+#include "server/rpc/authorizer.h"
 #include "server/rpc/call_watch.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/tenant.h"
 #include "server/transfer/matmul_session.h"
 #include "server/transfer/session_registry.h"
 #include "sync/mutex.h"
@@ -32,11 +33,13 @@ class MatmulStreamReactor final
     SessionRegistry* sessions = nullptr;
     std::atomic<int>* active_calls = nullptr;  // counts the reactors that live
     CallWatch* watch = nullptr;
+    const Authorizer* authorizer = nullptr;
     MatmulSession::Options session_options;
   };
 
   // Starts at once; lives until gRPC is done with it.
-  static MatmulStreamReactor* Start(const Services& services, grpc::CallbackServerContext* context);
+  static MatmulStreamReactor* Start(const Services& services, const Login& login,
+                                    grpc::CallbackServerContext* context);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -44,8 +47,9 @@ class MatmulStreamReactor final
   void OnDone() override;
 
  private:
-  MatmulStreamReactor(const Services& services, grpc::CallbackServerContext* context)
-      : services_(services), context_(context) {}
+  MatmulStreamReactor(const Services& services, const Login& login,
+                      grpc::CallbackServerContext* context)
+      : services_(services), context_(context), login_(login) {}
 
   // A message and what its payload's views lie in.
   struct Received {
@@ -86,7 +90,7 @@ class MatmulStreamReactor final
   // Set by the first event, and used by later ones and by what these cause.
   std::shared_ptr<MatmulSession> session_;
   MatmulSession::StreamId stream_ = MatmulSession::kFirst;
-  Tenant tenant_;
+  Login login_;
   Caller caller_;
 
   Mutex mutex_;

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/rpc/download_reactor.h"
 #include "server/rpc/operands_codec.h"
-#include "server/rpc/tenant.h"
 #include "server/rpc/unary.h"
 #include "server/rpc/upload_reactor.h"
 
@@ -17,18 +16,6 @@ namespace {
 constexpr int kMaxDigests = 1000;
 constexpr std::uint32_t kMaxPage = 1000;
 constexpr std::uint32_t kDefaultPage = 100;
-
-// Answers with handler(tenant, request).
-template <typename Request, typename Handler>
-RequestReactor* Handle(CallWatch* watch, grpc::CallbackServerContext* context, Handler handler) {
-  using Response = decltype(handler(Tenant(), Request()));
-  return HandleUnary<Request>(watch, context,
-                              [context, handler](const Request& request) -> Response {
-                                const absl::StatusOr<Tenant> tenant = TenantOf(*context);
-                                if (!tenant.ok()) return tenant.status();
-                                return handler(*tenant, request);
-                              });
-}
 
 absl::StatusOr<v1::FindMissingResponse> FindMissingOf(OperandStore* store, const Tenant& tenant,
                                                       const v1::FindMissingRequest& request) {
@@ -113,29 +100,36 @@ absl::StatusOr<v1::ReleaseResponse> ReleaseOf(OperandStore* store, const Tenant&
 
 }  // namespace
 
-OperandsService::OperandsService(OperandStore* store, const Router* router, CallWatch* watch,
+OperandsService::OperandsService(OperandStore* store, const Router* router, const Door& door,
                                  const RequestLimits& limits, std::uint64_t chunk_bytes)
-    : store_(store), router_(router), watch_(watch), limits_(limits), chunk_bytes_(chunk_bytes) {
+    : RawService(door),
+      store_(store),
+      router_(router),
+      watch_(door.watch),
+      limits_(limits),
+      chunk_bytes_(chunk_bytes) {
   ServeUnary<v1::FindMissingRequest>("FindMissing", FindMissingOf);
   ServeUnary<v1::GetRequest>("Get", GetOf);
   ServeUnary<v1::ListRequest>("List", ListOf);
   ServeUnary<v1::ReleaseRequest>("Release", ReleaseOf);
   ServeUnary<v1::RenewRequest>("Renew", RenewOf);
-  Serve("Upload", [this](Context* context) {
-    return new UploadReactor(store_, router_, watch_, limits_, &active_uploads_, context);
+  Serve("Upload", [this](Context* context, const Login& login) {
+    return new UploadReactor(store_, router_, watch_, limits_, &active_uploads_,
+                             login.identity.tenant, context);
   });
-  Serve("Download", [this](Context* context) {
-    return new DownloadReactor(store_, watch_, chunk_bytes_, &active_downloads_, context);
+  Serve("Download", [this](Context* context, const Login& login) {
+    return new DownloadReactor(store_, watch_, chunk_bytes_, &active_downloads_,
+                               login.identity.tenant, context);
   });
 }
 
 template <typename Request, typename Function>
 void OperandsService::ServeUnary(const char* method, Function function) {
-  Serve(method, [this, function](Context* context) {
-    return Handle<Request>(watch_, context,
-                           [this, function](const Tenant& tenant, const Request& request) {
-                             return function(store_, tenant, request);
-                           });
+  Serve(method, [this, function](Context* context, const Login& login) {
+    return HandleUnary<Request>(
+        watch_, context, [this, function, tenant = login.identity.tenant](const Request& request) {
+          return function(store_, tenant, request);
+        });
   });
 }
 

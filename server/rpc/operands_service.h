@@ -5,7 +5,6 @@
 
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "server/admission/validation.h"
-#include "server/rpc/call_watch.h"
 #include "server/rpc/raw_service.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
@@ -15,7 +14,7 @@ namespace gemmd {
 class OperandsService final : public RawService<v1::Operands> {
  public:
   // All outlive the service. `chunk_bytes`: of downloads.
-  OperandsService(OperandStore* store, const Router* router, CallWatch* watch,
+  OperandsService(OperandStore* store, const Router* router, const Door& door,
                   const RequestLimits& limits, std::uint64_t chunk_bytes);
 
   // Uploads and downloads that gRPC is not done with; of uploads those that have begun.

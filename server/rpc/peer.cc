@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "text/network.h"
@@ -28,6 +29,15 @@ std::string EndpointOf(absl::string_view peer) {
     endpoint.erase(zone, endpoint.find(']') - zone);
   }
   return endpoint;
+}
+
+bool IsLocalPeer(absl::string_view peer) {
+  // gRPC writes an IPv6 address as a URI does, with its brackets escaped.
+  for (const char* prefix : {"unix:", "unix-abstract:", "ipv4:127.", "ipv6:[::1]:",
+                             "ipv6:%5B::1%5D:", "ipv6:[::ffff:127.", "ipv6:%5B::ffff:127."}) {
+    if (absl::StartsWith(peer, prefix)) return true;
+  }
+  return false;
 }
 
 }  // namespace gemmd

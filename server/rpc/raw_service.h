@@ -1,17 +1,30 @@
 // How services take their calls: as raw bytes, from their headers on.
 #pragma once
 
+#include <cstdlib>
 #include <functional>
+#include <utility>
 
-#include "absl/strings/string_view.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "grpcpp/grpcpp.h"
+#include "server/rpc/authorizer.h"
+#include "server/rpc/refused_call.h"
+#include "server/rpc/status.h"
 
 namespace gemmd {
 
+// What every call of every service passes.
+struct Door {
+  CallWatch* watch = nullptr;
+  const Authorizer* authorizer = nullptr;
+};
+
 // Wire is a service's generated class. Every method is registered as a stream of raw messages in
 // both directions, because of such a stream alone gRPC makes the reactor when the headers come, and
-// gives it bytes that may be malformed. On the wire nothing is different.
+// gives it bytes that may be malformed. On the wire nothing is different. A call that the
+// authorizer refuses has no reactor of the service's.
 template <typename Wire>
 class RawService : public Wire::Service {
  public:
@@ -20,16 +33,31 @@ class RawService : public Wire::Service {
   using Reactor = grpc::ServerBidiReactor<Bytes, Bytes>;
 
  protected:
-  // REQUIRES: the service has that method.
-  void Serve(const char* method, std::function<Reactor*(Context*)> handler) {
+  // What it points to outlives the service.
+  explicit RawService(const Door& door) : door_(door) {}
+
+  // REQUIRES: the service has that method, and the table of roles too.
+  void Serve(const char* method, std::function<Reactor*(Context*, const Login&)> handler) {
     const int index = google::protobuf::DescriptorPool::generated_pool()
                           ->FindServiceByName(Wire::service_full_name())
                           ->FindMethodByName(method)
                           ->index();
+    const MethodRoles* const roles =
+        RolesOf(absl::StrCat("/", Wire::service_full_name(), "/", method));
+    if (roles == nullptr) std::abort();  // at the first start of whoever added it
     this->MarkMethodStreamed(index, nullptr);
     this->MarkMethodRawCallback(
-        index, new grpc::internal::CallbackBidiHandler<Bytes, Bytes>(std::move(handler)));
+        index, new grpc::internal::CallbackBidiHandler<Bytes, Bytes>(
+                   [door = door_, roles, handler = std::move(handler)](Context* context) {
+                     const absl::StatusOr<Login> login = door.authorizer->Admit(*context, *roles);
+                     if (login.ok()) return handler(context, *login);
+                     const grpc::Status status = ToGrpcStatus(login.status(), context);
+                     return static_cast<Reactor*>(new RefusedCall(door.watch, context, status));
+                   }));
   }
+
+ private:
+  const Door door_;
 };
 
 }  // namespace gemmd

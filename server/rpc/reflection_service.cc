@@ -133,10 +133,11 @@ class ReflectionService::Reflector final : public RequestReactor {
   grpc::ByteBuffer outgoing_;
 };
 
-ReflectionService::ReflectionService(std::vector<std::string> services, CallWatch* watch)
-    : services_(std::move(services)) {
-  Serve("ServerReflectionInfo",
-        [this, watch](Context* context) { return new Reflector(&services_, watch, context); });
+ReflectionService::ReflectionService(std::vector<std::string> services, const Door& door)
+    : RawService(door), services_(std::move(services)) {
+  Serve("ServerReflectionInfo", [this, watch = door.watch](Context* context, const Login&) {
+    return new Reflector(&services_, watch, context);
+  });
 }
 
 }  // namespace gemmd

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
-#include "server/rpc/call_watch.h"
 #include "server/rpc/raw_service.h"
 
 namespace gemmd {
@@ -14,8 +13,8 @@ namespace gemmd {
 // Tells of the types that are linked into the process. Thread-safe.
 class ReflectionService final : public RawService<grpc::reflection::v1alpha::ServerReflection> {
  public:
-  // `services`: full names. The watch outlives the service.
-  ReflectionService(std::vector<std::string> services, CallWatch* watch);
+  // `services`: full names.
+  ReflectionService(std::vector<std::string> services, const Door& door);
 
  private:
   class Reflector;

@@ -5,10 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/tenant.h"
+#include "server/rpc/peer.h"
 #include "server/rpc/unary.h"
 
 namespace gemmd {
@@ -58,32 +57,24 @@ absl::StatusOr<RegionTable::Registered> Register(const v1::RegisterRegionRequest
 
 }  // namespace
 
-bool IsLocalPeer(absl::string_view peer) {
-  // gRPC writes an IPv6 address as a URI does, with its brackets escaped.
-  for (const char* prefix : {"unix:", "unix-abstract:", "ipv4:127.", "ipv6:[::1]:",
-                             "ipv6:%5B::1%5D:", "ipv6:[::ffff:127.", "ipv6:%5B::ffff:127."}) {
-    if (absl::StartsWith(peer, prefix)) return true;
-  }
-  return false;
+RegionsService::RegionsService(RegionTable* table, const Door& door)
+    : RawService(door), table_(table), watch_(door.watch) {
+  Serve("Register", [this](Context* context, const Login& login) {
+    return AnswerRegister(context, login.identity.tenant);
+  });
+  Serve("Unregister", [this](Context* context, const Login&) { return AnswerUnregister(context); });
+  Serve("Renew", [this](Context* context, const Login&) { return AnswerRenew(context); });
+  Serve("Status", [this](Context* context, const Login&) { return AnswerStatus(context); });
 }
 
-RegionsService::RegionsService(RegionTable* table, CallWatch* watch)
-    : table_(table), watch_(watch) {
-  Serve("Register", [this](Context* context) { return AnswerRegister(context); });
-  Serve("Unregister", [this](Context* context) { return AnswerUnregister(context); });
-  Serve("Renew", [this](Context* context) { return AnswerRenew(context); });
-  Serve("Status", [this](Context* context) { return AnswerStatus(context); });
-}
-
-RequestReactor* RegionsService::AnswerRegister(Context* context) {
+RequestReactor* RegionsService::AnswerRegister(Context* context, const Tenant& tenant) {
   using Response = absl::StatusOr<v1::RegisterRegionResponse>;
   return HandleUnary<v1::RegisterRegionRequest>(
-      watch_, context, [this, context](const v1::RegisterRegionRequest& message) -> Response {
+      watch_, context,
+      [this, context, tenant](const v1::RegisterRegionRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
-        const absl::StatusOr<Tenant> tenant = TenantOf(*context);
-        if (!tenant.ok()) return tenant.status();
         const absl::StatusOr<RegionTable::Registered> registered =
-            gemmd::Register(message, *tenant, table_);
+            gemmd::Register(message, tenant, table_);
         if (!registered.ok()) return registered.status();
         v1::RegisterRegionResponse answer;
         answer.set_region(registered->id);

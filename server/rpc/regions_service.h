@@ -11,10 +11,10 @@ namespace gemmd {
 class RegionsService final : public RawService<v1::Regions> {
  public:
   // The arguments outlive the service.
-  RegionsService(RegionTable* table, CallWatch* watch);
+  RegionsService(RegionTable* table, const Door& door);
 
  private:
-  RequestReactor* AnswerRegister(Context* context);
+  RequestReactor* AnswerRegister(Context* context, const Tenant& tenant);
   RequestReactor* AnswerUnregister(Context* context);
   RequestReactor* AnswerRenew(Context* context);
   RequestReactor* AnswerStatus(Context* context);
@@ -22,8 +22,5 @@ class RegionsService final : public RawService<v1::Regions> {
   RegionTable* const table_;
   CallWatch* const watch_;
 };
-
-// Whether gRPC's name of a peer is of this host: a loopback address or a Unix socket.
-bool IsLocalPeer(absl::string_view peer);
 
 }  // namespace gemmd

@@ -3,7 +3,7 @@
 
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
-#include "server/rpc/call_watch.h"
+#include "server/rpc/refused_call.h"
 
 namespace gemmd {
 
@@ -16,28 +16,11 @@ class UnknownMethod final : public grpc::CallbackGenericService {
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
-    return new Refusal(watch_, context);
+    return new RefusedCall(watch_, context,
+                           {grpc::StatusCode::UNIMPLEMENTED, "the server has no such method"});
   }
 
  private:
-  class Refusal final : public grpc::ServerGenericBidiReactor, private WatchedCall {
-   public:
-    Refusal(CallWatch* watch, grpc::GenericCallbackServerContext* context) : watch_(watch) {
-      watch_->Add(this, context->peer()).IgnoreError();  // it ends at once
-      Finish({grpc::StatusCode::UNIMPLEMENTED, "the server has no such method"});
-    }
-    void OnDone() override {
-      watch_->Remove(this);
-      delete this;
-    }
-
-   private:
-    ~Refusal() override = default;
-    TimeNs OnLate(TimeNs /*now*/) override { return kNoDeadline; }
-
-    CallWatch* const watch_;
-  };
-
   CallWatch* const watch_;
 };
 

@@ -7,7 +7,6 @@
 #include "server/rpc/decode.h"
 #include "server/rpc/operands_codec.h"
 #include "server/rpc/status.h"
-#include "server/rpc/tenant.h"
 #include "server/scheduling/draining.h"
 
 namespace gemmd {
@@ -20,23 +19,21 @@ constexpr std::int64_t kRetryMs = 1000;
 
 UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatch* watch,
                              const RequestLimits& limits, std::atomic<int>* active_uploads,
-                             grpc::CallbackServerContext* context)
+                             Tenant tenant, grpc::CallbackServerContext* context)
     : store_(store),
       router_(router),
       watch_(watch),
       limits_(limits),
       active_uploads_(active_uploads),
-      context_(context) {
+      context_(context),
+      tenant_(std::move(tenant)) {
   absl::Status status = watch_->Add(this, context->peer());
   const MutexLock lock(mutex_);
   progress_ = Progress(watch_->options().progress, watch_->clock().Now());
-  absl::StatusOr<Tenant> tenant = TenantOf(*context);
-  status.Update(tenant.status());
   if (!status.ok()) {
     Answer(std::move(status));
     return;
   }
-  tenant_ = *std::move(tenant);
   Read();
 }
 

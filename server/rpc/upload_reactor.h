@@ -20,7 +20,7 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
   // `active_uploads` counts the reactors that have a Begin.
   UploadReactor(OperandStore* store, const Router* router, CallWatch* watch,
-                const RequestLimits& limits, std::atomic<int>* active_uploads,
+                const RequestLimits& limits, std::atomic<int>* active_uploads, Tenant tenant,
                 grpc::CallbackServerContext* context);
 
   void OnReadDone(bool ok) override;
@@ -41,9 +41,9 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   const RequestLimits limits_;
   std::atomic<int>* const active_uploads_;
   grpc::CallbackServerContext* const context_;
+  const Tenant tenant_;
 
   Mutex mutex_;
-  Tenant tenant_ ABSL_GUARDED_BY(mutex_);
   Progress progress_ ABSL_GUARDED_BY(mutex_);
   bool is_answered_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;

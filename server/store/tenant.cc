@@ -31,7 +31,7 @@ absl::StatusOr<Tenant> Tenant::Named(absl::string_view name) {
 
 Tenant Tenant::Authenticated(absl::string_view identity) {
   // No name that a client may give itself has a colon.
-  return Tenant(absl::StrCat("tls:", identity));
+  return Tenant(absl::StrCat("auth:", identity));
 }
 
 }  // namespace gemmd

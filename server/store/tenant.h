@@ -9,7 +9,7 @@
 
 namespace gemmd {
 
-// A value. Tenants that called themselves so and those that TLS knows never are the same.
+// A value. Tenants that called themselves so and those that proved it never are the same.
 class Tenant {
  public:
   // The one without a name, whose operands are those of all clients that give none.
@@ -17,7 +17,7 @@ class Tenant {
   // As a client calls itself: up to 64 of A-Z a-z 0-9 . _ -; "" is no name.
   // INVALID_ARGUMENT otherwise.
   static absl::StatusOr<Tenant> Named(absl::string_view name);
-  // As its certificate says.
+  // As its token or its certificate says.
   static Tenant Authenticated(absl::string_view identity);
 
   // Unique; for logs.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/channel.h"
 #include "client/shared_region.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
@@ -170,19 +171,23 @@ TEST_F(RegionLeasesTest, EachTenantHasItsShareOfRegions) {
       "--cpu.threads=1", "--shared-memory.name-prefix=gemmd-", "--shared-memory.max-regions=3",
       "--shared-memory.max-bytes=40960", "--shared-memory.tenant-percent=60"});
   channel_ = server_->NewChannel();
-  client::SharedRegionOptions a;
-  a.tenant = "a";
-  client::SharedRegionOptions b;
-  b.tenant = "b";
+  const auto channel_of = [this](const std::string& tenant) {
+    client::ChannelOptions options;
+    options.target = server_->address();
+    options.tenant = tenant;
+    return client::MakeChannel(options);
+  };
+  const auto a = channel_of("a");
+  const auto b = channel_of("b");
   std::vector<std::unique_ptr<SharedRegion>> regions;
-  for (int i = 0; i < 2; ++i) regions.push_back(*SharedRegion::Create(channel_, kBytes, a));
-  const absl::Status refused = SharedRegion::Create(channel_, kBytes, a).status();
+  for (int i = 0; i < 2; ++i) regions.push_back(*SharedRegion::Create(a, kBytes));
+  const absl::Status refused = SharedRegion::Create(a, kBytes).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.message(), "the tenant has 2 regions, of 2 (shared_memory.tenant_percent)");
-  EXPECT_EQ(SharedRegion::Create(channel_, 24577, b).status().message(),
+  EXPECT_EQ(SharedRegion::Create(b, 24577).status().message(),
             "the region has 24577 bytes; 24576 of 24576 (shared_memory.tenant_percent) are left to "
             "the tenant");
-  EXPECT_TRUE(SharedRegion::Create(channel_, 24576, b).ok());
+  EXPECT_TRUE(SharedRegion::Create(b, 24576).ok());
 }
 
 // Who registers by hand renews by hand.

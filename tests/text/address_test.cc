@@ -70,5 +70,16 @@ TEST(Address, AServerListensOnAFreePortAndResolvesNothing) {
   }
 }
 
+TEST(Address, IsLocalWhereOnlyThisHostCanConnect) {
+  for (const char* address :
+       {"127.0.0.1:0", "127.9.9.9:1", "[::1]:1", "localhost:1", "unix:/run/g", "unix-abstract:g"}) {
+    EXPECT_TRUE(IsLocalAddress(address)) << address;
+  }
+  for (const char* address : {"0.0.0.0:1", "[::]:1", "10.127.0.1:1", "[::ffff:127.0.0.1]:1",
+                              "localhost.example.org:1", "127.example.org:1", "example.org:1"}) {
+    EXPECT_FALSE(IsLocalAddress(address)) << address;
+  }
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -319,6 +319,24 @@ TEST_F(CliTest, TlsIsOneOptionAway) {
   EXPECT_EQ(Gemm({"info", "--server", server.target()}).exit_code, 5);
 }
 
+TEST_F(CliTest, ATokenIsNotSentInPlainTextUnlessThatIsAskedFor) {
+  const std::string token = directory_.File("token", "abc\n");
+  const auto info = [&](const std::string& server, const std::string& file) {
+    return std::vector<std::string>{"info", "--server",  server, "--token-file",
+                                    file,   "--timeout", "100ms"};
+  };
+  const ProcessResult refused = Gemm(info("example.invalid:1", token));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("--token-file would be sent to example.invalid:1 in plain"));
+  std::vector<std::string> words = info("example.invalid:1", token);
+  words.emplace_back("--plaintext-token");
+  EXPECT_EQ(Gemm(words).exit_code, 5);
+  EXPECT_EQ(Gemm(info(server_.target(), token)).exit_code, 0);
+  const ProcessResult none = Gemm(info(server_.target(), directory_.File("none", "a b\n")));
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.error, HasSubstr("which holds no token"));
+}
+
 TEST_F(CliTest, EveryHelpHasExamplesAndExitCodes) {
   const std::vector<std::vector<std::string>> commands = {
       {"--help"},          {"matmul", "--help"},       {"info", "--help"},
@@ -381,6 +399,7 @@ TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
   EXPECT_EQ(Complete("ma"), "matmul\n");
   EXPECT_EQ(Complete("completion ''"),
             "-h --help bash zsh --version --server --timeout --json --tenant "
+            "--token-file --plaintext-token "
             "--tls --tls-root-certs --tls-client-cert --tls-client-key "
             "--tls-server-name\n");
   EXPECT_EQ(Complete("matmul --activation ''"), "none relu gelu-tanh silu\n");

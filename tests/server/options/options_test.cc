@@ -34,9 +34,9 @@ TEST(Options, DefaultsAreValid) {
 
 TEST(Options, FlagsWinOverTheFileAndTheFileOverDefaults) {
   const std::string file =
-      WriteFile("good", "listen: \"[::]:1\" cpu { threads: 3 memory_bytes: 4096 }");
+      WriteFile("good", "listen: \"[::1]:1\" cpu { threads: 3 memory_bytes: 4096 }");
   const config::ServerConfig config = Config(Parse({file.c_str(), "--cpu.threads=5"}));
-  EXPECT_EQ(config.listen(), "[::]:1");
+  EXPECT_EQ(config.listen(), "[::1]:1");
   EXPECT_EQ(config.cpu().threads(), 5);
   EXPECT_EQ(config.cpu().memory_bytes(), 4096);
 }
@@ -76,9 +76,28 @@ TEST(Options, ListensWhereASocketCanBe) {
               std::string::npos)
         << listen;
   }
-  for (const char* listen : {"--listen=[::]:0", "--listen=unix:/run/gemmd"}) {
+  for (const char* listen : {"--listen=[::1]:0", "--listen=unix:/run/gemmd"}) {
     EXPECT_TRUE(Parse({listen}).ok()) << listen;
   }
+}
+
+TEST(Options, WhereOthersCanConnectTlsOrInsecureMustBeSaid) {
+  for (const char* listen : {"--listen=0.0.0.0:1", "--listen=[::]:1", "--listen=10.0.0.1:1",
+                             "--listen=gemm.example.org:1"}) {
+    EXPECT_NE(Parse({listen}).status().message().find("--insecure"), std::string::npos) << listen;
+    EXPECT_TRUE(Parse({listen, "--insecure"}).ok()) << listen;
+    EXPECT_TRUE(Parse({listen, "--insecure=on"}).ok()) << listen;
+    EXPECT_FALSE(Parse({listen, "--insecure=off"}).ok()) << listen;
+    EXPECT_TRUE(Parse({listen, "--tls.certificate-file=c", "--tls.key-file=k"}).ok()) << listen;
+  }
+  EXPECT_EQ(Parse({"--insecure=yes"}).status().message(),
+            "--insecure is \"yes\"; it must be on, off");
+}
+
+TEST(Options, ChannelzKnowsNoRoles) {
+  EXPECT_TRUE(Parse({"--channelz", "--auth.policy-file="}).ok());
+  EXPECT_NE(Parse({"--channelz", "--auth.policy-file=p"}).status().message().find("--channelz"),
+            std::string::npos);
 }
 
 TEST(Options, FileErrorsNameFileLineAndField) {

@@ -102,7 +102,7 @@ TEST(SchedulingOptions, ComeFromTheConfiguration) {
   config::Scheduling config;
   config.set_max_queued_ms(5);
   config.set_batch_delay_us(70);
-  config.set_tenant_weights("alice=4,tls:CN=bob=0.5");
+  config.set_tenant_weights("alice=4,auth:CN=bob=0.5");
   const absl::StatusOr<SchedulerOptions> options = SchedulingOptions(config);
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_DOUBLE_EQ(options->bounds.us, 5000);
@@ -111,7 +111,7 @@ TEST(SchedulingOptions, ComeFromTheConfiguration) {
   EXPECT_EQ(options->bounds.jobs, 1024u);
   EXPECT_EQ(options->queue.delay, 70000);
   EXPECT_DOUBLE_EQ(options->queue.tenant_weights.at("alice"), 4);
-  EXPECT_DOUBLE_EQ(options->queue.tenant_weights.at("tls:CN=bob"), 0.5);
+  EXPECT_DOUBLE_EQ(options->queue.tenant_weights.at("auth:CN=bob"), 0.5);
 }
 
 TEST(SchedulingOptions, ABadWeightIsNamed) {

@@ -12,7 +12,7 @@ TEST(Tenant, NamesAreShortAndPlain) {
   EXPECT_EQ(*Tenant::Named(""), Tenant());
   EXPECT_EQ(Tenant::Named("a b").status().message(),
             "gemmd-tenant has a character that is none of A-Z a-z 0-9 . _ -");
-  EXPECT_FALSE(Tenant::Named("tls:a").ok());
+  EXPECT_FALSE(Tenant::Named("auth:a").ok());
   EXPECT_FALSE(Tenant::Named("\xc3\xa9").ok());
   EXPECT_TRUE(Tenant::Named(std::string(64, 'a')).ok());
   EXPECT_EQ(Tenant::Named(std::string(65, 'a')).status().message(),

@@ -1,0 +1,62 @@
+#include "server/auth/audit.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "server/observe/log.h"
+#include "text/quoted.h"
+
+namespace gemmd {
+namespace {
+
+// Of each kind: a hundred lines at once, and ten a second.
+constexpr TimeNs kInterval = 100'000'000;
+constexpr TimeNs kBurst = 100;
+
+}  // namespace
+
+std::optional<std::uint64_t> AuditLog::Take(Kind* kind) {
+  const TimeNs now = clock_->Now();
+  const TimeNs paid = std::max(kind->paid_until, now - kBurst * kInterval) + kInterval;
+  if (paid > now) {
+    ++kind->left_out;
+    return std::nullopt;
+  }
+  kind->paid_until = paid;
+  return std::exchange(kind->left_out, 0);
+}
+
+void AuditLog::Refused(const Call& call, const absl::Status& why) {
+  std::optional<std::uint64_t> left_out;
+  {
+    const MutexLock lock(mutex_);
+    left_out = Take(&refused_);
+  }
+  if (!left_out.has_value()) return;
+  Log(Severity::kWarning, "call_refused",
+      {{"method", call.method},
+       {"peer", call.peer},
+       {"who", call.who},
+       {"tenant", Quoted(call.tenant)},
+       {"code", absl::StatusCodeToString(why.code())},
+       {"error", why.message()},
+       {"left_out", *left_out}});
+}
+
+void AuditLog::Served(const Call& call) {
+  std::optional<std::uint64_t> left_out;
+  {
+    const MutexLock lock(mutex_);
+    left_out = Take(&served_);
+  }
+  if (!left_out.has_value()) return;
+  Log(Severity::kInfo, "call_audited",
+      {{"method", call.method},
+       {"peer", call.peer},
+       {"who", call.who},
+       {"tenant", Quoted(call.tenant)},
+       {"left_out", *left_out}});
+}
+
+}  // namespace gemmd

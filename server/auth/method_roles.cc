@@ -1,0 +1,55 @@
+#include "server/auth/method_roles.h"
+
+#include <algorithm>
+
+namespace gemmd {
+namespace {
+
+constexpr Roles kOpen;
+constexpr Roles kAnyRole = Roles::All();
+constexpr Roles kUsers = {Role::kUser};
+constexpr Roles kWatchers = {Role::kObserver, Role::kOperator};
+constexpr Roles kOperators = {Role::kOperator};
+
+constexpr MethodRoles kTable[] = {
+    {"/gemmd.v1.Gemm/Matmul", kUsers},
+    {"/gemmd.v1.Gemm/MatmulStream", kUsers},
+    {"/gemmd.v1.Gemm/Estimate", kUsers},
+
+    {"/gemmd.v1.Operands/FindMissing", kUsers},
+    {"/gemmd.v1.Operands/Upload", kUsers},
+    {"/gemmd.v1.Operands/Get", kUsers},
+    {"/gemmd.v1.Operands/Download", kUsers},
+    {"/gemmd.v1.Operands/List", kUsers},
+    {"/gemmd.v1.Operands/Renew", kUsers},
+    {"/gemmd.v1.Operands/Release", kUsers},
+
+    {"/gemmd.v1.Regions/Register", kUsers},
+    {"/gemmd.v1.Regions/Unregister", kUsers},
+    {"/gemmd.v1.Regions/Renew", kUsers},
+    {"/gemmd.v1.Regions/Status", kUsers},
+
+    // What the server can do is no secret from those whom it serves; what it does for others is.
+    {"/gemmd.v1.Admin/ServerInfo", kAnyRole},
+    {"/gemmd.v1.Admin/ListKernels", kAnyRole},
+    {"/gemmd.v1.Admin/Statistics", kWatchers, true},
+    {"/gemmd.v1.Admin/Tune", kOperators, true},
+
+    // Load balancers and container runtimes have no token.
+    {"/grpc.health.v1.Health/Check", kOpen},
+    {"/grpc.health.v1.Health/Watch", kOpen},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kAnyRole},
+};
+
+}  // namespace
+
+absl::Span<const MethodRoles> AllMethodRoles() { return kTable; }
+
+const MethodRoles* RolesOf(absl::string_view method) {
+  const auto* const found =
+      std::find_if(std::begin(kTable), std::end(kTable),
+                   [&](const MethodRoles& each) { return method == each.method; });
+  return found == std::end(kTable) ? nullptr : found;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,281 @@
+#include "server/auth/policy.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "server/auth/policy.pb.h"
+#include "text/quoted.h"
+
+namespace gemmd {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::StrCat;
+
+constexpr char kClaimed[] = "*";      // the tenant is what the caller says
+constexpr char kMatched[] = "$name";  // the tenant is what the rule matched
+
+// The first error of a text. The parser quotes what it does not understand, which may be a digest
+// in the wrong place: so only where it is.
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& /*message*/) override {
+    if (text_.empty()) text_ = StrCat("line ", line + 1, ", column ", column + 1);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+int HexValue(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+absl::StatusOr<Sha256Digest> DigestOf(const std::string& entry, const std::string& text) {
+  Sha256Digest digest{};
+  if (text.size() != 2 * digest.size()) {
+    return InvalidArgumentError(StrCat(entry, ".sha256 has ", text.size(),
+                                       " characters; it must be ", 2 * digest.size(),
+                                       " hexadecimal digits"));
+  }
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = HexValue(text[2 * i]);
+    const int low = HexValue(text[2 * i + 1]);
+    if (high < 0 || low < 0) {
+      return InvalidArgumentError(
+          StrCat(entry, ".sha256 has a character that is no hexadecimal digit"));
+    }
+    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return digest;
+}
+
+Role RoleOf(auth::Role role) {
+  switch (role) {
+    case auth::OBSERVER:
+      return Role::kObserver;
+    case auth::OPERATOR:
+      return Role::kOperator;
+    default:
+      return Role::kUser;
+  }
+}
+
+template <typename Entry>
+absl::StatusOr<Roles> RolesOfEntry(const std::string& entry, const Entry& message) {
+  Roles roles;
+  for (const int role : message.role()) roles.Add(RoleOf(static_cast<auth::Role>(role)));
+  if (!roles.empty()) return roles;
+  return InvalidArgumentError(
+      StrCat(entry, " has no role; each entry has one of USER, OBSERVER and OPERATOR, or several"));
+}
+
+absl::Status CheckTenant(const std::string& entry, const std::string& tenant, bool may_be_matched) {
+  if (tenant == kClaimed || (may_be_matched && tenant == kMatched)) return absl::OkStatus();
+  if (!tenant.empty() && Tenant::Named(tenant).ok()) return absl::OkStatus();
+  return InvalidArgumentError(StrCat(entry, ".tenant is ", Quoted(tenant),
+                                     "; it must be up to 64 of A-Z a-z 0-9 . _ -, or \"*\"",
+                                     may_be_matched ? ", or \"$name\"" : ""));
+}
+
+// Of a caller whose tenant is the policy's to say.
+absl::StatusOr<Tenant> TenantFor(const std::string& granted, const CallerCredentials& credentials) {
+  if (granted == kClaimed) {
+    if (absl::Status s = Tenant::Named(credentials.tenant).status(); !s.ok()) return s;
+    return Tenant::Authenticated(credentials.tenant);
+  }
+  if (!credentials.tenant.empty() && credentials.tenant != granted) {
+    return absl::PermissionDeniedError(StrCat("gemmd-tenant is ", Quoted(credentials.tenant),
+                                              ", and the caller is known as ", Quoted(granted)));
+  }
+  return Tenant::Authenticated(granted);
+}
+
+// What a certificate is called where no rule says so: what says most of it.
+std::string OwnName(const CallerCredentials& credentials) {
+  if (!credentials.spiffe_id.empty()) return credentials.spiffe_id;
+  if (!credentials.common_name.empty()) return credentials.common_name;
+  return credentials.alternative_names.empty() ? "" : credentials.alternative_names.front();
+}
+
+}  // namespace
+
+Policy Policy::Open() {
+  Policy policy;
+  policy.is_open_ = true;
+  policy.anonymous_ = Roles::All();
+  return policy;
+}
+
+absl::StatusOr<Policy> Policy::Parse(const std::string& text) {
+  auth::PolicyFile file;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text, &file)) {
+    return InvalidArgumentError(StrCat(
+        error.text(), ": the text is no PolicyFile as server/auth/policy.proto describes it"));
+  }
+  // As a file is for a moment that an editor writes anew.
+  if (!file.has_anonymous() && file.token().empty() && file.certificate().empty()) {
+    return InvalidArgumentError("it has no entry, so that nobody could call");
+  }
+  Policy policy;
+  if (file.has_anonymous()) {
+    const absl::StatusOr<Roles> roles = RolesOfEntry("anonymous", file.anonymous());
+    if (!roles.ok()) return roles.status();
+    policy.anonymous_ = *roles;
+  }
+  std::set<std::string> names;
+  for (int i = 0; i < file.token_size(); ++i) {
+    const auth::Token& wire = file.token(i);
+    const std::string entry = StrCat("token[", i, "]");
+    if (wire.name().empty() || !names.insert(wire.name()).second) {
+      return InvalidArgumentError(StrCat(entry, ".name is ", Quoted(wire.name()),
+                                         "; each token has a name of its own, for the log"));
+    }
+    const absl::StatusOr<Sha256Digest> digest = DigestOf(entry, wire.sha256());
+    if (!digest.ok()) return digest.status();
+    if (absl::Status s = CheckTenant(entry, wire.tenant(), false); !s.ok()) return s;
+    const absl::StatusOr<Roles> roles = RolesOfEntry(entry, wire);
+    if (!roles.ok()) return roles.status();
+    Token token{wire.name(), {wire.tenant(), *roles}};
+    std::string why;
+    if (wire.has_expires() &&
+        !absl::ParseTime(absl::RFC3339_full, wire.expires(), &token.expires, &why)) {
+      return InvalidArgumentError(StrCat(entry, ".expires is ", Quoted(wire.expires()),
+                                         "; it must be a time like 2027-01-01T00:00:00Z"));
+    }
+    if (!policy.tokens_.emplace(*digest, std::move(token)).second) {
+      return InvalidArgumentError(StrCat(entry, ".sha256 is that of another token above it"));
+    }
+  }
+  for (int i = 0; i < file.certificate_size(); ++i) {
+    const auth::CertificateRule& wire = file.certificate(i);
+    const std::string entry = StrCat("certificate[", i, "]");
+    Rule rule;
+    switch (wire.subject_case()) {
+      case auth::CertificateRule::kSpiffeId:
+        rule.subject = Subject::kSpiffeId;
+        rule.pattern = wire.spiffe_id();
+        break;
+      case auth::CertificateRule::kCommonName:
+        rule.subject = Subject::kCommonName;
+        rule.pattern = wire.common_name();
+        break;
+      case auth::CertificateRule::kAlternativeName:
+        rule.subject = Subject::kAlternativeName;
+        rule.pattern = wire.alternative_name();
+        break;
+      default:
+        break;
+    }
+    if (rule.pattern.empty()) {
+      return InvalidArgumentError(
+          StrCat(entry, " has no subject: one of spiffe_id, common_name and alternative_name"));
+    }
+    absl::string_view pattern = rule.pattern;
+    rule.is_prefix = absl::ConsumeSuffix(&pattern, "*");
+    rule.pattern = std::string(pattern);
+    if (absl::Status s = CheckTenant(entry, wire.tenant(), true); !s.ok()) return s;
+    const absl::StatusOr<Roles> roles = RolesOfEntry(entry, wire);
+    if (!roles.ok()) return roles.status();
+    rule.grant = {wire.tenant(), *roles};
+    policy.rules_.push_back(std::move(rule));
+  }
+  return policy;
+}
+
+absl::StatusOr<Identity> Policy::Identify(const CallerCredentials& credentials,
+                                          absl::Time now) const {
+  // A token that a policy without tokens is shown is not believed either: its owner counts on it.
+  if (!credentials.token.empty()) return IdentifyToken(credentials, now);
+  if (credentials.has_certificate) {
+    for (const Rule& rule : rules_) {
+      const std::optional<std::string> matched = Match(rule, credentials);
+      if (!matched.has_value()) continue;
+      const absl::StatusOr<Tenant> tenant =
+          TenantFor(rule.grant.tenant == kMatched ? *matched : rule.grant.tenant, credentials);
+      if (!tenant.ok()) return tenant.status();
+      return Identity{*tenant, StrCat("certificate ", *matched), rule.grant.roles};
+    }
+    if (is_open_) {
+      const std::string own = OwnName(credentials);
+      const absl::StatusOr<Tenant> tenant = TenantFor(own, credentials);
+      if (!tenant.ok()) return tenant.status();
+      return Identity{*tenant, StrCat("certificate ", own), Roles::All()};
+    }
+  }
+  if (!anonymous_.has_value()) {
+    return absl::UnauthenticatedError(
+        credentials.has_certificate
+            ? StrCat("no rule of the server's names the certificate of ",
+                     Quoted(OwnName(credentials)), ", and the call has no token")
+            : "the call has neither a token (authorization: Bearer TOKEN) nor a client "
+              "certificate");
+  }
+  const absl::StatusOr<Tenant> tenant = Tenant::Named(credentials.tenant);
+  if (!tenant.ok()) return tenant.status();
+  return Identity{*tenant, "nobody", *anonymous_};
+}
+
+absl::StatusOr<Identity> Policy::IdentifyToken(const CallerCredentials& credentials,
+                                               absl::Time now) const {
+  if (credentials.token_may_be_read) {
+    return absl::UnauthenticatedError(
+        "the token came in plain text, so others may have read it: use TLS, and have a new one "
+        "made (--auth.plaintext-tokens=on takes such tokens)");
+  }
+  Sha256 hash;
+  hash.Update(credentials.token);
+  const auto found = tokens_.find(hash.Finish());
+  if (found == tokens_.end()) {
+    return absl::UnauthenticatedError("the token is none that the server knows");
+  }
+  const Token& token = found->second;
+  if (now >= token.expires) {
+    return absl::UnauthenticatedError(
+        StrCat("the token ended at ",
+               absl::FormatTime(absl::RFC3339_sec, token.expires, absl::UTCTimeZone())));
+  }
+  const absl::StatusOr<Tenant> tenant = TenantFor(token.grant.tenant, credentials);
+  if (!tenant.ok()) return tenant.status();
+  return Identity{*tenant, StrCat("token ", token.name), token.grant.roles, token.expires};
+}
+
+std::optional<std::string> Policy::Match(const Rule& rule, const CallerCredentials& credentials) {
+  const auto fits = [&rule](const std::string& text) {
+    return rule.is_prefix ? absl::StartsWith(text, rule.pattern) : text == rule.pattern;
+  };
+  // What a certificate lacks fits nothing, not even "*".
+  const auto one = [&fits](const std::string& text) -> std::optional<std::string> {
+    if (text.empty() || !fits(text)) return std::nullopt;
+    return text;
+  };
+  switch (rule.subject) {
+    case Subject::kSpiffeId:
+      return one(credentials.spiffe_id);
+    case Subject::kCommonName:
+      return one(credentials.common_name);
+    case Subject::kAlternativeName:
+      break;
+  }
+  const auto& names = credentials.alternative_names;
+  const auto found = std::find_if(names.begin(), names.end(), fits);
+  if (found == names.end()) return std::nullopt;
+  return *found;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,266 @@
+// Who may do what, against a server of its own: every method by every role, tokens that end while
+// they are in use, and what the log says.
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/client.h"
+#include "client/operands.h"
+#include "digest/sha256.h"
+#include "gemmd/v1/admin.grpc.pb.h"
+#include "gemmd/v1/gemm.grpc.pb.h"
+#include "gemmd/v1/operands.grpc.pb.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "server/auth/method_roles.h"
+#include "tests/testing/server_process.h"
+#include "tests/testing/wire.h"
+
+namespace gemmd {
+namespace {
+
+std::string TokenEntry(const std::string& token, const std::string& tenant,
+                       const std::string& rest) {
+  Sha256 hash;
+  hash.Update(token);
+  const Sha256Digest digest = hash.Finish();
+  const absl::string_view bytes(reinterpret_cast<const char*>(digest.data()), digest.size());
+  return absl::StrCat("token { name: \"", token, "\" tenant: \"", tenant, "\" sha256: \"",
+                      absl::BytesToHexString(bytes), "\" ", rest, " }\n");
+}
+
+std::string UsualTokens() {
+  return TokenEntry("user-token", "alice", "role: USER") +
+         TokenEntry("observer-token", "watch", "role: OBSERVER") +
+         TokenEntry("operator-token", "ops", "role: OPERATOR") +
+         TokenEntry("bobs-token", "bob", "role: USER") +
+         TokenEntry("old-token", "alice", "role: USER expires: \"2020-01-01T00:00:00Z\"");
+}
+
+void Show(const std::string& token, grpc::ClientContext* context) {
+  if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
+}
+
+// How a call of an empty message ends, or OK once it was answered.
+grpc::Status CallOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                    const std::string& token) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  Show(token, &context);
+  grpc::CompletionQueue queue;
+  const auto await = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return ok;
+  };
+  const auto stream = stub.PrepareCall(&context, method, &queue);
+  stream->StartCall(nullptr);
+  await();
+  const grpc::Slice none;
+  const grpc::ByteBuffer request(&none, 1);
+  stream->WriteLast(request, {}, nullptr);
+  await();
+  grpc::ByteBuffer response;
+  stream->Read(&response, nullptr);
+  const bool is_answered = await();
+  if (is_answered) context.TryCancel();
+  grpc::Status status;
+  stream->Finish(&status, nullptr);
+  await();
+  queue.Shutdown();
+  return is_answered ? grpc::Status::OK : status;
+}
+
+class AuthTest : public ::testing::Test {
+ protected:
+  ~AuthTest() override { std::remove(path_.c_str()); }
+
+  void Write(const std::string& text) const {
+    const std::string next = path_ + ".next";
+    std::ofstream(next) << text;
+    std::rename(next.c_str(), path_.c_str());
+  }
+  void Start(const std::string& policy) {
+    Write(policy);
+    server_ = std::make_unique<testing::ServerProcess>(
+        std::vector<std::string>{"--auth.policy-file=" + path_});
+    ASSERT_FALSE(server_->address().empty()) << server_->log();
+    channel_ = server_->NewChannel();
+  }
+
+  grpc::Status MatmulAs(const std::string& token, const v1::MatmulRequest& request,
+                        v1::MatmulResponse* response) const {
+    grpc::ClientContext context;
+    Show(token, &context);
+    return v1::Gemm::NewStub(channel_)->Matmul(&context, request, response);
+  }
+  int CountResidents(const std::string& token) const {
+    grpc::ClientContext context;
+    Show(token, &context);
+    v1::ListResponse response;
+    EXPECT_TRUE(v1::Operands::NewStub(channel_)->List(&context, {}, &response).ok());
+    return response.residents_size();
+  }
+  grpc::Status GetAs(const std::string& token, const std::string& handle) const {
+    grpc::ClientContext context;
+    Show(token, &context);
+    v1::GetRequest request;
+    request.set_handle(handle);
+    v1::GetResponse response;
+    return v1::Operands::NewStub(channel_)->Get(&context, request, &response);
+  }
+
+  const std::string path_ = ::testing::TempDir() + "/policy.textproto";
+  std::unique_ptr<testing::ServerProcess> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(AuthTest, EveryMethodServesItsRolesAndNoOthers) {
+  Start(UsualTokens());
+  struct Caller {
+    std::string token;
+    Roles roles;
+  };
+  for (const Caller& caller :
+       {Caller{"", {}}, Caller{"user-token", {Role::kUser}},
+        Caller{"observer-token", {Role::kObserver}}, Caller{"operator-token", {Role::kOperator}}}) {
+    for (const MethodRoles& each : AllMethodRoles()) {
+      const bool may = each.any_of.empty() || caller.roles.HasAnyOf(each.any_of);
+      const grpc::Status status = CallOf(channel_, each.method, caller.token);
+      const auto refusal = caller.roles.empty() ? grpc::StatusCode::UNAUTHENTICATED
+                                                : grpc::StatusCode::PERMISSION_DENIED;
+      const bool is_refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                              status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+      if (may) {
+        EXPECT_FALSE(is_refused) << each.method << " as \"" << caller.token
+                                 << "\": " << status.error_message();
+      } else {
+        EXPECT_EQ(status.error_code(), refusal) << each.method << " as \"" << caller.token << "\"";
+      }
+    }
+  }
+}
+
+TEST_F(AuthTest, WrongAndOldTokensAreRefusedAndLoggedWithoutTheToken) {
+  Start(UsualTokens());
+  const std::string method = "/gemmd.v1.Admin/ServerInfo";
+  for (const char* token : {"some-secret", "old-token"}) {
+    EXPECT_EQ(CallOf(channel_, method, token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  }
+  EXPECT_EQ(CallOf(channel_, "/gemmd.v1.Admin/Tune", "user-token").error_message(),
+            "/gemmd.v1.Admin/Tune asks for the role operator; the caller, token user-token, has "
+            "user");
+  EXPECT_TRUE(CallOf(channel_, "/gemmd.v1.Admin/Statistics", "observer-token").ok());
+  server_->Signal(SIGTERM);
+  server_->WaitForExit();
+  const std::string& log = server_->log();
+  EXPECT_TRUE(absl::StrContains(log, "the token is none that the server knows")) << log;
+  EXPECT_TRUE(absl::StrContains(log, "the token ended at 2020-01-01T00:00:00")) << log;
+  EXPECT_TRUE(absl::StrContains(log, "\"event\":\"call_audited\"")) << log;
+  EXPECT_TRUE(absl::StrContains(log, "token observer-token")) << log;
+  EXPECT_FALSE(absl::StrContains(log, "some-secret")) << log;
+}
+
+TEST_F(AuthTest, ATenantsMatricesAreItsOwn) {
+  Start("anonymous { role: USER }\n" + UsualTokens());
+  v1::MatmulRequest request = testing::ZeroRequest(4);
+  request.mutable_header()->mutable_keep_result();
+  v1::MatmulResponse kept;
+  ASSERT_TRUE(MatmulAs("user-token", request, &kept).ok());
+  EXPECT_EQ(CountResidents("user-token"), 1);
+  EXPECT_EQ(CountResidents("bobs-token"), 0);
+  EXPECT_TRUE(GetAs("user-token", kept.handle()).ok());
+  const grpc::Status foreign = GetAs("bobs-token", kept.handle());
+  EXPECT_EQ(foreign.error_code(), grpc::StatusCode::NOT_FOUND);
+  // A claim to be alice is not alice.
+  grpc::ClientContext context;
+  context.AddMetadata("gemmd-tenant", "alice");
+  v1::ListResponse response;
+  ASSERT_TRUE(v1::Operands::NewStub(channel_)->List(&context, {}, &response).ok());
+  EXPECT_EQ(response.residents_size(), 0);
+}
+
+// Only the read of a stream tells that its token has gone: each request is asked for anew.
+TEST_F(AuthTest, ATokenThatIsRemovedEndsTheRequestsOfItsStreams) {
+  Start(UsualTokens());
+  grpc::ClientContext context;
+  Show("user-token", &context);
+  const auto stream = v1::Gemm::NewStub(channel_)->MatmulStream(&context);
+  std::uint64_t id = 0;
+  const auto multiply = [&] {
+    v1::MatmulStreamRequest request;
+    const v1::MatmulRequest whole = testing::ZeroRequest(4);
+    request.mutable_begin()->set_request_id(++id);
+    *request.mutable_begin()->mutable_header() = whole.header();
+    for (const v1::Chunk& chunk : whole.payload()) {
+      *request.mutable_begin()->add_payload() = chunk;
+      request.mutable_begin()->mutable_payload()->rbegin()->set_request_id(id);
+    }
+    EXPECT_TRUE(stream->Write(request));
+    v1::MatmulStreamResponse response;
+    while (stream->Read(&response)) {
+      if (response.has_finished()) return static_cast<int>(response.finished().code());
+    }
+    ADD_FAILURE() << "the stream has ended";
+    return -1;
+  };
+  EXPECT_EQ(multiply(), grpc::StatusCode::OK);
+  Write(TokenEntry("bobs-token", "bob", "role: USER"));
+  server_->Signal(SIGHUP);
+  int code = grpc::StatusCode::OK;
+  while (code == grpc::StatusCode::OK) code = multiply();
+  EXPECT_EQ(code, grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CallOf(channel_, "/gemmd.v1.Admin/ServerInfo", "user-token").error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+// What the client library sends with each of its calls.
+TEST_F(AuthTest, TheClientShowsItsToken) {
+  Start(UsualTokens());
+  client::ClientOptions options;
+  options.channel.target = server_->address();
+  EXPECT_EQ(client::Client(options).ServerInfo().status().code(),
+            absl::StatusCode::kUnauthenticated);
+  options.channel.token = "user-token";
+  client::Client user(options);
+  EXPECT_TRUE(user.ServerInfo().ok());
+  EXPECT_EQ(user.Statistics().status().code(), absl::StatusCode::kPermissionDenied);
+  client::Operands operands(options);
+  EXPECT_TRUE(operands.List().ok());
+  options.channel.tenant = "bob";
+  EXPECT_EQ(client::Operands(options).List().status().code(), absl::StatusCode::kPermissionDenied);
+  options.channel.tenant = "alice";
+  EXPECT_TRUE(client::Operands(options).List().ok());
+}
+
+// Ten policies while calls go on: not one of them fails.
+TEST_F(AuthTest, CallsGoOnWhileThePolicyChanges) {
+  Start(UsualTokens());
+  for (int i = 0; i < 10; ++i) {
+    const std::string added = absl::StrCat("token-", i);
+    Write(UsualTokens() + TokenEntry(added, "alice", "role: USER"));
+    server_->Signal(SIGHUP);
+    while (!CallOf(channel_, "/gemmd.v1.Admin/ServerInfo", added).ok()) {
+      v1::MatmulResponse response;
+      ASSERT_TRUE(MatmulAs("user-token", testing::ZeroRequest(4), &response).ok());
+    }
+  }
+}
+
+TEST(AuthStart, ABadPolicyIsNoStart) {
+  const testing::ServerProcess server({"--auth.policy-file=/nowhere/policy"});
+  EXPECT_TRUE(server.address().empty());
+  EXPECT_TRUE(absl::StrContains(server.log(), "/nowhere/policy")) << server.log();
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,102 @@
+#include "server/auth/policy_file.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+constexpr std::chrono::milliseconds kWhenTold(0);
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+
+class PolicyFileTest : public ::testing::Test {
+ protected:
+  ~PolicyFileTest() override { std::remove(path_.c_str()); }
+
+  void Write(const std::string& text) const { std::ofstream(path_) << text; }
+
+  // What an anonymous caller may do; none: nothing.
+  static Roles AnonymousRoles(const PolicyFile& file) {
+    const absl::StatusOr<Identity> identity = file.policy()->Identify({}, kNow);
+    return identity.ok() ? identity->roles : Roles();
+  }
+
+  const std::string path_ = ::testing::TempDir() + "/policy.textproto";
+};
+
+TEST_F(PolicyFileTest, WithoutAPathEverybodyHasEveryRole) {
+  const auto file = PolicyFile::Open("", kWhenTold);
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE((*file)->policy()->is_open());
+  (*file)->Reload();
+  EXPECT_TRUE((*file)->policy()->is_open());
+}
+
+TEST_F(PolicyFileTest, IsReadAgain) {
+  Write("anonymous { role: USER }");
+  const auto file = PolicyFile::Open(path_, kWhenTold);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(AnonymousRoles(**file), Roles{Role::kUser});
+  const auto before = (*file)->policy();
+  (*file)->Reload();
+  EXPECT_EQ((*file)->policy(), before) << "nothing has changed";
+  Write("anonymous { role: OBSERVER }");
+  (*file)->Reload();
+  EXPECT_EQ(AnonymousRoles(**file), Roles{Role::kObserver});
+}
+
+TEST_F(PolicyFileTest, KeepsThePolicyWhereTheFileIsNone) {
+  Write("anonymous { role: USER }");
+  const auto file = PolicyFile::Open(path_, kWhenTold);
+  ASSERT_TRUE(file.ok());
+  for (const char* text : {"", "anonymous {", "anonymous { role: KING }"}) {
+    Write(text);
+    (*file)->Reload();
+    EXPECT_EQ(AnonymousRoles(**file), Roles{Role::kUser}) << text;
+  }
+  std::remove(path_.c_str());
+  (*file)->Reload();
+  EXPECT_EQ(AnonymousRoles(**file), Roles{Role::kUser});
+  Write("anonymous { role: OPERATOR }");
+  (*file)->Reload();
+  EXPECT_EQ(AnonymousRoles(**file), Roles{Role::kOperator});
+}
+
+TEST_F(PolicyFileTest, LogsAFaultOnce) {
+  Write("anonymous { role: USER }");
+  const auto file = PolicyFile::Open(path_, kWhenTold);
+  ASSERT_TRUE(file.ok());
+  Write("anonymous {");
+  ::testing::internal::CaptureStderr();
+  (*file)->Reload();
+  (*file)->Reload();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::size_t first = log.find("policy_unchanged");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("policy_unchanged", first + 1), std::string::npos) << log;
+}
+
+TEST_F(PolicyFileTest, IsReadAgainWithoutBeingTold) {
+  Write("anonymous { role: USER }");
+  const auto file = PolicyFile::Open(path_, std::chrono::milliseconds(1));
+  ASSERT_TRUE(file.ok());
+  Write("anonymous { role: OBSERVER }");
+  while (AnonymousRoles(**file) != Roles{Role::kObserver}) {
+  }
+}
+
+TEST_F(PolicyFileTest, ErrorsNameTheOptionAndThePath) {
+  const absl::Status missing = PolicyFile::Open("/nowhere/policy", kWhenTold).status();
+  EXPECT_EQ(missing.message(), "auth.policy_file is \"/nowhere/policy\": it cannot be read");
+  EXPECT_EQ(PolicyFile::Open("/", kWhenTold).status().message(),
+            "auth.policy_file is \"/\": it cannot be read");
+  Write("");
+  EXPECT_EQ(PolicyFile::Open(path_, kWhenTold).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace gemmd
