@@ -33,27 +33,29 @@ absl::StatusOr<SharedOperands> SharedOperands::Find(RegionTable* table, const Ma
   const auto add = [&](OperandName operand, const std::optional<OperandSpec>& spec,
                        std::uint64_t data_bytes, std::uint64_t scale_bytes) {
     if (!status.ok() || !spec.has_value() || spec->source != Source::kShared) return;
-    status = shared.Add(table, operand, *spec, data_bytes, scale_bytes);
+    status = shared.Add(table, call.tenant.key(), operand, *spec, data_bytes, scale_bytes);
   };
   add(OperandName::kA, call.a, problem.a.size_bytes(), ScaleBytes(problem.a_scaling, problem.m));
   add(OperandName::kB, call.b, problem.b.size_bytes(), ScaleBytes(problem.b_scaling, problem.n));
   add(OperandName::kC, call.c, problem.c.size_bytes(), 0);
   add(OperandName::kBias, call.bias, ElementBytes(problem.d, problem.n), 0);
   if (status.ok() && call.output.has_value()) {
-    status = shared.AddOutput(table, *call.output, problem);
+    status = shared.AddOutput(table, call.tenant.key(), *call.output, problem);
   }
   if (!status.ok()) return status;
   return shared;
 }
 
-absl::Status SharedOperands::Add(RegionTable* table, OperandName operand, const OperandSpec& spec,
-                                 std::uint64_t data_bytes, std::uint64_t scale_bytes) {
+absl::Status SharedOperands::Add(RegionTable* table, const std::string& tenant, OperandName operand,
+                                 const OperandSpec& spec, std::uint64_t data_bytes,
+                                 std::uint64_t scale_bytes) {
   const std::string field = absl::StrCat(Name(operand), ".shared");
   if (table == nullptr) {
     return absl::UnimplementedError(
         absl::StrCat(field, " is set: this server shares no memory with clients"));
   }
-  absl::StatusOr<std::shared_ptr<const Region>> region = table->Use(field, spec.shared.region);
+  absl::StatusOr<std::shared_ptr<const Region>> region =
+      table->Use(field, spec.shared.region, tenant);
   if (!region.ok()) return region.status();
   const std::uint64_t offset = spec.shared.offset;
   // The bytes are those of planes within the limits, so their sum is within them too.
@@ -74,12 +76,12 @@ absl::Status SharedOperands::Add(RegionTable* table, OperandName operand, const 
   return absl::OkStatus();
 }
 
-absl::Status SharedOperands::AddOutput(RegionTable* table, const SharedMemorySpec& spec,
-                                       const Problem& problem) {
+absl::Status SharedOperands::AddOutput(RegionTable* table, const std::string& tenant,
+                                       const SharedMemorySpec& spec, const Problem& problem) {
   if (table == nullptr) {
     return absl::UnimplementedError("output is set: this server shares no memory with clients");
   }
-  absl::StatusOr<std::shared_ptr<const Region>> region = table->Use("output", spec.region);
+  absl::StatusOr<std::shared_ptr<const Region>> region = table->Use("output", spec.region, tenant);
   if (!region.ok()) return region.status();
   const std::uint64_t bytes = problem.d.size_bytes();
   absl::Status status = (*region)->CheckRange("output", spec.offset, bytes);

@@ -72,9 +72,10 @@ class SharedOperands {
     std::uint64_t bytes = 0;
   };
 
-  absl::Status Add(RegionTable* table, OperandName operand, const OperandSpec& spec,
-                   std::uint64_t data_bytes, std::uint64_t scale_bytes);
-  absl::Status AddOutput(RegionTable* table, const SharedMemorySpec& spec, const Problem& problem);
+  absl::Status Add(RegionTable* table, const std::string& tenant, OperandName operand,
+                   const OperandSpec& spec, std::uint64_t data_bytes, std::uint64_t scale_bytes);
+  absl::Status AddOutput(RegionTable* table, const std::string& tenant,
+                         const SharedMemorySpec& spec, const Problem& problem);
   static bool IsInPlace(const Plane& plane);
   static absl::Status Write(const Plane& plane, const MatrixLayout& d, const HostBuffer& buffer);
 

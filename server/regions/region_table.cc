@@ -82,7 +82,7 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const PosixRegion&
   absl::StatusOr<std::shared_ptr<const Region>> opened =
       Region::Open(region, devices_.front(), *std::move(share));
   if (!opened.ok()) return opened.status();
-  return Add(*std::move(opened), *time);
+  return Add(*std::move(opened), tenant, *time);
 }
 
 absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& region,
@@ -109,26 +109,27 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& 
   absl::StatusOr<std::shared_ptr<const Region>> opened =
       Region::Open(region, devices_[region.device], *std::move(share));
   if (!opened.ok()) return opened.status();
-  return Add(*std::move(opened), *time);
+  return Add(*std::move(opened), tenant, *time);
 }
 
-absl::Status RegionTable::Unregister(const std::string& id) {
+absl::Status RegionTable::Unregister(const std::string& id, const std::string& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   Entry removed;  // let go without the lock: unlocking pages takes a while
   const MutexLock lock(mutex_);
-  const auto found = FindLocked(id);
+  const auto found = FindLocked(id, tenant);
   if (found == entries_.end()) return UnknownError("region");
   removed = std::move(found->second);
   entries_.erase(found);
   return absl::OkStatus();
 }
 
-absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<TimeNs> lease) {
+absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<TimeNs> lease,
+                                          const std::string& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   const absl::StatusOr<TimeNs> time = LeaseOf(lease);
   if (!time.ok()) return time.status();
   const MutexLock lock(mutex_);
-  const auto found = FindLocked(id);
+  const auto found = FindLocked(id, tenant);
   if (found == entries_.end()) return UnknownError("region");
   Entry& entry = found->second;
   if (lease.has_value()) entry.lease = *time;
@@ -136,10 +137,10 @@ absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<T
   return entry.lease;
 }
 
-absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id) {
+absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id, const std::string& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   const MutexLock lock(mutex_);
-  const auto found = FindLocked(id);
+  const auto found = FindLocked(id, tenant);
   if (found == entries_.end()) return UnknownError("region");
   const Entry& entry = found->second;
   RegionInfo info;
@@ -153,12 +154,13 @@ absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id) {
 }
 
 absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view field,
-                                                               const std::string& id) {
+                                                               const std::string& id,
+                                                               const std::string& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) {
     return absl::Status(s.code(), absl::StrCat(field, " is set: ", s.message()));
   }
   const MutexLock lock(mutex_);
-  const auto found = FindLocked(id);
+  const auto found = FindLocked(id, tenant);
   if (found == entries_.end()) return UnknownError(absl::StrCat(field, ".region"));
   found->second.end = clock_->Now() + found->second.lease;
   return found->second.region;
@@ -237,16 +239,19 @@ absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenan
   });
 }
 
-RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region, TimeNs lease) {
+RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region,
+                                         const std::string& tenant, TimeNs lease) {
   Registered registered{NewId(), lease};
   const MutexLock lock(mutex_);
-  entries_[registered.id] = {std::move(region), lease, clock_->Now() + lease};
+  entries_[registered.id] = {std::move(region), tenant, lease, clock_->Now() + lease};
   return registered;
 }
 
-RegionTable::Entries::iterator RegionTable::FindLocked(const std::string& id) {
+RegionTable::Entries::iterator RegionTable::FindLocked(const std::string& id,
+                                                       const std::string& tenant) {
   const auto found = entries_.find(id);
-  return found == entries_.end() || found->second.end > clock_->Now() ? found : entries_.end();
+  if (found == entries_.end() || found->second.tenant != tenant) return entries_.end();
+  return found->second.end > clock_->Now() ? found : entries_.end();
 }
 
 void RegionTable::Watch(std::chrono::milliseconds period) {

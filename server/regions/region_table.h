@@ -61,15 +61,17 @@ class RegionTable {
 
   // Errors of all are those of the RPC of the name in regions.proto. Registering may take as
   // long as copying the bytes does. An absent lease is the default. The region counts in the
-  // tenant's share, whose name is as good as what says it.
+  // tenant's share, and is the tenant's alone: for others there is none of its id. A tenant is
+  // named by Tenant::key().
   absl::StatusOr<Registered> Register(const PosixRegion& region, std::optional<TimeNs> lease,
                                       const std::string& tenant = "");
   absl::StatusOr<Registered> Register(const CudaRegion& region, std::optional<TimeNs> lease,
                                       const std::string& tenant = "");
-  absl::Status Unregister(const std::string& id);
+  absl::Status Unregister(const std::string& id, const std::string& tenant = "");
   // An absent lease is the one that it has.
-  absl::StatusOr<TimeNs> Renew(const std::string& id, std::optional<TimeNs> lease);
-  absl::StatusOr<RegionInfo> Get(const std::string& id);
+  absl::StatusOr<TimeNs> Renew(const std::string& id, std::optional<TimeNs> lease,
+                               const std::string& tenant = "");
+  absl::StatusOr<RegionInfo> Get(const std::string& id, const std::string& tenant = "");
 
   // What is registered or still in use.
   struct Usage {
@@ -81,7 +83,8 @@ class RegionTable {
 
   // The region, to be kept as long as it is used; begins its lease anew. Errors name `field`.
   // NOT_FOUND: there is none of this id. FAILED_PRECONDITION: shared memory is off.
-  absl::StatusOr<std::shared_ptr<const Region>> Use(absl::string_view field, const std::string& id);
+  absl::StatusOr<std::shared_ptr<const Region>> Use(absl::string_view field, const std::string& id,
+                                                    const std::string& tenant = "");
 
   // Forgets every region whose lease ran out.
   void EndLate();
@@ -89,6 +92,7 @@ class RegionTable {
  private:
   struct Entry {
     std::shared_ptr<const Region> region;
+    std::string tenant;
     TimeNs lease = 0;
     TimeNs end = 0;
   };
@@ -104,9 +108,10 @@ class RegionTable {
   absl::StatusOr<TimeNs> LeaseOf(std::optional<TimeNs> lease) const;
   // Counts the region as long as the result is kept.
   absl::StatusOr<std::shared_ptr<void>> Take(const std::string& tenant, std::uint64_t bytes);
-  Registered Add(std::shared_ptr<const Region> region, TimeNs lease);
-  // The entry, or end.
-  Entries::iterator FindLocked(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Registered Add(std::shared_ptr<const Region> region, const std::string& tenant, TimeNs lease);
+  // The tenant's entry, or end.
+  Entries::iterator FindLocked(const std::string& id, const std::string& tenant)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Watch(std::chrono::milliseconds period);
 
   const RegionOptions options_;

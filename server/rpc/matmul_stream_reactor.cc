@@ -183,7 +183,7 @@ absl::Status MatmulStreamReactor::Enter(const Event& first) {
   caller_ = CallerOf(*context_);
   if (first.has_join()) {
     absl::StatusOr<std::shared_ptr<MatmulSession>> session =
-        services_.sessions->Find(first.join().session());
+        services_.sessions->Find(first.join().session(), login_.identity.tenant.key());
     if (!session.ok()) return session.status();
     if (absl::Status s = AddTo(*std::move(session)); !s.ok()) return s;
     session_->Greet(stream_, SessionJoined());
@@ -193,7 +193,9 @@ absl::Status MatmulStreamReactor::Enter(const Event& first) {
                                                  services_.clock, services_.session_options);
   if (absl::Status s = AddTo(session); !s.ok()) return s;
   services_.sessions->Add(session);
-  if (first.has_open()) session->Greet(stream_, SessionOpened{services_.sessions->Open(session)});
+  if (first.has_open())
+    session->Greet(stream_,
+                   SessionOpened{services_.sessions->Open(session, login_.identity.tenant.key())});
   return absl::OkStatus();
 }
 

@@ -62,9 +62,15 @@ RegionsService::RegionsService(RegionTable* table, const Door& door)
   Serve("Register", [this](Context* context, const Login& login) {
     return AnswerRegister(context, login.identity.tenant);
   });
-  Serve("Unregister", [this](Context* context, const Login&) { return AnswerUnregister(context); });
-  Serve("Renew", [this](Context* context, const Login&) { return AnswerRenew(context); });
-  Serve("Status", [this](Context* context, const Login&) { return AnswerStatus(context); });
+  Serve("Unregister", [this](Context* context, const Login& login) {
+    return AnswerUnregister(context, login.identity.tenant);
+  });
+  Serve("Renew", [this](Context* context, const Login& login) {
+    return AnswerRenew(context, login.identity.tenant);
+  });
+  Serve("Status", [this](Context* context, const Login& login) {
+    return AnswerStatus(context, login.identity.tenant);
+  });
 }
 
 RequestReactor* RegionsService::AnswerRegister(Context* context, const Tenant& tenant) {
@@ -83,25 +89,26 @@ RequestReactor* RegionsService::AnswerRegister(Context* context, const Tenant& t
       });
 }
 
-RequestReactor* RegionsService::AnswerUnregister(Context* context) {
+RequestReactor* RegionsService::AnswerUnregister(Context* context, const Tenant& tenant) {
   using Response = absl::StatusOr<v1::UnregisterRegionResponse>;
   return HandleUnary<v1::UnregisterRegionRequest>(
-      watch_, context, [this, context](const v1::UnregisterRegionRequest& message) -> Response {
+      watch_, context,
+      [this, context, tenant](const v1::UnregisterRegionRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
-        if (absl::Status s = table_->Unregister(message.region()); !s.ok()) return s;
+        if (absl::Status s = table_->Unregister(message.region(), tenant.key()); !s.ok()) return s;
         return v1::UnregisterRegionResponse();
       });
 }
 
-RequestReactor* RegionsService::AnswerRenew(Context* context) {
+RequestReactor* RegionsService::AnswerRenew(Context* context, const Tenant& tenant) {
   using Response = absl::StatusOr<v1::RenewRegionResponse>;
   return HandleUnary<v1::RenewRegionRequest>(
-      watch_, context, [this, context](const v1::RenewRegionRequest& message) -> Response {
+      watch_, context, [this, context, tenant](const v1::RenewRegionRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
         const absl::StatusOr<std::optional<TimeNs>> asked =
             DecodeLease(message.has_lease(), message.lease());
         if (!asked.ok()) return asked.status();
-        const absl::StatusOr<TimeNs> lease = table_->Renew(message.region(), *asked);
+        const absl::StatusOr<TimeNs> lease = table_->Renew(message.region(), *asked, tenant.key());
         if (!lease.ok()) return lease.status();
         v1::RenewRegionResponse answer;
         EncodeLease(*lease, answer.mutable_lease());
@@ -109,17 +116,17 @@ RequestReactor* RegionsService::AnswerRenew(Context* context) {
       });
 }
 
-RequestReactor* RegionsService::AnswerStatus(Context* context) {
+RequestReactor* RegionsService::AnswerStatus(Context* context, const Tenant& tenant) {
   using Response = absl::StatusOr<v1::RegionStatusResponse>;
   return HandleUnary<v1::RegionStatusRequest>(
-      watch_, context, [this, context](const v1::RegionStatusRequest& message) -> Response {
+      watch_, context, [this, context, tenant](const v1::RegionStatusRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
         if (message.region().empty()) {
           return absl::InvalidArgumentError(
               "region is empty; it must be an id that Register gave: nobody is told of the regions "
               "of others");
         }
-        const absl::StatusOr<RegionInfo> info = table_->Get(message.region());
+        const absl::StatusOr<RegionInfo> info = table_->Get(message.region(), tenant.key());
         if (!info.ok()) return info.status();
         v1::RegionStatusResponse answer;
         v1::RegionStatus* wire = answer.add_regions();

@@ -15,9 +15,9 @@ class RegionsService final : public RawService<v1::Regions> {
 
  private:
   RequestReactor* AnswerRegister(Context* context, const Tenant& tenant);
-  RequestReactor* AnswerUnregister(Context* context);
-  RequestReactor* AnswerRenew(Context* context);
-  RequestReactor* AnswerStatus(Context* context);
+  RequestReactor* AnswerUnregister(Context* context, const Tenant& tenant);
+  RequestReactor* AnswerRenew(Context* context, const Tenant& tenant);
+  RequestReactor* AnswerStatus(Context* context, const Tenant& tenant);
 
   RegionTable* const table_;
   CallWatch* const watch_;

@@ -45,19 +45,21 @@ void SessionRegistry::Add(const std::shared_ptr<MatmulSession>& session) {
   if (is_draining) session->StartDraining();
 }
 
-std::string SessionRegistry::Open(const std::shared_ptr<MatmulSession>& session) {
+std::string SessionRegistry::Open(const std::shared_ptr<MatmulSession>& session,
+                                  const std::string& tenant) {
   std::string token = NewToken();
   const MutexLock lock(mutex_);
-  by_token_[token] = session;
+  by_token_[token] = {session, tenant};
   return token;
 }
 
 absl::StatusOr<std::shared_ptr<MatmulSession>> SessionRegistry::Find(
-    const std::string& token) const {
+    const std::string& token, const std::string& tenant) const {
   const MutexLock lock(mutex_);
   const auto found = by_token_.find(token);
   std::shared_ptr<MatmulSession> session =
-      found == by_token_.end() ? nullptr : found->second.lock();
+      found == by_token_.end() ? nullptr : found->second.session.lock();
+  if (session != nullptr && found->second.tenant != tenant) session = nullptr;
   if (session != nullptr) return session;
   return absl::NotFoundError("join.session is of no session on this server");
 }
@@ -66,7 +68,7 @@ std::vector<std::shared_ptr<MatmulSession>> SessionRegistry::Sessions() {
   std::vector<std::shared_ptr<MatmulSession>> alive;
   const MutexLock lock(mutex_);
   for (auto it = by_token_.begin(); it != by_token_.end();) {
-    it = it->second.expired() ? by_token_.erase(it) : std::next(it);
+    it = it->second.session.expired() ? by_token_.erase(it) : std::next(it);
   }
   sessions_.erase(std::remove_if(sessions_.begin(), sessions_.end(),
                                  [&alive](const std::weak_ptr<MatmulSession>& each) {

@@ -25,15 +25,21 @@ class SessionRegistry {
 
   // Watches the session. One that comes while the server drains is told so.
   void Add(const std::shared_ptr<MatmulSession>& session);
-  // Makes it joinable: the token is 16 random bytes.
-  std::string Open(const std::shared_ptr<MatmulSession>& session);
-  // NOT_FOUND: no session that lives has this token.
-  absl::StatusOr<std::shared_ptr<MatmulSession>> Find(const std::string& token) const;
+  // Makes it joinable by the tenant, which Tenant::key() names: the token is 16 random bytes.
+  std::string Open(const std::shared_ptr<MatmulSession>& session, const std::string& tenant);
+  // NOT_FOUND: no session of the tenant that lives has this token.
+  absl::StatusOr<std::shared_ptr<MatmulSession>> Find(const std::string& token,
+                                                      const std::string& tenant) const;
 
   void EndLate();
   void StartDraining();
 
  private:
+  struct Joinable {
+    std::weak_ptr<MatmulSession> session;
+    std::string tenant;
+  };
+
   std::vector<std::shared_ptr<MatmulSession>> Sessions();
   void Watch(std::chrono::milliseconds period);
 
@@ -43,7 +49,7 @@ class SessionRegistry {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<MatmulSession>> sessions_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::weak_ptr<MatmulSession>> by_token_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Joinable> by_token_ ABSL_GUARDED_BY(mutex_);
   std::thread watcher_;  // last: it uses all else
 };
 

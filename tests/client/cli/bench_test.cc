@@ -100,7 +100,7 @@ TEST_F(BenchTest, ALoadThatNothingAnswersFailsTheCommand) {
 
 TEST_F(BenchTest, MeasuresItselfAgainstAnEcho) {
   const ProcessResult result = Gemm({"bench", "--null", "1000", "-c", "4", "--warm-up", "1ms",
-                                     "--duration", "20ms", "--json", "-q"});
+                                     "--duration", "250ms", "--json", "-q"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   const auto point = nlohmann::json::parse(result.output)["points"][0];
   EXPECT_GT(point["ok"], 0);
@@ -109,7 +109,7 @@ TEST_F(BenchTest, MeasuresItselfAgainstAnEcho) {
 
 TEST_F(BenchTest, TheCeilingMovesTheSameBytes) {
   AnswerTimes(20);
-  const ProcessResult result = Bench(20, {"--ceiling", "--warm-up", "1ms", "--window", "10ms",
+  const ProcessResult result = Bench(20, {"--ceiling", "--warm-up", "1ms", "--window", "250ms",
                                           "--max-windows", "3", "--json", "-q"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   const auto ceiling = nlohmann::json::parse(result.output)["ceiling"];

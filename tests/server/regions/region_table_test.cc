@@ -130,6 +130,21 @@ TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
   EXPECT_EQ(take(1, "b").message(), "there are 3 regions, of 3 (shared_memory.max_regions)");
 }
 
+// Whoever has another's id has nothing.
+TEST_F(RegionTableTest, ARegionIsItsTenantsAlone) {
+  const auto registered = table_.Register(Whole(), std::nullopt, "a");
+  ASSERT_TRUE(registered.ok());
+  const std::string& id = registered->id;
+  EXPECT_EQ(table_.Get(id, "b").status(), table_.Get("none", "a").status());
+  EXPECT_EQ(table_.Renew(id, std::nullopt, "b").status(),
+            table_.Renew("none", std::nullopt, "a").status());
+  EXPECT_EQ(table_.Use("a.shared", id, "b").status(), table_.Use("a.shared", "none", "a").status());
+  EXPECT_EQ(table_.Unregister(id, "b"), table_.Unregister("none", "a"));
+  EXPECT_TRUE(table_.Get(id, "a").ok());
+  EXPECT_TRUE(table_.Use("a.shared", id, "a").ok());
+  EXPECT_TRUE(table_.Unregister(id, "a").ok());
+}
+
 TEST_F(RegionTableTest, LeasesEndUnlessUsedOrRenewed) {
   const auto used = table_.Register(Whole(), std::nullopt);
   const auto renewed = table_.Register(Whole(), 2000);

@@ -578,12 +578,13 @@ TEST(SessionRegistry, ForgetsSessionsThatEnded) {
   SessionRegistry registry(&server.clock, std::chrono::milliseconds(0));
   auto session = server.NewSession();
   registry.Add(session);
-  const std::string token = registry.Open(session);
+  const std::string token = registry.Open(session, "a");
   EXPECT_EQ(token.size(), 16u);
-  EXPECT_NE(registry.Open(session), token);
-  EXPECT_EQ(*registry.Find(token), session);
+  EXPECT_NE(registry.Open(session, "a"), token);
+  EXPECT_EQ(*registry.Find(token, "a"), session);
+  EXPECT_EQ(registry.Find(token, "b").status(), registry.Find("none", "a").status());
   session.reset();
-  EXPECT_EQ(registry.Find(token).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(registry.Find(token, "a").status().code(), absl::StatusCode::kNotFound);
   registry.EndLate();
   registry.StartDraining();
   auto late = server.NewSession();
