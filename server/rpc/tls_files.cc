@@ -46,9 +46,11 @@ struct Source {
   const std::string& path;
 };
 
+// Whole, because it is the operator's own.
+std::string Path(const Source& source) { return absl::StrCat("\"", source.path, "\""); }
+
 absl::Status Wrong(const Source& source, absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(source.option, " is ", Quoted(source.path), ", ", what));
+  return absl::InvalidArgumentError(absl::StrCat(source.option, " is ", Path(source), ", ", what));
 }
 
 absl::StatusOr<std::string> ReadFile(const Source& source, const std::string& path) {
@@ -127,7 +129,7 @@ void WarnOfTimes(const Source& source, const X509* certificate, std::time_t now,
                  std::vector<std::string>& warnings) {
   const std::string head =
       absl::StrCat(source.option, ": the certificate of ",
-                   OneLine(X509_get_subject_name(certificate)), " in ", Quoted(source.path));
+                   OneLine(X509_get_subject_name(certificate)), " in ", Path(source));
   if (X509_cmp_time(X509_get0_notBefore(certificate), &now) > 0) {
     warnings.push_back(
         absl::StrCat(head, " is not valid before ", Text(X509_get0_notBefore(certificate))));
@@ -202,7 +204,7 @@ absl::Status CheckRevocations(const Source& source, const std::map<std::string, 
     const ASN1_TIME* next = X509_CRL_get0_nextUpdate(list.get());
     if (next != nullptr && X509_cmp_time(next, &now) < 0) {
       warnings.push_back(absl::StrCat(source.option, ": the list of ", OneLine(issuer), " in ",
-                                      Quoted(source.path), " has expired at ", Text(next),
+                                      Path(source), " has expired at ", Text(next),
                                       ": no certificate of its issuer is accepted"));
     }
   }
@@ -243,7 +245,7 @@ absl::StatusOr<TlsMaterial> CheckTls(const TlsFiles& files, const TlsBytes& byte
   if (X509_check_private_key(chain->front().get(), key->get()) != 1) {
     ERR_clear_error();
     return Wrong(key_source, absl::StrCat("which is not the key of the first certificate in ",
-                                          certificate.option, ", ", Quoted(certificate.path)));
+                                          certificate.option, ", ", Path(certificate)));
   }
   material.subject = OneLine(X509_get_subject_name(chain->front().get()));
   material.identity = PemOf(key->get(), *chain);
@@ -275,7 +277,7 @@ absl::StatusOr<TlsMaterial> CheckTls(const TlsFiles& files, const TlsBytes& byte
       continue;
     }
     material.warnings.push_back(absl::StrCat(
-        kCrlOption, ": ", Quoted(files.crl_directory), " has no list of ", OneLine(name),
+        kCrlOption, ": ", Path(crl), " has no list of ", OneLine(name),
         ", whose certificates count as not revoked (names are HASH.r0: openssl rehash)"));
   }
   return material;
