@@ -113,11 +113,13 @@ absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const Source& source, const std::string
                                     : "which has no PEM private key, or a broken one");
 }
 
-std::string OneLine(const X509_NAME* name) {
+std::string Text(const X509_NAME* name) {
   const Owned<BIO> bio(BIO_new(BIO_s_mem()));
   X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_RFC2253);
-  return Quoted(Written(bio.get()));
+  return Written(bio.get());
 }
+
+std::string OneLine(const X509_NAME* name) { return Quoted(Text(name)); }
 
 std::string Text(const ASN1_TIME* time) {
   const Owned<BIO> bio(BIO_new(BIO_s_mem()));
@@ -247,7 +249,7 @@ absl::StatusOr<TlsMaterial> CheckTls(const TlsFiles& files, const TlsBytes& byte
     return Wrong(key_source, absl::StrCat("which is not the key of the first certificate in ",
                                           certificate.option, ", ", Path(certificate)));
   }
-  material.subject = OneLine(X509_get_subject_name(chain->front().get()));
+  material.subject = Text(X509_get_subject_name(chain->front().get()));
   material.identity = PemOf(key->get(), *chain);
   for (const Owned<X509>& each : *chain) {
     WarnOfTimes(certificate, each.get(), now, material.warnings);

@@ -56,9 +56,8 @@ class CredentialsTest : public ::testing::Test {
     address_ = absl::StrCat("127.0.0.1:", port);
   }
 
-  bool IsAccepted(const CertificateFiles& client) const { return IsAccepted(client, roots_); }
-  bool IsAccepted(const CertificateFiles& client, const std::string& roots) const {
-    return CheckHealth(address_, {roots, client}).ok();
+  bool IsAccepted(const CertificateFiles& client) const {
+    return testing::CheckHealth(address_, {roots_, client, "gemmd.test"}).ok();
   }
 
   // gRPC looks once a second.

@@ -54,7 +54,7 @@ class TlsFilesTest : public ::testing::Test {
 TEST_F(TlsFilesTest, WhatFitsIsWrittenAnew) {
   const absl::StatusOr<TlsMaterial> material = Check(Files());
   ASSERT_TRUE(material.ok()) << material.status();
-  EXPECT_EQ(material->subject, "\"CN=gemmd.test\"");
+  EXPECT_EQ(material->subject, "CN=gemmd.test");
   EXPECT_THAT(material->warnings, IsEmpty());
   EXPECT_EQ(material->identity, FileBytes(server_.key) + FileBytes(server_.certificate));
   EXPECT_EQ(material->client_authorities, FileBytes(authority_.certificate_file()));
