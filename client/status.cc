@@ -44,6 +44,44 @@ absl::Status MessageOverLimit(const std::string& message) {
                    "stream it, or split the product"));
 }
 
+// What most likely keeps the connection from being made; empty where gRPC's words do not say. With
+// TLS 1.3 a client has its end of the handshake when its own certificate is refused, and all that
+// it hears of that is the end of the connection.
+absl::string_view CauseOf(absl::string_view message) {
+  struct Known {
+    absl::string_view words;
+    absl::string_view cause;
+  };
+  static constexpr Known kKnown[] = {
+      {"certificate verify failed",
+       "the server's certificate is of no authority that is trusted here, or is out of its time"},
+      {"is not in peer certificate",
+       "the server's certificate has another name than the one it was called by; expect that one "
+       "if it is right"},
+      {"wrong version number", "the server answers in plaintext, and was called with TLS"},
+      {"Socket closed",
+       "the server ended the connection while it was made: it wants TLS, or a client certificate, "
+       "or takes this one for expired, revoked or of an authority it does not know; its log says"},
+      {"empty address list",
+       "the root certificates, or the client's certificate and key, are no PEM or do not belong "
+       "together"},
+  };
+  for (const Known& each : kKnown) {
+    if (absl::StrContains(message, each.words)) return each.cause;
+  }
+  return {};
+}
+
+std::string WithCause(const grpc::Status& status) {
+  const std::string& message = status.error_message();
+  const bool is_connecting = absl::StrContains(message, "failed to connect to all addresses") ||
+                             absl::StartsWith(message, "empty address list");
+  const absl::string_view cause =
+      status.error_code() == grpc::StatusCode::UNAVAILABLE && is_connecting ? CauseOf(message)
+                                                                            : absl::string_view();
+  return cause.empty() ? message : absl::StrCat(message, ": ", cause);
+}
+
 }  // namespace
 
 absl::Status FromGrpc(const grpc::Status& status) {
@@ -58,7 +96,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
         absl::StrCat("the server ended before it took the request: ", status.error_message()));
   }
   // Both number their codes as google.rpc.Code does.
-  absl::Status told(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  absl::Status told(static_cast<absl::StatusCode>(status.error_code()), WithCause(status));
   v1::StatusDetails details;
   if (details.ParseFromString(status.error_details())) {
     for (const google::protobuf::Any& each : details.details()) {

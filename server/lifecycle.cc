@@ -77,6 +77,21 @@ std::size_t CallsOf(const config::Limits& limits) {
                              : std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
 }
 
+TlsFiles TlsFilesOf(const config::Tls& config) {
+  TlsFiles files;
+  files.certificate_file = config.certificate_file();
+  files.key_file = config.key_file();
+  files.client_ca_file = config.client_ca_file();
+  files.crl_directory = config.crl_directory();
+  const std::string& which = config.client_certificates();
+  const bool is_required =
+      which == "required" || (which == "auto" && !files.client_ca_file.empty());
+  files.client_certificates = is_required           ? ClientCertificates::kRequired
+                              : which == "optional" ? ClientCertificates::kOptional
+                                                    : ClientCertificates::kNone;
+  return files;
+}
+
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors) {
   GrpcServerOptions options;
   options.listen = config.listen();
@@ -106,8 +121,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
   options.channelz = config.channelz() == "on";
-  options.tls_certificate_file = config.tls().certificate_file();
-  options.tls_key_file = config.tls().key_file();
+  options.tls = TlsFilesOf(config.tls());
   return options;
 }
 

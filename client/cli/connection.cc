@@ -44,6 +44,32 @@ Outcome ReadToken(const GlobalOptions& options, std::string& token) {
                                    " printable characters without blanks"));
 }
 
+void AddTlsOptions(CLI::App& app, GlobalOptions& options) {
+  CLI::Option* tls = app.add_flag("--tls", options.tls, "Encrypt, and check who the server is")
+                         ->envname("GEMMD_TLS");
+  app.add_option("--tls-root-certs", options.tls_root_certs,
+                 "PEM file of authorities to trust instead of the system's")
+      ->envname("GEMMD_TLS_ROOT_CERTS")
+      ->needs(tls)
+      ->type_name("FILE");
+  CLI::Option* certificate =
+      app.add_option("--tls-client-cert", options.tls_client_cert, "PEM file to be known by")
+          ->envname("GEMMD_TLS_CLIENT_CERT")
+          ->needs(tls)
+          ->type_name("FILE");
+  CLI::Option* key = app.add_option("--tls-client-key", options.tls_client_key, "Its private key")
+                         ->envname("GEMMD_TLS_CLIENT_KEY")
+                         ->needs(tls)
+                         ->needs(certificate)
+                         ->type_name("FILE");
+  certificate->needs(key);
+  app.add_option("--tls-server-name", options.tls_server_name,
+                 "The name to expect in the server's certificate")
+      ->envname("GEMMD_TLS_SERVER_NAME")
+      ->needs(tls)
+      ->type_name("NAME");
+}
+
 }  // namespace
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
@@ -64,24 +90,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_flag("--plaintext-token", options.plaintext_token,
                "Send the token without --tls, so that others can read it")
       ->needs(token);
-  CLI::Option* tls = app.add_flag("--tls", options.tls, "Encrypt, and check who the server is");
-  app.add_option("--tls-root-certs", options.tls_root_certs,
-                 "PEM file of authorities to trust instead of the system's")
-      ->needs(tls)
-      ->type_name("FILE");
-  CLI::Option* certificate =
-      app.add_option("--tls-client-cert", options.tls_client_cert, "PEM file to be known by")
-          ->needs(tls)
-          ->type_name("FILE");
-  CLI::Option* key = app.add_option("--tls-client-key", options.tls_client_key, "Its private key")
-                         ->needs(tls)
-                         ->needs(certificate)
-                         ->type_name("FILE");
-  certificate->needs(key);
-  app.add_option("--tls-server-name", options.tls_server_name,
-                 "The name to expect in the server's certificate")
-      ->needs(tls)
-      ->type_name("NAME");
+  AddTlsOptions(app, options);
 }
 
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel) {

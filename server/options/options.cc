@@ -169,6 +169,31 @@ absl::Status ReadConfig(const std::string& path, config::ServerConfig* config) {
   return absl::InvalidArgumentError(absl::StrCat(path, ":", error.text()));
 }
 
+// What one option of TLS needs of another.
+absl::Status ValidateTls(const config::Tls& tls) {
+  if (tls.certificate_file().empty() != tls.key_file().empty()) {
+    return absl::InvalidArgumentError(
+        "--tls.certificate-file and --tls.key-file go together: one of them is empty");
+  }
+  const std::string& which = tls.client_certificates();
+  if (!tls.client_ca_file().empty() && tls.certificate_file().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tls.client-ca-file is \"", tls.client_ca_file(),
+                     "\"; it needs --tls.certificate-file, which is empty"));
+  }
+  if ((which == "optional" || which == "required") && tls.client_ca_file().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tls.client-certificates is \"", which,
+                     "\"; it needs --tls.client-ca-file, which is empty"));
+  }
+  if (!tls.crl_directory().empty() && tls.client_ca_file().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tls.crl-directory is \"", tls.crl_directory(),
+                     "\"; it needs --tls.client-ca-file, which is empty"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Validate(const config::ServerConfig& config) {
@@ -176,10 +201,7 @@ absl::Status Validate(const config::ServerConfig& config) {
   if (absl::Status status = CheckListenAddress("--listen", config.listen()); !status.ok()) {
     return status;
   }
-  if (config.tls().certificate_file().empty() != config.tls().key_file().empty()) {
-    return absl::InvalidArgumentError(
-        "--tls.certificate-file and --tls.key-file go together: one of them is empty");
-  }
+  if (absl::Status status = ValidateTls(config.tls()); !status.ok()) return status;
   if (config.tls().certificate_file().empty() && config.insecure() != "on" &&
       !IsLocalAddress(config.listen())) {
     return absl::InvalidArgumentError(absl::StrCat(

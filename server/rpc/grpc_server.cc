@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
-#include "absl/strings/str_cat.h"
 #include "grpcpp/ext/channelz_service_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
@@ -16,32 +13,6 @@
 
 namespace gemmd {
 namespace {
-
-absl::StatusOr<std::string> ReadFile(const char* option, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  if (!file || contents.str().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, " is \"", path, "\", which cannot be read or is empty"));
-  }
-  return contents.str();
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(
-    const GrpcServerOptions& options) {
-  if (options.tls_certificate_file.empty() && options.tls_key_file.empty()) {
-    return grpc::InsecureServerCredentials();
-  }
-  absl::StatusOr<std::string> certificate =
-      ReadFile("tls.certificate_file", options.tls_certificate_file);
-  if (!certificate.ok()) return certificate.status();
-  absl::StatusOr<std::string> key = ReadFile("tls.key_file", options.tls_key_file);
-  if (!key.ok()) return key.status();
-  grpc::SslServerCredentialsOptions ssl;
-  ssl.pem_key_cert_pairs.push_back({*std::move(key), *std::move(certificate)});
-  return grpc::SslServerCredentials(ssl);
-}
 
 // gRPC inflates a message before it looks at its size, and a thousandfold. So nothing is inflated,
 // and a call that announces an encoding ends with UNIMPLEMENTED, whatever its method.
@@ -64,8 +35,9 @@ std::vector<std::string> AllServices() {
 
 }  // namespace
 
-GrpcServer::GrpcServer(ListeningSockets sockets, const Door& door)
-    : sockets_(std::move(sockets)),
+GrpcServer::GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, const Door& door)
+    : tls_(std::move(tls)),
+      sockets_(std::move(sockets)),
       health_(OwnServices(), door),
       reflection_(AllServices(), door),
       unknown_method_(door.watch) {}
@@ -74,23 +46,30 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const GrpcServerOptions& options, const std::vector<grpc::Service*>& services,
     ConnectionTable* connections, const Door& door) {
   CallWatch* const watch = door.watch;
-  const auto credentials = Credentials(options);
-  if (!credentials.ok()) return credentials.status();
+  // Process-wide and idempotent; each must precede the first builder, and the log what logs.
+  RedirectGrpcLog();
+  std::unique_ptr<ServerTls> tls;
+  if (!options.tls.certificate_file.empty()) {
+    constexpr std::chrono::seconds kReloadPeriod(1);
+    absl::StatusOr<std::unique_ptr<ServerTls>> started =
+        ServerTls::Start(options.tls, kReloadPeriod);
+    if (!started.ok()) return started.status();
+    tls = *std::move(started);
+  }
   absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Listen(options.listen);
   if (!sockets.ok()) return sockets.status();
-  // Process-wide and idempotent; each must precede the first builder.
-  RedirectGrpcLog();
   grpc::EnableDefaultHealthCheckService(false);  // see HealthService
   if (options.channelz) grpc::channelz::experimental::InitChannelzService();
 
   grpc::ServerBuilder builder;
-  std::unique_ptr<GrpcServer> result(new GrpcServer(*std::move(sockets), door));
+  std::unique_ptr<GrpcServer> result(new GrpcServer(std::move(tls), *std::move(sockets), door));
   // Held for good: when its last user goes, the library waits up to ten seconds for a
   // poller of its own, and the process is about to end anyway.
   grpc_init();
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  result->door_ =
-      builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, *credentials);
+  result->door_ = builder.experimental().AddExternalConnectionAcceptor(
+      External::FROM_FD,
+      result->tls_ != nullptr ? result->tls_->credentials() : grpc::InsecureServerCredentials());
   builder.RegisterService(&result->health_);
   builder.RegisterService(&result->reflection_);
   builder.RegisterCallbackGenericService(&result->unknown_method_);

@@ -8,15 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
 #include "server/net/acceptor.h"
 #include "server/net/connection_table.h"
 #include "server/net/listening_sockets.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/live_call_limit.h"
 #include "server/rpc/raw_service.h"
 #include "server/rpc/reflection_service.h"
+#include "server/rpc/tls_files.h"
 #include "server/rpc/unknown_method.h"
 
 namespace gemmd {
@@ -29,15 +32,14 @@ struct GrpcServerOptions {
   bool channelz = false;            // whether gRPC's own service of that name is served
   ConnectionTable::Limits connections;
   LiveCallLimit::Limits live_calls;
-  int connection_idle_ms = 0;        // then a connection without calls is closed
-  int connection_age_ms = 0;         // then a connection takes no more calls; 0: never
-  std::string tls_certificate_file;  // both empty: plaintext
-  std::string tls_key_file;
+  int connection_idle_ms = 0;  // then a connection without calls is closed
+  int connection_age_ms = 0;   // then a connection takes no more calls; 0: never
+  TlsFiles tls;
 };
 
 class GrpcServer {
  public:
-  // INVALID_ARGUMENT: a TLS file cannot be read. UNAVAILABLE: cannot listen there.
+  // INVALID_ARGUMENT: something is wrong with TLS's files. UNAVAILABLE: cannot listen there.
   // The services, the table and what is behind the door outlive the server. Health is SERVING when
   // this returns.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
@@ -51,12 +53,17 @@ class GrpcServer {
   // rest.
   void Shutdown(int timeout_ms);
 
+  // Looks at TLS's files at once, as ServerTls::Reload(); OK in plaintext. They are looked at once
+  // a second without it.
+  absl::Status ReloadTls() { return tls_ != nullptr ? tls_->Reload() : absl::OkStatus(); }
+
   // Of the address that it listens on; REQUIRES: no Shutdown() yet.
   int port() const { return sockets_->port(); }
 
  private:
-  GrpcServer(ListeningSockets sockets, const Door& door);
+  GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, const Door& door);
 
+  const std::unique_ptr<ServerTls> tls_;  // none: plaintext
   std::optional<ListeningSockets> sockets_;
   HealthService health_;
   ReflectionService reflection_;

@@ -1,6 +1,8 @@
 #include "client/status.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "client/details.h"
 #include "gemmd/v1/matrix.pb.h"
@@ -21,6 +23,32 @@ TEST(StatusTest, EveryCodeIsMirrored) {
     EXPECT_EQ(status.message(), "why");
   }
   EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
+}
+
+TEST(StatusTest, WhatKeepsTlsFromConnectingIsSaid) {
+  const auto told = [](const std::string& message,
+                       grpc::StatusCode code = grpc::StatusCode::UNAVAILABLE) {
+    return std::string(FromGrpc(grpc::Status(code, message)).message());
+  };
+  const std::string head =
+      "failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:5: ";
+  for (const auto& [words, cause] : std::vector<std::pair<std::string, std::string>>{
+           {"Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify "
+            "failed",
+            "is of no authority that is trusted here"},
+           {"Peer name a.test is not in peer certificate", "has another name"},
+           {"Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong version "
+            "number",
+            "answers in plaintext"},
+           {"Socket closed", "wants TLS, or a client certificate"}}) {
+    EXPECT_THAT(told(head + words), ::testing::StartsWith(head + words + ": "));
+    EXPECT_THAT(told(head + words), HasSubstr(cause));
+    // It says nothing of TLS elsewhere.
+    EXPECT_EQ(told(words), words);
+    EXPECT_EQ(told(head + words, grpc::StatusCode::INTERNAL), head + words);
+  }
+  EXPECT_THAT(told("empty address list: "), HasSubstr("are no PEM or do not belong together"));
+  EXPECT_EQ(told(head + "Connection refused"), head + "Connection refused");
 }
 
 TEST(StatusTest, AMessageOverTheLimitIsTheCallersToFix) {

@@ -294,7 +294,7 @@ TEST(Start, AnAddressInUseExitsWithOne) {
 TEST(Start, AnUnreadableCertificateExitsWithOne) {
   ServerProcess server({"--tls.certificate-file=/none.pem", "--tls.key-file=/none.key"});
   EXPECT_EQ(server.WaitForExit(), 1);
-  EXPECT_NE(server.log().find("tls.certificate_file is \\\"/none.pem\\\""), std::string::npos)
+  EXPECT_NE(server.log().find("--tls.certificate-file is \\\"/none.pem\\\""), std::string::npos)
       << server.log();
 }
 

@@ -317,6 +317,39 @@ TEST_F(CliTest, TlsIsOneOptionAway) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("gemmd 1.2.3"));
   EXPECT_EQ(Gemm({"info", "--server", server.target()}).exit_code, 5);
+
+  // Or in the environment.
+  const std::vector<std::string> environment = {
+      "GEMMD_SERVER=" + server.target(), "GEMMD_TLS=1",
+      "GEMMD_TLS_ROOT_CERTS=" + directory_.Path("root.pem"), "GEMMD_TLS_SERVER_NAME=gemmd.test"};
+  EXPECT_EQ(RunProcess({kBinary, "info"}, environment).exit_code, 0);
+  EXPECT_THAT(RunProcess({kBinary, "info", "--tls-server-name", "else.test"}, environment).error,
+              HasSubstr("has another name"));
+  EXPECT_THAT(RunProcess({kBinary, "info", "--tls-client-cert", "x"}, environment).error,
+              HasSubstr("--tls-client-cert requires --tls-client-key"));
+}
+
+TEST_F(CliTest, TheEnvironmentsClientCertificateIsShown) {
+  const testing::CertifiedKey key = testing::MakeSelfSigned("gemmd.test");
+  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_key_cert_pairs.push_back({key.key, key.certificate});
+  tls.pem_root_certs = key.certificate;
+  testing::ScriptedServer::Options options;
+  options.credentials = grpc::SslServerCredentials(tls);
+  testing::ScriptedServer server(options);
+  const std::string certificate = directory_.File("client.pem", key.certificate);
+  const std::vector<std::string> info = {kBinary,     "info",
+                                         "--server",  server.target(),
+                                         "--tls",     "--tls-root-certs",
+                                         certificate, "--tls-server-name",
+                                         "gemmd.test"};
+  const ProcessResult without = RunProcess(info);
+  EXPECT_EQ(without.exit_code, 5);
+  EXPECT_THAT(without.error, HasSubstr("or a client certificate"));
+  EXPECT_EQ(RunProcess(info, {"GEMMD_TLS_CLIENT_CERT=" + certificate,
+                              "GEMMD_TLS_CLIENT_KEY=" + directory_.File("client.key", key.key)})
+                .exit_code,
+            0);
 }
 
 TEST_F(CliTest, ATokenIsNotSentInPlainTextUnlessThatIsAskedFor) {

@@ -57,6 +57,26 @@ TEST(Options, ErrorsNameFlagValueAndRange) {
   EXPECT_NE(Parse({"--lissten=x"}).status().message().find("--lissten"), std::string::npos);
 }
 
+TEST(Options, WhatTlsNeedsOfAnotherOptionIsSaid) {
+  const auto why = [](const std::vector<const char*>& more) {
+    std::vector<const char*> flags = {"--tls.certificate-file=c", "--tls.key-file=k"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return std::string(Parse(flags).status().message());
+  };
+  EXPECT_EQ(why({"--tls.client-ca-file=a", "--tls.crl-directory=d"}), "");
+  EXPECT_EQ(why({"--tls.client-certificates=none"}), "");
+  EXPECT_EQ(why({"--tls.crl-directory=d"}),
+            "--tls.crl-directory is \"d\"; it needs --tls.client-ca-file, which is empty");
+  EXPECT_EQ(why({"--tls.client-certificates=optional"}),
+            "--tls.client-certificates is \"optional\"; it needs --tls.client-ca-file, which is "
+            "empty");
+  EXPECT_EQ(why({"--tls.client-certificates=required"}),
+            "--tls.client-certificates is \"required\"; it needs --tls.client-ca-file, which is "
+            "empty");
+  EXPECT_EQ(Parse({"--tls.client-ca-file=a"}).status().message(),
+            "--tls.client-ca-file is \"a\"; it needs --tls.certificate-file, which is empty");
+}
+
 TEST(Options, ADefaultLeaseIsNotOverTheLongest) {
   for (const char* const part : {"--operands", "--shared-memory"}) {
     const auto parse = [part](int default_ms) {
