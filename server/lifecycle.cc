@@ -429,7 +429,10 @@ int Serve(const config::ServerConfig& config) {
 
   constexpr int kForEver = -1;
   int signal = signals.Wait(kForEver);
-  for (; signal == SIGHUP; signal = signals.Wait(kForEver)) (*policy)->Reload();
+  for (; signal == SIGHUP; signal = signals.Wait(kForEver)) {
+    (*policy)->Reload();
+    (*server)->ReloadTls().IgnoreError();  // which is logged
+  }
   Drain drain({server->get(), &gemm, &operands, &router, &statistics, &clock});
   if (signal == Signals::kDeviceLost) EndWithLostDevice(drain, router);
   Log(Severity::kInfo, "draining",
