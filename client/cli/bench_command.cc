@@ -178,7 +178,11 @@ void AddBenchCommand(Commands& commands) {
   app.footer(Footer(kExamples));
   AddDiffCommand(app, commands);
   CLI::App& echo = *app.add_subcommand("echo-server", "")->group("");
-  echo.callback([&commands] { commands.selected = RunEchoServer; });
+  const auto encrypted = std::make_shared<bool>(false);
+  echo.add_flag("--encrypted", *encrypted);
+  echo.callback([&commands, encrypted] {
+    commands.selected = [encrypted] { return RunEchoServer(*encrypted); };
+  });
   // Runs after those of its own subcommands.
   app.callback([&commands, &app, arguments] {
     if (!app.get_subcommands().empty()) return;

@@ -175,8 +175,10 @@ void AddMeasurementOptions(CLI::App& app, BenchArguments& arguments) {
       ->excludes(knee)
       ->group(group);
   CLI::Option* ceiling =
-      app.add_flag("--ceiling", arguments.ceiling,
-                   "Also measure what gRPC carries with nothing behind it on this machine")
+      app.add_flag(
+             "--ceiling", arguments.ceiling,
+             "Also measure what gRPC carries with nothing behind it on this machine, with TLS "
+             "where --tls is given")
           ->group(group);
   app.add_option("--null", arguments.null_bytes,
                  "Echo BYTES both ways through a bare server of its own instead of multiplying: "

@@ -168,11 +168,13 @@ Outcome MakeMatmulBench(const GlobalOptions& global, const BenchArguments& argum
   return std::nullopt;
 }
 
-Outcome MakeEchoBench(const BenchArguments& arguments, const std::vector<load::EchoSizes>& sizes,
-                      EchoProcess& process, Bench& bench) {
-  if (Outcome failure = process.Start()) return failure;
+// With TLS where the server is called with TLS: what that costs is gRPC's.
+Outcome MakeEchoBench(const GlobalOptions& global, const BenchArguments& arguments,
+                      const std::vector<load::EchoSizes>& sizes, EchoProcess& process,
+                      Bench& bench) {
+  if (Outcome failure = process.Start(global.tls)) return failure;
   load::EchoOptions options;
-  options.channel.target = process.address();
+  options.channel = process.Channel();
   options.channels = arguments.channels;
   options.streams = arguments.streams;
   bench.owned = load::MakeEchoTransport(options, sizes);
@@ -182,8 +184,8 @@ Outcome MakeEchoBench(const BenchArguments& arguments, const std::vector<load::E
 
 // The ceiling for the whole report: closed loop, at the largest concurrency that was
 // measured, or with 16 requests a channel where loads were open.
-Outcome MeasureCeiling(const BenchArguments& arguments, const Bench& bench, BenchProgress& progress,
-                       load::Json& report) {
+Outcome MeasureCeiling(const GlobalOptions& global, const BenchArguments& arguments,
+                       const Bench& bench, BenchProgress& progress, load::Json& report) {
   load::LoadOptions options = SharedLoad(arguments);
   options.concurrency = 16 * arguments.channels;
   const load::Json* best = nullptr;
@@ -194,7 +196,7 @@ Outcome MeasureCeiling(const BenchArguments& arguments, const Bench& bench, Benc
   options.concurrency = (*best)["load"].value("concurrency", options.concurrency);
   EchoProcess process;
   Bench echo;
-  if (Outcome failure = MakeEchoBench(arguments, bench.matmul->sizes(), process, echo)) {
+  if (Outcome failure = MakeEchoBench(global, arguments, bench.matmul->sizes(), process, echo)) {
     return failure;
   }
   echo.weights = bench.weights;
@@ -344,7 +346,7 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
     sizes.streamed = arguments.shared.call() == "stream";
     sizes.stripes = static_cast<int>(std::max(1U, arguments.shared.channels()));
     if (arguments.shared.chunk_bytes() > 0) sizes.chunk_bytes = arguments.shared.chunk_bytes();
-    if (Outcome failure = MakeEchoBench(arguments, {sizes}, echo, bench)) return failure;
+    if (Outcome failure = MakeEchoBench(global, arguments, {sizes}, echo, bench)) return failure;
     bench.weights = {1};
     bench.costs = {{arguments.null_bytes, arguments.null_bytes, 0}};
     bench.names = {absl::StrCat("echo of ", arguments.null_bytes, " bytes",
@@ -357,7 +359,7 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
   Outcome failure = arguments.searches() ? MeasureSearch(arguments, bench, progress, report)
                                          : MeasureSweep(arguments, bench, progress, report);
   if (!failure && arguments.ceiling && !interrupted) {
-    failure = MeasureCeiling(arguments, bench, progress, report);
+    failure = MeasureCeiling(global, arguments, bench, progress, report);
   }
   bench.owned.reset();  // before the echo's process
   return failure;

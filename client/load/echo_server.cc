@@ -98,6 +98,13 @@ class EchoStreamReactor final : public grpc::ServerGenericBidiReactor {
   bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+std::shared_ptr<grpc::ServerCredentials> Credentials(const std::optional<CertifiedKey>& tls) {
+  if (!tls) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back({tls->key, tls->certificate});
+  return grpc::SslServerCredentials(options);
+}
+
 class NotFound final : public grpc::ServerGenericBidiReactor {
  public:
   NotFound() {
@@ -130,10 +137,10 @@ struct EchoServer::State {
   std::unique_ptr<grpc::Server> server;
 };
 
-EchoServer::EchoServer() : state_(std::make_unique<State>()) {
+EchoServer::EchoServer(const std::optional<CertifiedKey>& tls) : state_(std::make_unique<State>()) {
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort("127.0.0.1:0", Credentials(tls), &port);
   builder.SetMaxReceiveMessageSize(-1);
   builder.RegisterCallbackGenericService(&state_->service);
   state_->server = builder.BuildAndStart();

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "client/load/self_signed.h"
 
 namespace gemmd::load {
 
@@ -11,8 +14,8 @@ namespace gemmd::load {
 // parsed or copied.
 class EchoServer {
  public:
-  // Listens on a free loopback port, in plain text.
-  EchoServer();
+  // Listens on a free loopback port: with TLS as this certificate says, in plain text without.
+  explicit EchoServer(const std::optional<CertifiedKey>& tls = std::nullopt);
   ~EchoServer();
   EchoServer(const EchoServer&) = delete;
   EchoServer& operator=(const EchoServer&) = delete;

@@ -213,6 +213,7 @@ absl::StatusOr<Identity> Policy::Identify(const CallerCredentials& credentials,
     }
     if (is_open_) {
       const std::string own = OwnName(credentials);
+      if (own.empty()) return absl::UnauthenticatedError("the client's certificate has no name");
       const absl::StatusOr<Tenant> tenant = TenantFor(own, credentials);
       if (!tenant.ok()) return tenant.status();
       return Identity{*tenant, StrCat("certificate ", own), Roles::All()};
@@ -273,7 +274,9 @@ std::optional<std::string> Policy::Match(const Rule& rule, const CallerCredentia
       break;
   }
   const auto& names = credentials.alternative_names;
-  const auto found = std::find_if(names.begin(), names.end(), fits);
+  const auto found = std::find_if(names.begin(), names.end(), [&one](const std::string& name) {
+    return one(name).has_value();
+  });
   if (found == names.end()) return std::nullopt;
   return *found;
 }

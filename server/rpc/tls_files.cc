@@ -119,6 +119,11 @@ std::string Text(const X509_NAME* name) {
   return Written(bio.get());
 }
 
+// As OpenSSL names the files of an issuer's lists.
+std::string HashOf(const X509_NAME* name) {
+  return absl::StrFormat("%08x", X509_NAME_hash_ex(name, nullptr, nullptr, nullptr));
+}
+
 std::string OneLine(const X509_NAME* name) { return Quoted(Text(name)); }
 
 std::string Text(const ASN1_TIME* time) {
@@ -195,8 +200,7 @@ absl::Status CheckRevocations(const Source& source, const std::map<std::string, 
       return Wrong(source, absl::StrCat("whose ", name, " is no PEM list of revoked certificates"));
     }
     const X509_NAME* issuer = X509_CRL_get_issuer(list.get());
-    const std::string hash =
-        absl::StrFormat("%08x", X509_NAME_hash_ex(issuer, nullptr, nullptr, nullptr));
+    const std::string hash = HashOf(issuer);
     if (name.substr(0, hash.size()) != hash) {
       return Wrong(source,
                    absl::StrCat("whose ", name, " is ", OneLine(issuer),
@@ -274,10 +278,7 @@ absl::StatusOr<TlsMaterial> CheckTls(const TlsFiles& files, const TlsBytes& byte
   }
   for (const Owned<X509>& each : *authorities) {
     const X509_NAME* name = X509_get_subject_name(each.get());
-    if (issuers.count(
-            absl::StrFormat("%08x", X509_NAME_hash_ex(name, nullptr, nullptr, nullptr))) != 0) {
-      continue;
-    }
+    if (issuers.count(HashOf(name)) != 0) continue;
     material.warnings.push_back(absl::StrCat(
         kCrlOption, ": ", Path(crl), " has no list of ", OneLine(name),
         ", whose certificates count as not revoked (names are HASH.r0: openssl rehash)"));

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "client/load/self_signed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/recording_timer.h"
 #include "tests/client/testing/scripted_server.h"
-#include "tests/client/testing/self_signed.h"
 #include "tests/client/testing/silent_listener.h"
 
 namespace gemmd::client {
@@ -350,8 +350,8 @@ TEST_F(ClientTest, AsksAdmin) {
 }
 
 TEST(ClientTlsTest, ChecksTheServerAndShowsItsOwnCertificate) {
-  const testing::CertifiedKey server_key = testing::MakeSelfSigned("gemmd.test");
-  const testing::CertifiedKey client_key = testing::MakeSelfSigned("caller.test");
+  const load::CertifiedKey server_key = load::MakeSelfSigned("gemmd.test");
+  const load::CertifiedKey client_key = load::MakeSelfSigned("caller.test");
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   tls.pem_root_certs = client_key.certificate;
   tls.pem_key_cert_pairs.push_back({server_key.key, server_key.certificate});

@@ -105,6 +105,12 @@ class Example(unittest.TestCase):
             (self.work / f"{name}.bin").write_bytes(halves.tobytes())
         for name in "bqw":
             numpy.save(self.work / f"{name}.npy", numpy.ones(SIDE, "f4"))
+        if "--tls.certificate-file" in command:
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                            "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=gemmd.test",
+                            "-keyout", "server.key", "-out", "server.pem"],
+                           cwd=self.work, check=True, stderr=subprocess.DEVNULL)
+            (self.work / "clients.pem").write_bytes((self.work / "server.pem").read_bytes())
         (self.work / "gemmd.textproto").write_text('listen: "127.0.0.1:0" cpu { threads: 2 }')
         if (self.work / "before.json").exists():
             (self.work / "after.json").write_bytes((self.work / "before.json").read_bytes())

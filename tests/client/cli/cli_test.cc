@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/load/self_signed.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
-#include "tests/client/testing/self_signed.h"
 
 namespace gemmd::cli {
 namespace {
@@ -298,7 +298,7 @@ TEST_F(CliTest, NumbersAreCheckedHere) {
 }
 
 TEST_F(CliTest, TlsIsOneOptionAway) {
-  const testing::CertifiedKey key = testing::MakeSelfSigned("gemmd.test");
+  const load::CertifiedKey key = load::MakeSelfSigned("gemmd.test");
   grpc::SslServerCredentialsOptions tls;
   tls.pem_key_cert_pairs.push_back({key.key, key.certificate});
   testing::ScriptedServer::Options options;
@@ -330,7 +330,7 @@ TEST_F(CliTest, TlsIsOneOptionAway) {
 }
 
 TEST_F(CliTest, TheEnvironmentsClientCertificateIsShown) {
-  const testing::CertifiedKey key = testing::MakeSelfSigned("gemmd.test");
+  const load::CertifiedKey key = load::MakeSelfSigned("gemmd.test");
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   tls.pem_key_cert_pairs.push_back({key.key, key.certificate});
   tls.pem_root_certs = key.certificate;

@@ -76,6 +76,7 @@ TEST(Policy, WithoutOneACertificateIsATenant) {
   ASSERT_TRUE(identity.ok());
   EXPECT_EQ(identity->tenant, Tenant::Authenticated("alice"));
   EXPECT_NE(identity->tenant, *Tenant::Named("alice"));
+  EXPECT_EQ(CodeOf(Policy::Open(), Certified("")), absl::StatusCode::kUnauthenticated);
   CallerCredentials liar = Certified("alice");
   liar.tenant = "bob";
   EXPECT_EQ(CodeOf(Policy::Open(), liar), absl::StatusCode::kPermissionDenied);
@@ -153,6 +154,9 @@ TEST(Policy, WhatACertificateLacksFitsNothing) {
   const Policy policy = Parsed("certificate { spiffe_id: \"*\" tenant: \"all\" role: USER }");
   EXPECT_EQ(CodeOf(policy, Certified("alice")), absl::StatusCode::kUnauthenticated);
   EXPECT_TRUE(policy.Identify(Certified("alice", "spiffe://x"), kNow).ok());
+  const Policy by_name =
+      Parsed("certificate { alternative_name: \"*\" tenant: \"all\" role: USER }");
+  EXPECT_EQ(CodeOf(by_name, Certified("alice", "", {""})), absl::StatusCode::kUnauthenticated);
 }
 
 TEST(Policy, ErrorsNameTheEntryItsValueAndWhatIsAccepted) {

@@ -1,4 +1,4 @@
-#include "tests/client/testing/self_signed.h"
+#include "client/load/self_signed.h"
 
 #include <openssl/bio.h>
 #include <openssl/evp.h>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace gemmd::testing {
+namespace gemmd::load {
 namespace {
 
 void Check(bool ok) {
@@ -60,4 +60,4 @@ CertifiedKey MakeSelfSigned(const std::string& name) {
   return result;
 }
 
-}  // namespace gemmd::testing
+}  // namespace gemmd::load

@@ -1,9 +1,10 @@
-// A certificate made on the spot, so that no key lies in the repository and none expires.
+// A certificate made on the spot, for the bare echo and for tests: no key lies in the repository,
+// and none expires.
 #pragma once
 
 #include <string>
 
-namespace gemmd::testing {
+namespace gemmd::load {
 
 struct CertifiedKey {
   std::string certificate;  // PEM, signed by itself
@@ -13,4 +14,4 @@ struct CertifiedKey {
 // For the DNS name `name`, valid for a day.
 CertifiedKey MakeSelfSigned(const std::string& name);
 
-}  // namespace gemmd::testing
+}  // namespace gemmd::load
