@@ -250,13 +250,6 @@ TEST_F(DrainTest, ADownloadIsAnAnswerToo) {
   v1::DownloadRequest request;
   request.set_handle(upload.response.resident().handle());
   v1::DownloadResponse response;
-  {
-    grpc::ClientContext context;
-    const auto whole = operands_->Download(&context, request);
-    while (whole->Read(&response)) {
-    }
-    ASSERT_TRUE(whole->Finish().ok());
-  }
   grpc::ClientContext context;
   const auto unread = operands_->Download(&context, request);
   ASSERT_TRUE(unread->Read(&response));
@@ -264,6 +257,26 @@ TEST_F(DrainTest, ADownloadIsAnAnswerToo) {
   EXPECT_EQ(server_->WaitForExit(), 0);
   EXPECT_TRUE(HasLogged("\"event\":\"answers_not_delivered\",\"calls\":1,")) << server_->log();
   context.TryCancel();
+}
+
+TEST_F(DrainTest, ADownloadThatHasEndedIsNotWaitedFor) {
+  Start({"--lifecycle.send-timeout-ms=5000"});
+  const std::string bytes(1 << 20, 'x');
+  Upload upload(operands_.get(), bytes);
+  ASSERT_TRUE(upload.Send(bytes).ok());
+  v1::DownloadRequest request;
+  request.set_handle(upload.response.resident().handle());
+  v1::DownloadResponse response;
+  {
+    grpc::ClientContext context;
+    const auto whole = operands_->Download(&context, request);
+    while (whole->Read(&response)) {
+    }
+    ASSERT_TRUE(whole->Finish().ok());
+  }
+  server_->Signal(SIGTERM);
+  EXPECT_EQ(server_->WaitForExit(), 0);
+  EXPECT_FALSE(HasLogged("\"event\":\"answers_not_delivered\"")) << server_->log();
 }
 
 }  // namespace
