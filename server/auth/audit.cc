@@ -14,6 +14,12 @@ namespace {
 constexpr TimeNs kInterval = 100'000'000;
 constexpr TimeNs kBurst = 100;
 
+// As it is, unless it has to be cut or escaped.
+std::string Name(absl::string_view text) {
+  std::string quoted = Quoted(text);
+  return quoted.size() == text.size() + 2 ? std::string(text) : quoted;
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> AuditLog::Take(Kind* kind) {
@@ -37,8 +43,8 @@ void AuditLog::Refused(const Call& call, const absl::Status& why) {
   Log(Severity::kWarning, "call_refused",
       {{"method", call.method},
        {"peer", call.peer},
-       {"who", call.who},
-       {"tenant", Quoted(call.tenant)},
+       {"who", Name(call.who)},
+       {"tenant", Name(call.tenant)},
        {"code", absl::StatusCodeToString(why.code())},
        {"error", why.message()},
        {"left_out", *left_out}});
@@ -54,8 +60,8 @@ void AuditLog::Served(const Call& call) {
   Log(Severity::kInfo, "call_audited",
       {{"method", call.method},
        {"peer", call.peer},
-       {"who", call.who},
-       {"tenant", Quoted(call.tenant)},
+       {"who", Name(call.who)},
+       {"tenant", Name(call.tenant)},
        {"left_out", *left_out}});
 }
 

@@ -41,6 +41,13 @@ void ReadCertificate(const grpc::AuthContext& auth, CallerCredentials* credentia
   }
 }
 
+absl::Status CheckRoles(const Identity& identity, const MethodRoles& method) {
+  if (identity.roles.HasAnyOf(method.any_of)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(method.method, " asks for the role ", ToString(method.any_of), "; the caller, ",
+                   identity.name, ", has ", ToString(identity.roles)));
+}
+
 }  // namespace
 
 absl::StatusOr<CallerCredentials> CredentialsOf(const grpc::ServerContextBase& context) {
@@ -79,12 +86,16 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
   login.credentials.token_may_be_read =
       !options_.is_encrypted && !options_.plaintext_tokens && !IsLocalPeer(peer);
   login.policy = policy_->policy();
-  absl::StatusOr<Identity> identity = Identify(*login.policy, login.credentials, method);
+  absl::StatusOr<Identity> identity = login.policy->Identify(login.credentials, now_());
   if (!identity.ok()) {
     audit_->Refused({method.method, peer, "", login.credentials.tenant}, identity.status());
     return identity.status();
   }
   login.identity = *std::move(identity);
+  if (absl::Status s = CheckRoles(login.identity, method); !s.ok()) {
+    audit_->Refused({method.method, peer, login.identity.name, login.identity.tenant.key()}, s);
+    return s;
+  }
   if (method.is_audited && !login.policy->is_open()) {
     audit_->Served({method.method, peer, login.identity.name, login.identity.tenant.key()});
   }
@@ -94,8 +105,9 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
 absl::Status Authorizer::Check(Login* login) const {
   std::shared_ptr<const Policy> policy = policy_->policy();
   if (policy == login->policy && now_() < login->identity.expires) return absl::OkStatus();
-  absl::StatusOr<Identity> identity = Identify(*policy, login->credentials, *login->method);
+  absl::StatusOr<Identity> identity = policy->Identify(login->credentials, now_());
   if (!identity.ok()) return identity.status();
+  if (absl::Status s = CheckRoles(*identity, *login->method); !s.ok()) return s;
   if (identity->tenant != login->identity.tenant) {
     return absl::UnauthenticatedError(
         "the server knows the caller as another tenant by now: begin a new call");
@@ -103,16 +115,6 @@ absl::Status Authorizer::Check(Login* login) const {
   login->policy = std::move(policy);
   login->identity = *std::move(identity);
   return absl::OkStatus();
-}
-
-absl::StatusOr<Identity> Authorizer::Identify(const Policy& policy,
-                                              const CallerCredentials& credentials,
-                                              const MethodRoles& method) const {
-  absl::StatusOr<Identity> identity = policy.Identify(credentials, now_());
-  if (!identity.ok() || identity->roles.HasAnyOf(method.any_of)) return identity;
-  return absl::PermissionDeniedError(
-      absl::StrCat(method.method, " asks for the role ", ToString(method.any_of), "; the caller, ",
-                   identity->name, ", has ", ToString(identity->roles)));
 }
 
 }  // namespace gemmd

@@ -51,9 +51,6 @@ class Authorizer {
   absl::Status Check(Login* login) const;
 
  private:
-  absl::StatusOr<Identity> Identify(const Policy& policy, const CallerCredentials& credentials,
-                                    const MethodRoles& method) const;
-
   const PolicyFile* const policy_;
   AuditLog* const audit_;
   const Options options_;

@@ -165,6 +165,8 @@ TEST_F(AuthTest, WrongAndOldTokensAreRefusedAndLoggedWithoutTheToken) {
   EXPECT_TRUE(absl::StrContains(log, "the token ended at 2020-01-01T00:00:00")) << log;
   EXPECT_TRUE(absl::StrContains(log, "\"event\":\"call_audited\"")) << log;
   EXPECT_TRUE(absl::StrContains(log, "token observer-token")) << log;
+  EXPECT_TRUE(absl::StrContains(log, "\"who\":\"token user-token\",\"tenant\":\"auth:alice\""))
+      << log;
   EXPECT_FALSE(absl::StrContains(log, "some-secret")) << log;
 }
 
