@@ -30,9 +30,7 @@ def get_requires_for_build_wheel(config_settings: object = None) -> list[str]:
     return [] if shutil.which("protoc") else ["grpcio-tools"]
 
 
-def build_wheel(
-    wheel_directory: str, config_settings: object = None, metadata_directory: str | None = None
-) -> str:
+def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: str | None = None) -> str:
     """Writes the wheel and returns its file name. Equal sources give equal bytes."""
     version = _version()
     info = f"{NAME}-{version}.dist-info"
@@ -84,9 +82,7 @@ def _descriptors() -> bytes:
             import grpc_tools
 
             include.append(f"-I{pathlib.Path(grpc_tools.__file__).parent / '_proto'}")
-        subprocess.run(
-            [*command, *include, "--include_imports", f"--descriptor_set_out={out}", *names], check=True
-        )
+        subprocess.run([*command, *include, "--include_imports", f"--descriptor_set_out={out}", *names], check=True)
         return out.read_bytes()
 
 

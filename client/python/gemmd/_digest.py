@@ -26,9 +26,7 @@ def operand_digest(stored_type: int, planes: list[tuple[int, Plane, memoryview]]
     """32 bytes. planes: PlaneName, layout and tightly packed bytes, in the order of PlaneName."""
     whole = hashlib.sha256(b"gemmd.v1.operand\n" + struct.pack("<II", stored_type, len(planes)))
     for name, plane, data in planes:
-        whole.update(
-            struct.pack("<IIQQIQ", name, plane.type, plane.rows, plane.columns, plane.order, len(data))
-        )
+        whole.update(struct.pack("<IIQQIQ", name, plane.type, plane.rows, plane.columns, plane.order, len(data)))
         whole.update(_chunk_digests(data))
     return whole.digest()
 
@@ -38,7 +36,9 @@ class Source:
 
     __slots__ = ("digest", "keeps", "planes", "size_bytes")
 
-    def __init__(self, data: tuple[Plane, memoryview], scales: tuple[Plane, memoryview] | None, keeps: object) -> None:
+    def __init__(
+        self, data: tuple[Plane, memoryview], scales: tuple[Plane, memoryview] | None, keeps: object
+    ) -> None:
         self.planes = [(DATA, *data)]
         if scales is not None:
             self.planes.append((SCALES, *scales))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gemmd import _framing
-from gemmd._header import OPERANDS, Options, OperandSpec, Place, header_bytes
+from gemmd._header import OPERANDS, OperandSpec, Options, Place, header_bytes
 from gemmd._layout import Array, Plane
 from gemmd.errors import Internal
 
@@ -86,9 +86,7 @@ def begin_content(
     ]
     if not awaits:
         for operand, plane, data in encoded.planes:
-            pieces.append(
-                _framing.chunk_prefix(_framing.PAYLOAD_FIELD, request_id, operand, plane, 0, len(data))
-            )
+            pieces.append(_framing.chunk_prefix(_framing.PAYLOAD_FIELD, request_id, operand, plane, 0, len(data)))
             pieces.append(data)
     return sum(map(len, pieces)), pieces
 
@@ -153,8 +151,10 @@ class Assembly:
             d.leading_dimension in (0, e.columns if e.order == 0 else e.rows)
         ):
             return None
-        return bad_response(f"D is {d.rows} x {d.columns} of type {d.type} and order {d.order}, but "
-                            f"{e.rows} x {e.columns} of type {e.type} and order {e.order} was asked for")  # fmt: skip
+        return bad_response(
+            f"D is {d.rows} x {d.columns} of type {d.type} and order {d.order}, "
+            f"but {e.rows} x {e.columns} of type {e.type} and order {e.order} was asked for"
+        )
 
     def place(self, operand: int, plane: int, offset: int, data: _framing.Bytes) -> Internal | None:
         """Copies a chunk to where it belongs."""

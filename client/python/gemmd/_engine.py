@@ -314,9 +314,7 @@ class Call:
                 self._end(None, errors.Cancelled("the client was closed"))
             return
         self._failures += 1
-        delay = retry_delay(
-            self._engine.retry, self._failures, error.code, pushback, self._seconds_left()
-        )
+        delay = retry_delay(self._engine.retry, self._failures, error.code, pushback, self._seconds_left())
         if delay is None or not error.may_retry:
             self._end(None, error)
             return

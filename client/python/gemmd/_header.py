@@ -12,8 +12,7 @@ OPERANDS = _messages.enum_numbers("OperandName")
 ACTIVATIONS = {name.lower(): number for name, number in _messages.enum_numbers("Activation").items()}
 DETERMINISM = {name.lower(): number for name, number in _messages.enum_numbers("Determinism").items()}
 PRIORITIES = {
-    name.removeprefix("PRIORITY_").lower(): number
-    for name, number in _messages.enum_numbers("Priority").items()
+    name.removeprefix("PRIORITY_").lower(): number for name, number in _messages.enum_numbers("Priority").items()
 }
 DATA, SCALES = 0, 1  # PlaneName
 
@@ -91,9 +90,7 @@ def set_operand(spec: OperandSpec, message: Any) -> None:
     _set_place(spec.place, message)
 
 
-def header_message(
-    operands: tuple[OperandSpec | None, ...], options: Options, output: Place | None = None
-) -> Any:
+def header_message(operands: tuple[OperandSpec | None, ...], options: Options, output: Place | None = None) -> Any:
     """A MatmulHeader. operands: A, B, C and bias; output: a region for D."""
     header = _messages.MatmulHeader()
     for name, spec in zip(("a", "b", "c", "bias"), operands, strict=True):
@@ -115,9 +112,7 @@ def header_message(
 
 
 @lru_cache(maxsize=1024)
-def header_bytes(
-    operands: tuple[OperandSpec | None, ...], options: Options, output: Place | None = None
-) -> bytes:
+def header_bytes(operands: tuple[OperandSpec | None, ...], options: Options, output: Place | None = None) -> bytes:
     """header_message(), serialized."""
     data: bytes = header_message(operands, options, output).SerializeToString()
     return data

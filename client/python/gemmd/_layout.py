@@ -37,7 +37,8 @@ class Laid(NamedTuple):
 
 
 def _bytes_of(flat: Array) -> memoryview:
-    return memoryview(flat.view(np.uint8)) if flat.dtype != np.uint8 else memoryview(flat)
+    codes: Any = flat.view(np.uint8)  # types that the buffer protocol lacks have bytes all the same
+    return memoryview(codes)
 
 
 def lay_out(x: Array, element: ElementType) -> Laid:
@@ -61,9 +62,7 @@ def lay_out(x: Array, element: ElementType) -> Laid:
         span = (outer - 1) * leading + inner
         if span <= _MOST_STRETCH * outer * inner:
             flat = np.lib.stride_tricks.as_strided(lines, (span,), (size,), writeable=False)
-            return Laid(
-                Plane(element.number, rows, columns, order, leading), _bytes_of(flat), _address(flat)
-            )
+            return Laid(Plane(element.number, rows, columns, order, leading), _bytes_of(flat), _address(flat))
     return _packed(np.ascontiguousarray(x), Plane(element.number, rows, columns))
 
 

@@ -28,10 +28,15 @@ def _load() -> Any:
 _POOL = _load()
 
 
+def _old_class(descriptor: Any) -> Any:
+    factory: Any = message_factory.MessageFactory(_POOL)
+    return factory.GetPrototype(descriptor)
+
+
 def _class_of(name: str) -> Any:
     descriptor = _POOL.FindMessageTypeByName(f"gemmd.v1.{name}")
     make = getattr(message_factory, "GetMessageClass", None)  # protobuf 4.22 and later
-    return make(descriptor) if make else message_factory.MessageFactory(_POOL).GetPrototype(descriptor)
+    return make(descriptor) if make else _old_class(descriptor)
 
 
 def enum_numbers(name: str) -> dict[str, int]:

@@ -218,7 +218,7 @@ def _nothing(
     visible: tuple[int, ...], k: int, c: Any, asked: Asked, out: Array | None, element: ElementType
 ) -> Prepared:
     """The server multiplies no empty matrices: what NumPy makes of them is made here."""
-    if k == 0 and math.prod(visible) and (c is not None or asked.bias is not None or asked.keep):
+    if k == 0 and 0 not in visible and (c is not None or asked.bias is not None or asked.keep):
         raise ValueError("the factors have no element (K is 0): there is nothing to add to")
     d = np.zeros(visible, element.dtype)
     return Prepared([], d, visible, out, element)
@@ -239,9 +239,7 @@ def _target(
     return np.empty(full, element.dtype), None, False
 
 
-def _products(
-    maker: _Maker, left: Matrix, right: Matrix, c: Any, bias: Any, work: Array
-) -> Sequence[Encoded]:
+def _products(maker: _Maker, left: Matrix, right: Matrix, c: Any, bias: Any, work: Array) -> Sequence[Encoded]:
     batch = work.shape[:-2]
     if not batch:
         return [maker.encode(left, right, c, bias, work)]
@@ -271,9 +269,7 @@ def _products(
 class _Maker:
     """Makes one product of two matrices at a time, all with the same options."""
 
-    def __init__(
-        self, regions: Regions, options: Options, element: ElementType, region: Region | None
-    ) -> None:
+    def __init__(self, regions: Regions, options: Options, element: ElementType, region: Region | None) -> None:
         self._regions = regions
         self._options = options
         self._element = element
@@ -283,8 +279,7 @@ class _Maker:
         planes: list[PlaneBytes] = []
         keeps: list[Any] = []
         parts = [
-            self._operand(x, name, planes, keeps)
-            for x, name in ((a, "A"), (b, "B"), (c, "C"), (bias, "BIAS"))
+            self._operand(x, name, planes, keeps) for x, name in ((a, "A"), (b, "B"), (c, "C"), (bias, "BIAS"))
         ]
         order = _layout.ROW_MAJOR
         target: memoryview | None = None

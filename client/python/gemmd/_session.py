@@ -113,9 +113,9 @@ class Session:
 
     def wants(self, stream: int) -> bool:
         """Whether next() of that stream may have something."""
-        return bool(
-            self._sending or (stream == 0 and (self._small or self._large or self._cancels))
-        ) or not (self._joined[stream] if stream else self._opened)
+        return bool(self._sending or (stream == 0 and (self._small or self._large or self._cancels))) or not (
+            self._joined[stream] if stream else self._opened
+        )
 
     def next(self, stream: int) -> list[_framing.Bytes] | None:
         """The pieces of the next message over that stream; None where there is none now."""
@@ -182,7 +182,7 @@ class Session:
         return _encoded.begin_content(request.encoded, request.id, request.timeout_us(), request.awaits)
 
     def _begin_small(self) -> list[_framing.Bytes]:
-        begins = []
+        begins: list[tuple[int, list[_framing.Bytes]]] = []
         count = 0
         most = _MOST_BEGINS if self._sends_batches else 1
         while self._small and len(begins) < most:

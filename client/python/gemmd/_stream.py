@@ -34,9 +34,7 @@ class StreamSession:
             method = link.channel(index).stream_stream(_METHOD)
             self._calls.append(method(self._outgoing(index), metadata=link.metadata))
         for index, call in enumerate(self._calls):
-            threading.Thread(
-                target=self._read, args=(index, call), name="gemmd-stream", daemon=True
-            ).start()
+            threading.Thread(target=self._read, args=(index, call), name="gemmd-stream", daemon=True).start()
 
     @property
     def is_accepting(self) -> bool:

@@ -84,9 +84,7 @@ def _missing(engine: Engine, source: Source, end: Deadline) -> list[Range]:
 
 def _pieces(ranges: list[Range]) -> list[Range]:
     return [
-        (plane, at, min(at + _CHUNK, stop))
-        for plane, begin, stop in ranges
-        for at in range(begin, stop, _CHUNK)
+        (plane, at, min(at + _CHUNK, stop)) for plane, begin, stop in ranges for at in range(begin, stop, _CHUNK)
     ]
 
 

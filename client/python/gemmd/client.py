@@ -158,9 +158,7 @@ class Client:
         pending._running = self._start(a, b, Asked(**asked), deadline, _teller(pending), begun)
         return pending
 
-    def _start(
-        self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float
-    ) -> Running:
+    def _start(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
         self._check()
         prepared: Prepared = prepare(self._regions, a, b, asked)
         running = Running(self._engine, self._regions, prepared, _seconds(deadline), told, None, begun)
@@ -192,7 +190,7 @@ class Client:
         return resident_of(self._engine, found.resident)
 
     def residents(self, deadline: float | None = None) -> list[Resident]:
-        """This tenant's matrices on the server, in the order in which they came."""
+        """The tenant's matrices on the server, in the order in which they came."""
         self._check()
         end = Deadline(_seconds(deadline))
         request = _messages.ListRequest()
@@ -249,18 +247,14 @@ class Client:
         request = _messages.EstimateRequest(caller_gflops=caller_gflops)
         request.header.CopyFrom(header_message(operands, encoded.options, output))
         end = Deadline(_seconds(deadline))
-        return estimate_of(
-            _transfer.call(self._engine, "Gemm/Estimate", request, _messages.EstimateResponse, end)
-        )
+        return estimate_of(_transfer.call(self._engine, "Gemm/Estimate", request, _messages.EstimateResponse, end))
 
     def info(self, deadline: float | None = None) -> Info:
         """What the server is: version, devices, limits."""
         self._check()
         end = Deadline(_seconds(deadline))
         request = _messages.ServerInfoRequest()
-        return info_of(
-            _transfer.call(self._engine, "Admin/ServerInfo", request, _messages.ServerInfoResponse, end)
-        )
+        return info_of(_transfer.call(self._engine, "Admin/ServerInfo", request, _messages.ServerInfoResponse, end))
 
     def stats(self, deadline: float | None = None) -> Statistics:
         """What the server has done since it began."""

@@ -89,7 +89,7 @@ class AlreadyExists(Error):
 
 
 class PermissionDenied(Error):
-    """This caller may not do that."""
+    """The caller may not do that."""
 
     code = "PERMISSION_DENIED"
 
@@ -119,7 +119,7 @@ class OutOfRange(Error):
 
 
 class Unimplemented(Error):
-    """This server has not built that."""
+    """The server has not built that."""
 
     code = "UNIMPLEMENTED"
 

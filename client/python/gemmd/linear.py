@@ -18,9 +18,7 @@ class Linear:
     `w` is the Resident. As a context manager it is released at the end.
     """
 
-    def __init__(
-        self, client: Client, w: Resident, bias: Any, activation: str, asked: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, client: Client, w: Resident, bias: Any, activation: str, asked: Mapping[str, Any]) -> None:
         self._client = client
         self.w = w
         self.bias = bias

@@ -223,9 +223,10 @@ def _last_line(receipt: Receipt) -> str:
 
 def _text(receipt: Receipt) -> str:
     lines = [f"{name:<10} {value}" for name, value in _facts(receipt)]
-    cells = [("side", "stage", "start us", "end us", "exposed us")]
+    cells: list[tuple[str, ...]] = [("side", "stage", "start us", "end us", "exposed us")]
     for side, stage, start, end, exposed in _spans(receipt):
-        cells.append((side, stage, *("" if each is None else f"{each:.1f}" for each in (start, end, exposed))))
+        numbers = ("" if each is None else f"{each:.1f}" for each in (start, end, exposed))
+        cells.append((side, stage, *numbers))
     widths = [max(len(row[column]) for row in cells) for column in range(5)]
     lines.append("")
     for row in cells:
@@ -248,8 +249,7 @@ def _html(receipt: Receipt) -> str:
             f'<td style="text-align:right">{exposed:.1f}</td><td style="width:20em">{bar}</td></tr>'
         )
     facts = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-        for name, value in _facts(receipt)
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in _facts(receipt)
     )
     return (
         f"<table>{facts}</table><table><tr><th>side</th><th>stage</th><th>exposed us</th><th></th></tr>"

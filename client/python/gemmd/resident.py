@@ -111,9 +111,7 @@ class Resident:
         request = self._named(_messages.RenewRequest())
         if lease is not None:
             seconds_into(lease, request.lease)
-        answer = call(
-            self._engine, "Operands/Renew", request, _messages.RenewResponse, Deadline(deadline)
-        )
+        answer = call(self._engine, "Operands/Renew", request, _messages.RenewResponse, Deadline(deadline))
         return seconds_of(answer.lease_remaining)
 
     def release(self, deadline: float | None = None) -> None:

@@ -61,7 +61,8 @@ def _dtype_of(element: ElementType) -> np.dtype[Any]:
             f"{element.name} arrays need the package ml_dtypes, which is not installed; "
             'ask for another result with dtype="float32"'
         ) from None
-    return np.dtype(getattr(ml_dtypes, element.numpy_name))
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, element.numpy_name))
+    return found
 
 
 @lru_cache(maxsize=64)
