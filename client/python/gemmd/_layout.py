@@ -29,16 +29,24 @@ class Plane(NamedTuple):
 
 
 class Laid(NamedTuple):
-    """A plane, and its bytes up to and with its last element."""
+    """A plane, its bytes up to and with its last element, and an array that begins where they do."""
 
     plane: Plane
     data: memoryview
-    address: int
+    first: Array
+
+
+_BYTE = np.dtype(np.uint8)
 
 
 def _bytes_of(flat: Array) -> memoryview:
-    codes: Any = flat.view(np.uint8)  # types that the buffer protocol lacks have bytes all the same
-    return memoryview(codes)
+    codes: Any = flat.view(_BYTE)  # types that the buffer protocol lacks have bytes all the same
+    return codes.data  # type: ignore[no-any-return]
+
+
+def address_of(x: Array) -> int:
+    """Where an array's first element is."""
+    return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
 def lay_out(x: Array, element: ElementType) -> Laid:
@@ -62,7 +70,7 @@ def lay_out(x: Array, element: ElementType) -> Laid:
         span = (outer - 1) * leading + inner
         if span <= _MOST_STRETCH * outer * inner:
             flat = np.lib.stride_tricks.as_strided(lines, (span,), (size,), writeable=False)
-            return Laid(Plane(element.number, rows, columns, order, leading), _bytes_of(flat), _address(flat))
+            return Laid(Plane(element.number, rows, columns, order, leading), _bytes_of(flat), flat)
     return _packed(np.ascontiguousarray(x), Plane(element.number, rows, columns))
 
 
@@ -75,11 +83,7 @@ def lay_out_packed(x: Array, element: ElementType) -> Laid:
 
 def _packed(lines: Array, plane: Plane) -> Laid:
     flat = lines.reshape(-1)
-    return Laid(plane, _bytes_of(flat), _address(flat))
-
-
-def _address(x: Array) -> int:
-    return int(x.ctypes.data)
+    return Laid(plane, _bytes_of(flat), flat)
 
 
 def writable_bytes(d: Array) -> tuple[int, memoryview] | None:

@@ -125,7 +125,9 @@ def _shaped(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix, tuple[int, ...
             f"a has shape {left.shape} and b {right.shape}: a's last dimension is {left.shape[-1]}, "
             f"and b's last but one is {right.shape[-2]}; they must be equal"
         )
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    batch: tuple[int, ...] = ()
+    if len(left.shape) > 2 or len(right.shape) > 2:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     return left, right, (*batch, left.shape[-2], right.shape[-1]), vectors
 
 
@@ -234,7 +236,7 @@ def _target(
             first = work[(0,) * (len(full) - 2)]
             if _layout.writable_bytes(first) is not None:
                 is_one = len(full) == 2 or work.flags.c_contiguous
-                region = regions.find(int(first.ctypes.data), work.nbytes) if is_one else None
+                region = regions.find(_layout.address_of(first), work.nbytes) if is_one else None
                 return work, region, True
     return np.empty(full, element.dtype), None, False
 
@@ -289,9 +291,9 @@ class _Maker:
             if found is None:
                 raise AssertionError("a result's matrix is packed")
             order, target = found
-            address = int(d.ctypes.data)
+            address = _layout.address_of(d) if self._region is not None else 0
         expected = Plane(self._element.number, a.shape[-2], b.shape[-1], order)
-        options = self._options._replace(output_order=order)
+        options = self._options if order == _layout.ROW_MAJOR else self._options._replace(output_order=order)
         region = self._region
         is_shared = region is not None
         if region is not None:
@@ -320,11 +322,12 @@ class _Maker:
             element = types.of_dtype(x.dtype)
         laid = _layout.lay_out(x, element)
         keeps.append(x)
-        if scales is None and laid.address:
-            region = self._regions.find(laid.address, len(laid.data))
+        if scales is None and self._regions.is_any:
+            address = _layout.address_of(laid.first)
+            region = self._regions.find(address, len(laid.data))
             if region is not None:
                 keeps.append(region)
-                return lambda: OperandSpec(laid.plane, None, region.place(laid.address))
+                return lambda: OperandSpec(laid.plane, None, region.place(address))
         planes.append(PlaneBytes(OPERANDS[name], DATA, laid.data))
         scales_plane = None
         if scales is not None:

@@ -21,6 +21,7 @@ import numpy as np
 from gemmd import _fork, _messages, errors
 from gemmd._engine import Engine
 from gemmd._header import Place, seconds_of
+from gemmd._layout import address_of
 from gemmd._transfer import Deadline, call
 
 _FOLDER = "/dev/shm"
@@ -82,7 +83,7 @@ class Regions:
             raise errors.ResourceExhausted(f"shared memory of {size} bytes cannot be made: {error}") from None
         finally:
             os.close(file)
-        region = Region(name, size, int(np.frombuffer(memory, np.uint8).ctypes.data))
+        region = Region(name, size, address_of(np.frombuffer(memory, np.uint8)))
         weakref.finalize(memory, _unlink, name, os.getpid())
         try:
             self._register(region)
@@ -96,6 +97,11 @@ class Regions:
         if must_tick:
             self._engine.timer.after(_TICK, self._tick)
         return memory
+
+    @property
+    def is_any(self) -> bool:
+        """Whether find() may find one."""
+        return bool(self._regions)
 
     def find(self, address: int, size: int) -> Region | None:
         """The region that holds all of these bytes; None where there is none."""

@@ -27,13 +27,14 @@ class Linear:
 
     def __call__(self, x: Any, **asked: Any) -> Any:
         """The layer's output for x, as Client.matmul() returns it; further arguments are matmul()'s."""
-        return self._client.matmul(x, self.w, **self._arguments(asked))
+        return self._client.matmul(x, self.w, **self.arguments(asked))
 
     def submit(self, x: Any, **asked: Any) -> Any:
         """The same in the background, as Client.submit()."""
-        return self._client.submit(x, self.w, **self._arguments(asked))
+        return self._client.submit(x, self.w, **self.arguments(asked))
 
-    def _arguments(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What matmul() is called with besides x and w."""
         return {"bias": self.bias, "activation": self.activation, **self._asked, **asked}
 
     def release(self) -> None:
