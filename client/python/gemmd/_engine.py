@@ -69,22 +69,25 @@ class Engine:
         self.bytes_per_s = 0.0
         self.can_stream = True
         self._lock = threading.Lock()
-        self._in_flight = 0
+        self._calls: set[Call] = set()
+        self._closed = False
 
-    def begin(self) -> None:
-        """A product is under way."""
+    def begin(self, call: Call) -> None:
+        """A product is under way. ClosedError after close()."""
         with self._lock:
-            self._in_flight += 1
+            if self._closed:
+                raise errors.ClosedError("the client is closed")
+            self._calls.add(call)
 
-    def end(self) -> None:
+    def end(self, call: Call) -> None:
         """It no longer is."""
         with self._lock:
-            self._in_flight -= 1
+            self._calls.discard(call)
 
     @property
     def in_flight(self) -> int:
         """Products under way."""
-        return self._in_flight
+        return len(self._calls)
 
     def choose(self, encoded: Encoded, options: RouteOptions) -> Route:
         """The way of a product that is counted as under way."""
@@ -95,7 +98,7 @@ class Engine:
             RouteInput(
                 encoded.payload_bytes,
                 encoded.result_bytes,
-                self._in_flight - 1,
+                self.in_flight - 1,
                 self.bytes_per_s,
                 self.max_channels,
                 self.can_stream,
@@ -114,6 +117,11 @@ class Engine:
         """Ends what is under way. Safe to call in a forked child, where it does nothing."""
         if _fork.is_forked():
             return
+        with self._lock:
+            self._closed = True
+            calls = list(self._calls)
+        for call in calls:
+            call.stop(errors.Cancelled("the client was closed"))
         self.timer.close()
         self.sessions.close()
         self.helpers.shutdown(wait=False)
@@ -155,7 +163,7 @@ class Call:
         self._started = 0.0
         self._route = Route()
         self._alone = False
-        engine.begin()
+        engine.begin(self)
         if seconds is not None:
             self._alarms.append(engine.timer.after(seconds, self._expire))
 
@@ -168,12 +176,13 @@ class Call:
 
     def cancel(self) -> None:
         """Ends it with Cancelled, here at once and at the server soon. Nothing if it has ended."""
-        self._stop(errors.Cancelled("cancelled by its caller"))
+        self.stop(errors.Cancelled("cancelled by its caller"))
 
     def _expire(self) -> None:
-        self._stop(errors.DeadlineExceeded("the deadline passed before the product was here"))
+        self.stop(errors.DeadlineExceeded("the deadline passed before the product was here"))
 
-    def _stop(self, why: errors.Error) -> None:
+    def stop(self, why: errors.Error) -> None:
+        """Ends it with that error, as cancel() does."""
         with self._lock:
             if self._done is None or self._cancelled is not None:
                 return
@@ -351,5 +360,5 @@ class Call:
             return
         for alarm in alarms:
             alarm.cancel()
-        self._engine.end()
+        self._engine.end(self)
         done(outcome, error)

@@ -29,9 +29,7 @@ class Quantized:
         if array.ndim != 2:
             raise ValueError(f"data has shape {array.shape}; a quantized array is a matrix")
         self.element = types.of_dtype(array.dtype) if type is None else types.by_name(type)
-        if array.dtype.itemsize != self.element.size or (
-            array.dtype.kind == "f" and self.element.name not in ("f64", "f32", "tf32", "f16")
-        ):
+        if array.dtype.name != self.element.numpy_name and array.dtype != np.dtype(self.element.code):
             raise TypeError(f"data is {array.dtype}, which holds no {self.element.name} codes")
         self.data: Array = array
         self.scales: Array | None = None
