@@ -154,9 +154,7 @@ def test_alpha_beta_c_bias_and_activations(client, random):
     x = a @ b + bias
     np.testing.assert_allclose(client.matmul(a, b, bias=bias), x, rtol=1e-12)
     np.testing.assert_allclose(client.matmul(a, b, bias=bias, activation="relu"), np.maximum(x, 0), rtol=1e-12)
-    np.testing.assert_allclose(
-        client.matmul(a, b, bias=bias, activation="silu"), x / (1 + np.exp(-x)), rtol=1e-9
-    )
+    np.testing.assert_allclose(client.matmul(a, b, bias=bias, activation="silu"), x / (1 + np.exp(-x)), rtol=1e-9)
     gelu = x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
     np.testing.assert_allclose(client.matmul(a, b, bias=bias, activation="gelu-tanh"), gelu, rtol=1e-9)
     batch = random.standard_normal((3, 6, 5))

@@ -19,7 +19,8 @@ import sys
 import tempfile
 import zipfile
 
-HERE = pathlib.Path(__file__).resolve().parents[1]
+# Not resolved: in a sandbox every file is a link, and its place is beside the other links.
+HERE = pathlib.Path(__file__).absolute().parents[1]
 TREE = HERE.parents[1]
 NAME = "gemmd_client"
 TAG = "py3-none-any"
