@@ -44,6 +44,12 @@ def test_the_example_of_the_readme(server):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_reference_is_that_of_the_code(server):
+    tool = pathlib.Path(__file__).parents[2] / "client/python/tools/reference.py"
+    done = run_python(server, str(tool), "--check")
+    assert done.returncode == 0, done.stderr
+
+
 def test_dask(server, random, monkeypatch):
     da = pytest.importorskip("dask.array")
     import gemmd.dask

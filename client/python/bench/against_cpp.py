@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""This client against the C++ library, on one server, in turns, so that both meet the same noise.
+"""The Python client against the C++ library, on one server, in turns, so that both meet the same noise.
 
     against_cpp.py --gemm bazel-bin/client/cli/gemm --server 127.0.0.1:50051 [--rounds 5] [--only NAME]
 
@@ -22,9 +22,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import gemmd
 import gemmd.aio
-import numpy as np
 
 
 def gemm_bench(options: argparse.Namespace, *arguments: str) -> float:
@@ -84,7 +85,6 @@ def shared(options: argparse.Namespace) -> tuple[float, float]:
         a, b = client.shared((4096, 4096)), client.shared((4096, 1))
         d = client.shared((4096, 1))
         ours = median_ms(lambda: client.matmul(a, b, out=d))
-        del a, b, d
     return ours, gemm_bench(options, "-s", "4096x1x4096", "--operands", "shared-memory")
 
 

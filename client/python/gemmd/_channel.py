@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,20 +101,21 @@ class Link:
         return found
 
     def unary(
-        self, name: str, request: bytes, timeout: float | None = None
+        self,
+        name: str,
+        request: bytes,
+        timeout: float | None = None,
+        track: Callable[[Any], None] = lambda _: None,
     ) -> tuple[bytes, None, Pushback] | tuple[None, errors.Error, Pushback]:
-        """One call: the answer, or the error and the server's pushback. Ctrl-C cancels it."""
+        """One call: the answer, or the error and the server's pushback. track() is given gRPC's call."""
         call = self.method("unary_unary", name).future(request, timeout=timeout, metadata=self.metadata)
+        track(call)
         try:
             return call.result(), None, NO_PUSHBACK
         except grpc.RpcError as failed:
             return None, *error_of(failed)
         except grpc.FutureCancelledError:
-            _fork.guard()
-            raise errors.ClosedError("the client was closed") from None
-        except BaseException:
-            call.cancel()
-            raise
+            raise errors.Cancelled("the call was given up, or the client closed") from None
 
     def exchange(self, name: str, messages: Iterator[bytes], timeout: float | None, channel: int) -> Any:
         """A call that streams requests and gives one answer: gRPC's call."""

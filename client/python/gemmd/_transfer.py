@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import numpy as np
@@ -15,9 +15,12 @@ from gemmd._digest import Source
 from gemmd._encoded import bad_response
 from gemmd._engine import Engine
 from gemmd._header import seconds_into, set_operand
+from gemmd._interrupts import interruptibly
 from gemmd._layout import Array
 from gemmd._status import error_of
 from gemmd.retry import NO_PUSHBACK, Pushback, retry_delay
+
+T = TypeVar("T")
 
 _CHUNK = 1 << 20
 # Uploads go over several connections where each has so much to carry.
@@ -28,10 +31,38 @@ Range = tuple[int, int, int]  # PlaneName, begin, end
 
 
 class Deadline:
-    """When a call must be over; None: never."""
+    """When a call must be over; None: never. And whether its caller has given it up."""
 
     def __init__(self, seconds: float | None) -> None:
         self._at = None if seconds is None else time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._calls: list[Any] = []
+        self._is_over = False
+
+    def track(self, call: Any) -> None:
+        """A call of gRPC's that give_up() is to cancel."""
+        with self._lock:
+            self._calls.append(call)
+            is_over = self._is_over
+        if is_over:
+            call.cancel()
+
+    def give_up(self) -> None:
+        """Cancels what is under way; nothing is begun any more."""
+        with self._lock:
+            self._is_over = True
+            calls = list(self._calls)
+        for each in calls:
+            each.cancel()
+
+    def run(self, work: Callable[[], T]) -> T:
+        """work(), such that Ctrl-C gives up."""
+        return interruptibly(work, self.give_up)
+
+    def check(self) -> None:
+        """Cancelled after give_up()."""
+        if self._is_over:
+            raise errors.Cancelled("cancelled by its caller")
 
     @property
     def left(self) -> float | None:
@@ -45,6 +76,7 @@ def wait_after(engine: Engine, error: errors.Error, pushback: Pushback, attempts
     if delay is None:
         raise error
     time.sleep(delay)
+    end.check()
 
 
 def call(engine: Engine, name: str, request: Any, answer: Any, end: Deadline) -> Any:
@@ -53,7 +85,7 @@ def call(engine: Engine, name: str, request: Any, answer: Any, end: Deadline) ->
     attempts = 0
     while True:
         attempts += 1
-        found, error, pushback = engine.link.unary(name, data, end.left)
+        found, error, pushback = engine.link.unary(name, data, end.left, end.track)
         if error is None:
             return answer.FromString(found)
         wait_after(engine, error, pushback, attempts, end)
@@ -131,6 +163,7 @@ def _upload(
     try:
         for index in range(channels):
             calls.append(engine.link.exchange("Operands/Upload", messages(), end.left, index))
+            end.track(calls[-1])
             calls[-1].add_done_callback(lambda _: over.set())
         return _first_answer(calls)
     finally:
@@ -145,7 +178,7 @@ def _first_answer(calls: list[Any]) -> tuple[Any, errors.Error | None, Pushback]
         try:
             return _messages.UploadResponse.FromString(each.result()).resident, None, NO_PUSHBACK
         except grpc.FutureCancelledError:
-            failure = failure or (errors.Cancelled("the client was closed"), NO_PUSHBACK)
+            failure = failure or (errors.Cancelled("the call was given up, or the client closed"), NO_PUSHBACK)
         except grpc.RpcError as failed:
             failure = failure or error_of(failed)
     assert failure is not None
@@ -163,12 +196,13 @@ def download(
         try:
             method = engine.link.channel().unary_stream("/gemmd.v1.Operands/Download")
             call = method(request.SerializeToString(), timeout=end.left, metadata=engine.link.metadata)
+            end.track(call)
             return _planes_of(call, progress)
         except grpc.RpcError as failed:
             wait_after(engine, *error_of(failed), attempts, end)
         finally:
             if call is not None:
-                call.cancel()  # Ctrl-C; nothing where it has ended
+                call.cancel()  # nothing where it has ended
 
 
 def _planes_of(call: Any, progress: Callable[[int], Progress] | None) -> tuple[Any, list[Array]]:

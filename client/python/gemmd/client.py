@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import threading
@@ -19,6 +18,7 @@ from gemmd import _fork, _messages, _progress, _transfer, errors, types
 from gemmd._channel import Link, Tls
 from gemmd._engine import Engine
 from gemmd._header import header_message
+from gemmd._interrupts import Slot, deferred, interruptibly
 from gemmd._layout import Array
 from gemmd._prepare import Asked, Prepared, prepare, source_of
 from gemmd._regions import Regions
@@ -138,15 +138,16 @@ class Client:
         begun = time.perf_counter()
         asked = Asked(alpha, beta, c, bias, activation, out, dtype, accumulate, kernel, determinism, priority,
                       verify, keep, lease)  # fmt: skip
-        pending: Future[Any] = Future()
-        running = self._start(a, b, asked, deadline, _teller(pending), begun)
+        slot = Slot()
+        running = self._prepare(a, b, asked, deadline, slot.put, begun)
         try:
-            return pending.result()
-        except BaseException:
-            running.cancel()
+            with deferred():
+                running.start()
+            return slot.take()
+        except KeyboardInterrupt:
+            with deferred():
+                running.cancel()
             raise
-        finally:
-            del pending  # which refers to its exception, and that to this frame
 
     def submit(self, a: Any, b: Any, *, deadline: float | None = None, **asked: Any) -> Pending:
         """matmul() in the background: its arguments, and a future of what it returns.
@@ -158,11 +159,15 @@ class Client:
         pending._running = self._start(a, b, Asked(**asked), deadline, _teller(pending), begun)
         return pending
 
-    def _start(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
+    def _prepare(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
         self._check()
         prepared: Prepared = prepare(self._regions, a, b, asked)
-        running = Running(self._engine, self._regions, prepared, _seconds(deadline), told, None, begun)
-        running.start()
+        return Running(self._engine, self._regions, prepared, _seconds(deadline), told, None, begun)
+
+    def _start(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
+        running = self._prepare(a, b, asked, deadline, told, begun)
+        with deferred():
+            running.start()
         return running
 
     def put(self, x: Any, *, lease: float | None = None, deadline: float | None = None) -> Resident:
@@ -175,7 +180,8 @@ class Client:
         source = source_of(x)
         end = Deadline(_seconds(deadline))
         bar = _progress.bar(source.size_bytes, "upload")
-        return resident_of(self._engine, _transfer.put(self._engine, source, lease, end, bar), source)
+        found = end.run(lambda: _transfer.put(self._engine, source, lease, end, bar))
+        return resident_of(self._engine, found, source)
 
     def resident(self, name: str, deadline: float | None = None) -> Resident:
         """The matrix of that handle, or digest in 64 hexadecimal digits. NotFound: there is none."""
@@ -185,8 +191,7 @@ class Client:
             request.digest = bytes.fromhex(name)
         else:
             request.handle = name
-        end = Deadline(_seconds(deadline))
-        found = _transfer.call(self._engine, "Operands/Get", request, _messages.GetResponse, end)
+        found = self._call("Operands/Get", request, _messages.GetResponse, deadline)
         return resident_of(self._engine, found.resident)
 
     def residents(self, deadline: float | None = None) -> list[Resident]:
@@ -196,7 +201,7 @@ class Client:
         request = _messages.ListRequest()
         found: list[Resident] = []
         while True:
-            page = _transfer.call(self._engine, "Operands/List", request, _messages.ListResponse, end)
+            page = self._call("Operands/List", request, _messages.ListResponse, end.left)
             found += [resident_of(self._engine, each) for each in page.residents]
             if not page.next_page_token:
                 return found
@@ -228,7 +233,7 @@ class Client:
         size = math.prod(dims) * element.size
         if size <= 0 or min(dims) < 1:
             raise ValueError(f"shape is {dims}; shared memory has at least one element")
-        memory = self._regions.create(size)
+        memory = interruptibly(lambda: self._regions.create(size), lambda: None)
         return np.frombuffer(memory, np.uint8, size).view(element.dtype).reshape(dims)
 
     def estimate(
@@ -246,29 +251,28 @@ class Client:
         operands, output = encoded.specs()
         request = _messages.EstimateRequest(caller_gflops=caller_gflops)
         request.header.CopyFrom(header_message(operands, encoded.options, output))
-        end = Deadline(_seconds(deadline))
-        return estimate_of(_transfer.call(self._engine, "Gemm/Estimate", request, _messages.EstimateResponse, end))
+        return estimate_of(self._call("Gemm/Estimate", request, _messages.EstimateResponse, deadline))
 
     def info(self, deadline: float | None = None) -> Info:
         """What the server is: version, devices, limits."""
         self._check()
-        end = Deadline(_seconds(deadline))
         request = _messages.ServerInfoRequest()
-        return info_of(_transfer.call(self._engine, "Admin/ServerInfo", request, _messages.ServerInfoResponse, end))
+        return info_of(self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline))
 
     def stats(self, deadline: float | None = None) -> Statistics:
         """What the server has done since it began."""
         self._check()
-        end = Deadline(_seconds(deadline))
         request = _messages.StatisticsRequest()
-        return statistics_of(
-            _transfer.call(self._engine, "Admin/Statistics", request, _messages.StatisticsResponse, end)
-        )
+        return statistics_of(self._call("Admin/Statistics", request, _messages.StatisticsResponse, deadline))
 
     def close(self) -> None:
         """Ends what is under way, unregisters shared memory, and closes the connections. Idempotent."""
         self._closed = True
-        self._finalizer()
+        interruptibly(self._finalizer, lambda: None)
+
+    def _call(self, name: str, request: Any, answer: Any, deadline: float | None) -> Any:
+        end = Deadline(_seconds(deadline))
+        return end.run(lambda: _transfer.call(self._engine, name, request, answer, end))
 
     def _check(self) -> None:
         _fork.guard()
@@ -336,7 +340,6 @@ def default_client() -> Client:
             if _default is not None:
                 _default.close()
             _default = Client()
-            atexit.register(_default.close)
         return _default
 
 

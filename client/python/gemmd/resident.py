@@ -96,9 +96,9 @@ class Resident:
         return Quantized(data, scales, self.element.name)
 
     def _download(self, deadline: float | None) -> tuple[Array, Array | None]:
-        operand, planes = download(
-            self._engine, self._named(_messages.DownloadRequest()), Deadline(deadline), _progress.downloads()
-        )
+        end = Deadline(deadline)
+        request = self._named(_messages.DownloadRequest())
+        operand, planes = end.run(lambda: download(self._engine, request, end, _progress.downloads()))
         arrays = []
         for plane, data in zip((operand.data, operand.scales), planes, strict=False):
             flat = data.view(types.by_number(plane.type).dtype)
@@ -111,7 +111,8 @@ class Resident:
         request = self._named(_messages.RenewRequest())
         if lease is not None:
             seconds_into(lease, request.lease)
-        answer = call(self._engine, "Operands/Renew", request, _messages.RenewResponse, Deadline(deadline))
+        end = Deadline(deadline)
+        answer = end.run(lambda: call(self._engine, "Operands/Renew", request, _messages.RenewResponse, end))
         return seconds_of(answer.lease_remaining)
 
     def release(self, deadline: float | None = None) -> None:
@@ -121,8 +122,9 @@ class Resident:
         from gemmd.errors import NotFound
 
         try:
+            end = Deadline(deadline)
             request = self._named(_messages.ReleaseRequest())
-            call(self._engine, "Operands/Release", request, _messages.ReleaseResponse, Deadline(deadline))
+            end.run(lambda: call(self._engine, "Operands/Release", request, _messages.ReleaseResponse, end))
         except NotFound:
             pass
         self._released = True
