@@ -8,9 +8,10 @@ import subprocess
 import tempfile
 import time
 
-import gemmd
 import numpy as np
 import pytest
+
+import gemmd
 
 
 class Server:

@@ -4,9 +4,10 @@ import random as stdlib_random
 import threading
 import time
 
-import gemmd
 import numpy as np
 import pytest
+
+import gemmd
 from gemmd.retry import NO_PUSHBACK, Pushback, parse_pushback, retry_delay
 
 

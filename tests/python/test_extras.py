@@ -4,9 +4,10 @@ import pathlib
 import subprocess
 import sys
 
-import gemmd
 import numpy as np
 import pytest
+
+import gemmd
 
 
 def run_python(server, *arguments):

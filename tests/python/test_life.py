@@ -12,10 +12,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import gemmd
-import gemmd.aio
 import numpy as np
 import pytest
+
+import gemmd
+import gemmd.aio
 
 PATIENT = gemmd.RetryPolicy(max_attempts=100, initial_backoff=0.02, max_backoff=0.2)
 

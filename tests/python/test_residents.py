@@ -3,9 +3,10 @@
 import hashlib
 import struct
 
-import gemmd
 import numpy as np
 import pytest
+
+import gemmd
 
 
 def test_put_is_used_downloaded_and_released(client, random):

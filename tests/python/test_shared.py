@@ -4,9 +4,10 @@ import gc
 import os
 import time
 
-import gemmd
 import numpy as np
 import pytest
+
+import gemmd
 
 
 def eventually(what):

@@ -2,10 +2,11 @@
 
 import itertools
 
-import gemmd
 import ml_dtypes
 import numpy as np
 import pytest
+
+import gemmd
 
 TYPES = [
     (np.float64, np.float64, 1e-12),
