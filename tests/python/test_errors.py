@@ -61,6 +61,8 @@ def test_a_refusal_is_of_its_class_and_names_the_field(server, transport):
             client.matmul(a, a, alpha=float("nan"))
         with pytest.raises(gemmd.InvalidArgument):
             client.matmul(a.astype("i1"), a.astype("i1"), alpha=2)
+        with pytest.raises(TypeError):
+            client.matmul(a, a, kernel=5)
         assert client.matmul(a, a).tolist() == [[2, 2], [2, 2]]  # and it goes on
 
 

@@ -263,6 +263,7 @@ class Call:
             self._succeed(response, received)
 
     def _attempt_stream(self) -> None:
+        self._encoded.header()  # what cannot be a header is told here, and not on the writing thread
         for _ in range(_MOST_SESSIONS):
             session = self._engine.sessions.get(self._route.channels)
             request = Request(

@@ -92,7 +92,10 @@ class StreamSession:
         try:
             for message in call:
                 with self._lock:
-                    ends = self._state.received(stream, message)
+                    try:
+                        ends = self._state.received(stream, message)
+                    except Exception as bug:  # nobody is to wait for a thread that is gone
+                        ends = self._state.broken(errors.Internal(f"the client failed: {bug!r}"))
                     if self._state.reason is not None:
                         self._wake_all()
                     else:
