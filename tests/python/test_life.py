@@ -1,6 +1,7 @@
 """What goes on while servers die, processes fork, threads crowd and users lose patience."""
 
 import asyncio
+import concurrent.futures
 import gc
 import multiprocessing
 import os
@@ -83,6 +84,18 @@ def test_64_threads(client, random):
 
     with ThreadPoolExecutor(64) as threads:
         assert sorted(threads.map(work, range(64))) == list(range(64))
+
+
+def test_a_future_waits_no_longer_than_it_is_told(client):
+    a = np.ones((2700, 2700), "f4")
+    pending = client.submit(a, a)
+    with pytest.raises(concurrent.futures.TimeoutError):
+        pending.result(timeout=0)
+    assert pending.result()[0, 0] == 2700
+    assert pending.exception() is None
+    assert concurrent.futures.wait([client.submit(a[:2], a) for _ in range(3)], 60).not_done == set()
+    for each in concurrent.futures.as_completed([client.submit(a[:2], a) for _ in range(3)], 60):
+        assert each.result(60).shape == (2, 2700)
 
 
 def test_futures_and_large_products_mixed(client, random):

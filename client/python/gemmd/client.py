@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from types import TracebackType
 from typing import Any
 
@@ -38,12 +39,38 @@ class Pending(Future[Any]):
 
     _running: Running | None = None
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Waited on instead of Future's Condition, which Ctrl-C might leave taken (_interrupts.py).
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self.add_done_callback(lambda _: self._gate.release())
+
     def cancel(self) -> bool:
         """Ends it here, with CancelledError, and on the server. False if it has ended."""
-        cancelled = super().cancel()
-        if cancelled and self._running is not None:
-            self._running.cancel()
+        with deferred():
+            cancelled = super().cancel()
+            if cancelled and self._running is not None:
+                self._running.cancel()
         return cancelled
+
+    def result(self, timeout: float | None = None) -> Any:
+        """What Client.matmul() returns or raises; TimeoutError after `timeout` seconds, and it goes on."""
+        self._wait(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What result() would raise, or None."""
+        self._wait(timeout)
+        return super().exception(0)
+
+    def _wait(self, timeout: float | None) -> None:
+        if timeout is None:
+            with self._gate:
+                return
+        if not self._gate.acquire(timeout=max(0.0, timeout)):
+            raise FutureTimeoutError
+        self._gate.release()
 
 
 class Client:
