@@ -146,7 +146,7 @@ def test_a_forked_child_is_told(client):
         child = context.Process(target=child_multiplies, args=(client, queue))
         child.start()
         child.join(30)
-        assert child.exitcode == 0
+        assert (child.exitcode, queue.empty()) == (0, False)
         assert queue.get() == "ForkedError"
         for each in pending:
             assert each.result(60)[0, 0] == 1000

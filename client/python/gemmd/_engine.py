@@ -71,6 +71,7 @@ class Engine:
         self._lock = threading.Lock()
         self._calls: set[Call] = set()
         self._closed = False
+        _fork.hold_in_child(self)
 
     def begin(self, call: Call) -> None:
         """A product is under way. ClosedError after close()."""

@@ -5,17 +5,31 @@ gRPC's threads do not exist in the child, and whoever waits for them waits for e
 
 from __future__ import annotations
 
+import gc
 import os
+import weakref
 
 from gemmd.errors import ForkedError
 
 _in_use = False
 _forked = False
+_holders: weakref.WeakSet[object] = weakref.WeakSet()
+_held: list[object] = []
 
 
 def _after_in_child() -> None:
     global _forked
-    _forked = _forked or _in_use
+    if not _in_use:
+        return
+    _forked = True
+    # Destroying gRPC's objects calls gRPC too: what the parent had is neither freed nor collected here.
+    _held.extend(_holders)
+    gc.freeze()
+
+
+def hold_in_child(holder: object) -> None:
+    """Keeps it, and what it refers to, alive in children that are forked while it lives."""
+    _holders.add(holder)
 
 
 os.register_at_fork(after_in_child=_after_in_child)
