@@ -1,0 +1,82 @@
+"""Client of gemmd, a server for matrix multiplication.
+
+    import gemmd
+
+    with gemmd.Client("host:50051") as client:
+        d = client.matmul(a, b)          # NumPy in, NumPy out
+        print(d.receipt)                 # where every microsecond went
+        w = client.put(weights)          # stays on the server
+        y = client.matmul(x, w, activation="relu")
+
+gemmd.matmul(a, b) does it on the server that GEMMD_SERVER names. gemmd.aio has the same for asyncio.
+
+A map: client.py is what users call; _prepare.py makes products of arrays; _running.py and _engine.py see to their
+attempts; _session.py, _stream.py and _channel.py are the wire; _framing.py and _messages.py the bytes.
+"""
+
+from gemmd._channel import Tls
+from gemmd.admin import Estimate, Info, Statistics
+from gemmd.client import Client, Pending, default_client, matmul
+from gemmd.errors import (
+    Aborted,
+    AlreadyExists,
+    Cancelled,
+    ClosedError,
+    DataLoss,
+    DeadlineExceeded,
+    Error,
+    FailedPrecondition,
+    ForkedError,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    PermissionDenied,
+    ResourceExhausted,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+    Unknown,
+)
+from gemmd.linear import Linear
+from gemmd.quantized import Quantized
+from gemmd.receipt import Receipt
+from gemmd.resident import Resident
+from gemmd.result import Result
+from gemmd.retry import RetryPolicy
+
+__all__ = [
+    "Aborted",
+    "AlreadyExists",
+    "Cancelled",
+    "Client",
+    "ClosedError",
+    "DataLoss",
+    "DeadlineExceeded",
+    "Error",
+    "Estimate",
+    "FailedPrecondition",
+    "ForkedError",
+    "Info",
+    "Internal",
+    "InvalidArgument",
+    "Linear",
+    "NotFound",
+    "OutOfRange",
+    "Pending",
+    "PermissionDenied",
+    "Quantized",
+    "Receipt",
+    "Resident",
+    "ResourceExhausted",
+    "Result",
+    "RetryPolicy",
+    "Statistics",
+    "Tls",
+    "Unauthenticated",
+    "Unavailable",
+    "Unimplemented",
+    "Unknown",
+    "default_client",
+    "matmul",
+]

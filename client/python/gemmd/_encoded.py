@@ -1,0 +1,174 @@
+"""A product that can be sent, in one message or in many, and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gemmd import _framing
+from gemmd._header import OPERANDS, OperandSpec, Options, Place, header_bytes
+from gemmd._layout import Array, Plane
+from gemmd.errors import Internal
+
+_D = OPERANDS["D"]
+_HEADER = 1  # MatmulRequest.header
+_BEGIN, _CANCEL, _OPEN, _JOIN, _BATCH = 1, 2, 3, 4, 5  # MatmulStreamRequest
+
+
+class PlaneBytes(NamedTuple):
+    """The bytes of one plane of one inline operand, where the caller's array has them."""
+
+    operand: int
+    plane: int
+    data: memoryview
+
+
+class Encoded:
+    """One product of two matrices.
+
+    specs: makes the operands' specs and the output's place; called for each attempt, because a region that was
+        lost has another id.
+    d: the result's matrix, None where it stays on the server or is in a region; `target` its bytes.
+    keeps: whatever must live as long as this: arrays, regions, sources.
+    """
+
+    __slots__ = ("d", "expected", "keeps", "options", "payload_bytes", "planes", "specs", "target")
+
+    def __init__(
+        self,
+        specs: Callable[[], tuple[tuple[OperandSpec | None, ...], Place | None]],
+        options: Options,
+        planes: list[PlaneBytes],
+        expected: Plane,
+        d: Array | None,
+        target: memoryview | None,
+        keeps: tuple[Any, ...],
+    ) -> None:
+        self.specs = specs
+        self.options = options
+        self.planes = planes
+        self.payload_bytes = sum(len(each.data) for each in planes)
+        self.expected = expected
+        self.d = d
+        self.target = target
+        self.keeps = keeps
+
+    def header(self) -> bytes:
+        """MatmulHeader's bytes."""
+        operands, output = self.specs()
+        return header_bytes(operands, self.options, output)
+
+    @property
+    def result_bytes(self) -> int:
+        """Of D, if it comes back."""
+        return 0 if self.target is None else len(self.target)
+
+
+def unary_message(encoded: Encoded) -> bytes:
+    """MatmulRequest."""
+    header = encoded.header()
+    pieces: list[_framing.Bytes] = [_framing.field_prefix(_HEADER, len(header)), header]
+    for operand, plane, data in encoded.planes:
+        pieces.append(_framing.chunk_prefix(_framing.PAYLOAD_FIELD, 0, operand, plane, 0, len(data)))
+        pieces.append(data)
+    return b"".join(pieces)
+
+
+def begin_content(
+    encoded: Encoded, request_id: int, timeout_us: int, awaits: bool
+) -> tuple[int, list[_framing.Bytes]]:
+    """MatmulStreamRequest.Begin: its length and its bytes in pieces; the payload too unless it awaits."""
+    header = encoded.header() + _framing.uint_field(17, timeout_us)
+    pieces: list[_framing.Bytes] = [
+        _framing.uint_field(1, request_id) + _framing.field_prefix(2, len(header)),
+        header,
+        (b"\x18\x01" if awaits else b"") + b"\x20\x01",  # await_accepted, accepts_batches
+    ]
+    if not awaits:
+        for operand, plane, data in encoded.planes:
+            pieces.append(_framing.chunk_prefix(_framing.PAYLOAD_FIELD, request_id, operand, plane, 0, len(data)))
+            pieces.append(data)
+    return sum(map(len, pieces)), pieces
+
+
+def begin_message(begins: list[tuple[int, list[_framing.Bytes]]]) -> list[_framing.Bytes]:
+    """MatmulStreamRequest of one Begin, or of a Batch of several."""
+    if len(begins) == 1:
+        length, pieces = begins[0]
+        return [_framing.field_prefix(_BEGIN, length), *pieces]
+    content: list[_framing.Bytes] = []
+    for length, pieces in begins:
+        content.append(_framing.field_prefix(1, length))
+        content += pieces
+    return [_framing.field_prefix(_BATCH, sum(map(len, content))), *content]
+
+
+def cancel_message(request_id: int) -> list[_framing.Bytes]:
+    """MatmulStreamRequest.Cancel."""
+    content = _framing.uint_field(1, request_id)
+    return [_framing.field_prefix(_CANCEL, len(content)) + content]
+
+
+def open_message() -> list[_framing.Bytes]:
+    """MatmulStreamRequest.Open."""
+    return [_framing.field_prefix(_OPEN, 0)]
+
+
+def join_message(session: bytes) -> list[_framing.Bytes]:
+    """MatmulStreamRequest.Join."""
+    content = _framing.field_prefix(1, len(session)) + session
+    return [_framing.field_prefix(_JOIN, len(content)) + content]
+
+
+def chunk_message(request_id: int, plane: PlaneBytes, begin: int, end: int) -> list[_framing.Bytes]:
+    """MatmulStreamRequest.chunk with bytes [begin, end) of a plane."""
+    prefix = _framing.chunk_prefix(
+        _framing.PAYLOAD_FIELD, request_id, plane.operand, plane.plane, begin, end - begin
+    )
+    return [prefix, plane.data[begin:end]]
+
+
+class Assembly:
+    """D while it arrives: chunks of any order, each byte once. INTERNAL where the answer contradicts that."""
+
+    __slots__ = ("_begins", "_expected", "_left", "_target")
+
+    def __init__(self, encoded: Encoded) -> None:
+        self._expected = encoded.expected
+        self._target = encoded.target
+        self._left = encoded.result_bytes
+        self._begins: set[int] = set()
+
+    @property
+    def is_whole(self) -> bool:
+        """Every byte has come."""
+        return self._left == 0
+
+    def check(self, d: Any) -> Internal | None:
+        """What is wrong with the Plane that the server says D is."""
+        e = self._expected
+        if (d.type, d.rows, d.columns, d.order) == (e.type, e.rows, e.columns, e.order) and (
+            d.leading_dimension in (0, e.columns if e.order == 0 else e.rows)
+        ):
+            return None
+        return bad_response(
+            f"D is {d.rows} x {d.columns} of type {d.type} and order {d.order}, "
+            f"but {e.rows} x {e.columns} of type {e.type} and order {e.order} was asked for"
+        )
+
+    def place(self, operand: int, plane: int, offset: int, data: _framing.Bytes) -> Internal | None:
+        """Copies a chunk to where it belongs."""
+        size = len(data)
+        if operand != _D or plane != 0 or self._target is None:
+            return bad_response("a chunk belongs to something else than the data of D")
+        if offset + size > len(self._target) or size > self._left or (size and offset in self._begins):
+            return bad_response(f"a chunk of {size} bytes at byte {offset} does not fit what D lacks")
+        self._begins.add(offset)
+        self._target[offset : offset + size] = data
+        self._left -= size
+        return None
+
+
+def bad_response(why: str) -> Internal:
+    """The error for an answer that contradicts itself or the request."""
+    return Internal(f"the server's response is malformed: {why}")

@@ -1,0 +1,366 @@
+"""Products on their way: attempts, waits between them, refills, deadlines, cancellation.
+
+A Call lives on callbacks alone, so that one thread can have thousands under way; Engine is what the calls of a
+client share.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+
+from gemmd import _encoded, _fork, _framing, _messages, _route, errors
+from gemmd._channel import Link
+from gemmd._encoded import Assembly, Encoded
+from gemmd._header import seconds_of
+from gemmd._route import Route, RouteInput, RouteOptions
+from gemmd._session import Request
+from gemmd._status import error_of
+from gemmd._stream import SessionPool, StreamSession
+from gemmd._timer import Alarm, Timer
+from gemmd.receipt import ClientTimes
+from gemmd.retry import NO_PUSHBACK, Pushback, RetryPolicy, retry_delay
+
+__all__ = ["Call", "Engine", "Outcome", "seconds_of"]
+
+_MOST_REFILLS = 8
+_METHOD = "Gemm/Matmul"
+# Where a session ends as soon as it begins, another is tried at once, but not time and again.
+_MOST_SESSIONS = 3
+
+# Brings back what the server lacks, and may block: true where it did, so that asking again may help.
+Refill = Callable[[errors.Error, float | None], bool]
+
+
+class Outcome:
+    """What a product brought: the server's Receipt, its handle where it stays there, and what this side saw."""
+
+    __slots__ = ("handle", "plane", "receipt", "route", "times")
+
+    def __init__(self, receipt: Any, handle: str, plane: Any, times: ClientTimes, route: Route) -> None:
+        self.receipt = receipt
+        self.handle = handle
+        self.plane = plane
+        self.times = times
+        self.route = route
+
+
+Done = Callable[[Outcome | None, BaseException | None], None]
+
+
+class Engine:
+    """A link, its sessions, a timer, and what was measured. Thread-safe."""
+
+    def __init__(self, link: Link, retry: RetryPolicy, route: RouteOptions) -> None:
+        self.link = link
+        self.retry = retry
+        self.route = route
+        self.timer = Timer()
+        self.sessions = SessionPool(link)
+        # Few: they wait for the server most of the time. For uploads that a refill takes.
+        self.helpers = ThreadPoolExecutor(4, thread_name_prefix="gemmd-helper")
+        self.max_channels = min(8, os.cpu_count() or 1)
+        self.bytes_per_s = 0.0
+        self.can_stream = True
+        self._lock = threading.Lock()
+        self._calls: set[Call] = set()
+        self._closed = False
+        _fork.hold_in_child(self)
+
+    def begin(self, call: Call) -> None:
+        """A product is under way. ClosedError after close()."""
+        with self._lock:
+            if self._closed:
+                raise errors.ClosedError("the client is closed")
+            self._calls.add(call)
+
+    def end(self, call: Call) -> None:
+        """It no longer is."""
+        with self._lock:
+            self._calls.discard(call)
+
+    @property
+    def in_flight(self) -> int:
+        """Products under way."""
+        return len(self._calls)
+
+    def choose(self, encoded: Encoded, options: RouteOptions) -> Route:
+        """The way of a product that is counted as under way."""
+        if encoded.d is None and encoded.payload_bytes <= _route.UNARY_BYTES:
+            return Route()  # little or nothing travels: a stream could do no better
+        return _route.choose(
+            options,
+            RouteInput(
+                encoded.payload_bytes,
+                encoded.result_bytes,
+                self.in_flight - 1,
+                self.bytes_per_s,
+                self.max_channels,
+                self.can_stream,
+            ),
+        )
+
+    def measure(self, receipt: Any, count: int, round_trip: float, channels: int) -> None:
+        """Learns the rate of a connection of a product that travelled alone."""
+        if count < 1 << 20:
+            return
+        elsewhere_us = sum(each.exposed_us for each in receipt.stages if each.name in (3, 5))
+        seconds = round_trip - elsewhere_us * 1e-6
+        self.bytes_per_s = _route.update_rate(self.bytes_per_s, count, seconds, channels)
+
+    def close(self) -> None:
+        """Ends what is under way. Safe to call in a forked child, where it does nothing."""
+        if _fork.is_forked():
+            return
+        with self._lock:
+            self._closed = True
+            calls = list(self._calls)
+        for call in calls:
+            call.stop(errors.Cancelled("the client was closed"))
+        self.timer.close()
+        self.sessions.close()
+        self.helpers.shutdown(wait=False)
+        self.link.close()
+
+
+class Call:
+    """One product; `done` is called once, on any thread, with its outcome or with what went wrong."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        encoded: Encoded,
+        seconds: float | None,
+        done: Done,
+        refill: Refill | None = None,
+        options: RouteOptions | None = None,
+        begun: float | None = None,
+    ) -> None:
+        _fork.guard()
+        self._engine = engine
+        self._encoded = encoded
+        self._refill = refill
+        self._options = options or engine.route
+        self._done: Done | None = done
+        self._begun = begun or time.perf_counter()
+        self._encode = time.perf_counter() - self._begun
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._cancelled: errors.Error | None = None
+        self._rpc: Any = None
+        self._session: StreamSession | None = None
+        self._request: Request | None = None
+        self._alarms: list[Alarm] = []
+        self._attempts = 0
+        self._failures = 0
+        self._refills = 0
+        self._waited = 0.0
+        self._started = 0.0
+        self._route = Route()
+        self._alone = False
+        engine.begin(self)
+        if seconds is not None:
+            self._alarms.append(engine.timer.after(seconds, self._expire))
+
+    def start(self) -> None:
+        """Begins the first attempt. What cannot be sent ends at once."""
+        try:
+            self._attempt()
+        except BaseException as error:
+            self._end(None, error)
+
+    def cancel(self) -> None:
+        """Ends it with Cancelled, here at once and at the server soon. Nothing if it has ended."""
+        self.stop(errors.Cancelled("cancelled by its caller"))
+
+    def _expire(self) -> None:
+        self.stop(errors.DeadlineExceeded("the deadline passed before the product was here"))
+
+    def stop(self, why: errors.Error) -> None:
+        """Ends it with that error, as cancel() does."""
+        with self._lock:
+            if self._done is None or self._cancelled is not None:
+                return
+            self._cancelled = why
+            rpc, session, request = self._rpc, self._session, self._request
+        if rpc is not None:
+            rpc.cancel()
+        elif session is not None and request is not None:
+            session.cancel(request, why)
+        self._end(None, why)
+
+    def _seconds_left(self) -> float | None:
+        return None if self._deadline is None else self._deadline - time.monotonic()
+
+    def _timeout_us(self) -> int:
+        left = self._seconds_left()
+        return 0 if left is None else max(1, int(left * 1e6))
+
+    def _attempt(self) -> None:
+        if self._done is None:
+            return
+        engine = self._engine
+        self._attempts += 1
+        self._started = time.perf_counter()
+        self._alone = engine.in_flight == 1
+        self._route = engine.choose(self._encoded, self._options)
+        if self._route.transport == "unary":
+            self._attempt_unary()
+        else:
+            self._attempt_stream()
+
+    def _attempt_unary(self) -> None:
+        message = _encoded.unary_message(self._encoded)
+        method = self._engine.link.method("unary_unary", _METHOD)
+        rpc = method.future(message, timeout=self._seconds_left(), metadata=self._engine.link.metadata)
+        del message
+        with self._lock:
+            self._rpc = rpc
+            stopped = self._cancelled is not None
+        if stopped:
+            rpc.cancel()
+        rpc.add_done_callback(self._on_unary)
+
+    def _on_unary(self, rpc: Any) -> None:
+        received = time.perf_counter()
+        with self._lock:
+            self._rpc = None
+        try:
+            answer = rpc.result()
+        except grpc.FutureCancelledError:
+            self._end(None, self._cancelled or errors.Cancelled("the client was closed"))
+            return
+        except grpc.RpcError as failed:
+            self._fail(*error_of(failed))
+            return
+        self._take(answer, received)
+
+    def _take(self, answer: bytes, received: float) -> None:
+        """The answer of the one call."""
+        encoded = self._encoded
+        try:
+            rest, chunks = _framing.split(answer)
+            response = _messages.MatmulResponse.FromString(rest)
+        except Exception:  # as in Session.received()
+            self._end(None, _encoded.bad_response("it is no MatmulResponse"))
+            return
+        wrong = None
+        if encoded.target is not None:
+            assembly = Assembly(encoded)
+            wrong = assembly.check(response.d)
+            for chunk in chunks:
+                wrong = wrong or assembly.place(chunk.operand, chunk.plane, chunk.offset, chunk.data)
+            if wrong is None and not assembly.is_whole:
+                wrong = _encoded.bad_response("some of D is missing")
+        if wrong is not None:
+            self._end(None, wrong)
+        else:
+            self._succeed(response, received)
+
+    def _attempt_stream(self) -> None:
+        self._encoded.header()  # what cannot be a header is told here, and not on the writing thread
+        for _ in range(_MOST_SESSIONS):
+            session = self._engine.sessions.get(self._route.channels)
+            request = Request(
+                self._encoded,
+                self._route.chunk_bytes,
+                _route.UNASKED_BYTES,
+                self._timeout_us,
+                self._on_stream,
+            )
+            with self._lock:
+                if self._cancelled is not None:
+                    return
+                self._session, self._request = session, request
+            if session.start(request):
+                if self._cancelled is not None:
+                    session.cancel(request, self._cancelled)
+                return
+        self._fail(errors.Unavailable("streams to the server end as soon as they begin"), NO_PUSHBACK)
+
+    def _on_stream(self, finished: Any, error: errors.Error | None, pushback: Pushback) -> None:
+        received = time.perf_counter()
+        with self._lock:
+            self._session = self._request = None
+        if error is None:
+            self._succeed(finished, received)
+        elif error.code == "UNIMPLEMENTED" and self._engine.can_stream and "method" in error.message.lower():
+            self._engine.can_stream = False  # an older server; nothing of this was received
+            self._again()
+        else:
+            self._fail(error, pushback)
+
+    def _succeed(self, answer: Any, received: float) -> None:
+        now = time.perf_counter()
+        round_trip = received - self._started
+        receipt = answer.receipt
+        times = ClientTimes(
+            attempts=self._attempts,
+            encode=self._encode,
+            waited=self._waited,
+            round_trip=round_trip,
+            decode=now - received,
+            total=now - self._begun,
+            wire=max(0.0, round_trip - receipt.total_us * 1e-6),
+        )
+        if self._alone and self._engine.in_flight == 1:
+            count = self._encoded.payload_bytes + self._encoded.result_bytes
+            self._engine.measure(receipt, count, round_trip, self._route.channels)
+        self._end(Outcome(receipt, answer.handle, answer.d, times, self._route), None)
+
+    def _fail(self, error: errors.Error, pushback: Pushback) -> None:
+        if self._done is None:
+            return
+        if error.code == "NOT_FOUND" and self._refill is not None and self._refills < _MOST_REFILLS:
+            self._refills += 1
+            try:
+                self._engine.helpers.submit(self._fill, error)
+            except RuntimeError:
+                self._end(None, errors.Cancelled("the client was closed"))
+            return
+        self._failures += 1
+        delay = retry_delay(self._engine.retry, self._failures, error.code, pushback, self._seconds_left())
+        if delay is None or not error.may_retry:
+            self._end(None, error)
+            return
+        self._waited += delay
+        self._alarms.append(self._engine.timer.after(delay, self._again_elsewhere))
+
+    def _fill(self, error: errors.Error) -> None:
+        try:
+            if self._refill is not None and self._refill(error, self._seconds_left()):
+                self._attempt()
+            else:
+                self._end(None, error)
+        except BaseException as failed:
+            self._end(None, failed)
+
+    def _again(self) -> None:
+        try:
+            self._attempt()
+        except BaseException as error:
+            self._end(None, error)
+
+    def _again_elsewhere(self) -> None:
+        # Not on the timer's thread: an attempt may wait for a lock, or join much payload.
+        try:
+            self._engine.helpers.submit(self._again)
+        except RuntimeError:
+            self._end(None, errors.Cancelled("the client was closed"))
+
+    def _end(self, outcome: Outcome | None, error: BaseException | None) -> None:
+        with self._lock:
+            done, self._done = self._done, None
+            alarms, self._alarms = self._alarms, []
+        if done is None:
+            return
+        for alarm in alarms:
+            alarm.cancel()
+        self._engine.end(self)
+        done(outcome, error)

@@ -1,0 +1,56 @@
+"""What a forked child may do: nothing with gRPC that its parent has begun to use, and it is told so.
+
+gRPC's threads do not exist in the child, and whoever waits for them waits for ever.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+
+from gemmd.errors import ForkedError
+
+_in_use = False
+_forked = False
+_holders: weakref.WeakSet[object] = weakref.WeakSet()
+_held: list[object] = []
+
+
+def _after_in_child() -> None:
+    global _forked
+    if not _in_use:
+        return
+    _forked = True
+    # Destroying gRPC's objects calls gRPC too: what the parent had is neither freed nor collected here.
+    _held.extend(_holders)
+    gc.freeze()
+
+
+def hold_in_child(holder: object) -> None:
+    """Keeps it, and what it refers to, alive in children that are forked while it lives."""
+    _holders.add(holder)
+
+
+os.register_at_fork(after_in_child=_after_in_child)
+
+
+def use_grpc() -> None:
+    """Says that this process uses gRPC from here on. ForkedError where it must not."""
+    global _in_use
+    guard()
+    _in_use = True
+
+
+def guard() -> None:
+    """ForkedError in a child of a process that used gRPC. Takes no lock: its owner may not be here."""
+    if _forked:
+        raise ForkedError(
+            "this process was forked after its parent had used gemmd, and gRPC does not survive that: "
+            'start processes with multiprocessing\'s "spawn" or "forkserver", or before the first client'
+        )
+
+
+def is_forked() -> bool:
+    """Whether guard() would refuse: then nothing of gRPC is to be touched, not even to close it."""
+    return _forked

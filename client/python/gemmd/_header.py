@@ -1,0 +1,118 @@
+"""MatmulHeader of values, as bytes. Equal products have equal headers, which are made once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from gemmd import _messages
+from gemmd._layout import Plane
+
+OPERANDS = _messages.enum_numbers("OperandName")
+ACTIVATIONS = {name.lower(): number for name, number in _messages.enum_numbers("Activation").items()}
+DETERMINISM = {name.lower(): number for name, number in _messages.enum_numbers("Determinism").items()}
+PRIORITIES = {
+    name.removeprefix("PRIORITY_").lower(): number for name, number in _messages.enum_numbers("Priority").items()
+}
+DATA, SCALES = 0, 1  # PlaneName
+
+
+class Place(NamedTuple):
+    """Where an operand's bytes are: kind is "inline", "handle", "digest" or "shared"."""
+
+    kind: str = "inline"
+    name: str | bytes = ""  # handle, digest or region
+    offset: int = 0  # bytes, in the region
+
+
+INLINE = Place()
+
+
+class OperandSpec(NamedTuple):
+    """Operand in matrix.proto."""
+
+    data: Plane | None
+    scales: Plane | None = None
+    place: Place = INLINE
+
+
+class Options(NamedTuple):
+    """What a product is asked with, besides its operands. `keep` is a lease in seconds, -1 for the default."""
+
+    alpha: float = 1.0
+    beta: float = 0.0
+    activation: int = 0
+    output_type: int = 0
+    output_order: int = 0
+    accumulate_type: int = 0
+    determinism: int = 0
+    kernel: str = ""
+    priority: int = 0
+    verify: int = 0
+    keep: float | None = None
+
+
+def seconds_into(seconds: float, duration: Any) -> None:
+    """Sets a google.protobuf.Duration."""
+    nanoseconds = round(seconds * 1e9)
+    duration.seconds, duration.nanos = divmod(nanoseconds, 10**9)
+    duration.SetInParent()
+
+
+def seconds_of(duration: Any) -> float:
+    """A google.protobuf.Duration in seconds."""
+    return float(duration.seconds) + float(duration.nanos) * 1e-9
+
+
+def set_plane(plane: Plane, message: Any) -> None:
+    """Fills a Plane."""
+    message.type, message.rows, message.columns = plane.type, plane.rows, plane.columns
+    message.order, message.leading_dimension = plane.order, plane.leading_dimension
+
+
+def _set_place(place: Place, message: Any) -> None:
+    if place.kind == "inline":
+        message.inline.SetInParent()
+    elif place.kind == "handle":
+        message.handle = place.name
+    elif place.kind == "digest":
+        message.digest = place.name
+    else:
+        message.shared.region, message.shared.offset_bytes = place.name, place.offset
+
+
+def set_operand(spec: OperandSpec, message: Any) -> None:
+    """Fills an Operand."""
+    if spec.data is not None:
+        set_plane(spec.data, message.data)
+    if spec.scales is not None:
+        set_plane(spec.scales, message.scales)
+    _set_place(spec.place, message)
+
+
+def header_message(operands: tuple[OperandSpec | None, ...], options: Options, output: Place | None = None) -> Any:
+    """A MatmulHeader. operands: A, B, C and bias; output: a region for D."""
+    header = _messages.MatmulHeader()
+    for name, spec in zip(("a", "b", "c", "bias"), operands, strict=True):
+        if spec is not None:
+            set_operand(spec, getattr(header, name))
+    header.alpha, header.beta, header.activation = options.alpha, options.beta, options.activation
+    header.output_type, header.output_order = options.output_type, options.output_order
+    header.accumulate_type, header.determinism = options.accumulate_type, options.determinism
+    header.kernel, header.priority = options.kernel, options.priority
+    if options.verify:
+        header.verification.vectors = options.verify
+    if options.keep is not None:
+        header.keep_result.SetInParent()
+        if options.keep >= 0:
+            seconds_into(options.keep, header.keep_result.lease)
+    if output is not None:
+        header.output.region, header.output.offset_bytes = output.name, output.offset
+    return header
+
+
+@lru_cache(maxsize=1024)
+def header_bytes(operands: tuple[OperandSpec | None, ...], options: Options, output: Place | None = None) -> bytes:
+    """header_message(), serialized."""
+    data: bytes = header_message(operands, options, output).SerializeToString()
+    return data

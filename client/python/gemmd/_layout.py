@@ -1,0 +1,97 @@
+"""Where an array's elements lie, as the contract describes it, and the bytes that hold them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gemmd.types import ElementType
+
+Array = np.ndarray[Any, Any]
+
+ROW_MAJOR = 0
+COLUMN_MAJOR = 1
+# An array's lines may lie this much further apart than tightly packed ones: the gaps are sent too. What is
+# sparser is copied once.
+_MOST_STRETCH = 1.25
+MAX_DIMENSION = 2**31 - 1
+
+
+class Plane(NamedTuple):
+    """Plane in matrix.proto."""
+
+    type: int
+    rows: int
+    columns: int
+    order: int = ROW_MAJOR
+    leading_dimension: int = 0  # elements; 0: tightly packed
+
+
+class Laid(NamedTuple):
+    """A plane, its bytes up to and with its last element, and an array that begins where they do."""
+
+    plane: Plane
+    data: memoryview
+    first: Array
+
+
+_BYTE = np.dtype(np.uint8)
+
+
+def _bytes_of(flat: Array) -> memoryview:
+    codes: Any = flat.view(_BYTE)  # types that the buffer protocol lacks have bytes all the same
+    return codes.data  # type: ignore[no-any-return]
+
+
+def address_of(x: Array) -> int:
+    """Where an array's first element is."""
+    return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def lay_out(x: Array, element: ElementType) -> Laid:
+    """A matrix of at least one element where it lies, or a packed copy where the contract cannot say how.
+
+    Without a copy go arrays in C and in Fortran order, transposed ones, and those whose rows (or columns) lie
+    somewhat apart.
+    """
+    rows, columns = x.shape
+    if x.flags.c_contiguous:
+        return _packed(x, Plane(element.number, rows, columns))
+    if x.flags.f_contiguous:
+        return _packed(x.T, Plane(element.number, rows, columns, COLUMN_MAJOR))
+    size = x.itemsize
+    for order, lines in ((ROW_MAJOR, x), (COLUMN_MAJOR, x.T)):
+        outer, inner = lines.shape
+        stride, step = lines.strides
+        if outer == 1 or inner == 1 or step != size or stride % size or stride < inner * size:
+            continue
+        leading = stride // size
+        span = (outer - 1) * leading + inner
+        if span <= _MOST_STRETCH * outer * inner:
+            flat = np.lib.stride_tricks.as_strided(lines, (span,), (size,), writeable=False)
+            return Laid(Plane(element.number, rows, columns, order, leading), _bytes_of(flat), flat)
+    return _packed(np.ascontiguousarray(x), Plane(element.number, rows, columns))
+
+
+def lay_out_packed(x: Array, element: ElementType) -> Laid:
+    """As lay_out(), but tightly packed, as an upload must be."""
+    if not (x.flags.c_contiguous or x.flags.f_contiguous):
+        x = np.ascontiguousarray(x)
+    return lay_out(x, element)
+
+
+def _packed(lines: Array, plane: Plane) -> Laid:
+    flat = lines.reshape(-1)
+    return Laid(plane, _bytes_of(flat), flat)
+
+
+def writable_bytes(d: Array) -> tuple[int, memoryview] | None:
+    """The order of a result's matrix and its bytes, where they lie packed; None: receive it elsewhere."""
+    if not d.flags.writeable or not d.flags.aligned:
+        return None
+    if d.flags.c_contiguous:
+        return ROW_MAJOR, _bytes_of(d.reshape(-1))
+    if d.flags.f_contiguous:
+        return COLUMN_MAJOR, _bytes_of(d.T.reshape(-1))
+    return None

@@ -1,0 +1,190 @@
+"""Memory that this process shares with a server on its own host.
+
+An array of shared memory is an ordinary array; that its bytes need not travel is found by its address, so views
+and slices of it, and what other libraries make of it without a copy, count too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import secrets
+import threading
+import time
+import weakref
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from gemmd import _fork, _messages, errors
+from gemmd._engine import Engine
+from gemmd._header import Place, seconds_of
+from gemmd._layout import address_of
+from gemmd._transfer import Deadline, call
+
+_FOLDER = "/dev/shm"
+_SECONDS = 5.0  # for calls about regions, which are short: the server is on this host
+_TICK = 0.5  # how often what has died is unregistered, and leases are looked at
+
+
+class Region:
+    """One shared-memory object, registered. Its mapping lives as long as an array that views it."""
+
+    def __init__(self, name: str, size: int, address: int) -> None:
+        self.name = name
+        self.size = size
+        self.address = address
+        self.id = ""
+        self.renew_at = 0.0
+
+    def place(self, address: int) -> Place:
+        """Where bytes at that address are."""
+        return Place("shared", self.id, address - self.address)
+
+
+def _unlink(name: str, owner: int) -> None:
+    if os.getpid() == owner:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{_FOLDER}/{name}")
+
+
+class Regions:
+    """A client's regions. Thread-safe. Leases are renewed in the background; a lost one is registered anew."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._regions: dict[str, Region] = {}
+        # Appended to while garbage is collected, where no lock may be taken.
+        self._dead: deque[Region] = deque()
+        self._is_ticking = False
+        self._prefix: str | None = None
+
+    def create(self, size: int) -> mmap.mmap:
+        """Zeroed memory of so many bytes, registered. It ends with the last array that views it.
+
+        ResourceExhausted: this host has no such memory; FailedPrecondition: shared memory is off; else the
+        errors of Regions.Register.
+        """
+        name = self._name_prefix() + secrets.token_hex(16)
+        path = f"{_FOLDER}/{name}"
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise errors.FailedPrecondition(f"shared memory {name!r} cannot be made: {error}") from None
+        try:
+            # Takes the pages now: later, their lack would be SIGBUS instead of an error.
+            os.posix_fallocate(file, 0, size)
+            memory = mmap.mmap(file, size)
+        except OSError as error:
+            _unlink(name, os.getpid())
+            raise errors.ResourceExhausted(f"shared memory of {size} bytes cannot be made: {error}") from None
+        finally:
+            os.close(file)
+        region = Region(name, size, address_of(np.frombuffer(memory, np.uint8)))
+        weakref.finalize(memory, _unlink, name, os.getpid())
+        try:
+            self._register(region)
+        except BaseException:
+            _unlink(name, os.getpid())
+            raise
+        weakref.finalize(memory, self._dead.append, region).atexit = False
+        with self._lock:
+            self._regions[name] = region
+            must_tick, self._is_ticking = not self._is_ticking, True
+        if must_tick:
+            self._engine.timer.after(_TICK, self._tick)
+        return memory
+
+    @property
+    def is_any(self) -> bool:
+        """Whether find() may find one."""
+        return bool(self._regions)
+
+    def find(self, address: int, size: int) -> Region | None:
+        """The region that holds all of these bytes; None where there is none."""
+        if not self._regions:
+            return None
+        with self._lock:
+            for region in self._regions.values():
+                if region.address <= address and address + size <= region.address + region.size:
+                    return None if region in self._dead else region
+        return None
+
+    def register_again(self, region: Region) -> None:
+        """For a region that the server has lost."""
+        self._register(region)
+
+    def close(self) -> None:
+        """Unregisters every region, and removes its object; the arrays go on as memory of this process."""
+        if _fork.is_forked():
+            return
+        with self._lock:
+            regions, self._regions = list(self._regions.values()), {}
+        for region in regions:
+            _unlink(region.name, os.getpid())
+            self._unregister(region)
+
+    def _name_prefix(self) -> str:
+        if self._prefix is None:
+            info = call(
+                self._engine,
+                "Admin/ServerInfo",
+                _messages.ServerInfoRequest(),
+                _messages.ServerInfoResponse,
+                Deadline(_SECONDS),
+            )
+            if not info.shared_memory_prefix:
+                raise errors.FailedPrecondition(
+                    "shared memory is off on this server (gemmd --shared-memory.name-prefix)"
+                )
+            self._prefix = str(info.shared_memory_prefix)
+        return self._prefix
+
+    def _register(self, region: Region) -> None:
+        request = _messages.RegisterRegionRequest()
+        request.posix.name, request.posix.size_bytes = region.name, region.size
+        answer = call(
+            self._engine, "Regions/Register", request, _messages.RegisterRegionResponse, Deadline(_SECONDS)
+        )
+        region.id = answer.region
+        region.renew_at = time.monotonic() + seconds_of(answer.lease) / 3
+
+    def _unregister(self, region: Region) -> None:
+        request = _messages.UnregisterRegionRequest(region=region.id)
+        with contextlib.suppress(Exception):  # the server is gone, and the region with it; or its lease ends
+            self._engine.link.unary("Regions/Unregister", request.SerializeToString(), 2.0)
+
+    def _tick(self) -> None:
+        with contextlib.suppress(RuntimeError):  # closed
+            self._engine.helpers.submit(self._look)
+
+    def _look(self) -> None:
+        gone = []
+        with contextlib.suppress(IndexError):
+            while True:
+                gone.append(self._dead.popleft())
+        with self._lock:
+            gone = [each for each in gone if self._regions.pop(each.name, None) is not None]
+            due = [each for each in self._regions.values() if time.monotonic() >= each.renew_at]
+            self._is_ticking = bool(self._regions)
+        for region in gone:
+            self._unregister(region)
+        for region in due:
+            self._renew(region)
+        if self._is_ticking:
+            self._engine.timer.after(_TICK, self._tick)
+
+    def _renew(self, region: Region) -> None:
+        request: Any = _messages.RenewRegionRequest(region=region.id)
+        try:
+            found, error, _ = self._engine.link.unary("Regions/Renew", request.SerializeToString(), _SECONDS)
+            if error is None and found is not None:
+                lease = seconds_of(_messages.RenewRegionResponse.FromString(found).lease)
+                region.renew_at = time.monotonic() + lease / 3
+            elif isinstance(error, errors.NotFound):
+                self._register(region)
+        except (errors.Error, errors.ClosedError):
+            pass  # asked again at the next tick

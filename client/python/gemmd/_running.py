@@ -1,0 +1,149 @@
+"""Prepared products under way: one, or a batch of which some are in flight at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gemmd import _fork, errors
+from gemmd._digest import Source
+from gemmd._engine import Call, Engine, Outcome
+from gemmd._prepare import Prepared
+from gemmd._regions import Region, Regions
+from gemmd._route import RouteOptions
+from gemmd._transfer import Deadline, put
+from gemmd.resident import Resident
+from gemmd.result import receipt_from, result_of
+
+# Of a batch: enough that the server's launches are full, and few enough to be begun without waiting.
+_WINDOW = 64
+
+Told = Callable[[Any, BaseException | None], None]  # a Result, a Resident, or what went wrong
+
+
+class Running:
+    """`told` is called once, on any thread. cancel() ends it there and on the server."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        regions: Regions,
+        prepared: Prepared,
+        seconds: float | None,
+        told: Told,
+        route: RouteOptions | None,
+        begun: float,
+    ) -> None:
+        _fork.guard()
+        self._engine = engine
+        self._regions = regions
+        self._prepared = prepared
+        self._end = Deadline(seconds)
+        self._told: Told | None = told
+        self._route = route
+        self._begun = begun
+        self._lock = threading.Lock()
+        self._outcomes: list[Any] = [None] * len(prepared.encoded)
+        self._next = 0
+        self._left = len(prepared.encoded)
+        self._calls: dict[int, Call] = {}
+
+    def start(self) -> None:
+        """Begins."""
+        if not self._prepared.encoded:
+            self._finish(None)
+            return
+        for _ in range(min(_WINDOW, len(self._prepared.encoded))):
+            self._start_next()
+
+    def cancel(self) -> None:
+        """Ends it with Cancelled, unless it has ended."""
+        self._finish(errors.Cancelled("cancelled by its caller"))
+
+    def _start_next(self) -> None:
+        with self._lock:
+            index = self._next
+            if self._told is None or index == len(self._prepared.encoded):
+                return
+            self._next += 1
+            encoded = self._prepared.encoded[index]
+            keeps = encoded.keeps
+            has_refill = any(isinstance(each, Resident | Region) for each in keeps)
+            call = Call(
+                self._engine,
+                encoded,
+                self._end.left,
+                lambda outcome, error: self._on_end(index, outcome, error),
+                (lambda error, left: self._refill(keeps, error, left)) if has_refill else None,
+                self._route,
+                self._begun if index == 0 else time.perf_counter(),
+            )
+            self._calls[index] = call
+        call.start()
+
+    def _on_end(self, index: int, outcome: Outcome | None, error: BaseException | None) -> None:
+        with self._lock:
+            self._calls.pop(index, None)
+            self._outcomes[index] = outcome
+            self._left -= 1
+            is_over = self._left == 0
+        if error is not None or is_over:
+            self._finish(error)
+        elif self._next < len(self._prepared.encoded):
+            self._start_next()
+
+    def _refill(self, keeps: tuple[Any, ...], error: errors.Error, seconds: float | None) -> bool:
+        """Uploads and registers what the server lacks and this process has."""
+        done = False
+        if error.missing_digests or error.missing_handles:
+            sources = [each.source for each in keeps if isinstance(each, Resident)]
+            for source in sources:
+                if isinstance(source, Source) and source.digest in error.missing_digests:
+                    put(self._engine, source, None, Deadline(seconds))
+                    done = True
+            return done
+        for each in keeps:
+            if isinstance(each, Region):
+                self._regions.register_again(each)
+                done = True
+        return done
+
+    def _finish(self, error: BaseException | None) -> None:
+        with self._lock:
+            told, self._told = self._told, None
+            calls, self._calls = list(self._calls.values()), {}
+        if told is None:
+            return
+        for call in calls:
+            call.cancel()
+        if error is not None:
+            told(None, error)
+            return
+        try:
+            made = self._make()
+        except BaseException as wrong:
+            told(None, wrong)
+            return
+        told(made, None)
+
+    def _make(self) -> Any:
+        prepared = self._prepared
+        if prepared.d is None:
+            encoded, outcome = prepared.encoded[0], self._outcomes[0]
+            return Resident(
+                self._engine,
+                encoded.expected,
+                None,
+                outcome.handle,
+                b"",
+                receipt=receipt_from(outcome),
+            )
+        d = prepared.d.reshape(prepared.shape)
+        if prepared.out is not None:
+            np.copyto(prepared.out, d)
+            d = prepared.out
+        return result_of(d, self._outcomes)

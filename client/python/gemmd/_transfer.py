@@ -1,0 +1,236 @@
+"""Calls that are not products: one request and one answer, uploads, downloads. All of them wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import grpc
+import numpy as np
+
+from gemmd import _framing, _messages, errors
+from gemmd._digest import Source
+from gemmd._encoded import bad_response
+from gemmd._engine import Engine
+from gemmd._header import seconds_into, set_operand
+from gemmd._interrupts import interruptibly
+from gemmd._layout import Array
+from gemmd._status import error_of
+from gemmd.retry import NO_PUSHBACK, Pushback, retry_delay
+
+T = TypeVar("T")
+
+_CHUNK = 1 << 20
+# Uploads go over several connections where each has so much to carry.
+_BYTES_PER_CHANNEL = 8 << 20
+
+Progress = Callable[[int], None]  # told of bytes as they leave or come
+Range = tuple[int, int, int]  # PlaneName, begin, end
+
+
+class Deadline:
+    """When a call must be over; None: never. And whether its caller has given it up."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._at = None if seconds is None else time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._calls: list[Any] = []
+        self._is_over = False
+
+    def track(self, call: Any) -> None:
+        """A call of gRPC's that give_up() is to cancel."""
+        with self._lock:
+            self._calls.append(call)
+            is_over = self._is_over
+        if is_over:
+            call.cancel()
+
+    def give_up(self) -> None:
+        """Cancels what is under way; nothing is begun any more."""
+        with self._lock:
+            self._is_over = True
+            calls = list(self._calls)
+        for each in calls:
+            each.cancel()
+
+    def run(self, work: Callable[[], T]) -> T:
+        """work(), such that Ctrl-C gives up."""
+        return interruptibly(work, self.give_up)
+
+    def check(self) -> None:
+        """Cancelled after give_up()."""
+        if self._is_over:
+            raise errors.Cancelled("cancelled by its caller")
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; below 0 where it has passed."""
+        return None if self._at is None else self._at - time.monotonic()
+
+
+def wait_after(engine: Engine, error: errors.Error, pushback: Pushback, attempts: int, end: Deadline) -> None:
+    """Waits before the next attempt; raises the error where there is to be none."""
+    delay = retry_delay(engine.retry, attempts, error.code, pushback, end.left)
+    if delay is None:
+        raise error
+    time.sleep(delay)
+    end.check()
+
+
+def call(engine: Engine, name: str, request: Any, answer: Any, end: Deadline) -> Any:
+    """One request and one answer of that class, tried again where that helps."""
+    data = request.SerializeToString()
+    attempts = 0
+    while True:
+        attempts += 1
+        found, error, pushback = engine.link.unary(name, data, end.left, end.track)
+        if error is None:
+            return answer.FromString(found)
+        wait_after(engine, error, pushback, attempts, end)
+
+
+def put(
+    engine: Engine, source: Source, lease: float | None, end: Deadline, progress: Progress | None = None
+) -> Any:
+    """Uploads what the server does not have of it; a broken upload goes on where it ended. ResidentOperand."""
+    attempts = 0
+    while True:
+        attempts += 1
+        resident, error, pushback = _upload(engine, source, _missing(engine, source, end), lease, end, progress)
+        if error is None:
+            return resident
+        wait_after(engine, error, pushback, attempts, end)
+
+
+def _missing(engine: Engine, source: Source, end: Deadline) -> list[Range]:
+    request = _messages.FindMissingRequest(digests=[source.digest])
+    found = call(engine, "Operands/FindMissing", request, _messages.FindMissingResponse, end)
+    if not found.missing:
+        return []
+    for partial in found.partial:
+        return [(each.plane, each.begin_bytes, each.end_bytes) for each in partial.missing]
+    return [(name, 0, len(data)) for name, _, data in source.planes]
+
+
+def _pieces(ranges: list[Range]) -> list[Range]:
+    return [
+        (plane, at, min(at + _CHUNK, stop)) for plane, begin, stop in ranges for at in range(begin, stop, _CHUNK)
+    ]
+
+
+def _upload(
+    engine: Engine,
+    source: Source,
+    ranges: list[Range],
+    lease: float | None,
+    end: Deadline,
+    progress: Progress | None,
+) -> tuple[Any, errors.Error | None, Pushback]:
+    begin = _messages.UploadRequest()
+    begin.begin.digest = source.digest
+    set_operand(source.spec(), begin.begin.operand)
+    begin.begin.operand.ClearField("inline")
+    if lease is not None:
+        seconds_into(lease, begin.begin.lease)
+    first = begin.SerializeToString()
+    pieces = iter(_pieces(ranges))
+    planes = {name: data for name, _, data in source.planes}
+    over = threading.Event()
+    lock = threading.Lock()
+    count = sum(stop - at for _, at, stop in ranges)
+    channels = max(1, min(engine.max_channels, count // _BYTES_PER_CHANNEL))
+
+    # Several calls share the pieces. Each stays open until one has the answer: an upload whose stream ends
+    # before every byte came is refused.
+    def messages() -> Iterator[bytes]:
+        yield first
+        while not over.is_set():
+            with lock:
+                piece = next(pieces, None)
+            if piece is None:
+                break
+            plane, at, stop = piece
+            prefix = _framing.chunk_prefix(_framing.PAYLOAD_FIELD, 0, 0, plane, at, stop - at)
+            yield b"".join((prefix, planes[plane][at:stop]))
+            if progress is not None:
+                progress(stop - at)
+        if channels > 1:
+            over.wait()
+
+    calls: list[Any] = []
+    try:
+        for index in range(channels):
+            calls.append(engine.link.exchange("Operands/Upload", messages(), end.left, index))
+            end.track(calls[-1])
+            calls[-1].add_done_callback(lambda _: over.set())
+        return _first_answer(calls)
+    finally:
+        over.set()
+        for each in calls:
+            each.cancel()
+
+
+def _first_answer(calls: list[Any]) -> tuple[Any, errors.Error | None, Pushback]:
+    failure: tuple[errors.Error, Pushback] | None = None
+    for each in calls:
+        try:
+            return _messages.UploadResponse.FromString(each.result()).resident, None, NO_PUSHBACK
+        except grpc.FutureCancelledError:
+            failure = failure or (errors.Cancelled("the call was given up, or the client closed"), NO_PUSHBACK)
+        except grpc.RpcError as failed:
+            failure = failure or error_of(failed)
+    assert failure is not None
+    return None, *failure
+
+
+def download(
+    engine: Engine, request: Any, end: Deadline, progress: Callable[[int], Progress] | None = None
+) -> tuple[Any, list[Array]]:
+    """An operand's description and the bytes of its planes. progress(size) makes what is told of bytes."""
+    attempts = 0
+    while True:
+        attempts += 1
+        call = None
+        try:
+            method = engine.link.channel().unary_stream("/gemmd.v1.Operands/Download")
+            call = method(request.SerializeToString(), timeout=end.left, metadata=engine.link.metadata)
+            end.track(call)
+            return _planes_of(call, progress)
+        except grpc.RpcError as failed:
+            wait_after(engine, *error_of(failed), attempts, end)
+        finally:
+            if call is not None:
+                call.cancel()  # nothing where it has ended
+
+
+def _planes_of(call: Any, progress: Callable[[int], Progress] | None) -> tuple[Any, list[Array]]:
+    operand: Any = None
+    planes: list[Array] = []
+    left: list[int] = []
+    tell: Progress | None = None
+    for message in call:
+        rest, chunks = _framing.split(message)
+        if rest and operand is None:
+            operand = _messages.DownloadResponse.FromString(rest).operand
+            described = [operand.data] + ([operand.scales] if operand.HasField("scales") else [])
+            planes = [np.empty(_plane_bytes(each), np.uint8) for each in described]
+            left = [each.size for each in planes]
+            tell = progress(sum(left)) if progress is not None else None
+        for chunk in chunks:
+            if chunk.plane >= len(planes) or chunk.offset + len(chunk.data) > planes[chunk.plane].size:
+                raise bad_response("a chunk is of no plane of the operand")
+            planes[chunk.plane][chunk.offset : chunk.offset + len(chunk.data)] = chunk.data
+            left[chunk.plane] -= len(chunk.data)
+            if tell is not None:
+                tell(len(chunk.data))
+    if operand is None or any(left):
+        raise bad_response("some of the operand is missing")
+    return operand, planes
+
+
+def _plane_bytes(plane: Any) -> int:
+    from gemmd import types
+
+    return int(plane.rows * plane.columns * types.by_number(plane.type).size)

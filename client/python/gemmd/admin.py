@@ -1,0 +1,177 @@
+"""What a server says about itself, as values. Times are in seconds or end in _us; sizes in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gemmd import _messages
+from gemmd._header import seconds_of
+
+_STAGES = {number: name.lower() for name, number in _messages.enum_numbers("StageName").items()}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a product would take, as things are now; EstimateResponse in gemm.proto.
+
+    total_us is receive, queue, device and send; caller_us is at caller_gflops, 0 where that was not given.
+    """
+
+    kernel: str
+    plan: str
+    device: str
+    numerics_id: str
+    receive_us: float
+    queue_us: float
+    copy_us: float
+    compute_us: float
+    send_us: float
+    device_us: float
+    total_us: float
+    caller_us: float
+    offload_is_faster: bool
+    receive_is_measured: bool
+    send_is_measured: bool
+    receive_bytes: int
+    send_bytes: int
+    flops: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where the bytes of a memory are; the four parts sum to limit_bytes."""
+
+    limit_bytes: int
+    resident_bytes: int
+    workspace_bytes: int
+    in_flight_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device: name "cuda:0", model, architecture "sm_90", and its memory."""
+
+    name: str
+    model: str
+    architecture: str
+    compute_units: int
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Over one of these a request is InvalidArgument."""
+
+    message_bytes: int
+    dimension: int
+    request_bytes: int
+    queue_requests: int
+    calls_per_connection: int
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a server is. shared_memory_prefix is empty where it shares none."""
+
+    version: str
+    uptime: float
+    draining: bool
+    shared_memory_prefix: str
+    limits: Limits
+    devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True)
+class StageTotals:
+    """All stages of one name since the server began."""
+
+    count: int
+    sum_us: float
+    max_us: float
+
+
+@dataclass(frozen=True)
+class OperandTotals:
+    """Matrices that the server keeps."""
+
+    residents: int
+    resident_bytes: int
+    partial_uploads: int
+    limit_bytes: int
+    uploaded_bytes: int
+    downloaded_bytes: int
+    hits: int
+    misses: int
+    evictions: int
+
+
+@dataclass(frozen=True)
+class SharedTotals:
+    """Memory shared with clients."""
+
+    regions: int
+    region_bytes: int
+    limit_bytes: int
+    bytes_in: int
+    bytes_out: int
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a server has done since it began. finished_requests: by status, "OK" included."""
+
+    uptime: float
+    received_requests: int
+    admitted_requests: int
+    finished_requests: dict[str, int]
+    in_flight_requests: int
+    queued_requests: int
+    reserved_bytes: int
+    payload_bytes_in: int
+    payload_bytes_out: int
+    allocated_bytes: int
+    flops: float
+    stages: dict[str, StageTotals]
+    operands: OperandTotals
+    shared_memory: SharedTotals
+
+
+def _take(kind: Any, message: Any, **others: Any) -> Any:
+    """A value of a message whose fields have the same names, but for the others."""
+    names = [each for each in kind.__dataclass_fields__ if each not in others]
+    return kind(**{each: getattr(message, each) for each in names}, **others)
+
+
+def estimate_of(message: Any) -> Estimate:
+    """Of EstimateResponse."""
+    found: Estimate = _take(Estimate, message)
+    return found
+
+
+def info_of(message: Any) -> Info:
+    """Of ServerInfoResponse."""
+    devices = tuple(_take(Device, each, memory=_take(Memory, each.memory)) for each in message.devices)
+    found: Info = _take(
+        Info,
+        message,
+        uptime=seconds_of(message.uptime),
+        limits=_take(Limits, message.limits),
+        devices=devices,
+    )
+    return found
+
+
+def statistics_of(message: Any) -> Statistics:
+    """Of StatisticsResponse."""
+    found: Statistics = _take(
+        Statistics,
+        message,
+        uptime=seconds_of(message.uptime),
+        finished_requests=dict(message.finished_requests),
+        stages={_STAGES.get(each.name, str(each.name)): _take(StageTotals, each) for each in message.stages},
+        operands=_take(OperandTotals, message.operands),
+        shared_memory=_take(SharedTotals, message.shared_memory),
+    )
+    return found

@@ -1,0 +1,170 @@
+"""The same client for asyncio: thousands of products under way in one thread of the caller's.
+
+    async with gemmd.aio.Client("host:50051") as client:
+        rows = await asyncio.gather(*(client.matmul(x, w) for x in xs))
+
+Small products that are under way together share messages, both ways. A cancelled task cancels its product on the
+server too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from gemmd import client as _client
+from gemmd._channel import Tls
+from gemmd._layout import Array
+from gemmd._prepare import Asked
+from gemmd.admin import Estimate, Info, Statistics
+from gemmd.linear import Linear
+from gemmd.resident import Resident
+from gemmd.retry import RetryPolicy
+
+T = TypeVar("T")
+
+
+class _Mailbox:
+    """What other threads tell a loop; what comes together wakes it once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._lock = threading.Lock()
+        self._told: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._is_waking = False
+
+    def tell(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        with self._lock:
+            self._told.append((future, result, error))
+            if self._is_waking:
+                return
+            self._is_waking = True
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+            self.loop.call_soon_threadsafe(self._take)
+
+    def _take(self) -> None:
+        with self._lock:
+            told, self._told = self._told, deque()
+            self._is_waking = False
+        for future, result, error in told:
+            if future.done():  # cancelled
+                continue
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+
+class Client:
+    """gemmd.Client for asyncio; its arguments, and its errors. Use it in one event loop at a time."""
+
+    def __init__(
+        self,
+        address: str | Sequence[str] | None = None,
+        *,
+        tenant: str | None = None,
+        tls: bool | Tls | None = None,
+        token: str | None = None,
+        retry: RetryPolicy | None = None,
+        transport: str = "auto",
+        channels: int = 0,
+        chunk_bytes: int = 0,
+    ) -> None:
+        self.sync = _client.Client(
+            address,
+            tenant=tenant,
+            tls=tls,
+            token=token,
+            retry=retry,
+            transport=transport,
+            channels=channels,
+            chunk_bytes=chunk_bytes,
+        )
+        self._box: _Mailbox | None = None
+
+    async def matmul(self, a: Any, b: Any, *, deadline: float | None = None, **asked: Any) -> Any:
+        """gemmd.Client.matmul(): the same arguments, result and errors.
+
+        The arrays must not be changed before it has ended. Cancelling the task cancels the product, here and on
+        the server.
+        """
+        begun = time.perf_counter()
+        loop = asyncio.get_running_loop()
+        box = self._box
+        if box is None or box.loop is not loop:
+            box = self._box = _Mailbox(loop)
+        future: asyncio.Future[Any] = loop.create_future()
+        told = functools.partial(box.tell, future)
+        running = self.sync._start(a, b, Asked(**asked), deadline, told, begun)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            running.cancel()
+            raise
+
+    async def put(self, x: Any, *, lease: float | None = None, deadline: float | None = None) -> Resident:
+        """gemmd.Client.put(), in a thread. The Resident's own methods wait: call them in threads too."""
+        return await _in_thread(lambda: self.sync.put(x, lease=lease, deadline=deadline))
+
+    async def numpy(self, resident: Resident, deadline: float | None = None) -> Array:
+        """Resident.numpy(), in a thread."""
+        return await _in_thread(lambda: resident.numpy(deadline))
+
+    async def release(self, resident: Resident, deadline: float | None = None) -> None:
+        """Resident.release(), in a thread."""
+        await _in_thread(lambda: resident.release(deadline))
+
+    async def linear(self, w: Any, bias: Any = None, activation: str = "none", **asked: Any) -> AsyncLinear:
+        """gemmd.Client.linear(): a layer to be awaited."""
+        return AsyncLinear(self, await _in_thread(lambda: self.sync.linear(w, bias, activation, **asked)))
+
+    async def shared(self, shape: int | Sequence[int], dtype: Any = "float32") -> Array:
+        """gemmd.Client.shared(), in a thread."""
+        return await _in_thread(lambda: self.sync.shared(shape, dtype))
+
+    async def estimate(self, a: Any, b: Any, **asked: Any) -> Estimate:
+        """gemmd.Client.estimate(), in a thread."""
+        return await _in_thread(lambda: self.sync.estimate(a, b, **asked))
+
+    async def info(self, deadline: float | None = None) -> Info:
+        """gemmd.Client.info(), in a thread."""
+        return await _in_thread(lambda: self.sync.info(deadline))
+
+    async def stats(self, deadline: float | None = None) -> Statistics:
+        """gemmd.Client.stats(), in a thread."""
+        return await _in_thread(lambda: self.sync.stats(deadline))
+
+    async def close(self) -> None:
+        """gemmd.Client.close(), in a thread."""
+        await _in_thread(self.sync.close)
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncLinear:
+    """await layer(x) is activation(x @ w + bias); gemmd.Linear says the shapes."""
+
+    def __init__(self, client: Client, layer: Linear) -> None:
+        self._client = client
+        self.layer = layer
+
+    async def __call__(self, x: Any, **asked: Any) -> Any:
+        """The layer's output for x."""
+        return await self._client.matmul(x, self.layer.w, **self.layer.arguments(asked))
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, call)

@@ -1,0 +1,378 @@
+"""Client: products of NumPy arrays on a gemmd server."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from gemmd import _fork, _messages, _progress, _transfer, errors, types
+from gemmd._channel import Link, Tls
+from gemmd._engine import Engine
+from gemmd._header import header_message
+from gemmd._interrupts import Slot, deferred, interruptibly
+from gemmd._layout import Array
+from gemmd._prepare import Asked, Prepared, prepare, source_of
+from gemmd._regions import Regions
+from gemmd._route import RouteOptions
+from gemmd._running import Running, Told
+from gemmd._transfer import Deadline
+from gemmd.admin import Estimate, Info, Statistics, estimate_of, info_of, statistics_of
+from gemmd.linear import Linear
+from gemmd.resident import Resident, resident_of
+from gemmd.retry import RetryPolicy
+
+DEFAULT_ADDRESS = "127.0.0.1:50051"
+
+
+class Pending(Future[Any]):
+    """A product under way: a concurrent.futures.Future whose cancel() reaches the server too."""
+
+    _running: Running | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Waited on instead of Future's Condition, which Ctrl-C might leave taken (_interrupts.py).
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self.add_done_callback(lambda _: self._gate.release())
+
+    def cancel(self) -> bool:
+        """Ends it here, with CancelledError, and on the server. False if it has ended."""
+        with deferred():
+            cancelled = super().cancel()
+            if cancelled and self._running is not None:
+                self._running.cancel()
+        return cancelled
+
+    def result(self, timeout: float | None = None) -> Any:
+        """What Client.matmul() returns or raises; TimeoutError after `timeout` seconds, and it goes on."""
+        self._wait(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What result() would raise, or None."""
+        self._wait(timeout)
+        return super().exception(0)
+
+    def _wait(self, timeout: float | None) -> None:
+        if timeout is None:
+            with self._gate:
+                return
+        if not self._gate.acquire(timeout=max(0.0, timeout)):
+            raise FutureTimeoutError
+        self._gate.release()
+
+
+class Client:
+    """Products on one gemmd server. Thread-safe; a context manager.
+
+    address: what gRPC resolves: "host:50051", "dns:///host:50051", "unix:/run/gemmd"; by default GEMMD_SERVER,
+        else 127.0.0.1:50051. A sequence of addresses is reserved for clients of several servers: one is taken.
+    tenant: whose matrices the server keeps and shows, where no certificate says so.
+    tls: True for the system's root certificates, or a gemmd.Tls; plaintext without.
+    token: what the server knows this caller by ("authorization: Bearer ...").
+    retry: when a failed call is tried again.
+    transport: "auto" chooses by size; "unary" or "stream" insist. channels: connections that one product may be
+        spread over; 0 chooses. chunk_bytes: of a streamed product; 0 chooses.
+
+    It connects at the first call, and again by itself after a failure. Every method raises gemmd.Error's
+    classes for what the server refuses, ClosedError after close(), and ForkedError in a child of the process
+    that made it. deadline= is in seconds, for the whole call with its retries; None waits.
+    """
+
+    def __init__(
+        self,
+        address: str | Sequence[str] | None = None,
+        *,
+        tenant: str | None = None,
+        tls: bool | Tls | None = None,
+        token: str | None = None,
+        retry: RetryPolicy | None = None,
+        transport: str = "auto",
+        channels: int = 0,
+        chunk_bytes: int = 0,
+    ) -> None:
+        if transport not in ("auto", "unary", "stream"):
+            raise ValueError(f"transport is {transport!r}; it must be auto, unary or stream")
+        if not 0 <= channels <= 64:
+            raise ValueError(f"channels is {channels}; it must be 0 to 64")
+        if chunk_bytes and chunk_bytes < 4096:
+            raise ValueError(f"chunk_bytes is {chunk_bytes}; it must be 0 or at least 4096")
+        secure = Tls() if tls is True else tls or None
+        link = Link(_one_address(address), secure, token, tenant)
+        self._engine = Engine(link, retry or RetryPolicy(), RouteOptions(transport, channels, chunk_bytes))
+        self._regions = Regions(self._engine)
+        self._closed = False
+        # Runs when this is collected, and at exit.
+        self._finalizer = weakref.finalize(self, _close, self._regions, self._engine)
+
+    @property
+    def address(self) -> str:
+        """Where the server is."""
+        return self._engine.link.address
+
+    def matmul(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        alpha: float = 1.0,
+        beta: float | None = None,
+        c: Any = None,
+        bias: Any = None,
+        activation: str = "none",
+        out: Array | None = None,
+        dtype: Any = None,
+        accumulate: str | None = None,
+        kernel: str = "",
+        determinism: str = "batch_invariant",
+        priority: str = "normal",
+        verify: int = 0,
+        keep: bool = False,
+        lease: float | None = None,
+        deadline: float | None = None,
+    ) -> Any:
+        """D = activation(alpha * a @ b + beta * c + bias), of shapes as numpy.matmul has them.
+
+        a: (..., M, K) or (K,); b: (..., K, N) or (K,): arrays of one type (or both fp8) that are NumPy's or
+            have DLPack on a CPU, gemmd.Quantized, or matrices on the server (gemmd.Resident).
+        c: broadcast to (..., M, N); bias: (N,); both of the result's type. beta: 1 where c is given.
+        activation: "none", "relu", "gelu_tanh" or "silu".
+        out: where the result is written; dtype: the result's type, by default a's (int32 for int8, float32
+            with scales, bf16 for fp8).
+        accumulate: "f32", "f64" or "int32" instead of the server's rule. kernel: by name.
+        determinism: "batch_invariant" (a row's bits depend on nothing else) or "fast".
+        priority: "normal", "high" or "low". verify: random vectors for the server to check the product with.
+        keep: leave the result on the server and return a Resident; lease: seconds it is safe from eviction.
+
+        Returns a gemmd.Result: an ndarray (a view of out, if given) with `.receipt`. Arrays in C or Fortran
+        order, and rows somewhat apart, are sent from where they lie; others are copied once. If it fails, what
+        is in out is unspecified. Ctrl-C cancels it, here and on the server.
+
+        ValueError and TypeError say what does not go together; InvalidArgument, FailedPrecondition,
+        NotFound, ResourceExhausted, DeadlineExceeded, Unavailable, DataLoss: see gemmd.errors.
+        """
+        begun = time.perf_counter()
+        asked = Asked(alpha, beta, c, bias, activation, out, dtype, accumulate, kernel, determinism, priority,
+                      verify, keep, lease)  # fmt: skip
+        slot = Slot()
+        running = self._prepare(a, b, asked, deadline, slot.put, begun)
+        try:
+            with deferred():
+                running.start()
+            return slot.take()
+        except KeyboardInterrupt:
+            with deferred():
+                running.cancel()
+            raise
+
+    def submit(self, a: Any, b: Any, *, deadline: float | None = None, **asked: Any) -> Pending:
+        """matmul() in the background: its arguments, and a future of what it returns.
+
+        The arrays must not be changed before it has ended. Callbacks of the future must not wait for others.
+        """
+        begun = time.perf_counter()
+        pending = Pending()
+        pending._running = self._start(a, b, Asked(**asked), deadline, _teller(pending), begun)
+        return pending
+
+    def _prepare(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
+        self._check()
+        prepared: Prepared = prepare(self._regions, a, b, asked)
+        return Running(self._engine, self._regions, prepared, _seconds(deadline), told, None, begun)
+
+    def _start(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
+        running = self._prepare(a, b, asked, deadline, told, begun)
+        with deferred():
+            running.start()
+        return running
+
+    def put(self, x: Any, *, lease: float | None = None, deadline: float | None = None) -> Resident:
+        """Uploads a matrix, or what of it the server does not have; it stays there for products to name.
+
+        x: 2-D, as matmul() takes it, or Quantized; tightly packed, else copied once. lease: seconds that it is
+        safe from eviction after each use; None for the server's default.
+        """
+        self._check()
+        source = source_of(x)
+        end = Deadline(_seconds(deadline))
+        bar = _progress.bar(source.size_bytes, "upload")
+        found = end.run(lambda: _transfer.put(self._engine, source, lease, end, bar))
+        return resident_of(self._engine, found, source)
+
+    def resident(self, name: str, deadline: float | None = None) -> Resident:
+        """The matrix of that handle, or digest in 64 hexadecimal digits. NotFound: there is none."""
+        self._check()
+        request = _messages.GetRequest()
+        if len(name) == 64:
+            request.digest = bytes.fromhex(name)
+        else:
+            request.handle = name
+        found = self._call("Operands/Get", request, _messages.GetResponse, deadline)
+        return resident_of(self._engine, found.resident)
+
+    def residents(self, deadline: float | None = None) -> list[Resident]:
+        """The tenant's matrices on the server, in the order in which they came."""
+        self._check()
+        end = Deadline(_seconds(deadline))
+        request = _messages.ListRequest()
+        found: list[Resident] = []
+        while True:
+            page = self._call("Operands/List", request, _messages.ListResponse, end.left)
+            found += [resident_of(self._engine, each) for each in page.residents]
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token
+
+    def linear(
+        self,
+        w: Any,
+        bias: Any = None,
+        activation: str = "none",
+        *,
+        lease: float | None = None,
+        **asked: Any,
+    ) -> Linear:
+        """A layer: layer(x) is activation(x @ w + bias), with w (K x N) on the server. `asked` as in matmul()."""
+        resident = w if isinstance(w, Resident) else self.put(w, lease=lease)
+        return Linear(self, resident, bias, activation, asked)
+
+    def shared(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
+        """A zeroed array in memory that the server, on this host, reads operands from and writes out= into.
+
+        Views of it count too. The memory ends with the last array that views it, or with the client: after
+        close() the arrays are ordinary ones. Between products nothing is checked: do not write into what a
+        product under way reads. FailedPrecondition: shared memory is off; PermissionDenied: another host.
+        """
+        self._check()
+        dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(each) for each in shape)
+        element = types.parse(dtype)
+        size = math.prod(dims) * element.size
+        if size <= 0 or min(dims) < 1:
+            raise ValueError(f"shape is {dims}; shared memory has at least one element")
+        memory = interruptibly(lambda: self._regions.create(size), lambda: None)
+        return np.frombuffer(memory, np.uint8, size).view(element.dtype).reshape(dims)
+
+    def estimate(
+        self, a: Any, b: Any, *, caller_gflops: float = 0.0, deadline: float | None = None, **asked: Any
+    ) -> Estimate:
+        """What the product would take, without sending it: two matrices, arguments as matmul()'s.
+
+        caller_gflops: GFLOP/s that this machine achieves itself; then `offload_is_faster` says which is.
+        """
+        self._check()
+        prepared = prepare(self._regions, a, b, Asked(**asked))
+        if len(prepared.encoded) != 1:
+            raise ValueError("an estimate is of one product of two matrices")
+        encoded = prepared.encoded[0]
+        operands, output = encoded.specs()
+        request = _messages.EstimateRequest(caller_gflops=caller_gflops)
+        request.header.CopyFrom(header_message(operands, encoded.options, output))
+        return estimate_of(self._call("Gemm/Estimate", request, _messages.EstimateResponse, deadline))
+
+    def info(self, deadline: float | None = None) -> Info:
+        """What the server is: version, devices, limits."""
+        self._check()
+        request = _messages.ServerInfoRequest()
+        return info_of(self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline))
+
+    def stats(self, deadline: float | None = None) -> Statistics:
+        """What the server has done since it began."""
+        self._check()
+        request = _messages.StatisticsRequest()
+        return statistics_of(self._call("Admin/Statistics", request, _messages.StatisticsResponse, deadline))
+
+    def close(self) -> None:
+        """Ends what is under way, unregisters shared memory, and closes the connections. Idempotent."""
+        self._closed = True
+        interruptibly(self._finalizer, lambda: None)
+
+    def _call(self, name: str, request: Any, answer: Any, deadline: float | None) -> Any:
+        end = Deadline(_seconds(deadline))
+        return end.run(lambda: _transfer.call(self._engine, name, request, answer, end))
+
+    def _check(self) -> None:
+        _fork.guard()
+        if self._closed:
+            raise errors.ClosedError("the client is closed")
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.address!r}{', closed' if self._closed else ''})"
+
+
+def _close(regions: Regions, engine: Engine) -> None:
+    regions.close()
+    engine.close()
+
+
+def _teller(future: Future[Any]) -> Told:
+    def told(result: Any, error: BaseException | None) -> None:
+        try:
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+        except InvalidStateError:  # cancelled
+            pass
+
+    return told
+
+
+def _seconds(deadline: float | None) -> float | None:
+    if deadline is None:
+        return None
+    if not deadline > 0:
+        raise errors.DeadlineExceeded(f"deadline is {deadline} seconds: it has passed")
+    return None if math.isinf(deadline) else float(deadline)
+
+
+def _one_address(address: str | Sequence[str] | None) -> str:
+    if address is None:
+        return os.environ.get("GEMMD_SERVER") or DEFAULT_ADDRESS
+    if isinstance(address, str):
+        return address
+    if len(address) != 1:
+        raise ValueError(f"{len(address)} addresses: clients of several servers are not built yet")
+    return address[0]
+
+
+_default: Client | None = None
+_default_lock = threading.Lock()
+
+
+def default_client() -> Client:
+    """The client of GEMMD_SERVER that module functions share; closed at exit."""
+    global _default
+    _fork.guard()
+    with _default_lock:
+        if _default is None or _default._closed or _default.address != _one_address(None):
+            if _default is not None:
+                _default.close()
+            _default = Client()
+        return _default
+
+
+def matmul(a: Any, b: Any, **asked: Any) -> Any:
+    """Client.matmul() on the server that GEMMD_SERVER names, else 127.0.0.1:50051."""
+    return default_client().matmul(a, b, **asked)
+
+
+__all__ = ["CancelledError", "Client", "Pending", "default_client", "matmul"]

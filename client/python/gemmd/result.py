@@ -1,0 +1,59 @@
+"""What products return: arrays with their receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gemmd import types
+from gemmd._engine import Outcome
+from gemmd._layout import Array
+from gemmd.receipt import Receipt, Sent, receipt_of
+
+
+def receipt_from(outcome: Outcome) -> Receipt:
+    """The receipt of one product of two matrices."""
+    d = outcome.plane
+    order = "row-major" if d.order == 0 else "column-major"
+    text = f"{d.rows} x {d.columns} {types.by_number(d.type).name} {order}"
+    route = outcome.route
+    return receipt_of(
+        outcome.receipt, text, outcome.times, Sent(route.transport, route.channels, route.chunk_bytes)
+    )
+
+
+class Result(np.ndarray[Any, Any]):
+    """D: an ndarray that knows how it was made. What is computed from it is a plain ndarray.
+
+    receipt: of the product; of a batch, of its first one. receipts: of each. None and empty for views of it,
+    and where there was nothing to multiply.
+    """
+
+    _outcomes: Sequence[Outcome] = ()
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The product's telemetry; str() of it is a table."""
+        return receipt_from(self._outcomes[0]) if self._outcomes else None
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """One for each product that was sent, in the order of the batch."""
+        return tuple(receipt_from(each) for each in self._outcomes)
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:
+        """NumPy's hook for results of its functions: they are no products."""
+        return array[()] if return_scalar else np.asarray(array)
+
+    def __reduce__(self) -> Any:
+        """Pickled as the plain array."""
+        return np.asarray(self).__reduce__()
+
+
+def result_of(d: Array, outcomes: Sequence[Outcome]) -> Result:
+    """A view of d with its receipts."""
+    result = d.view(Result)
+    result._outcomes = outcomes
+    return result

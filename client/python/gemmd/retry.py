@@ -1,0 +1,82 @@
+"""When a failed call is tried again, and after how long: values, no clocks, no gRPC.
+
+The rules are those of the C++ library's client/retry.h.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how patiently a client tries; all times in seconds.
+
+    The backoff after attempt n is initial_backoff * multiplier**(n-1), at most max_backoff, times a factor
+    drawn from 1 - jitter to 1 + jitter. A server's pushback is kept exactly; one longer than max_pushback
+    ends the call.
+    """
+
+    max_attempts: int = 4  # the first included; 1 never retries
+    initial_backoff: float = 0.05
+    multiplier: float = 2.0
+    max_backoff: float = 2.0
+    jitter: float = 0.2
+    max_pushback: float = 60.0
+
+
+@dataclass(frozen=True)
+class Pushback:
+    """What the server said about trying again: after `seconds`, or not at all (`forbidden`)."""
+
+    seconds: float | None = None
+    forbidden: bool = False
+
+
+NO_PUSHBACK = Pushback()
+PUSHBACK_KEY = "grpc-retry-pushback-ms"
+
+
+def parse_pushback(value: str | None) -> Pushback:
+    """The trailing metadata's value: decimal milliseconds up to 2**31 - 1; anything else forbids."""
+    if value is None:
+        return NO_PUSHBACK
+    if not (value.isascii() and value.isdigit()) or int(value) >= 2**31:
+        return Pushback(forbidden=True)
+    return Pushback(seconds=int(value) / 1000)
+
+
+def retry_delay(
+    policy: RetryPolicy,
+    attempts: int,
+    code: str,
+    pushback: Pushback,
+    seconds_left: float | None,
+    draw: random.Random | None = None,
+) -> float | None:
+    """Seconds to wait before the next attempt; None where there must be none.
+
+    attempts: made so far, the failed one included.
+    seconds_left: until the call's deadline; None for a call without one.
+
+    None where the code is neither UNAVAILABLE nor RESOURCE_EXHAUSTED, where RESOURCE_EXHAUSTED came without a
+    pushback (it will not pass), where the server forbade it or asked for more than max_pushback, where the
+    attempts are used up, or where the wait would reach the deadline.
+    """
+    if code not in ("UNAVAILABLE", "RESOURCE_EXHAUSTED") or attempts >= policy.max_attempts:
+        return None
+    if pushback.forbidden:
+        return None
+    if pushback.seconds is not None:
+        if pushback.seconds > policy.max_pushback:
+            return None
+        delay = pushback.seconds
+    elif code == "RESOURCE_EXHAUSTED":
+        return None
+    else:
+        backoff = min(policy.initial_backoff * policy.multiplier ** (attempts - 1), policy.max_backoff)
+        delay = backoff * (draw or random).uniform(1 - policy.jitter, 1 + policy.jitter)
+    if seconds_left is not None and delay >= seconds_left:
+        return None
+    return delay

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Writes REFERENCE.md of the package's docstrings and signatures; --check only compares.
+
+Needs the package installed. A test runs the check, so that the page cannot say something else than the code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import sys
+import textwrap
+from typing import Any
+
+import gemmd
+import gemmd.aio
+import gemmd.errors
+import gemmd.quantized
+import gemmd.result
+
+PAGE = pathlib.Path(__file__).parents[1] / "REFERENCE.md"
+CLASSES = [
+    gemmd.Client,
+    gemmd.Pending,
+    gemmd.Result,
+    gemmd.Receipt,
+    gemmd.Resident,
+    gemmd.Linear,
+    gemmd.Quantized,
+    gemmd.Tls,
+    gemmd.RetryPolicy,
+    gemmd.Estimate,
+    gemmd.Info,
+    gemmd.Statistics,
+    gemmd.aio.Client,
+]
+
+
+def _block(text: str | None, signature: str = "") -> list[str]:
+    """A code block: the signature, which may be long, and the docstring."""
+    lines = [*textwrap.wrap(signature, 108, subsequent_indent="    "), ""] if signature else []
+    lines += inspect.cleandoc(text or "").splitlines()
+    return ["", *(f"    {each}" for each in lines)]
+
+
+def _signature(name: str, function: Any) -> str:
+    found = inspect.signature(function)
+    parameters = [
+        each.replace(annotation=inspect.Parameter.empty)
+        for key, each in found.parameters.items()
+        if key not in ("self", "cls")
+    ]
+    return f"{name}{found.replace(parameters=parameters, return_annotation=inspect.Signature.empty)}"
+
+
+def _members(kind: Any) -> list[str]:
+    lines = []
+    for name, member in vars(kind).items():
+        if name.startswith("_") and name != "__call__":
+            continue
+        if isinstance(member, property):
+            lines += ["", f"#### `.{name}`", *_block(member.__doc__)]
+        elif callable(member) or isinstance(member, classmethod):
+            function = getattr(kind, name)
+            lines += ["", f"#### `.{name}`", *_block(function.__doc__, _signature(name, function))]
+    return lines
+
+
+def page() -> str:
+    """The page's text."""
+    lines = [
+        "# Reference of gemmd for Python",
+        "",
+        "What `client/python/tools/reference.py` reads in the code: its docstrings, word for word.",
+        "[README.md](README.md) shows how it is used.",
+        "",
+        "## `gemmd.matmul`",
+        *_block(gemmd.matmul.__doc__, _signature("matmul", gemmd.matmul)),
+    ]
+    for kind in CLASSES:
+        module = "gemmd.aio" if kind is gemmd.aio.Client else "gemmd"
+        begin = vars(kind).get("__init__")
+        head = _signature(kind.__name__, begin) if begin is not None else kind.__name__
+        lines += ["", f"## `{module}.{kind.__name__}`", *_block(kind.__doc__, head), *_members(kind)]
+    lines += ["", "## Errors", *_block(gemmd.errors.__doc__)]
+    for name, kind in vars(gemmd.errors).items():
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            bases = ", ".join(each.__name__ for each in kind.__bases__)
+            lines += ["", f"#### `{name}({bases})`", *_block(kind.__doc__)]
+    return "\n".join(each.rstrip() for each in lines) + "\n"
+
+
+def main() -> int:
+    """Writes or compares; the exit code."""
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(page())
+        return 0
+    if PAGE.read_text() == page():
+        return 0
+    print("REFERENCE.md differs from the code: run client/python/tools/reference.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,339 @@
+"""What goes on while servers die, processes fork, threads crowd and users lose patience."""
+
+import asyncio
+import concurrent.futures
+import gc
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import gemmd
+import gemmd.aio
+
+PATIENT = gemmd.RetryPolicy(max_attempts=100, initial_backoff=0.02, max_backoff=0.2)
+
+
+def run(script, *arguments, timeout=120):
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def test_killed_servers_that_come_back_are_no_error(own_server, random):
+    a, b = random.standard_normal((64, 64)), random.standard_normal((64, 64))
+    big = random.standard_normal((1200, 700)).astype("f4")
+    wanted, wanted_big = a @ b, None
+    done = threading.Event()
+    failures = []
+    counts = [0, 0, 0]
+
+    with gemmd.Client(own_server.address, retry=PATIENT) as client:
+        w = client.put(b)
+        wanted_big = np.array(client.matmul(big, big.T))
+
+        def work(which):
+            try:
+                while not done.is_set():
+                    if which == 0:
+                        np.testing.assert_allclose(client.matmul(a, b), wanted, rtol=1e-11)
+                    elif which == 1:
+                        np.testing.assert_allclose(client.matmul(a, w), wanted, rtol=1e-11)
+                    else:
+                        assert np.array_equal(client.matmul(big, big.T), wanted_big)
+                    counts[which] += 1
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(each,)) for each in range(3)]
+        for each in threads:
+            each.start()
+        for _ in range(4):
+            before = list(counts)
+            while not failures and any(new < old + 1 for new, old in zip(counts, before, strict=True)):
+                time.sleep(0.001)
+            own_server.kill()
+            own_server.start()
+        done.set()
+        for each in threads:
+            each.join(60)
+    assert failures == []
+
+
+def test_64_threads(client, random):
+    a = random.standard_normal((64, 48, 32))
+    b = random.standard_normal((64, 32, 40))
+    wanted = a @ b
+
+    def work(index):
+        for _ in range(20):
+            np.testing.assert_allclose(client.matmul(a[index], b[index]), wanted[index], rtol=1e-11)
+        return index
+
+    with ThreadPoolExecutor(64) as threads:
+        assert sorted(threads.map(work, range(64))) == list(range(64))
+
+
+def test_a_future_waits_no_longer_than_it_is_told(client):
+    a = np.ones((2700, 2700), "f4")
+    pending = client.submit(a, a)
+    with pytest.raises(concurrent.futures.TimeoutError):
+        pending.result(timeout=0)
+    assert pending.result()[0, 0] == 2700
+    assert pending.exception() is None
+    assert concurrent.futures.wait([client.submit(a[:2], a) for _ in range(3)], 60).not_done == set()
+    for each in concurrent.futures.as_completed([client.submit(a[:2], a) for _ in range(3)], 60):
+        assert each.result(60).shape == (2, 2700)
+
+
+def test_futures_and_large_products_mixed(client, random):
+    small = random.standard_normal((40, 30))
+    large = random.standard_normal((900, 800))
+    pending = [client.submit(*((large, large.T) if i % 8 == 0 else (small, small.T))) for i in range(64)]
+    for i, each in enumerate(pending):
+        x = large if i % 8 == 0 else small
+        np.testing.assert_allclose(each.result(60), x @ x.T, atol=1e-9)
+
+
+def test_resident_memory_is_flat(client):
+    a, b = np.ones((16, 64), "f4"), np.ones((64, 16), "f4")
+    page = resource.getpagesize()
+
+    def rss():
+        gc.collect()
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * page
+
+    def products(count):
+        for _ in range(count // 100):
+            client.matmul(a, b)
+            for each in [client.submit(a, b) for _ in range(99)]:
+                each.result()
+
+    products(2000)
+    before = rss()
+    products(10000)
+    assert rss() - before < 8 << 20
+
+
+def child_multiplies(client, queue):
+    try:
+        client.matmul(np.ones((2, 2)), np.ones((2, 2)))
+        queue.put("multiplied")
+    except BaseException as error:
+        queue.put(type(error).__name__)
+    client.close()
+
+
+def test_a_forked_child_is_told(client):
+    a = np.ones((1000, 1000))
+    context = multiprocessing.get_context("fork")
+    for _ in range(5):
+        pending = [client.submit(a, a) for _ in range(3)] + [client.submit(a[:3], a) for _ in range(5)]
+        queue = context.SimpleQueue()
+        child = context.Process(target=child_multiplies, args=(client, queue))
+        child.start()
+        child.join(30)
+        assert (child.exitcode, queue.empty()) == (0, False)
+        assert queue.get() == "ForkedError"
+        for each in pending:
+            assert each.result(60)[0, 0] == 1000
+
+
+FORKED = """
+import os, sys
+import numpy as np
+import gemmd
+
+a = np.ones((3, 3))
+client = gemmd.Client(sys.argv[1])
+client.matmul(a, a)
+child = os.fork()
+if child == 0:
+    try:
+        gemmd.Client(sys.argv[1])
+    except gemmd.ForkedError:
+        sys.exit(7)  # an ordinary exit, with all that Python runs then
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), client.matmul(a, a)[0, 0])
+"""
+
+
+def test_a_forked_child_ends_in_an_orderly_way(server):
+    done = run(FORKED, server.address)
+    assert done.stdout == "7 3.0\n", done.stderr
+
+
+FRESH = """
+import os, sys
+import numpy as np
+import gemmd
+a = np.ones((3, 3))
+if os.fork() == 0:
+    with gemmd.Client(sys.argv[1]) as client:
+        client.matmul(a, a)
+    os._exit(0)
+_, status = os.wait()
+with gemmd.Client(sys.argv[1]) as client:
+    print(status, client.matmul(a, a)[0, 0])
+"""
+
+
+def test_a_child_forked_before_the_first_client_has_its_own(server):
+    done = run(FRESH, server.address)
+    assert done.stdout == "0 3.0\n", done.stderr
+
+
+INTERRUPTED = """
+import signal, sys
+import numpy as np
+import gemmd
+a = np.ones((2700, 2700), "f4")
+with gemmd.Client(sys.argv[1], transport=sys.argv[2]) as client:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    client.matmul(a[:2], a[:, :2])
+    print("begun", flush=True)
+    while True:
+        try:
+            while True:
+                client.matmul(a, a)
+        except KeyboardInterrupt:
+            print("interrupted", client.matmul(a[:2], a[:, :2])[0, 0], flush=True)
+            if sys.stdin.readline() == "end\\n":
+                break
+"""
+
+
+@pytest.mark.parametrize("transport", ["unary", "stream"])
+def test_ctrl_c_cancels_here_and_on_the_server(own_server, transport):
+    child = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, own_server.address, transport],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "begun\n"
+    give_up = time.monotonic() + 60
+    with gemmd.Client(own_server.address) as client:
+        while not client.stats().finished_requests.get("CANCELLED"):
+            assert time.monotonic() < give_up
+            while client.stats().in_flight_requests < 1:
+                assert child.poll() is None
+                time.sleep(0.001)
+            child.send_signal(signal.SIGINT)
+            assert child.stdout.readline() == "interrupted 2700.0\n"
+            while client.stats().in_flight_requests > 0:
+                time.sleep(0.001)
+            child.stdin.write("again\n" if not client.stats().finished_requests.get("CANCELLED") else "end\n")
+            child.stdin.flush()
+    assert child.wait(60) == 0
+
+
+LEFT_OPEN = """
+import sys
+import numpy as np
+import gemmd
+a = np.ones((600, 600))
+client = gemmd.Client(sys.argv[1])
+shared = client.shared((600, 600), "f8")
+gemmd.matmul(a, a)
+w = client.put(a)
+pending = [client.submit(a, w) for _ in range(20)]
+print(client.matmul(shared, a).shape)
+"""
+
+
+def test_a_program_that_closes_nothing_ends(server):
+    os.environ["GEMMD_SERVER"] = server.address
+    try:
+        done = run(LEFT_OPEN, server.address)
+    finally:
+        del os.environ["GEMMD_SERVER"]
+    assert (done.returncode, done.stdout, done.stderr) == (0, "(600, 600)\n", "")
+
+
+def test_aio_many_under_way(server, random):
+    x, w = random.standard_normal((300, 1, 64)), random.standard_normal((64, 32))
+
+    async def main():
+        async with gemmd.aio.Client(server.address) as client:
+            resident = await client.put(w)
+            found = await asyncio.gather(*(client.matmul(each, resident) for each in x))
+            np.testing.assert_allclose(np.stack(found), x @ w, rtol=1e-11)
+            layer = await client.linear(w, activation="relu")
+            np.testing.assert_allclose(await layer(x[0]), np.maximum(x[0] @ w, 0), atol=1e-12)
+            assert np.array_equal(await client.numpy(resident), w)
+            large = random.standard_normal((900, 800))
+            np.testing.assert_allclose(await client.matmul(large, large.T), large @ large.T, atol=1e-9)
+            with pytest.raises(gemmd.FailedPrecondition):
+                await client.matmul(x[0], w, kernel="no/such")
+            assert (await client.info()).version
+            assert (await client.estimate(large, large.T)).total_us > 0
+            await client.release(resident)
+
+    asyncio.run(main())
+
+
+def test_aio_cancellation_reaches_the_server(own_server):
+    a = np.ones((2700, 2700), "f4")
+
+    async def main():
+        async with gemmd.aio.Client(own_server.address, transport="stream") as client:
+            give_up = time.monotonic() + 60
+            # A quick server may be done first; then another is cancelled.
+            while not (await client.stats()).finished_requests.get("CANCELLED"):
+                assert time.monotonic() < give_up
+                task = asyncio.create_task(client.matmul(a, a))
+                while (await client.stats()).in_flight_requests < 1 and not task.done():
+                    await asyncio.sleep(0.001)
+                if task.cancel():
+                    with pytest.raises(asyncio.CancelledError):
+                        await task
+                while (await client.stats()).in_flight_requests > 0:
+                    await asyncio.sleep(0.001)
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.matmul(a, a), 0.001)
+            assert (await client.matmul(a[:2], a[:, :2])).shape == (2, 2)
+
+    asyncio.run(main())
+
+
+def test_the_receipt_is_read_by_people(client, random):
+    a = random.standard_normal((30, 20))
+    receipt = client.matmul(a, a.T, verify=3).receipt
+    text = str(receipt)
+    for word in ("kernel", "numerics", "compute", "network and wire", "unattributed", "GFLOP/s", "residual"):
+        assert word in text
+    assert receipt.result == "30 x 30 f64 row-major"
+    assert receipt.verification_residual < 1
+    total = sum(each.exposed_us for each in receipt.stages) + receipt.unattributed_us
+    assert total == pytest.approx(receipt.total_us)
+    page = receipt._repr_html_()
+    assert page.count("<tr>") == page.count("</tr>") > 10
+    assert "width:" in page
+
+
+def test_info_estimate_and_statistics(client):
+    info = client.info()
+    assert info.devices[0].name == "cpu"
+    assert info.limits.message_bytes > 0
+    estimate = client.estimate(np.ones((100, 100)), np.ones((100, 100)), caller_gflops=0.001)
+    assert estimate.offload_is_faster
+    assert estimate.flops == 2e6
+    before = client.stats()
+    client.matmul(np.ones((2, 2)), np.ones((2, 2)))
+    after = client.stats()
+    assert after.finished_requests["OK"] == before.finished_requests.get("OK", 0) + 1
+    assert after.flops - before.flops == 16
