@@ -29,6 +29,10 @@ v1::MatmulRequest Request() {
                               testing::Operands(problem, testing::Distribution::kNormal, 1));
 }
 
+// What a server copies besides, as a part of the payload: it reads gRPC's counters again and again,
+// however long a product takes. One operand that is copied once more is a third or a half.
+constexpr double kBesides = 0.1;
+
 // What a server copies between its start and its end, while `use` uses it.
 template <typename Use>
 double CopiedBytes(Use use) {
@@ -65,7 +69,7 @@ TEST(Copies, AUnaryProductsPayloadIsCopiedOnce) {
   });
   const double ratio = (copied - IdleBytes()) / (kProducts * 2.0 * kPlaneBytes);
   EXPECT_GT(ratio, 0.99);
-  EXPECT_LT(ratio, 1.02);
+  EXPECT_LT(ratio, 1 + kBesides);
 }
 
 TEST(Copies, AStreamedProductsPayloadIsCopiedOnce) {
@@ -95,7 +99,7 @@ TEST(Copies, AStreamedProductsPayloadIsCopiedOnce) {
   });
   const double ratio = (copied - IdleBytes()) / (2.0 * kPlaneBytes);
   EXPECT_GT(ratio, 0.99);
-  EXPECT_LT(ratio, 1.02);
+  EXPECT_LT(ratio, 1 + kBesides);
 }
 
 // What pread and pwrite copy is no more than the one copy that a payload takes.
@@ -125,7 +129,7 @@ TEST(Copies, SharedOperandsAreCopiedByTheKernelAlone) {
       EXPECT_TRUE(v1::Gemm::NewStub(channel)->Matmul(&context, request, &response).ok());
     }
   });
-  EXPECT_LT((copied - IdleBytes()) / (kProducts * 3.0 * kPlaneBytes), 0.02);
+  EXPECT_LT((copied - IdleBytes()) / (kProducts * 3.0 * kPlaneBytes), kBesides);
 }
 
 }  // namespace
