@@ -35,7 +35,7 @@ CertifiedKey MakeSelfSigned(const std::string& name) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
   Check(key != nullptr && certificate != nullptr);
-  constexpr long kOneDaySeconds = 24 * 60 * 60;
+  constexpr long kOneDaySeconds = 86400;
   constexpr long kVersion3 = 2;
   X509_set_version(certificate.get(), kVersion3);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
