@@ -103,7 +103,9 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
                                                                  TimeNs deadline,
                                                                  Carrier carrier) const {
   // Those that wait for memory came before the server was to stop, and are let in all the same.
-  if (absl::Status s = CheckServing(); !s.ok()) return s;
+  if (!call.came_before_drain) {
+    if (absl::Status s = CheckServing(); !s.ok()) return s;
+  }
   if (policy_.room != nullptr && policy_.room->HasWaiting(call.tenant.key())) {
     return FullNow(*router_->devices().front().scheduler,
                    absl::ResourceExhaustedError("other requests of the tenant wait for memory"));

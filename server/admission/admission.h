@@ -125,7 +125,7 @@ class Admission {
   enum class Carrier : std::uint8_t { kMessage, kStream };
 
   // Decides from the header alone, before any payload. In this order:
-  //   UNAVAILABLE          draining
+  //   UNAVAILABLE          draining, and the call did not come before that
   //   PERMISSION_DENIED    high priority, which the tenant may not have
   //   NOT_FOUND            no such resident operand; says which (missing.h)
   //   INVALID_ARGUMENT, UNIMPLEMENTED   see validation.h
@@ -139,6 +139,9 @@ class Admission {
   // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
                                                         Carrier carrier) const;
+
+  // Whether calls that come now are told to go.
+  bool IsDraining() const { return router_->draining(); }
 
   // Whether a request that Admit() refused with this may wait for memory instead.
   bool MayWait(const absl::Status& refusal) const;

@@ -40,6 +40,7 @@ MatmulReactor::MatmulReactor(Admission* admission, Statistics* statistics, const
       clock_(clock),
       active_calls_(active_calls),
       tenant_(std::move(tenant)),
+      came_before_drain_(!admission->IsDraining()),
       request_id_(admission->NextRequestId()) {
   statistics_->RecordReceived();
 }
@@ -63,6 +64,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   absl::StatusOr<MatmulCall> call = DecodeHeader(message.header());
   if (!call.ok()) return call.status();
   call->tenant = tenant_;
+  call->came_before_drain = came_before_drain_;
   Caller caller = CallerOf(*context());
   call->connection = caller.connection;
   call->peer = std::move(caller.address);

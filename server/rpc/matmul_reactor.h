@@ -53,6 +53,7 @@ class MatmulReactor final : public RequestReactor {
   const Clock* const clock_;
   std::atomic<int>* const active_calls_;
   const Tenant tenant_;
+  const bool came_before_drain_;
   const std::uint64_t request_id_;
   bool has_message_ = false;
   absl::StatusCode without_message_ = absl::StatusCode::kCancelled;

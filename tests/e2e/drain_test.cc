@@ -11,6 +11,7 @@
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gemmd/v1/status.pb.h"
 #include "gtest/gtest.h"
+#include "tests/abuse/raw_http2.h"
 #include "tests/testing/raw_call.h"
 #include "tests/testing/server_process.h"
 #include "tests/testing/wire.h"
@@ -161,6 +162,26 @@ TEST_F(DrainTest, ARequestThatItsHeaderLetInIsFinishedAndNoOtherIsTaken) {
   EXPECT_EQ(server_->WaitForExit(), 0);
   EXPECT_TRUE(HasLogged("\"event\":\"drained\""));
   EXPECT_FALSE(HasLogged("answers_not_delivered"));
+}
+
+// A call is the server's from its headers on, as the drain counts it.
+TEST_F(DrainTest, ACallThatCameIsFinishedThoughItsMessageIsStillComing) {
+  Start();
+  testing::RawConnection connection(server_->address());
+  const std::uint32_t call = connection.Begin("/gemmd.v1.Gemm/Matmul");
+  const std::string message =
+      testing::RawMessage(false, testing::ZeroRequest(32).SerializeAsString());
+  connection.Send(call, message.substr(0, 100), false);
+  v1::StatisticsResponse statistics;
+  while (statistics.received_requests() == 0) {
+    grpc::ClientContext context;
+    ASSERT_TRUE(admin_->Statistics(&context, {}, &statistics).ok());
+  }
+  server_->Signal(SIGTERM);
+  WaitUntilDraining();
+  connection.Send(call, message.substr(100), true);
+  EXPECT_EQ(testing::RawHeader(connection.ReceiveEnd(call), "grpc-status"), "0");
+  EXPECT_EQ(server_->WaitForExit(), 0);
 }
 
 TEST_F(DrainTest, AnUploadThatHasBegunIsFinishedAndNoOtherBegins) {
