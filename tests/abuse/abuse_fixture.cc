@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/base/config.h"
-#include "tests/testing/wire.h"
+#include "tests/abuse/polite_client.h"
 
 namespace gemmd::testing {
 namespace {
@@ -29,16 +29,14 @@ std::vector<std::string> WithUsual(std::vector<std::string> flags) {
 
 AbuseFixture::AbuseFixture(std::vector<std::string> flags, std::uint64_t most_growth_bytes)
     : server_(WithUsual(std::move(flags))), most_growth_bytes_(most_growth_bytes) {
-  const auto gemm = v1::Gemm::NewStub(server_.NewChannel());
-  EXPECT_TRUE(Multiply(gemm.get()).ok());
+  MultiplyAsANewClient();
   peak_bytes_ = PeakBytes();
   allocated_bytes_ = AllocatedBytes();
   polite_ = std::thread([this] {
-    const auto own = v1::Gemm::NewStub(server_.NewChannel());
-    do {
-      const grpc::Status status = Multiply(own.get());
-      ASSERT_TRUE(status.ok()) << "the polite client: " << status.error_message();
-    } while (!is_over_);
+    PoliteClient client(server_.address());
+    while (!is_over_ && client.errors.empty()) client.Multiply();
+    EXPECT_EQ(client.errors, std::vector<std::string>());
+    EXPECT_EQ(client.told_to_wait, 0);
   });
 }
 
@@ -46,9 +44,7 @@ void AbuseFixture::TearDown() {
   is_over_ = true;
   polite_.join();
   channel_.reset();
-  const auto gemm = v1::Gemm::NewStub(server_.NewChannel());
-  const grpc::Status status = Multiply(gemm.get());
-  EXPECT_TRUE(status.ok()) << "a new client: " << status.error_message();
+  MultiplyAsANewClient();
   if (kCountsMemory) {
     EXPECT_LE(PeakBytes(), peak_bytes_ + most_growth_bytes_);
   }
@@ -75,11 +71,11 @@ std::uint64_t AbuseFixture::AllocatedBytes() const {
   return response.allocated_bytes();
 }
 
-grpc::Status AbuseFixture::Multiply(v1::Gemm::Stub* gemm) const {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  v1::MatmulResponse response;
-  return gemm->Matmul(&context, ZeroRequest(16), &response);
+void AbuseFixture::MultiplyAsANewClient() const {
+  PoliteClient client(server_.address());
+  client.Multiply();
+  EXPECT_EQ(client.errors, std::vector<std::string>());
+  EXPECT_EQ(client.answered, 1);
 }
 
 std::uint64_t AbuseFixture::PeakBytes() const {

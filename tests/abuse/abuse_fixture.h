@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gemmd/v1/admin.grpc.pb.h"
-#include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server_process.h"
 
@@ -31,7 +30,7 @@ class AbuseFixture : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_ = server_.NewChannel();
 
  private:
-  grpc::Status Multiply(v1::Gemm::Stub* gemm) const;
+  void MultiplyAsANewClient() const;
   // By the allocator's count; 0 under sanitizers.
   std::uint64_t AllocatedBytes() const;
   void AwaitRelease() const;

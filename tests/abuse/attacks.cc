@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/operands.pb.h"
 #include "tests/testing/wire.h"
 
@@ -193,24 +194,6 @@ const std::vector<Attack>& AllAttacks() {
       {"sends noise", SendNoise},
   };
   return *kAttacks;
-}
-
-PoliteClient::PoliteClient(const std::shared_ptr<grpc::Channel>& channel)
-    : gemm_(v1::Gemm::NewStub(channel)) {}
-
-void PoliteClient::Multiply() {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  v1::MatmulResponse response;
-  const grpc::Status status = gemm_->Matmul(&context, ZeroRequest(16), &response);
-  if (status.ok()) {
-    ++answered;
-  } else if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
-             context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms") != 0) {
-    ++told_to_wait;
-  } else {
-    errors.push_back(status.error_message());
-  }
 }
 
 }  // namespace gemmd::testing

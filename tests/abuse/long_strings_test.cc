@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gemmd/v1/regions.grpc.pb.h"
 #include "gtest/gtest.h"

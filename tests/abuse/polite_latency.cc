@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/abuse/attacks.h"
+#include "tests/abuse/polite_client.h"
 #include "tests/testing/server_process.h"
 
 namespace gemmd {
@@ -47,7 +48,7 @@ void Measure(const testing::Attack* attack, int seconds) {
     });
   }
   UseProcessors(6, 8);
-  testing::PoliteClient polite(server.NewChannel());
+  testing::PoliteClient polite(server.address());
   std::vector<double> waits_us;
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   while (Clock::now() < end) {

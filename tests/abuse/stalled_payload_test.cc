@@ -1,6 +1,7 @@
 // Clients that send what they owe too slowly, or as chunks of nothing.
 #include <string>
 
+#include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"

@@ -1,6 +1,7 @@
 // Streams of empty chunks, which bring a request no nearer to its end.
 #include <string>
 
+#include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"

@@ -1,6 +1,7 @@
 // Answers that their client does not read, each of which holds its result's memory.
 #include <string>
 
+#include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"
