@@ -3,13 +3,16 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "client/client.h"
 #include "client/operands.h"
 #include "digest/sha256.h"
@@ -76,6 +79,55 @@ grpc::Status CallOf(const std::shared_ptr<grpc::Channel>& channel, const std::st
   await();
   queue.Shutdown();
   return is_answered ? grpc::Status::OK : status;
+}
+
+struct NamingCall {
+  const char* method;
+  std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&, const std::string&)> call;
+};
+
+// The calls that take an operand's handle, as bob.
+std::vector<NamingCall> NamingCalls() {
+  using Channel = std::shared_ptr<grpc::Channel>;
+  const auto ask = [](const auto& function) {
+    return [function](const Channel& channel, const std::string& handle) {
+      grpc::ClientContext context;
+      Show("bobs-token", &context);
+      const auto stub = v1::Operands::NewStub(channel);
+      return function(stub.get(), &context, handle);
+    };
+  };
+  using Stub = v1::Operands::Stub;
+  using Context = grpc::ClientContext;
+  return {
+      {"Get", ask([](Stub* stub, Context* context, const std::string& handle) {
+         v1::GetRequest request;
+         request.set_handle(handle);
+         v1::GetResponse response;
+         return stub->Get(context, request, &response);
+       })},
+      {"Renew", ask([](Stub* stub, Context* context, const std::string& handle) {
+         v1::RenewRequest request;
+         request.set_handle(handle);
+         v1::RenewResponse response;
+         return stub->Renew(context, request, &response);
+       })},
+      {"Release", ask([](Stub* stub, Context* context, const std::string& handle) {
+         v1::ReleaseRequest request;
+         request.set_handle(handle);
+         v1::ReleaseResponse response;
+         return stub->Release(context, request, &response);
+       })},
+      {"Download", ask([](Stub* stub, Context* context, const std::string& handle) {
+         v1::DownloadRequest request;
+         request.set_handle(handle);
+         const auto reader = stub->Download(context, request);
+         v1::DownloadResponse response;
+         while (reader->Read(&response)) {
+         }
+         return reader->Finish();
+       })},
+  };
 }
 
 class AuthTest : public ::testing::Test {
@@ -187,6 +239,30 @@ TEST_F(AuthTest, ATenantsMatricesAreItsOwn) {
   v1::ListResponse response;
   ASSERT_TRUE(v1::Operands::NewStub(channel_)->List(&context, {}, &response).ok());
   EXPECT_EQ(response.residents_size(), 0);
+}
+
+// Else a refusal tells whether somebody has the operand.
+TEST_F(AuthTest, AnothersHandleIsAnsweredAsOneThatNobodyHas) {
+  Start(UsualTokens());
+  v1::MatmulRequest request = testing::ZeroRequest(4);
+  request.mutable_header()->mutable_keep_result();
+  v1::MatmulResponse kept;
+  ASSERT_TRUE(MatmulAs("user-token", request, &kept).ok());
+  ASSERT_FALSE(kept.handle().empty());
+  std::string nobodys = kept.handle();
+  nobodys.back() = nobodys.back() == '0' ? '1' : '0';
+  for (const NamingCall& each : NamingCalls()) {
+    const grpc::Status foreign = each.call(channel_, kept.handle());
+    const grpc::Status absent = each.call(channel_, nobodys);
+    EXPECT_EQ(absent.error_code(), grpc::StatusCode::NOT_FOUND) << each.method;
+    EXPECT_EQ(foreign.error_code(), absent.error_code()) << each.method;
+    const std::vector<std::pair<std::string, std::string>> renamed = {{kept.handle(), nobodys}};
+    EXPECT_EQ(absl::StrReplaceAll(foreign.error_message(), renamed), absent.error_message())
+        << each.method;
+    EXPECT_EQ(absl::StrReplaceAll(foreign.error_details(), renamed), absent.error_details())
+        << each.method;
+  }
+  EXPECT_TRUE(GetAs("user-token", kept.handle()).ok()) << "a stranger has released it";
 }
 
 // Only the read of a stream tells that its token has gone: each request is asked for anew.
