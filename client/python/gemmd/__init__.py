@@ -14,6 +14,7 @@ A map: client.py is what users call; _prepare.py makes products of arrays; _runn
 attempts; _session.py, _stream.py and _channel.py are the wire; _framing.py and _messages.py the bytes.
 """
 
+from gemmd import _fork as _fork  # before anything that imports gRPC  # isort: split
 from gemmd._channel import Tls
 from gemmd.admin import Estimate, Info, Statistics
 from gemmd.client import Client, Pending, default_client, matmul

@@ -11,6 +11,10 @@ import weakref
 
 from gemmd.errors import ForkedError
 
+# gRPC's own handlers start its threads anew in a child, where they hang, abort or write on the parent's sockets.
+# gRPC reads the variable when it is imported: setting it later has no effect.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 _in_use = False
 _forked = False
 _holders: weakref.WeakSet[object] = weakref.WeakSet()
