@@ -101,7 +101,7 @@ def build(folder, names):
                              {"kTileM": tile.m, "kTileN": tile.n, "kWarpsM": tile.warps_m,
                               "kWarpsN": tile.warps_n, "kBlocksPerMultiprocessor": tile.blocks})
             pathlib.Path(copy, "kernels/sm80/ladder_a_params.h").write_text(params)
-            # The first steps have one stage; from a03 on as many as the shape says.
+            # The first steps have one stage; from a03a on as many as the shape says.
             steps = (ROOT / "kernels/sm80/ladder_a_steps.h").read_text()
             pathlib.Path(copy, "kernels/sm80/ladder_a_steps.h").write_text(
                 re.sub(r"kStages = 3;", f"kStages = {tile.stages};", steps))

@@ -16,7 +16,8 @@ Ladder LadderA() {
           {{"sm80/a01a", 75},
            {"sm80/a01b", 73},
            {"sm80/a02", 212},
-           {"sm80/a03", 245},
+           {"sm80/a03a", 0},  // published with a03b as one step
+           {"sm80/a03b", 245},
            {"sm80/a04", 255},
            {"sm80/a05", 256}}};
 }

@@ -37,10 +37,10 @@ class LadderAWorker {
   GEMMD_DEVICE void Run() {
     if constexpr (Step::kPipelineFragments) {
       RunFragmentPipeline();
-    } else if constexpr (Step::kStages > 1) {
-      RunStages();
+    } else if constexpr (Step::kBarriers == 1) {
+      RunOneBarrier();
     } else {
-      RunOneStage();
+      RunTwoBarriers();
     }
     StoreTile();
   }
@@ -75,6 +75,17 @@ class LadderAWorker {
       copies_.Issue(params_, thread_, k_tile * kTileK, ATile(stage), BTile(stage));
     }
     ptx::CopyAsyncCommit();
+  }
+
+  // All stages but one, which IssueNextTile() goes on from.
+  GEMMD_DEVICE void FillStages() {
+    GEMMD_UNROLL
+    for (int stage = 0; stage < Step::kStages - 1; ++stage) IssueTile(stage, stage);
+  }
+
+  // While tile k_tile is the one to multiply: fills the stage that the tile before it has left.
+  GEMMD_DEVICE void IssueNextTile(int k_tile) {
+    IssueTile(k_tile + Step::kStages - 1, (k_tile + Step::kStages - 1) % Step::kStages);
   }
 
   // ------------------------------------------------------------ shared to registers
@@ -159,24 +170,26 @@ class LadderAWorker {
     }
   }
 
-  GEMMD_DEVICE void RunOneStage() {
+  // With one stage nothing is in flight while a tile multiplies.
+  GEMMD_DEVICE void RunTwoBarriers() {
+    FillStages();
     for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
-      IssueTile(k_tile, 0);
-      ptx::CopyAsyncWait<0>();
-      ptx::SyncThreads();  // everyone's copies are visible
-      MultiplyStage(0);
+      IssueNextTile(k_tile);
+      ptx::CopyAsyncWait<Step::kStages - 1>();
+      ptx::SyncThreads();  // everyone's copies of tile k_tile are visible
+      MultiplyStage(k_tile % Step::kStages);
       ptx::SyncThreads();  // everyone has read the stage: it may be filled again
     }
   }
 
-  GEMMD_DEVICE void RunStages() {
+  GEMMD_DEVICE void RunOneBarrier() {
     FillStages();
     for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
       ptx::CopyAsyncWait<Step::kStages - 2>();
       // Tile k_tile is visible, and everyone has read the stage of tile k_tile - 1, which
       // the next copies fill.
       ptx::SyncThreads();
-      IssueTile(k_tile + Step::kStages - 1, (k_tile + Step::kStages - 1) % Step::kStages);
+      IssueNextTile(k_tile);
       MultiplyStage(k_tile % Step::kStages);
     }
     ptx::SyncThreads();  // the epilogue reuses the stages
@@ -195,7 +208,7 @@ class LadderAWorker {
       GEMMD_UNROLL
       for (int step = 0; step < kSteps; ++step) {
         if (step == kSteps - 1) {
-          // As in RunStages(): the next tile is visible, this one's stage is read.
+          // As in RunOneBarrier(): the next tile is visible, this one's stage is read.
           ptx::CopyAsyncWait<Step::kStages - 2>();
           ptx::SyncThreads();
           if (k_tile + 1 < k_tiles_) {
@@ -204,17 +217,10 @@ class LadderAWorker {
         } else {
           LoadFragments(fragments[(step + 1) % 2], stage, step + 1);
         }
-        if (step == kSteps / 2) {
-          IssueTile(k_tile + Step::kStages - 1, (k_tile + Step::kStages - 1) % Step::kStages);
-        }
+        if (step == kSteps / 2) IssueNextTile(k_tile);
         Multiply(fragments[step % 2]);
       }
     }
-  }
-
-  GEMMD_DEVICE void FillStages() {
-    GEMMD_UNROLL
-    for (int stage = 0; stage < Step::kStages - 1; ++stage) IssueTile(stage, stage);
   }
 
   // ------------------------------------------------------------ epilogue

@@ -31,8 +31,9 @@ constexpr mma::HalfGemmTraits Describe(double efficiency) {
 
 // Efficiency as published for 8192 cubed.
 constexpr mma::HalfGemmTraits kSteps[] = {Describe<sm80::A01a>(0.24), Describe<sm80::A01b>(0.23),
-                                          Describe<sm80::A02>(0.68),  Describe<sm80::A03>(0.79),
-                                          Describe<sm80::A04>(0.82),  Describe<sm80::A05>(0.82)};
+                                          Describe<sm80::A02>(0.68),  Describe<sm80::A03a>(0.74),
+                                          Describe<sm80::A03b>(0.79), Describe<sm80::A04>(0.82),
+                                          Describe<sm80::A05>(0.82)};
 static_assert(std::size(kSteps) == sm80::kLadderAVariants);
 
 class LadderAEntry final : public mma::HalfGemmEntry {

@@ -1,4 +1,4 @@
-// Ladder A: six steps from fragment loads by hand to a rasterised software pipeline.
+// Ladder A: seven steps from fragment loads by hand to a rasterised software pipeline.
 //
 // One kernel family (ladder_a.h) reads these values; each step is the one before it with
 // one thing changed. A ladder of this shape was published for an A100; kernels/NOTES.md has
@@ -18,6 +18,7 @@ struct A01a {
   static constexpr FragmentLoad kFragmentLoad = FragmentLoad::kByElement;
   static constexpr bool kSwizzle = false;
   static constexpr int kStages = 1;
+  static constexpr int kBarriers = 2;  // of the block for each tile of K
   static constexpr bool kPipelineFragments = false;
   static constexpr int kRasterGroup = 1;  // rows of tiles walked together
 };
@@ -34,15 +35,22 @@ struct A02 : A01b {
   static constexpr bool kSwizzle = true;
 };
 
-struct A03 : A02 {
-  static constexpr const char* kName = "sm80/a03";
-  static constexpr const char* kIdea = "a02 with three stages of copies in flight";
+struct A03a : A02 {
+  static constexpr const char* kName = "sm80/a03a";
+  static constexpr const char* kIdea = "a02 with three stages: two tiles' copies are in flight";
   static constexpr int kStages = 3;
 };
 
-struct A04 : A03 {
+struct A03b : A03a {
+  static constexpr const char* kName = "sm80/a03b";
+  static constexpr const char* kIdea = "a03a with one barrier for each tile of K instead of two";
+  static constexpr int kBarriers = 1;
+};
+
+struct A04 : A03b {
   static constexpr const char* kName = "sm80/a04";
-  static constexpr const char* kIdea = "a03 with fragments loaded one step ahead, across tiles too";
+  static constexpr const char* kIdea =
+      "a03b with fragments loaded one step ahead, across tiles too";
   static constexpr bool kPipelineFragments = true;
 };
 

@@ -30,7 +30,7 @@ class SessionTest : public ::testing::Test {
     arguments.d = d->data();
     LaunchTarget target;
     target.emulator = session;
-    return BuiltinRegistry().Find("sm80/a03")->Launch(problem_, Config(), arguments, target);
+    return BuiltinRegistry().Find("sm80/a03b")->Launch(problem_, Config(), arguments, target);
   }
 
   HalfMatrix a_;
@@ -53,7 +53,7 @@ TEST_F(SessionTest, TurnsAViolationIntoAStatusThatSaysWhere) {
   const absl::Status status = Launch(&d, &session);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_NE(status.message().find("out of bounds"), absl::string_view::npos) << status;
-  EXPECT_NE(status.message().find("kernel sm80/a03, block (0, 0, 0), thread"),
+  EXPECT_NE(status.message().find("kernel sm80/a03b, block (0, 0, 0), thread"),
             absl::string_view::npos)
       << status;
 }

@@ -10,8 +10,8 @@
 namespace gemmd::testing {
 namespace {
 
-constexpr const char* kSteps[] = {"sm80/a01a", "sm80/a01b", "sm80/a02",
-                                  "sm80/a03",  "sm80/a04",  "sm80/a05"};
+constexpr const char* kSteps[] = {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a",
+                                  "sm80/a03b", "sm80/a04",  "sm80/a05"};
 
 constexpr Shape kShapes[] = {
     {256, 128, 64},    // one tile
@@ -103,7 +103,7 @@ TEST(LadderABanks, EightWayConflictsWithoutSwizzle) {
 }
 
 TEST(LadderABanks, NoConflictsWithSwizzle) {
-  for (const char* step : {"sm80/a02", "sm80/a03", "sm80/a04", "sm80/a05"}) {
+  for (const char* step : {"sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05"}) {
     const emulator::Statistics statistics = BanksOf(step);
     EXPECT_EQ(statistics.extra_wavefronts(), 0u) << step;
     EXPECT_GT(statistics.banks.size(), 3u) << step;
