@@ -32,8 +32,9 @@ Ladder LadderB() {
       "ladder",
       {{"sm120/bcf_dbf_rw", 34.00},
        {"sm120/k_stages", 33.27},
-       {"sm120/tma_r_64", 32.05},
+       {"sm120/tma_loads", 0},  // published within tma_r_64
        {"sm120/tma_r_32", 34.31},
+       {"sm120/tma_r_64", 32.05},
        {"sm120/tma_rw", 0}}};
 }
 

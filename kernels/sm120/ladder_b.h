@@ -36,10 +36,10 @@ class LadderBWorker {
         reader_(stages_.ATile(0), stages_.BTile(0), warp_row_, warp_column_, lane_) {}
 
   GEMMD_DEVICE void Run() {
-    if constexpr (Step::kTensorLoads) {
-      RunTensorLoads();
+    if constexpr (Step::kFragmentsAhead) {
+      RunFragmentsAhead();
     } else {
-      RunCopies();
+      RunTiles();
     }
     StoreTile();
   }
@@ -100,27 +100,56 @@ class LadderBWorker {
     reader_.Move(is_first ? Layout::kStageBytes - Layout::kStagesBytes : Layout::kStageBytes);
   }
 
-  // ------------------------------------------------------------ cp.async
+  // ------------------------------------------------------------ global to shared
 
-  // Issues the copies of a tile of K as one group; past the last tile the group is empty, so
-  // that waits count groups alike in every iteration.
-  GEMMD_DEVICE void IssueTile(std::int32_t k_tile, std::uint32_t stage) {
-    if (k_tile < k_tiles_) {
-      copies_.Issue(params_.gemm, thread_, k_tile * Step::kTileK, stages_.ATile(stage),
-                    stages_.BTile(stage));
+  GEMMD_DEVICE void StartLoads() {
+    if constexpr (Step::kTensorLoads) {
+      if (thread_ == 0) {
+        ptx::PrefetchTensorMap(&params_.a);
+        ptx::PrefetchTensorMap(&params_.b);
+        stages_.InitBarriers();
+      }
+      ptx::SyncThreads();
+    } else {
+      copies_.Start(params_.gemm, thread_, corner_);
     }
-    ptx::CopyAsyncCommit();
   }
 
-  GEMMD_DEVICE void RunCopies() {
-    copies_.Start(params_.gemm, thread_, corner_);
+  // By TMA: thread 0 fills the stage, and past the last tile nothing does. By cp.async: a
+  // thread's copies are one group; past the last tile the group is empty, so that waits count
+  // groups alike in every iteration.
+  GEMMD_DEVICE void IssueTile(std::int32_t k_tile, std::uint32_t stage) {
+    if constexpr (Step::kTensorLoads) {
+      if (thread_ == 0 && k_tile < k_tiles_) stages_.Fill(stage, k_tile * Step::kTileK);
+    } else {
+      if (k_tile < k_tiles_) {
+        copies_.Issue(params_.gemm, thread_, k_tile * Step::kTileK, stages_.ATile(stage),
+                      stages_.BTile(stage));
+      }
+      ptx::CopyAsyncCommit();
+    }
+  }
+
+  // By TMA: the tile is visible. By cp.async: this thread's part of it has landed.
+  GEMMD_DEVICE void WaitTile(const Turn& read) {
+    if constexpr (Step::kTensorLoads) {
+      stages_.WaitFull(read);
+    } else {
+      ptx::CopyAsyncWait<Step::kStages - 2>();
+    }
+  }
+
+  // ------------------------------------------------------------ main loops
+
+  GEMMD_DEVICE void RunTiles() {
+    StartLoads();
     for (int stage = 0; stage < Step::kStages - 1; ++stage) IssueTile(stage, stage);
     Turn read;
     std::uint32_t filled = Step::kStages - 1;
     for (std::int32_t k_tile = 0; k_tile < k_tiles_; ++k_tile) {
-      ptx::CopyAsyncWait<Step::kStages - 2>();
-      // Tile k_tile is visible, and everyone has read the stage of tile k_tile - 1, which the
-      // next copies fill.
+      WaitTile(read);
+      // Tile k_tile is visible, and everyone has read the stage of tile k_tile - 1, which is
+      // filled next.
       ptx::SyncThreads();
       IssueTile(k_tile + Step::kStages - 1, filled);
       filled = read.stage;
@@ -134,21 +163,12 @@ class LadderBWorker {
     ptx::SyncThreads();  // the epilogue reuses the stages
   }
 
-  // ------------------------------------------------------------ TMA
-
-  // Fragments of a step load while the one before it multiplies, across tiles too.
-  GEMMD_DEVICE void RunTensorLoads() {
-    if (thread_ == 0) {
-      ptx::PrefetchTensorMap(&params_.a);
-      ptx::PrefetchTensorMap(&params_.b);
-      stages_.InitBarriers();
-    }
-    ptx::SyncThreads();
-    if (thread_ == 0) {
-      for (int stage = 0; stage < Step::kStages; ++stage) {
-        if (stage * Step::kTileK < params_.gemm.k) stages_.Fill(stage, stage * Step::kTileK);
-      }
-    }
+  // Fragments of a step load while the one before it multiplies, across tiles too; so a stage is
+  // read, and filled again, a step before its last products.
+  GEMMD_DEVICE void RunFragmentsAhead() {
+    static_assert(Step::kTensorLoads, "stages are filled by one thread");
+    StartLoads();
+    for (int stage = 0; stage < Step::kStages; ++stage) IssueTile(stage, stage);
     Turn read;
     stages_.WaitFull(read);
     LoadFragments(0);

@@ -32,13 +32,13 @@ constexpr mma::HalfGemmTraits Describe(double efficiency) {
 }
 
 constexpr mma::HalfGemmTraits kSteps[] = {
-    Describe<sm120::BcfDbfRw>(0.6), Describe<sm120::KStages>(0.6), Describe<sm120::TmaR64>(0.7),
-    Describe<sm120::TmaR32>(0.7), Describe<sm120::TmaRw>(0.7)};
+    Describe<sm120::BcfDbfRw>(0.6), Describe<sm120::KStages>(0.6), Describe<sm120::TmaLoads>(0.6),
+    Describe<sm120::TmaR32>(0.7),   Describe<sm120::TmaR64>(0.7),  Describe<sm120::TmaRw>(0.7)};
 static_assert(std::size(kSteps) == sm120::kLadderBVariants);
 
 constexpr bool kTensorLoads[] = {sm120::BcfDbfRw::kTensorLoads, sm120::KStages::kTensorLoads,
-                                 sm120::TmaR64::kTensorLoads, sm120::TmaR32::kTensorLoads,
-                                 sm120::TmaRw::kTensorLoads};
+                                 sm120::TmaLoads::kTensorLoads, sm120::TmaR32::kTensorLoads,
+                                 sm120::TmaR64::kTensorLoads,   sm120::TmaRw::kTensorLoads};
 static_assert(std::size(kTensorLoads) == std::size(kSteps));
 
 class LadderBEntry final : public mma::HalfGemmEntry {

@@ -1,4 +1,5 @@
-// Registry entries of ladder B: sm120/bcf_dbf_rw, k_stages, tma_r_64, tma_r_32, tma_rw.
+// Registry entries of ladder B: sm120/bcf_dbf_rw, k_stages, tma_loads, tma_r_32, tma_r_64,
+// tma_rw.
 //
 // Each takes f16 or bf16 operands, accumulated in f32, row-major, not transposed, with 16-byte
 // strides and no epilogue, and writes their own type. They run on CUDA devices of compute

@@ -1,9 +1,9 @@
-// Ladder B: five steps from cp.async to TMA in both directions, within the 99 KB of shared
+// Ladder B: six steps from cp.async to TMA in both directions, within the 99 KB of shared
 // memory and the mma.sync of sm_120.
 //
-// One kernel family (ladder_b.h) reads these values; each step is the one before it with one
-// thing changed. A ladder of this shape was published for an RTX 5060, its last step left
-// open; README.md has its figures beside ours.
+// One kernel family (ladder_b.h) reads these values; each step is the one that it derives from
+// with one thing changed. A ladder of this shape was published for an RTX 5060, its last step
+// left open; README.md has its figures beside ours.
 #pragma once
 
 namespace gemmd::sm120 {
@@ -14,7 +14,8 @@ struct BcfDbfRw {
       "two stages by cp.async, no bank conflicts, D through shared memory, two blocks";
   static constexpr int kTileK = 32;
   static constexpr int kStages = 2;
-  static constexpr bool kTensorLoads = false;     // by TMA, with fragments one step ahead
+  static constexpr bool kTensorLoads = false;     // by TMA, which one thread issues
+  static constexpr bool kFragmentsAhead = false;  // by one step of K, across tiles too
   static constexpr int kBSets = 1;                // of registers for fragments of B
   static constexpr bool kTensorStores = false;    // of D, by TMA
   static constexpr bool kReleaseByWarps = false;  // stages, at mbarriers; else by the block
@@ -28,20 +29,25 @@ struct KStages : BcfDbfRw {
   static constexpr int kStages = 3;
 };
 
-struct TmaR64 : KStages {
-  static constexpr const char* kName = "sm120/tma_r_64";
-  static constexpr const char* kIdea =
-      "k_stages with TMA loads, tiles of K twice as long and fragments loaded one step ahead";
-  static constexpr int kTileK = 64;
+struct TmaLoads : KStages {
+  static constexpr const char* kName = "sm120/tma_loads";
+  static constexpr const char* kIdea = "k_stages with loads by TMA, which one thread issues";
   static constexpr bool kTensorLoads = true;
-  static constexpr int kBlocksPerMultiprocessor = 1;
 };
 
-struct TmaR32 : TmaR64 {
+struct TmaR32 : TmaLoads {
   static constexpr const char* kName = "sm120/tma_r_32";
-  static constexpr const char* kIdea = "tma_r_64 with shorter tiles of K, so that two blocks fit";
-  static constexpr int kTileK = 32;
-  static constexpr int kBlocksPerMultiprocessor = 2;
+  static constexpr const char* kIdea =
+      "tma_loads with fragments loaded one step ahead, across tiles too";
+  static constexpr bool kFragmentsAhead = true;
+};
+
+struct TmaR64 : TmaR32 {
+  static constexpr const char* kName = "sm120/tma_r_64";
+  static constexpr const char* kIdea =
+      "tma_r_32 with tiles of K twice as long: half the barriers, but two blocks need 192 KB";
+  static constexpr int kTileK = 64;
+  static constexpr int kBlocksPerMultiprocessor = 1;
 };
 
 struct TmaRw : TmaR32 {

@@ -28,9 +28,10 @@ TEST_F(EmulatedTest, EveryStepOfLaddersAAndBServesRaggedOperandsWithEqualBits) {
     testing::Operands operands(problem, testing::Distribution::kNormal, 1);
     v1::MatmulRequest request = testing::MakeRequest(problem, operands);
     std::string first;
-    for (const char* kernel : {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a", "sm80/a03b",
-                               "sm80/a04", "sm80/a05", "sm120/bcf_dbf_rw", "sm120/k_stages",
-                               "sm120/tma_r_64", "sm120/tma_r_32", "sm120/tma_rw"}) {
+    for (const char* kernel :
+         {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05",
+          "sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads", "sm120/tma_r_64",
+          "sm120/tma_r_32", "sm120/tma_rw"}) {
       request.mutable_header()->set_kernel(kernel);
       v1::MatmulResponse response;
       const grpc::Status status = Call(request, &response);

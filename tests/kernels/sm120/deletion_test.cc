@@ -17,8 +17,8 @@ DeletionCheck LadderB() {
   return {{"kernels/sm120/ladder_b.h", "kernels/sm120/tensor_stages.h"},
           {},
           // A tile of D that TMA stores and one that threads do.
-          RunsOf<Shape>({Wrong<sm120::BcfDbfRw>, Wrong<sm120::KStages>, Wrong<sm120::TmaR64>,
-                         Wrong<sm120::TmaR32>, Wrong<sm120::TmaRw>},
+          RunsOf<Shape>({Wrong<sm120::BcfDbfRw>, Wrong<sm120::KStages>, Wrong<sm120::TmaLoads>,
+                         Wrong<sm120::TmaR32>, Wrong<sm120::TmaR64>, Wrong<sm120::TmaRw>},
                         {{128, 253, 32}, {128, 253, 320}})};
 }
 DELETION_TEST(LadderB)

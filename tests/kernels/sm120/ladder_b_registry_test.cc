@@ -15,8 +15,8 @@ Problem Padded() {
 }
 
 TEST(LadderBRegistry, NamesEveryStep) {
-  for (const char* name :
-       {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_r_64", "sm120/tma_r_32", "sm120/tma_rw"}) {
+  for (const char* name : {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads",
+                           "sm120/tma_r_32", "sm120/tma_r_64", "sm120/tma_rw"}) {
     ASSERT_NE(BuiltinRegistry().Find(name), nullptr) << name;
     EXPECT_EQ(Entry(name).Rejection(Padded()), "") << name;
   }

@@ -11,8 +11,8 @@
 namespace gemmd::testing {
 namespace {
 
-constexpr const char* kSteps[] = {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_r_64",
-                                  "sm120/tma_r_32", "sm120/tma_rw"};
+constexpr const char* kSteps[] = {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads",
+                                  "sm120/tma_r_32",   "sm120/tma_r_64", "sm120/tma_rw"};
 
 constexpr ProductForm kForms[] = {ProductForm::kF16AccumulateF32, ProductForm::kBf16AccumulateF32};
 
