@@ -147,9 +147,12 @@ absl::StatusOr<v1::EstimateResponse> Client::Estimate(const v1::EstimateRequest&
       });
 }
 
-absl::StatusOr<v1::StatisticsResponse> Client::Statistics(const CallOptions& call) {
+absl::StatusOr<v1::StatisticsResponse> Client::Statistics(
+    const CallOptions& call, const std::optional<std::string>& quota_of) {
+  v1::StatisticsRequest message;
+  if (quota_of.has_value()) message.set_tenant(*quota_of);
   return connection_->Wait<v1::StatisticsResponse>(
-      v1::StatisticsRequest(), call,
+      message, call,
       [connection = connection_.get()](auto* context, auto* request, auto* response,
                                        auto on_status) {
         connection->admin->async()->Statistics(context, request, response, std::move(on_status));

@@ -78,7 +78,9 @@ class Client {
                                                       const CallOptions& call = {});
   absl::StatusOr<v1::EstimateResponse> Estimate(const v1::EstimateRequest& request,
                                                 const CallOptions& call = {});
-  absl::StatusOr<v1::StatisticsResponse> Statistics(const CallOptions& call = {});
+  // `quota_of`: the tenant whose quota is told as well; see admin.proto.
+  absl::StatusOr<v1::StatisticsResponse> Statistics(
+      const CallOptions& call = {}, const std::optional<std::string>& quota_of = std::nullopt);
   // Takes as long as the launches do; see admin.proto.
   absl::StatusOr<v1::TuneResponse> Tune(const v1::TuneRequest& request,
                                         const CallOptions& call = {});

@@ -127,9 +127,11 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
 
 std::size_t HalfOf(std::size_t whole) { return std::max<std::size_t>(1, whole / 2); }
 
-StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes) {
+StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes,
+                            QuotaAccounts* quotas) {
   constexpr TimeNs kMillisecond = 1000000;
   StoreOptions options;
+  options.quotas = quotas;
   options.all = {static_cast<std::uint64_t>(config.max_operands()),
                  config.memory_bytes() != 0 ? static_cast<std::uint64_t>(config.memory_bytes())
                                             : device_bytes / 2};
@@ -173,9 +175,10 @@ MatmulSession::Options SessionOptions(const config::Limits& limits) {
   return options;
 }
 
-RegionOptions SharedMemoryOptions(const config::SharedMemory& config) {
+RegionOptions SharedMemoryOptions(const config::SharedMemory& config, QuotaAccounts* quotas) {
   constexpr TimeNs kMillisecond = 1000000;
   RegionOptions options;
+  options.quotas = quotas;
   options.name_prefix = config.name_prefix();
   options.cuda_ipc = config.cuda_ipc() == "on";
   options.max_regions = static_cast<std::uint64_t>(config.max_regions());
@@ -211,8 +214,10 @@ WaitingRoom::Bounds WaitingBounds(const config::ServerConfig& config,
   return bounds;
 }
 
-ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room) {
+ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room,
+                            QuotaAccounts* quotas) {
   ClientPolicy policy;
+  policy.quotas = quotas;
   policy.memory_percent = static_cast<int>(config.scheduling().tenant_percent());
   policy.room = room;
   policy.proxies = NamesOf(config.limits().proxies());
@@ -361,16 +366,20 @@ int Serve(const config::ServerConfig& config) {
   RequestLimits limits;
   limits.request_bytes = (*devices)->memory_bytes();
   limits.result_bytes = rpc.message_bytes;
-  OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes()),
+  AuditLog audit(&clock);
+  QuotaAccounts quotas(&clock, [&audit](const Tenant& tenant, const absl::Status& refusal) {
+    audit.OverQuota(tenant, refusal);
+  });
+  OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes(), &quotas),
                      router.devices().front().device, &clock, std::random_device()());
   constexpr std::chrono::seconds kLeasePeriod(1);
-  RegionTable regions(SharedMemoryOptions(config.shared_memory()), DevicesOf(router), &clock,
-                      kLeasePeriod);
+  RegionTable regions(SharedMemoryOptions(config.shared_memory(), &quotas), DevicesOf(router),
+                      &clock, kLeasePeriod);
   Verifier verifier(VerificationOptionsOf(config.verification()));
   constexpr std::chrono::milliseconds kRoomPeriod(10);
   WaitingRoom room(WaitingBounds(config, rpc), &clock, kRoomPeriod);
   Admission admission(limits, &BuiltinRegistry(), &router, &statistics, &clock, &plans, &store,
-                      &regions, &verifier, ClientPolicyOf(config, &room));
+                      &regions, &verifier, ClientPolicyOf(config, &room, &quotas));
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &plans, plan_cache_file});
 
   ConnectionTable connections(rpc.connections, ProgressLimitOf(config.limits()), &clock);
@@ -380,7 +389,6 @@ int Serve(const config::ServerConfig& config) {
                       Log(Severity::kWarning, "connection_closed", {{"peer", peer}});
                     }
                   });
-  AuditLog audit(&clock);
   const Authorizer authorizer(policy->get(), &audit, AuthorizerOptions(config));
   const Door door{&watch, &authorizer};
   GemmService gemm(&admission, &statistics, &clock, door, SessionOptions(config.limits()));
@@ -397,6 +405,7 @@ int Serve(const config::ServerConfig& config) {
   sources.regions = &regions;
   sources.verifier = &verifier;
   sources.statistics = &statistics;
+  sources.quotas = &quotas;
   sources.clock = &clock;
   sources.message_bytes = rpc.message_bytes;
   sources.calls_per_connection = static_cast<std::uint64_t>(rpc.streams_per_connection);

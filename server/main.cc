@@ -11,6 +11,7 @@
 //   regions/       memory shared with clients    region_table.h states who may use which
 //   store/         matrices that stay            operand_store.h states an operand's states
 //   device/        memory, threads, launches     device.h is the seam, cpu_device.h the CPU
+//   tenants/       what each client may take     quota_accounts.h counts what it holds
 //   ../kernels/    what multiplies               gemm.h is the door
 //   observe/       receipts, statistics, logs, the clock
 //   options/       config.proto is every option

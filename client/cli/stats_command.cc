@@ -2,9 +2,11 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -36,6 +38,26 @@ std::string DescribeLaunches(const v1::QueueStatistics& queue) {
   parts.push_back(absl::StrCat("late: ", queue.late_in_queue(), " in the queue, ",
                                queue.late_on_device(), " on the device"));
   return absl::StrCat(queue.device(), ": ", absl::StrJoin(parts, "; "));
+}
+
+void AddQuota(const v1::TenantQuota& quota, Table* facts) {
+  const auto add = [facts](const std::string& what) { facts->AddRow({"quota", what}); };
+  for (const v1::QuotaUse& use : quota.uses()) {
+    const bool is_bytes = absl::EndsWith(use.quota(), "_bytes");
+    const auto amount = [is_bytes](std::uint64_t value) {
+      return is_bytes ? HumanBytes(value) : absl::StrCat(value);
+    };
+    add(absl::StrCat(use.quota(), ": ", amount(use.used()), " of ",
+                     use.has_limit() ? amount(use.limit()) : "any number"));
+  }
+  if (quota.has_device_ms_per_second()) {
+    add(absl::StrFormat("device_ms_per_second: %g, paid for in %.0f ms",
+                        quota.device_ms_per_second(), quota.owed_ms()));
+  }
+  if (quota.has_high_priority()) {
+    add(absl::StrCat("high_priority: ", quota.high_priority() ? "yes" : "no"));
+  }
+  if (quota.has_weight()) add(absl::StrFormat("weight: %g", quota.weight()));
 }
 
 std::string Describe(const v1::StatisticsResponse& statistics) {
@@ -99,6 +121,7 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
                                   verification.worst_residual(), verification.dropped(),
                                   verification.unverifiable())});
   }
+  if (statistics.has_quota()) AddQuota(statistics.quota(), &facts);
   facts.AddRow({"work", absl::StrFormat("%.3g GFLOP", statistics.flops() * 1e-9)});
 
   Table stages({{"stage", Table::Align::kLeft},
@@ -116,10 +139,10 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
   return absl::StrCat(facts.Render(), "\n", stages.Render());
 }
 
-Outcome RunStats(const GlobalOptions& global) {
+Outcome RunStats(const GlobalOptions& global, const std::optional<std::string>& tenant) {
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
-  const auto statistics = connection->Statistics(CallWithin(global.timeout));
+  const auto statistics = connection->Statistics(CallWithin(global.timeout), tenant);
   if (!statistics.ok()) return ServerFailure(global.server, statistics.status());
   if (global.json) {
     std::cout << ToJson(*statistics).dump() << "\n";
@@ -134,8 +157,14 @@ Outcome RunStats(const GlobalOptions& global) {
 void AddStatsCommand(Commands& commands) {
   CLI::App& app = *commands.app.add_subcommand("stats", "Show what the server has done so far");
   app.footer(Footer(kExamples));
-  app.callback(
-      [&commands] { commands.selected = [&commands] { return RunStats(commands.global); }; });
+  const auto tenant = std::make_shared<std::optional<std::string>>();
+  app.add_option("--quota-of", *tenant,
+                 "Show also the quota of this tenant, and what is taken of it; '' is all who prove "
+                 "nothing")
+      ->type_name("NAME");
+  app.callback([&commands, tenant] {
+    commands.selected = [&commands, tenant] { return RunStats(commands.global, *tenant); };
+  });
 }
 
 }  // namespace gemmd::cli

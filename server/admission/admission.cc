@@ -8,8 +8,8 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "server/admission/retry_after.h"
 #include "server/scheduling/draining.h"
+#include "server/tenants/retry_after.h"
 #include "text/quoted.h"
 
 namespace gemmd {
@@ -37,6 +37,10 @@ std::uint64_t InlineBytes(const MatmulCall& call, const Problem& problem) {
   return std::accumulate(planes.begin(), planes.end(), std::uint64_t{0});
 }
 
+bool IsSentBack(const MatmulCall& call) {
+  return !call.keep_result.has_value() && !call.output.has_value();
+}
+
 // Of the host's memory that a plane lies in.
 MemoryBytes PlaneMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
   MemoryBytes memory;
@@ -55,15 +59,20 @@ MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
 }
 
 // Gives the buffer's memory back before it ends the charge.
-void Attach(MemoryShares::Charge charge, HostBuffer* buffer) {
+template <typename Charge>
+void Attach(Charge charge, HostBuffer* buffer) {
   struct Held {
-    std::shared_ptr<MemoryShares::Charge> charge;
+    std::shared_ptr<Charge> charge;
     std::shared_ptr<void> memory;  // goes first
   };
-  const auto shared = std::make_shared<MemoryShares::Charge>(std::move(charge));
+  const auto shared = std::make_shared<Charge>(std::move(charge));
   for (HostPiece& piece : *buffer) {
     piece.owner = std::make_shared<Held>(Held{shared, std::move(piece.owner)});
   }
+}
+
+std::optional<double> WeightOf(const Tenant& tenant) {
+  return tenant.quota() == nullptr ? std::nullopt : tenant.quota()->weight;
 }
 
 // On a refusal that does not end with requests in flight.
@@ -110,12 +119,12 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
     return FullNow(*router_->devices().front().scheduler,
                    absl::ResourceExhaustedError("other requests of the tenant wait for memory"));
   }
-  return AdmitNow(call, deadline, carrier);
+  return AdmitNow(call, deadline, carrier, nullptr);
 }
 
 bool Admission::MayWait(const absl::Status& refusal) const {
   return policy_.room != nullptr && absl::IsResourceExhausted(refusal) &&
-         !refusal.GetPayload(kStoreIsFullUrl).has_value();
+         !refusal.GetPayload(kStoreIsFullUrl).has_value() && !IsQuotaRefusal(refusal);
 }
 
 MemoryHolder Admission::HolderOf(const MatmulCall& call) const {
@@ -131,16 +140,30 @@ bool Admission::IsMemoryInUse() const {
 void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, TimeNs deadline,
                             Carrier carrier, std::uint64_t message_bytes,
                             AdmitCallback done) const {
+  // What waits counts too: its message is here.
+  const auto quota = std::make_shared<QuotaAccounts::Hold>();
+  absl::StatusOr<Understood> understood = Understand(call, carrier);
+  absl::Status status = understood.status();
+  if (status.ok()) {
+    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(understood->call, understood->problem);
+    status = taken.status();
+    if (taken.ok()) *quota = *std::move(taken);
+  }
+  if (!status.ok()) {
+    std::move(done)(std::move(status));
+    return;
+  }
   const auto told = std::make_shared<AdmitCallback>(std::move(done));
   WaitingRoom::Request request;
   request.id = request_id;
   request.holder = HolderOf(call);
   request.bytes = message_bytes;
   request.deadline = deadline;
-  request.attempt = [this, call, deadline, carrier, told, start = clock_->Now()] {
+  request.attempt = [this, call, deadline, carrier, told, quota, start = clock_->Now()] {
     // Looked at before, so that what is given back meanwhile is waited for.
     const bool may_get_better = IsMemoryInUse();
-    absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted = AdmitNow(call, deadline, carrier);
+    absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
+        AdmitNow(call, deadline, carrier, quota.get());
     if (may_get_better && MayWait(admitted.status())) return false;
     if (admitted.ok()) {
       (*admitted)->admission.start = start;
@@ -156,12 +179,18 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
   }
 }
 
-absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const MatmulCall& request,
-                                                                    TimeNs deadline,
-                                                                    Carrier carrier) const {
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
+    const MatmulCall& request, TimeNs deadline, Carrier carrier, QuotaAccounts::Hold* quota) const {
   const TimeNs start = clock_->Now();
   absl::StatusOr<Understood> understood = Understand(request, carrier);
   if (!understood.ok()) return understood.status();
+  QuotaAccounts::Hold own;
+  if (quota == nullptr) {
+    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(understood->call, understood->problem);
+    if (!taken.ok()) return taken.status();
+    own = *std::move(taken);
+    quota = &own;
+  }
   absl::StatusOr<Grant> grant = FindRoom(understood->call, understood->problem,
                                          understood->residents, understood->shared, deadline);
   if (!grant.ok()) return grant.status();
@@ -173,6 +202,13 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
   admitted->deadline = deadline;
   admitted->priority = request.priority;
   admitted->tenant = request.tenant;
+  admitted->quota = std::move(*quota);
+  admitted->quota.OweDeviceTime(admitted->grant.cost.device_us);
+  if (IsSentBack(understood->call)) {
+    // Until it is sent.
+    const std::uint64_t bytes = admitted->problem.d.size_bytes();
+    Attach(admitted->quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &admitted->grant.d);
+  }
   admitted->is_one_message = carrier == Carrier::kMessage;
   admitted->connection = request.connection;
   admitted->verification_vectors = static_cast<int>(request.verification_vectors);
@@ -180,15 +216,33 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
   return admitted;
 }
 
+absl::StatusOr<QuotaAccounts::Hold> Admission::TakeQuota(const MatmulCall& call,
+                                                         const Problem& problem) const {
+  if (policy_.quotas == nullptr) return QuotaAccounts::Hold();
+  QuotaAmounts amounts = AmountOf(Quantity::kRequests, 1);
+  amounts[static_cast<std::size_t>(Quantity::kRequestBytes)] =
+      InlineBytes(call, problem) + (IsSentBack(call) ? problem.d.size_bytes() : 0);
+  absl::StatusOr<QuotaAccounts::Hold> hold = policy_.quotas->Take(call.tenant, amounts);
+  policy_.quotas->Report(call.tenant, hold.status());
+  return hold;
+}
+
+absl::Status Admission::CheckPriority(const MatmulCall& call) const {
+  if (call.priority != Priority::kHigh) return absl::OkStatus();
+  const Quota* const quota = call.tenant.quota();
+  const bool has_own = quota != nullptr && quota->high_priority.has_value();
+  const auto& high = policy_.high_priority_tenants;
+  if (has_own ? *quota->high_priority : !high.has_value() || high->count(call.tenant.key()) != 0) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      "priority is high, which tenant ", Quoted(call.tenant.key()), " may not have (",
+      has_own ? "the quota's high_priority" : "scheduling.high_priority_tenants", ")"));
+}
+
 absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& request,
                                                             Carrier carrier) const {
-  const auto& high = policy_.high_priority_tenants;
-  if (request.priority == Priority::kHigh && high.has_value() &&
-      high->count(request.tenant.key()) == 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("priority is high, which tenant ", Quoted(request.tenant.key()),
-                     " may not have (scheduling.high_priority_tenants)"));
-  }
+  if (absl::Status s = CheckPriority(request); !s.ok()) return s;
   Understood understood;
   understood.call = request;
   MatmulCall& call = understood.call;
@@ -229,14 +283,13 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
     estimate.offer = *std::move(offer);
     estimate.problem = understood->problem;
     // Where that is refused, because others would be late, all of them go first.
-    estimate.queue_us =
-        served.scheduler
-            ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
-                           estimate.offer.cost.device_us, estimate.offer.cost.least_us})
-            .value_or(served.scheduler->predicted_backlog_us());
+    estimate.queue_us = served.scheduler
+                            ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
+                                           estimate.offer.cost.device_us,
+                                           estimate.offer.cost.least_us, WeightOf(call.tenant)})
+                            .value_or(served.scheduler->predicted_backlog_us());
     estimate.receive_bytes = InlineBytes(call, understood->problem);
-    const bool is_sent_back = !call.keep_result.has_value() && !call.output.has_value();
-    estimate.send_bytes = is_sent_back ? understood->problem.d.size_bytes() : 0;
+    estimate.send_bytes = IsSentBack(call) ? understood->problem.d.size_bytes() : 0;
     const auto receive = TransferDirection::kReceive;
     const auto send = TransferDirection::kSend;
     estimate.receive_us = transport_.PredictUs(receive, estimate.receive_bytes);
@@ -262,6 +315,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->deadline = request->deadline;
   job->priority = request->priority;
   job->tenant = request->tenant.key();
+  job->weight = WeightOf(request->tenant);
   job->submitter_is_free = request->is_one_message;
   job->connection = request->connection;
   job->cost = grant.cost;
@@ -319,6 +373,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   completion->kept = std::move(grant.kept);
   completion->payload = std::move(grant.payload);
   completion->charge = std::move(grant.charge);
+  completion->quota = std::move(request->quota);
   completion->residents = std::move(request->residents);
   completion->memory = std::move(grant.placed.memory);
   completion->shared = std::move(request->shared);
@@ -515,11 +570,13 @@ absl::Status Admission::CheckDeadline(const ServedDevice& served, const MatmulCa
   }
   if (served.scheduler->IsFarFrom(deadline, cost.device_us)) return absl::OkStatus();
   return served.scheduler
-      ->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us, cost.least_us})
+      ->PredictWait({call.tenant.key(), call.priority, deadline, cost.device_us, cost.least_us,
+                     WeightOf(call.tenant)})
       .status();
 }
 
 absl::Status Admission::FullNow(const Scheduler& scheduler, absl::Status status) {
+  if (IsQuotaRefusal(status)) return status;  // which does not end with the device's work
   const double backlog_ms = scheduler.predicted_backlog_us() / 1e3;
   return WithRetryAfter(std::move(status),
                         std::llround(std::clamp(backlog_ms, kMinRetryMs, kMaxRetryMs)));

@@ -30,6 +30,7 @@
 #include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
+#include "server/tenants/quota_accounts.h"
 
 namespace gemmd {
 
@@ -64,6 +65,7 @@ struct AdmittedMatmul {
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
   Tenant tenant;
+  QuotaAccounts::Hold quota;     // of all but a result that is sent back, which has its own
   std::uint64_t connection = 0;  // as MatmulCall's
   int verification_vectors = 0;
   bool is_one_message = false;  // all of it came at once
@@ -101,6 +103,7 @@ struct ClientPolicy {
   std::set<std::string> proxies;
   // Tenants whose requests may have high priority; absent: all.
   std::optional<std::set<std::string>> high_priority_tenants;
+  QuotaAccounts* quotas = nullptr;  // of tenants that have quotas; null: nobody is limited by one
 };
 
 // Thread-safe. All that is passed to the constructor outlives the admission.
@@ -136,6 +139,7 @@ class Admission {
   //                        be met only by making a request late that was admitted before
   //   RESOURCE_EXHAUSTED   memory is full now, or the caller's share of it, or others of its tenant
   //                        wait for memory; carries RetryAfterMs()
+  //   and what QuotaAccounts::Take() says, once the problem is known
   // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
                                                         Carrier carrier) const;
@@ -192,9 +196,15 @@ class Admission {
   };
   // UNAVAILABLE: draining.
   absl::Status CheckServing() const;
-  // Admit(), whoever waits, and while the server drains too.
+  // Admit(), whoever waits, and while the server drains too. `quota`: what the request holds of its
+  // tenant's, to be taken where it is let in; null: it holds nothing yet.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> AdmitNow(const MatmulCall& call, TimeNs deadline,
-                                                           Carrier carrier) const;
+                                                           Carrier carrier,
+                                                           QuotaAccounts::Hold* quota) const;
+  // What the request takes of its tenant's quota.
+  absl::StatusOr<QuotaAccounts::Hold> TakeQuota(const MatmulCall& call,
+                                                const Problem& problem) const;
+  absl::Status CheckPriority(const MatmulCall& call) const;
   absl::StatusOr<Understood> Understand(const MatmulCall& request, Carrier carrier) const;
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().
   absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const MatmulCall& call,

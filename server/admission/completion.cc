@@ -31,6 +31,19 @@ FinishedProduct ProductOf(const Completion& completion, std::uint64_t request_id
   return product;
 }
 
+// What the device did for the request. Launches that several share are shared by their FLOPs.
+double DeviceUs(const Receipt& receipt) {
+  TimeNs busy = 0;
+  for (const StageSpan& span : receipt.spans) {
+    const bool is_device = span.stage == Stage::kCopyIn || span.stage == Stage::kCompute ||
+                           span.stage == Stage::kCopyOut;
+    if (is_device) busy += span.end - span.start;
+  }
+  const double share =
+      receipt.batch_flops > receipt.flops ? receipt.flops / receipt.batch_flops : 1;
+  return static_cast<double>(busy) / 1e3 * share;
+}
+
 // Gives the memory back and tells the caller.
 void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Receipt receipt) {
   Completion& c = *completion;
@@ -54,6 +67,8 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
   c.resident_a = c.resident_b = nullptr;
   c.buffers = {};
   c.charge.Release();
+  c.quota.SettleDeviceTime(DeviceUs(receipt));
+  c.quota.Release();
   // The device wrote the elements; padding between lines must not tell what the
   // memory held before.
   if (!c.d.empty()) ClearPadding(c.problem.d, c.d);

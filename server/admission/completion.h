@@ -17,6 +17,7 @@
 #include "server/observe/clock.h"
 #include "server/observe/receipt.h"
 #include "server/store/operand_store.h"
+#include "server/tenants/quota_accounts.h"
 #include "server/verification/verifier.h"
 
 namespace gemmd {
@@ -55,6 +56,7 @@ struct Completion {
   std::unique_ptr<PendingResult> kept;
   std::unique_ptr<InlinePayload> payload;
   MemoryShares::Charge charge;
+  QuotaAccounts::Hold quota;
   ResidentOperands residents;
   std::vector<HostPiece> memory;
   SharedOperands shared;

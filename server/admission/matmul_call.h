@@ -10,7 +10,7 @@
 #include "kernels/gemm.h"
 #include "server/scheduling/job.h"
 #include "server/store/operand_store.h"
-#include "server/store/tenant.h"
+#include "server/tenants/tenant.h"
 
 namespace gemmd {
 

@@ -33,20 +33,20 @@ absl::StatusOr<SharedOperands> SharedOperands::Find(RegionTable* table, const Ma
   const auto add = [&](OperandName operand, const std::optional<OperandSpec>& spec,
                        std::uint64_t data_bytes, std::uint64_t scale_bytes) {
     if (!status.ok() || !spec.has_value() || spec->source != Source::kShared) return;
-    status = shared.Add(table, call.tenant.key(), operand, *spec, data_bytes, scale_bytes);
+    status = shared.Add(table, call.tenant, operand, *spec, data_bytes, scale_bytes);
   };
   add(OperandName::kA, call.a, problem.a.size_bytes(), ScaleBytes(problem.a_scaling, problem.m));
   add(OperandName::kB, call.b, problem.b.size_bytes(), ScaleBytes(problem.b_scaling, problem.n));
   add(OperandName::kC, call.c, problem.c.size_bytes(), 0);
   add(OperandName::kBias, call.bias, ElementBytes(problem.d, problem.n), 0);
   if (status.ok() && call.output.has_value()) {
-    status = shared.AddOutput(table, call.tenant.key(), *call.output, problem);
+    status = shared.AddOutput(table, call.tenant, *call.output, problem);
   }
   if (!status.ok()) return status;
   return shared;
 }
 
-absl::Status SharedOperands::Add(RegionTable* table, const std::string& tenant, OperandName operand,
+absl::Status SharedOperands::Add(RegionTable* table, const Tenant& tenant, OperandName operand,
                                  const OperandSpec& spec, std::uint64_t data_bytes,
                                  std::uint64_t scale_bytes) {
   const std::string field = absl::StrCat(Name(operand), ".shared");
@@ -76,7 +76,7 @@ absl::Status SharedOperands::Add(RegionTable* table, const std::string& tenant, 
   return absl::OkStatus();
 }
 
-absl::Status SharedOperands::AddOutput(RegionTable* table, const std::string& tenant,
+absl::Status SharedOperands::AddOutput(RegionTable* table, const Tenant& tenant,
                                        const SharedMemorySpec& spec, const Problem& problem) {
   if (table == nullptr) {
     return absl::UnimplementedError("output is set: this server shares no memory with clients");

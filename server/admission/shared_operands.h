@@ -72,10 +72,10 @@ class SharedOperands {
     std::uint64_t bytes = 0;
   };
 
-  absl::Status Add(RegionTable* table, const std::string& tenant, OperandName operand,
+  absl::Status Add(RegionTable* table, const Tenant& tenant, OperandName operand,
                    const OperandSpec& spec, std::uint64_t data_bytes, std::uint64_t scale_bytes);
-  absl::Status AddOutput(RegionTable* table, const std::string& tenant,
-                         const SharedMemorySpec& spec, const Problem& problem);
+  absl::Status AddOutput(RegionTable* table, const Tenant& tenant, const SharedMemorySpec& spec,
+                         const Problem& problem);
   static bool IsInPlace(const Plane& plane);
   static absl::Status Write(const Plane& plane, const MatrixLayout& d, const HostBuffer& buffer);
 

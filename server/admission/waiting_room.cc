@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/percent.h"
-#include "server/admission/retry_after.h"
+#include "server/tenants/retry_after.h"
 #include "text/duration.h"
 #include "text/quoted.h"
 

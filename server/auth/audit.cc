@@ -50,6 +50,20 @@ void AuditLog::Refused(const Call& call, const absl::Status& why) {
        {"left_out", *left_out}});
 }
 
+void AuditLog::OverQuota(const Tenant& tenant, const absl::Status& why) {
+  std::optional<std::uint64_t> left_out;
+  {
+    const MutexLock lock(mutex_);
+    left_out = Take(&over_quota_);
+  }
+  if (!left_out.has_value()) return;
+  Log(Severity::kWarning, "quota_refused",
+      {{"tenant", Name(tenant.key())},
+       {"code", absl::StatusCodeToString(why.code())},
+       {"error", why.message()},
+       {"left_out", *left_out}});
+}
+
 void AuditLog::Served(const Call& call) {
   std::optional<std::uint64_t> left_out;
   {

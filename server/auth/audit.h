@@ -29,6 +29,8 @@ class AuditLog {
   explicit AuditLog(const Clock* clock) : clock_(clock) {}
 
   void Refused(const Call& call, const absl::Status& why);
+  // Of a tenant that has taken what its quota gives.
+  void OverQuota(const Tenant& tenant, const absl::Status& why);
   // Of a method that is_audited.
   void Served(const Call& call);
 
@@ -45,6 +47,7 @@ class AuditLog {
   const Clock* const clock_;
   Mutex mutex_;
   Kind refused_ ABSL_GUARDED_BY(mutex_);
+  Kind over_quota_ ABSL_GUARDED_BY(mutex_);
   Kind served_ ABSL_GUARDED_BY(mutex_);
 };
 

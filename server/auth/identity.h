@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "server/auth/roles.h"
-#include "server/store/tenant.h"
+#include "server/tenants/tenant.h"
 
 namespace gemmd {
 

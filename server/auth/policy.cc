@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -90,6 +91,37 @@ absl::Status CheckTenant(const std::string& entry, const std::string& tenant, bo
                                      may_be_matched ? ", or \"$name\"" : ""));
 }
 
+// A quota without its account.
+absl::StatusOr<Quota> QuotaOf(const std::string& entry, const auth::Quota& wire) {
+  Quota quota;
+  const auto set = [&quota](Quantity quantity, bool is_given, std::uint64_t limit) {
+    if (is_given) quota.limits[static_cast<std::size_t>(quantity)] = limit;
+  };
+  set(Quantity::kRequests, wire.has_requests(), wire.requests());
+  set(Quantity::kRequestBytes, wire.has_request_bytes(), wire.request_bytes());
+  set(Quantity::kResidentBytes, wire.has_resident_bytes(), wire.resident_bytes());
+  set(Quantity::kRegions, wire.has_regions(), wire.regions());
+  const auto positive = [&entry](const char* field, double value) {
+    // The upper bound keeps times and sums of them finite; so does the lower.
+    constexpr double kLeast = 1e-3;
+    constexpr double kMost = 1e6;
+    if (value >= kLeast && value <= kMost) return absl::OkStatus();
+    return InvalidArgumentError(
+        StrCat(entry, ".", field, " is ", value, "; it must be from 0.001 to 1000000"));
+  };
+  if (wire.has_device_ms_per_second()) {
+    const double ms = wire.device_ms_per_second();
+    if (absl::Status s = positive("device_ms_per_second", ms); !s.ok()) return s;
+    quota.device_share = ms / 1e3;
+  }
+  if (wire.has_weight()) {
+    if (absl::Status s = positive("weight", wire.weight()); !s.ok()) return s;
+    quota.weight = wire.weight();
+  }
+  if (wire.has_high_priority()) quota.high_priority = wire.high_priority();
+  return quota;
+}
+
 // Of a caller whose tenant is the policy's to say.
 absl::StatusOr<Tenant> TenantFor(const std::string& granted, const CallerCredentials& credentials) {
   if (granted == kClaimed) {
@@ -137,6 +169,35 @@ absl::StatusOr<Policy> Policy::Parse(const std::string& text) {
     const absl::StatusOr<Roles> roles = RolesOfEntry("anonymous", file.anonymous());
     if (!roles.ok()) return roles.status();
     policy.anonymous_ = *roles;
+    const auth::Quota& wire = file.anonymous().quota();
+    absl::StatusOr<Quota> quota = QuotaOf("anonymous.quota", wire);
+    if (!quota.ok()) return quota.status();
+    if (wire.has_tenant() || wire.has_weight()) {
+      return InvalidArgumentError(
+          StrCat("anonymous.quota.", wire.has_tenant() ? "tenant" : "weight",
+                 " is set: the quota is that of all callers who prove nothing, whatever they call "
+                 "themselves"));
+    }
+    // No tenant that is known has this key.
+    quota->account = "nobody";
+    policy.anonymous_quota_ = std::make_shared<const Quota>(*std::move(quota));
+  }
+  for (int i = 0; i < file.quota_size(); ++i) {
+    const auth::Quota& wire = file.quota(i);
+    const std::string entry = StrCat("quota[", i, "]");
+    if (wire.tenant().empty()) {
+      return InvalidArgumentError(
+          StrCat(entry, ".tenant is empty; it must be a tenant's name or \"*\""));
+    }
+    absl::StatusOr<Quota> quota = QuotaOf(entry, wire);
+    if (!quota.ok()) return quota.status();
+    const std::string key = Tenant::Authenticated(wire.tenant()).key();
+    quota->account = key;
+    if (wire.tenant() == kClaimed) policy.other_quota_ = *quota;
+    if (!policy.quotas_.emplace(key, std::make_shared<const Quota>(*std::move(quota))).second) {
+      return InvalidArgumentError(
+          StrCat(entry, ".tenant is ", Quoted(wire.tenant()), ", which has a quota above it"));
+    }
   }
   std::set<std::string> names;
   for (int i = 0; i < file.token_size(); ++i) {
@@ -209,7 +270,7 @@ absl::StatusOr<Identity> Policy::Identify(const CallerCredentials& credentials,
       const absl::StatusOr<Tenant> tenant =
           TenantFor(rule.grant.tenant == kMatched ? *matched : rule.grant.tenant, credentials);
       if (!tenant.ok()) return tenant.status();
-      return Identity{*tenant, StrCat("certificate ", *matched), rule.grant.roles};
+      return Identity{WithQuota(*tenant), StrCat("certificate ", *matched), rule.grant.roles};
     }
     if (is_open_) {
       const std::string own = OwnName(credentials);
@@ -229,7 +290,7 @@ absl::StatusOr<Identity> Policy::Identify(const CallerCredentials& credentials,
   }
   const absl::StatusOr<Tenant> tenant = Tenant::Named(credentials.tenant);
   if (!tenant.ok()) return tenant.status();
-  return Identity{*tenant, "nobody", *anonymous_};
+  return Identity{tenant->With(anonymous_quota_), "nobody", *anonymous_};
 }
 
 absl::StatusOr<Identity> Policy::IdentifyToken(const CallerCredentials& credentials,
@@ -253,7 +314,21 @@ absl::StatusOr<Identity> Policy::IdentifyToken(const CallerCredentials& credenti
   }
   const absl::StatusOr<Tenant> tenant = TenantFor(token.grant.tenant, credentials);
   if (!tenant.ok()) return tenant.status();
-  return Identity{*tenant, StrCat("token ", token.name), token.grant.roles, token.expires};
+  return Identity{WithQuota(*tenant), StrCat("token ", token.name), token.grant.roles,
+                  token.expires};
+}
+
+Tenant Policy::TenantOf(const std::string& name) const {
+  return name.empty() ? Tenant().With(anonymous_quota_) : WithQuota(Tenant::Authenticated(name));
+}
+
+Tenant Policy::WithQuota(const Tenant& tenant) const {
+  if (is_open_) return tenant;
+  const auto found = quotas_.find(tenant.key());
+  if (found != quotas_.end()) return tenant.With(found->second);
+  auto other = std::make_shared<Quota>(other_quota_);
+  other->account = tenant.key();
+  return tenant.With(std::move(other));
 }
 
 std::optional<std::string> Policy::Match(const Rule& rule, const CallerCredentials& credentials) {

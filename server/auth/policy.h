@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "digest/sha256.h"
 #include "server/auth/identity.h"
+#include "server/tenants/quota.h"
 
 namespace gemmd {
 
@@ -28,6 +30,10 @@ class Policy {
   // must be shown. PERMISSION_DENIED: a tenant that is not theirs. INVALID_ARGUMENT: a tenant's
   // name that is none.
   absl::StatusOr<Identity> Identify(const CallerCredentials& credentials, absl::Time now) const;
+
+  // A tenant by the name that a token or a certificate gives, with its quota. Empty: callers who
+  // prove nothing, without one where none may call. REQUIRES: !is_open().
+  Tenant TenantOf(const std::string& name) const;
 
   // Whether it gives every role to everybody.
   bool is_open() const { return is_open_; }
@@ -52,6 +58,8 @@ class Policy {
 
   absl::StatusOr<Identity> IdentifyToken(const CallerCredentials& credentials,
                                          absl::Time now) const;
+  // The tenant of a caller who is known, with its quota.
+  Tenant WithQuota(const Tenant& tenant) const;
   static std::optional<std::string> Match(const Rule& rule, const CallerCredentials& credentials);
 
   bool is_open_ = false;
@@ -60,6 +68,10 @@ class Policy {
   // secret.
   std::map<Sha256Digest, Token> tokens_;
   std::vector<Rule> rules_;
+  // By Tenant::key(), each with its account; an open policy has none.
+  std::map<std::string, std::shared_ptr<const Quota>> quotas_;
+  Quota other_quota_;  // of tenants that are not there, each with an account of its own
+  std::shared_ptr<const Quota> anonymous_quota_;
 };
 
 }  // namespace gemmd

@@ -70,7 +70,7 @@ RegionTable::~RegionTable() {
 
 absl::StatusOr<RegionTable::Registered> RegionTable::Register(const PosixRegion& region,
                                                               std::optional<TimeNs> lease,
-                                                              const std::string& tenant) {
+                                                              const Tenant& tenant) {
   absl::Status status = CheckOn();
   status.Update(CheckName(region.name, options_.name_prefix));
   status.Update(CheckSize("posix", region.bytes));
@@ -87,7 +87,7 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const PosixRegion&
 
 absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& region,
                                                               std::optional<TimeNs> lease,
-                                                              const std::string& tenant) {
+                                                              const Tenant& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   if (!options_.cuda_ipc) {
     return absl::PermissionDeniedError(
@@ -112,7 +112,7 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const CudaRegion& 
   return Add(*std::move(opened), tenant, *time);
 }
 
-absl::Status RegionTable::Unregister(const std::string& id, const std::string& tenant) {
+absl::Status RegionTable::Unregister(const std::string& id, const Tenant& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   Entry removed;  // let go without the lock: unlocking pages takes a while
   const MutexLock lock(mutex_);
@@ -124,7 +124,7 @@ absl::Status RegionTable::Unregister(const std::string& id, const std::string& t
 }
 
 absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<TimeNs> lease,
-                                          const std::string& tenant) {
+                                          const Tenant& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   const absl::StatusOr<TimeNs> time = LeaseOf(lease);
   if (!time.ok()) return time.status();
@@ -137,7 +137,7 @@ absl::StatusOr<TimeNs> RegionTable::Renew(const std::string& id, std::optional<T
   return entry.lease;
 }
 
-absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id, const std::string& tenant) {
+absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id, const Tenant& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) return s;
   const MutexLock lock(mutex_);
   const auto found = FindLocked(id, tenant);
@@ -155,7 +155,7 @@ absl::StatusOr<RegionInfo> RegionTable::Get(const std::string& id, const std::st
 
 absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view field,
                                                                const std::string& id,
-                                                               const std::string& tenant) {
+                                                               const Tenant& tenant) {
   if (absl::Status s = CheckOn(); !s.ok()) {
     return absl::Status(s.code(), absl::StrCat(field, " is set: ", s.message()));
   }
@@ -199,9 +199,16 @@ absl::StatusOr<TimeNs> RegionTable::LeaseOf(std::optional<TimeNs> lease) const {
                    DurationText(options_.max_lease), " (shared_memory.max_lease_ms)"));
 }
 
-absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenant,
-                                                        std::uint64_t bytes) {
+absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const Tenant& tenant, std::uint64_t bytes) {
   EndLate();
+  auto quota = std::make_shared<QuotaAccounts::Hold>();
+  if (options_.quotas != nullptr) {
+    absl::StatusOr<QuotaAccounts::Hold> taken =
+        options_.quotas->Take(tenant, AmountOf(Quantity::kRegions, 1));
+    options_.quotas->Report(tenant, taken.status());
+    if (!taken.ok()) return taken.status();
+    *quota = *std::move(taken);
+  }
   const MutexLock lock(taken_->mutex);
   const auto found = taken_->tenants.find(tenant);
   const Usage own = found == taken_->tenants.end() ? Usage() : found->second;
@@ -230,7 +237,8 @@ absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenan
   }
   taken_->all = {all.regions + 1, all.bytes + bytes};
   taken_->tenants[tenant] = {own.regions + 1, own.bytes + bytes};
-  return std::shared_ptr<void>(nullptr, [taken = taken_, tenant, bytes](void*) {
+  return std::shared_ptr<void>(nullptr, [taken = taken_, tenant, bytes, quota](void*) {
+    quota->Release();
     const MutexLock give_back(taken->mutex);
     taken->all = {taken->all.regions - 1, taken->all.bytes - bytes};
     const auto entry = taken->tenants.find(tenant);
@@ -239,8 +247,8 @@ absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const std::string& tenan
   });
 }
 
-RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region,
-                                         const std::string& tenant, TimeNs lease) {
+RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region, const Tenant& tenant,
+                                         TimeNs lease) {
   Registered registered{NewId(), lease};
   const MutexLock lock(mutex_);
   entries_[registered.id] = {std::move(region), tenant, lease, clock_->Now() + lease};
@@ -248,7 +256,7 @@ RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region,
 }
 
 RegionTable::Entries::iterator RegionTable::FindLocked(const std::string& id,
-                                                       const std::string& tenant) {
+                                                       const Tenant& tenant) {
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.tenant != tenant) return entries_.end();
   return found->second.end > clock_->Now() ? found : entries_.end();

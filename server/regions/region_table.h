@@ -16,6 +16,8 @@
 #include "absl/strings/string_view.h"
 #include "server/observe/clock.h"
 #include "server/regions/region.h"
+#include "server/tenants/quota_accounts.h"
+#include "server/tenants/tenant.h"
 #include "sync/mutex.h"
 
 namespace gemmd {
@@ -28,6 +30,7 @@ struct RegionOptions {
   // Of each tenant.
   std::uint64_t tenant_regions = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t tenant_bytes = std::numeric_limits<std::uint64_t>::max();
+  QuotaAccounts* quotas = nullptr;  // of tenants, besides; outlives the regions
   TimeNs default_lease = 0;
   TimeNs max_lease = 0;
 };
@@ -61,17 +64,16 @@ class RegionTable {
 
   // Errors of all are those of the RPC of the name in regions.proto. Registering may take as
   // long as copying the bytes does. An absent lease is the default. The region counts in the
-  // tenant's share, and is the tenant's alone: for others there is none of its id. A tenant is
-  // named by Tenant::key().
+  // tenant's share and quota, and is the tenant's alone: for others there is none of its id.
   absl::StatusOr<Registered> Register(const PosixRegion& region, std::optional<TimeNs> lease,
-                                      const std::string& tenant = "");
+                                      const Tenant& tenant = Tenant());
   absl::StatusOr<Registered> Register(const CudaRegion& region, std::optional<TimeNs> lease,
-                                      const std::string& tenant = "");
-  absl::Status Unregister(const std::string& id, const std::string& tenant = "");
+                                      const Tenant& tenant = Tenant());
+  absl::Status Unregister(const std::string& id, const Tenant& tenant = Tenant());
   // An absent lease is the one that it has.
   absl::StatusOr<TimeNs> Renew(const std::string& id, std::optional<TimeNs> lease,
-                               const std::string& tenant = "");
-  absl::StatusOr<RegionInfo> Get(const std::string& id, const std::string& tenant = "");
+                               const Tenant& tenant = Tenant());
+  absl::StatusOr<RegionInfo> Get(const std::string& id, const Tenant& tenant = Tenant());
 
   // What is registered or still in use.
   struct Usage {
@@ -84,7 +86,7 @@ class RegionTable {
   // The region, to be kept as long as it is used; begins its lease anew. Errors name `field`.
   // NOT_FOUND: there is none of this id. FAILED_PRECONDITION: shared memory is off.
   absl::StatusOr<std::shared_ptr<const Region>> Use(absl::string_view field, const std::string& id,
-                                                    const std::string& tenant = "");
+                                                    const Tenant& tenant = Tenant());
 
   // Forgets every region whose lease ran out.
   void EndLate();
@@ -92,7 +94,7 @@ class RegionTable {
  private:
   struct Entry {
     std::shared_ptr<const Region> region;
-    std::string tenant;
+    Tenant tenant;
     TimeNs lease = 0;
     TimeNs end = 0;
   };
@@ -100,17 +102,17 @@ class RegionTable {
   struct Taken {
     Mutex mutex;
     Usage all ABSL_GUARDED_BY(mutex);
-    std::map<std::string, Usage> tenants ABSL_GUARDED_BY(mutex);  // none without regions
+    std::map<Tenant, Usage> tenants ABSL_GUARDED_BY(mutex);  // none without regions
   };
   using Entries = std::map<std::string, Entry>;
 
   absl::Status CheckOn() const;
   absl::StatusOr<TimeNs> LeaseOf(std::optional<TimeNs> lease) const;
   // Counts the region as long as the result is kept.
-  absl::StatusOr<std::shared_ptr<void>> Take(const std::string& tenant, std::uint64_t bytes);
-  Registered Add(std::shared_ptr<const Region> region, const std::string& tenant, TimeNs lease);
+  absl::StatusOr<std::shared_ptr<void>> Take(const Tenant& tenant, std::uint64_t bytes);
+  Registered Add(std::shared_ptr<const Region> region, const Tenant& tenant, TimeNs lease);
   // The tenant's entry, or end.
-  Entries::iterator FindLocked(const std::string& id, const std::string& tenant)
+  Entries::iterator FindLocked(const std::string& id, const Tenant& tenant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Watch(std::chrono::milliseconds period);
 

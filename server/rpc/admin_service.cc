@@ -9,6 +9,7 @@
 #include "server/rpc/tune_reactor.h"
 #include "server/rpc/unary.h"
 #include "server/rpc/wire_types.h"
+#include "text/quoted.h"
 #include "version.h"
 
 namespace gemmd {
@@ -102,6 +103,36 @@ void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
   if (pinned.limit_bytes != 0) *wire->mutable_pinned_memory() = EncodeMemory(pinned);
 }
 
+absl::Status TellQuota(const std::string& name, const Policy& policy, const QuotaAccounts& accounts,
+                       v1::TenantQuota* wire) {
+  constexpr std::size_t kMostCharacters = 4096;
+  if (name.size() > kMostCharacters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tenant has ", name.size(), " characters; it may have ", kMostCharacters));
+  }
+  if (policy.is_open()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("tenant is ", Quoted(name),
+                     ": the server has no policy, and so no quotas (--auth.policy-file)"));
+  }
+  const Tenant tenant = policy.TenantOf(name);
+  wire->set_tenant(name);
+  if (tenant.quota() == nullptr) return absl::OkStatus();
+  const Quota& quota = *tenant.quota();
+  const QuotaAccounts::Use use = accounts.UseOf(tenant);
+  for (const Quantity quantity : kAllQuantities) {
+    v1::QuotaUse* const each = wire->add_uses();
+    each->set_quota(std::string(Name(quantity)));
+    each->set_used(use.amounts[static_cast<std::size_t>(quantity)]);
+    if (quota.limit(quantity).has_value()) each->set_limit(*quota.limit(quantity));
+  }
+  if (quota.device_share.has_value()) wire->set_device_ms_per_second(*quota.device_share * 1e3);
+  wire->set_owed_ms(static_cast<double>(use.owed) / 1e6);
+  if (quota.high_priority.has_value()) wire->set_high_priority(*quota.high_priority);
+  if (quota.weight.has_value()) wire->set_weight(*quota.weight);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 AdminService::AdminService(const Sources& sources, const Door& door)
@@ -116,10 +147,18 @@ AdminService::AdminService(const Sources& sources, const Door& door)
     return HandleUnary<v1::ListKernelsRequest>(
         watch, context, [this](const v1::ListKernelsRequest& request) { return Kernels(request); });
   });
-  Serve("Statistics", [this, watch](Context* context, const Login&) {
-    return HandleUnary<v1::StatisticsRequest>(watch, context, [this](const v1::StatisticsRequest&) {
-      return absl::StatusOr<v1::StatisticsResponse>(Counts());
-    });
+  Serve("Statistics", [this, watch](Context* context, const Login& login) {
+    using Response = absl::StatusOr<v1::StatisticsResponse>;
+    return HandleUnary<v1::StatisticsRequest>(
+        watch, context,
+        [this, policy = login.policy](const v1::StatisticsRequest& request) -> Response {
+          v1::StatisticsResponse response = Counts();
+          if (!request.has_tenant()) return response;
+          const absl::Status s =
+              TellQuota(request.tenant(), *policy, *sources_.quotas, response.mutable_quota());
+          if (!s.ok()) return s;
+          return response;
+        });
   });
   Serve("Tune", [this, watch](Context* context, const Login&) {
     return new TuneReactor(sources_.tuner, sources_.admission->limits(), watch, context);

@@ -12,6 +12,7 @@
 #include "server/rpc/raw_service.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
+#include "server/tenants/quota_accounts.h"
 #include "server/verification/verifier.h"
 
 namespace gemmd {
@@ -29,6 +30,7 @@ class AdminService final : public RawService<v1::Admin> {
     const RegionTable* regions = nullptr;
     const Verifier* verifier = nullptr;
     const gemmd::Statistics* statistics = nullptr;
+    const QuotaAccounts* quotas = nullptr;
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;
     std::uint64_t max_queued_jobs = 0;

@@ -76,7 +76,8 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
   Login login;
   login.method = &method;
   if (method.any_of.empty()) return login;
-  const std::string peer = context.peer();
+  login.peer = context.peer();
+  const std::string& peer = login.peer;
   absl::StatusOr<CallerCredentials> credentials = CredentialsOf(context);
   if (!credentials.ok()) {
     audit_->Refused({method.method, peer, "", ""}, credentials.status());
@@ -105,6 +106,16 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
 absl::Status Authorizer::Check(Login* login) const {
   std::shared_ptr<const Policy> policy = policy_->policy();
   if (policy == login->policy && now_() < login->identity.expires) return absl::OkStatus();
+  absl::Status status = AskAgain(login, std::move(policy));
+  if (!status.ok()) {
+    audit_->Refused(
+        {login->method->method, login->peer, login->identity.name, login->identity.tenant.key()},
+        status);
+  }
+  return status;
+}
+
+absl::Status Authorizer::AskAgain(Login* login, std::shared_ptr<const Policy> policy) const {
   absl::StatusOr<Identity> identity = policy->Identify(login->credentials, now_());
   if (!identity.ok()) return identity.status();
   if (absl::Status s = CheckRoles(*identity, *login->method); !s.ok()) return s;

@@ -26,6 +26,7 @@ struct Login {
   CallerCredentials credentials;
   std::shared_ptr<const Policy> policy;  // by which it was let in
   const MethodRoles* method = nullptr;
+  std::string peer;
 };
 
 // Thread-safe.
@@ -47,10 +48,13 @@ class Authorizer {
   absl::StatusOr<Login> Admit(const grpc::ServerContextBase& context,
                               const MethodRoles& method) const;
 
-  // Of a call that goes on: whether it would be let in now, as the same tenant. The same errors.
+  // Of a call that goes on: whether it would be let in now, as the same tenant. The same errors,
+  // and the same log.
   absl::Status Check(Login* login) const;
 
  private:
+  absl::Status AskAgain(Login* login, std::shared_ptr<const Policy> policy) const;
+
   const PolicyFile* const policy_;
   AuditLog* const audit_;
   const Options options_;

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/admission/retry_after.h"
 #include "server/rpc/peer.h"
+#include "server/tenants/retry_after.h"
 
 namespace gemmd {
 namespace {

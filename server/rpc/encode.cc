@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "proto/chunk_framing.h"
-#include "server/admission/retry_after.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire_types.h"
+#include "server/tenants/retry_after.h"
 
 namespace gemmd {
 namespace {

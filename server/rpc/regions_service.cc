@@ -44,13 +44,13 @@ absl::StatusOr<RegionTable::Registered> Register(const v1::RegisterRegionRequest
   if (request.has_posix()) {
     const v1::PosixMemory& posix = request.posix();
     return table->Register(PosixRegion{posix.name(), posix.offset_bytes(), posix.size_bytes()},
-                           *lease, tenant.key());
+                           *lease, tenant);
   }
   if (request.has_cuda()) {
     const v1::CudaMemory& cuda = request.cuda();
     return table->Register(
         CudaRegion{cuda.ipc_handle(), cuda.device(), cuda.offset_bytes(), cuda.size_bytes()},
-        *lease, tenant.key());
+        *lease, tenant);
   }
   return absl::InvalidArgumentError("memory is missing: one of posix and cuda must be set");
 }
@@ -95,7 +95,7 @@ RequestReactor* RegionsService::AnswerUnregister(Context* context, const Tenant&
       watch_, context,
       [this, context, tenant](const v1::UnregisterRegionRequest& message) -> Response {
         if (absl::Status s = CheckPeer(*context); !s.ok()) return s;
-        if (absl::Status s = table_->Unregister(message.region(), tenant.key()); !s.ok()) return s;
+        if (absl::Status s = table_->Unregister(message.region(), tenant); !s.ok()) return s;
         return v1::UnregisterRegionResponse();
       });
 }
@@ -108,7 +108,7 @@ RequestReactor* RegionsService::AnswerRenew(Context* context, const Tenant& tena
         const absl::StatusOr<std::optional<TimeNs>> asked =
             DecodeLease(message.has_lease(), message.lease());
         if (!asked.ok()) return asked.status();
-        const absl::StatusOr<TimeNs> lease = table_->Renew(message.region(), *asked, tenant.key());
+        const absl::StatusOr<TimeNs> lease = table_->Renew(message.region(), *asked, tenant);
         if (!lease.ok()) return lease.status();
         v1::RenewRegionResponse answer;
         EncodeLease(*lease, answer.mutable_lease());
@@ -126,7 +126,7 @@ RequestReactor* RegionsService::AnswerStatus(Context* context, const Tenant& ten
               "region is empty; it must be an id that Register gave: nobody is told of the regions "
               "of others");
         }
-        const absl::StatusOr<RegionInfo> info = table_->Get(message.region(), tenant.key());
+        const absl::StatusOr<RegionInfo> info = table_->Get(message.region(), tenant);
         if (!info.ok()) return info.status();
         v1::RegionStatusResponse answer;
         v1::RegionStatus* wire = answer.add_regions();

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "server/admission/retry_after.h"
+#include "server/tenants/retry_after.h"
 
 namespace gemmd {
 namespace {

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/status.pb.h"
-#include "server/admission/retry_after.h"
 #include "server/observe/log.h"
 #include "server/scheduling/draining.h"
 #include "server/store/missing.h"
+#include "server/tenants/retry_after.h"
 
 namespace gemmd {
 namespace {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "gemmd/v1/operands.pb.h"
-#include "server/admission/retry_after.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/operands_codec.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/draining.h"
+#include "server/tenants/retry_after.h"
 
 namespace gemmd {
 namespace {

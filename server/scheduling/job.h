@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
@@ -25,6 +26,7 @@ struct Job {
   DeviceWork work;       // its buffers stay valid until `done` is called
   MemoryReservation reservation;
   std::string tenant;            // who shares the device; "" is a tenant like any other
+  std::optional<double> weight;  // the tenant's, from now on; absent: the queue's policy has it
   std::uint64_t connection = 0;  // its answer goes over; answers of one are given one by one
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;

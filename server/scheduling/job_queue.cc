@@ -24,8 +24,9 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
   node->us = terms.key.has_value() ? terms.marginal_us : terms.us / terms.slices;
   const auto [tenant, is_new] = tenants_.try_emplace(job->tenant);
   node->tenant = &tenant->second;
-  if (is_new) {
-    for (Lane& lane : node->tenant->lanes) lane.weight = Weight(job->tenant);
+  if (is_new || job->weight.has_value()) {
+    const double weight = job->weight.has_value() ? *job->weight : Weight(job->tenant);
+    for (Lane& lane : node->tenant->lanes) lane.weight = weight;
   }
   if (job->deadline != kNoDeadline) {
     node->late_at = job->deadline - Ns(terms.least_us);
@@ -318,7 +319,7 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   static const Lane kNothing;
   const Lane& lane = tenant == tenants_.end() ? kNothing : tenant->second.lanes[own_level];
   // While others have work too, the tenant's goes on at its share of the device.
-  const double weight = Weight(newcomer.tenant);
+  const double weight = newcomer.weight.has_value() ? *newcomer.weight : Weight(newcomer.tenant);
   double weights = lane.jobs.empty() ? weight : 0;
   for (const Lane* const each : level.ring) weights += each->weight;
   // Others have their turns first, and may bring as much again meanwhile as they have now.

@@ -99,6 +99,7 @@ class JobQueue {
     TimeNs deadline = kNoDeadline;
     double us = 0;
     double least_us = 0;
+    std::optional<double> weight = std::nullopt;  // as a job's
   };
   // How long it would wait by prediction, `busy_us` of it for what the device has in hand;
   // nullopt: too long for its deadline, even if it then takes only its least_us, or for the

@@ -35,7 +35,7 @@ OperandStore::OperandStore(const StoreOptions& options, Device* host, const Cloc
       host_(host),
       clock_(clock),
       instance_(instance),
-      budget_(std::make_shared<StoreBudget>(options.all, options.tenant)) {}
+      budget_(std::make_shared<StoreBudget>(options.all, options.tenant, options.quotas)) {}
 
 OperandStore::~OperandStore() = default;
 
@@ -57,15 +57,18 @@ absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint
       if (status.ok()) return hold;
       hold->Release();
     }
-    if (!absl::IsResourceExhausted(status)) return status;
-    Garbage garbage;
-    const MutexLock lock(mutex_);
-    const bool has_room = EvictLocked(
-        [&](const Entry& entry) {
-          return limit != StoreBudget::Limit::kTenant || entry.tenant == tenant;
-        },
-        &garbage);
-    if (!has_room) return status;
+    if (absl::IsResourceExhausted(status)) {
+      Garbage garbage;
+      const MutexLock lock(mutex_);
+      const bool has_room = EvictLocked(
+          [&](const Entry& entry) {
+            return limit != StoreBudget::Limit::kTenant || entry.tenant == tenant;
+          },
+          &garbage);
+      if (has_room) continue;
+    }
+    if (options_.quotas != nullptr) options_.quotas->Report(tenant, status);
+    return status;
   }
 }
 

@@ -27,8 +27,8 @@
 #include "server/store/operand_form.h"
 #include "server/store/store_budget.h"
 #include "server/store/stored_operand.h"
-#include "server/store/tenant.h"
 #include "server/store/upload.h"
+#include "server/tenants/tenant.h"
 #include "sync/mutex.h"
 
 namespace gemmd {
@@ -38,7 +38,8 @@ struct StoreOptions {
   StoreShare tenant;  // of each
   TimeNs default_lease = 0;
   TimeNs max_lease = 0;
-  TimeNs upload_lease = 0;  // of what came of a broken upload
+  TimeNs upload_lease = 0;          // of what came of a broken upload
+  QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
 };
 
 // No handle is longer.

@@ -14,12 +14,14 @@ StoreHold& StoreHold::operator=(StoreHold&& other) noexcept {
   budget_ = std::move(other.budget_);
   tenant_ = std::move(other.tenant_);
   bytes_ = other.bytes_;
+  quota_ = std::move(other.quota_);
   return *this;
 }
 
 void StoreHold::Release() {
   if (budget_ != nullptr) budget_->Release(tenant_, bytes_);
   budget_ = nullptr;
+  quota_.Release();
 }
 
 absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64_t bytes,
@@ -30,6 +32,16 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
         absl::StrCat("the operand takes ", bytes, " bytes; ",
                      tenant_.bytes < all_.bytes ? "a tenant may keep " : "the server keeps ",
                      std::min(tenant_.bytes, all_.bytes)));
+  }
+  QuotaAccounts::Hold quota;
+  if (quotas_ != nullptr) {
+    absl::StatusOr<QuotaAccounts::Hold> taken =
+        quotas_->Take(tenant, AmountOf(Quantity::kResidentBytes, bytes));
+    if (!taken.ok()) {
+      *limit = Limit::kTenant;
+      return taken.status();
+    }
+    quota = *std::move(taken);
   }
   const MutexLock lock(mutex_);
   const auto found = tenants_.find(tenant);
@@ -58,7 +70,7 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
   }
   used_ = {used_.operands + 1, used_.bytes + bytes};
   tenants_[tenant] = {used.operands + 1, used.bytes + bytes};
-  return StoreHold(shared_from_this(), tenant, bytes);
+  return StoreHold(shared_from_this(), tenant, bytes, std::move(quota));
 }
 
 std::uint64_t StoreBudget::used_bytes() const {

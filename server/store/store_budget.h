@@ -6,7 +6,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/store/tenant.h"
+#include "server/tenants/quota_accounts.h"
+#include "server/tenants/tenant.h"
 #include "sync/mutex.h"
 
 namespace gemmd {
@@ -31,24 +32,31 @@ class StoreHold {
 
  private:
   friend class StoreBudget;
-  StoreHold(std::shared_ptr<StoreBudget> budget, Tenant tenant, std::uint64_t bytes)
-      : budget_(std::move(budget)), tenant_(std::move(tenant)), bytes_(bytes) {}
+  StoreHold(std::shared_ptr<StoreBudget> budget, Tenant tenant, std::uint64_t bytes,
+            QuotaAccounts::Hold quota)
+      : budget_(std::move(budget)),
+        tenant_(std::move(tenant)),
+        bytes_(bytes),
+        quota_(std::move(quota)) {}
 
   std::shared_ptr<StoreBudget> budget_;
   Tenant tenant_;
   std::uint64_t bytes_ = 0;
+  QuotaAccounts::Hold quota_;
 };
 
 // Thread-safe.
 class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
  public:
-  StoreBudget(const StoreShare& all, const StoreShare& tenant) : all_(all), tenant_(tenant) {}
+  // `quotas` outlives it; null: the policy limits nobody.
+  StoreBudget(const StoreShare& all, const StoreShare& tenant, QuotaAccounts* quotas = nullptr)
+      : all_(all), tenant_(tenant), quotas_(quotas) {}
 
   // Which limit stands in the way.
   enum class Limit : std::uint8_t { kNone, kStore, kTenant };
 
   // RESOURCE_EXHAUSTED: does not fit now; `*limit` says why. INVALID_ARGUMENT: it never does, not
-  // even alone in its tenant's share.
+  // even alone in its tenant's share. Also the errors of QuotaAccounts::Take().
   absl::StatusOr<StoreHold> Reserve(const Tenant& tenant, std::uint64_t bytes, Limit* limit);
 
   std::uint64_t limit_bytes() const { return all_.bytes; }
@@ -60,6 +68,7 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
 
   const StoreShare all_;
   const StoreShare tenant_;
+  QuotaAccounts* const quotas_;
   mutable AdaptiveMutex mutex_;
   StoreShare used_ ABSL_GUARDED_BY(mutex_);
   std::map<Tenant, StoreShare> tenants_ ABSL_GUARDED_BY(mutex_);  // none without operands

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "server/admission/retry_after.h"
 #include "server/scheduling/draining.h"
+#include "server/tenants/retry_after.h"
 #include "sync/deferral.h"
 
 namespace gemmd {

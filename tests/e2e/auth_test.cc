@@ -334,6 +334,80 @@ TEST_F(AuthTest, CallsGoOnWhileThePolicyChanges) {
   }
 }
 
+absl::StatusOr<v1::TenantQuota> QuotaOf(const std::string& address, const std::string& tenant) {
+  client::ClientOptions options;
+  options.channel.target = address;
+  options.channel.token = "observer-token";
+  absl::StatusOr<v1::StatisticsResponse> statistics =
+      client::Client(options).Statistics({}, tenant);
+  if (!statistics.ok()) return statistics.status();
+  return statistics->quota();
+}
+
+TEST_F(AuthTest, ATenantsQuotaRefusesItAndNobodyElseAndChangesWithTheFile) {
+  const v1::MatmulRequest request = testing::ZeroRequest(16);
+  v1::MatmulResponse response;
+  Start(UsualTokens() + "quota { tenant: \"alice\" request_bytes: 3071 regions: 2 }");
+  const grpc::Status large = MatmulAs("user-token", request, &response);
+  EXPECT_EQ(large.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(large.error_message(),
+            "the tenant's quota of request_bytes is 3071, and this takes 3072");
+  EXPECT_TRUE(MatmulAs("bobs-token", request, &response).ok());
+
+  // A millisecond of device time for each 1000 s: the first product is owed for long.
+  const auto write = [&](const std::string& quota) {
+    Write(UsualTokens() + "quota { tenant: \"alice\" " + quota + " }");
+    server_->Signal(SIGHUP);
+  };
+  write("device_ms_per_second: 0.001");
+  grpc::Status owed;
+  do {
+    owed = MatmulAs("user-token", request, &response);
+  } while (owed.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(absl::StartsWith(owed.error_message(),
+                               "the tenant's quota of device_ms_per_second is 0.001, "))
+      << owed.error_message();
+  EXPECT_TRUE(MatmulAs("bobs-token", request, &response).ok());
+  const absl::StatusOr<v1::TenantQuota> quota = QuotaOf(server_->address(), "alice");
+  ASSERT_TRUE(quota.ok()) << quota.status();
+  EXPECT_EQ(quota->device_ms_per_second(), 0.001);
+  EXPECT_GT(quota->owed_ms(), 0);
+  ASSERT_EQ(quota->uses_size(), 4);
+  EXPECT_EQ(quota->uses(0).quota(), "requests");
+  EXPECT_EQ(quota->uses(0).used(), 0U);
+  EXPECT_FALSE(quota->uses(0).has_limit());
+
+  write("requests: 8");
+  while (!MatmulAs("user-token", request, &response).ok()) {
+  }
+  server_->Signal(SIGTERM);
+  server_->WaitForExit();
+  EXPECT_TRUE(
+      absl::StrContains(server_->log(), "\"event\":\"quota_refused\",\"tenant\":\"auth:alice\""))
+      << server_->log();
+}
+
+TEST_F(AuthTest, WhatStaysAndWhatComesIsCountedInTheQuota) {
+  Start(UsualTokens() + "quota { tenant: \"alice\" resident_bytes: 2048 }");
+  v1::MatmulRequest request = testing::ZeroRequest(16);
+  request.mutable_header()->mutable_keep_result();
+  v1::MatmulResponse response;
+  ASSERT_TRUE(MatmulAs("user-token", request, &response).ok());
+  ASSERT_TRUE(MatmulAs("user-token", request, &response).ok());
+  absl::StatusOr<v1::TenantQuota> quota = QuotaOf(server_->address(), "alice");
+  ASSERT_TRUE(quota.ok()) << quota.status();
+  EXPECT_EQ(quota->uses(2).quota(), "resident_bytes");
+  EXPECT_EQ(quota->uses(2).used(), 2048U);
+  EXPECT_EQ(quota->uses(2).limit(), 2048U);
+  const grpc::Status full = MatmulAs("user-token", request, &response);
+  EXPECT_EQ(full.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(full.error_message(),
+            "the tenant's quota of resident_bytes is 2048, 2048 are taken, and this takes 1024");
+  EXPECT_TRUE(MatmulAs("bobs-token", request, &response).ok());
+  EXPECT_EQ(QuotaOf(server_->address(), std::string(4097, 'x')).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(AuthStart, ABadPolicyIsNoStart) {
   const testing::ServerProcess server({"--auth.policy-file=/nowhere/policy"});
   EXPECT_TRUE(server.address().empty());

@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/admission/retry_after.h"
+#include "server/tenants/retry_after.h"
 #include "tests/testing/fake_clock.h"
 
 namespace gemmd {

@@ -183,6 +183,71 @@ TEST(Policy, ErrorsNameTheEntryItsValueAndWhatIsAccepted) {
             "anonymous has no role; each entry has one of USER, OBSERVER and OPERATOR, or several");
 }
 
+TEST(Policy, ATenantHasItsOwnQuotaOrThatOfTheOthers) {
+  const Policy policy = Parsed(TokenEntry("one", "tenant: \"alice\" role: USER") +
+                               TokenEntry("two", "tenant: \"*\" role: USER") +
+                               R"(quota { tenant: "*" requests: 7 }
+         quota { tenant: "alice" requests: 0 request_bytes: 1 resident_bytes: 2 regions: 3
+                 device_ms_per_second: 500 high_priority: true weight: 2 })");
+  const Tenant alice = policy.Identify(Bearer("one"), kNow)->tenant;
+  ASSERT_NE(alice.quota(), nullptr);
+  EXPECT_EQ(alice.quota()->account, alice.key());
+  EXPECT_EQ(alice.quota()->limit(Quantity::kRequests), 0U);
+  EXPECT_EQ(alice.quota()->limit(Quantity::kRequestBytes), 1U);
+  EXPECT_EQ(alice.quota()->limit(Quantity::kResidentBytes), 2U);
+  EXPECT_EQ(alice.quota()->limit(Quantity::kRegions), 3U);
+  EXPECT_EQ(alice.quota()->device_share, 0.5);
+  EXPECT_EQ(alice.quota()->high_priority, true);
+  EXPECT_EQ(alice.quota()->weight, 2.0);
+  const Tenant bob = policy.Identify(Bearer("two", "bob"), kNow)->tenant;
+  const Tenant carol = policy.Identify(Bearer("two", "carol"), kNow)->tenant;
+  EXPECT_EQ(bob.quota()->limit(Quantity::kRequests), 7U);
+  EXPECT_FALSE(bob.quota()->limit(Quantity::kRegions).has_value());
+  EXPECT_NE(bob.quota()->account, carol.quota()->account) << "each has it for itself";
+  EXPECT_EQ(policy.TenantOf("alice").quota()->account, alice.key());
+  EXPECT_EQ(policy.TenantOf("dave").quota()->limit(Quantity::kRequests), 7U);
+  EXPECT_EQ(policy.TenantOf("").quota(), nullptr) << "nobody may call without a token";
+}
+
+TEST(Policy, WhoProvesNothingSharesOneQuotaWhateverTheName) {
+  const Policy policy = Parsed(R"(anonymous { role: USER quota { requests: 3 } }
+                                  quota { tenant: "alice" requests: 5 }
+                                  quota { tenant: "*" requests: 6 })");
+  CallerCredentials claim;
+  claim.tenant = "alice";
+  const Tenant alice = policy.Identify(claim, kNow)->tenant;
+  claim.tenant = "bob";
+  const Tenant bob = policy.Identify(claim, kNow)->tenant;
+  EXPECT_NE(alice, bob);
+  EXPECT_EQ(alice.quota()->limit(Quantity::kRequests), 3U);
+  EXPECT_EQ(alice.quota()->account, bob.quota()->account);
+  EXPECT_NE(alice.quota()->account, policy.TenantOf("alice").quota()->account);
+  EXPECT_EQ(policy.TenantOf("").quota()->account, bob.quota()->account);
+}
+
+TEST(Policy, AnOpenPolicyHasNoQuotas) {
+  EXPECT_EQ(Policy::Open().Identify({}, kNow)->tenant.quota(), nullptr);
+  EXPECT_EQ(Policy::Open().Identify(Certified("alice"), kNow)->tenant.quota(), nullptr);
+}
+
+TEST(Policy, ErrorsOfQuotasNameTheEntryItsValueAndWhatIsAccepted) {
+  const std::string anonymous = "anonymous { role: USER }\n";
+  EXPECT_EQ(ErrorOf(anonymous + "quota { requests: 1 }"),
+            "quota[0].tenant is empty; it must be a tenant's name or \"*\"");
+  EXPECT_EQ(ErrorOf(anonymous + "quota { tenant: \"a\" } quota { tenant: \"a\" }"),
+            "quota[1].tenant is \"a\", which has a quota above it");
+  EXPECT_EQ(ErrorOf(anonymous + "quota { tenant: \"a\" device_ms_per_second: 0 }"),
+            "quota[0].device_ms_per_second is 0; it must be from 0.001 to 1000000");
+  EXPECT_EQ(ErrorOf(anonymous + "quota { tenant: \"a\" weight: nan }"),
+            "quota[0].weight is nan; it must be from 0.001 to 1000000");
+  EXPECT_EQ(ErrorOf("anonymous { role: USER quota { weight: 2 } }"),
+            "anonymous.quota.weight is set: the quota is that of all callers who prove nothing, "
+            "whatever they call themselves");
+  EXPECT_EQ(ErrorOf("anonymous { role: USER quota { tenant: \"a\" } }"),
+            "anonymous.quota.tenant is set: the quota is that of all callers who prove nothing, "
+            "whatever they call themselves");
+}
+
 // An editor's slip may put a digest, or a token, where the parser would quote it.
 TEST(Policy, ErrorsRepeatNoSecret) {
   EXPECT_EQ(
@@ -193,7 +258,8 @@ TEST(Policy, ErrorsRepeatNoSecret) {
 TEST(Policy, RandomTextsAreRefusedOrTaken) {
   const std::string whole =
       TokenEntry("one", "tenant: \"a\" role: USER expires: \"2027-01-15T08:00:00Z\"") +
-      "certificate { spiffe_id: \"spiffe://x/*\" tenant: \"$name\" role: OPERATOR }";
+      "certificate { spiffe_id: \"spiffe://x/*\" tenant: \"$name\" role: OPERATOR }"
+      "quota { tenant: \"a\" requests: 10 device_ms_per_second: 0.5 weight: 2 }";
   for (unsigned seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
     std::string text = whole;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -111,7 +112,8 @@ TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
   options.tenant_bytes = 6000;
   RegionTable table(options, {&device_}, &clock_, std::chrono::milliseconds(0));
   const auto take = [&](std::uint64_t bytes, const std::string& tenant) {
-    return table.Register(PosixRegion{file_.name(), 0, bytes}, std::nullopt, tenant).status();
+    return table.Register(PosixRegion{file_.name(), 0, bytes}, std::nullopt, *Tenant::Named(tenant))
+        .status();
   };
   EXPECT_EQ(take(6001, "a").message(),
             "the region has 6001 bytes; 6000 of 6000 (shared_memory.tenant_percent) are left to "
@@ -132,17 +134,42 @@ TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
 
 // Whoever has another's id has nothing.
 TEST_F(RegionTableTest, ARegionIsItsTenantsAlone) {
-  const auto registered = table_.Register(Whole(), std::nullopt, "a");
+  const Tenant a = *Tenant::Named("a");
+  const Tenant b = *Tenant::Named("b");
+  const auto registered = table_.Register(Whole(), std::nullopt, a);
   ASSERT_TRUE(registered.ok());
   const std::string& id = registered->id;
-  EXPECT_EQ(table_.Get(id, "b").status(), table_.Get("none", "a").status());
-  EXPECT_EQ(table_.Renew(id, std::nullopt, "b").status(),
-            table_.Renew("none", std::nullopt, "a").status());
-  EXPECT_EQ(table_.Use("a.shared", id, "b").status(), table_.Use("a.shared", "none", "a").status());
-  EXPECT_EQ(table_.Unregister(id, "b"), table_.Unregister("none", "a"));
-  EXPECT_TRUE(table_.Get(id, "a").ok());
-  EXPECT_TRUE(table_.Use("a.shared", id, "a").ok());
-  EXPECT_TRUE(table_.Unregister(id, "a").ok());
+  EXPECT_EQ(table_.Get(id, b).status(), table_.Get("none", a).status());
+  EXPECT_EQ(table_.Renew(id, std::nullopt, b).status(),
+            table_.Renew("none", std::nullopt, a).status());
+  EXPECT_EQ(table_.Use("a.shared", id, b).status(), table_.Use("a.shared", "none", a).status());
+  EXPECT_EQ(table_.Unregister(id, b), table_.Unregister("none", a));
+  EXPECT_TRUE(table_.Get(id, a).ok());
+  EXPECT_TRUE(table_.Use("a.shared", id, a).ok());
+  EXPECT_TRUE(table_.Unregister(id, a).ok());
+}
+
+TEST_F(RegionTableTest, ARegionCountsInItsTenantsQuotaUntilNobodyUsesIt) {
+  QuotaAccounts quotas(&clock_);
+  RegionOptions options = Options();
+  options.quotas = &quotas;
+  RegionTable table(options, {&device_}, &clock_, std::chrono::milliseconds(0));
+  Quota quota;
+  quota.account = "a";
+  quota.limits[static_cast<std::size_t>(Quantity::kRegions)] = 1;
+  const Tenant a = Tenant::Named("a")->With(std::make_shared<const Quota>(quota));
+  const auto first = table.Register(Whole(), std::nullopt, a);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(table.Register(Whole(), std::nullopt, a).status().message(),
+            "the tenant's quota of regions is 1, 1 are taken, and this takes 1");
+  EXPECT_FALSE(
+      table.Register(PosixRegion{"gemmd-test-none", 0, 1}, std::nullopt, *Tenant::Named("b")).ok());
+  {
+    const auto used = table.Use("a.shared", first->id, a);
+    ASSERT_TRUE(table.Unregister(first->id, a).ok());
+    EXPECT_FALSE(table.Register(Whole(), std::nullopt, a).ok());
+  }
+  EXPECT_TRUE(table.Register(Whole(), std::nullopt, a).ok());
 }
 
 TEST_F(RegionTableTest, LeasesEndUnlessUsedOrRenewed) {

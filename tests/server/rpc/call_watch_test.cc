@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "server/admission/retry_after.h"
+#include "server/tenants/retry_after.h"
 #include "server/rpc/peer.h"
 #include "tests/testing/fake_clock.h"
 

@@ -4,7 +4,7 @@
 
 #include "grpcpp/test/server_context_test_spouse.h"
 #include "gtest/gtest.h"
-#include "server/admission/retry_after.h"
+#include "server/tenants/retry_after.h"
 
 namespace gemmd {
 namespace {

@@ -222,6 +222,18 @@ TEST(JobQueue, AGatheringsLaunchesAreCounted) {
   EXPECT_EQ(queue.use().us, 0);
 }
 
+TEST_F(JobQueueTest, AJobBringsItsTenantsWeight) {
+  for (int i = 0; i < 40; ++i) Push("plain", 100);
+  for (int i = 0; i < 40; ++i) {
+    Job* const job = MakeJob("heavy", Priority::kNormal);
+    job->weight = 3;
+    Push(job, 100);
+  }
+  int heavy = 0;
+  for (int i = 0; i < 40; ++i) heavy += PopOne()->tenant == "heavy" ? 1 : 0;
+  EXPECT_EQ(heavy, 30);
+}
+
 class PredictedWait : public JobQueueTest {
  protected:
   // Of a job of 100 us, of which 60 are certain; -1: it is refused.

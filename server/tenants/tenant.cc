@@ -1,4 +1,4 @@
-#include "server/store/tenant.h"
+#include "server/tenants/tenant.h"
 
 #include <algorithm>
 

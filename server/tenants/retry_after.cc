@@ -1,4 +1,4 @@
-#include "server/admission/retry_after.h"
+#include "server/tenants/retry_after.h"
 
 #include <string>
 

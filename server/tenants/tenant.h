@@ -1,11 +1,13 @@
-// Whose operands they are.
+// Whose requests and operands they are.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/tenants/quota.h"
 
 namespace gemmd {
 
@@ -23,6 +25,15 @@ class Tenant {
   // Unique; for logs.
   const std::string& key() const { return key_; }
 
+  // What it may take, as the policy said when it was asked; null: no quota limits it. Says nothing
+  // of whose it is.
+  const Quota* quota() const { return quota_.get(); }
+  Tenant With(std::shared_ptr<const Quota> quota) const {
+    Tenant tenant = *this;
+    tenant.quota_ = std::move(quota);
+    return tenant;
+  }
+
   friend bool operator==(const Tenant& x, const Tenant& y) { return x.key_ == y.key_; }
   friend bool operator!=(const Tenant& x, const Tenant& y) { return x.key_ != y.key_; }
   friend bool operator<(const Tenant& x, const Tenant& y) { return x.key_ < y.key_; }
@@ -31,6 +42,7 @@ class Tenant {
   explicit Tenant(std::string key) : key_(std::move(key)) {}
 
   std::string key_;
+  std::shared_ptr<const Quota> quota_;
 };
 
 }  // namespace gemmd
