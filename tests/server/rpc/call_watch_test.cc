@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "server/tenants/retry_after.h"
 #include "server/rpc/peer.h"
+#include "server/tenants/retry_after.h"
 #include "tests/testing/fake_clock.h"
 
 namespace gemmd {
