@@ -86,6 +86,19 @@ def test_64_threads(client, random):
         assert sorted(threads.map(work, range(64))) == list(range(64))
 
 
+def test_statistics_count_launches_by_form(client):
+    a = np.ones((16, 16), "f4")
+    before = client.stats().queues
+    for _ in range(3):
+        client.matmul(a, a)
+    (queue,), (old,) = client.stats().queues, before
+    assert queue.device == "cpu"
+    forms = ("alone", "rows", "group", "slices")
+    served = [(getattr(queue, form).requests - getattr(old, form).requests) for form in forms]
+    assert served == [3, 0, 0, 0]
+    assert queue.alone.launches - old.alone.launches == 3
+
+
 def test_a_future_waits_no_longer_than_it_is_told(client):
     a = np.ones((2700, 2700), "f4")
     pending = client.submit(a, a)

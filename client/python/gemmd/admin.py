@@ -119,6 +119,32 @@ class SharedTotals:
 
 
 @dataclass(frozen=True)
+class Launches:
+    """Launches of one form, and the requests that they served."""
+
+    launches: int
+    requests: int
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One device's queue. limit_us: what it may be predicted to take before requests are refused.
+
+    Launches by form: a request alone, rows of several over one B as one product, products side by side (group), and
+    parts of a long one (slices).
+    """
+
+    device: str
+    queued_requests: int
+    backlog_us: float
+    limit_us: float
+    alone: Launches
+    rows: Launches
+    group: Launches
+    slices: Launches
+
+
+@dataclass(frozen=True)
 class Statistics:
     """What a server has done since it began. finished_requests: by status, "OK" included."""
 
@@ -136,6 +162,7 @@ class Statistics:
     stages: dict[str, StageTotals]
     operands: OperandTotals
     shared_memory: SharedTotals
+    queues: tuple[Queue, ...]
 
 
 def _take(kind: Any, message: Any, **others: Any) -> Any:
@@ -163,6 +190,14 @@ def info_of(message: Any) -> Info:
     return found
 
 
+_FORMS = ("alone", "rows", "group", "slices")
+
+
+def _queue_of(message: Any) -> Queue:
+    found: Queue = _take(Queue, message, **{each: _take(Launches, getattr(message, each)) for each in _FORMS})
+    return found
+
+
 def statistics_of(message: Any) -> Statistics:
     """Of StatisticsResponse."""
     found: Statistics = _take(
@@ -173,5 +208,6 @@ def statistics_of(message: Any) -> Statistics:
         stages={_STAGES.get(each.name, str(each.name)): _take(StageTotals, each) for each in message.stages},
         operands=_take(OperandTotals, message.operands),
         shared_memory=_take(SharedTotals, message.shared_memory),
+        queues=tuple(_queue_of(each) for each in message.queues),
     )
     return found
