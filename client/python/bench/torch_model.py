@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """A language model whose linear layers a gemmd server computes: the same text, and users who share launches.
 
-    torch_model.py --server 127.0.0.1:50051 [--seconds 40] [--users 32]
+    torch_model.py --server 127.0.0.1:50051 [--seconds 40] [--processes 12] [--users 4]
 
 It trains a small transformer on Python's own sources, on a GPU where there is one; then gemmd.torch.replace()
 puts every nn.Linear's weights on the server, in f32 and in bf16. It compares logits with torch's on the CPU, both
-against float64, and lets many users write at once, each a thread. Needs torch; ml_dtypes for bf16.
+against float64, and lets many users write at once, in processes of some threads. Needs torch; ml_dtypes for bf16.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import multiprocessing
 import pathlib
 import statistics
 import sysconfig
+import tempfile
 import threading
 import time
 
@@ -122,26 +124,68 @@ def write(model: Writer, prompt: torch.Tensor, count: int) -> torch.Tensor:
     return prompt
 
 
-def users(model: Writer, text: torch.Tensor, client: gemmd.Client, count: int, each: int) -> None:
-    """So many threads write at once; what they wrote is what one alone writes."""
-    prompts = [text[7000 * i : 7000 * i + 64] for i in range(count)]
-    alone = write(model, prompts[0], each)
-    before, begun = client.stats(), time.perf_counter()
-    wrote: list[torch.Tensor | None] = [None] * count
+def prompt_of(text: torch.Tensor, user: int) -> torch.Tensor:
+    """Where a user begins."""
+    return text[7000 * user : 7000 * user + 64]
 
-    def user(i: int) -> None:
-        wrote[i] = write(model, prompts[i], each)
 
-    threads = [threading.Thread(target=user, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took, after = time.perf_counter() - begun, client.stats()
-    print(f"{count} users, {each} bytes each: {count * each / took:.0f} bytes/s; "
-          f"one user's text is the same alone and among all: {bool(torch.equal(alone, wrote[0]))}")  # fmt: skip
+def some_users(
+    server: str, weights: str, users: range, each: int, start: multiprocessing.Barrier, told: multiprocessing.Queue
+) -> None:
+    """A process of users, each a thread: tells their texts and how long they took."""
+    torch.set_num_threads(1)
+    model, text = Writer().eval(), sources()
+    model.load_state_dict(torch.load(weights))
+    wrote: dict[int, torch.Tensor] = {}
+
+    def write_one(user: int) -> None:
+        wrote[user] = write(model, prompt_of(text, user), each)
+
+    with gemmd.Client(server) as client:
+        gemmd.torch.replace(model, client)
+        write(model, prompt_of(text, 0), 2)
+        start.wait()
+        begun = time.perf_counter()
+        threads = [threading.Thread(target=write_one, args=(user,)) for user in users]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = time.perf_counter() - begun
+    told.put((took, {user: bytes(found.tolist()) for user, found in wrote.items()}))
+
+
+def all_users(options: argparse.Namespace, model: Writer, served: Writer, text: torch.Tensor) -> None:
+    """Processes of users write at once; what each wrote is what it writes alone."""
+    context = multiprocessing.get_context("spawn")
+    start, told = context.Barrier(options.processes + 1), context.Queue()
+    with tempfile.TemporaryDirectory() as folder, gemmd.Client(options.server) as client:
+        weights = str(pathlib.Path(folder) / "weights")
+        torch.save(model.state_dict(), weights)
+        processes = [
+            context.Process(
+                target=some_users,
+                args=(options.server, weights, range(i * options.users, (i + 1) * options.users), options.bytes,
+                      start, told),
+            )
+            for i in range(options.processes)
+        ]  # fmt: skip
+        for process in processes:
+            process.start()
+        start.wait()
+        before = client.stats()
+        found = [told.get(timeout=600) for _ in processes]
+        after = client.stats()
+        for process in processes:
+            process.join()
+    texts = {user: wrote for _, some in found for user, wrote in some.items()}
+    count = options.processes * options.users
+    alone = {user: bytes(write(served, prompt_of(text, user), options.bytes).tolist()) for user in (0, count - 1)}
+    print(f"{count} users in {options.processes} processes, {options.bytes} bytes each: "
+          f"{count * options.bytes / max(took for took, _ in found):.0f} bytes/s; the same texts alone and among "
+          f"all: {all(texts[user] == wrote for user, wrote in alone.items())}")  # fmt: skip
     print(f"the server's launches: {launches(after, before)}")
-    print("it wrote: " + repr(bytes(wrote[0].tolist()).decode(errors="replace")))
+    print("it wrote: " + repr(texts[0].decode(errors="replace")))
 
 
 def launches(after: gemmd.admin.Statistics, before: gemmd.admin.Statistics) -> str:
@@ -160,7 +204,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", default="127.0.0.1:50051")
     parser.add_argument("--seconds", type=float, default=40)
-    parser.add_argument("--users", type=int, default=32)
+    parser.add_argument("--processes", type=int, default=12)
+    parser.add_argument("--users", type=int, default=4, help="of each process")
     parser.add_argument("--bytes", type=int, default=48)
     options = parser.parse_args()
     torch.set_num_threads(4)
@@ -171,7 +216,7 @@ def main() -> None:
     with gemmd.Client(options.server) as client:
         compare(model, text, client, torch.bfloat16)
         served = compare(model, text, client, torch.float32)
-        users(served, text, client, options.users, options.bytes)
+        all_users(options, model, served, text)
 
 
 if __name__ == "__main__":
