@@ -1,6 +1,5 @@
 #include "client/blocking_call.h"
 
-#include "client/details.h"
 #include "client/status.h"
 
 namespace gemmd::client {
@@ -67,9 +66,6 @@ CallEnd BlockingCall::Finish() {
   CallEnd end;
   end.status = FromGrpc(status);
   end.pushback = PushbackIn(context_);
-  if (absl::IsNotFound(end.status)) {
-    end.missing = DetailOf<v1::MissingOperands>(end.status).value_or(v1::MissingOperands());
-  }
   return end;
 }
 

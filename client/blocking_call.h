@@ -1,4 +1,4 @@
-// One call over bytes whose caller waits, streaming or not: what operands.cc is made of,
+// One call over bytes whose caller waits, streaming or not: what operand_link.h is made of,
 // private to it.
 #pragma once
 
@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/retry.h"
-#include "gemmd/v1/matrix.pb.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 
@@ -19,7 +18,6 @@ namespace gemmd::client {
 struct CallEnd {
   absl::Status status;
   Pushback pushback;
-  v1::MissingOperands missing;  // with NOT_FOUND
 };
 
 // Used by one thread. Waits at most until the deadline.

@@ -74,10 +74,8 @@ Client::Client(const ClientOptions& options) : connection_(std::make_unique<Conn
   connection_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
   connection_->route = options.route;
   connection_->channel = MakeChannel(options.channel);
-  connection_->matmul =
-      std::make_unique<MatmulLink>(options.channel, connection_->channel, options.streams);
-  connection_->matmul->retry = options.retry;
-  connection_->matmul->timer = connection_->timer;
+  const OperandLink operands{options.retry, connection_->timer, connection_->channel};
+  connection_->matmul = std::make_unique<MatmulLink>(options.channel, operands, options.streams);
   connection_->matmul->calls = connection_->calls;
   connection_->matmul->max_channels = MaxChannels();
   connection_->admin = v1::Admin::NewStub(connection_->channel);

@@ -45,7 +45,9 @@ class PendingMatmul {
 
 // Thread-safe. Connects at the first call, and again by itself after a failure. A product goes
 // in one call or over a stream, as route.h chooses unless the options do; no byte of a matrix is
-// copied on its way out, and each byte of a result once.
+// copied on its way out, and each byte of a result once. Operands that are OperandSources are
+// uploaded where the server does not have them, and then it is asked again: a server that was
+// restarted is refilled without its callers noticing.
 //
 // Errors have the code and message that the server gave (status.h has the exception);
 // INTERNAL also where the server's answer contradicts itself or the request.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <variant>
 
 #include "client/matmul_header.h"
 #include "client/wire_types.h"
@@ -10,58 +11,91 @@
 namespace gemmd::client {
 namespace {
 
-void AddPlane(v1::OperandName operand, v1::PlaneName name, const Matrix& matrix, v1::Plane& plane,
-              EncodedMatmul& request) {
-  const MatrixFormat& format = matrix.format();
-  plane.set_type(ToWire(format.type));
-  plane.set_rows(format.rows);
-  plane.set_columns(format.columns);
-  plane.set_order(ToWire(format.order));
-  plane.set_leading_dimension(format.leading_dimension);
-  request.planes.push_back({operand, name, matrix.shared_bytes()});
-  request.payload_bytes += matrix.bytes().size();
-}
+// Writes one operand into the request, by what it is.
+struct Encoder {
+  v1::OperandName name;
+  v1::Operand& wire;
+  EncodedMatmul& request;
 
-void AddOperand(v1::OperandName name, const Matrix& data, const std::optional<Matrix>& scales,
-                v1::Operand& operand, EncodedMatmul& request) {
-  operand.mutable_inline_();
-  AddPlane(name, v1::DATA, data, *operand.mutable_data(), request);
-  if (scales) AddPlane(name, v1::SCALES, *scales, *operand.mutable_scales(), request);
+  void operator()(const InlineOperand& operand) const {
+    wire.mutable_inline_();
+    AddPlane(v1::DATA, operand.data, wire.mutable_data());
+    if (operand.scales) AddPlane(v1::SCALES, *operand.scales, wire.mutable_scales());
+  }
+
+  void operator()(const OperandSource& operand) const {
+    wire.set_digest(operand.digest());
+    request.sources.push_back(operand);
+  }
+
+  void operator()(const OperandName& operand) const {
+    if (operand.digest.empty()) {
+      wire.set_handle(operand.handle);
+    } else {
+      wire.set_digest(operand.digest);
+    }
+  }
+
+  void operator()(const SharedOperand& operand) const {
+    SetPlane(operand.data, wire.mutable_data());
+    if (operand.scales) SetPlane(*operand.scales, wire.mutable_scales());
+    *wire.mutable_shared() = operand.place.memory;
+  }
+
+  void AddPlane(v1::PlaneName plane, const Matrix& matrix, v1::Plane* described) const {
+    SetPlane(matrix.format(), described);
+    request.planes.push_back({name, plane, matrix.shared_bytes()});
+    request.payload_bytes += matrix.bytes().size();
+  }
+};
+
+ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options) {
+  ExpectedResult expected;
+  if (const MatrixFormat* const a = FormatOf(inputs.a)) {
+    expected.rows = options.transpose_a ? a->columns : a->rows;
+  }
+  if (const MatrixFormat* const b = FormatOf(inputs.b)) {
+    expected.columns = options.transpose_b ? b->rows : b->columns;
+  }
+  expected.type = options.output_type;
+  expected.order = options.output_order;
+  expected.leading_dimension = options.output_leading_dimension;
+  expected.stays = std::holds_alternative<KeepResult>(options.destination);
+  if (const auto* const place = std::get_if<SharedPlace>(&options.destination)) {
+    expected.shared = place->bytes;
+  }
+  return expected;
 }
 
 }  // namespace
 
 std::uint64_t ExpectedResult::max_bytes() const {
   constexpr std::uint64_t kLargestElementBytes = 8;
-  const std::uint64_t inner = order == Order::kRowMajor ? columns : rows;
-  const std::uint64_t outer = order == Order::kRowMajor ? rows : columns;
-  const std::uint64_t stride = std::max(inner, leading_dimension);
   const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+  if (!rows || !columns) return largest;
+  const std::uint64_t inner = order == Order::kRowMajor ? *columns : *rows;
+  const std::uint64_t outer = order == Order::kRowMajor ? *rows : *columns;
+  const std::uint64_t stride = std::max(inner, leading_dimension);
   if (outer != 0 && stride > largest / kLargestElementBytes / outer) return largest;
   return outer * stride * kLargestElementBytes;
 }
 
-ExpectedResult Expect(const MatrixFormat& a, const MatrixFormat& b, const MatmulOptions& options) {
-  ExpectedResult expected;
-  expected.rows = options.transpose_a ? a.columns : a.rows;
-  expected.columns = options.transpose_b ? b.rows : b.columns;
-  expected.type = options.output_type;
-  expected.order = options.output_order;
-  expected.leading_dimension = options.output_leading_dimension;
-  return expected;
+std::uint64_t ExpectedResult::answer_bytes() const {
+  return comes_along() && rows && columns ? max_bytes() : 0;
 }
 
 std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options) {
   const auto request = std::make_shared<EncodedMatmul>();
-  request->expected = Expect(inputs.a.format(), inputs.b.format(), options);
+  request->expected = Expect(inputs, options);
   v1::MatmulHeader& header = request->header;
   SetHeader(options, header);
-  AddOperand(v1::A, inputs.a, inputs.a_scales, *header.mutable_a(), *request);
-  AddOperand(v1::B, inputs.b, inputs.b_scales, *header.mutable_b(), *request);
-  if (inputs.c) AddOperand(v1::C, *inputs.c, std::nullopt, *header.mutable_c(), *request);
-  if (inputs.bias) {
-    AddOperand(v1::BIAS, *inputs.bias, std::nullopt, *header.mutable_bias(), *request);
-  }
+  const auto add = [&request](v1::OperandName name, const Operand& operand, v1::Operand* wire) {
+    std::visit(Encoder{name, *wire, *request}, operand);
+  };
+  add(v1::A, inputs.a, header.mutable_a());
+  add(v1::B, inputs.b, header.mutable_b());
+  if (inputs.c) add(v1::C, *inputs.c, header.mutable_c());
+  if (inputs.bias) add(v1::BIAS, *inputs.bias, header.mutable_bias());
   return request;
 }
 

@@ -9,22 +9,29 @@
 #include "client/bytes.h"
 #include "client/matmul.h"
 #include "client/matrix.h"
+#include "client/operand.h"
 #include "gemmd/v1/gemm.pb.h"
 
 namespace gemmd::client {
 
 // What the result must be, as far as the request says.
 struct ExpectedResult {
-  std::uint64_t rows = 0;
-  std::uint64_t columns = 0;
+  // Absent where the server alone knows an operand's shape.
+  std::optional<std::uint64_t> rows;
+  std::optional<std::uint64_t> columns;
   std::optional<DataType> type;
   Order order = Order::kRowMajor;
   std::uint64_t leading_dimension = 0;  // 0: tightly packed
+  bool stays = false;                   // on the server: a handle comes instead of D
   // Where the server writes D, in memory that both share: none of it comes with the answer.
   std::optional<Bytes> shared = std::nullopt;
 
-  // More than any type's result takes, its last line's padding included; saturates.
+  bool comes_along() const { return !stays && !shared.has_value(); }
+  // More than any such result takes, its last line's padding included; saturates, and is the
+  // largest number where the shape is not known.
   std::uint64_t max_bytes() const;
+  // What the answer brings, for the choice of a route: at most that, or 0 where it is not known.
+  std::uint64_t answer_bytes() const;
 };
 
 // The bytes of one plane of one operand, where the caller's matrix has them.
@@ -40,12 +47,11 @@ struct EncodedMatmul {
   std::vector<PlaneBytes> planes;
   std::uint64_t payload_bytes = 0;  // of all planes
   ExpectedResult expected;
+  std::vector<OperandSource> sources;  // what it names and this side can bring again
 };
 
-// Of the product of such A and B.
-ExpectedResult Expect(const MatrixFormat& a, const MatrixFormat& b, const MatmulOptions& options);
-
-// Consumes the inputs; copies none of their bytes.
+// Consumes the inputs; copies none of their bytes. Shared operands are read while a product is
+// under way, not here.
 std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options);
 
 }  // namespace gemmd::client

@@ -13,6 +13,13 @@ namespace gemmd::client {
 // The prefix that google.protobuf.Any gives the names of types.
 inline constexpr char kTypePrefix[] = "type.googleapis.com/";
 
+// Puts a detail there, as FromGrpc() does.
+template <typename Message>
+void SetDetail(const Message& message, absl::Status& status) {
+  status.SetPayload(absl::StrCat(kTypePrefix, Message::descriptor()->full_name()),
+                    absl::Cord(message.SerializeAsString()));
+}
+
 // A detail of this type, which FromGrpc() keeps as a payload of the status under its type's URL.
 template <typename Message>
 std::optional<Message> DetailOf(const absl::Status& status) {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "absl/time/time.h"
 #include "client/matrix.h"
+#include "client/operand.h"
 #include "client/route.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/receipt.pb.h"
@@ -17,15 +19,19 @@ namespace gemmd::client {
 // D = activation(alpha * op(A) * op(B) + beta * C + bias), as gemm.proto defines each
 // field. What is not checked here the server checks.
 struct MatmulInputs {
-  Matrix a;
-  Matrix b;
-  std::optional<Matrix> c = std::nullopt;     // needed where beta is not 0
-  std::optional<Matrix> bias = std::nullopt;  // 1 x N
-  // Of f32, for int8 and fp8 operands, whose values are what is stored times its scale:
-  // 1 x 1, or M x 1 (one for each row of op(A)) and 1 x N (for each column of op(B)).
-  std::optional<Matrix> a_scales = std::nullopt;
-  std::optional<Matrix> b_scales = std::nullopt;
+  Operand a;
+  Operand b;
+  std::optional<Operand> c = std::nullopt;     // needed where beta is not 0
+  std::optional<Operand> bias = std::nullopt;  // 1 x N
 };
+
+// Where D goes: it comes with the answer; or it stays on the server, tightly packed; or the server
+// writes it into shared memory, where it may be exactly C, in C's layout, but no other operand.
+struct SendResult {};
+struct KeepResult {
+  Lease lease;
+};
+using Destination = std::variant<SendResult, KeepResult, SharedPlace>;
 
 struct MatmulOptions {
   bool transpose_a = false;
@@ -41,6 +47,7 @@ struct MatmulOptions {
   std::string kernel;  // by name; empty lets the server choose
   v1::Priority priority = v1::PRIORITY_NORMAL;
   std::uint32_t verification_vectors = 0;  // of Freivalds' check; 0 is off
+  Destination destination = SendResult();
 };
 
 // What only the client can see. The wire's part is the last attempt's round trip less
@@ -62,7 +69,9 @@ struct Receipt {
 };
 
 struct Product {
-  Matrix d;
+  MatrixFormat format;      // of D
+  std::optional<Matrix> d;  // absent where it stays on the server; shared memory is that itself
+  std::string handle;       // of one that stays
   Receipt receipt;
 };
 

@@ -5,14 +5,19 @@
 
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
+#include "client/details.h"
 #include "client/message.h"
 #include "client/result.h"
 #include "client/status.h"
+#include "gemmd/v1/matrix.pb.h"
 
 namespace gemmd::client {
 namespace {
 
 constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
+
+// How often a product asks for operands that keep vanishing.
+constexpr int kMaxRefills = 8;
 
 using Clock = std::chrono::steady_clock;
 
@@ -47,16 +52,13 @@ void MatmulCall::Attempt() {
   started_ = Clock::now();
   RouteInput input;
   input.bytes_in = matmul_->payload_bytes;
-  const bool is_shared = matmul_->expected.shared.has_value();
-  input.bytes_out = is_shared ? 0 : matmul_->expected.max_bytes();
+  input.bytes_out = matmul_->expected.answer_bytes();
   input.in_flight = link_.in_flight - 1;
   input.connection_bytes_per_s = link_.connection_bytes_per_s;
   input.max_channels = link_.max_channels;
   input.can_stream = link_.can_stream;
   alone_ = input.in_flight == 0;
   route_ = ChooseRoute(options_, input);
-  // A header is all that goes over the wire: nothing for a stream to do better.
-  if (is_shared) route_ = Route();
   if (is_cancelled()) return End(Cancelled());
   if (route_.transport == Transport::kUnary) return AttemptUnary();
   AttemptStream();
@@ -113,10 +115,11 @@ void MatmulCall::OnUnary(const grpc::Status& grpc_status) {
   if (!DumpAndParse(answer_, slices, response, payload)) {
     return End(BadResponse("it is no MatmulResponse"));
   }
-  absl::StatusOr<Matrix> d =
-      DecodeResult(response.d(), response.payload(), payload, matmul_->expected);
-  if (!d.ok()) return End(d.status());
-  Succeed(*std::move(d), std::move(*response.mutable_receipt()));
+  absl::StatusOr<Answer> answer = DecodeResult(
+      {response.d(), response.handle(), response.payload(), payload}, matmul_->expected);
+  if (!answer.ok()) return End(answer.status());
+  answer->receipt = std::move(*response.mutable_receipt());
+  Succeed(*std::move(answer));
 }
 
 void MatmulCall::AttemptStream() {
@@ -136,9 +139,9 @@ void MatmulCall::AttemptStream() {
     request.deadline = deadline_;
     request.chunk_bytes = route_.chunk_bytes;
     request.unasked_bytes = kUnaskedBytes;
-    request.done = [self = shared_from_this()](absl::StatusOr<StreamResult> result,
+    request.done = [self = shared_from_this()](absl::StatusOr<Answer> answer,
                                                const Pushback& pushback) {
-      self->OnStream(std::move(result), pushback);
+      self->OnStream(std::move(answer), pushback);
     };
     // From here on this attempt may be over, and another under way, before this returns.
     const std::uint64_t id = session->Start(std::move(request));
@@ -157,7 +160,7 @@ void MatmulCall::AttemptStream() {
   Fail(absl::UnavailableError("streams to the server end as soon as they begin"), Pushback());
 }
 
-void MatmulCall::OnStream(absl::StatusOr<StreamResult> result, const Pushback& pushback) {
+void MatmulCall::OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback) {
   received_ = Clock::now();
   std::shared_ptr<StreamSession> session;
   {
@@ -166,31 +169,57 @@ void MatmulCall::OnStream(absl::StatusOr<StreamResult> result, const Pushback& p
     stream_id_ = 0;
     session = std::move(session_);
   }
-  if (result.ok()) return Succeed(std::move(result->d), std::move(result->receipt));
-  if (options_.transport == Transport::kAuto && absl::IsUnimplemented(result.status()) &&
+  if (answer.ok()) return Succeed(*std::move(answer));
+  if (options_.transport == Transport::kAuto && absl::IsUnimplemented(answer.status()) &&
       session->is_unimplemented()) {
     // An older server. It has received nothing of this, so this is no attempt.
     link_.can_stream = false;
     --times_.attempts;
     return Attempt();
   }
-  Fail(result.status(), pushback);
+  Fail(answer.status(), pushback);
 }
 
-void MatmulCall::Succeed(Matrix d, v1::Receipt receipt) {
+void MatmulCall::Succeed(Answer answer) {
   const Clock::time_point now = Clock::now();
   times_.decode = absl::FromChrono(now - received_);
   times_.round_trip = absl::FromChrono(received_ - started_);
-  times_.wire =
-      std::max(absl::ZeroDuration(), times_.round_trip - absl::Microseconds(receipt.total_us()));
+  times_.wire = std::max(absl::ZeroDuration(),
+                         times_.round_trip - absl::Microseconds(answer.receipt.total_us()));
   times_.total = absl::FromChrono(now - begun_);
-  Measure(receipt);
-  End(Product{std::move(d), Receipt{std::move(receipt), times_, route_}});
+  Measure(answer.receipt);
+  End(Product{answer.format, std::move(answer.d), std::move(answer.handle),
+              Receipt{std::move(answer.receipt), times_, route_}});
+}
+
+std::vector<OperandSource> MatmulCall::LostBy(const absl::Status& status) const {
+  std::vector<OperandSource> lost;
+  if (!absl::IsNotFound(status) || matmul_->sources.empty()) return lost;
+  const auto missing = DetailOf<v1::MissingOperands>(status);
+  if (!missing.has_value()) return lost;
+  const auto& digests = missing->digests();
+  for (const OperandSource& source : matmul_->sources) {
+    if (std::find(digests.begin(), digests.end(), source.digest()) != digests.end()) {
+      lost.push_back(source);
+    }
+  }
+  return lost;
+}
+
+void MatmulCall::Refill(std::vector<OperandSource> lost) {
+  ++refills_;
+  link_.refiller.Bring(std::move(lost), deadline_,
+                       [self = shared_from_this()](const absl::Status& status) {
+                         if (!status.ok()) return self->End(status);
+                         self->Attempt();
+                       });
 }
 
 void MatmulCall::Fail(const absl::Status& status, const Pushback& pushback) {
+  std::vector<OperandSource> lost = LostBy(status);
+  if (!lost.empty() && refills_ < kMaxRefills) return Refill(std::move(lost));
   FailedAttempt failed;
-  failed.attempts = times_.attempts;
+  failed.attempts = ++failures_;
   failed.code = status.code();
   failed.pushback = pushback;
   failed.now = absl::Now();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -15,6 +16,9 @@
 #include "client/client.h"
 #include "client/codec.h"
 #include "client/matmul.h"
+#include "client/operand_link.h"
+#include "client/refiller.h"
+#include "client/result.h"
 #include "client/retry.h"
 #include "client/route.h"
 #include "client/stream/session_pool.h"
@@ -27,16 +31,20 @@ namespace gemmd::client {
 
 // What all products of one client share. Thread-safe.
 struct MatmulLink {
-  MatmulLink(const ChannelOptions& channel_options, std::shared_ptr<grpc::Channel> channel,
-             int streams)
-      : stub(channel), sessions(channel_options, std::move(channel), streams) {}
+  MatmulLink(const ChannelOptions& channel_options, const OperandLink& operands, int streams)
+      : retry(operands.retry),
+        timer(operands.timer),
+        stub(operands.channel),
+        sessions(channel_options, operands.channel, streams),
+        refiller(operands) {}
 
-  RetryPolicy retry;
-  std::shared_ptr<Timer> timer;
+  const RetryPolicy retry;
+  const std::shared_ptr<Timer> timer;
   std::shared_ptr<CallCount> calls;
   int max_channels = 1;
   grpc::GenericStub stub;
   SessionPool sessions;
+  Refiller refiller;
   std::atomic<bool> can_stream = true;
   std::atomic<int> in_flight = 0;
   std::atomic<double> connection_bytes_per_s = 0;  // UpdateRate(); a lost update does no harm
@@ -61,9 +69,13 @@ class MatmulCall final : public PendingMatmul, public std::enable_shared_from_th
   void AttemptUnary();
   void AttemptStream();
   void OnUnary(const grpc::Status& status);
-  void OnStream(absl::StatusOr<StreamResult> result, const Pushback& pushback);
+  void OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback);
 
-  void Succeed(Matrix d, v1::Receipt receipt);
+  void Succeed(Answer answer);
+  // Of the operands that it says are missing, those whose bytes are here.
+  std::vector<OperandSource> LostBy(const absl::Status& status) const;
+  // Has them brought back, and tries again.
+  void Refill(std::vector<OperandSource> lost);
   // Tries again, or ends.
   void Fail(const absl::Status& status, const Pushback& pushback);
   void End(absl::StatusOr<Product> product);
@@ -83,6 +95,8 @@ class MatmulCall final : public PendingMatmul, public std::enable_shared_from_th
   Route route_;
   bool alone_ = false;  // no other request was in flight when it was sent
   ClientTimes times_;
+  int failures_ = 0;  // attempts that failed, but for those that missed operands
+  int refills_ = 0;
   grpc::ByteBuffer message_;
   grpc::ByteBuffer answer_;
 

@@ -3,6 +3,18 @@
 #include "client/wire_types.h"
 
 namespace gemmd::client {
+namespace {
+
+void SetDestination(const Destination& destination, v1::MatmulHeader& header) {
+  if (const auto* const kept = std::get_if<KeepResult>(&destination)) {
+    v1::KeepResult& wire = *header.mutable_keep_result();
+    if (kept->lease) SetDuration(*kept->lease, wire.mutable_lease());
+  } else if (const auto* const place = std::get_if<SharedPlace>(&destination)) {
+    *header.mutable_output() = place->memory;
+  }
+}
+
+}  // namespace
 
 void SetHeader(const MatmulOptions& options, v1::MatmulHeader& header) {
   header.set_transpose_a(options.transpose_a);
@@ -20,6 +32,7 @@ void SetHeader(const MatmulOptions& options, v1::MatmulHeader& header) {
   if (options.verification_vectors != 0) {
     header.mutable_verification()->set_vectors(options.verification_vectors);
   }
+  SetDestination(options.destination, header);
 }
 
 }  // namespace gemmd::client

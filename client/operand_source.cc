@@ -57,26 +57,4 @@ v1::Operand OperandSource::Describe() const {
   return operand;
 }
 
-void SetPlane(const MatrixFormat& format, v1::Plane* plane) {
-  plane->set_type(ToWire(format.type));
-  plane->set_rows(format.rows);
-  plane->set_columns(format.columns);
-  plane->set_order(ToWire(format.order));
-  plane->set_leading_dimension(format.leading_dimension);
-}
-
-absl::StatusOr<MatrixFormat> FormatOf(const v1::Plane& plane) {
-  MatrixFormat format;
-  const absl::StatusOr<DataType> type = FromWire(plane.type());
-  if (!type.ok()) return type.status();
-  const absl::StatusOr<Order> order = FromWire(plane.order());
-  if (!order.ok()) return order.status();
-  format.type = *type;
-  format.order = *order;
-  format.rows = plane.rows();
-  format.columns = plane.columns();
-  format.leading_dimension = plane.leading_dimension();
-  return format;
-}
-
 }  // namespace gemmd::client

@@ -43,9 +43,4 @@ class OperandSource {
   std::shared_ptr<const Content> content_;
 };
 
-// A format as the wire says it.
-void SetPlane(const MatrixFormat& format, v1::Plane* plane);
-// What the wire says of a plane, as a format. INTERNAL: it is none.
-absl::StatusOr<MatrixFormat> FormatOf(const v1::Plane& plane);
-
 }  // namespace gemmd::client

@@ -169,16 +169,16 @@ CallEnd Download(BlockingCall& call, const v1::DownloadRequest& request,
     status = TakeMessage(*message, is_first, &planes);
     is_first = false;
   }
-  if (!status.ok()) return {status, {}, {}};
+  if (!status.ok()) return {status, {}};
   CallEnd end = call.Finish();
   if (!end.status.ok()) return end;
-  if (is_first) return {BadAnswer("nothing came"), {}, {}};
+  if (is_first) return {BadAnswer("nothing came"), {}};
   absl::StatusOr<Matrix> data = Matrix::Create(planes[0].format, std::move(planes[0].bytes));
-  if (!data.ok()) return {BadAnswer(data.status().message()), {}, {}};
+  if (!data.ok()) return {BadAnswer(data.status().message()), {}};
   std::optional<Matrix> scales;
   if (planes[1].size != 0) {
     absl::StatusOr<Matrix> made = Matrix::Create(planes[1].format, std::move(planes[1].bytes));
-    if (!made.ok()) return {BadAnswer(made.status().message()), {}, {}};
+    if (!made.ok()) return {BadAnswer(made.status().message()), {}};
     scales = *std::move(made);
   }
   *operand = InlineOperand{*std::move(data), std::move(scales)};

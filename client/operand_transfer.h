@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/blocking_call.h"
+#include "client/operand.h"
 #include "client/operand_source.h"
-#include "client/operands.h"
 #include "gemmd/v1/operands.pb.h"
 
 namespace gemmd::client {

@@ -12,26 +12,18 @@ namespace gemmd::client {
 namespace {
 
 absl::StatusOr<MatrixFormat> ResultFormat(const v1::Plane& plane, const ExpectedResult& expected) {
-  MatrixFormat format;
-  const absl::StatusOr<DataType> type = FromWire(plane.type());
-  if (!type.ok()) return type.status();
-  const absl::StatusOr<Order> order = FromWire(plane.order());
-  if (!order.ok()) return order.status();
-  format.type = *type;
-  format.order = *order;
-  format.rows = plane.rows();
-  format.columns = plane.columns();
-  format.leading_dimension = plane.leading_dimension();
-  if (format.rows != expected.rows || format.columns != expected.columns ||
-      format.order != expected.order || format.type != expected.type.value_or(format.type)) {
-    MatrixFormat wanted = format;
-    wanted.rows = expected.rows;
-    wanted.columns = expected.columns;
-    wanted.order = expected.order;
-    wanted.type = expected.type.value_or(format.type);
+  absl::StatusOr<MatrixFormat> format = FormatOf(plane);
+  if (!format.ok()) return format.status();
+  MatrixFormat wanted = *format;
+  wanted.rows = expected.rows.value_or(format->rows);
+  wanted.columns = expected.columns.value_or(format->columns);
+  wanted.order = expected.order;
+  wanted.type = expected.type.value_or(format->type);
+  if (format->rows != wanted.rows || format->columns != wanted.columns ||
+      format->order != wanted.order || format->type != wanted.type) {
     wanted.leading_dimension = 0;
     return BadResponse(
-        absl::StrCat("D is ", ToString(format), ", but ", ToString(wanted), " was asked for"));
+        absl::StrCat("D is ", ToString(*format), ", but ", ToString(wanted), " was asked for"));
   }
   return format;
 }
@@ -110,16 +102,28 @@ absl::StatusOr<Matrix> SharedResult(const ResultAssembly& result, int chunks, co
 
 }  // namespace
 
-absl::StatusOr<Matrix> DecodeResult(const v1::Plane& d,
-                                    const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks,
-                                    const PayloadViews& payload, const ExpectedResult& expected) {
-  absl::StatusOr<ResultAssembly> result = ResultAssembly::Create(d, expected);
+absl::StatusOr<Answer> DecodeResult(const ResultMessage& message, const ExpectedResult& expected) {
+  absl::StatusOr<ResultAssembly> result = ResultAssembly::Create(message.d, expected);
   if (!result.ok()) return result.status();
-  if (expected.shared.has_value()) {
-    return SharedResult(*result, chunks.size(), *expected.shared);
+  Answer answer;
+  answer.format = result->format();
+  if (expected.stays != !message.handle.empty()) {
+    return BadResponse(expected.stays ? "it has no handle of the result that was to be kept"
+                                      : "it has a handle, and nothing was to be kept");
   }
-  for (const v1::Chunk& chunk : chunks) {
-    const absl::Status claimed = result->Claim(chunk, SizeOf(payload.of(chunk)));
+  if (expected.stays) {
+    if (!message.chunks.empty()) return BadResponse("D came along, which was to stay");
+    answer.handle = message.handle;
+    return answer;
+  }
+  if (expected.shared.has_value()) {
+    absl::StatusOr<Matrix> shared = SharedResult(*result, message.chunks.size(), *expected.shared);
+    if (!shared.ok()) return shared.status();
+    answer.d = *std::move(shared);
+    return answer;
+  }
+  for (const v1::Chunk& chunk : message.chunks) {
+    const absl::Status claimed = result->Claim(chunk, SizeOf(message.payload.of(chunk)));
     if (!claimed.ok()) return claimed;
   }
   if (result->claimed_bytes() != result->size_bytes()) {
@@ -127,8 +131,11 @@ absl::StatusOr<Matrix> DecodeResult(const v1::Plane& d,
                                     " bytes, but ", result->claimed_bytes(), " came"));
   }
   result->Allocate();
-  for (const v1::Chunk& chunk : chunks) result->Copy(chunk.offset_bytes(), payload.of(chunk));
-  return std::move(*result).Take();
+  for (const v1::Chunk& chunk : message.chunks) {
+    result->Copy(chunk.offset_bytes(), message.payload.of(chunk));
+  }
+  answer.d = std::move(*result).Take();
+  return answer;
 }
 
 }  // namespace gemmd::client

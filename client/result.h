@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -60,10 +61,25 @@ class ResultAssembly {
 
 std::uint64_t SizeOf(absl::Span<const absl::string_view> pieces);
 
-// A result whose chunks have all come. Copies each byte once, and allocates no more than what
-// was received. One that went into shared memory has no chunks, and is that memory.
-absl::StatusOr<Matrix> DecodeResult(const v1::Plane& d,
-                                    const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks,
-                                    const PayloadViews& payload, const ExpectedResult& expected);
+// What a server answered: D, or the handle of the one that stays there.
+struct Answer {
+  MatrixFormat format;
+  std::optional<Matrix> d;
+  std::string handle;
+  v1::Receipt receipt;
+};
+
+// The part of an answer that both transports have.
+struct ResultMessage {
+  const v1::Plane& d;
+  const std::string& handle;
+  const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks;
+  const PayloadViews& payload;
+};
+
+// An answer whose chunks have all come, without its receipt. Copies each byte once, and allocates
+// no more than what was received. A result that went into shared memory is that memory. INTERNAL:
+// what the server sent contradicts itself or the request.
+absl::StatusOr<Answer> DecodeResult(const ResultMessage& message, const ExpectedResult& expected);
 
 }  // namespace gemmd::client

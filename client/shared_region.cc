@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -169,6 +170,15 @@ absl::Status SharedRegion::Renew() {
   request.set_region(id_);
   v1::RenewRegionResponse response;
   return FromGrpc(stub_->Renew(&context, request, &response));
+}
+
+SharedPlace PlaceIn(std::shared_ptr<const SharedRegion> region, std::uint64_t offset_bytes) {
+  const std::uint64_t offset = std::min(offset_bytes, region->size_bytes());
+  const absl::string_view bytes(region->data() + offset, region->size_bytes() - offset);
+  SharedPlace place;
+  place.memory = region->At(offset_bytes);
+  place.bytes = Bytes(std::move(region), bytes);
+  return place;
 }
 
 }  // namespace gemmd::client

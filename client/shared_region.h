@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/lease_renewal.h"
+#include "client/operand.h"
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/regions.grpc.pb.h"
 #include "grpcpp/channel.h"
@@ -42,7 +43,7 @@ class SharedRegion {
   char* data() const { return data_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
   const std::string& name() const { return name_; }
-  // For an operand or the output of a MatmulHeader: the bytes from there on.
+  // For an operand or the output of a MatmulHeader: the bytes from there on, at any alignment.
   v1::SharedMemory At(std::uint64_t offset_bytes) const;
 
   // Begins the lease anew; products that name the region do too. NOT_FOUND: it ran out.
@@ -64,5 +65,9 @@ class SharedRegion {
   std::string id_;
   std::unique_ptr<LeaseRenewal> renewal_;  // null: the caller asked for a lease
 };
+
+// The region's bytes from there on, for an operand or the destination of a product. The place keeps
+// the region. The server refuses what does not fit.
+SharedPlace PlaceIn(std::shared_ptr<const SharedRegion> region, std::uint64_t offset_bytes);
 
 }  // namespace gemmd::client

@@ -1,10 +1,13 @@
-// The one conversion between kernels/types.h and the wire's enumerations.
+// The one conversion between values of this library and the wire's.
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/matrix.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/receipt.pb.h"
+#include "google/protobuf/duration.pb.h"
 #include "kernels/types.h"
 
 namespace gemmd::client {
@@ -17,5 +20,12 @@ v1::Determinism ToWire(Determinism determinism);
 // INTERNAL for a value that this client does not know: it comes from a server.
 absl::StatusOr<DataType> FromWire(v1::DataType type);
 absl::StatusOr<Order> FromWire(v1::Order order);
+
+// Whole nanoseconds.
+void SetDuration(absl::Duration duration, google::protobuf::Duration* wire);
+
+void SetPlane(const MatrixFormat& format, v1::Plane* plane);
+// What the wire says of a plane. INTERNAL as above; its numbers are not checked.
+absl::StatusOr<MatrixFormat> FormatOf(const v1::Plane& plane);
 
 }  // namespace gemmd::client

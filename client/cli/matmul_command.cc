@@ -15,7 +15,7 @@
 #include "client/cli/product_report.h"
 #include "client/matmul.h"
 #include "client/npy.h"
-#include "client/operands.h"
+#include "client/operand.h"
 
 namespace gemmd::cli {
 namespace {
@@ -161,53 +161,12 @@ Outcome ReadScales(const std::string& path, bool is_column, std::optional<client
   return std::nullopt;
 }
 
-Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::MatmulInputs>& inputs) {
-  std::optional<client::Matrix> a;
-  std::optional<client::Matrix> b;
-  std::optional<client::Matrix> c;
-  std::optional<client::Matrix> bias;
-  const OperandFormats& formats = arguments.formats;
-  if (Outcome failure = formats.Read("a", arguments.a, a)) return failure;
-  if (Outcome failure = formats.Read("b", arguments.b, b)) return failure;
-  if (!arguments.c.empty()) {
-    if (Outcome failure = formats.Read("c", arguments.c, c)) return failure;
-  }
-  if (!arguments.bias.empty()) {
-    if (Outcome failure = formats.Read("bias", arguments.bias, bias)) return failure;
-  }
-  std::optional<client::Matrix> a_scales;
-  std::optional<client::Matrix> b_scales;
-  if (Outcome failure = ReadScales(arguments.a_scales, true, a_scales)) return failure;
-  if (Outcome failure = ReadScales(arguments.b_scales, false, b_scales)) return failure;
-  inputs = client::MatmulInputs{*std::move(a),   *std::move(b),       std::move(c),
-                                std::move(bias), std::move(a_scales), std::move(b_scales)};
-  return std::nullopt;
-}
-
-// Writes and reports it.
-Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
-                 const client::Product& product) {
-  if (Outcome failure = WriteOutput(arguments.output, product.d.view())) return failure;
-  if (global.json) {
-    std::cout << ReportJson(product, arguments.output).dump() << "\n";
-  } else {
-    PrintBeside(Report(product, arguments.output), {arguments.output});
-  }
-  return std::nullopt;
-}
-
-bool IsResident(const std::string& path) { return !path.empty() && path[0] == '@'; }
-
-bool UsesResidents(const MatmulArguments& arguments) {
-  return arguments.keep || IsResident(arguments.a) || IsResident(arguments.b) ||
-         IsResident(arguments.c) || IsResident(arguments.bias);
-}
-
 // A file, or what "@HANDLE" names. `scales` is a path, or empty.
-Outcome ReadInput(const MatmulArguments& arguments, const std::string& operand,
-                  const std::string& path, const std::string& scales, bool is_column,
-                  std::optional<client::OperandInput>& input) {
-  if (IsResident(path)) {
+Outcome ReadOperand(const MatmulArguments& arguments, const std::string& operand,
+                    const std::string& path, const std::string& scales,
+                    std::optional<client::Operand>& input) {
+  if (path.empty()) return std::nullopt;
+  if (path[0] == '@') {
     if (!scales.empty()) {
       return UsageFailure("--" + operand + "-scales: " + path + " has its own, if any");
     }
@@ -217,81 +176,77 @@ Outcome ReadInput(const MatmulArguments& arguments, const std::string& operand,
   std::optional<client::Matrix> data;
   if (Outcome failure = arguments.formats.Read(operand, path, data)) return failure;
   std::optional<client::Matrix> read_scales;
-  if (Outcome failure = ReadScales(scales, is_column, read_scales)) return failure;
-  input = client::InlineOperand{*std::move(data), std::move(read_scales)};
+  if (Outcome failure = ReadScales(scales, operand == "a", read_scales)) return failure;
+  input = client::InlineOperand(*std::move(data), std::move(read_scales));
   return std::nullopt;
 }
 
-void ReportKept(const GlobalOptions& global, const client::KeptOrSent& kept) {
-  const v1::Receipt& receipt = kept.receipt.server;
+Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::MatmulInputs>& inputs) {
+  std::optional<client::Operand> a;
+  std::optional<client::Operand> b;
+  std::optional<client::Operand> c;
+  std::optional<client::Operand> bias;
+  if (Outcome failure = ReadOperand(arguments, "a", arguments.a, arguments.a_scales, a)) {
+    return failure;
+  }
+  if (Outcome failure = ReadOperand(arguments, "b", arguments.b, arguments.b_scales, b)) {
+    return failure;
+  }
+  if (Outcome failure = ReadOperand(arguments, "c", arguments.c, "", c)) return failure;
+  if (Outcome failure = ReadOperand(arguments, "bias", arguments.bias, "", bias)) return failure;
+  inputs = client::MatmulInputs{*std::move(a), *std::move(b), std::move(c), std::move(bias)};
+  return std::nullopt;
+}
+
+void ReportKept(const GlobalOptions& global, const client::Product& product) {
+  const v1::Receipt& receipt = product.receipt.server;
   if (global.json) {
     std::cout
-        << nlohmann::ordered_json{{"handle", kept.handle}, {"receipt", ToJson(receipt)}}.dump()
+        << nlohmann::ordered_json{{"handle", product.handle}, {"receipt", ToJson(receipt)}}.dump()
         << "\n";
   } else {
-    std::cout << "D  " << client::ToString(kept.format) << " -> @" << kept.handle << "\n"
+    std::cout << "D  " << client::ToString(product.format) << " -> @" << product.handle << "\n"
               << "kernel  " << receipt.kernel() << ", " << receipt.device() << "\n";
   }
 }
 
-// The product where some matrix is, or stays, on the server.
-Outcome RunWithResidents(const GlobalOptions& global, const MatmulArguments& arguments) {
-  if (arguments.has_lease && !arguments.keep) return UsageFailure("--lease goes with --keep");
-  if (arguments.keep && !arguments.output.empty()) {
-    return UsageFailure("--keep leaves D on the server; -o would have it sent (see gemm get)");
-  }
-  std::optional<client::OperandInput> a;
-  std::optional<client::OperandInput> b;
-  if (Outcome failure = ReadInput(arguments, "a", arguments.a, arguments.a_scales, true, a)) {
-    return failure;
-  }
-  if (Outcome failure = ReadInput(arguments, "b", arguments.b, arguments.b_scales, false, b)) {
-    return failure;
-  }
-  client::OperandInputs inputs{*std::move(a), *std::move(b)};
-  if (!arguments.c.empty()) {
-    if (Outcome failure = ReadInput(arguments, "c", arguments.c, "", false, inputs.c)) {
-      return failure;
-    }
-  }
-  if (!arguments.bias.empty()) {
-    if (Outcome failure = ReadInput(arguments, "bias", arguments.bias, "", false, inputs.bias)) {
-      return failure;
-    }
-  }
-  std::unique_ptr<client::Operands> operands;
-  if (Outcome failure = Connect(global, operands)) return failure;
-  const client::CallOptions call =
-      CallWithin(arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout);
-  const client::Lease lease =
-      arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
-  absl::StatusOr<client::KeptOrSent> result =
-      arguments.keep ? operands->MatmulAndKeep(std::move(inputs), arguments.options, lease, call)
-                     : operands->Matmul(std::move(inputs), arguments.options, call);
-  if (!result.ok()) return ServerFailure(global.server, result.status());
-  if (arguments.keep) {
-    ReportKept(global, *result);
+// Writes and reports it.
+Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
+                 const client::Product& product) {
+  if (!product.d.has_value()) {
+    ReportKept(global, product);
     return std::nullopt;
   }
-  return Conclude(global, arguments, {*std::move(result->d), std::move(result->receipt)});
+  if (Outcome failure = WriteOutput(arguments.output, product.d->view())) return failure;
+  if (global.json) {
+    std::cout << ReportJson(product, arguments.output).dump() << "\n";
+  } else {
+    PrintBeside(Report(product, arguments.output), {arguments.output});
+  }
+  return std::nullopt;
 }
 
 Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
   if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
-  if (UsesResidents(arguments)) return RunWithResidents(global, arguments);
-  if (arguments.has_lease) return UsageFailure("--lease goes with --keep");
+  if (arguments.has_lease && !arguments.keep) return UsageFailure("--lease goes with --keep");
+  if (arguments.keep && !arguments.output.empty()) {
+    return UsageFailure("--keep leaves D on the server; -o would have it sent (see gemm get)");
+  }
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
   std::optional<client::MatmulInputs> inputs;
   if (Outcome failure = ReadInputs(arguments, inputs)) return failure;
-  const absl::Duration timeout =
-      arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout;
-  client::CallOptions call = CallWithin(timeout);
+  client::MatmulOptions options = arguments.options;
+  if (arguments.keep) {
+    options.destination =
+        client::KeepResult{arguments.has_lease ? client::Lease(arguments.lease) : client::Lease()};
+  }
+  client::CallOptions call =
+      CallWithin(arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout);
   call.route = arguments.route;
-  absl::StatusOr<client::Product> product =
-      connection->Matmul(*std::move(inputs), arguments.options, call);
+  absl::StatusOr<client::Product> product = connection->Matmul(*std::move(inputs), options, call);
   if (!product.ok()) return ServerFailure(global.server, product.status());
-  return Conclude(global, arguments, *std::move(product));
+  return Conclude(global, arguments, *product);
 }
 
 }  // namespace

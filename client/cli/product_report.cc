@@ -92,7 +92,7 @@ std::string Stages(const client::Receipt& receipt) {
 std::string Report(const client::Product& product, const std::string& output_path) {
   const v1::Receipt& server = product.receipt.server;
   Table what({{}, {}});
-  what.AddRow({"D", absl::StrCat(client::ToString(product.d.format()),
+  what.AddRow({"D", absl::StrCat(client::ToString(product.format),
                                  output_path.empty() ? "" : " -> ", output_path)});
   what.AddRow({"kernel", server.kernel()});
   what.AddRow({"plan", server.plan()});
@@ -125,7 +125,7 @@ std::string Report(const client::Product& product, const std::string& output_pat
 }
 
 nlohmann::ordered_json ReportJson(const client::Product& product, const std::string& output_path) {
-  const client::MatrixFormat& format = product.d.format();
+  const client::MatrixFormat& format = product.format;
   const client::ClientTimes& times = product.receipt.client;
   nlohmann::ordered_json d = {{"rows", format.rows},
                               {"columns", format.columns},

@@ -5,7 +5,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/message_format.h"
 #include "client/cli/table.h"
-#include "client/operand_source.h"
+#include "client/wire_types.h"
 
 namespace gemmd::cli {
 namespace {

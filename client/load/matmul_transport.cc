@@ -50,58 +50,51 @@ client::ClientOptions ClientOptionsFor(const MatmulTransportOptions& options,
   return client;
 }
 
-// Uploads the operand, and has the request name it instead of carrying it.
-absl::Status MakeResident(client::Operands& operands, const client::Matrix& matrix,
-                          absl::Duration timeout, v1::OperandName name, v1::Operand& wire,
-                          client::EncodedMatmul& request) {
+// Uploads the matrix, and names it. The name alone brings nothing back: where a server loses it,
+// that is to be seen.
+absl::StatusOr<client::Operand> MakeResident(client::Operands& operands,
+                                             const client::Matrix& matrix, absl::Duration timeout) {
   const absl::StatusOr<client::OperandSource> source = client::OperandSource::Create(matrix);
   if (!source.ok()) return source.status();
   client::CallOptions call;
   call.timeout = timeout;
   const absl::StatusOr<v1::ResidentOperand> resident = operands.Put(*source, {}, call);
   if (!resident.ok()) return resident.status();
-  wire.Clear();
-  wire.set_digest(source->digest());
-  auto& planes = request.planes;
-  const auto gone =
-      std::remove_if(planes.begin(), planes.end(),
-                     [name](const client::PlaneBytes& plane) { return plane.operand == name; });
-  planes.erase(gone, planes.end());
-  request.payload_bytes -= matrix.bytes().size();
-  return absl::OkStatus();
+  return client::OperandName{{}, source->digest(), matrix.format()};
 }
 
 absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry,
                                     const MatmulTransportOptions& options, std::uint64_t seed) {
   DataSpec b_data = entry.data;
   b_data.nan = false;  // in A alone: a row of D is all NaN or none
-  client::MatmulInputs inputs{Generate(entry.a, entry.data, Mix64(seed)),
-                              Generate(entry.b, b_data, Mix64(seed + 1))};
+  const client::Matrix a = Generate(entry.a, entry.data, Mix64(seed));
+  const client::Matrix b = Generate(entry.b, b_data, Mix64(seed + 1));
   Payload payload;
   if (options.verify_fraction > 0) {
-    payload.verifier = std::make_unique<Verifier>(inputs.a.view(), inputs.b.view(), seed);
+    payload.verifier = std::make_unique<Verifier>(a.view(), b.view(), seed);
   }
   if (entry.is_shared) {
     absl::StatusOr<SharedPayload> shared =
-        Share(client::MakeChannel(ClientOptionsFor(options, entry.tenant).channel), inputs,
+        Share(client::MakeChannel(ClientOptionsFor(options, entry.tenant).channel), a, b,
               entry.options, entry.output_type());
     if (!shared.ok()) return shared.status();
     payload.encoded = shared->encoded;
     payload.shared = *std::move(shared);
     return payload;
   }
-  payload.encoded = client::Encode(inputs, entry.options);
-  if (entry.residents == Residents::kNone) return payload;
-  client::EncodedMatmul named = *payload.encoded;
-  client::Operands operands(ClientOptionsFor(options, entry.tenant));
-  absl::Status status =
-      MakeResident(operands, inputs.b, options.timeout, v1::B, *named.header.mutable_b(), named);
-  if (status.ok() && entry.residents == Residents::kBoth) {
-    status =
-        MakeResident(operands, inputs.a, options.timeout, v1::A, *named.header.mutable_a(), named);
+  client::MatmulInputs inputs{a, b};
+  if (entry.residents != Residents::kNone) {
+    client::Operands operands(ClientOptionsFor(options, entry.tenant));
+    absl::StatusOr<client::Operand> resident = MakeResident(operands, b, options.timeout);
+    if (!resident.ok()) return resident.status();
+    inputs.b = *std::move(resident);
+    if (entry.residents == Residents::kBoth) {
+      resident = MakeResident(operands, a, options.timeout);
+      if (!resident.ok()) return resident.status();
+      inputs.a = *std::move(resident);
+    }
   }
-  if (!status.ok()) return status;
-  payload.encoded = std::make_shared<const client::EncodedMatmul>(std::move(named));
+  payload.encoded = client::Encode(std::move(inputs), entry.options);
   return payload;
 }
 

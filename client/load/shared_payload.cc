@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "client/matrix.h"
-#include "client/shared_matmul.h"
 #include "client/shared_region.h"
 
 namespace gemmd::load {
@@ -19,25 +18,24 @@ std::uint64_t Aligned(std::uint64_t bytes) {
 }  // namespace
 
 absl::StatusOr<SharedPayload> Share(const std::shared_ptr<grpc::Channel>& channel,
-                                    const client::MatmulInputs& inputs,
-                                    const client::MatmulOptions& options, DataType output) {
-  const client::MatrixFormat d{output, inputs.a.format().rows, inputs.b.format().columns};
+                                    const client::Matrix& a, const client::Matrix& b,
+                                    client::MatmulOptions options, DataType output) {
+  const client::MatrixFormat d{output, a.format().rows, b.format().columns};
   const absl::StatusOr<std::uint64_t> d_bytes = client::SizeBytes(d);
   if (!d_bytes.ok()) return d_bytes.status();
-  const std::uint64_t b_offset = Aligned(inputs.a.bytes().size());
-  const std::uint64_t d_offset = b_offset + Aligned(inputs.b.bytes().size());
+  const std::uint64_t b_offset = Aligned(a.bytes().size());
+  const std::uint64_t d_offset = b_offset + Aligned(b.bytes().size());
   absl::StatusOr<std::unique_ptr<client::SharedRegion>> created =
       client::SharedRegion::Create(channel, d_offset + *d_bytes);
   if (!created.ok()) return created.status();
   const std::shared_ptr<client::SharedRegion> region = *std::move(created);
-  std::memcpy(region->data(), inputs.a.bytes().data(), inputs.a.bytes().size());
-  std::memcpy(region->data() + b_offset, inputs.b.bytes().data(), inputs.b.bytes().size());
-  const client::SharedInputs shared{{{region, 0}, inputs.a.format()},
-                                    {{region, b_offset}, inputs.b.format()},
-                                    std::nullopt,
-                                    std::nullopt,
-                                    {region, d_offset}};
-  return SharedPayload{client::Encode(shared, options), region->data() + d_offset, *d_bytes};
+  std::memcpy(region->data(), a.bytes().data(), a.bytes().size());
+  std::memcpy(region->data() + b_offset, b.bytes().data(), b.bytes().size());
+  options.destination = client::PlaceIn(region, d_offset);
+  client::MatmulInputs inputs{client::SharedOperand{client::PlaceIn(region, 0), a.format()},
+                              client::SharedOperand{client::PlaceIn(region, b_offset), b.format()}};
+  return SharedPayload{client::Encode(std::move(inputs), options), region->data() + d_offset,
+                       *d_bytes};
 }
 
 PayloadTurns::PayloadTurns(std::size_t payloads) {

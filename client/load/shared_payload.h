@@ -23,11 +23,11 @@ struct SharedPayload {
   std::uint64_t d_bytes = 0;
 };
 
-// Copies A and B there. Errors are SharedRegion::Create()'s. REQUIRES: the inputs are A and B
-// alone, and the result's type is `output`.
+// Copies A and B there. Errors are SharedRegion::Create()'s. REQUIRES: the result's type is
+// `output`.
 absl::StatusOr<SharedPayload> Share(const std::shared_ptr<grpc::Channel>& channel,
-                                    const client::MatmulInputs& inputs,
-                                    const client::MatmulOptions& options, DataType output);
+                                    const client::Matrix& a, const client::Matrix& b,
+                                    client::MatmulOptions options, DataType output);
 
 // Payloads, by number, that one request at a time uses: two would write into the same D.
 // Thread-safe.

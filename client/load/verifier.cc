@@ -84,7 +84,7 @@ Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std
 }
 
 std::string Verifier::WhyWrong(const client::Product& product) {
-  const client::MatrixFormat& format = product.d.format();
+  const client::MatrixFormat& format = product.format;
   if (!CanRead(format.type) || format.order != Order::kRowMajor) {
     return absl::StrCat("a result of ", client::ToString(format), " cannot be checked");
   }
@@ -95,7 +95,7 @@ std::string Verifier::WhyWrong(const client::Product& product) {
       double value = 0;
       double magnitude = 0;
       for (std::uint64_t c = 0; c < format.columns; ++c) {
-        const double element = ElementAt(format.type, product.d.bytes(), r * format.stride() + c);
+        const double element = ElementAt(format.type, product.d->bytes(), r * format.stride() + c);
         value += element * check.signs[c];
         magnitude += std::abs(element);
       }
@@ -117,7 +117,7 @@ std::string Verifier::WhyBitsDiffer(const client::Product& product) {
   const v1::Receipt& receipt = product.receipt.server;
   if (receipt.determinism() != v1::BATCH_INVARIANT || receipt.numerics_id().empty()) return "";
   const std::size_t bits =
-      std::hash<std::string_view>()({product.d.bytes().data(), product.d.bytes().size()});
+      std::hash<std::string_view>()({product.d->bytes().data(), product.d->bytes().size()});
   const MutexLock lock(mutex_);
   if (numerics_id_.empty()) {
     numerics_id_ = receipt.numerics_id();

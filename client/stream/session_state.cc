@@ -30,7 +30,9 @@ absl::Status StatusOf(const v1::MatmulStreamResponse::Finished& finished) {
     return absl::UnavailableError(
         absl::StrCat("the server cancelled the request: ", finished.message()));
   }
-  return {code, finished.message()};
+  absl::Status status(code, finished.message());
+  if (finished.has_missing()) SetDetail(finished.missing(), status);
+  return status;
 }
 
 // What a stream's end means for requests that were on it.
@@ -49,15 +51,17 @@ absl::Status Reason(const absl::Status& status) {
 void Tell(const StreamEnd& end) {
   if (!end.status.ok()) return end.done(end.status, end.pushback);
   v1::MatmulStreamResponse::Finished& finished = *end.finished->message.mutable_finished();
+  absl::StatusOr<Answer> answer = Answer();
   if (end.assembly != nullptr) {
-    end.done(StreamResult{std::move(*end.assembly).Take(), std::move(*finished.mutable_receipt())},
-             Pushback());
-    return;
+    answer->format = end.assembly->format();
+    answer->d = std::move(*end.assembly).Take();
+  } else {
+    answer =
+        DecodeResult({finished.d(), finished.handle(), finished.payload(), end.finished->payload},
+                     end.matmul->expected);
   }
-  absl::StatusOr<Matrix> d =
-      DecodeResult(finished.d(), finished.payload(), end.finished->payload, end.matmul->expected);
-  if (!d.ok()) return end.done(d.status(), Pushback());
-  end.done(StreamResult{*std::move(d), std::move(*finished.mutable_receipt())}, Pushback());
+  if (answer.ok()) answer->receipt = std::move(*finished.mutable_receipt());
+  end.done(std::move(answer), Pushback());
 }
 
 SessionState::SessionState(int streams) : streams_(static_cast<std::size_t>(streams)) {
@@ -398,7 +402,7 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo&
   if (!request.all_sent()) {
     return Fail(found, BadResponse("it finished before its payload was sent"), todo);
   }
-  if (finished.payload_size() > 0) {
+  if (finished.payload_size() > 0 || !request.asked.matmul->expected.comes_along()) {
     if (!request.early.empty()) {
       return Fail(found, BadResponse("the result came in Finished and in chunks"), todo);
     }
@@ -430,7 +434,8 @@ void SessionState::OnChunk(std::shared_ptr<StreamAnswer> answer, Todo& todo) {
   // Where it belongs is known once the other stream has brought Finished.
   request.early_bytes += SizeOf(answer->payload.of(chunk));
   // Overlaps are found later, so this is what bounds the memory.
-  if (request.early_bytes > request.asked.matmul->expected.max_bytes()) {
+  const ExpectedResult& expected = request.asked.matmul->expected;
+  if (!expected.comes_along() || request.early_bytes > expected.max_bytes()) {
     return Fail(found, BadResponse("more bytes came than any result has"), todo);
   }
   request.early.push_back(std::move(answer));

@@ -39,13 +39,8 @@ struct StreamAnswer {
   PayloadViews payload;
 };
 
-struct StreamResult {
-  Matrix d;
-  v1::Receipt receipt;
-};
-
 // Runs once. The pushback is the server's, and says nothing unless the status is an error.
-using StreamDone = std::function<void(absl::StatusOr<StreamResult>, const Pushback&)>;
+using StreamDone = std::function<void(absl::StatusOr<Answer>, const Pushback&)>;
 
 struct StreamRequest {
   std::shared_ptr<const EncodedMatmul> matmul;

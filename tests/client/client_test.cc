@@ -70,8 +70,8 @@ TEST_F(ClientTest, SendsHeaderAndPlanesAndReturnsProductAndReceipt) {
                                                    Int8(3, 4, "cccccccccccc"), Int8(1, 4, "dddd")},
                                       options);
   ASSERT_TRUE(product.ok()) << product.status();
-  EXPECT_EQ(ToString(product->d.format()), "3 x 4 int8 row-major");
-  EXPECT_EQ(product->d.bytes(), "abcdefghijkl");
+  EXPECT_EQ(ToString(product->format), "3 x 4 int8 row-major");
+  EXPECT_EQ(product->d->bytes(), "abcdefghijkl");
   EXPECT_EQ(product->receipt.server.kernel(), "cpu/test");
   EXPECT_EQ(product->receipt.client.attempts, 1);
   EXPECT_GT(product->receipt.client.round_trip, absl::ZeroDuration());
@@ -102,6 +102,59 @@ TEST_F(ClientTest, SendsHeaderAndPlanesAndReturnsProductAndReceipt) {
     payload.push_back(v1::OperandName_Name(chunk.operand()) + ":" + chunk.data());
   }
   EXPECT_THAT(payload, ElementsAre("A:aaaaaa", "B:bbbbbbbb", "C:cccccccccccc", "BIAS:dddd"));
+}
+
+TEST_F(ClientTest, EachFactorMayBeTransposed) {
+  for (const std::uint64_t columns : {2, 4}) {
+    server_.Then(Answer(3, columns, std::string(3 * columns, 'd')));
+    MatmulOptions options;
+    options.transpose_b = true;
+    const auto product = client_.Matmul({Int8(3, 2, "aaaaaa"), Int8(4, 2, "bbbbbbbb")}, options);
+    EXPECT_EQ(product.ok(), columns == 4) << product.status();
+  }
+}
+
+TEST_F(ClientTest, NamesTravelInPlaceOfBytesAndTheirProductHasAnyShape) {
+  server_.Then(Answer(2, 5, "abcdefghij"));
+  const auto product =
+      client_.Matmul({OperandName{"left-1", {}}, OperandName{{}, std::string(32, 'x')}});
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(ToString(product->format), "2 x 5 int8 row-major");
+  EXPECT_EQ(product->d->bytes(), "abcdefghij");
+  const v1::MatmulRequest request = server_.requests().at(0);
+  EXPECT_EQ(request.header().a().handle(), "left-1");
+  EXPECT_FALSE(request.header().a().has_data());
+  EXPECT_EQ(request.header().b().digest(), std::string(32, 'x'));
+  EXPECT_EQ(request.payload_size(), 0);
+  // Where its format is told, that is what must come.
+  server_.Then(Answer(2, 5, "abcdefghij"));
+  const MatrixFormat told{DataType::kInt8, 9, 4};
+  EXPECT_EQ(
+      client_.Matmul({OperandName{"left-1", {}}, OperandName{"right-1", {}, told}}).status().code(),
+      absl::StatusCode::kInternal);
+}
+
+TEST_F(ClientTest, AResultThatStaysComesAsAHandle) {
+  MatmulOptions options;
+  options.destination = KeepResult{absl::Milliseconds(1500)};
+  server_.Then(AnswerChanged([](v1::MatmulResponse& response) {
+    response.clear_payload();
+    response.set_handle("kept-1");
+  }));
+  const auto product = client_.Matmul(TwoByTwo(), options);
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_FALSE(product->d.has_value());
+  EXPECT_EQ(product->handle, "kept-1");
+  EXPECT_EQ(ToString(product->format), "2 x 2 int8 row-major");
+  const auto lease = server_.requests().at(0).header().keep_result().lease();
+  EXPECT_EQ(lease.seconds(), 1);
+  EXPECT_EQ(lease.nanos(), 500000000);
+  for (const bool has_handle : {false, true}) {  // and D comes along
+    server_.Then(AnswerChanged([has_handle](v1::MatmulResponse& response) {
+      if (has_handle) response.set_handle("kept-1");
+    }));
+    EXPECT_EQ(client_.Matmul(TwoByTwo(), options).status().code(), absl::StatusCode::kInternal);
+  }
 }
 
 TEST_F(ClientTest, UnsetOptionsAreLeftToTheServer) {
@@ -232,7 +285,7 @@ TEST_F(ClientTest, ManyCallsAtOnceEachFinishOnce) {
     Client client(Options());
     for (auto& result : results) {
       client.MatmulAsync(TwoByTwo(), {}, {}, [&result](absl::StatusOr<Product> product) {
-        result.set_value(product.ok() ? std::string(product->d.bytes())
+        result.set_value(product.ok() ? std::string(product->d->bytes())
                                       : product.status().ToString());
       });
     }
@@ -267,7 +320,7 @@ TEST_F(ClientTest, ChunksAreJoinedByTheirOffsets) {
   }));
   const auto product = Matmul();
   ASSERT_TRUE(product.ok()) << product.status();
-  EXPECT_EQ(product->d.bytes(), "abcd");
+  EXPECT_EQ(product->d->bytes(), "abcd");
 }
 
 TEST_F(ClientTest, PaddingOfTheLastLineIsDropped) {
@@ -278,7 +331,7 @@ TEST_F(ClientTest, PaddingOfTheLastLineIsDropped) {
     }));
     const auto product = Matmul();
     ASSERT_TRUE(product.ok()) << product.status();
-    EXPECT_EQ(product->d.bytes(), "ab.cd");
+    EXPECT_EQ(product->d->bytes(), "ab.cd");
   }
 }
 
@@ -286,6 +339,7 @@ TEST_F(ClientTest, AResponseThatContradictsItselfOrTheRequestIsInternal) {
   using Change = std::function<void(v1::MatmulResponse&)>;
   const std::vector<std::pair<Change, const char*>> cases = {
       {[](auto& r) { r.clear_payload(); }, "takes 4 bytes, but 0 came"},
+      {[](auto& r) { r.set_handle("kept-1"); }, "it has a handle, and nothing was to be kept"},
       {[](auto& r) { r.mutable_payload(0)->set_data("abc"); }, "takes 4 bytes, but 3 came"},
       {[](auto& r) { r.mutable_payload(0)->set_data("abcde"); },
        "a chunk of 5 bytes at byte 0 reaches beyond D, 2 x 2 int8 row-major of 4 bytes"},

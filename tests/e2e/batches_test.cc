@@ -110,7 +110,7 @@ TEST_F(BatchesTest, RowsHaveTheBitsThatTheyHaveAlone) {
       const absl::StatusOr<Product> alone = Start(requests[i], Transport::kUnary).get();
       ASSERT_TRUE(alone.ok()) << alone.status();
       EXPECT_EQ(alone->receipt.server.batch_requests(), 1u);
-      EXPECT_TRUE(batched[i].d.bytes() == alone->d.bytes())
+      EXPECT_TRUE(batched[i].d->bytes() == alone->d->bytes())
           << Name(each.type) << " by " << batched[i].receipt.server.numerics_id()
           << " in a batch of " << batched[i].receipt.server.batch_requests() << ", alone by "
           << alone->receipt.server.numerics_id();

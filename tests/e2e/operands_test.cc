@@ -2,6 +2,7 @@
 #include "client/operands.h"
 
 #include <csignal>
+#include <future>
 #include <memory>
 #include <random>
 #include <string>
@@ -47,16 +48,21 @@ class OperandsTest : public ::testing::Test {
     ASSERT_NE(server_->address(), "") << server_->log();
     channel_ = server_->NewChannel();
     operands_ = Connect();
+    client_ = std::make_unique<Client>(Options());
   }
 
-  // A patient client: a server's restart takes a moment.
-  std::unique_ptr<Operands> Connect(const std::string& tenant = "", int attempts = 400) const {
+  // Of a patient client: a server's restart takes a moment.
+  ClientOptions Options(const std::string& tenant = "", int attempts = 400) const {
     ClientOptions options;
     options.channel.target = server_->address();
     options.retry.max_attempts = attempts;
     options.retry.max_backoff = absl::Milliseconds(100);
     options.channel.tenant = tenant;
-    return std::make_unique<Operands>(options);
+    return options;
+  }
+
+  std::unique_ptr<Operands> Connect(const std::string& tenant = "", int attempts = 400) const {
+    return std::make_unique<Operands>(Options(tenant, attempts));
   }
 
   v1::OperandStatistics Statistics() const {
@@ -68,8 +74,8 @@ class OperandsTest : public ::testing::Test {
     return response.operands();
   }
 
-  std::string Product(OperandInputs inputs, const MatmulOptions& options = {}) const {
-    const auto result = operands_->Matmul(std::move(inputs), options);
+  std::string Product(MatmulInputs inputs, const MatmulOptions& options = {}) const {
+    const auto result = client_->Matmul(std::move(inputs), options);
     if (!result.ok()) return result.status().ToString();
     return std::string(result->d->bytes());
   }
@@ -77,6 +83,7 @@ class OperandsTest : public ::testing::Test {
   std::unique_ptr<ServerProcess> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Operands> operands_;
+  std::unique_ptr<Client> client_;
 };
 
 TEST_F(OperandsTest, WhatIsPutComesBackAndMultipliesAsIfItWereInline) {
@@ -120,8 +127,8 @@ TEST_F(OperandsTest, ScalesAddendsAndQuantizedOperandsStayToo) {
   const std::string expected = Product(
       {InlineOperand{a, scales}, InlineOperand{b}, InlineOperand{c}, InlineOperand{bias}}, options);
   EXPECT_EQ(expected.size(), 6u * 8 * 4) << expected;
-  EXPECT_EQ(Product({*OperandSource::Create(a, scales), Source(b), OperandInput(Source(c)),
-                     OperandInput(Source(bias))},
+  EXPECT_EQ(Product({*OperandSource::Create(a, scales), Source(b), Operand(Source(c)),
+                     Operand(Source(bias))},
                     options),
             expected);
   const auto back = operands_->Get({{}, OperandSource::Create(a, scales)->digest()});
@@ -192,6 +199,61 @@ TEST_F(OperandsTest, ARestartInTheMiddleOfALoopIsNotNoticed) {
   EXPECT_EQ(Statistics().uploaded_bytes(), w.size_bytes() + x.size_bytes());
 }
 
+TEST_F(OperandsTest, NamedOperandsGoOverStreamsAndAsManyConnectionsAsAsked) {
+  Start();
+  const Matrix x = Random(DataType::kF32, 300, 400, 1);
+  const Matrix w = Random(DataType::kF32, 400, 700, 2);
+  const std::string expected = Product({x, w});
+  const OperandSource source = Source(w);
+  for (const int channels : {1, 4}) {
+    CallOptions call;
+    call.route.emplace().transport = Transport::kStream;
+    call.route->channels = channels;
+    // The first finds nothing there, and has it uploaded.
+    for (const Operand& factor : {Operand(source), Operand(OperandName{{}, source.digest()}),
+                                  Operand(OperandName{{}, source.digest(), w.format()})}) {
+      const auto product = client_->Matmul({x, factor}, {}, call);
+      ASSERT_TRUE(product.ok()) << product.status();
+      EXPECT_EQ(product->d->bytes(), expected);
+      EXPECT_EQ(product->receipt.route.transport, Transport::kStream);
+      EXPECT_EQ(product->receipt.route.channels, channels);
+      EXPECT_EQ(product->receipt.server.payload_bytes_in(), x.bytes().size());
+    }
+    EXPECT_TRUE(operands_->Release({{}, source.digest()}).ok());
+  }
+}
+
+TEST_F(OperandsTest, ManyProductsThatMissTheSameOperandUploadItOnce) {
+  Start();
+  const Matrix x = Random(DataType::kF32, 4, 500, 1);
+  const OperandSource w = Source(Random(DataType::kF32, 500, 600, 2));
+  const std::string expected = Product({x, w.data()});
+  constexpr int kProducts = 40;
+  std::vector<std::future<std::string>> answers;
+  for (int i = 0; i < kProducts; ++i) {
+    auto answer = std::make_shared<std::promise<std::string>>();
+    answers.push_back(answer->get_future());
+    CallOptions call;
+    call.route.emplace().transport = i % 2 == 0 ? Transport::kStream : Transport::kUnary;
+    client_->MatmulAsync({x, w}, {}, call,
+                         [answer](const absl::StatusOr<client::Product>& product) {
+                           answer->set_value(product.ok() ? std::string(product->d->bytes())
+                                                          : product.status().ToString());
+                         });
+  }
+  for (auto& answer : answers) EXPECT_EQ(answer.get(), expected);
+  EXPECT_EQ(Statistics().uploaded_bytes(), w.size_bytes());
+}
+
+TEST_F(OperandsTest, AnOperandThatCannotBeUploadedEndsItsProducts) {
+  Start({"--operands.memory-bytes=1000"});
+  const OperandSource w = Source(Random(DataType::kF32, 50, 60, 2));
+  const Matrix x = Random(DataType::kF32, 4, 50, 1);
+  EXPECT_EQ(client_->Matmul({x, w}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(client_->Matmul({x, OperandName{"nobody-1", {}}}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
 TEST_F(OperandsTest, AChainOfProductsCarriesNoPayload) {
   Start();
   const Matrix x = Random(DataType::kF32, 20, 30, 1);
@@ -200,22 +262,25 @@ TEST_F(OperandsTest, AChainOfProductsCarriesNoPayload) {
   ASSERT_TRUE(operands_->Put(Source(x)).ok());
   ASSERT_TRUE(operands_->Put(Source(w)).ok());
   ASSERT_TRUE(operands_->Put(Source(v)).ok());
-  const auto y = operands_->MatmulAndKeep({Source(x), Source(w)}, {}, absl::Minutes(1));
+  MatmulOptions kept;
+  kept.destination = KeepResult{absl::Minutes(1)};
+  const auto y = client_->Matmul({Source(x), Source(w)}, kept);
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_FALSE(y->d.has_value());
   EXPECT_EQ(ToString(y->format), "20 x 40 f32 row-major");
-  const auto z = operands_->MatmulAndKeep({OperandName{y->handle, {}}, Source(v)});
+  kept.destination = KeepResult();
+  const auto z = client_->Matmul({OperandName{y->handle, {}}, Source(v)}, kept);
   ASSERT_TRUE(z.ok()) << z.status();
   for (const auto* each : {&*y, &*z}) {
     EXPECT_EQ(each->receipt.server.payload_bytes_in(), 0u);
     EXPECT_EQ(each->receipt.server.payload_bytes_out(), 0u);
   }
-  const auto direct = operands_->Matmul({InlineOperand{x}, InlineOperand{w}});
+  const auto direct = client_->Matmul({InlineOperand{x}, InlineOperand{w}});
   const std::string expected = Product({InlineOperand{*direct->d}, InlineOperand{v}});
   EXPECT_EQ(operands_->Get({z->handle, {}})->data.bytes(), expected);
   EXPECT_EQ(operands_->Describe({y->handle, {}})->digest(), "");
   EXPECT_TRUE(operands_->Release({y->handle, {}}).ok());
-  EXPECT_EQ(operands_->Matmul({OperandName{y->handle, {}}, Source(v)}).status().code(),
+  EXPECT_EQ(client_->Matmul({OperandName{y->handle, {}}, Source(v)}).status().code(),
             absl::StatusCode::kNotFound);
 }
 
@@ -261,15 +326,16 @@ TEST_F(OperandsTest, ATenantHasAShareOfBytesAndNumber) {
 TEST_F(OperandsTest, ARequestTakesTheRoomOfWhatHasNoLease) {
   Start({"--cpu.memory-bytes=3000000", "--operands.memory-bytes=2900000"});
   const auto impatient = Connect("", 1);
+  Client products(Options("", 1));
   ASSERT_TRUE(
       impatient->Put(Source(Random(DataType::kInt8, 2000, 1000, 1)), absl::ZeroDuration()).ok());
   const Matrix x = Random(DataType::kF32, 400, 400, 2);
-  const auto product = impatient->Matmul({InlineOperand{x}, InlineOperand{x}});
+  const auto product = products.Matmul({InlineOperand{x}, InlineOperand{x}});
   EXPECT_TRUE(product.ok()) << product.status();
   EXPECT_EQ(Statistics().evictions(), 1u);
   // A leased one is in its way.
   ASSERT_TRUE(impatient->Put(Source(Random(DataType::kInt8, 2000, 1000, 1)), absl::Hours(1)).ok());
-  EXPECT_EQ(impatient->Matmul({InlineOperand{x}, InlineOperand{x}}).status().code(),
+  EXPECT_EQ(products.Matmul({InlineOperand{x}, InlineOperand{x}}).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

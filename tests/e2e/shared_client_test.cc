@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <future>
 #include <memory>
 #include <random>
 #include <string>
@@ -16,7 +15,7 @@
 #include "client/load/load_generator.h"
 #include "client/load/matmul_transport.h"
 #include "client/load/summary.h"
-#include "client/shared_matmul.h"
+#include "client/shared_region.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server_process.h"
 
@@ -27,6 +26,7 @@ using client::Client;
 using client::Matrix;
 using client::MatrixFormat;
 using client::Product;
+using client::SharedOperand;
 using client::SharedRegion;
 
 std::string RandomBytes(std::uint64_t floats, std::uint64_t seed) {
@@ -48,15 +48,6 @@ class SharedClientTest : public ::testing::Test {
         channel_(server_.NewChannel()) {
     options_.channel.target = server_.address();
     client_ = std::make_unique<Client>(options_);
-  }
-
-  absl::StatusOr<Product> Multiply(const client::SharedInputs& inputs,
-                                   const client::MatmulOptions& options = {}) {
-    const auto result = std::make_shared<std::promise<absl::StatusOr<Product>>>();
-    client_->MatmulAsync(
-        client::Encode(inputs, options), {},
-        [result](absl::StatusOr<Product> product) { result->set_value(std::move(product)); });
-    return result->get_future().get();
   }
 
   testing::ServerProcess server_;
@@ -88,15 +79,14 @@ TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
   std::memcpy(region->data() + a_bytes.size(), b_bytes.data(), b_bytes.size());
   std::memcpy(region->data() + c_at, c_bytes.data(), c_bytes.size());
   // C is updated in place, as in BLAS.
-  client::SharedInputs inputs;
-  inputs.a = {{region, 0}, a};
-  inputs.b = {{region, a_bytes.size()}, b};
-  inputs.c = client::SharedOperand{{region, c_at}, c};
-  inputs.d = {region, c_at};
-  const absl::StatusOr<Product> product = Multiply(inputs, options);
+  client::MatmulInputs inputs{SharedOperand{client::PlaceIn(region, 0), a},
+                              SharedOperand{client::PlaceIn(region, a_bytes.size()), b},
+                              SharedOperand{client::PlaceIn(region, c_at), c}};
+  options.destination = client::PlaceIn(region, c_at);
+  const absl::StatusOr<Product> product = client_->Matmul(inputs, options);
   ASSERT_TRUE(product.ok()) << product.status();
-  EXPECT_EQ(product->d.bytes().data(), region->data() + c_at);
-  EXPECT_TRUE(product->d.bytes() == expected->d.bytes());
+  EXPECT_EQ(product->d->bytes().data(), region->data() + c_at);
+  EXPECT_TRUE(product->d->bytes() == expected->d->bytes());
   EXPECT_EQ(product->receipt.server.payload_bytes_in(), 0);
   EXPECT_EQ(product->receipt.server.payload_bytes_out(), 0);
   EXPECT_EQ(product->receipt.server.shared_bytes_in(), c_at + c_bytes.size());
@@ -104,11 +94,49 @@ TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
   EXPECT_TRUE(region->Renew().ok());
 
   // The region outlives its last name here, because the product is its memory.
-  inputs = {};
+  inputs = sent;
+  options = {};
   region.reset();
-  EXPECT_TRUE(product->d.bytes() == expected->d.bytes());
+  EXPECT_TRUE(product->d->bytes() == expected->d->bytes());
   EXPECT_EQ(client_->Statistics()->shared_memory().regions(), 1);
   EXPECT_EQ(client_->ServerInfo()->shared_memory_prefix(), "gemmd-");
+}
+
+TEST_F(SharedClientTest, EachOperandMayLieElsewhereAndGoOverAStream) {
+  const MatrixFormat a{DataType::kF32, 70, 50};
+  const MatrixFormat b{DataType::kF32, 50, 90};
+  const Matrix right = *Matrix::Create(b, RandomBytes(50 * 90, 2));
+  absl::StatusOr<std::unique_ptr<SharedRegion>> created = SharedRegion::Create(channel_, 1 << 20);
+  ASSERT_TRUE(created.ok()) << created.status();
+  const std::shared_ptr<SharedRegion> region = *std::move(created);
+  const std::string a_bytes = RandomBytes(70 * 50, 1);
+  std::memcpy(region->data(), a_bytes.data(), a_bytes.size());
+  const SharedOperand left{client::PlaceIn(region, 0), a};
+  const absl::StatusOr<Product> expected =
+      client_->Matmul({*Matrix::Create(a, a_bytes), right}, {});
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (const auto transport : {client::Transport::kUnary, client::Transport::kStream}) {
+    client::CallOptions call;
+    call.route.emplace().transport = transport;
+    for (const client::Operand& factor :
+         {client::Operand(right), client::Operand(*client::OperandSource::Create(right))}) {
+      client::MatmulOptions options;
+      absl::StatusOr<Product> product = client_->Matmul({left, factor}, options, call);
+      ASSERT_TRUE(product.ok()) << product.status();
+      EXPECT_TRUE(product->d->bytes() == expected->d->bytes());
+      options.destination = client::PlaceIn(region, 65536);
+      product = client_->Matmul({left, factor}, options, call);
+      ASSERT_TRUE(product.ok()) << product.status();
+      EXPECT_EQ(product->d->bytes().data(), region->data() + 65536);
+      EXPECT_TRUE(product->d->bytes() == expected->d->bytes());
+      options.destination = client::KeepResult();
+      product = client_->Matmul({left, factor}, options, call);
+      ASSERT_TRUE(product.ok()) << product.status();
+      EXPECT_FALSE(product->d.has_value());
+      EXPECT_NE(product->handle, "");
+      EXPECT_EQ(product->receipt.route.transport, transport);
+    }
+  }
 }
 
 TEST_F(SharedClientTest, ARegionTooSmallForDIsRefused) {
@@ -117,8 +145,12 @@ TEST_F(SharedClientTest, ARegionTooSmallForDIsRefused) {
   ASSERT_TRUE(created.ok()) << created.status();
   const std::shared_ptr<SharedRegion> region = *std::move(created);
   for (const std::uint64_t offset : {std::uint64_t{513}, std::uint64_t{100000}}) {
+    client::MatmulOptions options;
+    options.destination = client::PlaceIn(region, offset);
     const absl::StatusOr<Product> product =
-        Multiply({{{region, 0}, format}, {{region, 256}, format}, {}, {}, {region, offset}});
+        client_->Matmul({SharedOperand{client::PlaceIn(region, 0), format},
+                         SharedOperand{client::PlaceIn(region, 256), format}},
+                        options);
     EXPECT_EQ(product.status().code(), absl::StatusCode::kInvalidArgument);
   }
 }

@@ -82,7 +82,7 @@ TEST_F(StreamClientTest, GivesTheBitsOfACall) {
           inputs, options, Over(Transport::kStream, channels, 1000 + random() % 100000));
       ASSERT_TRUE(streamed.ok()) << streamed.status();
       EXPECT_EQ(streamed->receipt.route.transport, Transport::kStream);
-      EXPECT_EQ(streamed->d.bytes(), unary->d.bytes());
+      EXPECT_EQ(streamed->d->bytes(), unary->d->bytes());
       EXPECT_EQ(streamed->receipt.server.payload_bytes_in(),
                 unary->receipt.server.payload_bytes_in());
     }
@@ -98,7 +98,7 @@ TEST_F(StreamClientTest, ManyInFlightEachGetTheirOwn) {
     inputs.push_back(Inputs(1 + 11 * i, 40 + i, 1 + 9 * i, 3 * i));
     const auto unary = client_->Matmul(inputs.back(), {}, Over(Transport::kUnary));
     ASSERT_TRUE(unary.ok()) << unary.status();
-    right.emplace_back(unary->d.bytes());
+    right.emplace_back(unary->d->bytes());
   }
   std::vector<std::promise<absl::StatusOr<Product>>> results(kCalls);
   for (int i = 0; i < kCalls; ++i) {
@@ -110,7 +110,7 @@ TEST_F(StreamClientTest, ManyInFlightEachGetTheirOwn) {
   for (int i = 0; i < kCalls; ++i) {
     const auto product = results[i].get_future().get();
     ASSERT_TRUE(product.ok()) << product.status();
-    EXPECT_EQ(product->d.bytes(), right[i % 10]);
+    EXPECT_EQ(product->d->bytes(), right[i % 10]);
   }
   ExpectNothingLeft();
 }
@@ -164,7 +164,7 @@ TEST_F(SmallMessages, DoNotBoundWhatIsStreamed) {
   ASSERT_TRUE(one.ok()) << one.status();
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->receipt.route.transport, Transport::kStream);
-  EXPECT_EQ(one->d.bytes(), chosen->d.bytes());
+  EXPECT_EQ(one->d->bytes(), chosen->d->bytes());
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ TEST(LargeOperand, ThreeGibibytesOverStreams) {
   client::Client client(options);
   constexpr std::uint64_t kRows = 49152;
   constexpr std::uint64_t kInner = 65536;
-  const client::MatmulInputs inputs{RandomInt8(kRows, kInner, 1), RandomInt8(kInner, 1, 2)};
-  ASSERT_EQ(inputs.a.bytes().size(), 3ULL << 30);
+  const client::Matrix factor_a = RandomInt8(kRows, kInner, 1);
+  const client::Matrix factor_b = RandomInt8(kInner, 1, 2);
+  const client::MatmulInputs inputs{factor_a, factor_b};
+  ASSERT_EQ(factor_a.bytes().size(), 3ULL << 30);
   for (const int channels : {0, 1}) {
     client::CallOptions call;
     call.route = client::RouteOptions{client::Transport::kAuto, channels, 0};
@@ -41,10 +43,10 @@ TEST(LargeOperand, ThreeGibibytesOverStreams) {
     EXPECT_EQ(product->receipt.route.transport, client::Transport::kStream);
     EXPECT_EQ(product->receipt.server.payload_bytes_in(), (3ULL << 30) + kInner);
     std::vector<std::int32_t> d(kRows);
-    ASSERT_EQ(product->d.bytes().size(), d.size() * sizeof(d[0]));
-    std::memcpy(d.data(), product->d.bytes().data(), product->d.bytes().size());
-    const auto* a = reinterpret_cast<const std::int8_t*>(inputs.a.bytes().data());
-    const auto* b = reinterpret_cast<const std::int8_t*>(inputs.b.bytes().data());
+    ASSERT_EQ(product->d->bytes().size(), d.size() * sizeof(d[0]));
+    std::memcpy(d.data(), product->d->bytes().data(), product->d->bytes().size());
+    const auto* a = reinterpret_cast<const std::int8_t*>(factor_a.bytes().data());
+    const auto* b = reinterpret_cast<const std::int8_t*>(factor_b.bytes().data());
     for (std::uint64_t row = 0; row < kRows; ++row) {
       std::int64_t sum = 0;
       for (std::uint64_t k = 0; k < kInner; ++k) sum += a[row * kInner + k] * b[k];

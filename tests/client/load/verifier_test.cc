@@ -42,7 +42,8 @@ struct Case {
     for (std::uint64_t r = 0; r < kM; ++r) {
       for (std::uint64_t c = 0; c < kN; ++c) Put(result, Sum(type, r, c), r * kN + c, bytes);
     }
-    product.d = *client::Matrix::Create(Format(result, kM, kN), std::move(bytes));
+    product.format = Format(result, kM, kN);
+    product.d = *client::Matrix::Create(product.format, std::move(bytes));
   }
 
   double Sum(DataType type, std::uint64_t r, std::uint64_t c) const {
@@ -67,17 +68,17 @@ struct Case {
 
   // The product with one element changed.
   client::Product Spoilt(std::uint64_t index, double change) const {
-    std::string bytes(product.d.bytes());
-    const DataType type = product.d.format().type;
+    std::string bytes(product.d->bytes());
+    const DataType type = product.format.type;
     Put(type, ElementAt(type, bytes, index) + change, index, bytes);
     client::Product spoilt = product;
-    spoilt.d = *client::Matrix::Create(product.d.format(), std::move(bytes));
+    spoilt.d = *client::Matrix::Create(product.format, std::move(bytes));
     return spoilt;
   }
 
   client::Matrix a;
   client::Matrix b;
-  client::Product product{*client::Matrix::Create(Format(DataType::kInt8, 1, 1), "x"), {}};
+  client::Product product;
 };
 
 TEST(Verifier, TakesRightProductsAndNoOthers) {

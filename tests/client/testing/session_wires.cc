@@ -45,11 +45,14 @@ v1::MatmulStreamRequest Written(const client::Outgoing& outgoing) {
 
 std::shared_ptr<Asked> Ask(std::uint64_t m, std::uint64_t n, std::uint64_t k,
                            std::mt19937_64& random, bool with_bias) {
-  client::MatmulInputs inputs{RandomMatrix(m, k, random), RandomMatrix(k, n, random)};
-  std::string all = absl::StrCat(inputs.a.bytes(), inputs.b.bytes());
+  const client::Matrix a = RandomMatrix(m, k, random);
+  const client::Matrix b = RandomMatrix(k, n, random);
+  client::MatmulInputs inputs{a, b};
+  std::string all = absl::StrCat(a.bytes(), b.bytes());
   if (with_bias) {
-    inputs.bias = RandomMatrix(1, n, random);
-    absl::StrAppend(&all, inputs.bias->bytes());
+    const client::Matrix bias = RandomMatrix(1, n, random);
+    absl::StrAppend(&all, bias.bytes());
+    inputs.bias = bias;
   }
   client::MatmulOptions options;
   options.output_type = DataType::kInt8;
@@ -65,12 +68,11 @@ client::StreamRequest RequestOf(const std::shared_ptr<Asked>& asked, std::uint64
   request.matmul = asked->matmul;
   request.deadline = deadline;
   request.chunk_bytes = chunk_bytes;
-  request.done = [asked](absl::StatusOr<client::StreamResult> result,
-                         const client::Pushback& pushback) {
+  request.done = [asked](absl::StatusOr<client::Answer> result, const client::Pushback& pushback) {
     ++asked->ends;
     asked->status = result.status();
     asked->pushback = pushback;
-    if (result.ok()) asked->result = std::string(result->d.bytes());
+    if (result.ok()) asked->result = std::string(result->d->bytes());
   };
   return request;
 }

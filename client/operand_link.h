@@ -1,0 +1,57 @@
+// The calls about operands that a server keeps, with their retries: what Operands and the products
+// of a Client share, private to them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/blocking_call.h"
+#include "client/operand.h"
+#include "client/operand_transfer.h"
+#include "client/retry.h"
+#include "client/timer.h"
+#include "gemmd/v1/operands.pb.h"
+#include "grpcpp/channel.h"
+
+namespace gemmd::client {
+
+// Thread-safe. Every method waits for the server, and so must not run in a callback.
+struct OperandLink {
+  RetryPolicy retry;
+  std::shared_ptr<Timer> timer;
+  std::shared_ptr<grpc::Channel> channel;
+
+  // `method` as "Service/Method" of gemmd.v1.
+  BlockingCall Call(const char* method, absl::Time deadline) const;
+
+  // Waits before the next attempt; false: there is to be none.
+  bool WaitAfter(const CallEnd& end, int attempts, absl::Time deadline) const;
+
+  // One request and one answer, tried again where that helps.
+  template <typename Response>
+  absl::StatusOr<Response> Unary(const char* method, const google::protobuf::Message& request,
+                                 absl::Time deadline) const {
+    grpc::ByteBuffer answer;
+    if (absl::Status status = Exchange(method, Serialize(request), deadline, &answer);
+        !status.ok()) {
+      return status;
+    }
+    Response response;
+    if (absl::Status status = Parse(answer, &response); !status.ok()) return status;
+    return response;
+  }
+
+  // Uploads what the server lacks of it. A broken upload goes on where it ended.
+  absl::StatusOr<v1::ResidentOperand> Put(const OperandSource& source, const Lease& lease,
+                                          absl::Time deadline) const;
+
+ private:
+  absl::Status Exchange(const char* method, const grpc::ByteBuffer& request, absl::Time deadline,
+                        grpc::ByteBuffer* answer) const;
+  absl::StatusOr<std::vector<v1::ByteRange>> MissingOf(const OperandSource& source,
+                                                       absl::Time deadline) const;
+};
+
+}  // namespace gemmd::client
