@@ -6,8 +6,8 @@
   ladder_a_tiles.py run FOLDER [FLAG...]  on a machine with a GPU: a table, the quickest first
 
 FLAGs are kernel_bench's; by default the last step, f16 with f32 sums, 8192 cubed. Every shape's result
-is checked before it is timed. BAZEL_FLAGS has more arguments for Bazel. A shape is a row of
-kernels/sm80/ladder_a_params.h, which the build changes in a copy of the tree.
+is checked before it is timed. BAZEL_FLAGS has more arguments for Bazel. A shape is values of
+kernels/sm80/ladder_a_steps.h, which the build changes in a copy of the tree; sm80/a06 keeps its own.
 """
 import dataclasses
 import itertools
@@ -76,7 +76,7 @@ def tiles():
 
 def planted(text, constants):
     for name, value in constants.items():
-        text, count = re.subn(rf"(constexpr int {name} = )\d+;", rf"\g<1>{value};", text)
+        text, count = re.subn(rf"(constexpr int {name} = )\d+;", rf"\g<1>{value};", text, count=1)
         if count == 0:
             raise SystemExit(f"{name} is not where it was")
     return text
@@ -97,12 +97,10 @@ def build(folder, names):
             shutil.copy2(ROOT / file, target)
         bazel = ["bazel", *shlex.split(os.environ.get("BAZEL_STARTUP_FLAGS", ""))]
         for tile in chosen:
-            params = planted((ROOT / "kernels/sm80/ladder_a_params.h").read_text(),
-                             {"kTileM": tile.m, "kTileN": tile.n, "kWarpsM": tile.warps_m,
-                              "kWarpsN": tile.warps_n, "kBlocksPerMultiprocessor": tile.blocks})
-            pathlib.Path(copy, "kernels/sm80/ladder_a_params.h").write_text(params)
-            # The first steps have one stage; from a03a on as many as the shape says.
-            steps = (ROOT / "kernels/sm80/ladder_a_steps.h").read_text()
+            # The first step has the shape; from a03a on there are as many stages as it says.
+            steps = planted((ROOT / "kernels/sm80/ladder_a_steps.h").read_text(),
+                            {"kTileM": tile.m, "kTileN": tile.n, "kWarpsM": tile.warps_m,
+                             "kWarpsN": tile.warps_n, "kBlocksPerMultiprocessor": tile.blocks})
             pathlib.Path(copy, "kernels/sm80/ladder_a_steps.h").write_text(
                 re.sub(r"kStages = 3;", f"kStages = {tile.stages};", steps))
             subprocess.run([*bazel, "build", "--config=opt", "--config=h200",

@@ -19,7 +19,8 @@ Ladder LadderA() {
            {"sm80/a03a", 0},  // published with a03b as one step
            {"sm80/a03b", 245},
            {"sm80/a04", 255},
-           {"sm80/a05", 256}}};
+           {"sm80/a05", 256},
+           {"sm80/a06", 0}}};
 }
 
 Ladder LadderB() {
@@ -35,7 +36,12 @@ Ladder LadderB() {
        {"sm120/tma_loads", 0},  // published within tma_r_64
        {"sm120/tma_r_32", 34.31},
        {"sm120/tma_r_64", 32.05},
-       {"sm120/tma_rw", 0}}};
+       {"sm120/tma_rw", 0},
+       {"sm120/pair_boxes", 0},
+       {"sm120/warp_release", 0},
+       {"sm120/warps_64x64", 0},
+       {"sm120/warps_64x64_k64", 0},
+       {"sm120/tma_rw_64x64", 0}}};
 }
 
 }  // namespace

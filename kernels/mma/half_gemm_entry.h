@@ -13,6 +13,14 @@ namespace gemmd::mma {
 
 using HalfGemmLaunch = absl::Status (*)(const Problem&, const Arguments&, const LaunchTarget&);
 
+// What a kernel reaches on large products, as a share of DeviceTraits::half_gflops: measured on one
+// device, and taken for those of its compute capability and of later ones.
+struct HalfGemmSpeed {
+  int compute_capability = 0;
+  double f32_sums = 0;
+  double f16_sums = 0;
+};
+
 // A kernel of a ladder, as values.
 struct HalfGemmTraits {
   const char* name = "";
@@ -24,7 +32,7 @@ struct HalfGemmTraits {
   int warps = 0;
   int raster_group = 0;
   int blocks_per_multiprocessor = 0;
-  double efficiency = 0;  // of the peak of mma.sync, on large products
+  HalfGemmSpeed speeds[2];  // by compute capability; earlier devices go by the first
 };
 
 // Why such kernels do not take the problem, whatever the tile; empty if they do.

@@ -36,11 +36,6 @@ struct RingPosition {
     parity ^= to / kStages & 1;
     stage = to % kStages;
   }
-  // The one before it; not of the first.
-  GEMMD_DEVICE RingPosition Before() const {
-    if (stage > 0) return {stage - 1, parity};
-    return {kStages - 1, parity ^ 1};
-  }
 };
 
 // The stages of a block. Layout has kStages, kStageBytes and the offsets kFull and kEmpty of the

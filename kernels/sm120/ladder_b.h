@@ -5,14 +5,14 @@
 #include "kernels/mma/tile_copies.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/copy_async.h"
-#include "kernels/ptx/fences.h"
 #include "kernels/ptx/indices.h"
-#include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tensor_copy.h"
+#include "kernels/sm120/box_store.h"
 #include "kernels/sm120/ladder_b_params.h"
 #include "kernels/sm120/ladder_b_steps.h"
+#include "kernels/sm120/stage_refill.h"
 #include "kernels/sm120/tensor_stages.h"
 #include "kernels/sm120/warp_fragments.h"
 
@@ -27,8 +27,8 @@ class LadderBWorker {
       : params_(params),
         thread_(ptx::ThreadIndex()),
         lane_(thread_ % 32),
-        warp_row_(thread_ / 32 / kWarpsN * kWarpM),
-        warp_column_(thread_ / 32 % kWarpsN * kWarpN),
+        warp_row_(thread_ / 32 / Layout::kWarpsN * kWarpM),
+        warp_column_(thread_ / 32 % Layout::kWarpsN * Step::kWarpN),
         corner_(
             mma::RasterTile(ptx::BlockIndexX(), params.gemm, Step::kRasterGroup, kTileM, kTileN)),
         k_tiles_((params.gemm.k + Step::kTileK - 1) / Step::kTileK),
@@ -36,6 +36,7 @@ class LadderBWorker {
         reader_(stages_.ATile(0), stages_.BTile(0), warp_row_, warp_column_, lane_) {}
 
   GEMMD_DEVICE void Run() {
+    StartLoads();
     if constexpr (Step::kFragmentsAhead) {
       RunFragmentsAhead();
     } else {
@@ -48,47 +49,40 @@ class LadderBWorker {
   using Layout = LadderBLayout<Step>;
   using Turn = typename TensorStages<Step>::Turn;
   static constexpr int kRowTiles = kWarpM / 16;  // 16x8 tiles of D that a warp holds
-  static constexpr int kColumnTiles = kWarpN / 8;
+  static constexpr int kColumnTiles = Step::kWarpN / 8;
   static constexpr int kSteps = Step::kTileK / 16;  // mma.sync steps in a tile of K
-  static_assert(kSteps % 2 == 0, "sets of B alternate, across tiles too");
   using Reader = FragmentReader<typename Layout::A, typename Layout::B, kRowTiles, kColumnTiles>;
-  using B = typename Reader::B;
 
   GEMMD_DEVICE void LoadFragments(int step) {
     GEMMD_UNROLL
     for (int pair = 0; pair < kColumnTiles / 2; ++pair) {
-      reader_.LoadBPair(b_[step % Step::kBSets], pair, step);
+      reader_.LoadBPair(b_, pair, step);
     }
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) reader_.LoadARow(a_[i], i, step);
   }
 
   // One step of K, on what was loaded for it.
-  GEMMD_DEVICE void Multiply(int step) {
+  GEMMD_DEVICE void Multiply() {
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) {
       GEMMD_UNROLL
-      for (int j = 0; j < kColumnTiles; ++j) MultiplyTile(i, j, step);
+      for (int j = 0; j < kColumnTiles; ++j) MultiplyTile(i, j);
     }
   }
 
-  GEMMD_DEVICE void MultiplyTile(int i, int j, int step) {
-    Types::MultiplyAdd(sum_[i][j], a_[i], b_[step % Step::kBSets][j]);
-  }
+  GEMMD_DEVICE void MultiplyTile(int i, int j) { Types::MultiplyAdd(sum_[i][j], a_[i], b_[j]); }
 
   // The same, and the fragments of step `next` load meanwhile: each into the registers that
-  // its last product leaves (those of B into the other set, where there is one), so that two
-  // blocks' registers fit.
-  GEMMD_DEVICE void MultiplyAndLoad(int step, int next) {
-    B& next_b = b_[next % Step::kBSets];
+  // its last product leaves, so that two blocks' registers fit.
+  GEMMD_DEVICE void MultiplyAndLoad(int next) {
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) {
-      const bool is_b_free = i == (Step::kBSets == 1 ? kRowTiles - 1 : 0);
       GEMMD_UNROLL
       for (int pair = 0; pair < kColumnTiles / 2; ++pair) {
-        MultiplyTile(i, 2 * pair, step);
-        MultiplyTile(i, 2 * pair + 1, step);
-        if (is_b_free) reader_.LoadBPair(next_b, pair, next);
+        MultiplyTile(i, 2 * pair);
+        MultiplyTile(i, 2 * pair + 1);
+        if (i == kRowTiles - 1) reader_.LoadBPair(b_, pair, next);
       }
       reader_.LoadARow(a_[i], i, next);
     }
@@ -142,7 +136,6 @@ class LadderBWorker {
   // ------------------------------------------------------------ main loops
 
   GEMMD_DEVICE void RunTiles() {
-    StartLoads();
     for (int stage = 0; stage < Step::kStages - 1; ++stage) IssueTile(stage, stage);
     Turn read;
     std::uint32_t filled = Step::kStages - 1;
@@ -156,7 +149,7 @@ class LadderBWorker {
       GEMMD_UNROLL
       for (int step = 0; step < kSteps; ++step) {
         LoadFragments(step);
-        Multiply(step);
+        Multiply();
       }
       Advance(read);
     }
@@ -164,100 +157,46 @@ class LadderBWorker {
   }
 
   // Fragments of a step load while the one before it multiplies, across tiles too; so a stage is
-  // read, and filled again, a step before its last products.
+  // read, and may be filled again, a step before its last products.
   GEMMD_DEVICE void RunFragmentsAhead() {
     static_assert(Step::kTensorLoads, "stages are filled by one thread");
-    StartLoads();
-    for (int stage = 0; stage < Step::kStages; ++stage) IssueTile(stage, stage);
+    const StageRefill<Step> refill(stages_, params_, thread_);
+    refill.Begin();
     Turn read;
     stages_.WaitFull(read);
     LoadFragments(0);
     for (std::int32_t k = 0;; k += Step::kTileK) {
       GEMMD_UNROLL
       for (int step = 0; step < kSteps - 1; ++step) {
-        MultiplyAndLoad(step, step + 1);
-        if (Step::kReleaseByWarps && step == 0 && k > 0) {
-          RefillFreed(k - Step::kTileK, read.Before());
-        }
+        MultiplyAndLoad(step + 1);
+        if (step == 0) refill.DuringTile(k, read);
       }
-      // The last step's fragments are loaded.
-      ReleaseStage(k, read.stage);
+      refill.HaveRead(k, read);
       Advance(read);
       if (k + Step::kTileK >= params_.gemm.k) break;
       stages_.WaitFull(read);
-      MultiplyAndLoad(kSteps - 1, 0);
+      MultiplyAndLoad(0);
     }
-    Multiply(kSteps - 1);
-    if constexpr (Step::kReleaseByWarps) {
-      ptx::SyncThreads();  // the epilogue reuses the stages
-    }
-  }
-
-  // What the stage that holds the tile of K at `k` is filled with next.
-  static constexpr std::int32_t kAhead = Step::kStages * Step::kTileK;
-
-  // This warp has read the stage. By the block: everyone has, so that it is filled again at
-  // once.
-  GEMMD_DEVICE void ReleaseStage(std::int32_t k, std::uint32_t stage) {
-    if constexpr (Step::kReleaseByWarps) {
-      stages_.ReleaseByWarp(stage, lane_);
-    } else {
-      ptx::SyncThreads();
-      if (thread_ == 0 && k + kAhead < params_.gemm.k) stages_.Fill(stage, k + kAhead);
-    }
-  }
-
-  // By warps: a step later than this warp has released the stage, when the others are likely
-  // to have done so.
-  GEMMD_DEVICE void RefillFreed(std::int32_t k, const Turn& freed) {
-    if (thread_ == 0 && k + kAhead < params_.gemm.k) {
-      stages_.WaitFree(freed);
-      stages_.Fill(freed.stage, k + kAhead);
-    }
+    Multiply();
+    refill.Finish();
   }
 
   // ------------------------------------------------------------ epilogue
 
   // REQUIRES: everyone has read the stages.
   GEMMD_DEVICE void StoreTile() {
-    if constexpr (Step::kTensorStores) {
+    const ptx::SharedAddress tile = stages_.ATile(0);
+    if constexpr (Step::kBoxWarps > 0) {
       // TMA stores rows in units of 16 bytes: where N ends inside one, what follows is not ours.
       if (params_.gemm.n % 8 == 0 || corner_.column + kTileN <= params_.gemm.n) {
-        StoreWarpBox();
+        StoreBox<Layout, Types>(params_.d, sum_, tile, corner_, thread_ / 32, lane_);
         return;
       }
     }
-    const ptx::SharedAddress tile = stages_.ATile(0);
     mma::StageSums<Types, typename Layout::D>(sum_, tile, warp_row_, warp_column_, lane_);
     ptx::SyncThreads();
-    mma::StoreStagedTile<typename Layout::D, kThreads>(params_.gemm, tile, corner_, thread_);
-  }
-
-  // A warp stores what it computed: no warp waits for another.
-  GEMMD_DEVICE void StoreWarpBox() {
-    using Box = typename Layout::WarpD;
-    const ptx::SharedAddress box = stages_.ATile(0) + thread_ / 32 * Box::kBytes;
-    // Of the four 8x8 matrices of two column tiles, a lane addresses one row.
-    const std::uint32_t row = lane_ % 16;
-    const std::uint32_t chunk = lane_ / 16;
-    GEMMD_UNROLL
-    for (int i = 0; i < kRowTiles; ++i) {
-      GEMMD_UNROLL
-      for (int j = 0; j < kColumnTiles; j += 2) {
-        const std::uint32_t words[4] = {Types::Output(sum_[i][j], 0), Types::Output(sum_[i][j], 1),
-                                        Types::Output(sum_[i][j + 1], 0),
-                                        Types::Output(sum_[i][j + 1], 1)};
-        ptx::StoreMatrix4(box + Box::Chunk(i * 16 + row, j + chunk), words);
-      }
-    }
-    ptx::FenceProxyAsync();
-    ptx::SyncWarp();
-    if (lane_ == 0) {
-      ptx::TensorStore2D(&params_.d, box, corner_.column + static_cast<std::int32_t>(warp_column_),
-                         corner_.row + static_cast<std::int32_t>(warp_row_));
-      ptx::BulkCommit();
-      ptx::BulkWaitRead<0>();
-    }
+    mma::StoreStagedTile<typename Layout::D, Layout::kThreads>(params_.gemm, tile, corner_,
+                                                               thread_);
   }
 
   const LadderBParams& params_;
@@ -269,14 +208,14 @@ class LadderBWorker {
   const std::int32_t k_tiles_;
   const TensorStages<Step> stages_;
   Reader reader_;
-  mma::TileCopies<typename Layout::A, typename Layout::B, kThreads> copies_;
+  mma::TileCopies<typename Layout::A, typename Layout::B, Layout::kThreads> copies_;
   std::uint32_t a_[kRowTiles][4];  // fragments of one step
-  B b_[Step::kBSets];
+  typename Reader::B b_;
   typename Types::Accumulator sum_[kRowTiles][kColumnTiles];
 };
 
 template <class Step, class Types>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, Step::kBlocksPerMultiprocessor)
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(LadderBLayout<Step>::kThreads, Step::kBlocksPerMultiprocessor)
     LadderB(const GEMMD_GRID_CONSTANT LadderBParams params) {
   LadderBWorker<Step, Types> worker(params);
   worker.Run();

@@ -21,7 +21,7 @@ absl::Status LaunchLadderB(const Problem& problem, const Arguments& arguments,
   ptx::LaunchShape shape;
   shape.kernel = Step::kName;
   shape.blocks_x = params->gemm.tiles_m * params->gemm.tiles_n;
-  shape.threads = kThreads;
+  shape.threads = LadderBLayout<Step>::kThreads;
   shape.shared_bytes = LadderBLayout<Step>::kSharedBytes;
   return ptx::Launch(LadderB<Step, Types>, shape, *params,
                      {{arguments.a, problem.a.size_bytes(), "A"},

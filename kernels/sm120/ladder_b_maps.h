@@ -40,8 +40,8 @@ absl::StatusOr<LadderBParams> MakeLadderBParams(const Problem& problem,
     params.a = *a;
     params.b = *b;
   }
-  if (Step::kTensorStores) {
-    auto d = MakeMatrixMap<typename Layout::WarpD>(arguments.d, problem.d);
+  if (Step::kBoxWarps > 0) {
+    auto d = MakeMatrixMap<typename Layout::Box>(arguments.d, problem.d);
     if (!d.ok()) return d.status();
     params.d = *d;
   }

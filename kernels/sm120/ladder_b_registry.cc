@@ -14,9 +14,26 @@
 namespace gemmd {
 namespace {
 
+// TFLOP/s with f16 operands and f32 sums: measured on an H200 at 8192 cubed in a burst, and
+// published for an RTX 5060 Laptop at 4096 cubed (README.md).
+struct Measured {
+  double h200;
+  double rtx5060;
+};
+
+// DeviceTraits::half_gflops of the two, in TFLOP/s; of the second at 2.5 GHz.
+constexpr double kH200 = 803;
+constexpr double kRtx5060 = 25;
+
 // What ladder_b_steps.h says about a step, as values.
+struct StepTraits {
+  mma::HalfGemmTraits half_gemm;
+  bool loads_by_tma = false;
+};
+
 template <class Step>
-constexpr mma::HalfGemmTraits Describe(double efficiency) {
+constexpr StepTraits Describe(const Measured& measured) {
+  using Layout = sm120::LadderBLayout<Step>;
   mma::HalfGemmTraits traits;
   traits.name = Step::kName;
   traits.idea = Step::kIdea;
@@ -24,29 +41,30 @@ constexpr mma::HalfGemmTraits Describe(double efficiency) {
   traits.tile_n = sm120::kTileN;
   traits.tile_k = Step::kTileK;
   traits.stages = Step::kStages;
-  traits.warps = sm120::kWarps;
+  traits.warps = Layout::kThreads / 32;
   traits.raster_group = Step::kRasterGroup;
   traits.blocks_per_multiprocessor = Step::kBlocksPerMultiprocessor;
-  traits.efficiency = efficiency;
-  return traits;
+  traits.speeds[0] = {90, measured.h200 / kH200, 0};
+  traits.speeds[1] = {120, measured.rtx5060 / kRtx5060, 0};
+  return {traits, Step::kTensorLoads};
 }
 
-constexpr mma::HalfGemmTraits kSteps[] = {
-    Describe<sm120::BcfDbfRw>(0.6), Describe<sm120::KStages>(0.6), Describe<sm120::TmaLoads>(0.6),
-    Describe<sm120::TmaR32>(0.7),   Describe<sm120::TmaR64>(0.7),  Describe<sm120::TmaRw>(0.7)};
+// A step that was not published has the figure of the one that it derives from.
+constexpr StepTraits kSteps[] = {
+    Describe<sm120::BcfDbfRw>({352.8, 34.00}),  Describe<sm120::KStages>({363.6, 33.27}),
+    Describe<sm120::TmaLoads>({441.5, 33.27}),  Describe<sm120::TmaR32>({483.2, 34.31}),
+    Describe<sm120::TmaR64>({502.9, 32.05}),    Describe<sm120::TmaRw>({483.2, 34.31}),
+    Describe<sm120::PairBoxes>({482.2, 34.31}), Describe<sm120::WarpRelease>({432.6, 34.31}),
+    Describe<sm120::Warps64>({464.5, 34.31}),   Describe<sm120::Warps64K64>({516.4, 32.05}),
+    Describe<sm120::TmaRw64>({518.9, 32.05})};
 static_assert(std::size(kSteps) == sm120::kLadderBVariants);
-
-constexpr bool kTensorLoads[] = {sm120::BcfDbfRw::kTensorLoads, sm120::KStages::kTensorLoads,
-                                 sm120::TmaLoads::kTensorLoads, sm120::TmaR32::kTensorLoads,
-                                 sm120::TmaR64::kTensorLoads,   sm120::TmaRw::kTensorLoads};
-static_assert(std::size(kTensorLoads) == std::size(kSteps));
 
 class LadderBEntry final : public mma::HalfGemmEntry {
  public:
   explicit LadderBEntry(int step)
-      : HalfGemmEntry(kSteps[step], "sm_120a", /*accumulates_f16=*/false, sm120::CudaLadderB(step),
-                      sm120::EmulatedLadderB(step)),
-        loads_by_tma_(kTensorLoads[step]) {}
+      : HalfGemmEntry(kSteps[step].half_gemm, "sm_120a", /*accumulates_f16=*/false,
+                      sm120::CudaLadderB(step), sm120::EmulatedLadderB(step)),
+        loads_by_tma_(kSteps[step].loads_by_tma) {}
 
   std::string CapabilityRejection(int compute_capability) const override {
     if (compute_capability == 90 || compute_capability == 120) return "";

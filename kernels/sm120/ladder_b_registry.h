@@ -1,5 +1,5 @@
-// Registry entries of ladder B: sm120/bcf_dbf_rw, k_stages, tma_loads, tma_r_32, tma_r_64,
-// tma_rw.
+// Registry entries of ladder B: sm120/bcf_dbf_rw, k_stages, tma_loads, tma_r_32, tma_r_64, tma_rw,
+// pair_boxes, warp_release, warps_64x64, warps_64x64_k64, tma_rw_64x64.
 //
 // Each takes f16 or bf16 operands, accumulated in f32, row-major, not transposed, with 16-byte
 // strides and no epilogue, and writes their own type. They run on CUDA devices of compute
@@ -7,7 +7,7 @@
 // the 99 KB of shared memory that a block of sm_120 may have.
 //
 // D may be a view: no kernel writes beyond its columns. (A TMA store does so, in units of 16
-// bytes, so tma_rw lets threads store the tiles where N ends inside such a unit.)
+// bytes, so steps that store by TMA let threads store the tiles where N ends inside such a unit.)
 //
 // Arithmetic: mma.sync.m16n8k16 over K in order, as in ladder A: the same bits and the same
 // error bound, ladder_a_registry.h.

@@ -32,7 +32,9 @@ class TensorStages {
   GEMMD_DEVICE void InitBarriers() const {
     for (std::uint32_t stage = 0; stage < Step::kStages; ++stage) {
       ptx::MbarrierInit(ring_.Full(stage), 1);
-      if constexpr (Step::kReleaseByWarps) ptx::MbarrierInit(ring_.Empty(stage), kWarps);
+      if constexpr (Step::kReleaseByWarps) {
+        ptx::MbarrierInit(ring_.Empty(stage), Layout::kWarps);
+      }
     }
     ptx::FenceMbarrierInit();
   }

@@ -26,11 +26,12 @@ class LadderAWorker {
         thread_(ptx::ThreadIndex()),
         lane_(thread_ % 32),
         shared_(ptx::SharedBase()),
-        corner_(mma::RasterTile(ptx::BlockIndexX(), params, Step::kRasterGroup, kTileM, kTileN)),
-        k_tiles_((params.k + kTileK - 1) / kTileK) {
+        corner_(mma::RasterTile(ptx::BlockIndexX(), params, Step::kRasterGroup, Step::kTileM,
+                                Step::kTileN)),
+        k_tiles_((params.k + Step::kTileK - 1) / Step::kTileK) {
     const std::uint32_t warp = thread_ / 32;
-    warp_row_ = warp % kWarpsM * kWarpM;
-    warp_column_ = warp / kWarpsM * kWarpN;
+    warp_row_ = warp % Step::kWarpsM * Shape::kWarpM;
+    warp_column_ = warp / Step::kWarpsM * Shape::kWarpN;
     copies_.Start(params_, thread_, corner_);
   }
 
@@ -46,15 +47,14 @@ class LadderAWorker {
   }
 
  private:
-  using ALayout = mma::TileLayout<kTileM, kTileK, Step::kSwizzle>;
-  using BLayout = mma::TileLayout<kTileK, kTileN, Step::kSwizzle>;
-  using DLayout = mma::TileLayout<kTileM, kTileN, Step::kSwizzle>;
+  using Shape = LadderAShape<Step>;
+  using ALayout = mma::TileLayout<Step::kTileM, Step::kTileK, Step::kSwizzle>;
+  using BLayout = mma::TileLayout<Step::kTileK, Step::kTileN, Step::kSwizzle>;
+  using DLayout = mma::TileLayout<Step::kTileM, Step::kTileN, Step::kSwizzle>;
 
-  static constexpr int kWarpM = kTileM / kWarpsM;
-  static constexpr int kWarpN = kTileN / kWarpsN;
-  static constexpr int kRowTiles = kWarpM / 16;  // 16x8 tiles of D that a warp holds
-  static constexpr int kColumnTiles = kWarpN / 8;
-  static constexpr int kSteps = kTileK / 16;  // mma.sync steps in a tile of K
+  static constexpr int kRowTiles = Shape::kWarpM / 16;  // 16x8 tiles of D that a warp holds
+  static constexpr int kColumnTiles = Shape::kWarpN / 8;
+  static constexpr int kSteps = Step::kTileK / 16;  // mma.sync steps in a tile of K
   static_assert(kColumnTiles % 2 == 0, "LoadB() fills two");
 
   // What one step of K multiplies.
@@ -63,7 +63,9 @@ class LadderAWorker {
     std::uint32_t b[kColumnTiles][2];
   };
 
-  GEMMD_DEVICE ptx::SharedAddress ATile(int stage) const { return shared_ + stage * kStageBytes; }
+  GEMMD_DEVICE ptx::SharedAddress ATile(int stage) const {
+    return shared_ + stage * Shape::kStageBytes;
+  }
   GEMMD_DEVICE ptx::SharedAddress BTile(int stage) const { return ATile(stage) + ALayout::kBytes; }
 
   // ------------------------------------------------------------ global to shared
@@ -72,7 +74,7 @@ class LadderAWorker {
   // empty, so that waits count groups alike in every iteration.
   GEMMD_DEVICE void IssueTile(int k_tile, int stage) {
     if (k_tile < k_tiles_) {
-      copies_.Issue(params_, thread_, k_tile * kTileK, ATile(stage), BTile(stage));
+      copies_.Issue(params_, thread_, k_tile * Step::kTileK, ATile(stage), BTile(stage));
     }
     ptx::CopyAsyncCommit();
   }
@@ -229,7 +231,7 @@ class LadderAWorker {
   GEMMD_DEVICE void StoreTile() {
     mma::StageSums<Types, DLayout>(sum_, shared_, warp_row_, warp_column_, lane_);
     ptx::SyncThreads();
-    mma::StoreStagedTile<DLayout, kThreads>(params_, shared_, corner_, thread_);
+    mma::StoreStagedTile<DLayout, Shape::kThreads>(params_, shared_, corner_, thread_);
   }
 
   const mma::HalfGemmParams& params_;
@@ -240,12 +242,12 @@ class LadderAWorker {
   const std::int32_t k_tiles_;
   std::uint32_t warp_row_;
   std::uint32_t warp_column_;
-  mma::TileCopies<ALayout, BLayout, kThreads> copies_;
+  mma::TileCopies<ALayout, BLayout, Shape::kThreads> copies_;
   typename Types::Accumulator sum_[kRowTiles][kColumnTiles];
 };
 
 template <class Step, class Types>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, kBlocksPerMultiprocessor)
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(LadderAShape<Step>::kThreads, Step::kBlocksPerMultiprocessor)
     LadderA(const GEMMD_GRID_CONSTANT mma::HalfGemmParams params) {
   LadderAWorker<Step, Types> worker(params);
   worker.Run();

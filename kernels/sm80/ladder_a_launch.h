@@ -6,6 +6,7 @@
 #include "kernels/mma/half_gemm_types.h"
 #include "kernels/ptx/launch.h"
 #include "kernels/sm80/ladder_a.h"
+#include "kernels/sm80/ladder_a_params.h"
 
 namespace gemmd::sm80 {
 inline namespace GEMMD_BACKEND {
@@ -14,12 +15,14 @@ inline namespace GEMMD_BACKEND {
 template <class Step, class Types>
 absl::Status LaunchLadderA(const Problem& problem, const Arguments& arguments,
                            const LaunchTarget& target) {
-  const mma::HalfGemmParams params = mma::MakeHalfGemmParams(problem, arguments, kTileM, kTileN);
+  using Shape = LadderAShape<Step>;
+  const mma::HalfGemmParams params =
+      mma::MakeHalfGemmParams(problem, arguments, Step::kTileM, Step::kTileN);
   ptx::LaunchShape shape;
   shape.kernel = Step::kName;
   shape.blocks_x = params.tiles_m * params.tiles_n;
-  shape.threads = kThreads;
-  shape.shared_bytes = LadderASharedBytes(Step::kStages);
+  shape.threads = Shape::kThreads;
+  shape.shared_bytes = Shape::kSharedBytes;
   return ptx::Launch(LadderA<Step, Types>, shape, params,
                      {{arguments.a, problem.a.size_bytes(), "A"},
                       {arguments.b, problem.b.size_bytes(), "B"},

@@ -5,24 +5,19 @@
 
 namespace gemmd::sm80 {
 
-// A block computes kTileM x kTileN of D, kTileK of K at a time, with a grid of kWarpsM x
-// kWarpsN warps.
-inline constexpr int kTileM = 256;
-inline constexpr int kTileN = 128;
-inline constexpr int kTileK = 64;
-inline constexpr int kWarpsM = 4;
-inline constexpr int kWarpsN = 2;
-inline constexpr int kThreads = 32 * kWarpsM * kWarpsN;
-inline constexpr int kBlocksPerMultiprocessor = 1;
-
-// Bytes of one stage: a tile of A and one of B.
-inline constexpr std::uint32_t kStageBytes = (kTileM + kTileN) * kTileK * 2;
-
-// Shared memory of a block: its stages, which the epilogue reuses for the tile of D.
-constexpr std::uint32_t LadderASharedBytes(int stages) {
-  const std::uint32_t stage_bytes = static_cast<std::uint32_t>(stages) * kStageBytes;
-  const std::uint32_t output_bytes = kTileM * kTileN * 2;
-  return stage_bytes > output_bytes ? stage_bytes : output_bytes;
-}
+// What follows from a step's tile (ladder_a_steps.h).
+template <class Step>
+struct LadderAShape {
+  static constexpr int kWarpM = Step::kTileM / Step::kWarpsM;
+  static constexpr int kWarpN = Step::kTileN / Step::kWarpsN;
+  static constexpr int kThreads = 32 * Step::kWarpsM * Step::kWarpsN;
+  // One stage: a tile of A and one of B.
+  static constexpr std::uint32_t kStageBytes = (Step::kTileM + Step::kTileN) * Step::kTileK * 2;
+  // Shared memory of a block: its stages, which the epilogue reuses for the tile of D.
+  static constexpr std::uint32_t kStagesBytes = Step::kStages * kStageBytes;
+  static constexpr std::uint32_t kOutputBytes = Step::kTileM * Step::kTileN * 2;
+  static constexpr std::uint32_t kSharedBytes =
+      kStagesBytes > kOutputBytes ? kStagesBytes : kOutputBytes;
+};
 
 }  // namespace gemmd::sm80

@@ -12,28 +12,43 @@
 namespace gemmd {
 namespace {
 
+// TFLOP/s at 8192 cubed: published for an A100, with f16 sums, whose mma.sync is as quick with f32
+// sums; and measured on an H200 in a burst (README.md).
+struct Measured {
+  double a100;
+  double h200_f32_sums;
+  double h200_f16_sums;
+};
+
+// DeviceTraits::half_gflops of the two, in TFLOP/s.
+constexpr double kA100 = 234;
+constexpr double kH200 = 803;
+
 // What ladder_a_steps.h says about a step, as values.
 template <class Step>
-constexpr mma::HalfGemmTraits Describe(double efficiency) {
+constexpr mma::HalfGemmTraits Describe(const Measured& measured) {
   mma::HalfGemmTraits traits;
   traits.name = Step::kName;
   traits.idea = Step::kIdea;
-  traits.tile_m = sm80::kTileM;
-  traits.tile_n = sm80::kTileN;
-  traits.tile_k = sm80::kTileK;
+  traits.tile_m = Step::kTileM;
+  traits.tile_n = Step::kTileN;
+  traits.tile_k = Step::kTileK;
   traits.stages = Step::kStages;
-  traits.warps = sm80::kThreads / 32;
+  traits.warps = sm80::LadderAShape<Step>::kThreads / 32;
   traits.raster_group = Step::kRasterGroup;
-  traits.blocks_per_multiprocessor = sm80::kBlocksPerMultiprocessor;
-  traits.efficiency = efficiency;
+  traits.blocks_per_multiprocessor = Step::kBlocksPerMultiprocessor;
+  traits.speeds[0] = {80, measured.a100 / kA100, measured.a100 / kA100};
+  traits.speeds[1] = {90, measured.h200_f32_sums / kH200, measured.h200_f16_sums / kH200};
   return traits;
 }
 
-// Efficiency as published for 8192 cubed.
-constexpr mma::HalfGemmTraits kSteps[] = {Describe<sm80::A01a>(0.24), Describe<sm80::A01b>(0.23),
-                                          Describe<sm80::A02>(0.68),  Describe<sm80::A03a>(0.74),
-                                          Describe<sm80::A03b>(0.79), Describe<sm80::A04>(0.82),
-                                          Describe<sm80::A05>(0.82)};
+// The published series has a03a and a03b as one step, which is a03b, and no a06: a03a has the
+// figure of a02 there, a06 that of a05.
+constexpr mma::HalfGemmTraits kSteps[] = {
+    Describe<sm80::A01a>({75, 71.7, 71.7}),    Describe<sm80::A01b>({73, 97.1, 97.4}),
+    Describe<sm80::A02>({212, 278.7, 284.9}),  Describe<sm80::A03a>({212, 412.8, 407.6}),
+    Describe<sm80::A03b>({245, 413.2, 416.3}), Describe<sm80::A04>({255, 431.8, 469.7}),
+    Describe<sm80::A05>({256, 439.4, 480.6}),  Describe<sm80::A06>({256, 447.8, 473.7})};
 static_assert(std::size(kSteps) == sm80::kLadderAVariants);
 
 class LadderAEntry final : public mma::HalfGemmEntry {

@@ -1,4 +1,4 @@
-// Registry entries of ladder A: sm80/a01a, a01b, a02, a03a, a03b, a04, a05.
+// Registry entries of ladder A: sm80/a01a, a01b, a02, a03a, a03b, a04, a05, a06.
 //
 // Each takes f16 operands (accumulated in f32, or in f16 where the problem asks) or bf16
 // ones (f32), row-major, not transposed, with 16-byte strides and no epilogue, and writes

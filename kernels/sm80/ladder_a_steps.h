@@ -1,7 +1,7 @@
-// Ladder A: seven steps from fragment loads by hand to a rasterised software pipeline.
+// Ladder A: eight steps from fragment loads by hand to a rasterised software pipeline.
 //
 // One kernel family (ladder_a.h) reads these values; each step is the one before it with
-// one thing changed. A ladder of this shape was published for an A100; kernels/NOTES.md has
+// one thing changed. A ladder of this shape was published for an A100, up to a05; README.md has
 // its figures beside ours.
 #pragma once
 
@@ -21,6 +21,14 @@ struct A01a {
   static constexpr int kBarriers = 2;  // of the block for each tile of K
   static constexpr bool kPipelineFragments = false;
   static constexpr int kRasterGroup = 1;  // rows of tiles walked together
+  // A block computes kTileM x kTileN of D, kTileK of K at a time, with a grid of kWarpsM x
+  // kWarpsN warps.
+  static constexpr int kTileM = 256;
+  static constexpr int kTileN = 128;
+  static constexpr int kTileK = 64;
+  static constexpr int kWarpsM = 4;
+  static constexpr int kWarpsN = 2;
+  static constexpr int kBlocksPerMultiprocessor = 1;
 };
 
 struct A01b : A01a {
@@ -58,6 +66,15 @@ struct A05 : A04 {
   static constexpr const char* kName = "sm80/a05";
   static constexpr const char* kIdea = "a04 with blocks rasterised in groups for the L2 cache";
   static constexpr int kRasterGroup = 8;
+};
+
+struct A06 : A05 {
+  static constexpr const char* kName = "sm80/a06";
+  static constexpr const char* kIdea =
+      "a05 with blocks half as high, two a multiprocessor: one's barrier is the other's time";
+  static constexpr int kTileM = 128;
+  static constexpr int kWarpsM = 2;
+  static constexpr int kBlocksPerMultiprocessor = 2;
 };
 
 }  // namespace gemmd::sm80

@@ -30,8 +30,9 @@ TEST_F(EmulatedTest, EveryStepOfLaddersAAndBServesRaggedOperandsWithEqualBits) {
     std::string first;
     for (const char* kernel :
          {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05",
-          "sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads", "sm120/tma_r_64",
-          "sm120/tma_r_32", "sm120/tma_rw"}) {
+          "sm80/a06", "sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads", "sm120/tma_r_64",
+          "sm120/tma_r_32", "sm120/tma_rw", "sm120/pair_boxes", "sm120/warp_release",
+          "sm120/warps_64x64", "sm120/warps_64x64_k64", "sm120/tma_rw_64x64"}) {
       request.mutable_header()->set_kernel(kernel);
       v1::MatmulResponse response;
       const grpc::Status status = Call(request, &response);

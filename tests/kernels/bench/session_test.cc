@@ -78,7 +78,7 @@ TEST_F(SessionTest, WithoutARivalKernelsAreStillTimed) {
   machine_.rivals.clear();
   const CaseReport report = Run({"--kernels=sm80/a0*"});
   EXPECT_EQ(report.rival.error, "has no algorithm for it");
-  ASSERT_EQ(report.rows.size(), 7u);
+  ASSERT_EQ(report.rows.size(), 8u);
   EXPECT_NEAR(report.rows[5].timing.burst_ms.median, 0.8, 1e-6);
   EXPECT_EQ(Derive(report, report.rows[5].timing, nullptr).burst_ratio, 0);
 }

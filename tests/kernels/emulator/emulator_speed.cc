@@ -58,8 +58,8 @@ void TimeLadderA(const char* name, ProductForm form) {
                                       1};
   emulator::LaunchRequest request;
   request.kernel = Step::kName;
-  request.threads = sm80::kThreads;
-  request.shared_bytes = sm80::LadderASharedBytes(Step::kStages);
+  request.threads = sm80::LadderAShape<Step>::kThreads;
+  request.shared_bytes = sm80::LadderAShape<Step>::kSharedBytes;
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D")};
   Report(name, m, n, k, [&] {
     return emulator::Launch(request, {}, [&] { sm80::LadderA<Step, Types>(params); });

@@ -14,11 +14,14 @@ std::string Wrong(const Shape& shape, const emulator::Options& options) {
 }
 
 DeletionCheck LadderB() {
-  return {{"kernels/sm120/ladder_b.h", "kernels/sm120/tensor_stages.h"},
+  return {{"kernels/sm120/ladder_b.h", "kernels/sm120/tensor_stages.h",
+           "kernels/sm120/stage_refill.h", "kernels/sm120/box_store.h"},
           {},
           // A tile of D that TMA stores and one that threads do.
           RunsOf<Shape>({Wrong<sm120::BcfDbfRw>, Wrong<sm120::KStages>, Wrong<sm120::TmaLoads>,
-                         Wrong<sm120::TmaR32>, Wrong<sm120::TmaR64>, Wrong<sm120::TmaRw>},
+                         Wrong<sm120::TmaR32>, Wrong<sm120::TmaR64>, Wrong<sm120::TmaRw>,
+                         Wrong<sm120::PairBoxes>, Wrong<sm120::WarpRelease>, Wrong<sm120::Warps64>,
+                         Wrong<sm120::Warps64K64>, Wrong<sm120::TmaRw64>},
                         {{128, 253, 32}, {128, 253, 320}})};
 }
 DELETION_TEST(LadderB)

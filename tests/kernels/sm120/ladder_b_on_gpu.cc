@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   if (mode == "check") {
     return gemmd::testing::CheckOnGpu(
         {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads", "sm120/tma_r_32",
-         "sm120/tma_r_64", "sm120/tma_rw", "sm80/a05"},
+         "sm120/tma_r_64", "sm120/tma_rw", "sm120/pair_boxes", "sm120/warp_release",
+         "sm120/warps_64x64", "sm120/warps_64x64_k64", "sm120/tma_rw_64x64", "sm80/a05"},
         {ProductForm::kF16AccumulateF32, ProductForm::kBf16AccumulateF32},
         {{4096, 4096, 4096}, {1023, 4095, 4097}, {8192, 8192, 8192}});
   }

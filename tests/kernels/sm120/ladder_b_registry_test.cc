@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/gemm.h"
+#include "tests/testing/h200.h"
 
 namespace gemmd {
 namespace {
@@ -15,8 +16,10 @@ Problem Padded() {
 }
 
 TEST(LadderBRegistry, NamesEveryStep) {
-  for (const char* name : {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads",
-                           "sm120/tma_r_32", "sm120/tma_r_64", "sm120/tma_rw"}) {
+  for (const char* name :
+       {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads", "sm120/tma_r_32", "sm120/tma_r_64",
+        "sm120/tma_rw", "sm120/pair_boxes", "sm120/warp_release", "sm120/warps_64x64",
+        "sm120/warps_64x64_k64", "sm120/tma_rw_64x64"}) {
     ASSERT_NE(BuiltinRegistry().Find(name), nullptr) << name;
     EXPECT_EQ(Entry(name).Rejection(Padded()), "") << name;
   }
@@ -61,6 +64,28 @@ TEST(LadderBRegistry, StridesOfTensorMapsHave40Bits) {
   EXPECT_EQ(Entry().Rejection(problem),
             "takes leading dimensions up to 549755813880, not 549755813888");
   EXPECT_EQ(Entry("sm120/k_stages").Rejection(problem), "");
+}
+
+double PredictedTflops(const char* name, std::int64_t size, const DeviceTraits& device) {
+  const Problem problem = MakeProblem(size, size, size, DataType::kF16, DataType::kF16);
+  const Kernel& kernel = Entry(name);
+  const double us = kernel.PredictedUs(problem, kernel.Configure(problem, device), device);
+  return 2e-6 * static_cast<double>(size * size * size) / us;
+}
+
+// BENCHMARKS.md has the figures.
+TEST(LadderBRegistry, PredictsWhatItsDeviceWasMeasuredToDo) {
+  const DeviceTraits h200 = testing::H200();
+  EXPECT_NEAR(PredictedTflops("sm120/k_stages", 8192, h200), 363.6, 5);
+  EXPECT_NEAR(PredictedTflops("sm120/tma_rw_64x64", 8192, h200), 518.9, 5);
+  EXPECT_NEAR(PredictedTflops("sm120/tma_rw_64x64", 4096, h200), 508.2, 15);
+  CudaDeviceNumbers numbers;  // of an RTX 5060 Laptop
+  numbers.compute_capability_major = 12;
+  numbers.multiprocessors = 26;
+  numbers.clock_khz = 2500000;
+  numbers.memory_clock_khz = 12000000;
+  numbers.memory_bus_bits = 128;
+  EXPECT_NEAR(PredictedTflops("sm120/tma_r_32", 4096, MakeCudaTraits(0, numbers)), 34.31, 1);
 }
 
 TEST(LadderBRegistry, SharesTheNumericsIdOfLadderA) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,8 +13,10 @@
 namespace gemmd::testing {
 namespace {
 
-constexpr const char* kSteps[] = {"sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads",
-                                  "sm120/tma_r_32",   "sm120/tma_r_64", "sm120/tma_rw"};
+constexpr const char* kSteps[] = {
+    "sm120/bcf_dbf_rw",  "sm120/k_stages",        "sm120/tma_loads",   "sm120/tma_r_32",
+    "sm120/tma_r_64",    "sm120/tma_rw",          "sm120/pair_boxes",  "sm120/warp_release",
+    "sm120/warps_64x64", "sm120/warps_64x64_k64", "sm120/tma_rw_64x64"};
 
 constexpr ProductForm kForms[] = {ProductForm::kF16AccumulateF32, ProductForm::kBf16AccumulateF32};
 
@@ -112,16 +116,31 @@ TEST(LadderBNumerics, GivesTheBitsOfLadderA) {
   }
 }
 
-TEST(LadderBBanks, NoStepHasConflicts) {
+// Passes over shared memory that a launch needs: a table of kernels/sm120/README.md.
+TEST(LadderBBanks, NoStepHasConflictsAndPassesAreAsTheReadmeSays) {
+  struct Passes {
+    const char* step;
+    std::uint64_t needed;
+  };
+  constexpr Passes kPasses[] = {
+      {"sm120/bcf_dbf_rw", 2560},      {"sm120/k_stages", 2560},     {"sm120/tma_loads", 2048},
+      {"sm120/tma_r_32", 2048},        {"sm120/tma_r_64", 2048},     {"sm120/tma_rw", 1792},
+      {"sm120/pair_boxes", 1792},      {"sm120/warp_release", 2048}, {"sm120/warps_64x64", 1536},
+      {"sm120/warps_64x64_k64", 1536}, {"sm120/tma_rw_64x64", 1280}};
+  static_assert(std::size(kPasses) == std::size(kSteps));
   const Shape shape{128, 128, 128};
-  for (const char* step : kSteps) {
+  for (const Passes& expected : kPasses) {
     emulator::Options options;
     options.count_bank_conflicts = true;
     HalfOperands operands(ProductForm::kF16AccumulateF32, shape);
     const emulator::Statistics statistics =
-        RunEntry(step, ProductForm::kF16AccumulateF32, shape, options, &operands).report.statistics;
-    EXPECT_EQ(statistics.extra_wavefronts(), 0u) << step;
-    EXPECT_GE(statistics.banks.size(), 3u) << step;  // loads of A and of B, stores of D
+        RunEntry(expected.step, ProductForm::kF16AccumulateF32, shape, options, &operands)
+            .report.statistics;
+    EXPECT_EQ(statistics.extra_wavefronts(), 0u) << expected.step;
+    EXPECT_GE(statistics.banks.size(), 3u) << expected.step;  // loads of A and of B, stores of D
+    std::uint64_t needed = 0;
+    for (const auto& [line, use] : statistics.banks) needed += use.accesses;
+    EXPECT_EQ(needed, expected.needed) << expected.step;
   }
 }
 

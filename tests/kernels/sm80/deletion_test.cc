@@ -17,7 +17,7 @@ DeletionCheck LadderA() {
   return {{"kernels/sm80/ladder_a.h"},
           {},
           RunsOf<Shape>({Wrong<sm80::A01a>, Wrong<sm80::A01b>, Wrong<sm80::A02>, Wrong<sm80::A03a>,
-                         Wrong<sm80::A03b>, Wrong<sm80::A04>, Wrong<sm80::A05>},
+                         Wrong<sm80::A03b>, Wrong<sm80::A04>, Wrong<sm80::A05>, Wrong<sm80::A06>},
                         {{128, 128, 64}, {128, 128, 384}})};
 }
 DELETION_TEST(LadderA)

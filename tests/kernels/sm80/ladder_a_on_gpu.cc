@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
   const std::string mode = argc == 2 ? argv[1] : "";
   if (mode == "check") {
     return gemmd::testing::CheckOnGpu(
-        {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05"},
+        {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05",
+         "sm80/a06"},
         {ProductForm::kF16AccumulateF32, ProductForm::kF16AccumulateF16,
          ProductForm::kBf16AccumulateF32},
         {{4096, 4096, 4096}, {1023, 4095, 4097}});

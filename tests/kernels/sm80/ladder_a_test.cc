@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <tuple>
 
@@ -11,7 +12,7 @@ namespace gemmd::testing {
 namespace {
 
 constexpr const char* kSteps[] = {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a",
-                                  "sm80/a03b", "sm80/a04",  "sm80/a05"};
+                                  "sm80/a03b", "sm80/a04",  "sm80/a05", "sm80/a06"};
 
 constexpr Shape kShapes[] = {
     {256, 128, 64},    // one tile
@@ -97,13 +98,35 @@ emulator::Statistics BanksOf(const char* step) {
       .report.statistics;
 }
 
+// Passes over shared memory that a launch needs, and those that conflicts add: a table of
+// kernels/sm80/README.md.
+TEST(LadderABanks, TakeAsManyPassesAsTheReadmeSays) {
+  struct Passes {
+    const char* step;
+    std::uint64_t needed;
+    std::uint64_t extra;
+  };
+  constexpr Passes kPasses[] = {{"sm80/a01a", 5632, 24064}, {"sm80/a01b", 3584, 17920},
+                                {"sm80/a02", 3584, 0},      {"sm80/a03a", 3584, 0},
+                                {"sm80/a03b", 3584, 0},     {"sm80/a04", 3584, 0},
+                                {"sm80/a05", 3584, 0},      {"sm80/a06", 2048, 0}};
+  for (const Passes& expected : kPasses) {
+    const emulator::Statistics statistics = BanksOf(expected.step);
+    std::uint64_t needed = 0;
+    for (const auto& [line, use] : statistics.banks) needed += use.accesses;
+    EXPECT_EQ(needed, expected.needed) << expected.step;
+    EXPECT_EQ(statistics.extra_wavefronts(), expected.extra) << expected.step;
+  }
+}
+
 TEST(LadderABanks, EightWayConflictsWithoutSwizzle) {
   EXPECT_EQ(BanksOf("sm80/a01a").worst_bank_ways(), 8);
   EXPECT_EQ(BanksOf("sm80/a01b").worst_bank_ways(), 8);
 }
 
 TEST(LadderABanks, NoConflictsWithSwizzle) {
-  for (const char* step : {"sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05"}) {
+  for (const char* step :
+       {"sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05", "sm80/a06"}) {
     const emulator::Statistics statistics = BanksOf(step);
     EXPECT_EQ(statistics.extra_wavefronts(), 0u) << step;
     EXPECT_GT(statistics.banks.size(), 3u) << step;
