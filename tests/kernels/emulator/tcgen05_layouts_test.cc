@@ -124,7 +124,7 @@ struct Image {
 };
 
 emulator::Report Run(int blocks, const std::vector<emulator::Buffer>& buffers,
-                     const std::function<void()>& kernel) {
+                     const std::function<void()>& kernel, std::uint64_t seed = 1) {
   emulator::LaunchRequest request;
   request.kernel = "layouts";
   request.threads = 128;
@@ -132,7 +132,9 @@ emulator::Report Run(int blocks, const std::vector<emulator::Buffer>& buffers,
   request.cluster_size = static_cast<std::uint32_t>(blocks);
   request.shared_bytes = kSharedBytes;
   request.buffers = buffers;
-  return emulator::Launch(request, {}, kernel);
+  emulator::Options options;
+  options.seed = seed;
+  return emulator::Launch(request, options, kernel);
 }
 
 template <typename Element>
@@ -378,7 +380,7 @@ void ProductKernel(const ProductCase& test, const std::array<Image, 2>& images,
 }
 
 // How many elements of D are wrong, by the model; -1 where the emulator refuses.
-int CountWrong(const ProductCase& test, std::string* message) {
+int CountWrong(const ProductCase& test, std::string* message, std::uint64_t seed = 1) {
   const auto blocks = static_cast<std::uint32_t>(test.blocks);
   const std::uint32_t rows = test.rows / blocks;
   const std::uint32_t columns = test.columns / blocks;  // of B, in a block
@@ -400,14 +402,16 @@ int CountWrong(const ProductCase& test, std::string* message) {
   form.negate_b = test.negate_b;
   const std::uint32_t instruction = ptx::MakeTcgen05Instruction(form) ^ test.flipped;
   std::vector<std::uint32_t> out(std::size_t{2} * 128 * 256);
-  const emulator::Report report =
-      Run(test.blocks, {{out.data(), out.size() * 4, "out", false}}, [&] {
+  const emulator::Report report = Run(
+      test.blocks, {{out.data(), out.size() * 4, "out", false}},
+      [&] {
         if (test.blocks == 2) {
           ProductKernel<2>(test, images, a, b, instruction, out.data());
         } else {
           ProductKernel<1>(test, images, a, b, instruction, out.data());
         }
-      });
+      },
+      seed);
   *message = report.message;
   if (!report.ok()) return -1;
   int wrong = 0;
@@ -492,8 +496,10 @@ TEST(Tcgen05Instructions, EachFieldMatters) {
       test.flipped = 1u << bit;
       // Which structure a sparse A would have: read with the next bit alone.
       if (bit < 2) test.flipped |= 4;
-      std::string message;
-      EXPECT_NE(CountWrong(test, &message), 0) << "bit " << bit;
+      for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        std::string message;
+        EXPECT_NE(CountWrong(test, &message, seed), 0) << "bit " << bit << ", seed " << seed;
+      }
     }
   }
 }
