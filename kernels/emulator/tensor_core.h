@@ -15,9 +15,9 @@
 // order of K alone. kernels/NOTES.md says what was compared.
 //
 // tcgen05 is emulated by the same rule, for want of a card to measure: Xie et al., "MMA-Sim:
-// Bit-accurate reference model of tensor cores and matrix cores" (arXiv 2511.10909), find it for
-// 16-bit operands on sm_100, and for 8-bit ones with blocks of 32 products, whose scales count as
-// part of the exponents.
+// Bit-accurate reference model of tensor cores and matrix cores" (arXiv 2511.10909), find it on a
+// B200 for 16-bit operands, tf32, and 8-bit ones with blocks of 32 products, whose scales count as
+// part of the exponents. (wgmma on 8-bit operands keeps 13 bits: not emulated.)
 #pragma once
 
 #include <array>
