@@ -6,6 +6,7 @@
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/fault/fault_kernels.h"
 #include "kernels/registry.h"
+#include "kernels/sm100/ladder_c_registry.h"
 #include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/sm90/wgmma_gemm_registry.h"
@@ -27,6 +28,7 @@ const Registry& BuiltinRegistry() {
     AppendHopperF64(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
+    AppendLadderC(&kernels);
     AppendCublasLt(&vendor::CublasLtEngine(), &kernels);
 #if GEMMD_FAULTS
     AppendFaultKernels(&kernels);

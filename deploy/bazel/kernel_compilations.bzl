@@ -6,26 +6,16 @@ in bazel-bin, in the folder of the family.
 """
 
 load("//deploy/bazel:cuda.bzl", "cuda_library")
+load("//deploy/bazel:text_file.bzl", "text_file")
 
 # As .bazelrc has them for sources of the tree, which these are as good as.
 _WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-
-def _text_impl(ctx):
-    ctx.actions.write(ctx.outputs.out, ctx.attr.text)
-
-_text = rule(
-    implementation = _text_impl,
-    attrs = {
-        "out": attr.output(mandatory = True),
-        "text": attr.string(mandatory = True),
-    },
-)
 
 def _write(out, top, includes, namespace, blocks):
     text = "// Written by kernel_compilations() in %s/BUILD.bazel.\n" % native.package_name()
     text += top + "".join(["#include \"%s\"\n" % header for header in includes])
     text += "\nnamespace %s {\n\n%s\n\n}  // namespace %s\n" % (namespace, "\n\n".join(blocks), namespace)
-    _text(name = out + "_text", out = out, text = text)
+    text_file(name = out + "_text", out = out, text = text)
 
 def _wrapped(head, items, tail):
     """head(item, item, ...)tail, in lines of 100 as clang-format makes them."""

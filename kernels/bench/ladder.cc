@@ -44,13 +44,20 @@ Ladder LadderB() {
        {"sm120/tma_rw_64x64", 0}}};
 }
 
+Ladder LadderC() {
+  return {
+      "C",      "\"Matrix Multiplication on Blackwell: Part 2\" by Modular, B200, bf16, 4096 cubed",
+      1758,     "bf16,f16",
+      "ladder", {{"sm100/c1", 5}, {"sm100/c2", 155.0}, {"sm100/c3", 288.3}, {"sm100/c4", 293.6}}};
+}
+
 }  // namespace
 
 absl::StatusOr<Ladder> FindLadder(absl::string_view name) {
-  for (const Ladder& ladder : {LadderA(), LadderB()}) {
+  for (const Ladder& ladder : {LadderA(), LadderB(), LadderC()}) {
     if (name == ladder.name) return ladder;
   }
-  return absl::InvalidArgumentError(absl::StrCat("ladder is \"", name, "\"; it must be A or B"));
+  return absl::InvalidArgumentError(absl::StrCat("ladder is \"", name, "\"; it must be A, B or C"));
 }
 
 std::string PublishedCell(const Ladder& ladder, absl::string_view kernel) {

@@ -50,6 +50,12 @@ void LandNow(OperationId id) {
   }
 }
 
+bool IsPending(OperationId id) {
+  const std::vector<Operation>& operations = CurrentGrid().operations;
+  return std::any_of(operations.begin(), operations.end(),
+                     [id](const Operation& operation) { return operation.id == id; });
+}
+
 void LandOne(Grid& grid) {
   Land(grid, FirstOfChannel(grid, grid.random() % grid.operations.size()));
 }

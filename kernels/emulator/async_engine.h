@@ -17,6 +17,9 @@ OperationId Post(Cluster& cluster, std::function<void()> land, std::uint64_t cha
 // has landed.
 void LandNow(OperationId id);
 
+// Whether the operation has not landed.
+bool IsPending(OperationId id);
+
 // Lands one operation that the seed chooses. REQUIRES: one is pending.
 void LandOne(Grid& grid);
 

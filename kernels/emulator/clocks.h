@@ -40,6 +40,11 @@ class VectorClock {
 
   void Clear() { std::fill(steps_.begin(), steps_.end(), 0); }
 
+  // As if nothing were known of the agent.
+  void Forget(Agent agent) {
+    if (agent < steps_.size()) steps_[agent] = 0;
+  }
+
  private:
   std::vector<Step> steps_;
 };
@@ -79,7 +84,9 @@ struct Knowledge {
   VectorClock finished;
   // griddepcontrol.wait is behind this thread (grid_dependency.h).
   bool preceding_grid = false;
-  // A further view for tcgen05 (fence::after_thread_sync) has its place here.
+  // Products and copies of tcgen05 in the order that they were issued in, over or not, as a
+  // fence::before_thread_sync passes it on (tensor_memory.h).
+  VectorClock tensor_order;
 
   // Whether a step is over: its reads are done, and its bulk copies have landed.
   bool IsFinished(Agent agent, Step step) const {
@@ -89,6 +96,7 @@ struct Knowledge {
   void JoinFinished(const Knowledge& other) {
     finished.Join(other.generic);
     finished.Join(other.finished);
+    tensor_order.Join(other.tensor_order);
   }
 
   void Join(const Knowledge& other) {
@@ -97,6 +105,7 @@ struct Knowledge {
     mbarrier_init.Join(other.mbarrier_init);
     async_global.Join(other.async_global);
     finished.Join(other.finished);
+    tensor_order.Join(other.tensor_order);
     JoinForeign(&foreign, other.foreign);
     JoinForeign(&foreign_async, other.foreign_async);
     preceding_grid = preceding_grid || other.preceding_grid;
@@ -108,6 +117,7 @@ struct Knowledge {
     mbarrier_init.Clear();
     async_global.Clear();
     finished.Clear();
+    tensor_order.Clear();
     foreign = nullptr;
     foreign_async = nullptr;
     preceding_grid = false;

@@ -15,6 +15,7 @@
 #include "kernels/emulator/bank_conflicts.h"
 #include "kernels/emulator/failure.h"
 #include "kernels/emulator/machine.h"
+#include "kernels/emulator/tensor_memory.h"
 
 namespace gemmd::emulator {
 namespace {
@@ -82,6 +83,11 @@ void CheckThreadExit(Thread& thread) {
     Fail(Violation::kUnfinished, nowhere,
          "a thread exits while its bulk stores may still read shared memory");
   }
+  if (!thread.tensor.flying_loads.empty() ||
+      thread.tensor.stores.done < thread.tensor.stores.issued) {
+    Fail(Violation::kUnfinished, nowhere,
+         "a thread exits with a tcgen05.ld or st that it did not wait for");
+  }
   for (const Warpgroup& group : thread.block->warpgroups) {
     if (group.flying.empty() ||
         thread.index / kWarpgroupSize !=
@@ -98,6 +104,13 @@ void CheckBlockExit(Block& block) {
     Fail(Violation::kUnfinished, CallSite(),
          absl::StrCat("a block exits while mbarrier ", DescribeShared(address), " expects ",
                       barrier.transaction_bytes, " more bytes"));
+  }
+  if (block.tensor_memory != nullptr) {
+    for (const TensorAllocation& allocation : block.tensor_memory->allocations) {
+      Fail(Violation::kUnfinished, CallSite(),
+           absl::StrCat("a block exits with ", allocation.columns,
+                        " columns of tensor memory that no tcgen05.dealloc gave back"));
+    }
   }
   block.exited = true;
 }
@@ -158,6 +171,11 @@ void CheckRemoteArrivals(const Cluster& cluster) {
   for (const Block& block : cluster.blocks) {
     for (const auto& [agent, step] : block.remote_arrivals) {
       if (block.at_exit[agent] >= step) continue;
+      if (agent >= cluster.threads.size()) {
+        Fail(Violation::kRace, CallSite(),
+             absl::StrCat("the block of rank ", block.rank, " may exit before a tcgen05.commit of ",
+                          "another block arrives there: no thread waits for it"));
+      }
       const Thread& thread = cluster.threads[agent];
       Fail(Violation::kRace, CallSite(),
            absl::StrCat("the block of rank ", block.rank, " may exit before thread ", thread.index,

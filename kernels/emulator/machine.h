@@ -140,7 +140,36 @@ struct FlyingFragments {
   std::array<std::array<std::uint32_t, 4>, kWarpgroupSize> words{};
 };
 
-struct GlobalOrder;  // global_order.cc
+struct GlobalOrder;   // global_order.cc
+struct TensorMemory;  // tensor_memory.h
+
+// Operations of tcgen05 that one thread issues, of one kind: its steps are those operations.
+struct TensorEngine {
+  Agent agent = 0;
+  bool has_agent = false;
+  Step issued = 0;
+  Step done = 0;  // of loads and stores: those that a wait is behind
+};
+
+// A tcgen05.ld whose registers have not been waited for.
+struct FlyingTensorLoad {
+  std::uint32_t* registers;
+  std::vector<std::uint32_t> words;
+};
+
+// What a thread has under way in tensor memory (tcgen05.h), and what it knows of others there.
+struct TensorWork {
+  TensorEngine products;  // and copies
+  TensorEngine loads;
+  TensorEngine stores;
+  std::vector<OperationId> product_operations;  // that have not landed when last seen
+  std::vector<OperationId> store_operations;
+  std::vector<FlyingTensorLoad> flying_loads;
+  // Steps of everybody's engines that are over, for tcgen05 instructions that follow.
+  VectorClock view;
+  // Products and copies that were issued before those that follow, over or not.
+  VectorClock order;
+};
 
 struct Warpgroup {
   std::uint32_t arrived = 0;
@@ -194,6 +223,8 @@ struct Thread {
   Step bulk_committed = 0;
   Step bulk_read = 0;  // groups whose shared memory is known to be read
 
+  TensorWork tensor;
+
   bool wgmma_fenced = false;
   bool cluster_arrived = false;
   std::uint64_t cluster_generation = 0;
@@ -228,6 +259,7 @@ struct Block {
   VectorClock at_exit;                    // joined over the block's threads
   std::uint32_t free_registers = 0;       // what setmaxnreg.dec gave back
   std::vector<Thread*> waiting_for_registers;
+  std::shared_ptr<TensorMemory> tensor_memory;  // once it is used
 };
 
 struct Cluster {
@@ -257,6 +289,7 @@ struct Grid {
   OperationId next_operation = 1;
   std::vector<Thread*> polling;  // blocked on global memory (global_memory.h)
   std::shared_ptr<GlobalOrder> global_order;
+  std::uint32_t tensor_group = 0;  // the kernel's .cta_group; 0 until an instruction says it
   Thread* running = nullptr;
   Report report;
 

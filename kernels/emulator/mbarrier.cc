@@ -14,6 +14,7 @@
 namespace gemmd::emulator {
 namespace {
 
+constexpr const char* kArriveExpect = "mbarrier.arrive.expect_tx";
 constexpr std::uint32_t kObjectBytes = 8;
 constexpr std::uint32_t kMaxCount = (1u << 20) - 1;
 constexpr std::int64_t kMaxTransactionBytes = (1 << 20) - 1;
@@ -178,10 +179,13 @@ void MbarrierArriveCluster(std::uint32_t address, const CallSite& site) {
 }
 
 void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site) {
+  OwnSharedBytes(address, kObjectBytes, kObjectBytes, kArriveExpect, site);
+  MbarrierArriveExpectRemote(address, bytes, site);
+}
+
+void MbarrierArriveExpectRemote(std::uint32_t address, std::uint32_t bytes, const CallSite& site) {
   if (IsSkipped(site)) return;
-  const char* what = "mbarrier.arrive.expect_tx";
-  OwnSharedBytes(address, kObjectBytes, kObjectBytes, what, site);
-  Mbarrier& object = Find(address, View::kGeneric, what, site);
+  Mbarrier& object = Find(address, View::kGeneric, kArriveExpect, site);
   object.transaction_bytes += bytes;
   Arrive(object, address, Scope::kBlock, site);
 }
@@ -223,6 +227,27 @@ Mbarrier& BeginTransaction(std::uint32_t address, std::uint32_t bytes, const Cal
   Mbarrier& object = Find(address, View::kAsyncProxy, "a bulk copy's mbarrier", site);
   object.bytes_in_flight += bytes;
   return object;
+}
+
+void BeginArrival(std::uint32_t address, const EngineArrival& arrival, const CallSite& site) {
+  Find(address, View::kAsyncProxy, "a tcgen05.commit's mbarrier", site);
+  const Thread& thread = CurrentThread();
+  if (RankOf(address) == thread.block->rank) return;
+  thread.block->cluster->blocks[RankOf(address)].remote_arrivals[arrival.agent] = arrival.done;
+}
+
+void CompleteArrival(Cluster& cluster, std::uint32_t address, const EngineArrival& arrival,
+                     const CallSite& site) {
+  auto& objects = ObjectsAt(cluster, address);
+  const auto found = objects.find(address);
+  if (found == objects.end()) {
+    Fail(Violation::kMbarrierProtocol, site, "a tcgen05.commit arrives after its mbarrier is gone");
+  }
+  Mbarrier& object = found->second;
+  object.collecting.JoinFinished(arrival.before);
+  object.collecting.generic.Raise(arrival.agent, arrival.done);
+  --object.pending;
+  Update(object, address, site);
 }
 
 void CompleteTransaction(Cluster& cluster, std::uint32_t address, std::uint32_t bytes,

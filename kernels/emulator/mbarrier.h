@@ -23,6 +23,8 @@ void MbarrierArriveRemote(std::uint32_t address, const CallSite& site);
 void MbarrierArriveCluster(std::uint32_t address, const CallSite& site);
 // As above, in this block, after expecting `bytes` more.
 void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site);
+// As MbarrierArriveRemote(), after expecting `bytes` more there.
+void MbarrierArriveExpectRemote(std::uint32_t address, std::uint32_t bytes, const CallSite& site);
 
 // Whether the phase of this parity has completed; if so, acquires what arrivals released.
 bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);

@@ -1,4 +1,4 @@
-// The side of an mbarrier that bulk copies see.
+// The side of an mbarrier that bulk copies and tcgen05.commit see.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,21 @@ Mbarrier& BeginTransaction(std::uint32_t address, std::uint32_t bytes, const Cal
 // The copy has landed. May be called outside any fiber.
 void CompleteTransaction(Cluster& cluster, std::uint32_t address, std::uint32_t bytes,
                          const CallSite& site);
+
+// An arrival that comes when `done` of the steps of `agent` are over.
+struct EngineArrival {
+  Agent agent;
+  Step done;
+  // What is over by then: of what the issuing thread knew, all but its own steps.
+  Knowledge before;
+};
+
+// The running thread issues an arrival at the object. Its initialisation must be visible to the
+// async proxy, and the object's block must not exit before a thread of it knows of the arrival.
+void BeginArrival(std::uint32_t address, const EngineArrival& arrival, const CallSite& site);
+
+// The arrival comes. May be called outside any fiber.
+void CompleteArrival(Cluster& cluster, std::uint32_t address, const EngineArrival& arrival,
+                     const CallSite& site);
 
 }  // namespace gemmd::emulator

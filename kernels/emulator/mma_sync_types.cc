@@ -44,26 +44,21 @@ void ForEachElement(F f) {
   }
 }
 
-Factors NoFactors() {
-  Factors factors = {};
-  for (int k = 0; k < kBlockProducts; ++k) factors.Set(HalfFormat::kF16, k, 0);
-  return factors;
-}
-
 void MultiplyTf32(void* const* operands) {
-  Factors rows[16];
-  Factors columns[8];
+  Factors rows[16] = {};
+  Factors columns[8] = {};
   for (std::uint32_t row = 0; row < 16; ++row) {
-    rows[row] = NoFactors();
+    rows[row].count = BlockProducts(4);
     for (std::uint32_t k = 0; k < 8; ++k) {
       const WordOperands& lane = Words(operands, row % 8 * 4 + k % 4);
-      rows[row].SetTf32(static_cast<int>(k), lane.a[row / 8 + 2 * (k / 4)]);
+      rows[row].Set(FactorFormat::kTf32, static_cast<int>(k), lane.a[row / 8 + 2 * (k / 4)]);
     }
   }
   for (std::uint32_t column = 0; column < 8; ++column) {
-    columns[column] = NoFactors();
+    columns[column].count = BlockProducts(4);
     for (std::uint32_t k = 0; k < 8; ++k) {
-      columns[column].SetTf32(static_cast<int>(k), Words(operands, column * 4 + k % 4).b[k / 4]);
+      columns[column].Set(FactorFormat::kTf32, static_cast<int>(k),
+                          Words(operands, column * 4 + k % 4).b[k / 4]);
     }
   }
   ForEachElement([&](auto lane, auto element, auto row, auto column) {

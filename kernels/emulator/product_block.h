@@ -12,8 +12,11 @@ namespace gemmd::emulator {
 
 constexpr int kBlockColumns = 8;
 
-// 16 factors of one line of A or of one column of B, as they lie in memory.
-using HalfLine = std::array<std::uint16_t, kBlockProducts>;
+// What a block takes of one line of A or of one column of B, as it lies in memory: 32, 16 or 8
+// elements of 8, 16 or 32 bits.
+template <typename Element>
+using OperandLine = std::array<Element, BlockProducts(sizeof(Element))>;
+using HalfLine = OperandLine<std::uint16_t>;
 
 // The same of eight columns, side by side for each k.
 using ColumnBits = std::array<std::array<std::uint16_t, kBlockColumns>, kBlockProducts>;

@@ -207,8 +207,12 @@ void TensorPrefetch(const TensorMap& map, const Coordinates& corner, const CallS
   CheckCorner(map, corner, what, site);
 }
 
-void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
-                std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site) {
+namespace {
+
+// `signalled` gives the rank whose mbarrier the copy to a rank completes on.
+template <typename F>
+void Load(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
+          std::uint32_t mbarrier, std::uint32_t mask, F signalled, const CallSite& site) {
   const char* what = "cp.async.bulk.tensor";
   CheckTensorMap(&map, what, site);
   Cluster& cluster = *CurrentThread().block->cluster;
@@ -222,7 +226,7 @@ void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinat
   for (std::uint32_t rank = 0; rank < cluster.blocks.size(); ++rank) {
     if (((mask >> rank) & 1) == 0) continue;
     const std::uint32_t to = (destination & kOffsetMask) | (rank << kRankShift);
-    const std::uint32_t on = (mbarrier & kOffsetMask) | (rank << kRankShift);
+    const std::uint32_t on = (mbarrier & kOffsetMask) | (signalled(rank) << kRankShift);
     SharedBytes(to, bytes, SwizzlePeriod(map.swizzle), what, site);
     const Mbarrier& object = BeginTransaction(on, bytes, site);
     CheckAsyncWrite(to, bytes, object.agent, object.phase + 1, what, site);
@@ -232,6 +236,22 @@ void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinat
       CompleteTransaction(cluster, on, bytes, site);
     });
   }
+}
+
+}  // namespace
+
+void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
+                std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site) {
+  Load(
+      destination, map, corner, mbarrier, mask, [](std::uint32_t rank) { return rank; }, site);
+}
+
+void TensorLoadOfPair(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
+                      std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site) {
+  const std::uint32_t parity = RankOf(mbarrier) % 2;
+  Load(
+      destination, map, corner, mbarrier, mask,
+      [parity](std::uint32_t rank) { return rank / 2 * 2 + parity; }, site);
 }
 
 void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& corner,

@@ -19,6 +19,10 @@ struct Coordinates {
 // each of those blocks.
 void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
                 std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site);
+// With .cta_group::2: completes on the mbarrier of the block in each one's pair whose rank is even
+// or odd as that of `mbarrier`.
+void TensorLoadOfPair(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
+                      std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site);
 
 // Ends the launch unless `map` is one of MakeTensorMap(): what prefetch.tensormap needs.
 void CheckTensorMap(const TensorMap* map, const char* what, const CallSite& site);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/float_bits.h"
 
@@ -28,9 +29,34 @@ std::int32_t ExponentOf(double value) {
   return static_cast<std::int32_t>((bits >> 52) & 0x7ff) - 1023;
 }
 
+// A format's fields, from the lowest bit: ignored ones, fraction, exponent, sign.
+struct Layout {
+  int ignored_bits;
+  int fraction_bits;
+  int exponent_bits;
+  bool has_infinity;  // and every other exponent of all ones is NaN; else `nan` alone is
+  std::uint32_t nan;
+};
+
+Layout LayoutOf(FactorFormat format) {
+  switch (format) {
+    case FactorFormat::kF16:
+      return {0, 10, 5, true, 0};
+    case FactorFormat::kBf16:
+      return {0, 7, 8, true, 0};
+    case FactorFormat::kTf32:
+      return {13, 10, 8, true, 0};
+    case FactorFormat::kE4m3:
+      return {0, 3, 4, false, 0x7f};
+    case FactorFormat::kE5m2:
+      return {0, 2, 5, true, 0};
+  }
+  return {};
+}
+
 double SpecialSum(double addend, const Factors& a, const Factors& b) {
   double sum = addend;
-  for (int k = 0; k < kBlockProducts; ++k) sum += a.value[k] * b.value[k];
+  for (int k = 0; k < a.count; ++k) sum += a.value[k] * b.value[k];
   return sum;
 }
 
@@ -45,28 +71,42 @@ std::uint16_t Narrow(HalfFormat format, float value) {
   return format == HalfFormat::kF16 ? ToF16(value) : ToBf16(value);
 }
 
-void Factors::Set(HalfFormat format, int k, std::uint16_t bits) {
-  const bool is_f16 = format == HalfFormat::kF16;
-  const std::int32_t bias = is_f16 ? 15 : 127;
-  const std::int32_t all_ones = 2 * bias + 1;
-  const std::int32_t field = is_f16 ? (bits >> 10) & 31 : (bits >> 7) & 255;
-  value[k] = Widen(format, bits);
-  exponent[k] = (bits & 0x7fff) == 0 ? kNoExponent : std::max(field, 1) - bias;
-  finite = finite && field != all_ones;
+void Factors::Set(FactorFormat format, int k, std::uint32_t bits) {
+  const Layout layout = LayoutOf(format);
+  const std::uint32_t element = bits >> layout.ignored_bits;
+  const int sign_bit = layout.exponent_bits + layout.fraction_bits;
+  const std::uint32_t magnitude = element & ((1u << sign_bit) - 1);
+  const auto all_ones = (1u << layout.exponent_bits) - 1;
+  const std::int32_t bias = static_cast<std::int32_t>(all_ones / 2);
+  const std::uint32_t field = magnitude >> layout.fraction_bits;
+  const std::uint32_t fraction = magnitude & ((1u << layout.fraction_bits) - 1);
+  const std::int32_t place = std::max(static_cast<std::int32_t>(field), 1) - bias;
+  const double whole = fraction + (field > 0 ? 1u << layout.fraction_bits : 0u);
+  double absolute = whole * PowerOfTwo(place - layout.fraction_bits);
+  const bool is_special = layout.has_infinity ? field == all_ones : magnitude == layout.nan;
+  if (is_special) {
+    absolute = layout.has_infinity && fraction == 0 ? std::numeric_limits<double>::infinity()
+                                                    : std::numeric_limits<double>::quiet_NaN();
+  }
+  value[k] = (element >> sign_bit & 1) != 0 ? -absolute : absolute;
+  exponent[k] = magnitude == 0 ? kNoExponent : place;
+  finite = finite && !is_special;
 }
 
-void Factors::SetTf32(int k, std::uint32_t bits) {
-  const std::uint32_t kept = bits & ~0x1fffu;
-  const auto field = static_cast<std::int32_t>((kept >> 23) & 255);
-  value[k] = FloatOf(kept);
-  exponent[k] = (kept & 0x7fffffffu) == 0 ? kNoExponent : std::max(field, 1) - 127;
-  finite = finite && field != 255;
+void Factors::Scale(std::uint8_t code) {
+  constexpr std::uint8_t kNan = 0xff;
+  const std::int32_t scale = static_cast<std::int32_t>(code) - 127;
+  for (int k = 0; k < count; ++k) {
+    value[k] *= code == kNan ? std::numeric_limits<double>::quiet_NaN() : PowerOfTwo(scale);
+    if (exponent[k] != kNoExponent) exponent[k] += scale;
+  }
+  finite = finite && code != kNan;
 }
 
 double AlignedSum(double addend, const Factors& a, const Factors& b) {
   if (!a.finite || !b.finite || !std::isfinite(addend)) return SpecialSum(addend, a, b);
   std::int32_t largest = ExponentOf(addend);
-  for (int k = 0; k < kBlockProducts; ++k) {
+  for (int k = 0; k < a.count; ++k) {
     largest = std::max(largest, a.exponent[k] + b.exponent[k]);
   }
   if (largest < kNoExponent / 2) return 0;
@@ -74,7 +114,7 @@ double AlignedSum(double addend, const Factors& a, const Factors& b) {
   // A scaled product is below 2^27 and the scaled addend below 2^26, so that 32-bit
   // conversions, which truncate, hold them.
   double sum = static_cast<std::int32_t>(addend * scale);
-  for (int k = 0; k < kBlockProducts; ++k) {
+  for (int k = 0; k < a.count; ++k) {
     sum += static_cast<std::int32_t>(a.value[k] * b.value[k] * scale);
   }
   return sum * PowerOfTwo(largest - kFractionBits);

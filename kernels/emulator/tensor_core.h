@@ -1,8 +1,9 @@
-// The arithmetic of mma.sync and wgmma for f16 and bf16 operands, bit for bit as an
-// sm_90 tensor core does it.
+// The arithmetic of tensor cores: for mma.sync and wgmma on f16, bf16 and tf32, bit for bit
+// as an sm_90 tensor core does it.
 //
 // PTX ISA leaves the order and rounding of the sum unspecified. Measured on an H200:
-// one instruction adds blocks of 16 products to the accumulator. In a block
+// one instruction adds blocks of 32 bytes of K, 16 products of halves, to the accumulator. In
+// a block
 //   1. products are exact;
 //   2. products and addend are aligned to the largest exponent among them, where a
 //      product's exponent is the sum of its factors' (so not normalised), and a
@@ -12,6 +13,11 @@
 //      nearest even for an f16 one.
 // Zeros take no part in step 2. mma.sync and wgmma agree, so a result depends on the
 // order of K alone. kernels/NOTES.md says what was compared.
+//
+// tcgen05 is emulated by the same rule, for want of a card to measure: Xie et al., "MMA-Sim:
+// Bit-accurate reference model of tensor cores and matrix cores" (arXiv 2511.10909), find it on a
+// B200 for 16-bit operands, tf32, and 8-bit ones with blocks of 32 products, whose scales count as
+// part of the exponents. (wgmma on 8-bit operands keeps 13 bits: not emulated.)
 #pragma once
 
 #include <array>
@@ -19,27 +25,53 @@
 
 namespace gemmd::emulator {
 
-constexpr int kBlockProducts = 16;
+// What an operand's elements are. The 8-bit formats are those of OFP8 (kernels/quant/fp8.h).
+enum class FactorFormat : std::uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2 };
+
+constexpr std::uint32_t FactorBytes(FactorFormat format) {
+  if (format == FactorFormat::kTf32) return 4;
+  return format == FactorFormat::kE4m3 || format == FactorFormat::kE5m2 ? 1 : 2;
+}
+
+// Of K: what one block of products takes of a row of A or a column of B.
+constexpr std::uint32_t kBlockBytes = 32;
+
+constexpr int BlockProducts(std::uint32_t element_bytes) {
+  return static_cast<int>(kBlockBytes / element_bytes);
+}
+constexpr int kBlockProducts = BlockProducts(2);
+constexpr int kMostBlockProducts = BlockProducts(1);
 
 enum class HalfFormat : std::uint8_t { kF16, kBf16 };
+
+constexpr FactorFormat ToFactorFormat(HalfFormat format) {
+  return format == HalfFormat::kF16 ? FactorFormat::kF16 : FactorFormat::kBf16;
+}
 
 // The value of a 16-bit float.
 float Widen(HalfFormat format, std::uint16_t bits);
 // To nearest even; NaN becomes the canonical 0x7fff, as cvt.rn gives it.
 std::uint16_t Narrow(HalfFormat format, float value);
 
-// 16 factors of one row of A or column of B, prepared.
+// A block of one row of A or one column of B, prepared: 16 factors, or as many as `count` says.
 struct Factors {
-  std::array<double, kBlockProducts> value;
-  std::array<std::int32_t, kBlockProducts> exponent;
+  std::array<double, kMostBlockProducts> value;
+  std::array<std::int32_t, kMostBlockProducts> exponent;
   bool finite = true;
+  int count = kBlockProducts;
 
-  void Set(HalfFormat format, int k, std::uint16_t bits);
-  // A binary32 as a tf32 operand: its lowest 13 bits are cut off.
-  void SetTf32(int k, std::uint32_t bits);
+  // `bits` are the element's, in the lowest FactorBytes(). Of a binary32 as a tf32 operand the
+  // lowest 13 bits are cut off.
+  void Set(FactorFormat format, int k, std::uint32_t bits);
+  void Set(HalfFormat format, int k, std::uint16_t bits) { Set(ToFactorFormat(format), k, bits); }
+
+  // Multiplies all by a block's scale: E8M0, 2^(code - 127), where 0xff is NaN. "OCP Microscaling
+  // Formats (MX) Specification", version 1.0, section 5.4.
+  void Scale(std::uint8_t code);
 };
 
-// addend + sum of a[k] * b[k], steps 1 to 3 above and the exact sum. For operands with
+// addend + sum of a[k] * b[k], steps 1 to 3 above and the exact sum. REQUIRES: both have as many
+// factors. For operands with
 // an infinity or a NaN: what IEEE 754 arithmetic gives, in no particular order.
 double AlignedSum(double addend, const Factors& a, const Factors& b);
 

@@ -30,6 +30,7 @@ struct AccumulatorTile {
 namespace {
 
 constexpr std::uint32_t kRows = 64;
+constexpr std::uint32_t kHalfBytes = 2;
 constexpr std::uint32_t kPoison = 0x7fff7fffu;  // NaN as f32, and as two f16
 
 // Register i of thread t holds this row and column of f32; of f16, a pair of columns with
@@ -196,19 +197,20 @@ void Issue(Warpgroup& group, bool is_f16, const CallSite& site) {
   if (has_fragments) {
     fragments = TakeFragments(group, site);
   } else {
-    a = DecodeMatrix(product.a, product.transpose_a, block.rank, site);
-    CheckMatrixRead(a, kRows, group.agent, group.open_group, site);
+    a = DecodeWgmmaMatrix(product.a, {kHalfBytes, product.transpose_a}, block.rank, site);
+    CheckMatrixRead(a, kRows, group.agent, group.open_group, "wgmma", site);
   }
-  const MatrixOperand b = DecodeMatrix(product.b, product.transpose_b, block.rank, site);
-  CheckMatrixRead(b, product.columns, group.agent, group.open_group, site);
+  const MatrixOperand b =
+      DecodeWgmmaMatrix(product.b, {kHalfBytes, product.transpose_b}, block.rank, site);
+  CheckMatrixRead(b, product.columns, group.agent, group.open_group, "wgmma", site);
   FlyingAccumulator& flying = TakeOff(group, is_f16, product.columns, site);
   flying.group = group.open_group;
   const OperationId id = Post(
       cluster,
       [&cluster, product, a, b, has_fragments, fragments = std::move(fragments),
        tile = flying.tile] {
-        Multiply(product, has_fragments ? fragments : LoadLines(cluster, a, kRows),
-                 LoadLines(cluster, b, product.columns), tile.get());
+        Multiply(product, has_fragments ? fragments : LoadLines<std::uint16_t>(cluster, a, kRows),
+                 LoadLines<std::uint16_t>(cluster, b, product.columns), tile.get());
       },
       1 + group.agent);
   group.operations.emplace_back(group.open_group, id);

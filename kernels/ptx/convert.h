@@ -35,6 +35,12 @@ GEMMD_DEVICE std::uint32_t PackBf16(float low, float high) {
                  (std::uint32_t{emulator::Narrow(emulator::HalfFormat::kBf16, high)} << 16);)
 }
 
+// cvt.f32.f16
+GEMMD_DEVICE float WidenF16(std::uint16_t bits) {
+  GEMMD_ON_DEVICE(float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;)
+  GEMMD_IN_EMULATOR(return emulator::Widen(emulator::HalfFormat::kF16, bits);)
+}
+
 GEMMD_DEVICE std::uint32_t BitsOfFloat(float value) {
   std::uint32_t bits;
   memcpy(&bits, &value, sizeof bits);

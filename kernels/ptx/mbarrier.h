@@ -70,6 +70,17 @@ GEMMD_DEVICE void MbarrierArriveExpect(SharedAddress mbarrier, std::uint32_t byt
   GEMMD_IN_EMULATOR(emulator::MbarrierArriveExpect(mbarrier, bytes, site);)
 }
 
+// mbarrier.arrive.expect_tx.release.cta.shared::cluster.b64: the same at an object of any block of
+// the cluster, as MbarrierArriveRemote().
+GEMMD_DEVICE void MbarrierArriveExpectRemote(SharedAddress mbarrier,
+                                             std::uint32_t bytes GEMMD_SITE) {
+  GEMMD_ON_DEVICE(
+      asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%0], %1;" ::"r"(mbarrier),
+                   "r"(bytes)
+                   : "memory");)
+  GEMMD_IN_EMULATOR(emulator::MbarrierArriveExpectRemote(mbarrier, bytes, site);)
+}
+
 // mbarrier.try_wait.parity.shared::cta.b64: whether the phase has completed; may wait a
 // while before it says no.
 GEMMD_DEVICE bool MbarrierTryWait(SharedAddress mbarrier, std::uint32_t parity GEMMD_SITE) {

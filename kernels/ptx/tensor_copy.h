@@ -117,6 +117,61 @@ GEMMD_DEVICE void TensorLoad3DCached(SharedAddress destination, const TensorMap*
                         destination, *map, {{x, y, z}}, mbarrier, 1u << (destination >> 24), site);)
 }
 
+// Boxes of maps of four and of five dimensions.
+GEMMD_DEVICE void TensorLoad4D(SharedAddress destination, const TensorMap* map,
+                               const std::int32_t (&at)[4], SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes"
+                               " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(destination),
+                               "l"(map), "r"(mbarrier), "r"(at[0]), "r"(at[1]), "r"(at[2]),
+                               "r"(at[3])
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{at[0], at[1], at[2], at[3]}},
+                                         mbarrier, 1u << (destination >> 24), site);)
+}
+GEMMD_DEVICE void TensorLoad5D(SharedAddress destination, const TensorMap* map,
+                               const std::int32_t (&at)[5], SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes"
+                               " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(destination),
+                               "l"(map), "r"(mbarrier), "r"(at[0]), "r"(at[1]), "r"(at[2]),
+                               "r"(at[3]), "r"(at[4])
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{at[0], at[1], at[2], at[3], at[4]}},
+                                         mbarrier, 1u << (destination >> 24), site);)
+}
+
+// Bit 24 of an address of the state space .shared::cluster tells the two blocks of a pair apart.
+inline constexpr SharedAddress kOddBlock = 1u << 24;
+
+// With .cta_group::2 (sm_100a): to this block, on the mbarrier at the offset of `mbarrier` in the
+// block of even rank of its pair.
+GEMMD_DEVICE void TensorLoad2DOfPair(SharedAddress destination, const TensorMap* map,
+                                     std::int32_t x, std::int32_t y,
+                                     SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(
+      asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                   ".mbarrier::complete_tx::bytes.cta_group::2 [%0], [%1, {%3, %4}], [%2];" ::"r"(
+                       destination),
+                   "l"(map), "r"(mbarrier & ~kOddBlock), "r"(x), "r"(y)
+                   : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorLoadOfPair(destination, *map, {{x, y}}, mbarrier & ~kOddBlock,
+                                               1u << (destination >> 24), site);)
+}
+GEMMD_DEVICE void TensorLoad4DOfPair(SharedAddress destination, const TensorMap* map,
+                                     const std::int32_t (&at)[4],
+                                     SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes.cta_group::2"
+                               " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(destination),
+                               "l"(map), "r"(mbarrier & ~kOddBlock), "r"(at[0]), "r"(at[1]),
+                               "r"(at[2]), "r"(at[3])
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorLoadOfPair(destination, *map, {{at[0], at[1], at[2], at[3]}},
+                                               mbarrier & ~kOddBlock, 1u << (destination >> 24),
+                                               site);)
+}
+
 // .2d.global.shared::cta.tile.bulk_group: the box at `source` to element (x, y).
 GEMMD_DEVICE void TensorStore2D(const TensorMap* map, SharedAddress source, std::int32_t x,
                                 std::int32_t y GEMMD_SITE) {

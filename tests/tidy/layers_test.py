@@ -16,8 +16,8 @@ ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\("
 # As in tests/kernels/emulator/deletions.cc, which checks that it knows every one.
 SYNCHRONISES = re.compile(r"\bptx::(CopyAsync(Wait|Commit)|Sync(Threads|Warp)|NamedBarrier|"
                           r"Mbarrier(Wait|Arrive)|Fence|Cluster(Sync|Arrive|Wait)|Bulk(Commit|Wait)|"
-                          r"Wgmma(Fence|Commit|Wait)|WaitForPrecedingGrid|WaitGlobalAtLeast|"
-                          r"StoreGlobalRelease)\w*[<(]")
+                          r"Wgmma(Fence|Commit|Wait)|Tcgen05(Fence|Commit|Wait)|"
+                          r"WaitForPrecedingGrid|WaitGlobalAtLeast|StoreGlobalRelease)\w*[<(]")
 
 
 def sources(*folders):

@@ -15,5 +15,5 @@ expect() {
 }
 expect 3 "no GPU: " "$1" --ladder=A
 expect 2 'shapes: "4096" is neither MxNxK' "$1" --shapes=4096
-expect 2 'ladder is "C"; it must be A or B' "$1" --ladder=C
+expect 2 'ladder is "Z"; it must be A, B or C' "$1" --ladder=Z
 expect 0 "--markdown=FILE" "$1" --help

@@ -19,6 +19,7 @@ const std::regex& Synchronising() {
       R"(ptx::(CopyAsyncWait<[^;]*>|CopyAsyncCommit|SyncThreads|SyncWarp|NamedBarrier\w+|)"
       R"(Mbarrier(Wait|Arrive)\w*|Fence\w+|Cluster(Sync|Arrive|Wait)|)"
       R"(Bulk(Commit|Wait\w*)(<[^;]*>)?|Wgmma(Fence|Commit|Wait<[^;]*>)|)"
+      R"(Tcgen05(Fence|Commit|Wait)\w*(<[^;]*>)?|)"
       R"(WaitForPrecedingGrid|WaitGlobalAtLeast|StoreGlobalRelease)\([^;]*\);)");
   return pattern;
 }

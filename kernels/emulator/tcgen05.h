@@ -1,0 +1,79 @@
+// tcgen05: matrix products in tensor memory, and what moves data there and back. PTX ISA,
+// "TensorCore 5th Generation Family Instructions".
+//
+// Asynchronous operations land when they like but for pipelined pairs (tensor_memory.h); what is
+// not ordered there is a violation where it conflicts. All of a kernel's instructions say the same
+// `group`: 1, or 2 for the blocks of ranks 2 * i and 2 * i + 1 together.
+//
+// Not emulated, and reported: .ws, .sp, kinds but f16, disabled lanes, scaled input, shift, the
+// shapes of ld, st and cp that have no wrapper, A in tensor memory with M of 128 in a pair. Blocks
+// of different clusters do not share tensor memory here, as those of one multiprocessor do.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/emulator/call_site.h"
+
+namespace gemmd::emulator {
+
+// By all lanes of a warp, of one in each block of a pair. `columns` is a power of two, 32 to 512,
+// and no more than of any allocation before; the address comes to shared memory at `slot`. Waits
+// while too few columns are free.
+void Tcgen05Alloc(std::uint32_t slot, std::uint32_t columns, std::uint32_t group,
+                  const CallSite& site);
+// Of a whole allocation, in which nothing may be under way.
+void Tcgen05Dealloc(std::uint32_t address, std::uint32_t columns, std::uint32_t group,
+                    const CallSite& site);
+// The block allocates no more.
+void Tcgen05Relinquish(std::uint32_t group, const CallSite& site);
+
+// D (+)= A * B by kind::f16, 16 deep, issued by one thread. `b` and, unless A lies in tensor
+// memory, `a` are matrix descriptors, which hold in each block of a pair for its own memory;
+// `instruction` says types, shape, majors and signs.
+struct Tcgen05Product {
+  std::uint32_t group;
+  std::uint32_t d;
+  bool a_is_in_tensor_memory;
+  std::uint64_t a;
+  std::uint64_t b;
+  std::uint32_t instruction;
+  bool accumulate;
+};
+void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site);
+
+// From shared memory, as `descriptor` says, by one thread, in each block of a pair.
+enum class Tcgen05CopyShape : std::uint8_t {
+  k32x128bWarpx4,  // 32 lines of 16 bytes to each quarter of the lanes
+  k128x256b,       // 128 lines of 32 bytes
+};
+void Tcgen05Copy(Tcgen05CopyShape shape, std::uint32_t address, std::uint64_t descriptor,
+                 std::uint32_t group, const CallSite& site);
+
+// Between `count` registers and tensor memory, by all lanes of a warp, which reach a quarter of the
+// lanes: those from 32 * (warp % 4).
+//   k32x32b    register i of thread t: lane t, column i
+//   k16x256b   register i of thread t: lane t / 4 + 8 * (i / 2 % 2) of 16, column
+//              8 * (i / 4) + 2 * (t % 4) + i % 2
+// Packed, a register is the low halves of columns 2 * c and 2 * c + 1, where c is as above.
+enum class Tcgen05Shape : std::uint8_t { k32x32b, k16x256b };
+struct Tcgen05Move {
+  Tcgen05Shape shape;
+  std::uint32_t count;
+  bool is_packed;
+  std::uint32_t address;
+};
+// The registers are NaN until the wait.
+void Tcgen05Load(const Tcgen05Move& move, std::uint32_t* registers, const CallSite& site);
+void Tcgen05Store(const Tcgen05Move& move, const std::uint32_t* registers, const CallSite& site);
+void Tcgen05WaitLoad(const CallSite& site);
+void Tcgen05WaitStore(const CallSite& site);
+
+void Tcgen05FenceBefore(const CallSite& site);
+void Tcgen05FenceAfter(const CallSite& site);
+
+// Arrives at the mbarrier, at the same offset of each block in `mask`, once what this thread issued
+// before, of products and copies, is complete.
+void Tcgen05Commit(std::uint32_t mbarrier, std::uint32_t mask, std::uint32_t group,
+                   const CallSite& site);
+
+}  // namespace gemmd::emulator

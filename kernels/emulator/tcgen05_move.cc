@@ -1,0 +1,140 @@
+// Loads and stores: what a warp moves between registers and tensor memory.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/emulator/async_engine.h"
+#include "kernels/emulator/collectives.h"
+#include "kernels/emulator/failure.h"
+#include "kernels/emulator/machine.h"
+#include "kernels/emulator/tcgen05.h"
+#include "kernels/emulator/tcgen05_shared.h"
+#include "kernels/emulator/tensor_memory.h"
+
+namespace gemmd::emulator {
+namespace {
+
+constexpr std::uint32_t kPoison = 0x7fffffffu;  // NaN
+
+// Calls f(register, lane, column) for each cell of this thread; packed, for each half in turn.
+template <typename F>
+void ForEachCell(const Tcgen05Move& move, F f) {
+  const std::uint32_t thread = CurrentThread().lane;
+  const TensorAddress at = SplitTensorAddress(move.address);
+  for (std::uint32_t i = 0; i < move.count; ++i) {
+    std::uint32_t lane = at.lane + thread;
+    std::uint32_t column = i;
+    if (move.shape == Tcgen05Shape::k16x256b) {
+      lane = at.lane + thread / 4 + 8 * (i / 2 % 2);
+      column = i / 4 * 8 + 2 * (thread % 4) + i % 2;
+    }
+    if (!move.is_packed) {
+      f(i, lane, at.column + column, 0u);
+      continue;
+    }
+    f(i, lane, at.column + 2 * column, 0u);
+    f(i, lane, at.column + 2 * column + 1, 1u);
+  }
+}
+
+// PTX ISA, "Tensor Memory Access Restrictions": a warp reaches a quarter of the lanes. Its lanes
+// agree on the address.
+void CheckMove(const Tcgen05Move& move, const char* what, const CallSite& site) {
+  const std::uint32_t first = CurrentThread().index / kWarpSize % 4 * 32;
+  const TensorAddress at = SplitTensorAddress(move.address);
+  const bool is_half = move.shape == Tcgen05Shape::k16x256b;
+  if (at.lane != first && !(is_half && at.lane == first + 16)) {
+    Fail(Violation::kBadOperand, site,
+         absl::StrCat(what, ": lane ", at.lane, " of tensor memory, where the warp reaches ", first,
+                      " to ", first + 31));
+  }
+  const std::uint32_t columns =
+      (is_half ? move.count / 4 * 8 : move.count) * (move.is_packed ? 2 : 1);
+  CheckTensorBox({CurrentThread().block, at.lane, is_half ? 16u : 32u, at.column, columns}, what,
+                 site);
+}
+
+void JoinMove(const Tcgen05Move& move, const char* what, const CallSite& site) {
+  std::uint32_t address = move.address;
+  WarpCollective(what, &address, site, [&](void* const* operands) {
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      if (*static_cast<const std::uint32_t*>(operands[lane]) == move.address) continue;
+      Fail(Violation::kBadOperand, site, absl::StrCat(what, ": addresses differ between lanes"));
+    }
+  });
+}
+
+// What the thread waited for is over for what it issues next.
+void FinishWait(TensorEngine& engine) {
+  if (!engine.has_agent) return;
+  engine.done = engine.issued;
+  CurrentThread().tensor.view.Raise(engine.agent, engine.done);
+}
+
+}  // namespace
+
+void Tcgen05Load(const Tcgen05Move& move, std::uint32_t* registers, const CallSite& site) {
+  const char* what = "tcgen05.ld";
+  CheckMove(move, what, site);
+  Thread& thread = CurrentThread();
+  TensorEngine& engine = thread.tensor.loads;
+  const TensorAccess access = {AgentOf(engine), ++engine.issued, TensorCell::Writer::kNobody};
+  FlyingTensorLoad load = {registers, std::vector<std::uint32_t>(move.count)};
+  ForEachCell(move,
+              [&](std::uint32_t i, std::uint32_t lane, std::uint32_t column, std::uint32_t half) {
+                CheckTensorRead({thread.block, lane, 1, column, 1}, access, what, site);
+                const std::uint32_t word = TensorWord(*thread.block, lane, column);
+                load.words[i] |= move.is_packed ? (word & 0xffff) << (16 * half) : word;
+              });
+  std::fill(registers, registers + move.count, kPoison);
+  thread.tensor.flying_loads.push_back(std::move(load));
+  JoinMove(move, what, site);
+}
+
+void Tcgen05Store(const Tcgen05Move& move, const std::uint32_t* registers, const CallSite& site) {
+  const char* what = "tcgen05.st";
+  CheckMove(move, what, site);
+  Thread& thread = CurrentThread();
+  TensorEngine& engine = thread.tensor.stores;
+  const TensorAccess access = {AgentOf(engine), ++engine.issued, TensorCell::Writer::kStore};
+  struct Write {
+    std::uint32_t lane;
+    std::uint32_t column;
+    std::uint32_t word;
+  };
+  std::vector<Write> writes;
+  ForEachCell(move, [&](std::uint32_t i, std::uint32_t lane, std::uint32_t column,
+                        std::uint32_t half) {
+    CheckTensorWrite({thread.block, lane, 1, column, 1}, access, what, site);
+    const std::uint32_t word = move.is_packed ? registers[i] >> (16 * half) & 0xffff : registers[i];
+    writes.push_back({lane, column, word});
+  });
+  thread.tensor.store_operations.push_back(
+      Post(*thread.block->cluster, [block = thread.block, writes = std::move(writes)] {
+        for (const Write& each : writes) TensorWord(*block, each.lane, each.column) = each.word;
+      }));
+  JoinMove(move, what, site);
+}
+
+void Tcgen05WaitLoad(const CallSite& site) {
+  if (IsSkipped(site)) return;
+  WarpCollective("tcgen05.wait::ld", nullptr, site, [](void* const*) {});
+  TensorWork& work = CurrentThread().tensor;
+  for (const FlyingTensorLoad& load : work.flying_loads) {
+    std::copy(load.words.begin(), load.words.end(), load.registers);
+  }
+  work.flying_loads.clear();
+  FinishWait(work.loads);
+}
+
+void Tcgen05WaitStore(const CallSite& site) {
+  if (IsSkipped(site)) return;
+  WarpCollective("tcgen05.wait::st", nullptr, site, [](void* const*) {});
+  TensorWork& work = CurrentThread().tensor;
+  for (const OperationId id : work.store_operations) LandNow(id);
+  work.store_operations.clear();
+  FinishWait(work.stores);
+}
+
+}  // namespace gemmd::emulator

@@ -1,0 +1,35 @@
+// What the files of tcgen05 have in common: addresses, groups of blocks, the engines' steps.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/emulator/call_site.h"
+#include "kernels/emulator/machine.h"
+#include "kernels/emulator/tensor_memory.h"
+
+namespace gemmd::emulator {
+
+struct TensorAddress {
+  std::uint32_t lane;
+  std::uint32_t column;
+};
+inline TensorAddress SplitTensorAddress(std::uint32_t address) {
+  return {address >> kTensorLaneShift, address & ((1u << kTensorLaneShift) - 1)};
+}
+
+// Ends the launch unless the lane is 0 or, where D has half of the lanes, 16.
+void CheckTensorLane(const TensorAddress& at, bool is_half, const char* what, const CallSite& site);
+
+// Ends the launch where the kernel has said another .cta_group, or there is no pair.
+void CheckTensorGroup(std::uint32_t group, const char* what, const CallSite& site);
+
+// This block, or those of its pair, even rank first.
+std::vector<Block*> BlocksOfGroup(std::uint32_t group);
+
+// The engine's agent, which it gets when it is first used.
+Agent AgentOf(TensorEngine& engine);
+
+void DropLanded(std::vector<OperationId>* operations);
+
+}  // namespace gemmd::emulator

@@ -1,0 +1,63 @@
+"""register_lists: headers of the lists of registers that wgmma and tcgen05 name one by one.
+
+An asm statement names each register twice, in the instruction and among its operands, and the
+number is fixed in the text: there is a macro for each number. Headers of wrappers include them, for
+the device alone; they lie in bazel-bin/kernels/ptx.
+"""
+
+load("//deploy/bazel:text_file.bzl", "text_file")
+
+def _names(count):
+    return "\"" + ", ".join(["%%%d" % i for i in range(count)]) + "\""
+
+def _operands(constraint, array, count):
+    return ", ".join(["\"%s\"(%s[%d])" % (constraint, array, i) for i in range(count)])
+
+def _following(count, operands):
+    return ", ".join(["\"%%%d\"" % (count + i) for i in range(operands)])
+
+def _define(name, value):
+    return "#define %s %s" % (name, value)
+
+def _header(out, purpose, lines):
+    text_file(
+        name = out + "_text",
+        out = out,
+        text = "// %s\n// Written by kernels/ptx/register_lists.bzl.\n#pragma once\n\n%s\n" %
+               (purpose, "\n".join(lines)),
+    )
+
+# Of n columns: n / 2 registers of f32, or of two f16.
+def _wgmma():
+    lines = []
+    for n in range(8, 257, 8):
+        lines.append(_define("GEMMD_WGMMA_ALL_NAMES_%d" % n, _names(n // 2)))
+        lines.append(_define("GEMMD_WGMMA_ALL_FLOATS_%d" % n, _operands("+f", "d", n // 2)))
+        if n <= 128:
+            lines.append(_define("GEMMD_WGMMA_ALL_WORDS_%d" % n, _operands("+r", "d", n // 2)))
+
+    # Calls f(n, 2 * n, ...) for each n, with the names of the seven operands that follow.
+    for name, sizes in {"TO_128": range(8, 129, 8), "ABOVE_128": range(136, 257, 8)}.items():
+        calls = ["f(%d, %d, %s)" % (n, 2 * n, _following(n // 2, 7)) for n in sizes]
+        lines.append(_define("GEMMD_WGMMA_EACH_%s(f)" % name, " ".join(calls)))
+    return lines
+
+# Of tcgen05.ld and .st: powers of two, in an array `registers`.
+def _tcgen05():
+    counts = [1, 2, 4, 8, 16, 32, 64, 128]
+    lines = []
+    for count in counts:
+        lines.append(_define("GEMMD_TCGEN05_NAMES_%d" % count, _names(count)))
+        lines.append(_define("GEMMD_TCGEN05_OUTPUTS_%d" % count, _operands("=r", "registers", count)))
+        lines.append(_define("GEMMD_TCGEN05_INPUTS_%d" % count, _operands("r", "registers", count)))
+
+    # Calls f(count, count / 4, ...) for each count, with the name of the operand that follows.
+    for name, least in {"EACH": 1, "EACH_FROM_4": 4}.items():
+        calls = ["f(%d, %d, %s)" % (c, c // 4, _following(c, 1)) for c in counts if c >= least]
+        lines.append(_define("GEMMD_TCGEN05_%s(f)" % name, " ".join(calls)))
+    return lines
+
+def register_lists():
+    """Writes wgmma_operands.h and tcgen05_operands.h."""
+    _header("wgmma_operands.h", "The registers of wgmma.mma_async for every N.", _wgmma())
+    _header("tcgen05_operands.h", "The registers of tcgen05.ld and .st for every size.", _tcgen05())

@@ -1,0 +1,54 @@
+// Descriptors of tcgen05: how it finds an operand in shared memory, and what a product is.
+// PTX ISA, "TensorCore 5th Generation Family Instructions": "Shared Memory Descriptor" and
+// "Instruction Descriptor".
+#pragma once
+
+#include "kernels/ptx/matrix_descriptor.h"
+#include "kernels/ptx/platform.h"
+#include "kernels/ptx/swizzle.h"
+
+namespace gemmd::ptx {
+inline namespace GEMMD_BACKEND {
+
+// Leading and stride are those of matrix_descriptor.h, the fields too but for the last ones: 1 in
+// bits 46-48, base offset (0) in 49-51, layout in 61-63: 0 none, 2 128 bytes, 4 64 bytes, 6 32.
+GEMMD_DEVICE std::uint64_t MakeTcgen05Descriptor(SharedAddress address, std::uint32_t leading_bytes,
+                                                 std::uint32_t stride_bytes, Swizzle swizzle) {
+  const std::uint64_t layout = swizzle == Swizzle::k128B  ? 2
+                               : swizzle == Swizzle::k64B ? 4
+                               : swizzle == Swizzle::k32B ? 6
+                                                          : 0;
+  return ((address & 0x3ffff) >> 4) | (std::uint64_t{leading_bytes >> 4} << 16) |
+         (std::uint64_t{stride_bytes >> 4} << 32) | (std::uint64_t{1} << 46) | (layout << 61);
+}
+
+enum class Tcgen05Type : std::uint32_t { kF16 = 0, kBf16 = 1 };        // of A and B
+enum class Tcgen05Accumulator : std::uint32_t { kF16 = 0, kF32 = 1 };  // of D
+
+// A product of kind::f16, 16 deep. M is 64 or 128 for a block alone, 128 or 256 for a pair; N a
+// multiple of 16, or with M of 64 of 8, up to 256.
+struct Tcgen05Form {
+  Tcgen05Type type = Tcgen05Type::kBf16;
+  Tcgen05Accumulator accumulator = Tcgen05Accumulator::kF32;
+  int rows = 0;
+  int columns = 0;
+  Major a_major = Major::kK;
+  Major b_major = Major::kK;
+  bool negate_a = false;
+  bool negate_b = false;
+};
+
+// Type of D in bits 4-5, of A in 7-9, of B in 10-12; negate A and B in 13 and 14, MN-major A and B
+// in 15 and 16; N / 8 in 17-22; M / 16 in 24-28.
+constexpr std::uint32_t MakeTcgen05Instruction(const Tcgen05Form& form) {
+  const auto type = static_cast<std::uint32_t>(form.type);
+  return static_cast<std::uint32_t>(form.accumulator) << 4 | type << 7 | type << 10 |
+         std::uint32_t{form.negate_a} << 13 | std::uint32_t{form.negate_b} << 14 |
+         static_cast<std::uint32_t>(form.a_major) << 15 |
+         static_cast<std::uint32_t>(form.b_major) << 16 |
+         static_cast<std::uint32_t>(form.columns / 8) << 17 |
+         static_cast<std::uint32_t>(form.rows / 16) << 24;
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::ptx

@@ -1,0 +1,87 @@
+#include "kernels/sm100/ladder_c_registry.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/mma/half_gemm_entry.h"
+#include "kernels/sm100/ladder_c_entries.h"
+#include "kernels/sm100/ladder_c_params.h"
+#include "kernels/sm100/ladder_c_steps.h"
+
+namespace gemmd {
+namespace {
+
+// What ladder_c_steps.h says about a step, as values. Efficiencies are of the published figures,
+// against the rate that half_gemm_entry.cc starts from.
+template <class Step>
+constexpr mma::HalfGemmTraits Describe(double efficiency) {
+  mma::HalfGemmTraits traits;
+  traits.name = Step::kName;
+  traits.idea = Step::kIdea;
+  traits.tile_m = Step::kTileM;
+  traits.tile_n = Step::kTileN;
+  traits.tile_k = Step::kTileK;
+  traits.stages = 1;
+  traits.warps = sm100::kWarps;
+  traits.raster_group = 1;
+  traits.blocks_per_multiprocessor = 1;
+  traits.efficiency = efficiency;
+  return traits;
+}
+
+constexpr mma::HalfGemmTraits kSteps[] = {
+    Describe<sm100::C1>(0.01),
+    Describe<sm100::C2>(0.36),
+    Describe<sm100::C3>(0.68),
+    Describe<sm100::C4>(0.69),
+};
+static_assert(std::size(kSteps) == sm100::kLadderCVariants);
+
+class LadderCEntry final : public mma::HalfGemmEntry {
+ public:
+  explicit LadderCEntry(int step)
+      : HalfGemmEntry(kSteps[step], "sm_100a", /*accumulates_f16=*/false, sm100::CudaLadderC(step),
+                      sm100::EmulatedLadderC(step)),
+        is_naive_(step == 0) {}
+
+  std::string CapabilityRejection(int compute_capability) const override {
+    if (compute_capability == 100) return "";
+    return absl::StrCat("needs sm_100, this is sm_", compute_capability);
+  }
+
+  std::string Rejection(const Problem& problem) const override {
+    Problem plain = problem;
+    if (problem.b_is_k_major()) {
+      plain.transpose_b = false;
+      plain.b.order = Order::kRowMajor;
+    }
+    std::string rejection = HalfGemmEntry::Rejection(plain);
+    if (!rejection.empty() || is_naive_) return rejection;
+    // Strides of a tensor map have 40 bits.
+    constexpr std::int64_t kLimit = (std::int64_t{1} << 40) / 2 - 8;
+    const std::int64_t longest = std::max(
+        {problem.a.leading_dimension, problem.b.leading_dimension, problem.d.leading_dimension});
+    if (longest <= kLimit) return "";
+    return absl::StrCat("takes leading dimensions up to ", kLimit, ", not ", longest);
+  }
+
+  std::string NumericsId(const Problem& problem) const override {
+    return absl::StrCat(is_naive_ ? "f32-sum:" : "tcgen05-k16:", Name(problem.a.type));
+  }
+
+ private:
+  const bool is_naive_;
+};
+
+}  // namespace
+
+void AppendLadderC(std::vector<std::unique_ptr<const Kernel>>* kernels) {
+  for (int step = 0; step < sm100::kLadderCVariants; ++step) {
+    kernels->push_back(std::make_unique<LadderCEntry>(step));
+  }
+}
+
+}  // namespace gemmd

@@ -1,0 +1,172 @@
+// Loads of four and five dimensions, loads of a pair of blocks that complete in its even block, and
+// bytes that another block expects there.
+#include <cstdint>
+#include <vector>
+
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/cluster.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/mbarrier.h"
+#include "kernels/ptx/shared_memory.h"
+#include "kernels/ptx/tensor_copy.h"
+#include "tests/kernels/emulator/rule.h"
+
+namespace gemmd::testing {
+namespace {
+
+constexpr std::uint32_t kBoxWords = 64;
+
+// 8 x 4 x 3 x 3 x 2 words, each its own index.
+std::vector<std::uint32_t> Numbers() {
+  std::vector<std::uint32_t> numbers(8 * 4 * 3 * 3 * 2);
+  for (std::uint32_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+  return numbers;
+}
+
+// Boxes of 4 x 2 x 2 x 2 (x 2) words of the tensor.
+ptx::TensorMap MakeMap(const std::vector<std::uint32_t>& numbers, int rank) {
+  ptx::TensorMapSpec spec;
+  spec.base = numbers.data();
+  spec.element = ptx::TensorElement::kU32;
+  spec.rank = rank;
+  constexpr std::uint64_t kSize[5] = {8, 4, 3, 3, 2};
+  std::uint64_t stride = 4;
+  for (int i = 0; i < rank; ++i) {
+    spec.size[i] = kSize[i];
+    if (i > 0) spec.stride_bytes[i] = stride;
+    stride *= kSize[i];
+    spec.box[i] = i == 0 ? 4 : 2;
+  }
+  return *ptx::MakeTensorMap(spec);
+}
+
+// Word `i` of the box at that corner; zero outside of the tensor.
+std::uint32_t Expected(std::uint32_t i, const std::int32_t (&corner)[5]) {
+  constexpr std::int32_t kSize[5] = {8, 4, 3, 3, 2};
+  std::uint32_t rest = i;
+  std::int32_t index = 0;
+  std::int32_t stride = 1;
+  for (int d = 0; d < 5; ++d) {
+    const std::uint32_t box = d == 0 ? 4 : 2;
+    const std::int32_t at = corner[d] + static_cast<std::int32_t>(rest % box);
+    rest /= box;
+    if (at < 0 || at >= kSize[d]) return 0;
+    index += at * stride;
+    stride *= kSize[d];
+  }
+  return static_cast<std::uint32_t>(index);
+}
+
+Launching Reading(const std::vector<std::uint32_t>& numbers, std::uint32_t blocks) {
+  Launching launching;
+  launching.threads = 32;
+  launching.blocks = blocks;
+  launching.cluster = blocks;
+  launching.buffers = {{numbers.data(), numbers.size() * 4, "numbers", true}};
+  return launching;
+}
+
+// Rules have 4096 bytes; the mbarrier is behind the box.
+ptx::SharedAddress Mbarrier() { return Word(512); }
+
+void ExpectWord(std::uint32_t i, std::uint32_t expected) {
+  // A read outside shared memory is a violation.
+  if (ptx::LoadShared<std::uint32_t>(Word(i)) != expected) ptx::LoadShared<std::uint32_t>(0);
+}
+
+template <int kRank>
+void LoadBox(const ptx::TensorMap& map, const std::int32_t (&corner)[5], std::uint32_t bytes) {
+  if (ptx::ThreadIndex() == 0) {
+    ptx::MbarrierInit(Mbarrier(), 1);
+    ptx::FenceMbarrierInit();
+    ptx::MbarrierArriveExpect(Mbarrier(), bytes);
+    if constexpr (kRank == 4) {
+      ptx::TensorLoad4D(ptx::SharedBase(), &map, {corner[0], corner[1], corner[2], corner[3]},
+                        Mbarrier());
+    } else {
+      ptx::TensorLoad5D(ptx::SharedBase(), &map, corner, Mbarrier());
+    }
+  }
+  ptx::SyncWarp();
+  ptx::MbarrierWait(Mbarrier(), 0);
+  for (std::uint32_t i = ptx::ThreadIndex(); i < bytes / 4; i += 32) {
+    ExpectWord(i, Expected(i, corner));
+  }
+}
+
+TEST(TensorLoads, HaveFourDimensions) {
+  const std::vector<std::uint32_t> numbers = Numbers();
+  const ptx::TensorMap map = MakeMap(numbers, 4);
+  ExpectNothing([&] { LoadBox<4>(map, {4, 1, 0, 1, 0}, 128); }, Reading(numbers, 1));
+  // The last of each dimension but one is outside.
+  ExpectNothing([&] { LoadBox<4>(map, {4, 3, 2, 2, 0}, 128); }, Reading(numbers, 1));
+}
+
+TEST(TensorLoads, HaveFiveDimensions) {
+  const std::vector<std::uint32_t> numbers = Numbers();
+  const ptx::TensorMap map = MakeMap(numbers, 5);
+  ExpectNothing([&] { LoadBox<5>(map, {0, 2, 1, 0, 0}, 256); }, Reading(numbers, 1));
+  ExpectNothing([&] { LoadBox<5>(map, {4, -1, 2, 2, 1}, 256); }, Reading(numbers, 1));
+  ExpectViolation(
+      Violation::kDeadlock,
+      [&] {
+        LoadBox<5>(map, {0, 0, 0, 0, 0}, 128);
+      },
+      Reading(numbers, 1));
+}
+
+enum class PairFault { kNone, kOwnBarrier, kNotExpected };
+
+// Both blocks load half a box of rows; the even block's mbarrier counts both, and it tells the odd
+// block. Which expects its own bytes there.
+void LoadInPair(const ptx::TensorMap& map, PairFault fault) {
+  const std::uint32_t thread = ptx::ThreadIndex();
+  const std::uint32_t rank = ptx::RankInCluster();
+  const auto z = static_cast<std::int32_t>(rank);
+  if (thread == 0) {
+    ptx::MbarrierInit(Mbarrier(), 2);
+    ptx::MbarrierInit(Mbarrier() + 8, 1);
+    ptx::FenceMbarrierInit();
+  }
+  ptx::ClusterSync();
+  if (thread == 0) {
+    if (fault != PairFault::kNotExpected) {
+      ptx::MbarrierArriveExpectRemote(ptx::MapShared(Mbarrier(), 0), 128);
+    } else {
+      ptx::MbarrierArriveRemote(ptx::MapShared(Mbarrier(), 0));
+    }
+    if (fault == PairFault::kOwnBarrier) {
+      ptx::TensorLoad4D(ptx::SharedBase(), &map, {0, 0, z, 0}, Mbarrier());
+    } else {
+      ptx::TensorLoad4DOfPair(ptx::SharedBase(), &map, {0, 0, z, 0}, Mbarrier());
+    }
+  }
+  ptx::SyncWarp();
+  if (rank == 0) {
+    ptx::MbarrierWait(Mbarrier(), 0);
+    if (thread == 0) ptx::MbarrierArriveCluster(ptx::MapShared(Mbarrier() + 8, 1));
+  } else {
+    ptx::MbarrierWaitCluster(Mbarrier() + 8, 0);
+  }
+  const std::int32_t corner[5] = {0, 0, z, 0, 0};
+  for (std::uint32_t i = thread; i < kBoxWords / 2; i += 32) ExpectWord(i, Expected(i, corner));
+  ptx::ClusterSync();
+}
+
+TEST(PairLoads, CompleteInTheEvenBlock) {
+  const std::vector<std::uint32_t> numbers = Numbers();
+  const ptx::TensorMap map = MakeMap(numbers, 4);
+  const Launching launching = Reading(numbers, 2);
+  ExpectNothing([&] { LoadInPair(map, PairFault::kNone); }, launching);
+  // The odd block's own mbarrier knows of no bytes, and the even block waits for ever.
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Launching seeded = launching;
+    seeded.options.seed = seed;
+    EXPECT_FALSE(RunRule([&] { LoadInPair(map, PairFault::kOwnBarrier); }, seeded).ok());
+    EXPECT_FALSE(RunRule([&] { LoadInPair(map, PairFault::kNotExpected); }, seeded).ok());
+  }
+}
+
+}  // namespace
+}  // namespace gemmd::testing
