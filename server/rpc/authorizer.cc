@@ -97,6 +97,10 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
     audit_->Refused({method.method, peer, login.identity.name, login.identity.tenant.key()}, s);
     return s;
   }
+  if (options_.count_connection != nullptr) {
+    absl::Status s = options_.count_connection(login.identity.tenant, peer);
+    if (!s.ok()) return s;  // which the quotas log
+  }
   if (method.is_audited && !login.policy->is_open()) {
     audit_->Served({method.method, peer, login.identity.name, login.identity.tenant.key()});
   }
