@@ -425,9 +425,12 @@ TEST_F(AuthTest, ATenantsQuotaRefusesItAndNobodyElseAndChangesWithTheFile) {
   }
   server_->Signal(SIGTERM);
   server_->WaitForExit();
-  EXPECT_TRUE(
-      absl::StrContains(server_->log(), "\"event\":\"quota_refused\",\"tenant\":\"auth:alice\""))
-      << server_->log();
+  const std::string line =
+      "\"event\":\"quota_refused\",\"method\":\"/gemmd.v1.Gemm/Matmul\",\"peer\":\"ipv4:127.0.0.1:";
+  const std::size_t at = server_->log().find(line);
+  ASSERT_NE(at, std::string::npos) << server_->log();
+  EXPECT_EQ(server_->log().find("\"tenant\":\"auth:alice\",\"code\":\"INVALID_ARGUMENT\"", at),
+            server_->log().find("\"tenant\"", at));
 }
 
 TEST_F(AuthTest, ATenantsConnectionsAreCountedUntilTheyAreClosed) {

@@ -184,7 +184,7 @@ TEST(JsonWebKeys, SayWhatIsWrongWithThem) {
     EXPECT_TRUE(absl::StrContains(KeysError(KeySet(broken)), "keys[0] is a broken key")) << broken;
   }
   std::string many = Ec().PublicJson();
-  for (int i = 0; i < 64; ++i) many += "," + Ec().PublicJson();
+  for (int i = 0; i < 64; ++i) absl::StrAppend(&many, ",", Ec().PublicJson());
   EXPECT_TRUE(absl::StrContains(KeysError(KeySet(many)), "the limit is 64"));
 }
 
