@@ -141,6 +141,20 @@ TEST(Tls, ProtocolsBefore12AreRefused) {
   EXPECT_TRUE(connects("-tls1_3"));
 }
 
+TEST(Tls, WhereOthersConnectPlainTextMustBeSaidAndIsWarnedOf) {
+  const ServerProcess unsaid({"--listen=0.0.0.0:0"});
+  EXPECT_TRUE(unsaid.address().empty());
+  EXPECT_THAT(unsaid.log(), ::testing::HasSubstr("--insecure"));
+  for (const std::string listen : {"0.0.0.0:0", "127.0.0.1:0"}) {
+    ServerProcess server({"--listen=" + listen, "--insecure"});
+    EXPECT_FALSE(server.address().empty()) << server.log();
+    server.Signal(SIGTERM);
+    server.WaitForExit();
+    const bool is_warned = server.log().find("\"event\":\"insecure\"") != std::string::npos;
+    EXPECT_EQ(is_warned, listen == "0.0.0.0:0") << server.log();
+  }
+}
+
 // What clients know of the rotation at a time.
 struct Generation {
   std::unique_ptr<CertificateAuthority> authority;
