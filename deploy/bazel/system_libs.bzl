@@ -390,26 +390,6 @@ _system_headers = repository_rule(
     local = True,
 )
 
-# ---------------------------------------------------------------- cjose
-
-def _cjose_impl(rctx):
-    dirs = _libdirs(rctx)
-    build = _HEADER
-    build += _cc_library("jansson", [_archive(rctx, dirs, "jansson", "libjansson-dev")])
-    build += _cc_library(
-        "cjose",
-        [_archive(rctx, dirs, "cjose", "libcjose-dev")],
-        deps = [":jansson", "@com_github_grpc_grpc//:crypto"],
-        linkopts = ["-lm"],
-    )
-    rctx.file("BUILD.bazel", build)
-
-_system_cjose = repository_rule(
-    implementation = _cjose_impl,
-    environ = ["SYSTEM_LIBRARY_PATH"],
-    local = True,
-)
-
 def system_dependencies():
     """Defines every external repository that BUILD files here name."""
     _system_absl(name = "com_google_absl")
@@ -420,7 +400,6 @@ def system_dependencies():
     _system_benchmark(name = "com_github_google_benchmark")
     _system_boost_context(name = "boost")
     _system_jemalloc(name = "jemalloc")
-    _system_cjose(name = "cjose")
     _system_headers(
         name = "com_github_nlohmann_json",
         header = "nlohmann/json.hpp",

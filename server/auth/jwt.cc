@@ -1,16 +1,23 @@
 #include "server/auth/jwt.h"
 
-#include <cjose/cjose.h>
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/ecdsa.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/param_build.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "text/quoted.h"
 
@@ -22,16 +29,26 @@ using absl::StrCat;
 using absl::UnauthenticatedError;
 using nlohmann::json;
 
+constexpr char kRsa[] = "RS256";
+constexpr char kEc[] = "ES256";
+
 // As large as all headers of a call may be together.
 constexpr std::size_t kMostBytes = 8192;
 constexpr std::size_t kMostKeys = 64;
-constexpr std::size_t kLeastRsaBits = 2048;
+constexpr int kLeastRsaBits = 2048;
+constexpr int kMostRsaBits = 8192;  // each call pays for them
+constexpr int kMostExponentBits = 64;
+constexpr std::size_t kP256Bytes = 32;
 constexpr std::size_t kMostSubjectBytes = 256;
 
 struct Free {
-  void operator()(cjose_jwk_t* key) const { cjose_jwk_release(key); }
-  void operator()(cjose_jws_t* token) const { cjose_jws_release(token); }
-  void operator()(char* text) const { std::free(text); }
+  void operator()(BIGNUM* number) const { BN_free(number); }
+  void operator()(ECDSA_SIG* signature) const { ECDSA_SIG_free(signature); }
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(EVP_PKEY_CTX* context) const { EVP_PKEY_CTX_free(context); }
+  void operator()(OSSL_PARAM* parameters) const { OSSL_PARAM_free(parameters); }
+  void operator()(OSSL_PARAM_BLD* builder) const { OSSL_PARAM_BLD_free(builder); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
@@ -45,6 +62,38 @@ class NoOpenSslErrors {
   NoOpenSslErrors(const NoOpenSslErrors&) = delete;
   NoOpenSslErrors& operator=(const NoOpenSslErrors&) = delete;
 };
+
+const unsigned char* Bytes(const std::string& text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+// Of a text in base64url without padding, as RFC 7515 has it; Abseil takes more than that.
+std::optional<std::string> Decode(absl::string_view text) {
+  const bool is_alphabet = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  });
+  std::string bytes;
+  if (!is_alphabet || text.size() % 4 == 1 || !absl::WebSafeBase64Unescape(text, &bytes)) {
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+Owned<BIGNUM> NumberOf(const std::string& bytes) {
+  return Owned<BIGNUM>(BN_bin2bn(Bytes(bytes), static_cast<int>(bytes.size()), nullptr));
+}
+
+// Null: they are no public key of that type.
+Owned<EVP_PKEY> KeyOf(const char* type, OSSL_PARAM_BLD* builder) {
+  const Owned<OSSL_PARAM> parameters(OSSL_PARAM_BLD_to_param(builder));
+  const Owned<EVP_PKEY_CTX> context(EVP_PKEY_CTX_new_from_name(nullptr, type, nullptr));
+  EVP_PKEY* key = nullptr;
+  if (parameters == nullptr || context == nullptr || EVP_PKEY_fromdata_init(context.get()) != 1 ||
+      EVP_PKEY_fromdata(context.get(), &key, EVP_PKEY_PUBLIC_KEY, parameters.get()) != 1) {
+    return nullptr;
+  }
+  return Owned<EVP_PKEY>(key);
+}
 
 json ParseObject(absl::string_view text) {
   json parsed = json::parse(text.begin(), text.end(), nullptr, false);
@@ -61,9 +110,7 @@ std::string TextOf(const json& object, const char* name) {
 std::string AlgorithmOf(const json& key) {
   const std::string type = TextOf(key, "kty");
   const bool is_p256 = TextOf(key, "crv") == "P-256";
-  const std::string algorithm = type == "RSA"             ? CJOSE_HDR_ALG_RS256
-                                : type == "EC" && is_p256 ? CJOSE_HDR_ALG_ES256
-                                                          : "";
+  const std::string algorithm = type == "RSA" ? kRsa : type == "EC" && is_p256 ? kEc : "";
   const std::string use = TextOf(key, "use");
   if (!use.empty() && use != "sig") return "";
   const std::string own = TextOf(key, "alg");
@@ -86,6 +133,70 @@ bool HasAudience(const json& claims, const std::string& audience) {
   return std::find(found->begin(), found->end(), audience) != found->end();
 }
 
+// A member of a key's, which is bytes; none: it is not there, or no such text.
+std::optional<std::string> BytesOf(const json& key, const char* name) {
+  const std::optional<std::string> bytes = Decode(TextOf(key, name));
+  return bytes.has_value() && !bytes->empty() ? bytes : std::nullopt;
+}
+
+absl::Status Broken(const std::string& entry) {
+  return InvalidArgumentError(StrCat(entry, " is a broken key"));
+}
+
+absl::StatusOr<Owned<EVP_PKEY>> ParseRsaKey(const std::string& entry, const json& key) {
+  const std::optional<std::string> modulus_bytes = BytesOf(key, "n");
+  const std::optional<std::string> exponent_bytes = BytesOf(key, "e");
+  if (!modulus_bytes.has_value() || !exponent_bytes.has_value()) return Broken(entry);
+  const Owned<BIGNUM> modulus = NumberOf(*modulus_bytes);
+  const Owned<BIGNUM> exponent = NumberOf(*exponent_bytes);
+  const int bits = BN_num_bits(modulus.get());
+  if (bits < kLeastRsaBits || bits > kMostRsaBits) {
+    return InvalidArgumentError(StrCat(entry, " has ", bits, " bits; RSA keys must have ",
+                                       kLeastRsaBits, " to ", kMostRsaBits));
+  }
+  // With 1 as its exponent anybody could sign.
+  if (BN_is_odd(exponent.get()) == 0 || BN_is_one(exponent.get()) != 0 ||
+      BN_num_bits(exponent.get()) > kMostExponentBits) {
+    return Broken(entry);
+  }
+  const Owned<OSSL_PARAM_BLD> builder(OSSL_PARAM_BLD_new());
+  OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_N, modulus.get());
+  OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_E, exponent.get());
+  Owned<EVP_PKEY> made = KeyOf("RSA", builder.get());
+  if (made == nullptr) return Broken(entry);
+  return made;
+}
+
+absl::StatusOr<Owned<EVP_PKEY>> ParseEcKey(const std::string& entry, const json& key) {
+  const std::optional<std::string> x = BytesOf(key, "x");
+  const std::optional<std::string> y = BytesOf(key, "y");
+  if (!x.has_value() || !y.has_value() || x->size() != kP256Bytes || y->size() != kP256Bytes) {
+    return Broken(entry);
+  }
+  // SEC 1, 2.3.3: a point that is not compressed.
+  const std::string point = StrCat("\x04", *x, *y);
+  const Owned<OSSL_PARAM_BLD> builder(OSSL_PARAM_BLD_new());
+  OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, "P-256", 0);
+  OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.data(),
+                                   point.size());
+  Owned<EVP_PKEY> made = KeyOf("EC", builder.get());
+  if (made == nullptr) return Broken(entry);
+  return made;
+}
+
+// A signature by ES256 as OpenSSL takes it, which has both numbers in DER; empty: it is none.
+std::string DerOf(const std::string& signature) {
+  if (signature.size() != 2 * kP256Bytes) return "";
+  Owned<BIGNUM> r = NumberOf(signature.substr(0, kP256Bytes));
+  Owned<BIGNUM> s = NumberOf(signature.substr(kP256Bytes));
+  const Owned<ECDSA_SIG> both(ECDSA_SIG_new());
+  if (ECDSA_SIG_set0(both.get(), r.release(), s.release()) != 1) return "";
+  std::array<unsigned char, 2 * kP256Bytes + 16> der{};
+  unsigned char* next = der.data();
+  const int size = i2d_ECDSA_SIG(both.get(), &next);
+  return size > 0 ? std::string(der.begin(), der.begin() + size) : "";
+}
+
 std::string TimeText(absl::Time time) {
   return absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone());
 }
@@ -93,7 +204,7 @@ std::string TimeText(absl::Time time) {
 }  // namespace
 
 struct JsonWebKeys::Key {
-  Owned<cjose_jwk_t> key;
+  Owned<EVP_PKEY> key;
   std::string algorithm;
   std::string id;  // empty: it has none
 };
@@ -120,17 +231,11 @@ absl::StatusOr<JsonWebKeys> JsonWebKeys::Parse(const std::string& text) {
     }
     std::string algorithm = AlgorithmOf(each);
     if (algorithm.empty()) continue;
-    const std::string own = each.dump(-1, ' ', false, json::error_handler_t::replace);
-    cjose_err error;
-    Owned<cjose_jwk_t> key(cjose_jwk_import(own.data(), own.size(), &error));
-    if (key == nullptr) return InvalidArgumentError(StrCat(entry, " is a broken key"));
-    const std::size_t bits = cjose_jwk_get_keysize(key.get(), &error);
-    if (algorithm == CJOSE_HDR_ALG_RS256 && bits < kLeastRsaBits) {
-      return InvalidArgumentError(
-          StrCat(entry, " has ", bits, " bits; RSA keys must have ", kLeastRsaBits));
-    }
+    absl::StatusOr<Owned<EVP_PKEY>> key =
+        algorithm == kRsa ? ParseRsaKey(entry, each) : ParseEcKey(entry, each);
+    if (!key.ok()) return key.status();
     auto kept = std::make_shared<Key>();
-    *kept = Key{std::move(key), std::move(algorithm), TextOf(each, "kid")};
+    *kept = Key{*std::move(key), std::move(algorithm), TextOf(each, "kid")};
     keys.keys_.push_back(std::move(kept));
   }
   if (keys.keys_.empty()) {
@@ -140,7 +245,8 @@ absl::StatusOr<JsonWebKeys> JsonWebKeys::Parse(const std::string& text) {
 }
 
 struct JsonWebToken::Parsed {
-  Owned<cjose_jws_t> token;
+  std::string signed_text;
+  std::string signature;
   json claims;
   std::string issuer;
   std::string algorithm;
@@ -158,29 +264,27 @@ bool JsonWebToken::IsLike(absl::string_view text) {
 }
 
 absl::StatusOr<JsonWebToken> JsonWebToken::Parse(const std::string& text) {
-  const NoOpenSslErrors no_errors;
   if (text.size() > kMostBytes) {
     return UnauthenticatedError(
         StrCat("the token has ", text.size(), " bytes; the limit is ", kMostBytes));
   }
-  cjose_err error;
-  auto parsed = std::make_unique<Parsed>();
-  parsed->token.reset(cjose_jws_import(text.data(), text.size(), &error));
-  std::uint8_t* bytes = nullptr;
-  std::size_t size = 0;
-  if (parsed->token == nullptr ||
-      !cjose_jws_get_plaintext(parsed->token.get(), &bytes, &size, &error)) {
+  std::array<std::optional<std::string>, 3> parts;
+  if (IsLike(text)) {
+    const std::vector<absl::string_view> texts = absl::StrSplit(text, '.');
+    std::transform(texts.begin(), texts.end(), parts.begin(), Decode);
+  }
+  const auto& [header_text, claims_text, signature] = parts;
+  if (!header_text.has_value() || !claims_text.has_value() || !signature.has_value()) {
     return UnauthenticatedError("the token is no JSON web token that is signed");
   }
-  cjose_header_t* const header = cjose_jws_get_protected(parsed->token.get());
-  const auto text_of = [header, &error](const char* name) {
-    const char* const value = cjose_header_get(header, name, &error);
-    return value == nullptr ? std::string() : std::string(value);
-  };
-  parsed->algorithm = text_of(CJOSE_HDR_ALG);
-  parsed->key_id = text_of(CJOSE_HDR_KID);
-  parsed->is_critical = Owned<char>(cjose_header_get_raw(header, "crit", &error)) != nullptr;
-  parsed->claims = ParseObject({reinterpret_cast<const char*>(bytes), size});
+  const json header = ParseObject(*header_text);
+  auto parsed = std::make_unique<Parsed>();
+  parsed->signed_text = text.substr(0, text.rfind('.'));
+  parsed->signature = *signature;
+  parsed->algorithm = TextOf(header, "alg");
+  parsed->key_id = TextOf(header, "kid");
+  parsed->is_critical = header.contains("crit");
+  parsed->claims = ParseObject(*claims_text);
   parsed->issuer = TextOf(parsed->claims, "iss");
   return JsonWebToken(std::move(parsed));
 }
@@ -189,21 +293,29 @@ const std::string& JsonWebToken::issuer() const { return parsed_->issuer; }
 
 absl::Status JsonWebToken::CheckSignature(const JsonWebKeys& keys) const {
   const NoOpenSslErrors no_errors;
-  if (parsed_->algorithm != CJOSE_HDR_ALG_RS256 && parsed_->algorithm != CJOSE_HDR_ALG_ES256) {
+  if (parsed_->algorithm != kRsa && parsed_->algorithm != kEc) {
     return UnauthenticatedError(
         StrCat("the token's alg is ", Quoted(parsed_->algorithm), "; RS256 and ES256 are taken"));
   }
   if (parsed_->is_critical) {
     return UnauthenticatedError("the token has a header crit, of which nothing is understood");
   }
+  const std::string signature =
+      parsed_->algorithm == kEc ? DerOf(parsed_->signature) : parsed_->signature;
   bool has_candidate = false;
   for (const auto& each : keys.keys_) {
     // A key is for one algorithm, whatever the token says: else its sender would choose it.
     if (each->algorithm != parsed_->algorithm) continue;
     if (!parsed_->key_id.empty() && each->id != parsed_->key_id) continue;
     has_candidate = true;
-    cjose_err error;
-    if (cjose_jws_verify(parsed_->token.get(), each->key.get(), &error)) return absl::OkStatus();
+    // PKCS #1 1.5 with RSA, as RS256 has it, is what OpenSSL does unless told otherwise.
+    const Owned<EVP_MD_CTX> context(EVP_MD_CTX_new());
+    if (!signature.empty() &&
+        EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, each->key.get()) == 1 &&
+        EVP_DigestVerify(context.get(), Bytes(signature), signature.size(),
+                         Bytes(parsed_->signed_text), parsed_->signed_text.size()) == 1) {
+      return absl::OkStatus();
+    }
   }
   if (!has_candidate) {
     return UnauthenticatedError(StrCat("the token's kid is ", Quoted(parsed_->key_id),

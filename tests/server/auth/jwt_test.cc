@@ -130,6 +130,20 @@ TEST(JsonWebToken, ChoosesNoAlgorithmByItself) {
   EXPECT_TRUE(absl::StrContains(ErrorOf(larger.Sign(GoodClaims())), "alg is \"ES384\""));
 }
 
+// RFC 7515 has base64url without padding, blanks or another alphabet, and all of it is read.
+TEST(JsonWebToken, IsInBase64UrlAndNothingElse) {
+  const std::string good = Ec().Sign(GoodClaims());
+  for (const char* text :
+       {"", ".", "..", "...", "A=.A=.A=", "A.A.A", "====.====.====", "A=A.AAAA=.=", " . . ",
+        "+/.+/.+/", "\xff\xff.\xff.\xff", "AAAA.AAAA.AAAA"}) {
+    EXPECT_NE(ErrorOf(text), "") << text;
+  }
+  for (const std::string& text : {good + "=", good + "==", good + " ", " " + good, good + "A",
+                                  good + ".", good + std::string(1, '\0')}) {
+    EXPECT_NE(ErrorOf(text), "") << text;
+  }
+}
+
 TEST(JsonWebToken, ThatWasChangedIsRefused) {
   std::mt19937 random(1);
   for (const JwtKey* key : {&Rsa(), &Ec()}) {
@@ -180,8 +194,20 @@ TEST(JsonWebKeys, SayWhatIsWrongWithThem) {
   EXPECT_TRUE(absl::StrContains(KeysError(KeySet(small.PublicJson())), "has 1024 bits"));
   for (const char* broken :
        {R"({"kty":"RSA"})", R"({"kty":"RSA","n":1,"e":2})", R"({"kty":"RSA","n":"!","e":"AQAB"})",
-        R"({"kty":"EC","crv":"P-256"})", R"({"kty":"EC","crv":"P-256","x":"AA","y":"AA"})"}) {
+        R"({"kty":"EC","crv":"P-256"})", R"({"kty":"RSA","n":"A=","e":"A="})",
+        R"({"kty":"EC","crv":"P-256","x":"AA","y":"AA"})"}) {
     EXPECT_TRUE(absl::StrContains(KeysError(KeySet(broken)), "keys[0] is a broken key")) << broken;
+  }
+  const std::string off_the_curve =
+      absl::StrCat(R"({"kty":"EC","crv":"P-256","x":")", Base64Url(std::string(32, 'x')),
+                   R"(","y":")", Base64Url(std::string(32, 'y')), R"("})");
+  EXPECT_TRUE(absl::StrContains(KeysError(KeySet(off_the_curve)), "keys[0] is a broken key"));
+  const std::string modulus = Base64Url("\x81" + std::string(254, 'm') + "\x01");
+  for (const char* exponent : {"AQ", "Ag", "AQAAAAAAAAAB"}) {
+    EXPECT_TRUE(absl::StrContains(KeysError(KeySet(absl::StrCat(R"({"kty":"RSA","n":")", modulus,
+                                                                R"(","e":")", exponent, R"("})"))),
+                                  "keys[0] is a broken key"))
+        << exponent;
   }
   std::string many = Ec().PublicJson();
   for (int i = 0; i < 64; ++i) absl::StrAppend(&many, ",", Ec().PublicJson());
