@@ -236,8 +236,12 @@ bool HoldsSecrets(const config::ServerConfig& config) {
   return !config.tls().key_file().empty() || !config.auth().policy_file().empty();
 }
 
-Authorizer::Options AuthorizerOptions(const config::ServerConfig& config) {
+Authorizer::Options AuthorizerOptions(const config::ServerConfig& config,
+                                      ConnectionTable* connections) {
   Authorizer::Options options;
+  options.count_connection = [connections](const Tenant& tenant, const std::string& peer) {
+    return connections->CountFor(tenant, EndpointOf(peer));
+  };
   options.is_encrypted = !config.tls().certificate_file().empty();
   options.plaintext_tokens = config.auth().plaintext_tokens() == "on";
   return options;
@@ -382,14 +386,14 @@ int Serve(const config::ServerConfig& config) {
                       &regions, &verifier, ClientPolicyOf(config, &room, &quotas));
   Tuner tuner({&BuiltinRegistry(), &router, &admission, &plans, plan_cache_file});
 
-  ConnectionTable connections(rpc.connections, ProgressLimitOf(config.limits()), &clock);
+  ConnectionTable connections(rpc.connections, ProgressLimitOf(config.limits()), &clock, &quotas);
   CallWatch watch(WatchOptions(config.limits(), rpc), &clock, kWatchPeriod,
                   [&connections](const std::string& peer) {
                     if (connections.Close(EndpointOf(peer))) {
                       Log(Severity::kWarning, "connection_closed", {{"peer", peer}});
                     }
                   });
-  const Authorizer authorizer(policy->get(), &audit, AuthorizerOptions(config));
+  const Authorizer authorizer(policy->get(), &audit, AuthorizerOptions(config, &connections));
   const Door door{&watch, &authorizer};
   GemmService gemm(&admission, &statistics, &clock, door, SessionOptions(config.limits()));
   OperandsService operands(&store, &router, door, limits,

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 runs=${1:-20000}
 targets=("${@:2}")
-((${#targets[@]} > 0)) || targets=(payload_codec policy session)
+((${#targets[@]} > 0)) || targets=(jwt payload_codec policy session tls_files)
 
 deploy/install_packages.sh clang-14 libclang-rt-14-dev
 labels=("${targets[@]/#/\/\/tests/fuzz:}")
@@ -23,11 +23,20 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # A session's input is a play of a third as many events as it has bytes: longer ones meet no more
 # states and take longer. Its choices weigh about the same, so rare features earn no preference.
-declare -A how=([payload_codec]="-max_len=4096" [policy]="-max_len=2048" [session]="-max_len=512 -entropic=0")
+declare -A how=([jwt]="-max_len=2048" [payload_codec]="-max_len=4096" [policy]="-max_len=2048"
+  [session]="-max_len=512 -entropic=0" [tls_files]="-max_len=8192")
 for target in "${targets[@]}"; do
   mkdir "$work/$target"
+  # Keys have no place in the tree, not even those that open nothing.
+  if [[ $target == tls_files ]]; then
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=fuzz \
+      -keyout "$work/key" -out "$work/certificate" 2>/dev/null
+    (cd "$work" && cat certificate <(echo '=') key <(echo '=') certificate >tls_files/whole)
+  fi
+  seeds=()
+  [[ ! -d tests/fuzz/seeds/$target ]] || seeds=("tests/fuzz/seeds/$target")
   read -ra options <<<"${how[$target]}"
-  if ! "$programs/${target}_fuzz" "$work/$target" "tests/fuzz/seeds/$target" \
+  if ! "$programs/${target}_fuzz" "$work/$target" "${seeds[@]}" \
     -runs="$runs" -seed=1 "${options[@]}" -artifact_prefix=./ >"$work/log" 2>&1; then
     tail -n 40 "$work/log"
     exit 1

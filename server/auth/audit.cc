@@ -57,8 +57,12 @@ void AuditLog::OverQuota(const Tenant& tenant, const absl::Status& why) {
     left_out = Take(&over_quota_);
   }
   if (!left_out.has_value()) return;
+  static const CallOrigin* const kUnknown = new CallOrigin;
+  const CallOrigin& origin = tenant.origin() != nullptr ? *tenant.origin() : *kUnknown;
   Log(Severity::kWarning, "quota_refused",
-      {{"tenant", Name(tenant.key())},
+      {{"method", origin.method},
+       {"peer", origin.peer},
+       {"tenant", Name(tenant.key())},
        {"code", absl::StatusCodeToString(why.code())},
        {"error", why.message()},
        {"left_out", *left_out}});

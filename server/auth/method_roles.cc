@@ -39,6 +39,15 @@ constexpr MethodRoles kTable[] = {
     {"/grpc.health.v1.Health/Check", kOpen},
     {"/grpc.health.v1.Health/Watch", kOpen},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kAnyRole},
+
+    // Everybody's addresses, and how much they call.
+    {"/grpc.channelz.v1.Channelz/GetTopChannels", kOperators, true},
+    {"/grpc.channelz.v1.Channelz/GetServers", kOperators, true},
+    {"/grpc.channelz.v1.Channelz/GetServer", kOperators, true},
+    {"/grpc.channelz.v1.Channelz/GetServerSockets", kOperators, true},
+    {"/grpc.channelz.v1.Channelz/GetChannel", kOperators, true},
+    {"/grpc.channelz.v1.Channelz/GetSubchannel", kOperators, true},
+    {"/grpc.channelz.v1.Channelz/GetSocket", kOperators, true},
 };
 
 }  // namespace

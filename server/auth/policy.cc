@@ -101,6 +101,7 @@ absl::StatusOr<Quota> QuotaOf(const std::string& entry, const auth::Quota& wire)
   set(Quantity::kRequestBytes, wire.has_request_bytes(), wire.request_bytes());
   set(Quantity::kResidentBytes, wire.has_resident_bytes(), wire.resident_bytes());
   set(Quantity::kRegions, wire.has_regions(), wire.regions());
+  set(Quantity::kConnections, wire.has_connections(), wire.connections());
   const auto positive = [&entry](const char* field, double value) {
     // The upper bound keeps times and sums of them finite; so does the lower.
     constexpr double kLeast = 1e-3;
@@ -151,7 +152,7 @@ Policy Policy::Open() {
   return policy;
 }
 
-absl::StatusOr<Policy> Policy::Parse(const std::string& text) {
+absl::StatusOr<Policy> Policy::Parse(const std::string& text, const ReadFile& read) {
   auth::PolicyFile file;
   FirstError error;
   google::protobuf::TextFormat::Parser parser;
@@ -161,7 +162,8 @@ absl::StatusOr<Policy> Policy::Parse(const std::string& text) {
         error.text(), ": the text is no PolicyFile as server/auth/policy.proto describes it"));
   }
   // As a file is for a moment that an editor writes anew.
-  if (!file.has_anonymous() && file.token().empty() && file.certificate().empty()) {
+  if (!file.has_anonymous() && file.token().empty() && file.certificate().empty() &&
+      file.jwt().empty()) {
     return InvalidArgumentError("it has no entry, so that nobody could call");
   }
   Policy policy;
@@ -227,36 +229,74 @@ absl::StatusOr<Policy> Policy::Parse(const std::string& text) {
     const auth::CertificateRule& wire = file.certificate(i);
     const std::string entry = StrCat("certificate[", i, "]");
     Rule rule;
+    std::string pattern;
     switch (wire.subject_case()) {
       case auth::CertificateRule::kSpiffeId:
         rule.subject = Subject::kSpiffeId;
-        rule.pattern = wire.spiffe_id();
+        pattern = wire.spiffe_id();
         break;
       case auth::CertificateRule::kCommonName:
         rule.subject = Subject::kCommonName;
-        rule.pattern = wire.common_name();
+        pattern = wire.common_name();
         break;
       case auth::CertificateRule::kAlternativeName:
         rule.subject = Subject::kAlternativeName;
-        rule.pattern = wire.alternative_name();
+        pattern = wire.alternative_name();
         break;
       default:
         break;
     }
-    if (rule.pattern.empty()) {
+    if (pattern.empty()) {
       return InvalidArgumentError(
           StrCat(entry, " has no subject: one of spiffe_id, common_name and alternative_name"));
     }
-    absl::string_view pattern = rule.pattern;
-    rule.is_prefix = absl::ConsumeSuffix(&pattern, "*");
-    rule.pattern = std::string(pattern);
+    rule.pattern = Pattern::Of(pattern);
     if (absl::Status s = CheckTenant(entry, wire.tenant(), true); !s.ok()) return s;
     const absl::StatusOr<Roles> roles = RolesOfEntry(entry, wire);
     if (!roles.ok()) return roles.status();
     rule.grant = {wire.tenant(), *roles};
     policy.rules_.push_back(std::move(rule));
   }
+  for (int i = 0; i < file.jwt_size(); ++i) {
+    absl::Status status = policy.AddIssuer(StrCat("jwt[", i, "]"), file.jwt(i), read);
+    if (!status.ok()) return status;
+  }
   return policy;
+}
+
+// Entry is auth::JwtIssuer, which the header does not know.
+template <typename Entry>
+absl::Status Policy::AddIssuer(const std::string& entry, const Entry& wire, const ReadFile& read) {
+  if (wire.issuer().empty() || issuers_.count(wire.issuer()) != 0) {
+    return InvalidArgumentError(
+        StrCat(entry, ".issuer is ", Quoted(wire.issuer()), "; each entry has one of its own"));
+  }
+  if (wire.audience().empty()) {
+    return InvalidArgumentError(
+        StrCat(entry, ".audience is empty: tokens for any server would be taken"));
+  }
+  if (wire.rule().empty()) return InvalidArgumentError(StrCat(entry, " has no rule"));
+  JwtIssuer issuer;
+  issuer.audience = wire.audience();
+  for (int i = 0; i < wire.rule_size(); ++i) {
+    const auth::SubjectRule& rule = wire.rule(i);
+    const std::string name = StrCat(entry, ".rule[", i, "]");
+    if (rule.subject().empty()) return InvalidArgumentError(StrCat(name, ".subject is empty"));
+    if (absl::Status s = CheckTenant(name, rule.tenant(), true); !s.ok()) return s;
+    const absl::StatusOr<Roles> roles = RolesOfEntry(name, rule);
+    if (!roles.ok()) return roles.status();
+    issuer.rules.push_back({Pattern::Of(rule.subject()), {rule.tenant(), *roles}});
+  }
+  const absl::StatusOr<std::string> text =
+      read != nullptr ? read(wire.jwks_file()) : InvalidArgumentError("no files are read here");
+  absl::StatusOr<JsonWebKeys> keys = text.ok() ? JsonWebKeys::Parse(*text) : text.status();
+  if (!keys.ok()) {
+    return InvalidArgumentError(
+        StrCat(entry, ".jwks_file is ", Quoted(wire.jwks_file()), ": ", keys.status().message()));
+  }
+  issuer.keys = *std::move(keys);
+  issuers_.emplace(wire.issuer(), std::move(issuer));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Identity> Policy::Identify(const CallerCredentials& credentials,
@@ -304,6 +344,9 @@ absl::StatusOr<Identity> Policy::IdentifyToken(const CallerCredentials& credenti
   hash.Update(credentials.token);
   const auto found = tokens_.find(hash.Finish());
   if (found == tokens_.end()) {
+    if (!issuers_.empty() && JsonWebToken::IsLike(credentials.token)) {
+      return IdentifyJwt(credentials, now);
+    }
     return absl::UnauthenticatedError("the token is none that the server knows");
   }
   const Token& token = found->second;
@@ -316,6 +359,31 @@ absl::StatusOr<Identity> Policy::IdentifyToken(const CallerCredentials& credenti
   if (!tenant.ok()) return tenant.status();
   return Identity{WithQuota(*tenant), StrCat("token ", token.name), token.grant.roles,
                   token.expires};
+}
+
+absl::StatusOr<Identity> Policy::IdentifyJwt(const CallerCredentials& credentials,
+                                             absl::Time now) const {
+  const absl::StatusOr<JsonWebToken> token = JsonWebToken::Parse(credentials.token);
+  if (!token.ok()) return token.status();
+  const auto found = issuers_.find(token->issuer());
+  if (found == issuers_.end()) {
+    return absl::UnauthenticatedError(
+        StrCat("the token's iss is ", Quoted(token->issuer()), ", whom the server does not know"));
+  }
+  const JwtIssuer& issuer = found->second;
+  const absl::StatusOr<JwtClaims> claims = token->Verify(issuer.keys, issuer.audience, now);
+  if (!claims.ok()) return claims.status();
+  const std::string& subject = claims->subject;
+  for (const SubjectRule& rule : issuer.rules) {
+    if (!rule.subject.Fits(subject)) continue;
+    const absl::StatusOr<Tenant> tenant =
+        TenantFor(rule.grant.tenant == kMatched ? subject : rule.grant.tenant, credentials);
+    if (!tenant.ok()) return tenant.status();
+    return Identity{WithQuota(*tenant), StrCat("subject ", subject, " of ", found->first),
+                    rule.grant.roles, claims->expires};
+  }
+  return absl::UnauthenticatedError(
+      StrCat("no rule of the server's names the token's sub, ", Quoted(subject)));
 }
 
 Tenant Policy::TenantOf(const std::string& name) const {
@@ -331,13 +399,21 @@ Tenant Policy::WithQuota(const Tenant& tenant) const {
   return tenant.With(std::move(other));
 }
 
+Policy::Pattern Policy::Pattern::Of(absl::string_view text) {
+  Pattern pattern;
+  pattern.is_prefix = absl::ConsumeSuffix(&text, "*");
+  pattern.text = std::string(text);
+  return pattern;
+}
+
+bool Policy::Pattern::Fits(const std::string& name) const {
+  if (name.empty()) return false;
+  return is_prefix ? absl::StartsWith(name, text) : name == text;
+}
+
 std::optional<std::string> Policy::Match(const Rule& rule, const CallerCredentials& credentials) {
-  const auto fits = [&rule](const std::string& text) {
-    return rule.is_prefix ? absl::StartsWith(text, rule.pattern) : text == rule.pattern;
-  };
-  // What a certificate lacks fits nothing, not even "*".
-  const auto one = [&fits](const std::string& text) -> std::optional<std::string> {
-    if (text.empty() || !fits(text)) return std::nullopt;
+  const auto one = [&rule](const std::string& text) -> std::optional<std::string> {
+    if (!rule.pattern.Fits(text)) return std::nullopt;
     return text;
   };
   switch (rule.subject) {

@@ -1,6 +1,7 @@
 // Who may do what: the policy file as a value.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "digest/sha256.h"
 #include "server/auth/identity.h"
+#include "server/auth/jwt.h"
 #include "server/tenants/quota.h"
 
 namespace gemmd {
@@ -21,9 +23,11 @@ class Policy {
  public:
   // Everybody has every role. A client with a certificate is its own tenant.
   static Policy Open();
+  // The bytes of a file that a policy names, or what is wrong with it.
+  using ReadFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
   // Of a text as policy.proto has it. INVALID_ARGUMENT names the line, or the entry, its field, its
-  // value and what is accepted; never a digest.
-  static absl::StatusOr<Policy> Parse(const std::string& text);
+  // value and what is accepted; never a digest. Without `read` no file is to be had.
+  static absl::StatusOr<Policy> Parse(const std::string& text, const ReadFile& read = nullptr);
 
   // Who they are.
   // UNAUTHENTICATED: a token that is not, or no longer, in the policy; or nothing where something
@@ -48,16 +52,35 @@ class Policy {
     Grant grant;
     absl::Time expires = absl::InfiniteFuture();
   };
+  struct Pattern {
+    std::string text;  // without its "*"
+    bool is_prefix = false;
+
+    static Pattern Of(absl::string_view text);
+    // What is not there (empty) fits nothing, not even "*".
+    bool Fits(const std::string& name) const;
+  };
   enum class Subject { kSpiffeId, kCommonName, kAlternativeName };
   struct Rule {
     Subject subject = Subject::kSpiffeId;
-    std::string pattern;  // without its "*"
-    bool is_prefix = false;
+    Pattern pattern;
     Grant grant;
+  };
+  struct SubjectRule {
+    Pattern subject;
+    Grant grant;
+  };
+  struct JwtIssuer {
+    std::string audience;
+    JsonWebKeys keys;
+    std::vector<SubjectRule> rules;
   };
 
   absl::StatusOr<Identity> IdentifyToken(const CallerCredentials& credentials,
                                          absl::Time now) const;
+  absl::StatusOr<Identity> IdentifyJwt(const CallerCredentials& credentials, absl::Time now) const;
+  template <typename Entry>
+  absl::Status AddIssuer(const std::string& entry, const Entry& wire, const ReadFile& read);
   // The tenant of a caller who is known, with its quota.
   Tenant WithQuota(const Tenant& tenant) const;
   static std::optional<std::string> Match(const Rule& rule, const CallerCredentials& credentials);
@@ -67,6 +90,7 @@ class Policy {
   // A digest tells nothing of a token that has its first bits, so how long a search takes is no
   // secret.
   std::map<Sha256Digest, Token> tokens_;
+  std::map<std::string, JwtIssuer> issuers_;  // by their iss
   std::vector<Rule> rules_;
   // By Tenant::key(), each with its account; an open policy has none.
   std::map<std::string, std::shared_ptr<const Quota>> quotas_;

@@ -59,10 +59,15 @@ std::shared_ptr<const Policy> PolicyFile::policy() const {
 
 absl::Status PolicyFile::ReadIfChanged() {
   const MutexLock reading(reading_);
-  absl::StatusOr<std::string> text = ReadWhole(path_);
-  if (text == last_read_) return absl::OkStatus();
-  last_read_ = text;
-  absl::StatusOr<Policy> policy = text.ok() ? Policy::Parse(*text) : text.status();
+  auto now = last_read_;
+  for (auto& [path, text] : now) text = ReadWhole(path);
+  if (!now.empty() && now == last_read_) return absl::OkStatus();
+  const absl::StatusOr<std::string> text = ReadWhole(path_);
+  last_read_ = {{path_, text}};
+  const auto read = [this](const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_) {
+    return last_read_.insert_or_assign(path, ReadWhole(path)).first->second;
+  };
+  absl::StatusOr<Policy> policy = text.ok() ? Policy::Parse(*text, read) : text.status();
   if (!policy.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("auth.policy_file is ", Quoted(path_), ": ", policy.status().message()));

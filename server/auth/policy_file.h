@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,8 +17,9 @@ namespace gemmd {
 // Thread-safe.
 class PolicyFile {
  public:
-  // Reads the file, and again every `period`; zero: only when told. An empty path: the policy is
-  // Policy::Open() for good. INVALID_ARGUMENT names the option, the path and what is wrong.
+  // Reads the file and those that it names, and again every `period`; zero: only when told. An
+  // empty path: the policy is Policy::Open() for good. INVALID_ARGUMENT names the option, the path
+  // and what is wrong.
   static absl::StatusOr<std::unique_ptr<PolicyFile>> Open(const std::string& path,
                                                           std::chrono::milliseconds period);
   ~PolicyFile();
@@ -26,7 +28,7 @@ class PolicyFile {
 
   std::shared_ptr<const Policy> policy() const;
 
-  // Reads the file if it has changed. One that cannot be read, or is no policy, changes nothing,
+  // Reads the files if one has changed. One that cannot be read, or is no policy, changes nothing,
   // and the log says so once: a slip of an editor locks nobody out, and lets nobody in.
   void Reload();
 
@@ -44,7 +46,8 @@ class PolicyFile {
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Mutex reading_;  // one at a time
-  absl::StatusOr<std::string> last_read_ ABSL_GUARDED_BY(reading_);
+  // The file and those that it names, by their paths.
+  std::map<std::string, absl::StatusOr<std::string>> last_read_ ABSL_GUARDED_BY(reading_);
   std::thread watcher_;  // last: it uses all else
 };
 

@@ -28,6 +28,9 @@ constexpr TimeNs kLookPeriod = 50'000'000;
 // has still to be worked off, which takes a good part of that.
 constexpr TimeNs kPenalty = 1'000'000'000;
 constexpr TimeNs kMostPenalty = 8 * kPenalty;
+// What all local sockets are called, and those whose peer has gone.
+constexpr char kLocal[] = "unix";
+constexpr char kGone[] = "gone";
 
 // Empty where nothing waits, and for local sockets, whose system does not count.
 SendQueue SendQueueOf(int fd) {
@@ -46,25 +49,25 @@ SendQueue SendQueueOf(int fd) {
 std::string PeerOf(int fd) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "gone";
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return kGone;
   if (peer.ss_family == AF_INET) {
     return NetworkText(reinterpret_cast<sockaddr_in*>(&peer)->sin_addr);
   }
-  if (peer.ss_family != AF_INET6) return "unix";
+  if (peer.ss_family != AF_INET6) return kLocal;
   return NetworkText(reinterpret_cast<sockaddr_in6*>(&peer)->sin6_addr);
 }
 
 std::string EndpointOf(int fd) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "gone";
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return kGone;
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (peer.ss_family == AF_INET) {
     const auto* const v4 = reinterpret_cast<sockaddr_in*>(&peer);
     inet_ntop(AF_INET, &v4->sin_addr, text.data(), text.size());
     return absl::StrCat(text.data(), ":", ntohs(v4->sin_port));
   }
-  if (peer.ss_family != AF_INET6) return "unix";
+  if (peer.ss_family != AF_INET6) return kLocal;
   const auto* const v6 = reinterpret_cast<sockaddr_in6*>(&peer);
   const int port = ntohs(v6->sin6_port);
   if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
@@ -92,10 +95,14 @@ void ConnectionTable::ForgetClosed() {
   count_ = 0;
   for (auto each = peers_.begin(); each != peers_.end();) {
     auto& [connections, paid_until] = each->second;
-    connections.erase(
-        std::remove_if(connections.begin(), connections.end(),
-                       [](const Connection& connection) { return !IsOpen(connection); }),
-        connections.end());
+    const auto closed =
+        std::partition(connections.begin(), connections.end(),
+                       [](const Connection& connection) { return IsOpen(connection); });
+    if (closed != connections.end()) {
+      const MutexLock lock(users_mutex_);
+      for (auto gone = closed; gone != connections.end(); ++gone) users_.erase(gone->endpoint);
+      connections.erase(closed, connections.end());
+    }
     count_ += connections.size();
     const bool is_as_new = connections.empty() && paid_until <= Earliest(now);
     each = is_as_new ? peers_.erase(each) : std::next(each);
@@ -131,13 +138,51 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
   }
   struct stat file {};
   fstat(fd, &file);
-  connections.push_back({fd, file.st_ino, EndpointOf(fd), ReadingProgress(), false});
+  std::string endpoint = EndpointOf(fd);
+  if (endpoint != kLocal && endpoint != kGone) {
+    const MutexLock users_lock(users_mutex_);
+    users_[endpoint].clear();  // of one that had the same port before, and was not forgotten yet
+  }
+  connections.push_back({fd, file.st_ino, std::move(endpoint), ReadingProgress(), false});
   ++count_;
   return absl::OkStatus();
 }
 
+absl::Status ConnectionTable::CountFor(const Tenant& tenant, const std::string& endpoint) {
+  if (quotas_ == nullptr || tenant.quota() == nullptr) return absl::OkStatus();
+  if (TryToCount(tenant, endpoint).ok()) return absl::OkStatus();
+  {
+    const MutexLock lock(mutex_);
+    ForgetClosed();
+  }
+  absl::Status status = TryToCount(tenant, endpoint);
+  quotas_->Report(tenant, status);
+  return status;
+}
+
+absl::Status ConnectionTable::TryToCount(const Tenant& tenant, const std::string& endpoint) {
+  // A gateway may speak for any number of tenants over one connection, which is no reason to
+  // remember all of them.
+  constexpr std::size_t kMostUsers = 16;
+  const MutexLock lock(users_mutex_);
+  const auto found = users_.find(endpoint);
+  if (found == users_.end()) return absl::OkStatus();
+  Users& users = found->second;
+  const std::string& account = tenant.quota()->account;
+  if (std::any_of(users.begin(), users.end(),
+                  [&account](const User& user) { return user.account == account; })) {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<QuotaAccounts::Hold> hold =
+      quotas_->Take(tenant, AmountOf(Quantity::kConnections, 1));
+  if (!hold.ok()) return hold.status();
+  if (users.size() == kMostUsers) users.erase(users.begin());
+  users.push_back({account, *std::move(hold)});
+  return absl::OkStatus();
+}
+
 bool ConnectionTable::Close(const std::string& endpoint) {
-  if (endpoint == "unix") return false;
+  if (endpoint == kLocal) return false;
   const MutexLock lock(mutex_);
   for (auto& [name, peer] : peers_) {
     for (Connection& each : peer.connections) {
@@ -154,6 +199,7 @@ bool ConnectionTable::Close(const std::string& endpoint) {
 std::vector<std::string> ConnectionTable::CloseStalled() {
   std::vector<std::string> closed;
   const MutexLock lock(mutex_);
+  ForgetClosed();
   const TimeNs now = clock_->Now();
   for (auto& [name, peer] : peers_) {
     for (Connection& each : peer.connections) {

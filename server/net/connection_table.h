@@ -1,4 +1,4 @@
-// Which connections are open, and how many more may be.
+// Which connections are open, whose they are, and how many more may be.
 #pragma once
 
 #include <sys/types.h>
@@ -11,9 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "server/net/reading_progress.h"
 #include "server/observe/clock.h"
+#include "server/tenants/quota_accounts.h"
+#include "server/tenants/tenant.h"
 #include "server/transfer/progress.h"
 #include "sync/mutex.h"
 
@@ -44,9 +47,10 @@ class ConnectionTable {
     // Each brings calls that are served though it is closed at once, and others' wait behind them.
     TimeNs interval = 0;
   };
-  // `reading`: how fast peers must read.
-  ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock)
-      : limits_(limits), reading_(reading), clock_(clock) {}
+  // `reading`: how fast peers must read. `quotas`: of tenants; null: none. Both outlive the table.
+  ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock,
+                  QuotaAccounts* quotas = nullptr)
+      : limits_(limits), reading_(reading), clock_(clock), quotas_(quotas) {}
 
   // Counts a connection, whose descriptor is open, until it is closed. RESOURCE_EXHAUSTED names the
   // limit that it would pass.
@@ -57,6 +61,12 @@ class ConnectionTable {
   // one that is not shut down yet; local sockets have no endpoint of their own, so they are never
   // found.
   bool Close(const std::string& endpoint);
+
+  // A call of the tenant came over the connection of that endpoint, which from now on counts in the
+  // tenant's quota of connections until it is closed. Errors as QuotaAccounts::Take(), each time
+  // that there is no room for it. A connection that is not there any more, and one without an
+  // endpoint of its own, counts for nobody.
+  absl::Status CountFor(const Tenant& tenant, const std::string& endpoint);
 
   // Shuts connections down whose peer reads too slowly; gives their endpoints. To be called every
   // look_period().
@@ -78,6 +88,12 @@ class ConnectionTable {
     TimeNs paid_until = std::numeric_limits<TimeNs>::min();
   };
   using Peers = std::map<std::string, Peer>;
+  // Whose quotas a connection counts in, the latest last. Few have more than one.
+  struct User {
+    std::string account;
+    QuotaAccounts::Hold hold;
+  };
+  using Users = std::vector<User>;
 
   static bool IsOpen(const Connection& connection);
   // The earliest time that counts as paid for.
@@ -88,14 +104,20 @@ class ConnectionTable {
 
   // Shuts down what is behind the descriptor, if it is this one still.
   static bool ShutDown(const Connection& connection);
+  absl::Status TryToCount(const Tenant& tenant, const std::string& endpoint);
 
   const Limits limits_;
   const ProgressLimit reading_;
   const Clock* const clock_;
+  QuotaAccounts* const quotas_;
   Mutex mutex_;
   Peers peers_ ABSL_GUARDED_BY(mutex_);
   std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   TimeNs next_look_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of its own, because calls take it. Taken after the other.
+  AdaptiveMutex users_mutex_;
+  // By endpoint: of each connection that is in the table and has one of its own.
+  absl::flat_hash_map<std::string, Users> users_ ABSL_GUARDED_BY(users_mutex_);
 };
 
 }  // namespace gemmd

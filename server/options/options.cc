@@ -209,11 +209,6 @@ absl::Status Validate(const config::ServerConfig& config) {
         "\", where others can connect, and there is no TLS: give --tls.certificate-file and "
         "--tls.key-file, or --insecure, which sends everything in plain text"));
   }
-  if (config.channelz() == "on" && !config.auth().policy_file().empty()) {
-    return absl::InvalidArgumentError(
-        "--channelz is \"on\", which shows everybody's connections to everybody, whatever "
-        "--auth.policy-file says: one of them must go");
-  }
   if (config.operands().default_lease_ms() > config.operands().max_lease_ms()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--operands.default-lease-ms is ", config.operands().default_lease_ms(),

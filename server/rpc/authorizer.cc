@@ -93,9 +93,15 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
     return identity.status();
   }
   login.identity = *std::move(identity);
+  Tenant& tenant = login.identity.tenant;
+  if (tenant.quota() != nullptr) tenant = tenant.From({peer, method.method});
   if (absl::Status s = CheckRoles(login.identity, method); !s.ok()) {
     audit_->Refused({method.method, peer, login.identity.name, login.identity.tenant.key()}, s);
     return s;
+  }
+  if (options_.count_connection != nullptr) {
+    absl::Status s = options_.count_connection(tenant, peer);
+    if (!s.ok()) return s;  // which the quotas log
   }
   if (method.is_audited && !login.policy->is_open()) {
     audit_->Served({method.method, peer, login.identity.name, login.identity.tenant.key()});
@@ -125,6 +131,8 @@ absl::Status Authorizer::AskAgain(Login* login, std::shared_ptr<const Policy> po
   }
   login->policy = std::move(policy);
   login->identity = *std::move(identity);
+  Tenant& tenant = login->identity.tenant;
+  if (tenant.quota() != nullptr) tenant = tenant.From({login->peer, login->method->method});
   return absl::OkStatus();
 }
 

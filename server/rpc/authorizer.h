@@ -32,9 +32,12 @@ struct Login {
 // Thread-safe.
 class Authorizer {
  public:
+  // Whether a tenant may have the connection that a call came over; by gRPC's name of its peer.
+  using CountConnection = std::function<absl::Status(const Tenant&, const std::string& peer)>;
   struct Options {
-    bool is_encrypted = false;      // the server has TLS
-    bool plaintext_tokens = false;  // tokens are taken though others may have read them
+    bool is_encrypted = false;         // the server has TLS
+    bool plaintext_tokens = false;     // tokens are taken though others may have read them
+    CountConnection count_connection;  // null: nobody counts
   };
   using Now = std::function<absl::Time()>;
 
@@ -43,8 +46,8 @@ class Authorizer {
       : policy_(policy), audit_(audit), options_(options), now_(std::move(now)) {}
 
   // UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT: as Policy::Identify() and
-  // CredentialsOf(). PERMISSION_DENIED: the caller has none of the method's roles. The log has each
-  // refusal.
+  // CredentialsOf(). PERMISSION_DENIED: the caller has none of the method's roles. What
+  // Options::count_connection says. The log has each refusal.
   absl::StatusOr<Login> Admit(const grpc::ServerContextBase& context,
                               const MethodRoles& method) const;
 

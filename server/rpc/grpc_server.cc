@@ -6,7 +6,6 @@
 #include <chrono>
 #include <limits>
 
-#include "grpcpp/ext/channelz_service_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "server/rpc/grpc_log.h"
@@ -26,8 +25,9 @@ std::vector<std::string> OwnServices() {
   return {"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions", "gemmd.v1.Admin"};
 }
 
-std::vector<std::string> AllServices() {
+std::vector<std::string> AllServices(bool channelz) {
   std::vector<std::string> services = OwnServices();
+  if (channelz) services.emplace_back(ChannelzWire::service_full_name());
   services.emplace_back("grpc.health.v1.Health");
   services.emplace_back("grpc.reflection.v1alpha.ServerReflection");
   return services;
@@ -35,12 +35,15 @@ std::vector<std::string> AllServices() {
 
 }  // namespace
 
-GrpcServer::GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, const Door& door)
+GrpcServer::GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, bool channelz,
+                       const Door& door)
     : tls_(std::move(tls)),
       sockets_(std::move(sockets)),
       health_(OwnServices(), door),
-      reflection_(AllServices(), door),
-      unknown_method_(door.watch) {}
+      reflection_(AllServices(channelz), door),
+      unknown_method_(door.watch) {
+  if (channelz) channelz_.emplace(door);
+}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const GrpcServerOptions& options, const std::vector<grpc::Service*>& services,
@@ -59,10 +62,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Listen(options.listen);
   if (!sockets.ok()) return sockets.status();
   grpc::EnableDefaultHealthCheckService(false);  // see HealthService
-  if (options.channelz) grpc::channelz::experimental::InitChannelzService();
 
   grpc::ServerBuilder builder;
-  std::unique_ptr<GrpcServer> result(new GrpcServer(std::move(tls), *std::move(sockets), door));
+  std::unique_ptr<GrpcServer> result(
+      new GrpcServer(std::move(tls), *std::move(sockets), options.channelz, door));
   // Held for good: when its last user goes, the library waits up to ten seconds for a
   // poller of its own, and the process is about to end anyway.
   grpc_init();
@@ -72,6 +75,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
       result->tls_ != nullptr ? result->tls_->credentials() : grpc::InsecureServerCredentials());
   builder.RegisterService(&result->health_);
   builder.RegisterService(&result->reflection_);
+  if (result->channelz_.has_value()) builder.RegisterService(&*result->channelz_);
   builder.RegisterCallbackGenericService(&result->unknown_method_);
   for (grpc::Service* service : services) builder.RegisterService(service);
   constexpr std::uint64_t kMaxInt = std::numeric_limits<int>::max();

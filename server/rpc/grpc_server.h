@@ -14,6 +14,7 @@
 #include "server/net/acceptor.h"
 #include "server/net/connection_table.h"
 #include "server/net/listening_sockets.h"
+#include "server/rpc/channelz_service.h"
 #include "server/rpc/credentials.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/live_call_limit.h"
@@ -29,7 +30,7 @@ struct GrpcServerOptions {
   std::uint64_t message_bytes = 0;  // largest request; also bounds a unary body
   std::uint64_t memory_bytes = 0;   // what gRPC may hold for requests being received
   int streams_per_connection = 0;   // calls at once on one connection
-  bool channelz = false;            // whether gRPC's own service of that name is served
+  bool channelz = false;            // whether the service of that name is served
   ConnectionTable::Limits connections;
   LiveCallLimit::Limits live_calls;
   int connection_idle_ms = 0;  // then a connection without calls is closed
@@ -61,12 +62,14 @@ class GrpcServer {
   int port() const { return sockets_->port(); }
 
  private:
-  GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, const Door& door);
+  GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, bool channelz,
+             const Door& door);
 
   const std::unique_ptr<ServerTls> tls_;  // none: plaintext
   std::optional<ListeningSockets> sockets_;
   HealthService health_;
   ReflectionService reflection_;
+  std::optional<ChannelzService> channelz_;  // none: it is not served
   UnknownMethod unknown_method_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
   std::unique_ptr<grpc::Server> server_;

@@ -178,7 +178,7 @@ absl::Status OperandStore::FinishUpload(Session* session) {
       entry.operand = *std::move(operand);
       entry.upload = nullptr;
       entry.handle = HandleOf(session->id_);
-      handles_[entry.handle] = session->id_;
+      handles_[{entry.tenant, entry.handle}] = session->id_;
       leases_.Renew(session->id_, session->lease_, clock_->Now());
       session->info_ = InfoLocked(session->id_, entry);
     }
@@ -365,10 +365,8 @@ absl::Status OperandStore::NotFound(const OperandKey& key, absl::string_view fie
 OperandStore::Entries::iterator OperandStore::FindLocked(const Tenant& tenant,
                                                          const OperandKey& key) {
   if (key.digest.empty()) {
-    const auto found = handles_.find(key.handle);
-    if (found == handles_.end()) return entries_.end();
-    const auto entry = entries_.find(found->second);
-    return entry->second.tenant == tenant ? entry : entries_.end();
+    const auto found = handles_.find({tenant, key.handle});
+    return found == handles_.end() ? entries_.end() : entries_.find(found->second);
   }
   const auto found = digests_.find({tenant, key.digest});
   return found == digests_.end() ? entries_.end() : entries_.find(found->second);
@@ -385,7 +383,7 @@ std::uint64_t OperandStore::AddLocked(Entry entry, TimeNs lease) {
   if (!entry.digest.empty()) digests_[{entry.tenant, entry.digest}] = id;
   if (entry.operand != nullptr) {
     entry.handle = HandleOf(id);
-    handles_[entry.handle] = id;
+    handles_[{entry.tenant, entry.handle}] = id;
   }
   entries_.emplace(id, std::move(entry));
   leases_.Add(id, lease, clock_->Now());
@@ -396,7 +394,7 @@ void OperandStore::RemoveLocked(Entries::iterator entry, Garbage* garbage) {
   const std::uint64_t id = entry->first;
   Entry& gone = entry->second;
   if (!gone.digest.empty()) digests_.erase({gone.tenant, gone.digest});
-  if (!gone.handle.empty()) handles_.erase(gone.handle);
+  if (!gone.handle.empty()) handles_.erase({gone.tenant, gone.handle});
   leases_.Remove(id);
   borrowers_.erase(id);
   // Streams may still hold it: it gives its memory back nevertheless.

@@ -217,8 +217,9 @@ class OperandStore {
 
   mutable AdaptiveMutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
+  // Of both the tenant is part, so that what is another's takes as long to miss as what nobody has.
   std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::uint64_t> handles_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<Tenant, std::string>, std::uint64_t> handles_ ABSL_GUARDED_BY(mutex_);
   LeaseList leases_ ABSL_GUARDED_BY(mutex_);
   std::set<std::uint64_t> borrowers_ ABSL_GUARDED_BY(mutex_);  // results where they were made
   StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);

@@ -17,10 +17,12 @@ enum class Quantity : std::uint8_t {
   kRequestBytes,   // of their inline operands and of results that are sent back
   kResidentBytes,  // of operands that stay, and of uploads, whole
   kRegions,        // of shared memory
+  kConnections,    // that calls came over, until they are closed
 };
-inline constexpr std::size_t kQuantities = 4;
+inline constexpr std::size_t kQuantities = 5;
 inline constexpr std::array<Quantity, kQuantities> kAllQuantities = {
-    Quantity::kRequests, Quantity::kRequestBytes, Quantity::kResidentBytes, Quantity::kRegions};
+    Quantity::kRequests, Quantity::kRequestBytes, Quantity::kResidentBytes, Quantity::kRegions,
+    Quantity::kConnections};
 
 // "requests", as the policy file's field of the name.
 absl::string_view Name(Quantity quantity);

@@ -51,6 +51,8 @@ absl::string_view Name(Quantity quantity) {
       return "resident_bytes";
     case Quantity::kRegions:
       return "regions";
+    case Quantity::kConnections:
+      return "connections";
   }
   return "";
 }

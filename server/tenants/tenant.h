@@ -11,6 +11,12 @@
 
 namespace gemmd {
 
+// A call, as the log names it.
+struct CallOrigin {
+  std::string peer;
+  std::string method;
+};
+
 // A value. Tenants that called themselves so and those that proved it never are the same.
 class Tenant {
  public:
@@ -34,6 +40,15 @@ class Tenant {
     return tenant;
   }
 
+  // The call that it was asked for in; null: none. For the log of refusals; says nothing of whose
+  // it is either.
+  const CallOrigin* origin() const { return origin_.get(); }
+  Tenant From(CallOrigin origin) const {
+    Tenant tenant = *this;
+    tenant.origin_ = std::make_shared<const CallOrigin>(std::move(origin));
+    return tenant;
+  }
+
   friend bool operator==(const Tenant& x, const Tenant& y) { return x.key_ == y.key_; }
   friend bool operator!=(const Tenant& x, const Tenant& y) { return x.key_ != y.key_; }
   friend bool operator<(const Tenant& x, const Tenant& y) { return x.key_ < y.key_; }
@@ -43,6 +58,7 @@ class Tenant {
 
   std::string key_;
   std::shared_ptr<const Quota> quota_;
+  std::shared_ptr<const CallOrigin> origin_;
 };
 
 }  // namespace gemmd

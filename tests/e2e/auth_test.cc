@@ -9,34 +9,28 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/client.h"
 #include "client/operands.h"
-#include "digest/sha256.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "server/auth/method_roles.h"
+#include "tests/testing/jwt_issuer.h"
 #include "tests/testing/server_process.h"
+#include "tests/testing/token_entry.h"
 #include "tests/testing/wire.h"
 
 namespace gemmd {
 namespace {
 
-std::string TokenEntry(const std::string& token, const std::string& tenant,
-                       const std::string& rest) {
-  Sha256 hash;
-  hash.Update(token);
-  const Sha256Digest digest = hash.Finish();
-  const absl::string_view bytes(reinterpret_cast<const char*>(digest.data()), digest.size());
-  return absl::StrCat("token { name: \"", token, "\" tenant: \"", tenant, "\" sha256: \"",
-                      absl::BytesToHexString(bytes), "\" ", rest, " }\n");
-}
+using testing::TokenEntry;
 
 std::string UsualTokens() {
   return TokenEntry("user-token", "alice", "role: USER") +
@@ -142,7 +136,7 @@ class AuthTest : public ::testing::Test {
   void Start(const std::string& policy) {
     Write(policy);
     server_ = std::make_unique<testing::ServerProcess>(
-        std::vector<std::string>{"--auth.policy-file=" + path_});
+        std::vector<std::string>{"--auth.policy-file=" + path_, "--channelz=on"});
     ASSERT_FALSE(server_->address().empty()) << server_->log();
     channel_ = server_->NewChannel();
   }
@@ -301,6 +295,55 @@ TEST_F(AuthTest, ATokenThatIsRemovedEndsTheRequestsOfItsStreams) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+// Signed by an issuer whose keys the policy names, and for no longer than that.
+TEST_F(AuthTest, AJsonWebTokenProvesATenantUntilItsKeyGoes) {
+  const testing::JwtKey old_key(testing::JwtKey::Kind::kRsa2048, "old");
+  const testing::JwtKey new_key(testing::JwtKey::Kind::kP256, "new");
+  const std::string keys = ::testing::TempDir() + "/jwks.json";
+  const auto write_keys = [&keys](const std::string& text) {
+    std::ofstream(keys + ".next") << text;
+    std::rename((keys + ".next").c_str(), keys.c_str());
+  };
+  write_keys(testing::KeySet(old_key.PublicJson()));
+  Start(UsualTokens() + "jwt { issuer: \"https://id.test\" audience: \"gemmd\" jwks_file: \"" +
+        keys + "\" rule { subject: \"alice\" tenant: \"$name\" role: USER } }");
+  const auto claims = [](const std::string& subject, absl::Duration life) {
+    return testing::Claims("https://id.test", "gemmd", subject,
+                           absl::ToUnixSeconds(absl::Now() + life));
+  };
+  const std::string old_token = old_key.Sign(claims("alice", absl::Hours(1)));
+  const std::string new_token = new_key.Sign(claims("alice", absl::Hours(1)));
+  v1::MatmulRequest request = testing::ZeroRequest(4);
+  request.mutable_header()->mutable_keep_result();
+  v1::MatmulResponse kept;
+  const grpc::Status kept_status = MatmulAs(old_token, request, &kept);
+  ASSERT_TRUE(kept_status.ok()) << kept_status.error_message();
+  EXPECT_TRUE(GetAs("user-token", kept.handle()).ok()) << "both are alice";
+  EXPECT_EQ(GetAs("bobs-token", kept.handle()).error_code(), grpc::StatusCode::NOT_FOUND);
+  const std::string statistics = "/gemmd.v1.Admin/Statistics";
+  EXPECT_EQ(CallOf(channel_, statistics, old_token).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  for (const std::string& bad : {old_key.Sign(claims("alice", -absl::Hours(1))),
+                                 old_key.Sign(claims("bob", absl::Hours(1))), new_token}) {
+    EXPECT_EQ(CallOf(channel_, statistics, bad).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  }
+  // Both keys, until all tokens are of the new one.
+  for (const std::string& set :
+       {old_key.PublicJson() + "," + new_key.PublicJson(), new_key.PublicJson()}) {
+    write_keys(testing::KeySet(set));
+    server_->Signal(SIGHUP);
+    while (!GetAs(new_token, kept.handle()).ok()) {
+    }
+  }
+  while (GetAs(old_token, kept.handle()).ok()) {
+  }
+  EXPECT_EQ(GetAs(old_token, kept.handle()).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  server_->Signal(SIGTERM);
+  server_->WaitForExit();
+  EXPECT_FALSE(absl::StrContains(server_->log(), old_token.substr(old_token.rfind('.'))));
+  std::remove(keys.c_str());
+}
+
 // What the client library sends with each of its calls.
 TEST_F(AuthTest, TheClientShowsItsToken) {
   Start(UsualTokens());
@@ -372,7 +415,7 @@ TEST_F(AuthTest, ATenantsQuotaRefusesItAndNobodyElseAndChangesWithTheFile) {
   ASSERT_TRUE(quota.ok()) << quota.status();
   EXPECT_EQ(quota->device_ms_per_second(), 0.001);
   EXPECT_GT(quota->owed_ms(), 0);
-  ASSERT_EQ(quota->uses_size(), 4);
+  ASSERT_EQ(quota->uses_size(), 5);
   EXPECT_EQ(quota->uses(0).quota(), "requests");
   EXPECT_EQ(quota->uses(0).used(), 0U);
   EXPECT_FALSE(quota->uses(0).has_limit());
@@ -382,9 +425,43 @@ TEST_F(AuthTest, ATenantsQuotaRefusesItAndNobodyElseAndChangesWithTheFile) {
   }
   server_->Signal(SIGTERM);
   server_->WaitForExit();
-  EXPECT_TRUE(
-      absl::StrContains(server_->log(), "\"event\":\"quota_refused\",\"tenant\":\"auth:alice\""))
-      << server_->log();
+  const std::string line =
+      "\"event\":\"quota_refused\",\"method\":\"/gemmd.v1.Gemm/Matmul\",\"peer\":\"ipv4:127.0.0.1:";
+  const std::size_t at = server_->log().find(line);
+  ASSERT_NE(at, std::string::npos) << server_->log();
+  EXPECT_EQ(server_->log().find("\"tenant\":\"auth:alice\",\"code\":\"INVALID_ARGUMENT\"", at),
+            server_->log().find("\"tenant\"", at));
+}
+
+TEST_F(AuthTest, ATenantsConnectionsAreCountedUntilTheyAreClosed) {
+  Start(UsualTokens() + "quota { tenant: \"alice\" connections: 2 }");
+  const v1::MatmulRequest request = testing::ZeroRequest(4);
+  const auto multiply = [&request](const std::shared_ptr<grpc::Channel>& channel,
+                                   const std::string& token) {
+    grpc::ClientContext context;
+    Show(token, &context);
+    v1::MatmulResponse response;
+    return v1::Gemm::NewStub(channel)->Matmul(&context, request, &response);
+  };
+  const auto first = server_->NewChannel();
+  auto second = server_->NewChannel();
+  const auto third = server_->NewChannel();
+  EXPECT_TRUE(multiply(first, "user-token").ok());
+  EXPECT_TRUE(multiply(second, "user-token").ok());
+  const grpc::Status refused = multiply(third, "user-token");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refused.error_message(),
+            "the tenant's quota of connections is 2, 2 are taken, and this takes 1");
+  EXPECT_TRUE(multiply(third, "bobs-token").ok());
+  EXPECT_TRUE(multiply(first, "user-token").ok());
+  const absl::StatusOr<v1::TenantQuota> quota = QuotaOf(server_->address(), "alice");
+  ASSERT_TRUE(quota.ok()) << quota.status();
+  EXPECT_EQ(quota->uses(4).quota(), "connections");
+  EXPECT_EQ(quota->uses(4).used(), 2U);
+  EXPECT_EQ(quota->uses(4).limit(), 2U);
+  second.reset();
+  while (!multiply(third, "user-token").ok()) {
+  }
 }
 
 TEST_F(AuthTest, WhatStaysAndWhatComesIsCountedInTheQuota) {

@@ -50,6 +50,30 @@ TEST(Channelz, IsServedWhereItIsAskedFor) {
   }
 }
 
+// A request whose only field is a small number.
+std::string Numbered(int number) { return std::string("\x08") + static_cast<char>(number); }
+
+TEST(Channelz, TellsOfServersAndTheirConnections) {
+  const testing::ServerProcess server({"--channelz=on"});
+  const auto channel = server.NewChannel();
+  const auto call = [&channel](const std::string& method, const std::string& request) {
+    return testing::RawUnaryCall(channel, "/grpc.channelz.v1.Channelz/" + method, request);
+  };
+  int number = 1;
+  while (number < 100 && !call("GetServer", Numbered(number)).status.ok()) ++number;
+  ASSERT_LT(number, 100) << "no number is a server's";
+  const testing::RawAnswer sockets = call("GetServerSockets", Numbered(number));
+  EXPECT_TRUE(sockets.status.ok()) << sockets.status.error_message();
+  EXPECT_THAT(sockets.bytes, ::testing::HasSubstr("127.0.0.1"));
+  EXPECT_TRUE(call("GetTopChannels", "").status.ok());
+  for (const char* method :
+       {"GetServer", "GetServerSockets", "GetChannel", "GetSubchannel", "GetSocket"}) {
+    EXPECT_EQ(call(method, Numbered(0)).status.error_code(), grpc::StatusCode::NOT_FOUND) << method;
+    EXPECT_EQ(call(method, "\xff").status.error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << method;
+  }
+}
+
 namespace reflection = grpc::reflection::v1alpha;
 
 class ReflectionTest : public ::testing::Test {

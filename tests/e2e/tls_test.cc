@@ -3,15 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "gemmd/v1/admin.grpc.pb.h"
 #include "tests/client/testing/subprocess.h"
 #include "tests/testing/server_process.h"
 #include "tests/testing/tls_client.h"
+#include "tests/testing/token_entry.h"
 
 namespace gemmd {
 namespace {
@@ -136,12 +141,39 @@ TEST(Tls, ProtocolsBefore12AreRefused) {
   EXPECT_TRUE(connects("-tls1_3"));
 }
 
+TEST(Tls, WhereOthersConnectPlainTextMustBeSaidAndIsWarnedOf) {
+  const ServerProcess unsaid({"--listen=0.0.0.0:0"});
+  EXPECT_TRUE(unsaid.address().empty());
+  EXPECT_THAT(unsaid.log(), ::testing::HasSubstr("--insecure"));
+  for (const std::string listen : {"0.0.0.0:0", "127.0.0.1:0"}) {
+    ServerProcess server({"--listen=" + listen, "--insecure"});
+    EXPECT_FALSE(server.address().empty()) << server.log();
+    server.Signal(SIGTERM);
+    server.WaitForExit();
+    const bool is_warned = server.log().find("\"event\":\"insecure\"") != std::string::npos;
+    EXPECT_EQ(is_warned, listen == "0.0.0.0:0") << server.log();
+  }
+}
+
 // What clients know of the rotation at a time.
 struct Generation {
   std::unique_ptr<CertificateAuthority> authority;
   CertificateFiles server;
   CertificateFiles client;
+  std::string token;
 };
+
+std::string TokenEntry(const std::string& token) {
+  return testing::TokenEntry(token, "a", "role: USER");
+}
+
+grpc::Status CallWithToken(const std::shared_ptr<grpc::Channel>& channel,
+                           const std::string& token) {
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer " + token);
+  v1::ServerInfoResponse response;
+  return v1::Admin::NewStub(channel)->ServerInfo(&context, {}, &response);
+}
 
 // Calls without end, each over a new connection or all over one, and counts those that fail.
 class Load {
@@ -156,8 +188,8 @@ class Load {
           const auto old = channel(0);
           while (!is_over_) {
             const int generation = *current;
-            const grpc::Status status =
-                CheckHealth(is_on_one_connection ? old : channel(generation));
+            const grpc::Status status = CallWithToken(
+                is_on_one_connection ? old : channel(generation), (*generations)[generation].token);
             EXPECT_TRUE(status.ok()) << status.error_message();
             ++calls_;
             reached_ = generation;
@@ -181,7 +213,7 @@ class Load {
   std::thread thread_;
 };
 
-TEST(Tls, CertificatesAndAuthoritiesRotateTenTimesUnderLoadWithoutAFailedCall) {
+TEST(Tls, CertificatesAuthoritiesAndTokensRotateTenTimesUnderLoadWithoutAFailedCall) {
   constexpr int kRotations = 10;
   std::vector<Generation> generations(kRotations + 1);
   std::string roots;
@@ -189,6 +221,7 @@ TEST(Tls, CertificatesAndAuthoritiesRotateTenTimesUnderLoadWithoutAFailedCall) {
     auto authority = std::make_unique<CertificateAuthority>(absl::StrCat("generation", i));
     generations[i].server = authority->Issue("server", {"/CN=s", "DNS:gemmd.test", "", ""});
     generations[i].client = authority->Issue("client", {"/CN=c", "", "", ""});
+    generations[i].token = absl::StrCat("token", i);
     roots += FileBytes(authority->certificate_file());
     generations[i].authority = std::move(authority);
   }
@@ -200,12 +233,13 @@ TEST(Tls, CertificatesAndAuthoritiesRotateTenTimesUnderLoadWithoutAFailedCall) {
       folder.File("server.pem", FileBytes(generations[0].server.certificate));
   const std::string key = folder.File("server.key", FileBytes(generations[0].server.key));
   const std::string clients = folder.File("clients.pem", authority_bytes(0));
-  const ServerProcess server({"--tls.certificate-file=" + certificate, "--tls.key-file=" + key,
-                              "--tls.client-ca-file=" + clients,
-                              "--limits.connections-per-second=0"});
-  const auto is_accepted = [&](int trusted, int shown) {
-    return CheckHealth(server.address(),
-                       {authority_bytes(trusted), generations[shown].client, "gemmd.test"})
+  const std::string policy = folder.File("policy", TokenEntry(generations[0].token));
+  ServerProcess server({"--tls.certificate-file=" + certificate, "--tls.key-file=" + key,
+                        "--tls.client-ca-file=" + clients, "--auth.policy-file=" + policy,
+                        "--limits.connections-per-second=0"});
+  const auto is_accepted = [&](int trusted, int shown, int token) {
+    const TlsClient client{authority_bytes(trusted), generations[shown].client, "gemmd.test"};
+    return CallWithToken(testing::TlsChannel(server.address(), client), generations[token].token)
         .ok();
   };
 
@@ -214,24 +248,29 @@ TEST(Tls, CertificatesAndAuthoritiesRotateTenTimesUnderLoadWithoutAFailedCall) {
     const Load old_connection(server.address(), roots, true, &generations, &current);
     const Load new_connections(server.address(), roots, false, &generations, &current);
     for (int i = 1; i <= kRotations; ++i) {
-      // Both authorities, until all clients have changed to the new one's certificates.
+      // Both authorities and tokens, until all clients have changed to the new ones.
+      ReplaceFile(policy, TokenEntry(generations[i - 1].token) + TokenEntry(generations[i].token));
       ReplaceFile(clients, authority_bytes(i - 1) + authority_bytes(i));
       ReplaceFile(certificate, FileBytes(generations[i].server.certificate));
       ReplaceFile(key, FileBytes(generations[i].server.key));
       const absl::Time end = absl::Now() + absl::Seconds(30);
-      while (!is_accepted(i, i)) ASSERT_LT(absl::Now(), end) << "rotation " << i;
+      while (!is_accepted(i, i, i)) ASSERT_LT(absl::Now(), end) << "rotation " << i;
       current = i;
       while (new_connections.reached() < i || old_connection.reached() < i) {
         ASSERT_LT(absl::Now(), end) << "rotation " << i;
         std::this_thread::yield();
       }
+      ReplaceFile(policy, TokenEntry(generations[i].token));
+      server.Signal(SIGHUP);
+      while (is_accepted(i, i, i - 1)) ASSERT_LT(absl::Now(), end) << "token " << i - 1;
     }
     EXPECT_GT(new_connections.calls(), kRotations);
     EXPECT_GT(old_connection.calls(), kRotations);
   }
-  EXPECT_TRUE(is_accepted(kRotations, kRotations));
-  EXPECT_FALSE(is_accepted(kRotations, 0)) << "the first authority is trusted still";
-  EXPECT_FALSE(is_accepted(0, kRotations)) << "the first certificate is shown still";
+  EXPECT_TRUE(is_accepted(kRotations, kRotations, kRotations));
+  EXPECT_FALSE(is_accepted(kRotations, 0, kRotations)) << "the first authority is trusted still";
+  EXPECT_FALSE(is_accepted(0, kRotations, kRotations)) << "the first certificate is shown still";
+  EXPECT_FALSE(is_accepted(kRotations, kRotations, 0)) << "the first token is good still";
 }
 
 }  // namespace

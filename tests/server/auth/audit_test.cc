@@ -39,6 +39,21 @@ TEST_F(AuditTest, SaysWhoWasRefusedWhatAndWhy) {
   }
 }
 
+TEST_F(AuditTest, SaysWhoseQuotaRefusedWhatAndWhy) {
+  clock_.Advance(100 * kSecond);
+  ::testing::internal::CaptureStderr();
+  const Tenant alice = Tenant::Authenticated("alice");
+  audit_.OverQuota(alice.From({"ipv4:10.0.0.1:1", "/a/B"}), absl::ResourceExhaustedError("why"));
+  audit_.OverQuota(alice, absl::ResourceExhaustedError("why"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const char* part :
+       {"\"event\":\"quota_refused\",\"method\":\"/a/B\",\"peer\":\"ipv4:10.0.0.1:1\"",
+        "\"tenant\":\"auth:alice\"", "RESOURCE_EXHAUSTED", "\"error\":\"why\""}) {
+    EXPECT_TRUE(absl::StrContains(log, part)) << part << " in " << log;
+  }
+  EXPECT_EQ(Lines(log), 2);
+}
+
 TEST_F(AuditTest, WritesTenLinesASecondAndSaysWhatItLeftOut) {
   clock_.Advance(100 * kSecond);
   EXPECT_EQ(Lines(Refuse(1000)), 100);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/testing/jwt_issuer.h"
 
 namespace gemmd {
 namespace {
@@ -47,6 +48,37 @@ TEST_F(PolicyFileTest, IsReadAgain) {
   Write("anonymous { role: OBSERVER }");
   (*file)->Reload();
   EXPECT_EQ(AnonymousRoles(**file), Roles{Role::kObserver});
+}
+
+// The keys change while the policy's own text stays.
+TEST_F(PolicyFileTest, KeysThatItNamesAreReadAgain) {
+  const testing::JwtKey first(testing::JwtKey::Kind::kP256, "first");
+  const testing::JwtKey second(testing::JwtKey::Kind::kP256, "second");
+  const std::string keys = ::testing::TempDir() + "/jwks.json";
+  const auto write_keys = [&keys](const std::string& text) { std::ofstream(keys) << text; };
+  write_keys(testing::KeySet(first.PublicJson()));
+  Write("jwt { issuer: \"me\" audience: \"gemmd\" jwks_file: \"" + keys +
+        "\" rule { subject: \"*\" tenant: \"$name\" role: USER } }");
+  const auto file = PolicyFile::Open(path_, kWhenTold);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto knows = [&file](const testing::JwtKey& key) {
+    CallerCredentials credentials;
+    credentials.token = key.Sign(testing::Claims("me", "gemmd", "a", 1'800'000'100));
+    return (*file)->policy()->Identify(credentials, kNow).ok();
+  };
+  EXPECT_TRUE(knows(first));
+  EXPECT_FALSE(knows(second));
+  const auto before = (*file)->policy();
+  (*file)->Reload();
+  EXPECT_EQ((*file)->policy(), before) << "nothing has changed";
+  write_keys("{");
+  (*file)->Reload();
+  EXPECT_TRUE(knows(first)) << "a slip of an editor";
+  write_keys(testing::KeySet(second.PublicJson()));
+  (*file)->Reload();
+  EXPECT_FALSE(knows(first));
+  EXPECT_TRUE(knows(second));
+  std::remove(keys.c_str());
 }
 
 TEST_F(PolicyFileTest, KeepsThePolicyWhereTheFileIsNone) {

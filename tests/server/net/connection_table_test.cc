@@ -2,8 +2,10 @@
 
 #include <sys/socket.h>
 
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -143,6 +145,98 @@ TEST(ConnectionTable, WhoHadToBeClosedOpensNoOtherForASecond) {
   EXPECT_FALSE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
   clock.Advance(kSecond / 8);
   EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
+}
+
+Tenant WithConnections(const std::string& name, std::uint64_t limit) {
+  Quota quota;
+  quota.account = name;
+  quota.limits[static_cast<std::size_t>(Quantity::kConnections)] = limit;
+  return Tenant::Named(name)->With(std::make_shared<const Quota>(std::move(quota)));
+}
+
+class CountedConnectionsTest : public ::testing::Test {
+ protected:
+  // Opens one and gives its endpoint.
+  std::string Open() {
+    pairs_.push_back(std::make_unique<Pair>(*listening_));
+    EXPECT_TRUE(table_.Add(pairs_.back()->accepted.fd(), "127.0.0.3").ok());
+    return EndpointOf(pairs_.back()->accepted.fd());
+  }
+  std::uint64_t CountOf(const Tenant& tenant) const {
+    return quotas_.UseOf(tenant).amounts[static_cast<std::size_t>(Quantity::kConnections)];
+  }
+
+  const absl::StatusOr<ListeningSockets> listening_ = ListeningSockets::Listen("127.0.0.1:0");
+  testing::FakeClock clock_;
+  int refusals_ = 0;
+  QuotaAccounts quotas_{&clock_, [this](const Tenant&, const absl::Status&) { ++refusals_; }};
+  ConnectionTable table_{{99, 99, {}}, {10 * kSecond, 1}, &clock_, &quotas_};
+  std::vector<std::unique_ptr<Pair>> pairs_;
+};
+
+TEST_F(CountedConnectionsTest, ATenantHasAsManyAsItsQuotaSays) {
+  const Tenant alice = WithConnections("alice", 2);
+  const std::string first = Open();
+  const std::string second = Open();
+  const std::string third = Open();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(table_.CountFor(alice, first).ok());
+  EXPECT_EQ(CountOf(alice), 1U) << "however many calls come over it";
+  EXPECT_TRUE(table_.CountFor(alice, second).ok());
+  const absl::Status refused = table_.CountFor(alice, third);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(),
+            "the tenant's quota of connections is 2, 2 are taken, and this takes 1");
+  EXPECT_EQ(refusals_, 1);
+  EXPECT_TRUE(table_.CountFor(alice, first).ok()) << "those that it has go on";
+  const Tenant bob = WithConnections("bob", 1);
+  EXPECT_TRUE(table_.CountFor(bob, third).ok());
+  EXPECT_TRUE(table_.CountFor(*Tenant::Named("carol"), third).ok()) << "who has no quota";
+}
+
+TEST_F(CountedConnectionsTest, OneThatWasClosedIsGivenBack) {
+  const Tenant alice = WithConnections("alice", 1);
+  ASSERT_TRUE(table_.CountFor(alice, Open()).ok());
+  const std::string second = Open();
+  ASSERT_FALSE(table_.CountFor(alice, second).ok());
+  pairs_.front()->accepted.Close();
+  clock_.Advance(kSecond);
+  EXPECT_TRUE(table_.CountFor(alice, second).ok()) << "whoever is refused is looked at again";
+  pairs_.back()->accepted.Close();
+  clock_.Advance(kSecond);
+  table_.CloseStalled();
+  EXPECT_EQ(CountOf(alice), 0U) << "by the look that comes anyway";
+}
+
+// The system gives an endpoint to a new connection before the table knows that the old one has
+// gone.
+TEST_F(CountedConnectionsTest, ANewOneOfTheSameEndpointIsNobodysYet) {
+  const Tenant alice = WithConnections("alice", 1);
+  const std::string endpoint = Open();
+  ASSERT_TRUE(table_.CountFor(alice, endpoint).ok());
+  ASSERT_TRUE(table_.Add(pairs_.back()->accepted.fd(), "127.0.0.3").ok());
+  EXPECT_EQ(CountOf(alice), 0U);
+}
+
+TEST_F(CountedConnectionsTest, WhatIsNotThereAndWhatHasNoEndpointCountsForNobody) {
+  const Tenant alice = WithConnections("alice", 1);
+  const Socket local = OpenOne();
+  ASSERT_TRUE(table_.Add(local.fd(), "unix").ok());
+  for (const char* endpoint : {"127.0.0.9:1", "unix", "gone"}) {
+    EXPECT_TRUE(table_.CountFor(alice, endpoint).ok());
+  }
+  EXPECT_EQ(CountOf(alice), 0U);
+}
+
+// A gateway's connection.
+TEST_F(CountedConnectionsTest, OneCountsForTheLastSixteenTenantsThatShareIt) {
+  const std::string shared = Open();
+  std::vector<Tenant> tenants;
+  for (int i = 0; i < 17; ++i) {
+    tenants.push_back(WithConnections(std::to_string(i), 1));
+    ASSERT_TRUE(table_.CountFor(tenants.back(), shared).ok());
+  }
+  EXPECT_EQ(CountOf(tenants[0]), 0U);
+  for (int i = 1; i < 17; ++i) EXPECT_EQ(CountOf(tenants[i]), 1U) << i;
 }
 
 TEST(ConnectionTable, ClosesAConnectionByItsEndpoint) {

@@ -114,12 +114,6 @@ TEST(Options, WhereOthersCanConnectTlsOrInsecureMustBeSaid) {
             "--insecure is \"yes\"; it must be on, off");
 }
 
-TEST(Options, ChannelzKnowsNoRoles) {
-  EXPECT_TRUE(Parse({"--channelz"}).ok());
-  EXPECT_NE(Parse({"--channelz", "--auth.policy-file=p"}).status().message().find("--channelz"),
-            std::string::npos);
-}
-
 TEST(Options, FileErrorsNameFileLineAndField) {
   const std::string file = WriteFile("bad", "listen: \"x:1\"\nthreds: 3\n");
   const absl::Status status = Parse({file.c_str()}).status();
