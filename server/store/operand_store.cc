@@ -163,7 +163,7 @@ absl::Status OperandStore::Session::End() {
 }
 
 absl::Status OperandStore::FinishUpload(Session* session) {
-  absl::StatusOr<std::shared_ptr<StoredOperand>> operand = session->upload_->Finish();
+  absl::StatusOr<std::shared_ptr<StoredOperand>> operand = session->upload_->Finish(traffic_);
   absl::Status status = operand.status();
   {
     Garbage garbage;
@@ -285,36 +285,37 @@ absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
   result->form_.data = d;
   result->lease_ = *checked;
   absl::StatusOr<StoreHold> hold = MakeRoom(tenant, d.size_bytes(), [&] {
-    absl::StatusOr<HostBuffer> memory = device->AllocateKeptResult(d);
+    if (!device->uses_host_memory()) return absl::OkStatus();
+    absl::StatusOr<HostPiece> memory = device->AllocateResident(d.size_bytes());
     if (!memory.ok()) return memory.status();
-    result->memory_ = *std::move(memory);
+    result->memory_ = {*std::move(memory)};
     return absl::OkStatus();
   });
   if (!hold.ok()) return hold.status();
   result->hold_ = *std::move(hold);
-  result->is_borrowed_ = !device->uses_host_memory();
   return result;
 }
 
-std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
-  auto operand = std::make_shared<StoredOperand>(result->form_, std::move(result->memory_),
-                                                 HostBuffer(), std::move(result->hold_));
-  const MutexLock lock(mutex_);
-  const std::uint64_t id =
-      AddLocked({result->tenant_, {}, {}, nullptr, std::move(operand)}, result->lease_);
-  if (result->is_borrowed_) borrowers_.insert(id);
-  return entries_.at(id).handle;
+absl::Status PendingResult::PlaceOn(Device* device) {
+  absl::StatusOr<std::shared_ptr<ResidentResult>> resident = device->AllocateKept(form_.data);
+  if (!resident.ok()) return resident.status();
+  device_ = device;
+  resident_ = *std::move(resident);
+  return absl::OkStatus();
 }
 
-bool OperandStore::FreeResultMemory() {
-  std::shared_ptr<StoredOperand> operand;
-  {
-    const MutexLock lock(mutex_);
-    if (borrowers_.empty()) return false;
-    operand = entries_.at(*borrowers_.begin()).operand;
-    borrowers_.erase(borrowers_.begin());
-  }
-  return operand->MoveToOrdinaryMemory().ok();
+std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
+  PendingResult& kept = *result;
+  auto operand =
+      kept.resident_ != nullptr
+          ? std::make_shared<StoredOperand>(kept.form_, kept.device_, std::move(kept.resident_),
+                                            std::move(kept.hold_), traffic_)
+          : std::make_shared<StoredOperand>(kept.form_, std::move(kept.memory_), HostBuffer(),
+                                            std::move(kept.hold_), traffic_);
+  const MutexLock lock(mutex_);
+  const std::uint64_t id =
+      AddLocked({kept.tenant_, {}, {}, nullptr, std::move(operand)}, kept.lease_);
+  return entries_.at(id).handle;
 }
 
 bool OperandStore::EvictFrom(const Device* device) {
@@ -323,9 +324,30 @@ bool OperandStore::EvictFrom(const Device* device) {
   return EvictLocked(
       [device](const Entry& entry) {
         if (device->uses_host_memory()) return true;
-        return entry.operand != nullptr && entry.operand->IsLandedOn(device);
+        return entry.operand != nullptr && entry.operand->device_bytes(*device) != 0;
       },
       &garbage);
+}
+
+std::optional<std::uint64_t> OperandStore::MoveOutOf(Device* device) {
+  std::shared_ptr<StoredOperand> largest;
+  {
+    const MutexLock lock(mutex_);
+    std::uint64_t most = 0;
+    for (const auto& [id, entry] : entries_) {
+      // As in EvictLocked(): a count of one stays one. Taking the reference makes it two, so
+      // that no other thread moves the same.
+      if (entry.operand == nullptr || entry.operand.use_count() != 1) continue;
+      const std::uint64_t bytes = entry.operand->device_bytes(*device);
+      if (bytes <= most) continue;
+      most = bytes;
+      largest = entry.operand;
+    }
+  }
+  if (largest == nullptr) return std::nullopt;
+  const absl::StatusOr<std::uint64_t> freed_bytes = largest->MoveOut(device);
+  if (!freed_bytes.ok()) return std::nullopt;
+  return *freed_bytes;
 }
 
 StoreStatistics OperandStore::statistics() const {
@@ -337,8 +359,14 @@ StoreStatistics OperandStore::statistics() const {
     } else {
       ++statistics.residents;
       statistics.resident_bytes += entry.operand->size_bytes();
+      statistics.device_bytes += entry.operand->device_bytes();
     }
   }
+  statistics.landings = traffic_->landings;
+  statistics.landed_bytes = traffic_->landed_bytes;
+  statistics.moves_out = traffic_->moves_out;
+  statistics.moved_out_bytes = traffic_->moved_out_bytes;
+  statistics.fetched_bytes = traffic_->fetched_bytes;
   statistics.reserved_bytes = budget_->used_bytes();
   statistics.limit_bytes = budget_->limit_bytes();
   return statistics;
@@ -398,7 +426,6 @@ void OperandStore::RemoveLocked(Entries::iterator entry, Garbage* garbage) {
   if (!gone.digest.empty()) digests_.erase({gone.tenant, gone.digest});
   if (!gone.handle.empty()) handles_.erase(gone.handle);
   leases_.Remove(id);
-  borrowers_.erase(id);
   // Streams may still hold it: it gives its memory back nevertheless.
   if (gone.upload != nullptr) gone.upload->Abandon();
   garbage->push_back(std::move(gone));
@@ -425,7 +452,7 @@ StoredInfo OperandStore::InfoLocked(std::uint64_t id, const Entry& entry) const 
   info.digest = entry.digest;
   info.form = entry.operand->form();
   info.device_bytes =
-      host_->uses_host_memory() ? entry.operand->size_bytes() : entry.operand->landed_bytes();
+      host_->uses_host_memory() ? entry.operand->size_bytes() : entry.operand->device_bytes();
   info.lease = leases_.lease(id);
   info.lease_remaining = leases_.Remaining(id, clock_->Now());
   return info;
