@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "absl/random/random.h"
@@ -13,7 +14,7 @@
 #include "client/blocking_call.h"
 #include "client/matmul_header.h"
 #include "client/operand_transfer.h"
-#include "digest/sha256.h"
+#include "digest/operand_digest.h"
 #include "proto/chunk_framing.h"
 
 namespace gemmd::client {
@@ -23,6 +24,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 // What a request's inline matrices may have together; larger ones are uploaded first.
 constexpr std::uint64_t kMaxInlineBytes = 16 << 20;
+// Uploads of less go over one connection.
+constexpr std::uint64_t kMinSharedUploadBytes = 64 << 20;
+constexpr int kUploadConnections = 4;
 // How often a product asks for operands that keep vanishing.
 constexpr int kMaxRefills = 8;
 
@@ -178,6 +182,8 @@ struct Operands::Link {
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;
   std::shared_ptr<grpc::Channel> channel;
+  // Of connections of their own, for parts of large uploads beside the first's.
+  std::vector<std::shared_ptr<grpc::Channel>> more_channels;
 
   BlockingCall Call(const char* method, absl::Time deadline) const {
     return BlockingCall(channel, absl::StrCat("/gemmd.v1.", method), deadline);
@@ -238,6 +244,63 @@ struct Operands::Link {
     return WholeOf(source);
   }
 
+  // Whether the server has begun an upload of the source. It tells as soon as bytes have come.
+  bool HasBegun(const OperandSource& source, absl::Time deadline) const {
+    constexpr int kMostLooks = 100;
+    for (int look = 0; look < kMostLooks; ++look) {
+      const absl::StatusOr<std::vector<v1::ByteRange>> missing = MissingOf(source, deadline);
+      if (!missing.ok() || missing->empty()) return false;
+      if (SizeOf(*missing) < source.size_bytes()) return true;
+    }
+    return false;
+  }
+
+  // One attempt. What is large goes over several connections: the first stream begins the upload,
+  // others join it with a part of the bytes each, and when they have ended, the first ends it.
+  CallEnd Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
+                 const std::vector<v1::ByteRange>& ranges, absl::Time deadline,
+                 v1::ResidentOperand* resident) const {
+    const std::size_t streams =
+        SizeOf(ranges) < kMinSharedUploadBytes ? 1 : 1 + more_channels.size();
+    const std::vector<std::vector<v1::ByteRange>> parts = CutRanges(ranges, streams);
+    BlockingCall call = Call("Operands/Upload", deadline);
+    UploadStream first(&call);
+    first.Begin(begin);
+    if (parts.size() == 1) {
+      first.Send(source, ranges);
+      return first.End(resident);
+    }
+    // Streams that begin at once would each have room made for all of it.
+    v1::ByteRange head = parts.front().front();
+    head.set_end_bytes(std::min(head.end_bytes(), head.begin_bytes() + kDigestChunkBytes));
+    first.Send(source, {head});
+    const bool is_shared = HasBegun(source, deadline);
+    std::vector<CallEnd> ends(parts.size());
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; is_shared && i < parts.size(); ++i) {
+      threads.emplace_back([&, i] {
+        BlockingCall more(more_channels[i - 1], "/gemmd.v1.Operands/Upload", deadline);
+        UploadStream stream(&more);
+        stream.Begin(begin);
+        stream.Send(source, parts[i]);
+        v1::ResidentOperand ignored;
+        ends[i] = stream.End(&ignored);
+      });
+    }
+    std::vector<v1::ByteRange> rest = is_shared ? parts.front() : ranges;
+    rest.front().set_begin_bytes(head.end_bytes());
+    first.Send(source, rest);
+    for (std::thread& thread : threads) thread.join();
+    CallEnd end = first.End(resident);
+    if (end.status.ok()) return end;
+    // Streams that ended before the operand was whole say that bytes are missing, which they
+    // were; one that broke says why they still are.
+    for (CallEnd& each : ends) {
+      if (!each.status.ok() && !absl::IsInvalidArgument(each.status)) return std::move(each);
+    }
+    return end;
+  }
+
   absl::StatusOr<v1::ResidentOperand> Put(const OperandSource& source, const Lease& lease,
                                           absl::Time deadline) const {
     v1::UploadRequest::Begin begin;
@@ -248,11 +311,7 @@ struct Operands::Link {
       const absl::StatusOr<std::vector<v1::ByteRange>> ranges = MissingOf(source, deadline);
       if (!ranges.ok()) return ranges.status();
       v1::ResidentOperand resident;
-      CallEnd end;
-      {
-        BlockingCall call = Call("Operands/Upload", deadline);
-        end = Upload(call, begin, source, *ranges, &resident);
-      }
+      const CallEnd end = Upload(begin, source, *ranges, deadline, &resident);
       if (end.status.ok()) return resident;
       if (!WaitAfter(end, attempts, deadline)) return end.status;
     }
@@ -263,6 +322,9 @@ Operands::Operands(const ClientOptions& options) : link_(std::make_unique<Link>(
   link_->retry = options.retry;
   link_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
   link_->channel = MakeChannel(options.channel);
+  ChannelOptions own = options.channel;
+  own.own_connection = true;
+  for (int i = 1; i < kUploadConnections; ++i) link_->more_channels.push_back(MakeChannel(own));
 }
 
 Operands::~Operands() = default;

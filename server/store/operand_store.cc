@@ -27,6 +27,20 @@ absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* mem
   return absl::OkStatus();
 }
 
+// A product that uses the plane as A, K-major as it lies.
+Problem AsFactor(const MatrixLayout& data) {
+  Problem problem;
+  problem.a = data;
+  problem.transpose_a = data.order == Order::kColumnMajor;
+  problem.m = data.outer();
+  problem.n = 1;
+  problem.k = data.inner();
+  problem.b = {data.type, problem.k, 1, Order::kRowMajor, 1};
+  problem.d = {data.type, problem.m, 1, Order::kRowMajor, 1};
+  problem.c = problem.d;
+  return problem;
+}
+
 }  // namespace
 
 OperandStore::OperandStore(const StoreOptions& options, Device* host, const Clock* clock,
@@ -162,9 +176,23 @@ absl::Status OperandStore::Session::End() {
       missing.front().plane == StoredPlane::kData ? "data" : "scales"));
 }
 
+void OperandStore::LandUpload(StoredOperand* operand) const {
+  const auto free_bytes = [](Device* device) { return device->memory().usage().free_bytes(); };
+  const auto device = std::max_element(
+      options_.landing_devices.begin(), options_.landing_devices.end(),
+      [&](Device* x, Device* y) { return free_bytes(x) < free_bytes(y); });
+  if (device == options_.landing_devices.end()) return;
+  // The first use lands it where this cannot, and says why if that fails too.
+  std::uint64_t landed_bytes = 0;
+  operand->PlaceOn(*device, AsFactor(operand->form().data), WorkPlane::kA, &landed_bytes)
+      .status()
+      .IgnoreError();
+}
+
 absl::Status OperandStore::FinishUpload(Session* session) {
   absl::StatusOr<std::shared_ptr<StoredOperand>> operand = session->upload_->Finish(traffic_);
   absl::Status status = operand.status();
+  std::shared_ptr<StoredOperand> whole;
   {
     Garbage garbage;
     const MutexLock lock(mutex_);
@@ -175,7 +203,7 @@ absl::Status OperandStore::FinishUpload(Session* session) {
       RemoveLocked(found, &garbage);
     } else {
       Entry& entry = found->second;
-      entry.operand = *std::move(operand);
+      entry.operand = whole = *std::move(operand);
       entry.upload = nullptr;
       entry.handle = HandleOf(session->id_);
       handles_[entry.handle] = session->id_;
@@ -184,6 +212,7 @@ absl::Status OperandStore::FinishUpload(Session* session) {
     }
   }
   session->upload_->SetEnded();
+  if (whole != nullptr) LandUpload(whole.get());
   return status;
 }
 

@@ -39,6 +39,8 @@ struct StoreOptions {
   TimeNs max_lease = 0;
   TimeNs upload_lease = 0;          // of what came of a broken upload
   QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
+  // With memory of their own: what was uploaded lands on one of them at once. Outlive the store.
+  std::vector<Device*> landing_devices;
 };
 
 // No handle is longer.
@@ -206,6 +208,9 @@ class OperandStore {
   absl::Status NotFound(const OperandKey& key, absl::string_view field) const;
   // An upload that is whole. The status is its end's.
   absl::Status FinishUpload(Session* session);
+  // Brings the data to the device that has most room, as they lie, which is what most uses want;
+  // they wait in host memory where none has room without moving others out.
+  void LandUpload(StoredOperand* operand) const;
   void FillInfo(Session* session);
 
   Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key)

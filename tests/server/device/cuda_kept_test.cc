@@ -259,7 +259,7 @@ TEST_F(CudaKeptTest, BatchesAndSlicesLeaveResultsToo) {
     std::vector<HostPiece> pinned;
     const auto rows_work = [&](std::int64_t m, const std::shared_ptr<const ResidentOperand>& b,
                                const Operands& weights) {
-      Problem problem = MakeProblem(m, 60, 40, DataType::kF32, DataType::kF32);
+      Problem problem = MakeProblem(m, 61, 40, DataType::kF32, DataType::kF32);
       problem.epilogue.has_bias = true;
       operands.push_back(std::make_unique<Operands>(problem, Distribution::kNormal, random()));
       operands.back()->b = weights.b;
@@ -273,7 +273,7 @@ TEST_F(CudaKeptTest, BatchesAndSlicesLeaveResultsToo) {
       work.weights_id = 7;
       return work;
     };
-    Problem shape = MakeProblem(16, 60, 40, DataType::kF32, DataType::kF32);
+    Problem shape = MakeProblem(16, 61, 40, DataType::kF32, DataType::kF32);
     shape.epilogue.has_bias = true;
     const Operands weights(shape, Distribution::kNormal, seed);
     const auto b = device_->Store(shape, WorkPlane::kB, weights.b.data());

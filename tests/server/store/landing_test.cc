@@ -240,6 +240,42 @@ TEST_F(LandingTest, WhatCannotBeFetchedStaysWhereItIs) {
   EXPECT_EQ(store_.MoveOutOf(&device_), 8u);
 }
 
+// On the device that has most room, as it lies.
+TEST_F(LandingTest, AnUploadLandsWhenItIsWhole) {
+  StoreOptions options = testing::SmallStore();
+  options.landing_devices = {&device_, &second_};
+  auto filler = *device_.memory().Reserve(100, 0);
+  OperandStore store(options, &device_, &clock_, 1);
+  const absl::string_view piece = matrix_.bytes;
+  auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
+  ASSERT_TRUE(*session->Receive({StoredPlane::kData, 0, {&piece, 1}}));
+  EXPECT_EQ(second_.stores, 1);
+  EXPECT_EQ(store.statistics().landed_bytes, 8u);
+  const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
+  EXPECT_EQ(operand->holder(), &second_);
+  Problem as_it_lies = problem_;
+  as_it_lies.transpose_b = true;
+  ASSERT_TRUE(operand->PlaceOn(&second_, as_it_lies, WorkPlane::kB, &landed_bytes_).ok());
+  EXPECT_EQ(landed_bytes_, 0u);
+  EXPECT_EQ(second_.stores + second_.copies, 1);
+  EXPECT_EQ(std::string(operand->Whole(StoredPlane::kData)->data, 8), matrix_.bytes);
+}
+
+TEST_F(LandingTest, AnUploadWaitsInHostMemoryWhereNoDeviceHasRoom) {
+  StoreOptions options = testing::SmallStore();
+  options.landing_devices = {&device_};
+  auto filler = *device_.memory().Reserve(495, 0);
+  OperandStore store(options, &device_, &clock_, 1);
+  const absl::string_view piece = matrix_.bytes;
+  auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
+  ASSERT_TRUE(*session->Receive({StoredPlane::kData, 0, {&piece, 1}}));
+  const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
+  EXPECT_EQ(operand->holder(), nullptr);
+  filler.Release();
+  ASSERT_TRUE(operand->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
+  EXPECT_EQ(landed_bytes_, 8u);
+}
+
 TEST_F(LandingTest, AFullDeviceLeavesItWhereItIs) {
   auto rest = *device_.memory().Reserve(495, 0);
   EXPECT_EQ(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).status().code(),
