@@ -34,8 +34,8 @@ std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads) {
     }
   };
   const std::size_t most = std::max<std::size_t>(1, count / kChunksAThread);
-  std::vector<std::thread> helpers(
-      std::min(most, static_cast<std::size_t>(std::max(1, threads))) - 1);
+  std::vector<std::thread> helpers(std::min(most, static_cast<std::size_t>(std::max(1, threads))) -
+                                   1);
   for (std::thread& helper : helpers) helper = std::thread(hash);
   hash();
   for (std::thread& helper : helpers) helper.join();

@@ -373,9 +373,9 @@ int Serve(const config::ServerConfig& config) {
   QuotaAccounts quotas(&clock, [&audit](const Tenant& tenant, const absl::Status& refusal) {
     audit.OverQuota(tenant, refusal);
   });
-  OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes(),
-                                    DevicesOf(router), &quotas),
-                     router.devices().front().device, &clock, std::random_device()());
+  OperandStore store(
+      OperandOptions(config.operands(), (*devices)->memory_bytes(), DevicesOf(router), &quotas),
+      router.devices().front().device, &clock, std::random_device()());
   constexpr std::chrono::seconds kLeasePeriod(1);
   RegionTable regions(SharedMemoryOptions(config.shared_memory(), &quotas), DevicesOf(router),
                       &clock, kLeasePeriod);

@@ -98,13 +98,12 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
                       operands.evictions(), " evictions; ", HumanBytes(operands.uploaded_bytes()),
                       " uploaded, ", HumanBytes(operands.downloaded_bytes()), " downloaded")});
     if (operands.device_bytes() + operands.landed_bytes() + operands.moved_out_bytes() > 0) {
-      facts.AddRow(
-          {"on devices",
-           absl::StrCat(HumanBytes(operands.device_bytes()), "; ", operands.landings(),
-                        " landings of ", HumanBytes(operands.landed_bytes()), ", ",
-                        operands.moves_out(), " moved out with ",
-                        HumanBytes(operands.moved_out_bytes()), ", ",
-                        HumanBytes(operands.fetched_bytes()), " fetched")});
+      facts.AddRow({"on devices",
+                    absl::StrCat(HumanBytes(operands.device_bytes()), "; ", operands.landings(),
+                                 " landings of ", HumanBytes(operands.landed_bytes()), ", ",
+                                 operands.moves_out(), " moved out with ",
+                                 HumanBytes(operands.moved_out_bytes()), ", ",
+                                 HumanBytes(operands.fetched_bytes()), " fetched")});
     }
   }
   for (const v1::CostStatistics& cost : statistics.costs()) {
@@ -121,9 +120,9 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
     const std::string launches = DescribeLaunches(queue);
     if (!launches.empty()) facts.AddRow({"launches", launches});
     if (queue.copied_bytes_in() + queue.copied_bytes_out() > 0) {
-      facts.AddRow({"copied", absl::StrCat(queue.device(), ": ",
-                                           HumanBytes(queue.copied_bytes_in()), " in, ",
-                                           HumanBytes(queue.copied_bytes_out()), " out")});
+      facts.AddRow(
+          {"copied", absl::StrCat(queue.device(), ": ", HumanBytes(queue.copied_bytes_in()),
+                                  " in, ", HumanBytes(queue.copied_bytes_out()), " out")});
     }
   }
   const v1::VerificationStatistics& verification = statistics.verification();

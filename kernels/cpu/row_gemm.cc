@@ -101,8 +101,9 @@ void Pack(bool transpose_b, std::int64_t depth, std::int64_t begin, std::int64_t
 }
 
 template <typename Tile, typename Real>
-void Multiply(AddRows<Real> add_rows, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const Real* a,
-              std::int64_t lda, const Real* b, std::int64_t ldb, Real* c, std::int64_t ldc) {
+void Multiply(AddRows<Real> add_rows, bool transpose_b, std::int64_t m, std::int64_t n,
+              std::int64_t k, const Real* a, std::int64_t lda, const Real* b, std::int64_t ldb,
+              Real* c, std::int64_t ldc) {
   constexpr std::int64_t kWidth = kColumns<Real, Tile>;
   constexpr std::int64_t kTileRows = Tile::kRows;
   thread_local std::vector<Real> strips;
@@ -118,7 +119,8 @@ void Multiply(AddRows<Real> add_rows, bool transpose_b, std::int64_t m, std::int
       std::copy_n(a + row * lda + p, depth, left.data() + row * kLeftPitch);
     }
     const std::int64_t packed_from = in_place ? n / kWidth * kWidth : 0;
-    Pack<kWidth>(transpose_b, depth, packed_from, n, transpose_b ? b + p : b + p * ldb, ldb, strips.data());
+    Pack<kWidth>(transpose_b, depth, packed_from, n, transpose_b ? b + p : b + p * ldb, ldb,
+                 strips.data());
     for (std::int64_t column = 0; column < n; column += kWidth) {
       const std::int64_t columns = std::min(kWidth, n - column);
       const bool is_packed = column >= packed_from;

@@ -3,9 +3,9 @@
 // Each element of C is one chain of fused multiply-adds over K in ascending order (on a machine
 // without FMA: of products and sums), so its bits depend on its own row of A and its own
 // column of B alone: not on M, not on N, not on its place among them, nor on the width of the
-// registers that compute it. OpenBLAS does not promise that: in version 0.3.21 sgemm, on Haswell and
-// Zen, computes six rows of twelve in one way and six in another, and dgemm, on SkylakeX, rows by
-// their place too.
+// registers that compute it. OpenBLAS does not promise that: in version 0.3.21 sgemm, on Haswell
+// and Zen, computes six rows of twelve in one way and six in another, and dgemm, on SkylakeX, rows
+// by their place too.
 //
 // The error bound is that of any order of summation; see panel_gemm.h.
 #pragma once

@@ -31,29 +31,29 @@ GEMMD_AVX512 __m512 Fma(__m512 x, __m512 y, __m512 z) { return _mm512_fmadd_ps(x
 GEMMD_AVX512 __m512d Fma(__m512d x, __m512d y, __m512d z) { return _mm512_fmadd_pd(x, y, z); }
 
 // Functions of one target cannot be templates' arguments of another, hence once for each.
-#define GEMMD_ADD_TILE(NAME, TARGET, LOAD, STORE, BROADCAST, BYTES)                            \
-  template <int kRows, typename Real>                                                          \
-  TARGET void NAME(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,     \
-                   std::int64_t strip_pitch, Real* tile, std::int64_t tile_pitch) {            \
-    constexpr std::int64_t kStep = BYTES / sizeof(Real);                                       \
-    decltype(LOAD(strip)) sums[kRows][2];                                                      \
-    _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                           \
-      sums[row][0] = LOAD(tile + row * tile_pitch);                                            \
-      sums[row][1] = LOAD(tile + row * tile_pitch + kStep);                                    \
-    }                                                                                          \
-    for (std::int64_t p = 0; p < depth; ++p) {                                                 \
-      const auto b0 = LOAD(strip + p * strip_pitch);                                           \
-      const auto b1 = LOAD(strip + p * strip_pitch + kStep);                                   \
-      _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                         \
-        const auto x = BROADCAST(a + row * lda + p);                                           \
-        sums[row][0] = Fma(x, b0, sums[row][0]);                                               \
-        sums[row][1] = Fma(x, b1, sums[row][1]);                                               \
-      }                                                                                        \
-    }                                                                                          \
-    _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                           \
-      STORE(tile + row * tile_pitch, sums[row][0]);                                            \
-      STORE(tile + row * tile_pitch + kStep, sums[row][1]);                                    \
-    }                                                                                          \
+#define GEMMD_ADD_TILE(NAME, TARGET, LOAD, STORE, BROADCAST, BYTES)                        \
+  template <int kRows, typename Real>                                                      \
+  TARGET void NAME(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip, \
+                   std::int64_t strip_pitch, Real* tile, std::int64_t tile_pitch) {        \
+    constexpr std::int64_t kStep = BYTES / sizeof(Real);                                   \
+    decltype(LOAD(strip)) sums[kRows][2];                                                  \
+    _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                       \
+      sums[row][0] = LOAD(tile + row * tile_pitch);                                        \
+      sums[row][1] = LOAD(tile + row * tile_pitch + kStep);                                \
+    }                                                                                      \
+    for (std::int64_t p = 0; p < depth; ++p) {                                             \
+      const auto b0 = LOAD(strip + p * strip_pitch);                                       \
+      const auto b1 = LOAD(strip + p * strip_pitch + kStep);                               \
+      _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                     \
+        const auto x = BROADCAST(a + row * lda + p);                                       \
+        sums[row][0] = Fma(x, b0, sums[row][0]);                                           \
+        sums[row][1] = Fma(x, b1, sums[row][1]);                                           \
+      }                                                                                    \
+    }                                                                                      \
+    _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                       \
+      STORE(tile + row * tile_pitch, sums[row][0]);                                        \
+      STORE(tile + row * tile_pitch + kStep, sums[row][1]);                                \
+    }                                                                                      \
   }
 GEMMD_ADD_TILE(AddTile256, GEMMD_AVX2, Load256, Store256, Broadcast256, 32)
 GEMMD_ADD_TILE(AddTile512, GEMMD_AVX512, Load512, Store512, Broadcast512, 64)

@@ -494,8 +494,7 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const Matmu
   // Compared one after the other: their sum could wrap.
   if (footprint.in_flight_bytes > limit_bytes ||
       footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes ||
-      footprint.kept_bytes >
-          limit_bytes - footprint.in_flight_bytes - footprint.workspace_bytes) {
+      footprint.kept_bytes > limit_bytes - footprint.in_flight_bytes - footprint.workspace_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the request needs ", footprint.in_flight_bytes, " bytes, ", footprint.workspace_bytes,
         " of workspace and ", footprint.kept_bytes, " for a result that stays on ",

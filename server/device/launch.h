@@ -51,8 +51,8 @@ class ResidentResult : public ResidentOperand {
 
 // A plane that a work reads.
 enum class WorkPlane : std::uint8_t { kA, kB, kC, kBias, kAScales, kBScales };
-inline constexpr WorkPlane kWorkPlanes[] = {WorkPlane::kA,    WorkPlane::kB,
-                                            WorkPlane::kC,    WorkPlane::kBias,
+inline constexpr WorkPlane kWorkPlanes[] = {WorkPlane::kA,       WorkPlane::kB,
+                                            WorkPlane::kC,       WorkPlane::kBias,
                                             WorkPlane::kAScales, WorkPlane::kBScales};
 
 // The plane as the problem has it. Bias and scales are planes of one line.

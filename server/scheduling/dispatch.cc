@@ -48,11 +48,9 @@ bool Scheduler::PlanRows(Launched* launched) const {
   if (!plan.has_value() || plan->plan.workspace_bytes > workspace_bytes) return false;
   launched->rows = *std::move(plan);
   Residency resident = jobs.front()->work.resident.which();
-  resident.d = std::all_of(jobs.begin(), jobs.end(), [](const Job* job) {
-    return job->work.resident.d != nullptr;
-  });
-  launched->rows_cost =
-      cost_.Predict(launched->rows.problem, launched->rows.plan, resident);
+  resident.d = std::all_of(jobs.begin(), jobs.end(),
+                           [](const Job* job) { return job->work.resident.d != nullptr; });
+  launched->rows_cost = cost_.Predict(launched->rows.problem, launched->rows.plan, resident);
   launched->turn.us = launched->rows_cost.device_us;
   return true;
 }

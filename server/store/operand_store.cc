@@ -178,9 +178,9 @@ absl::Status OperandStore::Session::End() {
 
 void OperandStore::LandUpload(StoredOperand* operand) const {
   const auto free_bytes = [](Device* device) { return device->memory().usage().free_bytes(); };
-  const auto device = std::max_element(
-      options_.landing_devices.begin(), options_.landing_devices.end(),
-      [&](Device* x, Device* y) { return free_bytes(x) < free_bytes(y); });
+  const auto device =
+      std::max_element(options_.landing_devices.begin(), options_.landing_devices.end(),
+                       [&](Device* x, Device* y) { return free_bytes(x) < free_bytes(y); });
   if (device == options_.landing_devices.end()) return;
   // The first use lands it where this cannot, and says why if that fails too.
   std::uint64_t landed_bytes = 0;

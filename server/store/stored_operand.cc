@@ -159,8 +159,8 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
     {
       const MutexLock lock(mutex_);
       const Plane& held = planes_[i];
-      lies_elsewhere = !held.host.empty() ||
-                       !std::all_of(held.landings.begin(), held.landings.end(), is_there);
+      lies_elsewhere =
+          !held.host.empty() || !std::all_of(held.landings.begin(), held.landings.end(), is_there);
     }
     HostBuffer host;
     if (!lies_elsewhere) {

@@ -62,8 +62,8 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
   const void* fetched[std::size(kWorkPlanes)] = {};
   for (std::size_t i = 0; i < std::size(kWorkPlanes); ++i) {
     const WorkPlane plane = kWorkPlanes[i];
-    const absl::StatusOr<const void*> data = Fetch(product.device, resident.of(plane).get(),
-                                                   PlaneOf(problem, plane), &memory);
+    const absl::StatusOr<const void*> data =
+        Fetch(product.device, resident.of(plane).get(), PlaneOf(problem, plane), &memory);
     if (!data.ok()) return data.status();
     fetched[i] = *data;
   }

@@ -100,11 +100,12 @@ class Chain {
     for (int i = 0; i < kLinks; ++i) {
       client::OperandName next;
       v1::Receipt receipt;
-      const double us = 1e6 * Seconds([&] {
-        auto kept = Require(operands_.MatmulAndKeep({last, on_server_b_}), "link");
-        next = Named(kept.handle);
-        receipt = std::move(kept.receipt.server);
-      });
+      const double us =
+          1e6 * Seconds([&] {
+            auto kept = Require(operands_.MatmulAndKeep({last, on_server_b_}), "link");
+            next = Named(kept.handle);
+            receipt = std::move(kept.receipt.server);
+          });
       if (i > 0) Release(last);
       last = next;
       if (times == nullptr) continue;
@@ -162,17 +163,18 @@ bool Measure(const client::ClientOptions& options, std::uint64_t n) {
   }
   const std::uint64_t counted = CopiedByServer(&client) - before;
   const double overhead_us = Median(small_times.link_us) - Median(small_times.compute_us);
-  std::printf("%5llu cubed bf16: link %.1f us, in the device %.1f us, overhead %.1f us "
-              "(link of %llu cubed: %.1f us); moved %llu bytes by %zu receipts, %llu counted\n",
-              static_cast<unsigned long long>(n), Median(times.link_us), Median(times.compute_us),
-              overhead_us, static_cast<unsigned long long>(kSmall), Median(small_times.link_us),
-              static_cast<unsigned long long>(times.moved_bytes + small_times.moved_bytes),
-              times.link_us.size() + small_times.link_us.size(),
-              static_cast<unsigned long long>(counted));
+  std::printf(
+      "%5llu cubed bf16: link %.1f us, in the device %.1f us, overhead %.1f us "
+      "(link of %llu cubed: %.1f us); moved %llu bytes by %zu receipts, %llu counted\n",
+      static_cast<unsigned long long>(n), Median(times.link_us), Median(times.compute_us),
+      overhead_us, static_cast<unsigned long long>(kSmall), Median(small_times.link_us),
+      static_cast<unsigned long long>(times.moved_bytes + small_times.moved_bytes),
+      times.link_us.size() + small_times.link_us.size(), static_cast<unsigned long long>(counted));
   const client::OperandName last = chain.Run(nullptr);
   double fetch_s = 0;
   std::string fetched;
-  fetch_s = Seconds([&] { fetched = std::string(Require(operands.Get(last), "get").data.bytes()); });
+  fetch_s =
+      Seconds([&] { fetched = std::string(Require(operands.Get(last), "get").data.bytes()); });
   chain.Release(last);
   const bool is_equal = fetched == chain.RunInline().bytes();
   std::printf("      get: %.1f ms for %zu bytes; %s\n", fetch_s * 1e3, fetched.size(),

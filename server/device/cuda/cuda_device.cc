@@ -70,9 +70,8 @@ absl::Status CudaDevice::Start() {
       status.Update(event.status());
       events.push_back(event.ok() ? *event : nullptr);
     }
-    return std::make_unique<StagingRing>(
-        backend_.get(), take(staging_, slabs), events, gatherers,
-        [this](CudaEvent event) { return WaitUntilDone(event); });
+    return std::make_unique<StagingRing>(backend_.get(), take(staging_, slabs), events, gatherers,
+                                         [this](CudaEvent event) { return WaitUntilDone(event); });
   };
   ring_ = make_ring(kRingSlabs, &gatherers_);
   std::vector<std::unique_ptr<CudaSlot>> free_slots;

@@ -122,8 +122,8 @@ class CudaDevice final : public Device {
   absl::Status RunOnZeros(const Problem& problem, const Plan& plan, int count);
   // A block for a plane that stays, which `fill` brings there through a scratch block of
   // `scratch_bytes` (0: none, and `scratch` is `to`). Waits for what `fill` issued on the stream.
-  using Fill = absl::FunctionRef<void(char* scratch, char* to, CudaStream stream,
-                                      CudaCommands* commands)>;
+  using Fill =
+      absl::FunctionRef<void(char* scratch, char* to, CudaStream stream, CudaCommands* commands)>;
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Land(const MatrixLayout& given,
                                                               const MatrixLayout& landed,
                                                               std::uint64_t scratch_bytes,

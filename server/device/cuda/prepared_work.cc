@@ -127,15 +127,15 @@ Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char*
   if (problem.epilogue.beta != 0) arguments.c = at(resident.c, layout.c, offsets.c);
   if (problem.epilogue.has_bias) arguments.bias = at(resident.bias, layout.bias, offsets.bias);
   if (problem.a_scaling != Scaling::kNone) {
-    arguments.a_scales = reinterpret_cast<const float*>(
-        at(resident.a_scales, layout.a_scales, offsets.a_scales));
+    arguments.a_scales =
+        reinterpret_cast<const float*>(at(resident.a_scales, layout.a_scales, offsets.a_scales));
   }
   if (problem.b_scaling != Scaling::kNone) {
-    arguments.b_scales = reinterpret_cast<const float*>(
-        at(resident.b_scales, layout.b_scales, offsets.b_scales));
+    arguments.b_scales =
+        reinterpret_cast<const float*>(at(resident.b_scales, layout.b_scales, offsets.b_scales));
   }
-  char* const d = prepared.resident.d ? static_cast<char*>(resident.d->memory())
-                                      : block + layout.d.offset;
+  char* const d =
+      prepared.resident.d ? static_cast<char*>(resident.d->memory()) : block + layout.d.offset;
   arguments.d = d + offsets.d;
   arguments.workspace = block + layout.workspace.offset;
   return arguments;
@@ -187,16 +187,15 @@ void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* 
   const std::uint64_t pitch = Pitch(prepared.landed.d);
   if (work.resident.d != nullptr) {
     const CudaResident& kept = KeptOf(work);
-    commands->Copy(
-        CopyDirection::kWithinDevice,
-        CopyOfRect(RectOfD(d, panel), from, pitch, kept.memory(), Pitch(kept.layout())), stream);
+    commands->Copy(CopyDirection::kWithinDevice,
+                   CopyOfRect(RectOfD(d, panel), from, pitch, kept.memory(), Pitch(kept.layout())),
+                   stream);
     return;
   }
   const CopyDirection direction = work.buffers.d_access == Access::kDevice
                                       ? CopyDirection::kWithinDevice
                                       : CopyDirection::kFromDevice;
-  for (const CudaRect& copy :
-       CopiesToPieces(d, work.buffers.d, RectOfD(d, panel), from, pitch)) {
+  for (const CudaRect& copy : CopiesToPieces(d, work.buffers.d, RectOfD(d, panel), from, pitch)) {
     commands->Copy(direction, copy, stream);
   }
 }

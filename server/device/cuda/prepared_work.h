@@ -89,8 +89,8 @@ void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_firs
 // Whether one launch may serve both works as a batch: the same plan for equal problems.
 bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y);
 
-// Has the streams wait for the memory of a D that stays, where another block's last use of it may be
-// under way.
+// Has the streams wait for the memory of a D that stays, where another block's last use of it may
+// be under way.
 void AwaitKept(const DeviceWork& work, std::initializer_list<CudaStream> streams,
                CudaCommands* commands);
 

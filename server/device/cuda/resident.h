@@ -27,7 +27,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::vector<CudaEvent> spare_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What a plane of that layout takes of the device's memory, where blocks are multiples of 256 bytes.
+// What a plane of that layout takes of the device's memory, where blocks are multiples of 256
+// bytes.
 std::uint64_t ResidentBytes(const MatrixLayout& landed);
 
 // A D lies as an operand of the same layout lands: in lines of their padded length.

@@ -125,9 +125,8 @@ SharedBlock LayOutTogether(std::vector<PreparedWork>* works) {
 }
 
 std::uint64_t BytesOf(const std::vector<CopySpan>& spans) {
-  return std::accumulate(
-      spans.begin(), spans.end(), std::uint64_t{0},
-      [](std::uint64_t sum, const CopySpan& span) { return sum + span.bytes; });
+  return std::accumulate(spans.begin(), spans.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const CopySpan& span) { return sum + span.bytes; });
 }
 
 // The pieces of D as spans, where these are few enough to go together.
@@ -266,7 +265,8 @@ IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot
     // One result is as quick by a copy engine.
     const DeviceWork& sent = *work.work;
     const std::size_t before = spans.size();
-    if (placed.size() == 1 || sent.resident.d != nullptr || sent.buffers.d_access != Access::kHost ||
+    if (placed.size() == 1 || sent.resident.d != nullptr ||
+        sent.buffers.d_access != Access::kHost ||
         !AppendSpans(CopiesToPieces(sent.problem.d, sent.buffers.d, WholePlane(sent.problem.d),
                                     block + work.block.d.offset, Pitch(work.landed.d)),
                      &spans)) {

@@ -43,8 +43,7 @@ std::vector<FetchedPart> CutForSlabs(std::int64_t lines, std::uint64_t width,
   std::vector<FetchedPart> parts;
   for (std::int64_t line = 0; line < lines; line += group) {
     for (std::uint64_t byte = 0; byte < width; byte += most) {
-      parts.push_back(
-          {line, std::min(group, lines - line), byte, std::min(most, width - byte)});
+      parts.push_back({line, std::min(group, lines - line), byte, std::min(most, width - byte)});
     }
   }
   return parts;
@@ -87,17 +86,19 @@ absl::StatusOr<std::shared_ptr<ResidentResult>> CudaDevice::AllocateKept(const M
   if (!ready.ok()) return Noticed(ready.status());
   const absl::StatusOr<void*> memory = backend_->Allocate(bytes, kept_stream_, BlockLife::kStays);
   if (!memory.ok()) return Noticed(memory.status());
-  auto result = std::make_shared<CudaResident>(
-      backend_, CudaResident::Block{*memory, kept_stream_, *ready}, *std::move(reservation), d,
-      kept);
+  auto result =
+      std::make_shared<CudaResident>(backend_, CudaResident::Block{*memory, kept_stream_, *ready},
+                                     *std::move(reservation), d, kept);
   if (absl::Status status = backend_->Record(ready->get(), kept_stream_); !status.ok()) {
     return Noticed(std::move(status));
   }
   return std::shared_ptr<ResidentResult>(std::move(result));
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Land(
-    const MatrixLayout& given, const MatrixLayout& landed, std::uint64_t scratch_bytes, Fill fill) {
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Land(const MatrixLayout& given,
+                                                                        const MatrixLayout& landed,
+                                                                        std::uint64_t scratch_bytes,
+                                                                        Fill fill) {
   if (absl::Status status = lost(); !status.ok()) return status;
   const std::uint64_t bytes = ResidentBytes(landed);
   absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes);
@@ -202,8 +203,7 @@ absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
   const std::uint64_t to_pitch = Pitch(given);
 
   const MutexLock fetching(fetching_);
-  const std::vector<FetchedPart> parts =
-      CutForSlabs(lines, width, fetch_slabs_.front().size_bytes);
+  const std::vector<FetchedPart> parts = CutForSlabs(lines, width, fetch_slabs_.front().size_bytes);
   const CudaStream stream = fetch_slot_->long_stream();
   fetch_slot_->Reset();
   CudaCommands commands(backend_.get(), fetch_slot_.get());
@@ -219,11 +219,11 @@ absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
     const char* const slab = slab_of(index);
     const auto line = static_cast<std::uint64_t>(part.line);
     if (is_transposed) {
-      TransposeLines(slab, part.bytes, part.lines,
-                     static_cast<std::int64_t>(part.bytes / element_bytes), element_bytes,
-                     static_cast<char*>(to) + part.byte / element_bytes * to_pitch +
-                         line * element_bytes,
-                     to_pitch);
+      TransposeLines(
+          slab, part.bytes, part.lines, static_cast<std::int64_t>(part.bytes / element_bytes),
+          element_bytes,
+          static_cast<char*>(to) + part.byte / element_bytes * to_pitch + line * element_bytes,
+          to_pitch);
       return absl::OkStatus();
     }
     char* const first = static_cast<char*>(to) + line * to_pitch + part.byte;
@@ -245,10 +245,10 @@ absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
     const FetchedPart& part = parts[i];
     const auto* const from = static_cast<const char*>(operand.data()) +
                              static_cast<std::uint64_t>(part.line) * pitch + part.byte;
-    commands.Copy(CopyDirection::kFromDevice,
-                  {slab_of(i), part.bytes, from, pitch, part.bytes,
-                   static_cast<std::uint64_t>(part.lines)},
-                  stream);
+    commands.Copy(
+        CopyDirection::kFromDevice,
+        {slab_of(i), part.bytes, from, pitch, part.bytes, static_cast<std::uint64_t>(part.lines)},
+        stream);
     if (commands.status().ok()) {
       commands.Update(backend_->Record(copied[i % copied.size()], stream));
     }

@@ -75,8 +75,7 @@ struct Server {
     cuda_options.stall_timeout_ms = 1 << 30;  // the clock leaps
     device = *CudaDevice::Create(cuda, cuda_options, &clock);
     scheduler = std::make_unique<Scheduler>(device.get(), &clock, &alarm, testing::BoundOf(64));
-    router = std::make_unique<Router>(
-        std::vector<ServedDevice>{{device.get(), scheduler.get()}});
+    router = std::make_unique<Router>(std::vector<ServedDevice>{{device.get(), scheduler.get()}});
     StoreOptions store_options;
     store_options.all = {64, 64 * kBytes};
     store_options.tenant = {64, 64 * kBytes};
@@ -165,9 +164,9 @@ class Client {
     send(OperandName::kB, b);
     const std::uint64_t id = admission.NextRequestId();
     if (request_id != nullptr) *request_id = id;
-    absl::Status status = admission.Submit(
-        id, *std::move(admitted), RequestTimes(),
-        [promise](MatmulOutcome done) { promise->set_value(std::move(done)); });
+    absl::Status status =
+        admission.Submit(id, *std::move(admitted), RequestTimes(),
+                         [promise](MatmulOutcome done) { promise->set_value(std::move(done)); });
     if (!status.ok()) refuse(std::move(status));
     return outcome;
   }
@@ -411,8 +410,7 @@ class Historian {
       const bool keeps = random_() % 3 != 0;
       std::uint64_t id = 0;
       Begun each{Product(a.factor.matrix, b.factor.matrix), a.depth + b.depth + 1, keeps,
-                 client_.Begin(client_.CallOf(a.factor, b.factor, keeps), a.factor, b.factor,
-                               &id)};
+                 client_.Begin(client_.CallOf(a.factor, b.factor, keeps), a.factor, b.factor, &id)};
       if (random_() % 10 == 0) server_->admission->Cancel(id);
       begun.push_back(std::move(each));
     }
@@ -420,8 +418,7 @@ class Historian {
       MatmulOutcome outcome = each.outcome.get();
       if (!outcome.status.ok()) {
         // Full while others are in flight, or cancelled.
-        EXPECT_TRUE(absl::IsResourceExhausted(outcome.status) ||
-                    absl::IsCancelled(outcome.status))
+        EXPECT_TRUE(absl::IsResourceExhausted(outcome.status) || absl::IsCancelled(outcome.status))
             << outcome.status;
         continue;
       }

@@ -110,9 +110,7 @@ class CudaBatchesTest : public CudaDeviceTest {
       EXPECT_TRUE(Bytes(works[i]) == alone[i]) << ToString(works[i].problem);
     }
   }
-  void ExpectAllFree() {
-    EXPECT_TRUE(AllIsFree());
-  }
+  void ExpectAllFree() { EXPECT_TRUE(AllIsFree()); }
 
   std::vector<std::shared_ptr<Operands>> operands_;
   std::vector<HostPiece> pieces_;

@@ -132,8 +132,8 @@ TEST_F(CudaKeptTest, EveryPlaneMayStay) {
       Operands operands(problem, Distribution::kNormal, static_cast<std::uint32_t>(i));
       const std::string expected = Reference(problem, operands);
       DeviceWork work = MakeWork(problem, operands);
-      const Footprint footprint = device_->FootprintOf(
-          problem, work.plan, {true, true, true, true, true, true, true});
+      const Footprint footprint =
+          device_->FootprintOf(problem, work.plan, {true, true, true, true, true, true, true});
       StoreAll(&work);
       const std::uint64_t residents = device_->memory().usage().resident_bytes;
       KeepResult(&work);

@@ -85,7 +85,8 @@ TEST(Upload, AbandonedWhileItIsFinishedIsDropped) {
   ASSERT_TRUE(received.ok() && received->is_last);
   traced.upload->Abandon();
   EXPECT_FALSE(traced.is_released());
-  EXPECT_TRUE(absl::IsResourceExhausted(traced.upload->Finish(std::make_shared<StoreTraffic>()).status()));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(traced.upload->Finish(std::make_shared<StoreTraffic>()).status()));
   EXPECT_TRUE(traced.is_released());
   EXPECT_EQ(traced.budget->used_bytes(), 0u);
   traced.upload->SetEnded();

@@ -72,8 +72,7 @@ void MeasureTwoGpus(GpuReport* report) {
     gpus.push_back(ServeGpu(ordinal, &clock));
     residents.push_back(
         {Require(gpus.back().device->Store(problem, CudaDevice::Side::kA, operands.a.data()), "A"),
-         Require(gpus.back().device->Store(problem, WorkPlane::kB, operands.b.data()),
-                 "B")});
+         Require(gpus.back().device->Store(problem, WorkPlane::kB, operands.b.data()), "B")});
   }
   const double one = JobsASecond(&gpus, 1, problem, residents, clock);
   const double two = JobsASecond(&gpus, 2, problem, residents, clock);
