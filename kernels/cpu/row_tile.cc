@@ -30,33 +30,60 @@ GEMMD_AVX512 __m512d Broadcast512(const double* p) { return _mm512_set1_pd(*p); 
 GEMMD_AVX512 __m512 Fma(__m512 x, __m512 y, __m512 z) { return _mm512_fmadd_ps(x, y, z); }
 GEMMD_AVX512 __m512d Fma(__m512d x, __m512d y, __m512d z) { return _mm512_fmadd_pd(x, y, z); }
 
-// Functions of one target cannot be templates' arguments of another, hence once for each.
-#define GEMMD_ADD_TILE(NAME, TARGET, LOAD, STORE, BROADCAST, BYTES)                        \
-  template <int kRows, typename Real>                                                      \
-  TARGET void NAME(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip, \
-                   std::int64_t strip_pitch, Real* tile, std::int64_t tile_pitch) {        \
-    constexpr std::int64_t kStep = BYTES / sizeof(Real);                                   \
-    decltype(LOAD(strip)) sums[kRows][2];                                                  \
-    _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                       \
-      sums[row][0] = LOAD(tile + row * tile_pitch);                                        \
-      sums[row][1] = LOAD(tile + row * tile_pitch + kStep);                                \
-    }                                                                                      \
-    for (std::int64_t p = 0; p < depth; ++p) {                                             \
-      const auto b0 = LOAD(strip + p * strip_pitch);                                       \
-      const auto b1 = LOAD(strip + p * strip_pitch + kStep);                               \
-      _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                     \
-        const auto x = BROADCAST(a + row * lda + p);                                       \
-        sums[row][0] = Fma(x, b0, sums[row][0]);                                           \
-        sums[row][1] = Fma(x, b1, sums[row][1]);                                           \
-      }                                                                                    \
-    }                                                                                      \
-    _Pragma("GCC unroll 13") for (int row = 0; row < kRows; ++row) {                       \
-      STORE(tile + row * tile_pitch, sums[row][0]);                                        \
-      STORE(tile + row * tile_pitch + kStep, sums[row][1]);                                \
-    }                                                                                      \
+// Twice the same: a function of one target cannot be inlined into a template for several.
+template <int kRows, typename Real>
+GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
+                           std::int64_t strip_pitch, Real* tile, std::int64_t tile_pitch) {
+  constexpr std::int64_t kStep = 32 / sizeof(Real);
+  decltype(Load256(strip)) sums[kRows][2];
+#pragma GCC unroll 13
+  for (int row = 0; row < kRows; ++row) {
+    sums[row][0] = Load256(tile + row * tile_pitch);
+    sums[row][1] = Load256(tile + row * tile_pitch + kStep);
   }
-GEMMD_ADD_TILE(AddTile256, GEMMD_AVX2, Load256, Store256, Broadcast256, 32)
-GEMMD_ADD_TILE(AddTile512, GEMMD_AVX512, Load512, Store512, Broadcast512, 64)
+  for (std::int64_t p = 0; p < depth; ++p) {
+    const auto b0 = Load256(strip + p * strip_pitch);
+    const auto b1 = Load256(strip + p * strip_pitch + kStep);
+#pragma GCC unroll 13
+    for (int row = 0; row < kRows; ++row) {
+      const auto x = Broadcast256(a + row * lda + p);
+      sums[row][0] = Fma(x, b0, sums[row][0]);
+      sums[row][1] = Fma(x, b1, sums[row][1]);
+    }
+  }
+#pragma GCC unroll 13
+  for (int row = 0; row < kRows; ++row) {
+    Store256(tile + row * tile_pitch, sums[row][0]);
+    Store256(tile + row * tile_pitch + kStep, sums[row][1]);
+  }
+}
+
+template <int kRows, typename Real>
+GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
+                             std::int64_t strip_pitch, Real* tile, std::int64_t tile_pitch) {
+  constexpr std::int64_t kStep = 64 / sizeof(Real);
+  decltype(Load512(strip)) sums[kRows][2];
+#pragma GCC unroll 13
+  for (int row = 0; row < kRows; ++row) {
+    sums[row][0] = Load512(tile + row * tile_pitch);
+    sums[row][1] = Load512(tile + row * tile_pitch + kStep);
+  }
+  for (std::int64_t p = 0; p < depth; ++p) {
+    const auto b0 = Load512(strip + p * strip_pitch);
+    const auto b1 = Load512(strip + p * strip_pitch + kStep);
+#pragma GCC unroll 13
+    for (int row = 0; row < kRows; ++row) {
+      const auto x = Broadcast512(a + row * lda + p);
+      sums[row][0] = Fma(x, b0, sums[row][0]);
+      sums[row][1] = Fma(x, b1, sums[row][1]);
+    }
+  }
+#pragma GCC unroll 13
+  for (int row = 0; row < kRows; ++row) {
+    Store512(tile + row * tile_pitch, sums[row][0]);
+    Store512(tile + row * tile_pitch + kStep, sums[row][1]);
+  }
+}
 
 template <typename Real>
 __attribute__((target("avx2,fma"))) void Add256(std::int64_t rows, std::int64_t depth,

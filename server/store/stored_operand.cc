@@ -69,10 +69,7 @@ absl::StatusOr<HostBuffer> StoredOperand::Planes(StoredPlane plane) {
 absl::StatusOr<HostPiece> StoredOperand::Whole(StoredPlane plane) {
   if (HostBuffer pieces = Host(plane); pieces.size() == 1) return std::move(pieces.front());
   const MutexLock moving(moving_);
-  const bool is_fetched = Host(plane).empty();
-  absl::StatusOr<HostPiece> whole = WholeWhileMoving(plane);
-  if (whole.ok() && is_fetched) traffic_->fetched_bytes += whole->size_bytes;
-  return whole;
+  return WholeWhileMoving(plane);
 }
 
 HostBuffer StoredOperand::Host(StoredPlane plane) const {
@@ -83,21 +80,34 @@ HostBuffer StoredOperand::Host(StoredPlane plane) const {
 absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
   const HostBuffer pieces = Host(plane);
   if (pieces.size() == 1) return pieces.front();
-  const std::uint64_t bytes = form_.plane(plane)->size_bytes();
-  if (pieces.empty()) {
-    absl::StatusOr<HostPiece> whole = Allocate(bytes);
-    if (!whole.ok()) return whole;
-    // For this use alone: the device keeps it. No landing goes before this one does.
-    const Landing landing = FindLanding(plane, nullptr, nullptr);
-    if (absl::Status status = landing.device->Fetch(*landing.memory, whole->data); !status.ok()) {
-      return status;
-    }
-    return whole;
-  }
-  absl::StatusOr<HostPiece> whole = Join(pieces, bytes);
+  if (pieces.empty()) return FetchWhileMoving(plane);
+  absl::StatusOr<HostPiece> whole = Join(pieces, form_.plane(plane)->size_bytes());
   if (!whole.ok()) return whole;
   const MutexLock lock(mutex_);
   planes_[Index(plane)].host = {*whole};
+  return whole;
+}
+
+absl::StatusOr<HostPiece> StoredOperand::FetchWhileMoving(StoredPlane plane) {
+  const std::uint64_t bytes = form_.plane(plane)->size_bytes();
+  {
+    const MutexLock lock(mutex_);
+    const Plane& held = planes_[Index(plane)];
+    if (std::shared_ptr<void> owner = held.fetched.lock()) {
+      return HostPiece{held.fetched_data, bytes, std::move(owner)};
+    }
+  }
+  absl::StatusOr<HostPiece> whole = Allocate(bytes);
+  if (!whole.ok()) return whole;
+  // No landing goes before this one does.
+  const Landing landing = FindLanding(plane, nullptr, nullptr);
+  if (absl::Status status = landing.device->Fetch(*landing.memory, whole->data); !status.ok()) {
+    return status;
+  }
+  traffic_->fetched_bytes += bytes;
+  const MutexLock lock(mutex_);
+  planes_[Index(plane)].fetched = whole->owner;
+  planes_[Index(plane)].fetched_data = whole->data;
   return whole;
 }
 
@@ -164,7 +174,7 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
     }
     HostBuffer host;
     if (!lies_elsewhere) {
-      absl::StatusOr<HostPiece> whole = WholeWhileMoving(plane);
+      absl::StatusOr<HostPiece> whole = FetchWhileMoving(plane);
       if (!whole.ok()) return whole.status();
       traffic_->moved_out_bytes += whole->size_bytes;
       host = {*std::move(whole)};

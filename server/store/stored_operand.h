@@ -21,7 +21,7 @@ struct StoreTraffic {
   std::atomic<std::uint64_t> landed_bytes{0};
   std::atomic<std::uint64_t> moves_out{0};  // off a device whose memory others needed
   std::atomic<std::uint64_t> moved_out_bytes{0};
-  std::atomic<std::uint64_t> fetched_bytes{0};  // off a device, to be read: it stays there too
+  std::atomic<std::uint64_t> fetched_bytes{0};  // off a device, to be read or to move out
 };
 
 // Its bytes never change; where they lie does. An upload's come in host memory. A device that has
@@ -83,9 +83,15 @@ class StoredOperand {
   struct Plane {
     HostBuffer host;  // may have gone where there is a landing
     std::vector<Landing> landings;
+    // What was fetched, as long as somebody reads it: many readers have one copy.
+    std::weak_ptr<void> fetched;
+    char* fetched_data = nullptr;
   };
 
   absl::StatusOr<HostPiece> WholeWhileMoving(StoredPlane plane)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
+  // REQUIRES: it lies on a device.
+  absl::StatusOr<HostPiece> FetchWhileMoving(StoredPlane plane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Land(Device* device,
                                                               const Problem& problem,

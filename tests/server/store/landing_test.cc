@@ -178,6 +178,21 @@ TEST_F(LandingTest, AKeptResultIsThereWhereItWasMade) {
   EXPECT_EQ(store_.statistics().fetched_bytes, 8u);
 }
 
+TEST_F(LandingTest, ManyReadersHaveOneCopy) {
+  const std::string handle = Keep(&store_, &device_, matrix_.form.data, 'r');
+  const auto operand = *store_.Read(Tenant(), {handle, {}});
+  auto first = *operand->Planes(StoredPlane::kData);
+  auto second = *operand->Planes(StoredPlane::kData);
+  EXPECT_EQ(first.front().data, second.front().data);
+  EXPECT_EQ(device_.fetches, 1);
+  const std::weak_ptr<void> copy = first.front().owner;
+  first.clear();
+  second.clear();
+  EXPECT_TRUE(copy.expired());
+  EXPECT_EQ((*operand->Planes(StoredPlane::kData)).front().data[0], 'r');
+  EXPECT_EQ(device_.fetches, 2);
+}
+
 TEST_F(LandingTest, AResultThatIsNotKeptGivesItsMemoryBack) {
   auto result = *store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_);
   ASSERT_TRUE(result->PlaceOn(&device_).ok());
