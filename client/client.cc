@@ -74,7 +74,8 @@ Client::Client(const ClientOptions& options) : connection_(std::make_unique<Conn
   connection_->timer = options.timer == nullptr ? MakeAlarmTimer() : options.timer;
   connection_->route = options.route;
   connection_->channel = MakeChannel(options.channel);
-  const OperandLink operands{options.retry, connection_->timer, connection_->channel};
+  const OperandLink operands{options.retry, connection_->timer, connection_->channel,
+                             UploadChannels(options.channel)};
   connection_->matmul = std::make_unique<MatmulLink>(options.channel, operands, options.streams);
   connection_->matmul->calls = connection_->calls;
   connection_->matmul->max_channels = MaxChannels();

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/blocking_call.h"
+#include "client/channel.h"
 #include "client/operand.h"
 #include "client/operand_transfer.h"
 #include "client/retry.h"
@@ -22,6 +23,8 @@ struct OperandLink {
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;
   std::shared_ptr<grpc::Channel> channel;
+  // Of connections of their own, for parts of large uploads beside the first's.
+  std::vector<std::shared_ptr<grpc::Channel>> more_channels;
 
   // `method` as "Service/Method" of gemmd.v1.
   BlockingCall Call(const char* method, absl::Time deadline) const;
@@ -43,7 +46,8 @@ struct OperandLink {
     return response;
   }
 
-  // Uploads what the server lacks of it. A broken upload goes on where it ended.
+  // Uploads what the server lacks of it, over several connections where that is much. A broken
+  // upload goes on where it ended.
   absl::StatusOr<v1::ResidentOperand> Put(const OperandSource& source, const Lease& lease,
                                           absl::Time deadline) const;
 
@@ -52,6 +56,13 @@ struct OperandLink {
                         grpc::ByteBuffer* answer) const;
   absl::StatusOr<std::vector<v1::ByteRange>> MissingOf(const OperandSource& source,
                                                        absl::Time deadline) const;
+  bool HasBegun(const OperandSource& source, absl::Time deadline) const;
+  CallEnd Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
+                 const std::vector<v1::ByteRange>& ranges, absl::Time deadline,
+                 v1::ResidentOperand* resident) const;
 };
+
+// Channels for OperandLink::more_channels; they connect when they are used.
+std::vector<std::shared_ptr<grpc::Channel>> UploadChannels(const ChannelOptions& options);
 
 }  // namespace gemmd::client

@@ -1,5 +1,6 @@
 #include "client/operand_source.h"
 
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,7 @@ DigestPlane Hash(v1::PlaneName name, const Matrix& matrix) {
           format.columns,
           format.order,
           matrix.bytes().size(),
-          ChunkDigests(matrix.bytes())};
+          ChunkDigests(matrix.bytes(), static_cast<int>(std::thread::hardware_concurrency()))};
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace gemmd::client {
 // back: a server that has been restarted gets it again.
 class OperandSource {
  public:
-  // Hashes the bytes. INVALID_ARGUMENT: a matrix is not tightly packed.
+  // Hashes the bytes, with all cores where they are many. INVALID_ARGUMENT: a matrix is not tightly
+  // packed.
   static absl::StatusOr<OperandSource> Create(Matrix data,
                                               std::optional<Matrix> scales = std::nullopt);
 

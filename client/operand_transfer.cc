@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/wire_types.h"
+#include "digest/operand_digest.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/chunk_framing.h"
 #include "proto/payload_codec.h"
@@ -128,27 +129,66 @@ std::vector<v1::ByteRange> WholeOf(const OperandSource& source) {
   return ranges;
 }
 
-CallEnd Upload(BlockingCall& call, const v1::UploadRequest::Begin& begin,
-               const OperandSource& source, const std::vector<v1::ByteRange>& ranges,
-               v1::ResidentOperand* resident) {
+std::uint64_t SizeOf(const std::vector<v1::ByteRange>& ranges) {
+  std::uint64_t bytes = 0;
+  for (const v1::ByteRange& range : ranges) {
+    bytes += range.end_bytes() - std::min(range.begin_bytes(), range.end_bytes());
+  }
+  return bytes;
+}
+
+std::vector<std::vector<v1::ByteRange>> CutRanges(const std::vector<v1::ByteRange>& ranges,
+                                                  std::size_t count) {
+  const std::uint64_t share =
+      (SizeOf(ranges) / count + kDigestChunkBytes) / kDigestChunkBytes * kDigestChunkBytes;
+  std::vector<std::vector<v1::ByteRange>> parts(1);
+  std::uint64_t left = share;  // of the last part
+  for (v1::ByteRange range : ranges) {
+    while (range.end_bytes() > range.begin_bytes()) {
+      if (left == 0) {
+        parts.emplace_back();
+        left = share;
+      }
+      std::uint64_t end = range.end_bytes();
+      if (end - range.begin_bytes() > left) {
+        // So that no piece that is hashed waits for two streams.
+        end = (range.begin_bytes() + left + kDigestChunkBytes - 1) / kDigestChunkBytes *
+              kDigestChunkBytes;
+        end = std::min<std::uint64_t>(end, range.end_bytes());
+      }
+      v1::ByteRange& cut = parts.back().emplace_back(range);
+      cut.set_end_bytes(end);
+      left -= std::min(left, end - range.begin_bytes());
+      range.set_begin_bytes(end);
+    }
+  }
+  return parts;
+}
+
+void UploadStream::Begin(const v1::UploadRequest::Begin& begin) {
   v1::UploadRequest first;
   *first.mutable_begin() = begin;
-  // The server may answer before everything is sent: it has the operand, or refuses it.
-  bool goes_on = call.Write(Serialize(first));
+  goes_on_ = call_.Write(Serialize(first));
+}
+
+void UploadStream::Send(const OperandSource& source, const std::vector<v1::ByteRange>& ranges) {
   for (const v1::ByteRange& range : ranges) {
     const Matrix* const plane = source.plane(range.plane());
     if (plane == nullptr) continue;
     const std::uint64_t end = std::min<std::uint64_t>(range.end_bytes(), plane->bytes().size());
-    for (std::uint64_t at = range.begin_bytes(); goes_on && at < end;) {
+    for (std::uint64_t at = range.begin_bytes(); goes_on_ && at < end;) {
       const std::uint64_t next = std::min(at + kChunkBytes, end);
-      goes_on = call.Write(ChunkOf(source, range.plane(), at, next));
+      goes_on_ = call_.Write(ChunkOf(source, range.plane(), at, next));
       at = next;
     }
   }
-  if (goes_on) call.WritesDone();
+}
+
+CallEnd UploadStream::End(v1::ResidentOperand* resident) {
+  if (goes_on_) call_.WritesDone();
   grpc::ByteBuffer answer;
-  if (std::optional<grpc::ByteBuffer> message = call.Read()) answer = *std::move(message);
-  CallEnd end = call.Finish();
+  if (std::optional<grpc::ByteBuffer> message = call_.Read()) answer = *std::move(message);
+  CallEnd end = call_.Finish();
   if (!end.status.ok()) return end;
   v1::UploadResponse response;
   end.status = Parse(answer, &response);

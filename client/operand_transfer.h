@@ -2,6 +2,8 @@
 // to it. One attempt each; who calls decides about others.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,10 +25,29 @@ CallEnd Exchange(BlockingCall& call, const grpc::ByteBuffer& request, grpc::Byte
 // All of a source's bytes.
 std::vector<v1::ByteRange> WholeOf(const OperandSource& source);
 
-// Sends the ranges' bytes, from where the source has them, in chunks.
-CallEnd Upload(BlockingCall& call, const v1::UploadRequest::Begin& begin,
-               const OperandSource& source, const std::vector<v1::ByteRange>& ranges,
-               v1::ResidentOperand* resident);
+// Their bytes.
+std::uint64_t SizeOf(const std::vector<v1::ByteRange>& ranges);
+
+// The ranges in up to `count` parts of about equal bytes, cut where what is hashed ends.
+std::vector<std::vector<v1::ByteRange>> CutRanges(const std::vector<v1::ByteRange>& ranges,
+                                                  std::size_t count);
+
+// One stream's part in an upload: Begin(), Send() any number of times, End().
+class UploadStream {
+ public:
+  explicit UploadStream(BlockingCall* call) : call_(*call) {}
+
+  void Begin(const v1::UploadRequest::Begin& begin);
+  // The ranges' bytes, from where the source has them, in chunks.
+  void Send(const OperandSource& source, const std::vector<v1::ByteRange>& ranges);
+  // INVALID_ARGUMENT where bytes are missing still; the server has taken all that was sent.
+  CallEnd End(v1::ResidentOperand* resident);
+
+ private:
+  BlockingCall& call_;
+  // The server may answer before everything is sent: it has the operand, or refuses it.
+  bool goes_on_ = true;
+};
 
 // Takes the planes. INTERNAL: they are not as the server itself says.
 CallEnd Download(BlockingCall& call, const v1::DownloadRequest& request,

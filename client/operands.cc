@@ -28,7 +28,7 @@ Request RequestFor(const OperandName& name) {
 Operands::Operands(const ClientOptions& options)
     : link_(std::make_unique<const OperandLink>(
           OperandLink{options.retry, options.timer == nullptr ? MakeAlarmTimer() : options.timer,
-                      MakeChannel(options.channel)})) {}
+                      MakeChannel(options.channel), UploadChannels(options.channel)})) {}
 
 Operands::~Operands() = default;
 

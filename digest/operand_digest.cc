@@ -1,7 +1,9 @@
 #include "digest/operand_digest.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 
 namespace gemmd {
 namespace {
@@ -20,11 +22,23 @@ void AppendLittleEndian(Integer value, std::string* to) {
 
 }  // namespace
 
-std::vector<Sha256Digest> ChunkDigests(absl::string_view plane) {
-  std::vector<Sha256Digest> chunks;
-  for (std::size_t at = 0; at < plane.size(); at += kDigestChunkBytes) {
-    chunks.push_back(Sha256Of(plane.substr(at, kDigestChunkBytes)));
-  }
+std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads) {
+  constexpr std::size_t kChunksAThread = 8;  // less takes about as long as to start one
+  const std::size_t count = (plane.size() + kDigestChunkBytes - 1) / kDigestChunkBytes;
+  std::vector<Sha256Digest> chunks(count);
+  // Whoever is free takes the next one: cores need not be alike, nor idle.
+  std::atomic<std::size_t> next{0};
+  const auto hash = [&] {
+    for (std::size_t chunk = next++; chunk < count; chunk = next++) {
+      chunks[chunk] = Sha256Of(plane.substr(chunk * kDigestChunkBytes, kDigestChunkBytes));
+    }
+  };
+  const std::size_t most = std::max<std::size_t>(1, count / kChunksAThread);
+  std::vector<std::thread> helpers(std::min(most, static_cast<std::size_t>(std::max(1, threads))) -
+                                   1);
+  for (std::thread& helper : helpers) helper = std::thread(hash);
+  hash();
+  for (std::thread& helper : helpers) helper.join();
   return chunks;
 }
 

@@ -25,8 +25,9 @@ struct DigestPlane {
   std::vector<Sha256Digest> chunks;  // one for each kDigestChunkBytes begun
 };
 
-// The digests of the plane's chunks. The bytes are those of the whole plane.
-std::vector<Sha256Digest> ChunkDigests(absl::string_view plane);
+// The digests of the plane's chunks. The bytes are those of the whole plane. By at most `threads`
+// threads, this one included, where there is enough for each.
+std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads = 1);
 
 // REQUIRES: planes in the order of their names.
 Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& planes);

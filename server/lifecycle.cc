@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <set>
@@ -128,10 +129,12 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
 std::size_t HalfOf(std::size_t whole) { return std::max<std::size_t>(1, whole / 2); }
 
 StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes,
-                            QuotaAccounts* quotas) {
+                            const std::vector<Device*>& devices, QuotaAccounts* quotas) {
   constexpr TimeNs kMillisecond = 1000000;
   StoreOptions options;
   options.quotas = quotas;
+  std::copy_if(devices.begin(), devices.end(), std::back_inserter(options.landing_devices),
+               [](const Device* device) { return !device->uses_host_memory(); });
   options.all = {static_cast<std::uint64_t>(config.max_operands()),
                  config.memory_bytes() != 0 ? static_cast<std::uint64_t>(config.memory_bytes())
                                             : device_bytes / 2};
@@ -374,8 +377,9 @@ int Serve(const config::ServerConfig& config) {
   QuotaAccounts quotas(&clock, [&audit](const Tenant& tenant, const absl::Status& refusal) {
     audit.OverQuota(tenant, refusal);
   });
-  OperandStore store(OperandOptions(config.operands(), (*devices)->memory_bytes(), &quotas),
-                     router.devices().front().device, &clock, std::random_device()());
+  OperandStore store(
+      OperandOptions(config.operands(), (*devices)->memory_bytes(), DevicesOf(router), &quotas),
+      router.devices().front().device, &clock, std::random_device()());
   constexpr std::chrono::seconds kLeasePeriod(1);
   RegionTable regions(SharedMemoryOptions(config.shared_memory(), &quotas), DevicesOf(router),
                       &clock, kLeasePeriod);

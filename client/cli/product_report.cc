@@ -104,6 +104,14 @@ std::string Report(const client::Product& product, const std::string& output_pat
   what.AddRow({"payload", absl::StrCat(HumanBytes(server.payload_bytes_in()), " in, ",
                                        HumanBytes(server.payload_bytes_out()), " out")});
   what.AddRow({"sent", Sent(product.receipt.route)});
+  if (server.copied_bytes_in() + server.copied_bytes_out() + server.landed_bytes() +
+          server.evicted_bytes() >
+      0) {
+    what.AddRow({"copied", absl::StrCat(HumanBytes(server.copied_bytes_in()), " to the device, ",
+                                        HumanBytes(server.copied_bytes_out()), " from it; ",
+                                        HumanBytes(server.landed_bytes()), " landed, ",
+                                        HumanBytes(server.evicted_bytes()), " evicted for it")});
+  }
   if (server.has_predicted()) {
     what.AddRow(
         {"predicted",

@@ -97,6 +97,14 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
          absl::StrCat(operands.hits(), " hits, ", operands.misses(), " misses, ",
                       operands.evictions(), " evictions; ", HumanBytes(operands.uploaded_bytes()),
                       " uploaded, ", HumanBytes(operands.downloaded_bytes()), " downloaded")});
+    if (operands.device_bytes() + operands.landed_bytes() + operands.moved_out_bytes() > 0) {
+      facts.AddRow({"on devices",
+                    absl::StrCat(HumanBytes(operands.device_bytes()), "; ", operands.landings(),
+                                 " landings of ", HumanBytes(operands.landed_bytes()), ", ",
+                                 operands.moves_out(), " moved out with ",
+                                 HumanBytes(operands.moved_out_bytes()), ", ",
+                                 HumanBytes(operands.fetched_bytes()), " fetched")});
+    }
   }
   for (const v1::CostStatistics& cost : statistics.costs()) {
     const v1::PredictionError& time = cost.device_time();
@@ -111,6 +119,11 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
   for (const v1::QueueStatistics& queue : statistics.queues()) {
     const std::string launches = DescribeLaunches(queue);
     if (!launches.empty()) facts.AddRow({"launches", launches});
+    if (queue.copied_bytes_in() + queue.copied_bytes_out() > 0) {
+      facts.AddRow(
+          {"copied", absl::StrCat(queue.device(), ": ", HumanBytes(queue.copied_bytes_in()),
+                                  " in, ", HumanBytes(queue.copied_bytes_out()), " out")});
+    }
   }
   const v1::VerificationStatistics& verification = statistics.verification();
   if (verification.checked() + verification.dropped() + verification.unverifiable() > 0) {

@@ -324,8 +324,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->work.plan = grant.plan;
   job->work.buffers = grant.payload->buffers();
   Overlay(grant.placed.buffers, &job->work.buffers);
-  job->work.resident_a = std::move(grant.placed.a);
-  job->work.resident_b = std::move(grant.placed.b);
+  job->work.resident = std::move(grant.placed.resident);
+  if (grant.kept != nullptr) job->work.resident.d = grant.kept->resident();
   job->work.weights_id = grant.placed.weights_id;
   job->work.buffers.d = grant.d;
   request->shared.Overlay(grant.shared, &job->work.buffers);
@@ -349,6 +349,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   job->host_bytes = receipt.payload_bytes_in + receipt.payload_bytes_out;
   receipt.shared_bytes_in = request->shared.bytes_in();
   receipt.shared_bytes_out = request->shared.bytes_out();
+  receipt.landed_bytes = grant.moved.landed_bytes;
+  receipt.evicted_bytes = grant.moved.evicted_bytes;
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
   const Cost& cost = job->cost;
@@ -365,10 +367,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   completion->kernel = grant.plan.kernel;
   completion->problem = request->problem;
   completion->buffers = job->work.buffers;
-  if (verifier_ != nullptr) {
-    completion->resident_a = job->work.resident_a;
-    completion->resident_b = job->work.resident_b;
-  }
+  if (verifier_ != nullptr) completion->resident = job->work.resident;
   completion->d = std::move(grant.d);
   completion->kept = std::move(grant.kept);
   completion->payload = std::move(grant.payload);
@@ -418,14 +417,16 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
   grant.served = served;
   grant.plan = std::move(offer->plan);
   grant.cost = offer->cost;
-  absl::Status status = WithRoom(device, [&] {
-    absl::StatusOr<ResidentOperands::Placed> placed = residents.PlaceOn(&device, problem);
+  Movement* const moved = &grant.moved;
+  absl::Status status = WithRoom(&device, moved, [&] {
+    absl::StatusOr<ResidentOperands::Placed> placed =
+        residents.PlaceOn(&device, problem, &moved->landed_bytes);
     if (!placed.ok()) return placed.status();
     grant.placed = *std::move(placed);
     return absl::OkStatus();
   });
   if (status.ok()) {
-    status = WithRoom(device, [&] {
+    status = WithRoom(&device, moved, [&] {
       absl::StatusOr<MemoryReservation> reservation =
           device.memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes);
       if (!reservation.ok()) return reservation.status();
@@ -433,17 +434,11 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
       return absl::OkStatus();
     });
   }
+  if (status.ok() && call.keep_result.has_value()) status = AllocateKept(call, problem, &grant);
   if (status.ok()) {
     const auto allocate = [&] { return AllocateHost(call, problem, shared, &*share, &grant); };
-    if (device.uses_host_memory()) {
-      status = WithRoom(device, allocate);
-    } else {
-      // Evicting what lies on the device would not help.
-      status = allocate();
-      while (absl::IsResourceExhausted(status) && store_ != nullptr && store_->FreeResultMemory()) {
-        status = allocate();
-      }
-    }
+    // Evicting what lies on a device with memory of its own would not help.
+    status = device.uses_host_memory() ? WithRoom(&device, moved, allocate) : allocate();
   }
   if (absl::IsResourceExhausted(status)) return FullNow(*served.scheduler, std::move(status));
   if (!status.ok()) return status;
@@ -462,7 +457,8 @@ absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served
   std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
   if (limits.in_memory) planes.push_back(shared.bytes_in());  // is copied
   Share share;
-  if (!shared.has_output() || limits.in_memory) {
+  const bool stays_there = call.keep_result.has_value() && !served.device->uses_host_memory();
+  if ((!shared.has_output() && !stays_there) || limits.in_memory) {
     share.result = PlaneMemory(limits, problem.d.size_bytes());
   }
   MemoryBytes rest;
@@ -490,15 +486,19 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const Matmu
   if (!plan.ok()) return plan.status();
   Offer offer;
   offer.served = served;
-  const Residency residency = residents.residency(device);
+  Residency residency = residents.residency(device);
+  residency.d = call.keep_result.has_value() && !device.uses_host_memory();
   offer.footprint = device.FootprintOf(problem, *plan, residency);
   const Footprint& footprint = offer.footprint;
   const std::uint64_t limit_bytes = served.device->memory().usage().limit_bytes;
+  // Compared one after the other: their sum could wrap.
   if (footprint.in_flight_bytes > limit_bytes ||
-      footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes) {
+      footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes ||
+      footprint.kept_bytes > limit_bytes - footprint.in_flight_bytes - footprint.workspace_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
-        " of workspace on ", device.traits().name, ", which has ", limit_bytes));
+        "the request needs ", footprint.in_flight_bytes, " bytes, ", footprint.workspace_bytes,
+        " of workspace and ", footprint.kept_bytes, " for a result that stays on ",
+        device.traits().name, ", which has ", limit_bytes));
   }
   offer.cost = served.scheduler->cost().Predict(problem, *plan, residency);
   offer.plan = *std::move(plan);
@@ -528,15 +528,7 @@ absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& prob
     grant->d = grant->shared.d;
     return absl::OkStatus();
   }
-  if (call.keep_result.has_value()) {
-    absl::StatusOr<std::unique_ptr<PendingResult>> kept =
-        store_->BeginResult(call.tenant, problem.d, call.keep_result->lease, device);
-    if (!kept.ok()) {
-      absl::Status status = kept.status();
-      status.SetPayload(kStoreIsFullUrl, absl::Cord());
-      return status;
-    }
-    grant->kept = *std::move(kept);
+  if (grant->kept != nullptr) {
     grant->d = grant->kept->memory();
     return absl::OkStatus();
   }
@@ -547,10 +539,34 @@ absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& prob
   return absl::OkStatus();
 }
 
-absl::Status Admission::WithRoom(const Device& device,
+absl::Status Admission::AllocateKept(const MatmulCall& call, const Problem& problem,
+                                     Grant* grant) const {
+  Device* const device = grant->served.device;
+  const auto begin = [&] {
+    absl::StatusOr<std::unique_ptr<PendingResult>> kept =
+        store_->BeginResult(call.tenant, problem.d, call.keep_result->lease, device);
+    if (!kept.ok()) return kept.status();
+    grant->kept = *std::move(kept);
+    return absl::OkStatus();
+  };
+  absl::Status status =
+      device->uses_host_memory() ? WithRoom(device, &grant->moved, begin) : begin();
+  if (!status.ok()) {
+    status.SetPayload(kStoreIsFullUrl, absl::Cord());
+    return status;
+  }
+  if (device->uses_host_memory()) return status;
+  return WithRoom(device, &grant->moved, [&] { return grant->kept->PlaceOn(device); });
+}
+
+absl::Status Admission::WithRoom(Device* device, Movement* moved,
                                  const std::function<absl::Status()>& attempt) const {
   absl::Status status = attempt();
-  while (absl::IsResourceExhausted(status) && store_ != nullptr && store_->EvictFrom(&device)) {
+  while (absl::IsResourceExhausted(status) && store_ != nullptr) {
+    std::optional<std::uint64_t> bytes;
+    if (!device->uses_host_memory()) bytes = store_->MoveOutOf(device);
+    if (!bytes.has_value() && !store_->EvictFrom(device)) break;
+    moved->evicted_bytes += bytes.value_or(0);
     status = attempt();
   }
   return status;

@@ -42,6 +42,12 @@ struct Offer {
   Cost cost;
 };
 
+// Bytes of operands that moved so that a request could be let in.
+struct Movement {
+  std::uint64_t landed_bytes = 0;   // its own, from the host to its device
+  std::uint64_t evicted_bytes = 0;  // others', off that device, which had no room
+};
+
 // A device that will serve a request, with all that it needs held.
 struct Grant {
   ServedDevice served;
@@ -51,7 +57,8 @@ struct Grant {
   MemoryShares::Charge charge;  // of all but D, whose pieces have theirs
   std::unique_ptr<InlinePayload> payload;
   HostBuffer d;
-  std::unique_ptr<PendingResult> kept;  // whose memory is d; null: D is not to stay here
+  std::unique_ptr<PendingResult> kept;  // which has D's memory; null: D is not to stay here
+  Movement moved;
   ResidentOperands::Placed placed;
   SharedOperands::Placed shared;
 };
@@ -225,14 +232,19 @@ class Admission {
   absl::StatusOr<Share> TakeShare(const ServedDevice& served, const MatmulCall& call,
                                   const Problem& problem, const SharedOperands& shared,
                                   const Footprint& footprint) const;
+  // Room for D where it is to stay.
+  absl::Status AllocateKept(const MatmulCall& call, const Problem& problem, Grant* grant) const;
   // Memory of the grant's for the payload, for what is shared and not used in place, and for D.
   absl::Status AllocateHost(const MatmulCall& call, const Problem& problem,
                             const SharedOperands& shared, Share* share, Grant* grant) const;
   MemoryHolder HolderOf(const MatmulCall& call) const;
   // Whether requests hold memory that others may wait for.
   bool IsMemoryInUse() const;
-  // Evicts resident operands as long as `attempt` finds the device's memory full.
-  absl::Status WithRoom(const Device& device, const std::function<absl::Status()>& attempt) const;
+  // Moves resident operands out of the device as long as `attempt` finds its memory full: to the
+  // host, the largest first, and where they lie there anyway, or cannot, those without a lease are
+  // evicted.
+  absl::Status WithRoom(Device* device, Movement* moved,
+                        const std::function<absl::Status()>& attempt) const;
   absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
                              const Cost& cost) const;
   static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);

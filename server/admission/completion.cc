@@ -25,8 +25,7 @@ FinishedProduct ProductOf(const Completion& completion, std::uint64_t request_id
   product.buffers = completion.buffers;
   product.buffers.d = completion.d;
   product.device = completion.device;
-  product.resident_a = completion.resident_a;
-  product.resident_b = completion.resident_b;
+  product.resident = completion.resident;
   product.kernel = completion.kernel;
   return product;
 }
@@ -64,7 +63,7 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
   c.residents = {};
   c.placed = {};
   c.shared = {};
-  c.resident_a = c.resident_b = nullptr;
+  c.resident = {};
   c.buffers = {};
   c.charge.Release();
   c.quota.SettleDeviceTime(DeviceUs(receipt));

@@ -50,8 +50,7 @@ struct Completion {
   Problem problem;
   HostBuffers buffers;  // of the work
   // Of the work, where the product is to be verified.
-  std::shared_ptr<const ResidentOperand> resident_a;
-  std::shared_ptr<const ResidentOperand> resident_b;
+  ResidentPlanes resident;
   HostBuffer d;
   std::unique_ptr<PendingResult> kept;
   std::unique_ptr<InlinePayload> payload;

@@ -89,42 +89,51 @@ Device* ResidentOperands::holder() const {
 }
 
 Residency ResidentOperands::residency(const Device& device) const {
-  if (device.uses_host_memory()) return {};
-  return {operand(OperandName::kA) != nullptr, operand(OperandName::kB) != nullptr};
+  Residency residency;
+  if (device.uses_host_memory()) return residency;
+  const auto has = [this](OperandName name) { return operand(name) != nullptr; };
+  const auto has_scales = [this, has](OperandName name) {
+    return has(name) && operand(name)->form().scales.has_value();
+  };
+  residency.a = has(OperandName::kA);
+  residency.b = has(OperandName::kB);
+  residency.c = has(OperandName::kC);
+  residency.bias = has(OperandName::kBias);
+  residency.a_scales = has_scales(OperandName::kA);
+  residency.b_scales = has_scales(OperandName::kB);
+  return residency;
 }
 
-absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(Device* device,
-                                                                   const Problem& problem) const {
+absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(
+    Device* device, const Problem& problem, std::uint64_t* landed_bytes) const {
   Placed placed;
-  const auto keep = [&placed](HostPiece piece) {
-    placed.memory.push_back(std::move(piece));
-    return static_cast<const void*>(placed.memory.back().data);
-  };
   absl::Status status;
-  const auto factor = [&](OperandName name, OperandSide side, const void** host,
-                          const float** scales, std::shared_ptr<const ResidentOperand>* landed) {
-    if (operand(name) == nullptr || !status.ok()) return;
-    absl::StatusOr<StoredOperand::Placed> data = operand(name)->PlaceOn(device, problem, side);
-    status.Update(data.status());
-    if (!status.ok()) return;
-    *landed = std::move(data->landed);
-    if (*landed == nullptr) *host = keep(std::move(data->host));
-    if (!operand(name)->form().scales.has_value()) return;
-    absl::StatusOr<HostPiece> whole = operand(name)->Whole(StoredPlane::kScales);
-    status.Update(whole.status());
-    if (status.ok()) *scales = static_cast<const float*>(keep(*std::move(whole)));
+  // The address in host memory, where the device reads it there.
+  const auto place = [&](OperandName name, WorkPlane plane) -> const void* {
+    if (!status.ok()) return nullptr;
+    absl::StatusOr<StoredOperand::Placed> where =
+        operand(name)->PlaceOn(device, problem, plane, landed_bytes);
+    status.Update(where.status());
+    if (!status.ok()) return nullptr;
+    placed.resident.of(plane) = std::move(where->landed);
+    if (placed.resident.of(plane) != nullptr) return nullptr;
+    placed.memory.push_back(std::move(where->host));
+    return placed.memory.back().data;
   };
-  const auto addend = [&](OperandName name, const void** host) {
-    if (operand(name) == nullptr || !status.ok()) return;
-    absl::StatusOr<HostPiece> whole = operand(name)->Whole(StoredPlane::kData);
-    status.Update(whole.status());
-    if (status.ok()) *host = keep(*std::move(whole));
+  const auto factor = [&](OperandName name, WorkPlane data, WorkPlane scales,
+                          const void** host_data, const float** host_scales) {
+    if (operand(name) == nullptr) return;
+    *host_data = place(name, data);
+    if (!operand(name)->form().scales.has_value()) return;
+    *host_scales = static_cast<const float*>(place(name, scales));
   };
   HostBuffers& buffers = placed.buffers;
-  factor(OperandName::kA, OperandSide::kA, &buffers.a, &buffers.a_scales, &placed.a);
-  factor(OperandName::kB, OperandSide::kB, &buffers.b, &buffers.b_scales, &placed.b);
-  addend(OperandName::kC, &buffers.c);
-  addend(OperandName::kBias, &buffers.bias);
+  factor(OperandName::kA, WorkPlane::kA, WorkPlane::kAScales, &buffers.a, &buffers.a_scales);
+  factor(OperandName::kB, WorkPlane::kB, WorkPlane::kBScales, &buffers.b, &buffers.b_scales);
+  if (operand(OperandName::kC) != nullptr) buffers.c = place(OperandName::kC, WorkPlane::kC);
+  if (operand(OperandName::kBias) != nullptr) {
+    buffers.bias = place(OperandName::kBias, WorkPlane::kBias);
+  }
   if (!status.ok()) return status;
   // Works hold what they found, so no other operand has the address meanwhile.
   const bool has_other_bias = problem.epilogue.has_bias && operand(OperandName::kBias) == nullptr;

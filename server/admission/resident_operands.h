@@ -23,20 +23,21 @@ class ResidentOperands {
 
   // The device that has one of them in its memory; null: none has.
   Device* holder() const;
-  // Of A and B, once they are on the device.
+  // Of the planes that they have, once they are on the device.
   Residency residency(const Device& device) const;
 
   // What a work needs of them.
   struct Placed {
-    HostBuffers buffers;  // null where there is none, or it is landed
-    std::shared_ptr<const ResidentOperand> a;
-    std::shared_ptr<const ResidentOperand> b;
+    HostBuffers buffers;            // null where there is none, or it is landed
+    ResidentPlanes resident;        // null where there is none, or the device reads host memory
     std::vector<HostPiece> memory;  // of the buffers
     std::uint64_t weights_id = 0;   // see DeviceWork
   };
-  // Brings them to the device, which may wait for copies. RESOURCE_EXHAUSTED: no room now.
+  // Brings them to the device, which may wait for copies, and adds the bytes that came from the
+  // host for that to `*landed_bytes`. RESOURCE_EXHAUSTED: no room now.
   // REQUIRES: `problem` is what ValidateHeader() made of the call.
-  absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem) const;
+  absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem,
+                                 std::uint64_t* landed_bytes) const;
 
  private:
   StoredOperand* operand(OperandName name) const {

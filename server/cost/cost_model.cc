@@ -66,11 +66,12 @@ std::uint64_t ScaleBytes(Scaling scaling, std::int64_t count) {
   return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count);
 }
 
-// Of what is never resident.
-std::uint64_t OtherInputBytes(const Problem& problem) {
-  std::uint64_t bytes =
-      ScaleBytes(problem.a_scaling, problem.m) + ScaleBytes(problem.b_scaling, problem.n);
-  if (problem.epilogue.has_bias) {
+// Of vectors.
+std::uint64_t OtherInputBytes(const Problem& problem, const Residency& resident) {
+  std::uint64_t bytes = 0;
+  if (!resident.a_scales) bytes += ScaleBytes(problem.a_scaling, problem.m);
+  if (!resident.b_scales) bytes += ScaleBytes(problem.b_scaling, problem.n);
+  if (problem.epilogue.has_bias && !resident.bias) {
     bytes += static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8;
   }
   return bytes;
@@ -106,25 +107,22 @@ void Count(double predicted_us, double measured_us, CostAccuracy::Part* part) {
 
 Transfers TransfersOf(const Problem& problem, const Residency& resident) {
   Transfers transfers;
-  transfers.in_bytes = OtherInputBytes(problem);
+  transfers.in_bytes = OtherInputBytes(problem, resident);
   if (!resident.a) transfers.in_bytes += problem.a.size_bytes();
   if (!resident.b) transfers.in_bytes += problem.b.size_bytes();
-  if (problem.epilogue.beta != 0) transfers.in_bytes += problem.c.size_bytes();
-  transfers.out_bytes = problem.d.size_bytes();
+  if (problem.epilogue.beta != 0 && !resident.c) transfers.in_bytes += problem.c.size_bytes();
+  if (!resident.d) transfers.out_bytes = problem.d.size_bytes();
   return transfers;
 }
 
 Transfers TransfersOf(const DeviceWork& work) {
   const HostBuffers& buffers = work.buffers;
-  Residency resident;
-  resident.a = work.resident_a != nullptr || buffers.a_access == Access::kDevice;
-  resident.b = work.resident_b != nullptr || buffers.b_access == Access::kDevice;
-  Transfers transfers = TransfersOf(work.problem, resident);
-  if (work.problem.epilogue.beta != 0 && buffers.c_access == Access::kDevice) {
-    transfers.in_bytes -= work.problem.c.size_bytes();
-  }
-  if (buffers.d_access == Access::kDevice) transfers.out_bytes = 0;
-  return transfers;
+  Residency resident = work.resident.which();
+  resident.a = resident.a || buffers.a_access == Access::kDevice;
+  resident.b = resident.b || buffers.b_access == Access::kDevice;
+  resident.c = resident.c || buffers.c_access == Access::kDevice;
+  resident.d = resident.d || buffers.d_access == Access::kDevice;
+  return TransfersOf(work.problem, resident);
 }
 
 CopyRates CopyRatesOf(const Device& device) {

@@ -58,18 +58,22 @@ absl::StatusOr<HostPiece> Device::AllocateResident(std::uint64_t bytes) {
   return piece;
 }
 
-absl::StatusOr<HostBuffer> Device::AllocateKeptResult(const MatrixLayout& d) {
-  absl::StatusOr<HostPiece> piece = AllocateResident(d.size_bytes());
-  if (!piece.ok()) return piece.status();
-  return HostBuffer{*std::move(piece)};
+absl::StatusOr<std::shared_ptr<ResidentResult>> Device::AllocateKept(const MatrixLayout&) {
+  return absl::InternalError(absl::StrCat(traits().name, " keeps results in host memory"));
 }
 
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> Device::Store(const Problem& problem,
-                                                                     OperandSide side,
+                                                                     WorkPlane plane,
                                                                      const void* data) {
   static_cast<void>(problem);
-  static_cast<void>(side);
+  static_cast<void>(plane);
   static_cast<void>(data);
+  return absl::InternalError(absl::StrCat(traits().name, " reads operands in host memory"));
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> Device::StoreAgain(const ResidentOperand&,
+                                                                          const Problem&,
+                                                                          WorkPlane) {
   return absl::InternalError(absl::StrCat(traits().name, " reads operands in host memory"));
 }
 

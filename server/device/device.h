@@ -23,6 +23,13 @@ namespace gemmd {
 struct Footprint {
   std::uint64_t in_flight_bytes = 0;  // operands and result, as they land
   std::uint64_t workspace_bytes = 0;
+  std::uint64_t kept_bytes = 0;  // of a D that stays there
+};
+
+// Bytes that copies moved between host and device.
+struct CopiedBytes {
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
 };
 
 // How much host memory there is for the planes of requests in flight.
@@ -38,6 +45,7 @@ struct HostMemoryLimits {
 struct DeviceResult {
   absl::Status status;           // not OK: the contents of every d are unspecified
   std::vector<StageSpan> spans;  // kCopyIn, kCompute, kCopyOut, as far as they happened
+  CopiedBytes copied;            // by the launch's own copies; none where works read host memory
 };
 
 // Thread-safe. Bytes are reserved from memory() by whoever admits work, before it is
@@ -80,17 +88,25 @@ class Device {
   // counted in memory() as resident where works read it there. RESOURCE_EXHAUSTED: there is
   // none now.
   virtual absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes);
-  // Host memory that the device writes a D into that stays.
-  virtual absl::StatusOr<HostBuffer> AllocateKeptResult(const MatrixLayout& d);
-  // Brings A (or B) of the problem onto the device, to stay, landed as Landed(problem) says.
+  // Memory of the device's own for a D that stays, counted in memory() as resident. D is tight for
+  // whoever names it, and lies as an operand of its layout would land.
+  // RESOURCE_EXHAUSTED: there is none now. REQUIRES: !uses_host_memory().
+  virtual absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d);
+  // Brings a plane of the problem onto the device, to stay, landed as Landed(problem) says.
   // Waits for the copy. RESOURCE_EXHAUSTED: it does not fit now.
   // REQUIRES: !uses_host_memory().
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
-                                                                       OperandSide side,
+                                                                       WorkPlane plane,
                                                                        const void* data);
+  // The same from what lies on this device already, for another use: no byte leaves the device.
+  // REQUIRES: it is of this device, and nothing writes it.
+  virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(
+      const ResidentOperand& operand, const Problem& problem, WorkPlane plane);
   // The way back: the plane as it was stored, laid out as it was given. Waits for the copy.
   // REQUIRES: the operand is of this device; `to` holds its bytes.
   virtual absl::Status Fetch(const ResidentOperand& operand, void* to);
+  // What all copies together moved so far, those of Store() and Fetch() included.
+  virtual CopiedBytes copied() const { return {}; }
   // Maps bytes [offset, offset + bytes) of the file, which has them, and locks their pages, for
   // this device and others of its kind in the process to use in place. Null: works of this
   // device have their operands and results in memory of its own. FAILED_PRECONDITION: the

@@ -30,22 +30,58 @@ struct HostBuffers {
   Access d_access = Access::kHost;
 };
 
-// An operand that a device holds, as it landed there. Its memory is free again when the
-// last reference is gone.
+// A plane that a device holds, in the layout that its works want. Its memory is free again when
+// the last reference is gone.
 class ResidentOperand {
  public:
   virtual ~ResidentOperand() = default;
   // The address in the device's memory.
   virtual const void* data() const = 0;
+  // How the plane lies there.
+  virtual const MatrixLayout& layout() const = 0;
+  // What it takes of the device's memory.
+  virtual std::uint64_t size_bytes() const = 0;
 };
 
-// Which factor of a product an operand is.
-enum class OperandSide : std::uint8_t { kA, kB };
+// A D that stays: one work writes it, and others read it after that work's end.
+class ResidentResult : public ResidentOperand {
+ public:
+  virtual void* memory() const = 0;
+};
 
-// Which operands lie on the device already: they take no room for the work.
+// A plane that a work reads.
+enum class WorkPlane : std::uint8_t { kA, kB, kC, kBias, kAScales, kBScales };
+inline constexpr WorkPlane kWorkPlanes[] = {WorkPlane::kA,       WorkPlane::kB,
+                                            WorkPlane::kC,       WorkPlane::kBias,
+                                            WorkPlane::kAScales, WorkPlane::kBScales};
+
+// The plane as the problem has it. Bias and scales are planes of one line.
+MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
+
+// Which planes lie on the device already, or stay there: they take no room for the work.
 struct Residency {
   bool a = false;
   bool b = false;
+  bool c = false;
+  bool bias = false;
+  bool a_scales = false;
+  bool b_scales = false;
+  bool d = false;
+};
+
+// Planes in the memory of one device, landed as its Landed(problem) says; null where the plane is
+// in a work's buffers, or the problem has none.
+struct ResidentPlanes {
+  std::shared_ptr<const ResidentOperand> a;
+  std::shared_ptr<const ResidentOperand> b;
+  std::shared_ptr<const ResidentOperand> c;
+  std::shared_ptr<const ResidentOperand> bias;
+  std::shared_ptr<const ResidentOperand> a_scales;
+  std::shared_ptr<const ResidentOperand> b_scales;
+  std::shared_ptr<ResidentResult> d;  // as AllocateKept() gave it
+
+  std::shared_ptr<const ResidentOperand>& of(WorkPlane plane);
+  Residency which() const;
 };
 
 // One product, as the device gets it.
@@ -53,9 +89,7 @@ struct DeviceWork {
   Problem problem;  // as the buffers have it
   Plan plan;        // chosen for the problem as it lands on this device
   HostBuffers buffers;
-  // Of this device, landed as Landed(problem) says; null where the operand is in `buffers`.
-  std::shared_ptr<const ResidentOperand> resident_a;
-  std::shared_ptr<const ResidentOperand> resident_b;
+  ResidentPlanes resident;
   // Works with the same number, 0 excepted, have the same B, scales of B and bias, and these
   // stay where they are.
   std::uint64_t weights_id = 0;

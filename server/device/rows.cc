@@ -20,7 +20,7 @@ bool HasJoinableRows(const DeviceWork& work) {
   const Problem& problem = work.problem;
   return work.weights_id != 0 && problem.a_is_k_major() && problem.d.order == Order::kRowMajor &&
          problem.epilogue.beta == 0 && problem.a_scaling != Scaling::kTensor &&
-         work.resident_a == nullptr && work.buffers.a_access == Access::kHost &&
+         work.resident.a == nullptr && work.buffers.a_access == Access::kHost &&
          work.buffers.d_access == Access::kHost;
 }
 

@@ -65,6 +65,12 @@ struct Receipt {
   std::uint64_t payload_bytes_out = 0;
   std::uint64_t shared_bytes_in = 0;
   std::uint64_t shared_bytes_out = 0;
+  // Between host and device, by the launches that served it, all of their requests together.
+  std::uint64_t copied_bytes_in = 0;
+  std::uint64_t copied_bytes_out = 0;
+  // In admission: of its resident operands, to the device; and of others, off it, for want of room.
+  std::uint64_t landed_bytes = 0;
+  std::uint64_t evicted_bytes = 0;
   PredictedTimes predicted;  // of this request alone
   std::optional<double> verification_residual;
 };

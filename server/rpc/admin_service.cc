@@ -44,6 +44,12 @@ v1::OperandStatistics EncodeStore(const StoreStatistics& statistics) {
   wire.set_hits(statistics.hits);
   wire.set_misses(statistics.misses);
   wire.set_evictions(statistics.evictions);
+  wire.set_device_bytes(statistics.device_bytes);
+  wire.set_landings(statistics.landings);
+  wire.set_landed_bytes(statistics.landed_bytes);
+  wire.set_moves_out(statistics.moves_out);
+  wire.set_moved_out_bytes(statistics.moved_out_bytes);
+  wire.set_fetched_bytes(statistics.fetched_bytes);
   return wire;
 }
 
@@ -80,6 +86,9 @@ void EncodeQueue(const ServedDevice& served, v1::QueueStatistics* wire) {
   EncodeLaunches(statistics.of(BatchForm::kSlice), wire->mutable_slices());
   wire->set_late_in_queue(statistics.late_in_queue);
   wire->set_late_on_device(statistics.late_on_device);
+  const CopiedBytes copied = served.device->copied();
+  wire->set_copied_bytes_in(copied.in);
+  wire->set_copied_bytes_out(copied.out);
 }
 
 v1::VerificationStatistics EncodeVerification(const VerificationStatistics& statistics) {

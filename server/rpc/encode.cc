@@ -133,6 +133,10 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   wire.set_payload_bytes_out(receipt.payload_bytes_out);
   wire.set_shared_bytes_in(receipt.shared_bytes_in);
   wire.set_shared_bytes_out(receipt.shared_bytes_out);
+  wire.set_copied_bytes_in(receipt.copied_bytes_in);
+  wire.set_copied_bytes_out(receipt.copied_bytes_out);
+  wire.set_landed_bytes(receipt.landed_bytes);
+  wire.set_evicted_bytes(receipt.evicted_bytes);
   v1::PredictedTimes* const predicted = wire.mutable_predicted();
   predicted->set_copy_in_us(receipt.predicted.copy_in_us);
   predicted->set_compute_us(receipt.predicted.compute_us);

@@ -1,6 +1,14 @@
 #include "server/scheduling/batch_key.h"
 
 namespace gemmd {
+namespace {
+
+// Tells the plane from others, wherever it lies.
+const void* AddressOf(const std::shared_ptr<const ResidentOperand>& resident, const void* host) {
+  return resident != nullptr ? resident->data() : host;
+}
+
+}  // namespace
 
 BatchKey::BatchKey(BatchForm form, const DeviceWork& work) : form_(form) {
   const Problem& problem = work.problem;
@@ -25,8 +33,8 @@ BatchKey::BatchKey(BatchForm form, const DeviceWork& work) : form_(form) {
              problem.b_scaling,
              problem.epilogue.activation,
              problem.epilogue.alpha,
-             work.buffers.bias,
-             work.buffers.b_scales};
+             AddressOf(work.resident.bias, work.buffers.bias),
+             AddressOf(work.resident.b_scales, work.buffers.b_scales)};
 }
 
 }  // namespace gemmd

@@ -21,7 +21,7 @@ class BatchKey {
   // Of kGroup, where every product keeps its own plan, all but the class is zero.
   using Fields = std::tuple<Determinism, std::uint64_t, const Kernel*, DataType, DataType, DataType,
                             std::int64_t, std::int64_t, bool, bool, Scaling, Scaling, Activation,
-                            double, const void*, const float*>;
+                            double, const void*, const void*>;
   std::tuple<BatchForm, const Fields&> Tied() const { return {form_, fields_}; }
 
   BatchForm form_;

@@ -24,7 +24,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       turn.jobs.size() > 1 && !result.status.ok() && !absl::IsUnavailable(result.status);
   const Plan* const rows_plan = turn.form == BatchForm::kRows ? &launched.rows.plan : nullptr;
   const auto facts = std::make_shared<const LaunchFacts>(turn.jobs, turn.slice, rows_plan,
-                                                         std::move(result.spans));
+                                                         std::move(result.spans), result.copied);
   std::vector<Finished> finished;
   {
     const MutexLock lock(mutex_);
@@ -96,6 +96,7 @@ void Scheduler::DeliverHere(std::vector<Finished> finished) {
       if (each.facts != nullptr) each.facts->Record(each.queue_span, 0, &receipt);
       each.job->reservation.Release();
       each.job->work.buffers = {};
+      each.job->work.resident = {};
       std::move(each.job->done)(std::move(each.status), std::move(receipt));
     }
   }

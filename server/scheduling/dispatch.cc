@@ -47,8 +47,10 @@ bool Scheduler::PlanRows(Launched* launched) const {
   std::optional<RowsPlan> plan = planner_->PlanRows(jobs.front()->work, rows);
   if (!plan.has_value() || plan->plan.workspace_bytes > workspace_bytes) return false;
   launched->rows = *std::move(plan);
-  launched->rows_cost = cost_.Predict(launched->rows.problem, launched->rows.plan,
-                                      Residency{false, jobs.front()->work.resident_b != nullptr});
+  Residency resident = jobs.front()->work.resident.which();
+  resident.d = std::all_of(jobs.begin(), jobs.end(),
+                           [](const Job* job) { return job->work.resident.d != nullptr; });
+  launched->rows_cost = cost_.Predict(launched->rows.problem, launched->rows.plan, resident);
   launched->turn.us = launched->rows_cost.device_us;
   return true;
 }

@@ -6,8 +6,8 @@
 namespace gemmd {
 
 LaunchFacts::LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
-                         std::vector<StageSpan> spans)
-    : spans_(std::move(spans)), is_first_(slice == 0), jobs_(jobs.size()) {
+                         std::vector<StageSpan> spans, const CopiedBytes& copied)
+    : spans_(std::move(spans)), copied_(copied), is_first_(slice == 0), jobs_(jobs.size()) {
   for (const Job* const job : jobs) {
     rows_ += static_cast<std::uint64_t>(job->work.problem.m);
     flops_ += job->work.problem.flops();
@@ -33,6 +33,8 @@ void LaunchFacts::Record(std::size_t queue_span, TimeNs ran_until, Receipt* rece
     }
     receipt->spans.insert(receipt->spans.end(), spans_.begin(), spans_.end());
   }
+  receipt->copied_bytes_in += copied_.in;
+  receipt->copied_bytes_out += copied_.out;
   receipt->batch_requests = jobs_;
   receipt->batch_rows = rows_;
   receipt->batch_flops = flops_;

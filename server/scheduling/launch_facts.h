@@ -17,9 +17,9 @@ namespace gemmd {
 class LaunchFacts {
  public:
   // `slice`: which of a work's launches it was, from 0 on. `rows_plan`: of one whose jobs went as
-  // rows of one product; null of others. `spans`: the device's.
+  // rows of one product; null of others. `spans` and `copied`: the device's.
   LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
-              std::vector<StageSpan> spans);
+              std::vector<StageSpan> spans, const CopiedBytes& copied);
 
   // `queue_span`: the receipt's span of waiting for the device. `ran_until`: the end of the
   // work's launch before this one, if there was one.
@@ -30,6 +30,7 @@ class LaunchFacts {
 
  private:
   const std::vector<StageSpan> spans_;
+  const CopiedBytes copied_;
   const bool is_first_;  // of the work's launches
   const std::size_t jobs_;
   std::uint64_t rows_ = 0;

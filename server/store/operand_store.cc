@@ -27,6 +27,20 @@ absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* mem
   return absl::OkStatus();
 }
 
+// A product that uses the plane as A, K-major as it lies.
+Problem AsFactor(const MatrixLayout& data) {
+  Problem problem;
+  problem.a = data;
+  problem.transpose_a = data.order == Order::kColumnMajor;
+  problem.m = data.outer();
+  problem.n = 1;
+  problem.k = data.inner();
+  problem.b = {data.type, problem.k, 1, Order::kRowMajor, 1};
+  problem.d = {data.type, problem.m, 1, Order::kRowMajor, 1};
+  problem.c = problem.d;
+  return problem;
+}
+
 }  // namespace
 
 OperandStore::OperandStore(const StoreOptions& options, Device* host, const Clock* clock,
@@ -162,9 +176,23 @@ absl::Status OperandStore::Session::End() {
       missing.front().plane == StoredPlane::kData ? "data" : "scales"));
 }
 
+void OperandStore::LandUpload(StoredOperand* operand) const {
+  const auto free_bytes = [](Device* device) { return device->memory().usage().free_bytes(); };
+  const auto device =
+      std::max_element(options_.landing_devices.begin(), options_.landing_devices.end(),
+                       [&](Device* x, Device* y) { return free_bytes(x) < free_bytes(y); });
+  if (device == options_.landing_devices.end()) return;
+  // The first use lands it where this cannot, and says why if that fails too.
+  std::uint64_t landed_bytes = 0;
+  operand->PlaceOn(*device, AsFactor(operand->form().data), WorkPlane::kA, &landed_bytes)
+      .status()
+      .IgnoreError();
+}
+
 absl::Status OperandStore::FinishUpload(Session* session) {
-  absl::StatusOr<std::shared_ptr<StoredOperand>> operand = session->upload_->Finish();
+  absl::StatusOr<std::shared_ptr<StoredOperand>> operand = session->upload_->Finish(traffic_);
   absl::Status status = operand.status();
+  std::shared_ptr<StoredOperand> whole;
   {
     Garbage garbage;
     const MutexLock lock(mutex_);
@@ -175,7 +203,7 @@ absl::Status OperandStore::FinishUpload(Session* session) {
       RemoveLocked(found, &garbage);
     } else {
       Entry& entry = found->second;
-      entry.operand = *std::move(operand);
+      entry.operand = whole = *std::move(operand);
       entry.upload = nullptr;
       entry.handle = HandleOf(session->id_);
       handles_[{entry.tenant, entry.handle}] = session->id_;
@@ -184,6 +212,7 @@ absl::Status OperandStore::FinishUpload(Session* session) {
     }
   }
   session->upload_->SetEnded();
+  if (whole != nullptr) LandUpload(whole.get());
   return status;
 }
 
@@ -285,36 +314,37 @@ absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
   result->form_.data = d;
   result->lease_ = *checked;
   absl::StatusOr<StoreHold> hold = MakeRoom(tenant, d.size_bytes(), [&] {
-    absl::StatusOr<HostBuffer> memory = device->AllocateKeptResult(d);
+    if (!device->uses_host_memory()) return absl::OkStatus();
+    absl::StatusOr<HostPiece> memory = device->AllocateResident(d.size_bytes());
     if (!memory.ok()) return memory.status();
-    result->memory_ = *std::move(memory);
+    result->memory_ = {*std::move(memory)};
     return absl::OkStatus();
   });
   if (!hold.ok()) return hold.status();
   result->hold_ = *std::move(hold);
-  result->is_borrowed_ = !device->uses_host_memory();
   return result;
 }
 
-std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
-  auto operand = std::make_shared<StoredOperand>(result->form_, std::move(result->memory_),
-                                                 HostBuffer(), std::move(result->hold_));
-  const MutexLock lock(mutex_);
-  const std::uint64_t id =
-      AddLocked({result->tenant_, {}, {}, nullptr, std::move(operand)}, result->lease_);
-  if (result->is_borrowed_) borrowers_.insert(id);
-  return entries_.at(id).handle;
+absl::Status PendingResult::PlaceOn(Device* device) {
+  absl::StatusOr<std::shared_ptr<ResidentResult>> resident = device->AllocateKept(form_.data);
+  if (!resident.ok()) return resident.status();
+  device_ = device;
+  resident_ = *std::move(resident);
+  return absl::OkStatus();
 }
 
-bool OperandStore::FreeResultMemory() {
-  std::shared_ptr<StoredOperand> operand;
-  {
-    const MutexLock lock(mutex_);
-    if (borrowers_.empty()) return false;
-    operand = entries_.at(*borrowers_.begin()).operand;
-    borrowers_.erase(borrowers_.begin());
-  }
-  return operand->MoveToOrdinaryMemory().ok();
+std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
+  PendingResult& kept = *result;
+  auto operand =
+      kept.resident_ != nullptr
+          ? std::make_shared<StoredOperand>(kept.form_, kept.device_, std::move(kept.resident_),
+                                            std::move(kept.hold_), traffic_)
+          : std::make_shared<StoredOperand>(kept.form_, std::move(kept.memory_), HostBuffer(),
+                                            std::move(kept.hold_), traffic_);
+  const MutexLock lock(mutex_);
+  const std::uint64_t id =
+      AddLocked({kept.tenant_, {}, {}, nullptr, std::move(operand)}, kept.lease_);
+  return entries_.at(id).handle;
 }
 
 bool OperandStore::EvictFrom(const Device* device) {
@@ -323,9 +353,30 @@ bool OperandStore::EvictFrom(const Device* device) {
   return EvictLocked(
       [device](const Entry& entry) {
         if (device->uses_host_memory()) return true;
-        return entry.operand != nullptr && entry.operand->IsLandedOn(device);
+        return entry.operand != nullptr && entry.operand->device_bytes(*device) != 0;
       },
       &garbage);
+}
+
+std::optional<std::uint64_t> OperandStore::MoveOutOf(Device* device) {
+  std::shared_ptr<StoredOperand> largest;
+  {
+    const MutexLock lock(mutex_);
+    std::uint64_t most = 0;
+    for (const auto& [id, entry] : entries_) {
+      // As in EvictLocked(): a count of one stays one. Taking the reference makes it two, so
+      // that no other thread moves the same.
+      if (entry.operand == nullptr || entry.operand.use_count() != 1) continue;
+      const std::uint64_t bytes = entry.operand->device_bytes(*device);
+      if (bytes <= most) continue;
+      most = bytes;
+      largest = entry.operand;
+    }
+  }
+  if (largest == nullptr) return std::nullopt;
+  const absl::StatusOr<std::uint64_t> freed_bytes = largest->MoveOut(device);
+  if (!freed_bytes.ok()) return std::nullopt;
+  return *freed_bytes;
 }
 
 StoreStatistics OperandStore::statistics() const {
@@ -337,8 +388,14 @@ StoreStatistics OperandStore::statistics() const {
     } else {
       ++statistics.residents;
       statistics.resident_bytes += entry.operand->size_bytes();
+      statistics.device_bytes += entry.operand->device_bytes();
     }
   }
+  statistics.landings = traffic_->landings;
+  statistics.landed_bytes = traffic_->landed_bytes;
+  statistics.moves_out = traffic_->moves_out;
+  statistics.moved_out_bytes = traffic_->moved_out_bytes;
+  statistics.fetched_bytes = traffic_->fetched_bytes;
   statistics.reserved_bytes = budget_->used_bytes();
   statistics.limit_bytes = budget_->limit_bytes();
   return statistics;
@@ -396,7 +453,6 @@ void OperandStore::RemoveLocked(Entries::iterator entry, Garbage* garbage) {
   if (!gone.digest.empty()) digests_.erase({gone.tenant, gone.digest});
   if (!gone.handle.empty()) handles_.erase({gone.tenant, gone.handle});
   leases_.Remove(id);
-  borrowers_.erase(id);
   // Streams may still hold it: it gives its memory back nevertheless.
   if (gone.upload != nullptr) gone.upload->Abandon();
   garbage->push_back(std::move(gone));
@@ -423,7 +479,7 @@ StoredInfo OperandStore::InfoLocked(std::uint64_t id, const Entry& entry) const 
   info.digest = entry.digest;
   info.form = entry.operand->form();
   info.device_bytes =
-      host_->uses_host_memory() ? entry.operand->size_bytes() : entry.operand->landed_bytes();
+      host_->uses_host_memory() ? entry.operand->size_bytes() : entry.operand->device_bytes();
   info.lease = leases_.lease(id);
   info.lease_remaining = leases_.Remaining(id, clock_->Now());
   return info;

@@ -13,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +39,8 @@ struct StoreOptions {
   TimeNs max_lease = 0;
   TimeNs upload_lease = 0;          // of what came of a broken upload
   QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
+  // With memory of their own: what was uploaded lands on one of them at once. Outlive the store.
+  std::vector<Device*> landing_devices;
 };
 
 // No handle is longer.
@@ -72,6 +73,13 @@ struct StoreStatistics {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
   std::uint64_t evictions = 0;
+  std::uint64_t device_bytes = 0;  // of residents, in the memory of devices, as they lie there
+  // As in StoreTraffic.
+  std::uint64_t landings = 0;
+  std::uint64_t landed_bytes = 0;
+  std::uint64_t moves_out = 0;
+  std::uint64_t moved_out_bytes = 0;
+  std::uint64_t fetched_bytes = 0;
 };
 
 class OperandStore;
@@ -79,8 +87,14 @@ class OperandStore;
 // Room for a result that a product will leave here. Dropping it gives the room back.
 class PendingResult {
  public:
-  // What the device writes D into, tightly packed.
+  // Takes memory for D on the device that will write it. RESOURCE_EXHAUSTED: it has none now. To
+  // be called where BeginResult() was told of that device, which outlives this.
+  absl::Status PlaceOn(Device* device);
+
+  // What the device writes D into, tightly packed; empty of one with memory of its own.
   const HostBuffer& memory() const { return memory_; }
+  // There D is, of such a device.
+  const std::shared_ptr<ResidentResult>& resident() const { return resident_; }
 
  private:
   friend class OperandStore;
@@ -89,7 +103,8 @@ class PendingResult {
   TimeNs lease_ = 0;
   StoreHold hold_;
   HostBuffer memory_;
-  bool is_borrowed_ = false;  // the memory is one that a device needs for other results
+  Device* device_ = nullptr;  // of resident_
+  std::shared_ptr<ResidentResult> resident_;
 };
 
 // Thread-safe. Device and clock outlive the store; operands in use may outlive it.
@@ -153,20 +168,22 @@ class OperandStore {
   absl::StatusOr<TimeNs> Renew(const Tenant& tenant, const OperandKey& key,
                                std::optional<TimeNs> lease);
 
-  // Room for D, laid out tightly, that `device` writes. Errors as BeginUpload().
+  // Room for D, laid out tightly, that `device` writes; one with memory of its own has yet to give
+  // some, see PendingResult::PlaceOn(). Errors as BeginUpload().
   absl::StatusOr<std::unique_ptr<PendingResult>> BeginResult(const Tenant& tenant,
                                                              const MatrixLayout& d,
                                                              std::optional<TimeNs> lease,
                                                              Device* device);
-  // The handle, from now on. The memory holds the result.
+  // The handle, from now on. The result is whole.
   std::string Keep(std::unique_ptr<PendingResult> result);
 
   // Evicts one operand that has memory of the device. False: none may go.
   bool EvictFrom(const Device* device);
 
-  // Brings a kept result out of the host memory that a device with memory of its own has for
-  // results in flight, which copies it. False: none is there.
-  bool FreeResultMemory();
+  // Brings the largest operand that has memory of the device and is in no use to the host, whatever
+  // its lease: nothing is lost. The bytes that the device has back; nothing: there is none, or the
+  // host has no memory. REQUIRES: the device has memory of its own.
+  std::optional<std::uint64_t> MoveOutOf(Device* device);
 
   StoreStatistics statistics() const;
   void CountDownloaded(std::uint64_t bytes);
@@ -191,6 +208,9 @@ class OperandStore {
   absl::Status NotFound(const OperandKey& key, absl::string_view field) const;
   // An upload that is whole. The status is its end's.
   absl::Status FinishUpload(Session* session);
+  // Brings the data to the device that has most room, as they lie, which is what most uses want;
+  // they wait in host memory where none has room without moving others out.
+  void LandUpload(StoredOperand* operand) const;
   void FillInfo(Session* session);
 
   Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key)
@@ -214,6 +234,7 @@ class OperandStore {
   const Clock* const clock_;
   const std::uint32_t instance_;
   const std::shared_ptr<StoreBudget> budget_;
+  const std::shared_ptr<StoreTraffic> traffic_ = std::make_shared<StoreTraffic>();
 
   mutable AdaptiveMutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
@@ -221,7 +242,6 @@ class OperandStore {
   std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<Tenant, std::string>, std::uint64_t> handles_ ABSL_GUARDED_BY(mutex_);
   LeaseList leases_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::uint64_t> borrowers_ ABSL_GUARDED_BY(mutex_);  // results where they were made
   StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
 };

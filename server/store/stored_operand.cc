@@ -10,8 +10,9 @@ namespace gemmd {
 namespace {
 
 bool AreEqual(const MatrixLayout& x, const MatrixLayout& y) {
+  // The distance from a line to the next says nothing where there is one.
   return x.type == y.type && x.rows == y.rows && x.columns == y.columns && x.order == y.order &&
-         x.leading_dimension == y.leading_dimension;
+         (x.leading_dimension == y.leading_dimension || x.outer() == 1);
 }
 
 absl::StatusOr<HostPiece> Allocate(std::uint64_t bytes) {
@@ -33,11 +34,30 @@ absl::StatusOr<HostPiece> Join(const HostBuffer& pieces, std::uint64_t bytes) {
   return whole;
 }
 
+StoredPlane StoredPlaneOf(WorkPlane plane) {
+  return plane == WorkPlane::kAScales || plane == WorkPlane::kBScales ? StoredPlane::kScales
+                                                                      : StoredPlane::kData;
+}
+
+std::size_t Index(StoredPlane plane) { return static_cast<std::size_t>(plane); }
+
 }  // namespace
 
 StoredOperand::StoredOperand(const OperandForm& form, HostBuffer data, HostBuffer scales,
-                             StoreHold hold)
-    : form_(form), hold_(std::move(hold)), host_{std::move(data), std::move(scales)} {}
+                             StoreHold hold, std::shared_ptr<StoreTraffic> traffic)
+    : form_(form), hold_(std::move(hold)), traffic_(std::move(traffic)) {
+  const MutexLock lock(mutex_);
+  planes_[Index(StoredPlane::kData)].host = std::move(data);
+  planes_[Index(StoredPlane::kScales)].host = std::move(scales);
+}
+
+StoredOperand::StoredOperand(const OperandForm& form, Device* device,
+                             std::shared_ptr<const ResidentOperand> data, StoreHold hold,
+                             std::shared_ptr<StoreTraffic> traffic)
+    : form_(form), hold_(std::move(hold)), traffic_(std::move(traffic)) {
+  const MutexLock lock(mutex_);
+  planes_[Index(StoredPlane::kData)].landings.push_back({device, std::move(data)});
+}
 
 absl::StatusOr<HostBuffer> StoredOperand::Planes(StoredPlane plane) {
   if (HostBuffer pieces = Host(plane); !pieces.empty()) return pieces;
@@ -54,102 +74,147 @@ absl::StatusOr<HostPiece> StoredOperand::Whole(StoredPlane plane) {
 
 HostBuffer StoredOperand::Host(StoredPlane plane) const {
   const MutexLock lock(mutex_);
-  return host_[static_cast<std::size_t>(plane)];
+  return planes_[Index(plane)].host;
 }
 
 absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
   const HostBuffer pieces = Host(plane);
   if (pieces.size() == 1) return pieces.front();
-  const std::uint64_t bytes = form_.plane(plane)->size_bytes();
-  if (pieces.empty()) {
-    absl::StatusOr<HostPiece> whole = Allocate(bytes);
-    if (!whole.ok()) return whole;
-    // For this use alone: the device keeps it. No landing goes before this one does.
-    const Landing landing = FirstLanding();
-    if (absl::Status status = landing.device->Fetch(*landing.memory, whole->data); !status.ok()) {
-      return status;
-    }
-    return whole;
-  }
-  absl::StatusOr<HostPiece> whole = Join(pieces, bytes);
+  if (pieces.empty()) return FetchWhileMoving(plane);
+  absl::StatusOr<HostPiece> whole = Join(pieces, form_.plane(plane)->size_bytes());
   if (!whole.ok()) return whole;
   const MutexLock lock(mutex_);
-  host_[static_cast<std::size_t>(plane)] = {*whole};
+  planes_[Index(plane)].host = {*whole};
+  return whole;
+}
+
+absl::StatusOr<HostPiece> StoredOperand::FetchWhileMoving(StoredPlane plane) {
+  const std::uint64_t bytes = form_.plane(plane)->size_bytes();
+  {
+    const MutexLock lock(mutex_);
+    const Plane& held = planes_[Index(plane)];
+    if (std::shared_ptr<void> owner = held.fetched.lock()) {
+      return HostPiece{held.fetched_data, bytes, std::move(owner)};
+    }
+  }
+  absl::StatusOr<HostPiece> whole = Allocate(bytes);
+  if (!whole.ok()) return whole;
+  // No landing goes before this one does.
+  const Landing landing = FindLanding(plane, nullptr, nullptr);
+  if (absl::Status status = landing.device->Fetch(*landing.memory, whole->data); !status.ok()) {
+    return status;
+  }
+  traffic_->fetched_bytes += bytes;
+  const MutexLock lock(mutex_);
+  planes_[Index(plane)].fetched = whole->owner;
+  planes_[Index(plane)].fetched_data = whole->data;
   return whole;
 }
 
 absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, const Problem& problem,
-                                                             OperandSide side) {
+                                                             WorkPlane plane,
+                                                             std::uint64_t* landed_bytes) {
+  const StoredPlane stored = StoredPlaneOf(plane);
   Placed placed;
   if (device->uses_host_memory()) {
-    absl::StatusOr<HostPiece> whole = Whole(StoredPlane::kData);
+    absl::StatusOr<HostPiece> whole = Whole(stored);
     if (!whole.ok()) return whole.status();
     placed.host = *std::move(whole);
     return placed;
   }
-  const Problem landed = device->Landed(problem);
-  const MatrixLayout& layout = side == OperandSide::kA ? landed.a : landed.b;
-  placed.landed = FindLanding(device, layout);
+  const MatrixLayout layout = PlaneOf(device->Landed(problem), plane);
+  placed.landed = FindLanding(stored, device, &layout).memory;
   if (placed.landed != nullptr) return placed;
   const MutexLock moving(moving_);
   // Another thread may have made it meanwhile.
-  placed.landed = FindLanding(device, layout);
+  placed.landed = FindLanding(stored, device, &layout).memory;
   if (placed.landed != nullptr) return placed;
-  const absl::StatusOr<HostPiece> whole = WholeWhileMoving(StoredPlane::kData);
-  if (!whole.ok()) return whole.status();
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> memory =
-      device->Store(problem, side, whole->data);
+      Land(device, problem, plane, stored, landed_bytes);
   if (!memory.ok()) return memory.status();
   placed.landed = *memory;
   const MutexLock lock(mutex_);
-  landings_.push_back({device, layout, *std::move(memory)});
-  host_[static_cast<std::size_t>(StoredPlane::kData)].clear();
+  Plane& landed = planes_[Index(stored)];
+  landed.landings.push_back({device, *std::move(memory)});
+  landed.host.clear();
   return placed;
 }
 
-StoredOperand::Landing StoredOperand::FirstLanding() const {
-  const MutexLock lock(mutex_);
-  return landings_.front();
-}
-
-std::shared_ptr<const ResidentOperand> StoredOperand::FindLanding(
-    const Device* device, const MatrixLayout& layout) const {
-  const MutexLock lock(mutex_);
-  for (const Landing& each : landings_) {
-    if (each.device == device && AreEqual(each.layout, layout)) return each.memory;
-  }
-  return nullptr;
-}
-
-absl::Status StoredOperand::MoveToOrdinaryMemory() {
-  const MutexLock moving(moving_);
-  const HostBuffer pieces = Host(StoredPlane::kData);
-  if (pieces.empty()) return absl::OkStatus();
-  absl::StatusOr<HostPiece> whole = Join(pieces, form_.data.size_bytes());
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoredOperand::Land(
+    Device* device, const Problem& problem, WorkPlane plane, StoredPlane stored,
+    std::uint64_t* landed_bytes) {
+  const Landing other = FindLanding(stored, device, nullptr);
+  if (other.memory != nullptr) return device->StoreAgain(*other.memory, problem, plane);
+  const absl::StatusOr<HostPiece> whole = WholeWhileMoving(stored);
   if (!whole.ok()) return whole.status();
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> memory =
+      device->Store(problem, plane, whole->data);
+  if (!memory.ok()) return memory;
+  const std::uint64_t bytes = form_.plane(stored)->size_bytes();
+  *landed_bytes += bytes;
+  ++traffic_->landings;
+  traffic_->landed_bytes += bytes;
+  return memory;
+}
+
+absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
+  const MutexLock moving(moving_);
+  std::vector<Landing> gone;  // after the lock
+  std::uint64_t freed_bytes = 0;
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const auto plane = static_cast<StoredPlane>(i);
+    if (FindLanding(plane, device, nullptr).memory == nullptr) continue;
+    const auto is_there = [device](const Landing& each) { return each.device == device; };
+    bool lies_elsewhere = false;
+    {
+      const MutexLock lock(mutex_);
+      const Plane& held = planes_[i];
+      lies_elsewhere =
+          !held.host.empty() || !std::all_of(held.landings.begin(), held.landings.end(), is_there);
+    }
+    HostBuffer host;
+    if (!lies_elsewhere) {
+      absl::StatusOr<HostPiece> whole = FetchWhileMoving(plane);
+      if (!whole.ok()) return whole.status();
+      traffic_->moved_out_bytes += whole->size_bytes;
+      host = {*std::move(whole)};
+    }
+    const MutexLock lock(mutex_);
+    Plane& held = planes_[i];
+    if (!host.empty()) held.host = std::move(host);
+    const auto first = std::partition(held.landings.begin(), held.landings.end(),
+                                      [&](const Landing& each) { return !is_there(each); });
+    for (auto each = first; each != held.landings.end(); ++each) {
+      freed_bytes += each->memory->size_bytes();
+      gone.push_back(std::move(*each));
+    }
+    held.landings.erase(first, held.landings.end());
+  }
+  if (freed_bytes != 0) ++traffic_->moves_out;
+  return freed_bytes;
+}
+
+StoredOperand::Landing StoredOperand::FindLanding(StoredPlane plane, const Device* device,
+                                                  const MatrixLayout* layout) const {
   const MutexLock lock(mutex_);
-  host_[static_cast<std::size_t>(StoredPlane::kData)] = {*std::move(whole)};
-  return absl::OkStatus();
+  for (const Landing& each : planes_[Index(plane)].landings) {
+    const bool is_there = device == nullptr || each.device == device;
+    if (is_there && (layout == nullptr || AreEqual(each.memory->layout(), *layout))) return each;
+  }
+  return {};
 }
 
 Device* StoredOperand::holder() const {
-  const MutexLock lock(mutex_);
-  return landings_.empty() ? nullptr : landings_.front().device;
+  return FindLanding(StoredPlane::kData, nullptr, nullptr).device;
 }
 
-bool StoredOperand::IsLandedOn(const Device* device) const {
-  const MutexLock lock(mutex_);
-  return std::any_of(landings_.begin(), landings_.end(),
-                     [device](const Landing& each) { return each.device == device; });
-}
-
-std::uint64_t StoredOperand::landed_bytes() const {
+std::uint64_t StoredOperand::BytesOn(const Device* device) const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
-  for (const Landing& each : landings_) {
-    bytes += static_cast<std::uint64_t>(each.layout.outer()) *
-             static_cast<std::uint64_t>(each.layout.leading_dimension) *
-             static_cast<std::uint64_t>(SizeBits(each.layout.type)) / 8;
+  for (const Plane& plane : planes_) {
+    for (const Landing& each : plane.landings) {
+      if (device == nullptr || each.device == device) bytes += each.memory->size_bytes();
+    }
   }
   return bytes;
 }

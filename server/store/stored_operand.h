@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,17 +15,33 @@
 
 namespace gemmd {
 
-// Its bytes never change; where they lie does. They come in host memory. A device that has
-// memory of its own (Device::uses_host_memory() is false) gets A or B, landed as it wants it,
-// with the first product that uses it so, and the host's copy goes; scales are small and stay
-// with the host. Another use that wants it landed differently, or on another device, has the
-// bytes brought back first, once.
+// How often, and how many bytes of, operands moved between the host and devices.
+struct StoreTraffic {
+  std::atomic<std::uint64_t> landings{0};  // onto a device, from the host
+  std::atomic<std::uint64_t> landed_bytes{0};
+  std::atomic<std::uint64_t> moves_out{0};  // off a device whose memory others needed
+  std::atomic<std::uint64_t> moved_out_bytes{0};
+  std::atomic<std::uint64_t> fetched_bytes{0};  // off a device, to be read or to move out
+};
+
+// Its bytes never change; where they lie does. An upload's come in host memory. A device that has
+// memory of its own (Device::uses_host_memory() is false) gets a plane, landed as it wants it,
+// with the first product that uses it so, and the host's copy goes; what it computed to be kept
+// is there from the beginning. Another use that wants the plane landed differently has it copied
+// within the device; one on another device has it brought back first, once. MoveOut() brings all
+// to the host again.
 //
 // Thread-safe. Who holds a reference may use it, whatever the store does with its handle.
 class StoredOperand {
  public:
-  // By plane, any number of pieces; `scales` is empty where the form has none.
-  StoredOperand(const OperandForm& form, HostBuffer data, HostBuffer scales, StoreHold hold);
+  // By plane, any number of pieces; `scales` is empty where the form has none. `traffic` counts
+  // what moves; not null.
+  StoredOperand(const OperandForm& form, HostBuffer data, HostBuffer scales, StoreHold hold,
+                std::shared_ptr<StoreTraffic> traffic);
+  // What that device holds.
+  StoredOperand(const OperandForm& form, Device* device,
+                std::shared_ptr<const ResidentOperand> data, StoreHold hold,
+                std::shared_ptr<StoreTraffic> traffic);
 
   const OperandForm& form() const { return form_; }
   std::uint64_t size_bytes() const { return form_.size_bytes(); }
@@ -35,51 +52,66 @@ class StoredOperand {
   // The same in one piece.
   absl::StatusOr<HostPiece> Whole(StoredPlane plane);
 
-  // What a work needs for the data of A or B: one of these.
+  // What a work needs for one of its planes: one of these.
   struct Placed {
     HostPiece host;                                 // to be kept until the work ends
     std::shared_ptr<const ResidentOperand> landed;  // on that device
   };
-  // Waits for a copy where the operand has to land first.
-  // RESOURCE_EXHAUSTED: there is no room for it there now.
-  absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem, OperandSide side);
+  // Waits for a copy where the plane has to land first, and adds the bytes that came from the
+  // host for it to `*landed_bytes`. The operand's scales serve kAScales and kBScales, its data all
+  // others. RESOURCE_EXHAUSTED: there is no room for it there now.
+  absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem, WorkPlane plane,
+                                 std::uint64_t* landed_bytes);
 
-  // Brings the data from whatever host memory it came in to ordinary memory, if it is still
-  // there. RESOURCE_EXHAUSTED: the host has none.
-  absl::Status MoveToOrdinaryMemory();
+  // Gives back what it has of the device's memory; what lies nowhere else comes to the host first.
+  // The device's bytes. RESOURCE_EXHAUSTED: the host has no memory. Also the errors of
+  // Device::Fetch().
+  absl::StatusOr<std::uint64_t> MoveOut(Device* device);
 
-  // The device in whose own memory it lies; null: it lies in the host's.
+  // The device in whose own memory its data lie; null: they lie in the host's.
   Device* holder() const;
-  bool IsLandedOn(const Device* device) const;
-  // In devices' own memory, as it landed.
-  std::uint64_t landed_bytes() const;
+  // What it has of the memory of devices, or of that one.
+  std::uint64_t device_bytes() const { return BytesOn(nullptr); }
+  std::uint64_t device_bytes(const Device& device) const { return BytesOn(&device); }
 
  private:
   // As one device wanted it.
   struct Landing {
     Device* device = nullptr;
-    MatrixLayout layout;
     std::shared_ptr<const ResidentOperand> memory;
+  };
+  struct Plane {
+    HostBuffer host;  // may have gone where there is a landing
+    std::vector<Landing> landings;
+    // What was fetched, as long as somebody reads it: many readers have one copy.
+    std::weak_ptr<void> fetched;
+    char* fetched_data = nullptr;
   };
 
   absl::StatusOr<HostPiece> WholeWhileMoving(StoredPlane plane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
+  // REQUIRES: it lies on a device.
+  absl::StatusOr<HostPiece> FetchWhileMoving(StoredPlane plane)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Land(Device* device,
+                                                              const Problem& problem,
+                                                              WorkPlane plane, StoredPlane stored,
+                                                              std::uint64_t* landed_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   HostBuffer Host(StoredPlane plane) const;
-  // REQUIRES: it has landed somewhere.
-  Landing FirstLanding() const;
-  // Null: it has not landed so there.
-  std::shared_ptr<const ResidentOperand> FindLanding(const Device* device,
-                                                     const MatrixLayout& layout) const;
+  // One on that device (null: on any), in that layout (null: in any); no memory: there is none.
+  Landing FindLanding(StoredPlane plane, const Device* device, const MatrixLayout* layout) const;
+  std::uint64_t BytesOn(const Device* device) const;
 
   const OperandForm form_;
   const StoreHold hold_;
+  const std::shared_ptr<StoreTraffic> traffic_;
   // Held while bytes move, which takes as long as that does, so that each landing is made
   // once.
   Mutex moving_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable AdaptiveMutex mutex_;
-  // Both are changed only with moving_ held, too. Data's may have gone.
-  std::array<HostBuffer, kStoredPlanes> host_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Landing> landings_ ABSL_GUARDED_BY(mutex_);
+  // Changed only with moving_ held, too.
+  std::array<Plane, kStoredPlanes> planes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

@@ -117,7 +117,8 @@ void Upload::Take(Plane* plane, const UploadChunk& chunk, ByteRange part) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish() {
+absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish(
+    std::shared_ptr<StoreTraffic> traffic) {
   // Nobody else touches planes and memory while finishing_ is set.
   std::vector<std::vector<Sha256Digest>> chunks;
   chunks.reserve(planes_.size());
@@ -140,7 +141,7 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish() {
   Memory memory;
   for (std::size_t i = 0; i < kStoredPlanes; ++i) memory[i] = std::move(planes_[i].memory);
   return std::make_shared<StoredOperand>(form_, std::move(memory[0]), std::move(memory[1]),
-                                         std::move(hold_));
+                                         std::move(hold_), std::move(traffic));
 }
 
 void Upload::SetEnded() {

@@ -55,7 +55,8 @@ class Upload {
   // Who was told is_last calls both, once each. Finish() gives the operand, or
   // INVALID_ARGUMENT where the bytes do not have the digest, or a scale is negative, infinite
   // or no number; RESOURCE_EXHAUSTED after Abandon(). SetEnded(): the outcome is known to all.
-  absl::StatusOr<std::shared_ptr<StoredOperand>> Finish();
+  // `traffic`: the operand's.
+  absl::StatusOr<std::shared_ptr<StoredOperand>> Finish(std::shared_ptr<StoreTraffic> traffic);
   void SetEnded();
 
   // Gives its memory back as soon as no Receive() uses it; later ones are refused.

@@ -1,6 +1,10 @@
 #include "server/verification/finished_product.h"
 
 #include <cstring>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -15,14 +19,16 @@ absl::StatusOr<HostBuffer> Allocate(std::uint64_t bytes) {
       absl::StrCat("the host has no ", bytes, " bytes to verify a product with"));
 }
 
-// Brings a resident back into `memory`.
-absl::Status Fetch(const FinishedProduct& product, const ResidentOperand& operand,
-                   const MatrixLayout& layout, HostBuffer* memory, const void** data) {
+// Brings a resident back into `memory`. Null: there is none.
+absl::StatusOr<const void*> Fetch(Device* device, const ResidentOperand* operand,
+                                  const MatrixLayout& layout, std::vector<HostBuffer>* memory) {
+  if (operand == nullptr) return nullptr;
   absl::StatusOr<HostBuffer> buffer = Allocate(layout.size_bytes());
   if (!buffer.ok()) return buffer.status();
-  *memory = *std::move(buffer);
-  *data = memory->front().data;
-  return product.device->Fetch(operand, memory->front().data);
+  memory->push_back(*std::move(buffer));
+  char* const data = memory->back().front().data;
+  if (absl::Status s = device->Fetch(*operand, data); !s.ok()) return s;
+  return data;
 }
 
 }  // namespace
@@ -51,21 +57,34 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
   const HostBuffers& buffers = product.buffers;
   Arguments arguments{buffers.a, buffers.b, buffers.c,        buffers.bias,
                       nullptr,   nullptr,   buffers.a_scales, buffers.b_scales};
-  HostBuffer a;
-  HostBuffer b;
-  if (product.resident_a != nullptr) {
-    absl::Status s = Fetch(product, *product.resident_a, problem.a, &a, &arguments.a);
-    if (!s.ok()) return s;
+  ResidentPlanes resident = product.resident;
+  std::vector<HostBuffer> memory;
+  const void* fetched[std::size(kWorkPlanes)] = {};
+  for (std::size_t i = 0; i < std::size(kWorkPlanes); ++i) {
+    const WorkPlane plane = kWorkPlanes[i];
+    const absl::StatusOr<const void*> data =
+        Fetch(product.device, resident.of(plane).get(), PlaneOf(problem, plane), &memory);
+    if (!data.ok()) return data.status();
+    fetched[i] = *data;
   }
-  if (product.resident_b != nullptr) {
-    absl::Status s = Fetch(product, *product.resident_b, problem.b, &b, &arguments.b);
-    if (!s.ok()) return s;
-  }
+  const auto take = [&fetched](WorkPlane plane, auto** to) {
+    const void* const data = fetched[static_cast<std::size_t>(plane)];
+    if (data != nullptr) *to = static_cast<std::remove_reference_t<decltype(*to)>>(data);
+  };
+  take(WorkPlane::kA, &arguments.a);
+  take(WorkPlane::kB, &arguments.b);
+  take(WorkPlane::kC, &arguments.c);
+  take(WorkPlane::kBias, &arguments.bias);
+  take(WorkPlane::kAScales, &arguments.a_scales);
+  take(WorkPlane::kBScales, &arguments.b_scales);
   HostBuffer d = buffers.d;
   if (d.size() != 1) {
     absl::StatusOr<HostBuffer> whole = Allocate(problem.d.size_bytes());
     if (!whole.ok()) return whole.status();
     char* to = whole->front().data;
+    if (product.resident.d != nullptr) {
+      if (absl::Status s = product.device->Fetch(*product.resident.d, to); !s.ok()) return s;
+    }
     for (const HostPiece& piece : d) {
       std::memcpy(to, piece.data, piece.size_bytes);
       to += piece.size_bytes;

@@ -16,10 +16,9 @@ struct FinishedProduct {
   std::string tenant;
   Problem problem;  // as the buffers have it
   HostBuffers buffers;
-  // Where not null, the operand is not in `buffers`, and the device brings it back.
+  // What these have is not in `buffers`, and the device brings it back.
   Device* device = nullptr;
-  std::shared_ptr<const ResidentOperand> resident_a;
-  std::shared_ptr<const ResidentOperand> resident_b;
+  ResidentPlanes resident;
   const Kernel* kernel = nullptr;  // that computed it
   std::shared_ptr<void> memory;    // of the buffers; null: somebody else keeps it
 

@@ -86,6 +86,23 @@ class OperandsTest : public ::testing::Test {
   std::unique_ptr<Client> client_;
 };
 
+// More than one connection carries it, and no byte comes twice.
+TEST_F(OperandsTest, ALargeUploadIsSharedByConnections) {
+  Start();
+  const Matrix matrix = Random(DataType::kInt8, 67, (1 << 20) + 1, 1);
+  const OperandSource source = Source(matrix);
+  const auto resident = operands_->Put(source);
+  ASSERT_TRUE(resident.ok()) << resident.status();
+  EXPECT_EQ(Statistics().uploaded_bytes(), matrix.bytes().size());
+  EXPECT_EQ(Statistics().repeated_bytes(), 0u);
+  const auto back = operands_->Get({{}, source.digest()});
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->data.bytes() == matrix.bytes());
+  // What is there already is not sent again.
+  ASSERT_TRUE(operands_->Put(source).ok());
+  EXPECT_EQ(Statistics().uploaded_bytes() + Statistics().repeated_bytes(), matrix.bytes().size());
+}
+
 TEST_F(OperandsTest, WhatIsPutComesBackAndMultipliesAsIfItWereInline) {
   Start();
   const Matrix a = Random(DataType::kF32, 30, 50, 1);

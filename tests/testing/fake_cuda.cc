@@ -18,6 +18,15 @@ constexpr std::uint64_t kPage = 4096;
 
 std::uint64_t WholePages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
+template <typename Ranges>
+bool AnyHolds(const Ranges& ranges, const void* data, std::uint64_t bytes) {
+  const auto* const begin = static_cast<const char*>(data);
+  return std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+    const auto* const first = reinterpret_cast<const char*>(range.first);
+    return begin >= first && begin + bytes <= first + range.second;
+  });
+}
+
 }  // namespace
 
 FakeCuda::FakeCuda(std::uint32_t seed, CudaProperties properties)
@@ -197,14 +206,17 @@ std::uint64_t FakeCuda::copied_in_place_bytes() const {
   return copied_in_place_bytes_;
 }
 
+std::uint64_t FakeCuda::crossed_bytes() const {
+  const MutexLock lock(mutex_);
+  return crossed_bytes_;
+}
+
+bool FakeCuda::IsPinned(const void* data, std::uint64_t bytes) const {
+  return AnyHolds(pinned_, data, bytes);
+}
+
 bool FakeCuda::IsReachable(const void* data, std::uint64_t bytes) const {
-  const auto* const begin = static_cast<const char*>(data);
-  const auto holds = [&](const auto& range) {
-    const auto* const first = reinterpret_cast<const char*>(range.first);
-    return begin >= first && begin + bytes <= first + range.second;
-  };
-  return std::any_of(pinned_.begin(), pinned_.end(), holds) ||
-         std::any_of(allocated_.begin(), allocated_.end(), holds);
+  return IsPinned(data, bytes) || AnyHolds(allocated_, data, bytes);
 }
 
 char* FakeCuda::ForCopies(const void* host) const {
@@ -279,6 +291,7 @@ absl::Status FakeCuda::Copy(CopyDirection direction, const CudaRect& rect, CudaS
     return absl::InternalError("Copy: the host memory is not pinned");
   }
   if (is_in_place) copied_in_place_bytes_ += rect.width * rect.lines;
+  if (direction != CopyDirection::kWithinDevice) crossed_bytes_ += rect.width * rect.lines;
   if (rect.width == 0 || rect.lines == 0 || rect.to_pitch < rect.width ||
       rect.from_pitch < rect.width) {
     return absl::InternalError(absl::StrCat("Copy: ", rect.lines, " lines of ", rect.width,
@@ -301,6 +314,9 @@ absl::Status FakeCuda::CopySpans(absl::Span<const CopySpan> spans, CudaStream st
   for (const CopySpan& span : spans) {
     if (!IsReachable(span.from, span.bytes) || !IsReachable(span.to, span.bytes)) {
       return absl::InternalError("CopySpans: memory that the device does not reach");
+    }
+    if (IsPinned(span.from, span.bytes) != IsPinned(span.to, span.bytes)) {
+      crossed_bytes_ += span.bytes;
     }
   }
   Push(stream, [copies = std::vector<CopySpan>(spans.begin(), spans.end())](const LaunchTarget&) {

@@ -43,6 +43,8 @@ class FakeCuda : public CudaBackend {
   // Host memory that is registered now, and bytes copied from and to it.
   std::uint64_t registered_bytes() const;
   std::uint64_t copied_in_place_bytes() const;
+  // What crossed between host and device so far, in either direction, by whatever command.
+  std::uint64_t crossed_bytes() const;
 
   std::uint64_t allocated_bytes() const;
   std::uint64_t pinned_bytes() const;
@@ -93,6 +95,7 @@ class FakeCuda : public CudaBackend {
   using Stream = std::deque<Command>;
 
   absl::Status CheckCall(const std::string& method) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPinned(const void* data, std::uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the memory is pinned, or a block on the device.
   bool IsReachable(const void* data, std::uint64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -116,6 +119,7 @@ class FakeCuda : public CudaBackend {
   std::map<std::string, CudaSpan> exported_ ABSL_GUARDED_BY(mutex_);
   int open_ipc_memory_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t copied_in_place_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t crossed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::pair<int, absl::Status>> faults_ ABSL_GUARDED_BY(mutex_);
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
   bool stalled_ ABSL_GUARDED_BY(mutex_) = false;

@@ -6,10 +6,12 @@ namespace gemmd {
 
 absl::StatusOr<std::unique_ptr<CudaSlot>> CudaSlot::Create(CudaBackend* backend,
                                                            HostPiece staging) {
-  // What is small goes before the panels of what is large.
   const absl::StatusOr<CudaStream> stream = backend->CreateStream(StreamPriority::kHigh);
   if (!stream.ok()) return stream.status();
-  return std::unique_ptr<CudaSlot>(new CudaSlot(backend, *stream, std::move(staging)));
+  const absl::StatusOr<CudaStream> long_stream = backend->CreateStream(StreamPriority::kNormal);
+  if (!long_stream.ok()) return long_stream.status();
+  return std::unique_ptr<CudaSlot>(
+      new CudaSlot(backend, *stream, *long_stream, std::move(staging)));
 }
 
 absl::StatusOr<CudaEvent> CudaSlot::NextEvent() {
@@ -45,7 +47,15 @@ void CudaCommands::Wait(CudaStream stream, CudaEvent event) {
 }
 
 void CudaCommands::Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) {
-  if (status_.ok()) Update(backend_->Copy(direction, rect, stream));
+  if (!status_.ok()) return;
+  Update(backend_->Copy(direction, rect, stream));
+  CountCopied(direction, rect.width * rect.lines);
+}
+
+void CudaCommands::CountCopied(CopyDirection direction, std::uint64_t bytes) {
+  if (!status_.ok()) return;
+  if (direction == CopyDirection::kToDevice) copied_.in += bytes;
+  if (direction == CopyDirection::kFromDevice) copied_.out += bytes;
 }
 
 void CudaCommands::CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) {

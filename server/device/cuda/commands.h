@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/device/cuda/backend.h"
+#include "server/device/device.h"
 #include "server/device/host_buffer.h"
 #include "server/observe/receipt.h"
 
@@ -20,7 +21,10 @@ class CudaSlot {
   // `staging` is pinned memory of its own.
   static absl::StatusOr<std::unique_ptr<CudaSlot>> Create(CudaBackend* backend, HostPiece staging);
 
+  // What goes before the panels of large works.
   CudaStream stream() const { return stream_; }
+  // What goes beside them.
+  CudaStream long_stream() const { return long_stream_; }
   const HostPiece& staging() const { return staging_; }
 
   // An event that nothing else uses until Reset().
@@ -28,11 +32,15 @@ class CudaSlot {
   void Reset() { used_events_ = 0; }
 
  private:
-  CudaSlot(CudaBackend* backend, CudaStream stream, HostPiece staging)
-      : backend_(backend), stream_(stream), staging_(std::move(staging)) {}
+  CudaSlot(CudaBackend* backend, CudaStream stream, CudaStream long_stream, HostPiece staging)
+      : backend_(backend),
+        stream_(stream),
+        long_stream_(long_stream),
+        staging_(std::move(staging)) {}
 
   CudaBackend* const backend_;
   const CudaStream stream_;
+  const CudaStream long_stream_;
   const HostPiece staging_;
   std::vector<CudaEvent> events_;  // created when first needed, then kept
   std::size_t used_events_ = 0;
@@ -64,6 +72,11 @@ class CudaCommands {
   void Zero(void* memory, std::uint64_t bytes, CudaStream stream);
   void Launch(CudaBackend::LaunchFunction launch, CudaStream stream);
 
+  // Copies that are issued elsewhere, or by CopySpans(), which does not know where it copies.
+  void CountCopied(CopyDirection direction, std::uint64_t bytes);
+  // Between host and device, by the commands so far.
+  const CopiedBytes& copied() const { return copied_; }
+
   // For commands that are issued elsewhere.
   void Update(absl::Status status) { status_.Update(std::move(status)); }
 
@@ -75,6 +88,7 @@ class CudaCommands {
   CudaBackend* const backend_;
   CudaSlot* const slot_;
   absl::Status status_;
+  CopiedBytes copied_;
 };
 
 }  // namespace gemmd

@@ -114,6 +114,8 @@ void CudaDevice::Finish(ItemPtr item, absl::Status status, TimeNs now) {
   DeviceResult result;
   if (status.ok()) result.spans = SpansOf(*item, now);
   result.status = std::move(status);
+  result.copied = item->issued.copied;
+  CountCopied(result.copied);
   // The slot is free before the callback, which may submit the next work.
   if (item->slot != nullptr) {
     item->slot->Reset();
@@ -178,6 +180,7 @@ absl::Status CudaDevice::WaitUntilDone(CudaEvent event) {
     const absl::StatusOr<bool> is_done = backend_->IsDone(event);
     if (!is_done.ok()) return is_done.status();
     if (*is_done) return absl::OkStatus();
+    if (clock_->Now() - start > kSpinNs) std::this_thread::sleep_for(kNap);
     if (absl::Status status = StalledSince(start); !status.ok()) {
       Lose(status);
       return status;

@@ -12,6 +12,8 @@ constexpr std::uint64_t kLargeSlab = 1 << 20;
 constexpr std::uint64_t kSmallSlab = 64 << 10;
 constexpr std::uint64_t kSmallShare = 8;  // of the results' memory is in small slabs
 constexpr std::uint64_t kRingSlabs = 32;
+constexpr std::uint64_t kLandingSlabs = 16;
+constexpr std::uint64_t kFetchSlabs = 8;
 
 }  // namespace
 
@@ -31,7 +33,8 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& opti
       traits_(TraitsOf(backend_->properties())),
       memory_(options.memory_bytes),
       unpinned_memory_(HostMemoryPool::Create(options.unpinned_bytes)),
-      gatherers_(options.staging_threads) {}
+      gatherers_(options.staging_threads),
+      landing_gatherers_(options.staging_threads) {}
 
 absl::Status CudaDevice::Start() {
   absl::Status status = backend_->ReservePool(options_.memory_bytes);
@@ -50,31 +53,50 @@ absl::Status CudaDevice::Start() {
   const auto slots = static_cast<std::uint64_t>(options_.in_flight);
   small_results_ = pool(kSmallSlab, small_bytes / kSmallSlab);
   large_results_ = pool(kLargeSlab, (options_.pinned_bytes - small_bytes) / kLargeSlab);
-  staging_ = pool(kLargeSlab, kRingSlabs + slots + 1);
+  staging_ = pool(kLargeSlab, kRingSlabs + kLandingSlabs + kFetchSlabs + slots + 2);
   if (!status.ok()) return status;
 
-  for (CudaStream* stream : {&streams_.copy_in, &streams_.compute, &streams_.copy_out}) {
+  for (CudaStream* stream :
+       {&streams_.copy_in, &streams_.compute, &streams_.copy_out, &kept_stream_}) {
     const absl::StatusOr<CudaStream> made = backend_->CreateStream(StreamPriority::kNormal);
     if (!made.ok()) return made.status();
     *stream = *made;
   }
-  std::vector<CudaEvent> events;
-  for (std::uint64_t i = 0; i < kRingSlabs; ++i) {
-    const absl::StatusOr<CudaEvent> event = backend_->CreateEvent();
-    if (!event.ok()) return event.status();
-    events.push_back(*event);
-  }
-  ring_ =
-      std::make_unique<StagingRing>(backend_.get(), take(staging_, kRingSlabs), events, &gatherers_,
-                                    [this](CudaEvent event) { return WaitUntilDone(event); });
+  events_ = std::make_shared<EventPool>(backend_);
+  const auto make_ring = [&](std::uint64_t slabs, ThreadExecutor* gatherers) {
+    std::vector<CudaEvent> events;
+    for (std::uint64_t i = 0; i < slabs; ++i) {
+      const absl::StatusOr<CudaEvent> event = backend_->CreateEvent();
+      status.Update(event.status());
+      events.push_back(event.ok() ? *event : nullptr);
+    }
+    return std::make_unique<StagingRing>(backend_.get(), take(staging_, slabs), events, gatherers,
+                                         [this](CudaEvent event) { return WaitUntilDone(event); });
+  };
+  ring_ = make_ring(kRingSlabs, &gatherers_);
   std::vector<std::unique_ptr<CudaSlot>> free_slots;
-  for (HostPiece& piece : take(staging_, slots + 1)) {
+  for (HostPiece& piece : take(staging_, slots + 2)) {
     absl::StatusOr<std::unique_ptr<CudaSlot>> slot = CudaSlot::Create(backend_.get(), piece);
     if (!slot.ok()) return slot.status();
     free_slots.push_back(*std::move(slot));
   }
-  store_slot_ = std::move(free_slots.back());
-  free_slots.pop_back();
+  if (!status.ok()) return status;
+  const auto take_slot = [&] {
+    std::unique_ptr<CudaSlot> slot = std::move(free_slots.back());
+    free_slots.pop_back();
+    return slot;
+  };
+  {
+    const MutexLock landing(landing_);
+    landing_ring_ = make_ring(kLandingSlabs, &landing_gatherers_);
+    landing_slot_ = take_slot();
+  }
+  {
+    const MutexLock fetching(fetching_);
+    fetch_slot_ = take_slot();
+    fetch_slabs_ = take(staging_, kFetchSlabs);
+  }
+  if (!status.ok()) return status;
   {
     const MutexLock lock(mutex_);
     free_slots_ = std::move(free_slots);
@@ -125,7 +147,8 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
   work.plan = plan;
   const BlockLayout block = Prepare(work, options_.panel_bytes, resident).block;
   const std::uint64_t workspace_bytes = block.total_bytes - block.workspace.offset;
-  return {block.total_bytes - workspace_bytes, workspace_bytes};
+  const std::uint64_t kept_bytes = resident.d ? ResidentBytes(KeptLayout(problem.d)) : 0;
+  return {block.total_bytes - workspace_bytes, workspace_bytes, kept_bytes};
 }
 
 absl::StatusOr<HostPiece> CudaDevice::AllocateOperand(std::uint64_t bytes) {

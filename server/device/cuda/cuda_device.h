@@ -2,7 +2,8 @@
 //
 // Submit() issues small works at once, on the caller's thread, alone or as batches; large ones
 // go to the feeder thread, which gathers their operands into pinned memory and issues their
-// panels. A completion thread watches the marks at the end of the launches' commands and calls
+// panels. Planes that stay come and go on their callers' threads, over streams of their own
+// (store.cc). A completion thread watches the marks at the end of the launches' commands and calls
 // back: no thread waits for one job. See small_issuer.h and large_issuer.h for the commands and
 // landing.h for layouts.
 //
@@ -25,6 +26,7 @@
 #include "server/device/cuda/commands.h"
 #include "server/device/cuda/large_issuer.h"
 #include "server/device/cuda/pinned_pool.h"
+#include "server/device/cuda/resident.h"
 #include "server/device/cuda/sliced_work.h"
 #include "server/device/cuda/small_issuer.h"
 #include "server/device/device.h"
@@ -85,14 +87,15 @@ class CudaDevice final : public Device {
   bool uses_host_memory() const override { return false; }
   // Ordinary memory, not counted here: an operand waits in it for its first use.
   absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes) override;
-  // Pinned, as for any result.
-  absl::StatusOr<HostBuffer> AllocateKeptResult(const MatrixLayout& d) override {
-    return AllocateResult(d);
-  }
-  using Side = OperandSide;
-  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem, Side side,
+  absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d) override;
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
+                                                               WorkPlane plane,
                                                                const void* data) override;
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(const ResidentOperand& operand,
+                                                                    const Problem& problem,
+                                                                    WorkPlane plane) override;
   absl::Status Fetch(const ResidentOperand& operand, void* to) override;
+  CopiedBytes copied() const override;
 
   // Runs every kernel of the registry that this device has on a small problem, and one work
   // in panels, so that no request pays for modules, handles and first launches.
@@ -113,14 +116,21 @@ class CudaDevice final : public Device {
     TimeNs issued_at = 0;
   };
   using ItemPtr = std::unique_ptr<Item>;
-  class Resident;
 
   CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& options, const Clock* clock);
   absl::Status Start();
   absl::Status RunOnZeros(const Problem& problem, const Plan& plan, int count);
-  absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreOnFeeder(const Problem& problem,
-                                                                       Side side, const void* data);
-  absl::Status FetchOnFeeder(const Resident& operand, char* to);
+  // A block for a plane that stays, which `fill` brings there through a scratch block of
+  // `scratch_bytes` (0: none, and `scratch` is `to`). Waits for what `fill` issued on the stream.
+  using Fill =
+      absl::FunctionRef<void(char* scratch, char* to, CudaStream stream, CudaCommands* commands)>;
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Land(const MatrixLayout& given,
+                                                              const MatrixLayout& landed,
+                                                              std::uint64_t scratch_bytes,
+                                                              Fill fill);
+  // Remembers that the device is lost, if that is what the status says.
+  absl::Status Noticed(absl::Status status);
+  void CountCopied(const CopiedBytes& copied);
 
   // Makes factors that lie on the device already, as they would land, residents of the work.
   void UseInPlace(DeviceWork* work) const;
@@ -165,10 +175,23 @@ class CudaDevice final : public Device {
   std::shared_ptr<PinnedPool> staging_;
   ThreadExecutor gatherers_;
   CudaStreams streams_;
-  std::unique_ptr<StagingRing> ring_;     // of the feeder thread
-  std::unique_ptr<CudaSlot> store_slot_;  // of the feeder thread
+  std::shared_ptr<EventPool> events_;
+  std::unique_ptr<StagingRing> ring_;  // of the feeder thread
+  CudaStream kept_stream_ = nullptr;   // in whose order blocks of results that stay come and go
+  std::atomic<std::uint64_t> copied_in_bytes_ = 0;
+  std::atomic<std::uint64_t> copied_out_bytes_ = 0;
   std::unique_ptr<SmallIssuer> small_issuer_;
   std::unique_ptr<LargeIssuer> large_issuer_;
+
+  // Held while commands that land a plane are issued, not while they run.
+  Mutex landing_;
+  ThreadExecutor landing_gatherers_ ABSL_GUARDED_BY(landing_);
+  std::unique_ptr<StagingRing> landing_ring_ ABSL_GUARDED_BY(landing_);
+  std::unique_ptr<CudaSlot> landing_slot_ ABSL_GUARDED_BY(landing_);
+  // Held while a plane is fetched.
+  Mutex fetching_;
+  std::unique_ptr<CudaSlot> fetch_slot_ ABSL_GUARDED_BY(fetching_);
+  HostBuffer fetch_slabs_ ABSL_GUARDED_BY(fetching_);
 
   mutable Mutex mutex_;
   CondVar watch_;

@@ -18,6 +18,8 @@ void Append(IssuedWork next, IssuedWork* issued) {
   issued->status.Update(std::move(next.status));
   if (next.last != nullptr) issued->last = next.last;
   issued->stages.insert(issued->stages.end(), next.stages.begin(), next.stages.end());
+  issued->copied.in += next.copied.in;
+  issued->copied.out += next.copied.out;
 }
 
 }  // namespace
@@ -25,7 +27,7 @@ void Append(IssuedWork next, IssuedWork* issued) {
 BatchForm CudaDevice::FormOf(const DeviceWork& work) const {
   if (small_issuer_->HasRows(work)) return BatchForm::kRows;
   const PreparedWork prepared = Prepare(work, options_.panel_bytes);
-  return SmallIssuer::IsSmall(prepared) && prepared.block.inputs_bytes <= kMaxGroupedBytes
+  return SmallIssuer::IsShort(prepared) && prepared.block.inputs_bytes <= kMaxGroupedBytes
              ? BatchForm::kGroup
              : BatchForm::kAlone;
 }
@@ -87,10 +89,12 @@ std::optional<IssuedWork> CudaDevice::IssueQuickly(const Item& item) const {
     joined.plan = item.launch.rows_plan;
     joined.buffers.bias = works.front().buffers.bias;
     joined.buffers.b_scales = works.front().buffers.b_scales;
-    joined.resident_b = works.front().resident_b;
+    joined.resident.b = works.front().resident.b;
+    joined.resident.bias = works.front().resident.bias;
+    joined.resident.b_scales = works.front().resident.b_scales;
     const Problem landed = LandedProblem(joined.problem);
     const PreparedWork prepared =
-        PrepareInPanels(joined, {false, true}, {{0, landed.m, 0, landed.n}});
+        PrepareInPanels(joined, joined.resident.which(), {{0, landed.m, 0, landed.n}});
     return small_issuer_->IssueRows(works, prepared, item.slot.get());
   }
   std::vector<PreparedWork> prepared;

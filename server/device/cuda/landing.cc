@@ -70,16 +70,18 @@ BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Reside
   };
   if (!resident.a) block.a_input = input(sent.a, landed.a);
   if (!resident.b) block.b_input = input(sent.b, landed.b);
-  if (sent.epilogue.beta != 0) block.c = add(LandedBytes(landed.c));
-  if (sent.epilogue.has_bias) block.bias = add(ElementBytes(landed.d, landed.n));
-  block.a_scales = scales(sent.a_scaling, landed.m);
-  block.b_scales = scales(sent.b_scaling, landed.n);
+  if (sent.epilogue.beta != 0 && !resident.c) block.c = add(LandedBytes(landed.c));
+  if (sent.epilogue.has_bias && !resident.bias) {
+    block.bias = add(ElementBytes(landed.d, landed.n));
+  }
+  if (!resident.a_scales) block.a_scales = scales(sent.a_scaling, landed.m);
+  if (!resident.b_scales) block.b_scales = scales(sent.b_scaling, landed.n);
   block.inputs_bytes = block.total_bytes;
   block.a = block.a_input;
   block.b = block.b_input;
   if (!resident.a && IsTransposed(sent.a, landed.a)) block.a = add(LandedBytes(landed.a));
   if (!resident.b && IsTransposed(sent.b, landed.b)) block.b = add(LandedBytes(landed.b));
-  block.d = add(LandedBytes(landed.d));
+  if (!resident.d) block.d = add(LandedBytes(landed.d));
   block.workspace = add(workspace_bytes);
   return block;
 }

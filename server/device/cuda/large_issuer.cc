@@ -17,13 +17,14 @@ IssuedWork LargeIssuer::IssuePanels(const PreparedWork& prepared, std::size_t fi
   const bool is_last = end == prepared.panels.size();
   CudaCommands commands(backend_, slot);
   IssuedWork issued;
-  if (is_first) {
+  if (is_first && prepared.block.total_bytes != 0) {
     *block = static_cast<char*>(commands.Allocate(prepared.block.total_bytes, streams_.copy_in));
     if (*block == nullptr) {
       issued.status = commands.TakeStatus();
       return issued;
     }
   }
+  if (is_first) AwaitKept(*prepared.work, {streams_.compute, streams_.copy_out}, &commands);
   CudaEvent begin = commands.Mark(streams_.copy_in);
   if (is_first) CopyInWhole(prepared, *block, ring, &commands);
   for (std::size_t i = first; i < end; ++i) {
@@ -37,11 +38,12 @@ IssuedWork LargeIssuer::IssuePanels(const PreparedWork& prepared, std::size_t fi
     commands.Wait(streams_.compute, commands.Mark(streams_.copy_in));
     commands.Wait(streams_.copy_out, commands.Mark(streams_.compute));
   }
-  if (is_last || !issued.status.ok()) {
+  if (*block != nullptr && (is_last || !issued.status.ok())) {
     commands.Free(*block, streams_.copy_out);
     *block = nullptr;
   }
   issued.last = commands.Mark(streams_.copy_out);
+  issued.copied = commands.copied();
   issued.status.Update(commands.status());
   return issued;
 }
@@ -69,7 +71,8 @@ CudaEvent LargeIssuer::IssuePanel(const PreparedWork& prepared, std::size_t inde
   if (CutsColumns(prepared.panels)) CopyInB(prepared, panel, block, ring, commands);
   if (prepared.block.c.bytes != 0) {
     CopyIn(sent.c, prepared.landed.c, {prepared.work->buffers.c, prepared.work->buffers.c_access},
-           RectOfD(sent.c, panel), block + prepared.block.c.offset, ring, commands);
+           RectOfD(sent.c, panel), block + prepared.block.c.offset, streams_.copy_in, ring,
+           commands);
   }
   const CudaEvent landed_mark = commands->Mark(streams_.copy_in);
   stages->push_back({Stage::kCopyIn, begin, landed_mark});
@@ -89,24 +92,27 @@ CudaEvent LargeIssuer::IssuePanel(const PreparedWork& prepared, std::size_t inde
 }
 
 void LargeIssuer::Land(const MatrixLayout& sent, const MatrixLayout& landed, const void* host,
-                       char* scratch, char* to, StagingRing* ring, CudaCommands* commands) const {
-  if (IsPadded(sent, landed)) commands->Zero(to, LandedBytes(landed), streams_.copy_in);
-  CopyIn(sent, landed, {host, Access::kHost}, WholePlane(sent), scratch, ring, commands);
+                       char* scratch, char* to, CudaStream stream, StagingRing* ring,
+                       CudaCommands* commands) const {
+  if (IsPadded(sent, landed)) commands->Zero(to, LandedBytes(landed), stream);
+  CopyIn(sent, landed, {host, Access::kHost}, WholePlane(sent), scratch, stream, ring, commands);
   if (IsTransposed(sent, landed)) {
-    TransposeInput(sent, landed, 0, landed.outer(), scratch, to, streams_.copy_in, commands);
+    TransposeInput(sent, landed, 0, landed.outer(), scratch, to, stream, commands);
   }
 }
 
 void LargeIssuer::CopyIn(const MatrixLayout& sent, const MatrixLayout& landed,
                          const OperandSource& from, const PlaneRect& rect, void* to,
-                         StagingRing* ring, CudaCommands* commands) const {
+                         CudaStream stream, StagingRing* ring, CudaCommands* commands) const {
   if (rect.lines() == 0 || rect.width() == 0 || !commands->status().ok()) return;
   const std::uint64_t pitch = Pitch(InputLayout(sent, landed));
   if (from.access != Access::kHost || IsPinned(from.data, sent.size_bytes())) {
     commands->Copy(DirectionFrom(from.access), CopyOfRect(rect, from.data, Pitch(sent), to, pitch),
-                   streams_.copy_in);
+                   stream);
   } else {
-    commands->Update(ring->Copy(rect, from.data, Pitch(sent), to, pitch, streams_.copy_in));
+    commands->Update(ring->Copy(rect, from.data, Pitch(sent), to, pitch, stream));
+    commands->CountCopied(CopyDirection::kToDevice,
+                          rect.width() * static_cast<std::uint64_t>(rect.lines()));
   }
 }
 
@@ -116,6 +122,7 @@ void LargeIssuer::CopyInVectors(const PreparedWork& prepared, char* block, Stagi
     if (!commands->status().ok()) return;
     commands->Update(ring->Copy({0, 1, 0, vector.bytes}, vector.host, vector.bytes,
                                 block + vector.part.offset, vector.bytes, streams_.copy_in));
+    commands->CountCopied(CopyDirection::kToDevice, vector.bytes);
   }
 }
 
@@ -124,7 +131,8 @@ void LargeIssuer::CopyInA(const PreparedWork& prepared, const Panel& panel, char
   if (prepared.resident.a) return;
   const Problem& sent = prepared.work->problem;
   CopyIn(sent.a, prepared.landed.a, {prepared.work->buffers.a, prepared.work->buffers.a_access},
-         RectOfA(sent, panel), block + prepared.block.a_input.offset, ring, commands);
+         RectOfA(sent, panel), block + prepared.block.a_input.offset, streams_.copy_in, ring,
+         commands);
 }
 
 void LargeIssuer::CopyInB(const PreparedWork& prepared, const Panel& panel, char* block,
@@ -132,7 +140,8 @@ void LargeIssuer::CopyInB(const PreparedWork& prepared, const Panel& panel, char
   if (prepared.resident.b) return;
   const Problem& sent = prepared.work->problem;
   CopyIn(sent.b, prepared.landed.b, {prepared.work->buffers.b, prepared.work->buffers.b_access},
-         RectOfB(sent, panel), block + prepared.block.b_input.offset, ring, commands);
+         RectOfB(sent, panel), block + prepared.block.b_input.offset, streams_.copy_in, ring,
+         commands);
 }
 
 bool LargeIssuer::IsPinned(const void* data, std::uint64_t bytes) const {

@@ -25,7 +25,7 @@ struct OperandSource {
   Access access = Access::kHost;
 };
 
-// Used by one thread at a time: that of the ring.
+// Immutable: used by one thread at a time for each ring.
 class LargeIssuer {
  public:
   // All outlive the issuer. `pinned` are the pools whose memory needs no staging.
@@ -42,9 +42,9 @@ class LargeIssuer {
                          char** block, CudaSlot* slot, StagingRing* ring) const;
 
   // Brings one operand to where it stays, through `scratch` where it is transposed (else
-  // they are the same), on the copy-in stream.
+  // they are the same). `ring` is the caller's own, as are the stream's next commands.
   void Land(const MatrixLayout& sent, const MatrixLayout& landed, const void* host, char* scratch,
-            char* to, StagingRing* ring, CudaCommands* commands) const;
+            char* to, CudaStream stream, StagingRing* ring, CudaCommands* commands) const;
 
   const CudaStreams& streams() const { return streams_; }
 
@@ -56,7 +56,8 @@ class LargeIssuer {
                        std::vector<TimedStage>* stages) const;
   // One operand's rectangle, from where it is to its input part of the block.
   void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
-              const PlaneRect& rect, void* to, StagingRing* ring, CudaCommands* commands) const;
+              const PlaneRect& rect, void* to, CudaStream stream, StagingRing* ring,
+              CudaCommands* commands) const;
   void CopyInVectors(const PreparedWork& prepared, char* block, StagingRing* ring,
                      CudaCommands* commands) const;
   void CopyInA(const PreparedWork& prepared, const Panel& panel, char* block, StagingRing* ring,

@@ -26,8 +26,9 @@ std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& residen
   const std::uint64_t a_bytes = resident.a ? 0 : LandedBytes(landed.a);
   const std::uint64_t b_bytes = resident.b ? 0 : LandedBytes(landed.b);
   const bool cut_rows = a_bytes >= b_bytes;
-  // D counts too: it leaves in panels even where no operand arrives.
-  const std::uint64_t bytes = std::max({a_bytes, b_bytes, LandedBytes(landed.d)});
+  // D counts too where it leaves, in panels even where no operand arrives.
+  const std::uint64_t d_bytes = resident.d ? 0 : LandedBytes(landed.d);
+  const std::uint64_t bytes = std::max({a_bytes, b_bytes, d_bytes});
   const auto count = std::min(kMaxPanels, static_cast<std::int64_t>(bytes / panel_bytes));
   if (count > 1) {
     std::vector<Panel> panels = Cut(landed, cut_rows, count);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "server/device/cuda/plane.h"
+#include "server/device/cuda/resident.h"
+#include "server/device/cuda/staging.h"
 
 namespace gemmd {
 
@@ -16,6 +18,16 @@ bool CutsColumns(const std::vector<Panel>& panels) {
   return panels.front().n_end != panels.back().n_end;
 }
 
+namespace {
+
+// A D with more rows or columns than stay is computed elsewhere, and copied.
+Residency InPlace(const Problem& sent, const Problem& landed, Residency resident) {
+  resident.d = resident.d && !IsPadded(sent.d, landed.d);
+  return resident;
+}
+
+}  // namespace
+
 std::vector<VectorInput> VectorInputs(const PreparedWork& prepared) {
   const Problem& sent = prepared.work->problem;
   const HostBuffers& buffers = prepared.work->buffers;
@@ -23,14 +35,14 @@ std::vector<VectorInput> VectorInputs(const PreparedWork& prepared) {
     return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kVector ? count : 1);
   };
   std::vector<VectorInput> vectors;
-  if (sent.epilogue.has_bias) {
+  if (sent.epilogue.has_bias && !prepared.resident.bias) {
     vectors.push_back({buffers.bias, ElementBytes(sent.d, sent.n), prepared.block.bias});
   }
-  if (sent.a_scaling != Scaling::kNone) {
+  if (sent.a_scaling != Scaling::kNone && !prepared.resident.a_scales) {
     vectors.push_back(
         {buffers.a_scales, scale_bytes(sent.a_scaling, sent.m), prepared.block.a_scales});
   }
-  if (sent.b_scaling != Scaling::kNone) {
+  if (sent.b_scaling != Scaling::kNone && !prepared.resident.b_scales) {
     vectors.push_back(
         {buffers.b_scales, scale_bytes(sent.b_scaling, sent.n), prepared.block.b_scales});
   }
@@ -55,12 +67,14 @@ void TransposeInput(const MatrixLayout& sent, const MatrixLayout& landed, std::i
 }
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes) {
-  return Prepare(work, panel_bytes, {work.resident_a != nullptr, work.resident_b != nullptr});
+  return Prepare(work, panel_bytes, work.resident.which());
 }
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes, const Residency& resident) {
+  const Problem landed = LandedProblem(work.problem);
   return PrepareInPanels(
-      work, resident, CutIntoPanels(LandedProblem(work.problem), resident, work.plan, panel_bytes));
+      work, resident,
+      CutIntoPanels(landed, InPlace(work.problem, landed, resident), work.plan, panel_bytes));
 }
 
 PreparedWork PrepareInPanels(const DeviceWork& work, const Residency& resident,
@@ -68,7 +82,7 @@ PreparedWork PrepareInPanels(const DeviceWork& work, const Residency& resident,
   PreparedWork prepared;
   prepared.work = &work;
   prepared.landed = LandedProblem(work.problem);
-  prepared.resident = resident;
+  prepared.resident = InPlace(work.problem, prepared.landed, resident);
   prepared.panels = std::move(panels);
   prepared.block = LayOutBlock(work.problem, prepared.landed, prepared.resident,
                                PanelWorkspaceBytes(prepared.landed, prepared.panels, work.plan));
@@ -94,30 +108,36 @@ void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_fi
 }
 
 Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char* block) {
-  const DeviceWork& work = *prepared.work;
+  const ResidentPlanes& resident = prepared.work->resident;
+  const Problem& problem = prepared.landed;
   const BlockLayout& layout = prepared.block;
-  const auto* const a = prepared.resident.a ? static_cast<const char*>(work.resident_a->data())
-                                            : block + layout.a.offset;
-  const auto* const b = prepared.resident.b ? static_cast<const char*>(work.resident_b->data())
-                                            : block + layout.b.offset;
-  const PanelOffsets offsets = OffsetsOf(prepared.landed, panel);
+  const PanelOffsets offsets = OffsetsOf(problem, panel);
+  const auto at = [block](const std::shared_ptr<const ResidentOperand>& plane,
+                          const BlockLayout::Part& part, std::uint64_t offset) {
+    const char* const begin =
+        plane != nullptr ? static_cast<const char*>(plane->data()) : block + part.offset;
+    return begin + offset;
+  };
   Arguments arguments;
-  arguments.a = a + offsets.a;
-  arguments.b = b + offsets.b;
-  arguments.a_is_settled = prepared.resident.a;  // Store() returns when it is there
+  arguments.a = at(resident.a, layout.a, offsets.a);
+  arguments.b = at(resident.b, layout.b, offsets.b);
+  // Store() returns when it is there, and a result that stays is named when it is whole.
+  arguments.a_is_settled = prepared.resident.a;
   arguments.b_is_settled = prepared.resident.b;
-  if (layout.c.bytes != 0) arguments.c = block + layout.c.offset + offsets.c;
-  if (layout.bias.bytes != 0) arguments.bias = block + layout.bias.offset + offsets.bias;
-  arguments.d = block + layout.d.offset + offsets.d;
-  arguments.workspace = block + layout.workspace.offset;
-  if (layout.a_scales.bytes != 0) {
+  if (problem.epilogue.beta != 0) arguments.c = at(resident.c, layout.c, offsets.c);
+  if (problem.epilogue.has_bias) arguments.bias = at(resident.bias, layout.bias, offsets.bias);
+  if (problem.a_scaling != Scaling::kNone) {
     arguments.a_scales =
-        reinterpret_cast<const float*>(block + layout.a_scales.offset + offsets.a_scales);
+        reinterpret_cast<const float*>(at(resident.a_scales, layout.a_scales, offsets.a_scales));
   }
-  if (layout.b_scales.bytes != 0) {
+  if (problem.b_scaling != Scaling::kNone) {
     arguments.b_scales =
-        reinterpret_cast<const float*>(block + layout.b_scales.offset + offsets.b_scales);
+        reinterpret_cast<const float*>(at(resident.b_scales, layout.b_scales, offsets.b_scales));
   }
+  char* const d =
+      prepared.resident.d ? static_cast<char*>(resident.d->memory()) : block + layout.d.offset;
+  arguments.d = d + offsets.d;
+  arguments.workspace = block + layout.workspace.offset;
   return arguments;
 }
 
@@ -150,16 +170,32 @@ bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y) {
          shape(x.landed) == shape(y.landed) && (!has_c || layout(x.landed.c) == layout(y.landed.c));
 }
 
+void AwaitKept(const DeviceWork& work, std::initializer_list<CudaStream> streams,
+               CudaCommands* commands) {
+  if (work.resident.d == nullptr) return;
+  const CudaEvent ready = KeptOf(work).ready();
+  if (ready == nullptr) return;
+  for (const CudaStream stream : streams) commands->Wait(stream, ready);
+}
+
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaStream stream, CudaCommands* commands) {
-  const MatrixLayout& d = prepared.work->problem.d;
-  const HostBuffer& pieces = prepared.work->buffers.d;
-  const CopyDirection direction = prepared.work->buffers.d_access == Access::kDevice
+  if (prepared.resident.d) return;
+  const DeviceWork& work = *prepared.work;
+  const MatrixLayout& d = work.problem.d;
+  const char* const from = block + prepared.block.d.offset;
+  const std::uint64_t pitch = Pitch(prepared.landed.d);
+  if (work.resident.d != nullptr) {
+    const CudaResident& kept = KeptOf(work);
+    commands->Copy(CopyDirection::kWithinDevice,
+                   CopyOfRect(RectOfD(d, panel), from, pitch, kept.memory(), Pitch(kept.layout())),
+                   stream);
+    return;
+  }
+  const CopyDirection direction = work.buffers.d_access == Access::kDevice
                                       ? CopyDirection::kWithinDevice
                                       : CopyDirection::kFromDevice;
-  for (const CudaRect& copy :
-       CopiesToPieces(d, pieces, RectOfD(d, panel), block + prepared.block.d.offset,
-                      Pitch(prepared.landed.d))) {
+  for (const CudaRect& copy : CopiesToPieces(d, work.buffers.d, RectOfD(d, panel), from, pitch)) {
     commands->Copy(direction, copy, stream);
   }
 }

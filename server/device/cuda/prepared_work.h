@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "server/device/cuda/backend.h"
@@ -16,7 +17,7 @@ namespace gemmd {
 struct PreparedWork {
   const DeviceWork* work = nullptr;
   Problem landed;
-  Residency resident;
+  Residency resident;  // d: the kernel writes D where it stays
   std::vector<Panel> panels;
   BlockLayout block;
 };
@@ -35,6 +36,7 @@ struct IssuedWork {
   // Null if nothing is under way.
   CudaEvent last = nullptr;
   std::vector<TimedStage> stages;
+  CopiedBytes copied;
 };
 
 // Bytes from line to line.
@@ -61,7 +63,7 @@ inline CopyDirection DirectionFrom(Access access) {
 bool CutsRows(const std::vector<Panel>& panels);
 bool CutsColumns(const std::vector<Panel>& panels);
 
-// Bias and scales, as planes of one line.
+// Bias and scales that come with the work, as planes of one line.
 struct VectorInput {
   const void* host = nullptr;
   std::uint64_t bytes = 0;
@@ -87,6 +89,12 @@ void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_firs
 // Whether one launch may serve both works as a batch: the same plan for equal problems.
 bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y);
 
+// Has the streams wait for the memory of a D that stays, where another block's last use of it may
+// be under way.
+void AwaitKept(const DeviceWork& work, std::initializer_list<CudaStream> streams,
+               CudaCommands* commands);
+
+// To the host, or to where D stays if the kernel could not write it there.
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaStream stream, CudaCommands* commands);
 

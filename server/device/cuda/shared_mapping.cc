@@ -60,11 +60,14 @@ class IpcMemory final : public SharedMapping {
 // An operand where another process has it; whoever submits the work keeps it there.
 class InPlaceOperand final : public ResidentOperand {
  public:
-  explicit InPlaceOperand(const void* data) : data_(data) {}
+  InPlaceOperand(const void* data, const MatrixLayout& layout) : data_(data), layout_(layout) {}
   const void* data() const override { return data_; }
+  const MatrixLayout& layout() const override { return layout_; }
+  std::uint64_t size_bytes() const override { return 0; }  // of this server's
 
  private:
   const void* const data_;
+  const MatrixLayout layout_;
 };
 
 // What the client asked for cannot be done here, unless the device is lost.
@@ -121,14 +124,14 @@ void CudaDevice::UseInPlace(DeviceWork* work) const {
   const Problem landed = LandedProblem(work->problem);
   DeviceWork in_place = *work;
   if (buffers.a_access == Access::kDevice && IsAsLanded(work->problem.a, landed.a, buffers.a)) {
-    in_place.resident_a = std::make_shared<const InPlaceOperand>(buffers.a);
+    in_place.resident.a = std::make_shared<const InPlaceOperand>(buffers.a, landed.a);
     in_place.buffers.a = nullptr;
   }
   if (buffers.b_access == Access::kDevice && IsAsLanded(work->problem.b, landed.b, buffers.b)) {
-    in_place.resident_b = std::make_shared<const InPlaceOperand>(buffers.b);
+    in_place.resident.b = std::make_shared<const InPlaceOperand>(buffers.b, landed.b);
     in_place.buffers.b = nullptr;
   }
-  if (in_place.resident_a == work->resident_a && in_place.resident_b == work->resident_b) return;
+  if (in_place.resident.a == work->resident.a && in_place.resident.b == work->resident.b) return;
   // Memory was reserved for copies: other panels than theirs must not need more.
   const std::uint64_t reserved = Prepare(*work, options_.panel_bytes).block.total_bytes;
   if (Prepare(in_place, options_.panel_bytes).block.total_bytes <= reserved) {

@@ -18,8 +18,7 @@ class SlicedCudaWork final : public SlicedWork {
       : backend_(std::move(backend)),
         issuer_(issuer),
         work_(std::move(work)),
-        prepared_(PrepareInPanels(work_, {work_.resident_a != nullptr, work_.resident_b != nullptr},
-                                  std::move(panels))),
+        prepared_(PrepareInPanels(work_, work_.resident.which(), std::move(panels))),
         stream_(issuer->streams().copy_out) {}
   // A failure to free means that the device is lost, which is told elsewhere. All slices that
   // were issued have ended: each holds the work.
@@ -34,13 +33,17 @@ class SlicedCudaWork final : public SlicedWork {
 
   // By the ring's thread. INTERNAL with nothing under way: a slice before this one failed.
   IssuedWork Issue(int slice, CudaSlot* slot, StagingRing* ring) {
-    if (slice != 0 && block_ == nullptr) {
-      IssuedWork failed;
-      failed.status = absl::InternalError("an earlier slice of the work failed");
-      return failed;
+    IssuedWork issued;
+    if (has_failed_) {
+      issued.status = absl::InternalError("an earlier slice of the work failed");
+      return issued;
     }
     const auto index = static_cast<std::size_t>(slice);
-    return issuer_->IssuePanels(prepared_, index, index + 1, &block_, slot, ring);
+    issued = issuer_->IssuePanels(prepared_, index, index + 1, &block_, slot, ring);
+    // One that found no memory is issued again.
+    const bool is_again = issued.last == nullptr && absl::IsResourceExhausted(issued.status);
+    has_failed_ = !issued.status.ok() && !is_again;
+    return issued;
   }
 
  private:
@@ -49,7 +52,9 @@ class SlicedCudaWork final : public SlicedWork {
   const DeviceWork work_;
   const PreparedWork prepared_;
   const CudaStream stream_;
-  char* block_ = nullptr;  // of the ring's thread while slices are submitted
+  // Of the ring's thread while slices are submitted.
+  char* block_ = nullptr;
+  bool has_failed_ = false;
 };
 
 }  // namespace gemmd

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "server/device/cuda/plane.h"
+#include "server/device/cuda/resident.h"
 #include "server/device/rows.h"
 
 namespace gemmd {
@@ -122,6 +124,11 @@ SharedBlock LayOutTogether(std::vector<PreparedWork>* works) {
   return shared;
 }
 
+std::uint64_t BytesOf(const std::vector<CopySpan>& spans) {
+  return std::accumulate(spans.begin(), spans.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const CopySpan& span) { return sum + span.bytes; });
+}
+
 // The pieces of D as spans, where these are few enough to go together.
 constexpr std::size_t kMostSpans = 2 * kMaxCopySpans;
 
@@ -142,9 +149,11 @@ bool AppendSpans(const std::vector<CudaRect>& rects, std::vector<CopySpan>* span
 // The rows of D, from where the joined product has them.
 void AppendRows(const DeviceWork& work, const char* from, std::uint64_t from_pitch,
                 std::vector<CopySpan>* spans) {
-  const RowSpan rows = RowsOfD(work.problem);
-  if (work.buffers.d.size() == 1) {
-    char* to = work.buffers.d.front().data;
+  RowSpan rows = RowsOfD(work.problem);
+  const bool stays = work.resident.d != nullptr;
+  if (stays || work.buffers.d.size() == 1) {
+    char* to = stays ? static_cast<char*>(KeptOf(work).memory()) : work.buffers.d.front().data;
+    if (stays) rows.pitch = Pitch(KeptOf(work).layout());
     for (std::int64_t row = 0; row < rows.rows; ++row) {
       spans->push_back({from, to, rows.width});
       from += from_pitch;
@@ -161,14 +170,18 @@ void AppendRows(const DeviceWork& work, const char* from, std::uint64_t from_pit
   }
 }
 
-// Sums up what was issued: the block is freed before the last mark, so that a launch that
-// ended holds nothing.
+// Sums up what was issued: the block, if there is one, is freed before the last mark, so that a
+// launch that ended holds nothing.
 void Close(CudaCommands* commands, void* block, CudaStream stream, IssuedWork* issued) {
-  commands->Free(block, stream);
+  const auto free_block = [&] {
+    if (block != nullptr) commands->Free(block, stream);
+  };
+  free_block();
   issued->last = commands->Mark(stream);
+  issued->copied = commands->copied();
   issued->status = commands->TakeStatus();
   if (!issued->status.ok()) {
-    commands->Free(block, stream);
+    free_block();
     issued->last = commands->Mark(stream);
     issued->status.Update(commands->status());
   }
@@ -179,6 +192,11 @@ void Close(CudaCommands* commands, void* block, CudaStream stream, IssuedWork* i
 bool SmallIssuer::IsSmall(const PreparedWork& prepared) {
   return prepared.panels.size() == 1 &&
          prepared.block.inputs_bytes + prepared.block.d.bytes <= kMaxBytes;
+}
+
+bool SmallIssuer::IsShort(const PreparedWork& prepared) {
+  return IsSmall(prepared) &&
+         prepared.block.inputs_bytes + LandedBytes(prepared.landed.d) <= kMaxBytes;
 }
 
 bool SmallIssuer::Fit(const std::vector<PreparedWork>& works, const CudaSlot& slot) {
@@ -193,14 +211,19 @@ bool SmallIssuer::Fit(const std::vector<PreparedWork>& works, const CudaSlot& sl
 IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot* slot) const {
   Gather(&placed);
   const SharedBlock shared = LayOutTogether(&placed);
-  const CudaStream stream = slot->stream();
+  const bool is_short = std::all_of(placed.begin(), placed.end(), IsShort);
+  const CudaStream stream = is_short ? slot->stream() : slot->long_stream();
   CudaCommands commands(backend_, slot);
   IssuedWork issued;
-  auto* const block = static_cast<char*>(commands.Allocate(shared.total_bytes, stream));
-  if (block == nullptr) {
-    issued.status = commands.TakeStatus();
-    return issued;
+  char* block = nullptr;
+  if (shared.total_bytes != 0) {
+    block = static_cast<char*>(commands.Allocate(shared.total_bytes, stream));
+    if (block == nullptr) {
+      issued.status = commands.TakeStatus();
+      return issued;
+    }
   }
+  for (const PreparedWork& work : placed) AwaitKept(*work.work, {stream}, &commands);
 
   char* const staging = slot->staging().data;
   std::vector<SmallInput> in_place;
@@ -230,15 +253,20 @@ IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot
                              block + input.part.offset, Pitch(input.to_layout)),
                   stream);
   }
-  const CudaEvent landed = commands.Mark(stream);
+  // A mark has the device finish what is before it, so there is none between stages that are empty.
+  const bool arrives = inputs != 0 || !in_place.empty();
+  const CudaEvent landed = arrives ? commands.Mark(stream) : begin;
   ComputeTogether(placed, block, stream, &commands);
-  const CudaEvent computed = commands.Mark(stream);
+  const bool leaves = std::any_of(placed.begin(), placed.end(),
+                                  [](const PreparedWork& work) { return !work.resident.d; });
+  const CudaEvent computed = leaves ? commands.Mark(stream) : nullptr;
   std::vector<CopySpan> spans;
   for (const PreparedWork& work : placed) {
     // One result is as quick by a copy engine.
     const DeviceWork& sent = *work.work;
     const std::size_t before = spans.size();
-    if (placed.size() == 1 || sent.buffers.d_access != Access::kHost ||
+    if (placed.size() == 1 || sent.resident.d != nullptr ||
+        sent.buffers.d_access != Access::kHost ||
         !AppendSpans(CopiesToPieces(sent.problem.d, sent.buffers.d, WholePlane(sent.problem.d),
                                     block + work.block.d.offset, Pitch(work.landed.d)),
                      &spans)) {
@@ -247,15 +275,16 @@ IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot
     }
   }
   commands.CopySpans(spans, stream);
+  commands.CountCopied(CopyDirection::kFromDevice, BytesOf(spans));
   Close(&commands, block, stream, &issued);
-  issued.stages = {{Stage::kCopyIn, begin, landed},
-                   {Stage::kCompute, landed, computed},
-                   {Stage::kCopyOut, computed, issued.last}};
+  if (arrives) issued.stages.push_back({Stage::kCopyIn, begin, landed});
+  issued.stages.push_back({Stage::kCompute, landed, leaves ? computed : issued.last});
+  if (leaves) issued.stages.push_back({Stage::kCopyOut, computed, issued.last});
   return issued;
 }
 
 bool SmallIssuer::HasRows(const DeviceWork& work) const {
-  return HasJoinableRows(work) && work.resident_b != nullptr &&
+  return HasJoinableRows(work) && work.resident.b != nullptr &&
          work.problem.a.size_bytes() + work.problem.d.size_bytes() <= kMaxBytes &&
          IsPinned(work.buffers.a, work.problem.a.size_bytes());
 }
@@ -276,6 +305,7 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
   std::vector<CopySpan> out;
   in.reserve(static_cast<std::size_t>(joined.work->problem.m) + 3);  // scales and bias too
   out.reserve(static_cast<std::size_t>(joined.work->problem.m));
+  std::uint64_t staying_bytes = 0;  // of `out`
   char* a = block + layout.a_input.offset;
   const char* d = block + layout.d.offset;
   const std::uint64_t a_pitch = Pitch(joined.landed.a);
@@ -291,6 +321,7 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
       a += a_pitch;
     }
     AppendRows(work, d, d_pitch, &out);
+    if (work.resident.d != nullptr) staying_bytes += work.problem.d.size_bytes();
     d += d_pitch * static_cast<std::uint64_t>(work.problem.m);
     if (work.problem.a_scaling == Scaling::kVector) {
       const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(work.problem.m);
@@ -313,10 +344,13 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
   const Problem& sent = joined.work->problem;
   if (IsPadded(sent.a, joined.landed.a)) commands.Zero(block, layout.inputs_bytes, stream);
   commands.CopySpans(in, stream);
+  commands.CountCopied(CopyDirection::kToDevice, BytesOf(in));
   const CudaEvent landed = commands.Mark(stream);
   ComputePanel(joined, joined.panels.front(), true, block, stream, &commands);
   const CudaEvent computed = commands.Mark(stream);
+  for (const DeviceWork& work : works) AwaitKept(work, {stream}, &commands);
   commands.CopySpans(out, stream);
+  commands.CountCopied(CopyDirection::kFromDevice, BytesOf(out) - staying_bytes);
   Close(&commands, block, stream, &issued);
   issued.stages = {{Stage::kCopyIn, begin, landed},
                    {Stage::kCompute, landed, computed},

@@ -18,9 +18,11 @@ class SmallIssuer {
   SmallIssuer(CudaBackend* backend, std::vector<const PinnedPool*> pinned)
       : backend_(backend), pinned_(std::move(pinned)) {}
 
-  // Whether the work is small: beyond this, copying on the caller's thread would cost more
-  // than handing over.
+  // Whether little or nothing is copied for the work: beyond this, copying on the caller's thread
+  // would cost more than handing over.
   static bool IsSmall(const PreparedWork& prepared);
+  // Whether, besides, its result is small wherever it lies: others may share a launch with it.
+  static bool IsShort(const PreparedWork& prepared);
   // Whether the inputs of small works fit the slot together.
   static bool Fit(const std::vector<PreparedWork>& works, const CudaSlot& slot);
 

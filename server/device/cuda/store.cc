@@ -1,41 +1,15 @@
+// Planes that stay in the device's memory: how they come there, how they go, and what a D that
+// stays is written into.
 #include <algorithm>
 #include <cstring>
-#include <future>
 #include <utility>
 #include <vector>
 
+#include "kernels/padded_line.h"
 #include "server/device/cuda/cuda_device.h"
+#include "server/device/cuda/errors.h"
 
 namespace gemmd {
-
-// The block of one stored operand.
-class CudaDevice::Resident final : public ResidentOperand {
- public:
-  Resident(std::shared_ptr<CudaBackend> backend, void* memory, CudaStream stream,
-           MemoryReservation reservation, const MatrixLayout& sent, const MatrixLayout& landed)
-      : backend_(std::move(backend)),
-        memory_(memory),
-        stream_(stream),
-        reservation_(std::move(reservation)),
-        sent_(sent),
-        landed_(landed) {}
-
-  // A failure to free means that the device is lost, which is told elsewhere.
-  ~Resident() override { backend_->Free(memory_, stream_).IgnoreError(); }
-
-  const void* data() const override { return memory_; }
-  const MatrixLayout& sent() const { return sent_; }
-  const MatrixLayout& landed() const { return landed_; }
-
- private:
-  const std::shared_ptr<CudaBackend> backend_;
-  void* const memory_;
-  const CudaStream stream_;
-  const MemoryReservation reservation_;
-  const MatrixLayout sent_;
-  const MatrixLayout landed_;
-};
-
 namespace {
 
 // from: `lines` lines of `columns` elements, `pitch` bytes apart. to[column][line], lines
@@ -53,6 +27,34 @@ void TransposeLines(const char* from, std::uint64_t pitch, std::int64_t lines, s
   }
 }
 
+// A part of a plane that fits a slab.
+struct FetchedPart {
+  std::int64_t line = 0;
+  std::int64_t lines = 0;
+  std::uint64_t byte = 0;  // of each line
+  std::uint64_t bytes = 0;
+};
+
+// Of the landed plane, without what pads it.
+std::vector<FetchedPart> CutForSlabs(std::int64_t lines, std::uint64_t width,
+                                     std::uint64_t slab_bytes) {
+  const std::uint64_t most = std::min(width, slab_bytes);
+  const auto group = static_cast<std::int64_t>(slab_bytes / most);
+  std::vector<FetchedPart> parts;
+  for (std::int64_t line = 0; line < lines; line += group) {
+    for (std::uint64_t byte = 0; byte < width; byte += most) {
+      parts.push_back({line, std::min(group, lines - line), byte, std::min(most, width - byte)});
+    }
+  }
+  return parts;
+}
+
+// What both layouts have.
+std::uint64_t CommonBytes(std::int64_t x, std::int64_t y, DataType type) {
+  return static_cast<std::uint64_t>(std::min(x, y)) * static_cast<std::uint64_t>(SizeBits(type)) /
+         8;
+}
+
 }  // namespace
 
 absl::StatusOr<HostPiece> CudaDevice::AllocateResident(std::uint64_t bytes) {
@@ -62,102 +64,205 @@ absl::StatusOr<HostPiece> CudaDevice::AllocateResident(std::uint64_t bytes) {
   return absl::ResourceExhaustedError("the host has no memory for an operand");
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Store(const Problem& problem,
-                                                                         Side side,
-                                                                         const void* data) {
-  std::promise<absl::StatusOr<std::shared_ptr<const ResidentOperand>>> promise;
-  auto stored = promise.get_future();
-  feeder_->Post(0, [&] { promise.set_value(StoreOnFeeder(problem, side, data)); });
-  return stored.get();
+absl::Status CudaDevice::Noticed(absl::Status status) {
+  if (IsDeviceLost(status)) Lose(status);
+  return status;
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreOnFeeder(
-    const Problem& problem, Side side, const void* data) {
-  const Problem landed_problem = LandedProblem(problem);
-  const MatrixLayout& sent = side == Side::kA ? problem.a : problem.b;
-  const MatrixLayout& landed = side == Side::kA ? landed_problem.a : landed_problem.b;
-  const std::uint64_t bytes = LandedBytes(landed);
-  const std::uint64_t scratch_bytes =
-      IsTransposed(sent, landed) ? LandedBytes(ScratchLayout(sent)) : 0;
+CopiedBytes CudaDevice::copied() const { return {copied_in_bytes_, copied_out_bytes_}; }
+
+void CudaDevice::CountCopied(const CopiedBytes& copied) {
+  copied_in_bytes_ += copied.in;
+  copied_out_bytes_ += copied.out;
+}
+
+absl::StatusOr<std::shared_ptr<ResidentResult>> CudaDevice::AllocateKept(const MatrixLayout& d) {
+  if (absl::Status status = lost(); !status.ok()) return status;
+  const MatrixLayout kept = KeptLayout(d);
+  const std::uint64_t bytes = ResidentBytes(kept);
+  absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes);
+  if (!reservation.ok()) return reservation.status();
+  absl::StatusOr<std::shared_ptr<CUevent_st>> ready = events_->Take();
+  if (!ready.ok()) return Noticed(ready.status());
+  const absl::StatusOr<void*> memory = backend_->Allocate(bytes, kept_stream_, BlockLife::kStays);
+  if (!memory.ok()) return Noticed(memory.status());
+  auto result =
+      std::make_shared<CudaResident>(backend_, CudaResident::Block{*memory, kept_stream_, *ready},
+                                     *std::move(reservation), d, kept);
+  if (absl::Status status = backend_->Record(ready->get(), kept_stream_); !status.ok()) {
+    return Noticed(std::move(status));
+  }
+  return std::shared_ptr<ResidentResult>(std::move(result));
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Land(const MatrixLayout& given,
+                                                                        const MatrixLayout& landed,
+                                                                        std::uint64_t scratch_bytes,
+                                                                        Fill fill) {
+  if (absl::Status status = lost(); !status.ok()) return status;
+  const std::uint64_t bytes = ResidentBytes(landed);
   absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes);
   if (!reservation.ok()) return reservation.status();
   absl::StatusOr<MemoryReservation> scratch_reservation = memory_.Reserve(scratch_bytes, 0);
   if (!scratch_reservation.ok()) return scratch_reservation.status();
+  absl::StatusOr<std::shared_ptr<CUevent_st>> end = events_->Take();
+  if (!end.ok()) return Noticed(end.status());
 
-  const CudaStream stream = streams_.copy_in;
-  store_slot_->Reset();
-  CudaCommands commands(backend_.get(), store_slot_.get());
-  auto* const memory = static_cast<char*>(commands.Allocate(bytes, stream, BlockLife::kStays));
-  if (memory == nullptr) return commands.TakeStatus();
-  auto resident = std::make_shared<const Resident>(backend_, memory, stream,
-                                                   *std::move(reservation), sent, landed);
-  auto* scratch = memory;
-  if (scratch_bytes != 0) scratch = static_cast<char*>(commands.Allocate(scratch_bytes, stream));
-  large_issuer_->Land(sent, landed, data, scratch, memory, ring_.get(), &commands);
-  absl::Status status = commands.TakeStatus();
-  if (scratch != nullptr && scratch != memory) commands.Free(scratch, stream);
-  const CudaEvent landed_mark = commands.Mark(stream);
-  status.Update(commands.TakeStatus());
-  if (landed_mark != nullptr) status.Update(WaitUntilDone(landed_mark));
-  if (!status.ok()) return status;
-  return resident;
-}
-
-absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
-  std::promise<absl::Status> promise;
-  auto fetched = promise.get_future();
-  feeder_->Post(0, [&] {
-    promise.set_value(FetchOnFeeder(static_cast<const Resident&>(operand), static_cast<char*>(to)));
-  });
-  return fetched.get();
-}
-
-// Through the store slot's pinned memory, a piece at a time: it is rare, and speed is not what
-// it is for.
-absl::Status CudaDevice::FetchOnFeeder(const Resident& operand, char* to) {
-  const MatrixLayout& sent = operand.sent();
-  const MatrixLayout& landed = operand.landed();
-  const bool is_transposed = IsTransposed(sent, landed);
-  // Of the landed plane, without what pads it.
-  const std::int64_t lines = is_transposed ? sent.inner() : sent.outer();
-  const std::uint64_t width = ElementBytes(landed, is_transposed ? sent.outer() : sent.inner());
-  const std::uint64_t pitch = ElementBytes(landed, landed.leading_dimension);
-  const std::uint64_t to_pitch = ElementBytes(sent, sent.leading_dimension);
-  const HostPiece& staging = store_slot_->staging();
-  const std::uint64_t part = std::min(width, staging.size_bytes);
-  const std::int64_t group =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(staging.size_bytes / part));
-  const std::uint64_t element_bytes = ElementBytes(sent, 1);
-  for (std::int64_t line = 0; line < lines; line += group) {
-    const std::int64_t count = std::min(group, lines - line);
-    for (std::uint64_t at = 0; at < width; at += part) {
-      const std::uint64_t bytes = std::min(part, width - at);
-      store_slot_->Reset();
-      CudaCommands commands(backend_.get(), store_slot_.get());
-      const auto* const from =
-          static_cast<const char*>(operand.data()) + static_cast<std::uint64_t>(line) * pitch + at;
-      commands.Copy(CopyDirection::kFromDevice,
-                    {staging.data, bytes, from, pitch, bytes, static_cast<std::uint64_t>(count)},
-                    streams_.copy_in);
-      const CudaEvent copied = commands.Mark(streams_.copy_in);
-      absl::Status status = commands.TakeStatus();
-      if (status.ok()) status = WaitUntilDone(copied);
-      if (!status.ok()) return status;
-      if (is_transposed) {
-        TransposeLines(
-            staging.data, bytes, count, static_cast<std::int64_t>(bytes / element_bytes),
-            element_bytes,
-            to + at / element_bytes * to_pitch + static_cast<std::uint64_t>(line) * element_bytes,
-            to_pitch);
-        continue;
-      }
-      for (std::int64_t i = 0; i < count; ++i) {
-        std::memcpy(to + static_cast<std::uint64_t>(line + i) * to_pitch + at,
-                    staging.data + static_cast<std::uint64_t>(i) * bytes, bytes);
-      }
-    }
+  absl::Status status;
+  char* memory = nullptr;
+  {
+    const MutexLock landing(landing_);
+    const CudaStream stream = landing_slot_->long_stream();
+    landing_slot_->Reset();
+    CudaCommands commands(backend_.get(), landing_slot_.get());
+    memory = static_cast<char*>(commands.Allocate(bytes, stream, BlockLife::kStays));
+    if (memory == nullptr) return Noticed(commands.TakeStatus());
+    auto* scratch = memory;
+    if (scratch_bytes != 0) scratch = static_cast<char*>(commands.Allocate(scratch_bytes, stream));
+    fill(scratch, memory, stream, &commands);
+    CountCopied(commands.copied());
+    status = commands.TakeStatus();
+    if (scratch != nullptr && scratch != memory) commands.Free(scratch, stream);
+    if (status.ok()) commands.Update(backend_->Record(end->get(), stream));
+    status.Update(commands.TakeStatus());
+    // Behind what was issued all the same.
+    if (!status.ok()) commands.Free(memory, stream);
   }
-  return absl::OkStatus();
+  // Others land meanwhile.
+  if (status.ok()) {
+    status = WaitUntilDone(end->get());
+    if (!status.ok()) backend_->Free(memory, kept_stream_).IgnoreError();  // the device is lost
+  }
+  if (!status.ok()) return Noticed(std::move(status));
+  return std::make_shared<const CudaResident>(backend_,
+                                              CudaResident::Block{memory, kept_stream_, nullptr},
+                                              *std::move(reservation), given, landed);
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Store(const Problem& problem,
+                                                                         WorkPlane plane,
+                                                                         const void* data) {
+  const MatrixLayout given = PlaneOf(problem, plane);
+  const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
+  const std::uint64_t scratch_bytes =
+      IsTransposed(given, landed) ? LandedBytes(ScratchLayout(given)) : 0;
+  return Land(given, landed, scratch_bytes,
+              [&](char* scratch, char* to, CudaStream stream, CudaCommands* commands) {
+                landing_.AssertHeld();
+                large_issuer_->Land(given, landed, data, scratch, to, stream, landing_ring_.get(),
+                                    commands);
+              });
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreAgain(
+    const ResidentOperand& operand, const Problem& problem, WorkPlane plane) {
+  const MatrixLayout& from = operand.layout();
+  const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
+  // The plane itself, without what either layout is padded to.
+  const MatrixLayout given = PlaneOf(problem, plane);
+  return Land(given, landed, 0, [&](char*, char* to, CudaStream stream, CudaCommands* commands) {
+    if (!IsTransposed(from, landed)) {
+      commands->Zero(to, LandedBytes(landed), stream);
+      CudaRect rect;
+      rect.to = to;
+      rect.to_pitch = Pitch(landed);
+      rect.from = operand.data();
+      rect.from_pitch = Pitch(from);
+      rect.width = CommonBytes(from.inner(), landed.inner(), landed.type);
+      rect.lines = static_cast<std::uint64_t>(std::min(from.outer(), landed.outer()));
+      commands->Copy(CopyDirection::kWithinDevice, rect, stream);
+      return;
+    }
+    Transposition t;
+    t.element_bytes = SizeBits(landed.type) / 8;
+    t.rows = std::min(from.outer(), landed.inner());
+    t.columns = std::min(from.inner(), landed.outer());
+    t.from = operand.data();
+    t.from_leading_dimension = from.leading_dimension;
+    t.to = to;
+    // A vector is one line, of no certain length.
+    t.to_leading_dimension = PaddedLine(landed);
+    t.padded_rows = landed.outer();
+    t.padded_columns = landed.inner();
+    commands->Launch([t](const LaunchTarget& target) { return LaunchTranspose(t, target); },
+                     stream);
+  });
+}
+
+// Through pinned slabs: while the host takes one, copies fill the others.
+absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
+  if (absl::Status status = lost(); !status.ok()) return status;
+  const auto& resident = static_cast<const CudaResident&>(operand);
+  const MatrixLayout& given = resident.given();
+  const MatrixLayout& landed = resident.layout();
+  const bool is_transposed = IsTransposed(given, landed);
+  const std::int64_t lines = is_transposed ? given.inner() : given.outer();
+  const std::uint64_t width = ElementBytes(landed, is_transposed ? given.outer() : given.inner());
+  const std::uint64_t element_bytes = ElementBytes(given, 1);
+  const std::uint64_t pitch = Pitch(landed);
+  const std::uint64_t to_pitch = Pitch(given);
+
+  const MutexLock fetching(fetching_);
+  const std::vector<FetchedPart> parts = CutForSlabs(lines, width, fetch_slabs_.front().size_bytes);
+  const CudaStream stream = fetch_slot_->long_stream();
+  fetch_slot_->Reset();
+  CudaCommands commands(backend_.get(), fetch_slot_.get());
+  std::vector<CudaEvent> copied(fetch_slabs_.size());
+  for (CudaEvent& event : copied) event = commands.Mark(stream);  // to be recorded anew
+  if (!commands.status().ok()) return Noticed(commands.TakeStatus());
+  const auto slab_of = [&](std::size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(fetching_) {
+    return fetch_slabs_[part % fetch_slabs_.size()].data;
+  };
+  const auto take = [&](std::size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(fetching_) {
+    const FetchedPart& part = parts[index];
+    if (absl::Status s = WaitUntilDone(copied[index % copied.size()]); !s.ok()) return s;
+    const char* const slab = slab_of(index);
+    const auto line = static_cast<std::uint64_t>(part.line);
+    if (is_transposed) {
+      TransposeLines(
+          slab, part.bytes, part.lines, static_cast<std::int64_t>(part.bytes / element_bytes),
+          element_bytes,
+          static_cast<char*>(to) + part.byte / element_bytes * to_pitch + line * element_bytes,
+          to_pitch);
+      return absl::OkStatus();
+    }
+    char* const first = static_cast<char*>(to) + line * to_pitch + part.byte;
+    if (to_pitch == part.bytes) {
+      std::memcpy(first, slab, part.bytes * static_cast<std::uint64_t>(part.lines));
+      return absl::OkStatus();
+    }
+    for (std::int64_t i = 0; i < part.lines; ++i) {
+      std::memcpy(first + static_cast<std::uint64_t>(i) * to_pitch,
+                  slab + static_cast<std::uint64_t>(i) * part.bytes, part.bytes);
+    }
+    return absl::OkStatus();
+  };
+  absl::Status status;
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < parts.size() && status.ok(); ++i) {
+    if (i - taken == fetch_slabs_.size()) status = take(taken++);
+    if (!status.ok()) break;
+    const FetchedPart& part = parts[i];
+    const auto* const from = static_cast<const char*>(operand.data()) +
+                             static_cast<std::uint64_t>(part.line) * pitch + part.byte;
+    commands.Copy(
+        CopyDirection::kFromDevice,
+        {slab_of(i), part.bytes, from, pitch, part.bytes, static_cast<std::uint64_t>(part.lines)},
+        stream);
+    if (commands.status().ok()) {
+      commands.Update(backend_->Record(copied[i % copied.size()], stream));
+    }
+    status = commands.status();
+  }
+  while (status.ok() && taken < parts.size()) status = take(taken++);
+  CountCopied(commands.copied());
+  if (status.ok()) return status;
+  // Copies that are under way still write the slabs.
+  commands.TakeStatus().IgnoreError();
+  if (const CudaEvent last = commands.Mark(stream); last != nullptr) {
+    WaitUntilDone(last).IgnoreError();
+  }
+  return Noticed(std::move(status));
 }
 
 }  // namespace gemmd

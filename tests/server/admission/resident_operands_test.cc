@@ -120,7 +120,8 @@ TEST_F(ResidentOperandsTest, WeightsAreTheSameWhereBAndItsBiasAre) {
     limits.request_bytes = limits.result_bytes = 1 << 20;
     const auto problem = ValidateHeader(completed, limits);
     EXPECT_TRUE(problem.ok()) << problem.status();
-    const auto placed = found->PlaceOn(&device_, *problem);
+    std::uint64_t landed_bytes = 0;
+    const auto placed = found->PlaceOn(&device_, *problem, &landed_bytes);
     EXPECT_TRUE(placed.ok()) << placed.status();
     EXPECT_NE(placed->buffers.b, nullptr);
     EXPECT_EQ(placed->buffers.a, nullptr);

@@ -146,7 +146,7 @@ TEST_F(CudaDeviceTest, AStoredOperandComesBackAsItWas) {
     const Problem problem = MakeProblem(3, n, k, type, DefaultOutputType(type), false, transpose);
     std::string bytes(problem.b.size_bytes(), '\0');
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i / 7 + i);
-    const auto stored = device_->Store(problem, OperandSide::kB, bytes.data());
+    const auto stored = device_->Store(problem, WorkPlane::kB, bytes.data());
     ASSERT_TRUE(stored.ok()) << stored.status();
     std::string back(bytes.size(), '\0');
     ASSERT_TRUE(device_->Fetch(**stored, back.data()).ok());
@@ -169,12 +169,12 @@ TEST_F(CudaDeviceTest, AStoredOperandStaysUntilItsLastUse) {
     const Problem problem =
         MakeProblem(3, 70, 50, type, DefaultOutputType(type));  // B is not K-major
     Operands operands(problem, testing::Distribution::kNormal, 9);
-    auto stored = device_->Store(problem, CudaDevice::Side::kB, operands.b.data());
+    auto stored = device_->Store(problem, WorkPlane::kB, operands.b.data());
     ASSERT_TRUE(stored.ok()) << stored.status();
     EXPECT_GT(device_->memory().usage().resident_bytes, 0u);
     DeviceWork work = MakeWork(problem, operands);
     work.buffers.b = nullptr;
-    work.resident_b = *std::move(stored);
+    work.resident.b = *std::move(stored);
     stored = absl::UnknownError("moved");
     for (int repeat = 0; repeat < 3; ++repeat) {
       const DeviceResult result = Submit(work).get();
@@ -208,9 +208,9 @@ class SettledOperands : public CudaDeviceTest {
     DeviceWork work = MakeWork(problem, operands);
     work.plan.kernel = &kernel;
     if (stores_b) {
-      auto b = device_->Store(problem, OperandSide::kB, operands.b.data());
+      auto b = device_->Store(problem, WorkPlane::kB, operands.b.data());
       EXPECT_TRUE(b.ok()) << b.status();
-      work.resident_b = *std::move(b);
+      work.resident.b = *std::move(b);
       work.buffers.b = nullptr;
     }
     const DeviceResult result = Submit(std::move(work)).get();

@@ -81,6 +81,17 @@ class CudaDeviceTest : public ::testing::Test {
     return CompareWithReference(problem, operands);
   }
 
+  // Whether all blocks are given back, once the streams have done what they were given.
+  bool AllIsFree() {
+    const CudaEvent looked = *cuda_->CreateEvent();
+    constexpr int kLooks = 10000;
+    for (int i = 0; i < kLooks && cuda_->allocated_bytes() != 0; ++i) {
+      cuda_->IsDone(looked).status().IgnoreError();
+    }
+    const MemoryUsage usage = device_->memory().usage();
+    return cuda_->allocated_bytes() == 0 && usage.free_bytes() == usage.limit_bytes;
+  }
+
   static void CopyOut(const HostBuffer& d, PlaneBytes* plane) {
     std::uint64_t offset = 0;
     for (const HostPiece& piece : d) {

@@ -1,6 +1,9 @@
 // A stored operand on devices that have memory of their own.
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "server/store/operand_store.h"
@@ -30,17 +33,24 @@ class LandingDevice final : public Device {
   absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes) override {
     return AllocateHostBuffer(bytes).front();
   }
-  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem, OperandSide,
+  absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d) override {
+    return Make(d, std::string(d.size_bytes(), '?'));
+  }
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
+                                                               WorkPlane plane,
                                                                const void* data) override {
-    absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(problem.b.size_bytes());
-    if (!reservation.ok()) return reservation.status();
     ++stores;
-    auto resident = std::make_shared<Resident>();
-    resident->reservation = *std::move(reservation);
-    resident->bytes.assign(static_cast<const char*>(data), problem.b.size_bytes());
-    return std::shared_ptr<const ResidentOperand>(std::move(resident));
+    return Make(PlaneOf(Landed(problem), plane),
+                std::string(static_cast<const char*>(data), PlaneOf(problem, plane).size_bytes()));
+  }
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(const ResidentOperand& operand,
+                                                                    const Problem& problem,
+                                                                    WorkPlane plane) override {
+    ++copies;
+    return Make(PlaneOf(Landed(problem), plane), static_cast<const Resident&>(operand).bytes);
   }
   absl::Status Fetch(const ResidentOperand& operand, void* to) override {
+    if (!fetch_status.ok()) return fetch_status;
     ++fetches;
     const std::string& bytes = static_cast<const Resident&>(operand).bytes;
     std::memcpy(to, bytes.data(), bytes.size());
@@ -48,14 +58,29 @@ class LandingDevice final : public Device {
   }
 
   int stores = 0;
+  int copies = 0;
   int fetches = 0;
+  absl::Status fetch_status;
 
  private:
-  struct Resident final : ResidentOperand {
+  struct Resident final : ResidentResult {
     const void* data() const override { return bytes.data(); }
+    void* memory() const override { return const_cast<char*>(bytes.data()); }
+    const MatrixLayout& layout() const override { return landed; }
+    std::uint64_t size_bytes() const override { return bytes.size(); }
+    MatrixLayout landed;
     std::string bytes;
     MemoryReservation reservation;
   };
+  absl::StatusOr<std::shared_ptr<Resident>> Make(const MatrixLayout& landed, std::string bytes) {
+    absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes.size());
+    if (!reservation.ok()) return reservation.status();
+    auto resident = std::make_shared<Resident>();
+    resident->landed = landed;
+    resident->bytes = std::move(bytes);
+    resident->reservation = *std::move(reservation);
+    return resident;
+  }
   DeviceTraits traits_;
   MemoryBudget memory_;
 };
@@ -76,6 +101,7 @@ class LandingTest : public ::testing::Test {
   LandingDevice device_{500};
   LandingDevice second_{500};
   OperandStore store_;
+  std::uint64_t landed_bytes_ = 0;
   const StoredMatrix matrix_{"01234567"};
   Problem problem_;
 };
@@ -84,7 +110,7 @@ TEST_F(LandingTest, TheFirstUseLandsItAndLaterOnesFindIt) {
   EXPECT_EQ(Use()->holder(), nullptr);
   EXPECT_EQ(device_.memory().usage().resident_bytes, 0u);
   for (int i = 0; i < 3; ++i) {
-    const auto placed = Use()->PlaceOn(&device_, problem_, OperandSide::kB);
+    const auto placed = Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_);
     ASSERT_TRUE(placed.ok()) << placed.status();
     EXPECT_EQ(std::string(static_cast<const char*>(placed->landed->data()), 8), matrix_.bytes);
   }
@@ -94,20 +120,25 @@ TEST_F(LandingTest, TheFirstUseLandsItAndLaterOnesFindIt) {
 }
 
 TEST_F(LandingTest, AnotherFormOrDeviceGetsItFromTheFirst) {
-  ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, OperandSide::kB).ok());
+  ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
   Problem transposed = problem_;
   transposed.transpose_b = true;
-  ASSERT_TRUE(Use()->PlaceOn(&device_, transposed, OperandSide::kB).ok());
-  EXPECT_EQ(device_.stores, 2);
-  EXPECT_EQ(device_.fetches, 1);
-  const auto placed = Use()->PlaceOn(&second_, problem_, OperandSide::kB);
+  ASSERT_TRUE(Use()->PlaceOn(&device_, transposed, WorkPlane::kB, &landed_bytes_).ok());
+  // It never left the device.
+  EXPECT_EQ(device_.stores, 1);
+  EXPECT_EQ(device_.copies, 1);
+  EXPECT_EQ(device_.fetches, 0);
+  EXPECT_EQ(landed_bytes_, 8u);
+  const auto placed = Use()->PlaceOn(&second_, problem_, WorkPlane::kB, &landed_bytes_);
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(std::string(static_cast<const char*>(placed->landed->data()), 8), matrix_.bytes);
   EXPECT_EQ(second_.stores, 1);
+  EXPECT_EQ(device_.fetches, 1);
+  EXPECT_EQ(landed_bytes_, 16u);
 }
 
 TEST_F(LandingTest, ADownloadBringsItBack) {
-  ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, OperandSide::kB).ok());
+  ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
   const auto piece = Use()->Whole(StoredPlane::kData);
   ASSERT_TRUE(piece.ok()) << piece.status();
   EXPECT_EQ(std::string(piece->data, piece->size_bytes), matrix_.bytes);
@@ -115,38 +146,157 @@ TEST_F(LandingTest, ADownloadBringsItBack) {
 
 TEST_F(LandingTest, WhatHasLandedIsEvictedForItsDevicesSake) {
   EXPECT_FALSE(store_.EvictFrom(&device_));  // nothing of it is there yet
-  ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, OperandSide::kB).ok());
+  ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
   EXPECT_FALSE(store_.EvictFrom(&second_));
   EXPECT_TRUE(store_.EvictFrom(&device_));
   EXPECT_EQ(device_.memory().usage().resident_bytes, 0u);
 }
 
-TEST_F(LandingTest, AKeptResultLeavesTheMemoryItWasMadeInWhenOthersNeedIt) {
-  auto result = *store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_);
-  std::memcpy(result->memory().front().data, matrix_.bytes.data(), 8);
-  const std::weak_ptr<void> made_in = result->memory().front().owner;
-  const std::string handle = store_.Keep(std::move(result));
-  EXPECT_FALSE(made_in.expired());
-  EXPECT_TRUE(store_.FreeResultMemory());
-  EXPECT_TRUE(made_in.expired());
-  EXPECT_FALSE(store_.FreeResultMemory());
-  const auto piece = (*store_.Read(Tenant(), {handle, {}}))->Whole(StoredPlane::kData);
-  EXPECT_EQ(std::string(piece->data, piece->size_bytes), matrix_.bytes);
+// A result of 8 bytes, of which the first says which it is.
+std::string Keep(OperandStore* store, LandingDevice* device, const MatrixLayout& d, char name,
+                 std::optional<TimeNs> lease = std::nullopt) {
+  auto result = *store->BeginResult(Tenant(), d, lease, device);
+  EXPECT_TRUE(result->memory().empty());
+  EXPECT_TRUE(result->PlaceOn(device).ok());
+  static_cast<char*>(result->resident()->memory())[0] = name;
+  return store->Keep(std::move(result));
 }
 
-TEST_F(LandingTest, AResultThatWasReleasedHasNoMemoryToLeave) {
-  const std::string handle =
-      store_.Keep(*store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_));
-  ASSERT_TRUE(store_.Release(Tenant(), {handle, {}}).ok());
-  EXPECT_FALSE(store_.FreeResultMemory());
+TEST_F(LandingTest, AKeptResultIsThereWhereItWasMade) {
+  const std::string handle = Keep(&store_, &device_, matrix_.form.data, 'r');
+  const auto operand = *store_.Use(Tenant(), {handle, {}}, "b");
+  EXPECT_EQ(operand->holder(), &device_);
+  EXPECT_EQ(store_.Get(Tenant(), {handle, {}})->device_bytes, 8u);
+  Problem as_it_lies = problem_;
+  as_it_lies.transpose_b = true;  // row-major is K-major then
+  const auto placed = operand->PlaceOn(&device_, as_it_lies, WorkPlane::kB, &landed_bytes_);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(static_cast<const char*>(placed->landed->data())[0], 'r');
+  EXPECT_EQ(device_.stores + device_.copies + device_.fetches, 0);
+  EXPECT_EQ(landed_bytes_, 0u);
+  EXPECT_EQ(operand->Whole(StoredPlane::kData)->data[0], 'r');
+  EXPECT_EQ(store_.statistics().fetched_bytes, 8u);
+}
+
+TEST_F(LandingTest, ManyReadersHaveOneCopy) {
+  const std::string handle = Keep(&store_, &device_, matrix_.form.data, 'r');
+  const auto operand = *store_.Read(Tenant(), {handle, {}});
+  auto first = *operand->Planes(StoredPlane::kData);
+  auto second = *operand->Planes(StoredPlane::kData);
+  EXPECT_EQ(first.front().data, second.front().data);
+  EXPECT_EQ(device_.fetches, 1);
+  const std::weak_ptr<void> copy = first.front().owner;
+  first.clear();
+  second.clear();
+  EXPECT_TRUE(copy.expired());
+  EXPECT_EQ((*operand->Planes(StoredPlane::kData)).front().data[0], 'r');
+  EXPECT_EQ(device_.fetches, 2);
+}
+
+TEST_F(LandingTest, AResultThatIsNotKeptGivesItsMemoryBack) {
+  auto result = *store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_);
+  ASSERT_TRUE(result->PlaceOn(&device_).ok());
+  EXPECT_EQ(device_.memory().usage().resident_bytes, 8u);
+  result = nullptr;
+  EXPECT_EQ(device_.memory().usage().resident_bytes, 0u);
+  EXPECT_EQ(store_.statistics().reserved_bytes, 8u);  // the uploaded one's
+}
+
+TEST_F(LandingTest, TheLargestThatIsIdleMovesOutAndComesBack) {
+  const MatrixLayout large{DataType::kInt8, 16, 1, Order::kRowMajor, 1};
+  const std::string first = Keep(&store_, &device_, matrix_.form.data, '1');
+  const std::string second = Keep(&store_, &device_, large, '2');
+  const std::string third = Keep(&store_, &device_, matrix_.form.data, '3');
+  // Leases are no hindrance, since nothing is lost. What is in use stays.
+  auto used = *store_.Use(Tenant(), {first, {}}, "b");
+  EXPECT_EQ(store_.MoveOutOf(&device_), 16u);
+  EXPECT_EQ(store_.MoveOutOf(&device_), 8u);
+  EXPECT_EQ(store_.MoveOutOf(&device_), std::nullopt);
+  EXPECT_EQ(device_.memory().usage().resident_bytes, 8u);
+  EXPECT_EQ(used->holder(), &device_);
+  used = nullptr;
+  EXPECT_EQ(store_.MoveOutOf(&device_), 8u);
+  EXPECT_EQ(store_.MoveOutOf(&second_), std::nullopt);
+  StoreStatistics statistics = store_.statistics();
+  EXPECT_EQ(statistics.moves_out, 3u);
+  EXPECT_EQ(statistics.moved_out_bytes, 32u);
+  EXPECT_EQ(statistics.device_bytes, 0u);
+  EXPECT_EQ(statistics.residents, 4u);
+  EXPECT_EQ(statistics.evictions, 0u);
+  const auto operand = *store_.Use(Tenant(), {third, {}}, "b");
+  EXPECT_EQ(operand->holder(), nullptr);
+  EXPECT_EQ(operand->Whole(StoredPlane::kData)->data[0], '3');
+  const auto placed = operand->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(static_cast<const char*>(placed->landed->data())[0], '3');
+  EXPECT_EQ(landed_bytes_, 8u);
+  statistics = store_.statistics();
+  EXPECT_EQ(statistics.landings, 1u);
+  EXPECT_EQ(statistics.landed_bytes, 8u);
+  EXPECT_EQ(statistics.device_bytes, 8u);
+}
+
+TEST_F(LandingTest, WhatAnotherDeviceHasIsNotFetchedToMoveOut) {
+  ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
+  ASSERT_TRUE(Use()->PlaceOn(&second_, problem_, WorkPlane::kB, &landed_bytes_).ok());
+  const int fetches = device_.fetches;
+  EXPECT_EQ(store_.MoveOutOf(&device_), 8u);
+  EXPECT_EQ(device_.fetches, fetches);
+  EXPECT_EQ(Use()->holder(), &second_);
+  EXPECT_EQ(std::string(Use()->Whole(StoredPlane::kData)->data, 8), matrix_.bytes);
+}
+
+TEST_F(LandingTest, WhatCannotBeFetchedStaysWhereItIs) {
+  const std::string handle = Keep(&store_, &device_, matrix_.form.data, 'r');
+  device_.fetch_status = absl::UnavailableError("lost");
+  EXPECT_EQ(store_.MoveOutOf(&device_), std::nullopt);
+  EXPECT_EQ((*store_.Use(Tenant(), {handle, {}}, "b"))->holder(), &device_);
+  device_.fetch_status = absl::OkStatus();
+  EXPECT_EQ(store_.MoveOutOf(&device_), 8u);
+}
+
+// On the device that has most room, as it lies.
+TEST_F(LandingTest, AnUploadLandsWhenItIsWhole) {
+  StoreOptions options = testing::SmallStore();
+  options.landing_devices = {&device_, &second_};
+  auto filler = *device_.memory().Reserve(100, 0);
+  OperandStore store(options, &device_, &clock_, 1);
+  const absl::string_view piece = matrix_.bytes;
+  auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
+  ASSERT_TRUE(*session->Receive({StoredPlane::kData, 0, {&piece, 1}}));
+  EXPECT_EQ(second_.stores, 1);
+  EXPECT_EQ(store.statistics().landed_bytes, 8u);
+  const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
+  EXPECT_EQ(operand->holder(), &second_);
+  Problem as_it_lies = problem_;
+  as_it_lies.transpose_b = true;
+  ASSERT_TRUE(operand->PlaceOn(&second_, as_it_lies, WorkPlane::kB, &landed_bytes_).ok());
+  EXPECT_EQ(landed_bytes_, 0u);
+  EXPECT_EQ(second_.stores + second_.copies, 1);
+  EXPECT_EQ(std::string(operand->Whole(StoredPlane::kData)->data, 8), matrix_.bytes);
+}
+
+TEST_F(LandingTest, AnUploadWaitsInHostMemoryWhereNoDeviceHasRoom) {
+  StoreOptions options = testing::SmallStore();
+  options.landing_devices = {&device_};
+  auto filler = *device_.memory().Reserve(495, 0);
+  OperandStore store(options, &device_, &clock_, 1);
+  const absl::string_view piece = matrix_.bytes;
+  auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
+  ASSERT_TRUE(*session->Receive({StoredPlane::kData, 0, {&piece, 1}}));
+  const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
+  EXPECT_EQ(operand->holder(), nullptr);
+  filler.Release();
+  ASSERT_TRUE(operand->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
+  EXPECT_EQ(landed_bytes_, 8u);
 }
 
 TEST_F(LandingTest, AFullDeviceLeavesItWhereItIs) {
   auto rest = *device_.memory().Reserve(495, 0);
-  EXPECT_EQ(Use()->PlaceOn(&device_, problem_, OperandSide::kB).status().code(),
+  EXPECT_EQ(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).status().code(),
             absl::StatusCode::kResourceExhausted);
   rest.Release();
-  EXPECT_TRUE(Use()->PlaceOn(&device_, problem_, OperandSide::kB).ok());
+  EXPECT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ TEST(Upload, AbandonedWhileItIsFinishedIsDropped) {
   ASSERT_TRUE(received.ok() && received->is_last);
   traced.upload->Abandon();
   EXPECT_FALSE(traced.is_released());
-  EXPECT_TRUE(absl::IsResourceExhausted(traced.upload->Finish().status()));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(traced.upload->Finish(std::make_shared<StoreTraffic>()).status()));
   EXPECT_TRUE(traced.is_released());
   EXPECT_EQ(traced.budget->used_bytes(), 0u);
   traced.upload->SetEnded();
@@ -101,7 +102,7 @@ TEST(Upload, TheLastByteIsToldOnce) {
   EXPECT_FALSE(again->is_last);
   EXPECT_EQ(again->repeated_bytes, 60u);
   EXPECT_EQ(upload->received_bytes(), 100u);
-  EXPECT_TRUE(upload->Finish().ok());
+  EXPECT_TRUE(upload->Finish(std::make_shared<StoreTraffic>()).ok());
   upload->SetEnded();
 }
 
@@ -119,7 +120,7 @@ TEST(Upload, AChunkInPiecesBringsWhatIsNewOfIt) {
       EXPECT_EQ(received->repeated_bytes, end - begin);
       EXPECT_EQ(traced.storage, content);
       if (!received->is_last) continue;  // the first chunk was all of it
-      EXPECT_TRUE(upload->Finish().ok());
+      EXPECT_TRUE(upload->Finish(std::make_shared<StoreTraffic>()).ok());
       upload->SetEnded();
     }
   }

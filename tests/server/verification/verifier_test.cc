@@ -23,8 +23,12 @@ using testing::Operands;
 // A device of its own memory: it gives back what was stored.
 class FetchingDevice final : public Device {
  public:
-  struct Resident final : ResidentOperand {
+  struct Resident final : ResidentResult {
     const void* data() const override { return nullptr; }
+    void* memory() const override { return nullptr; }
+    const MatrixLayout& layout() const override { return landed; }
+    std::uint64_t size_bytes() const override { return bytes.size(); }
+    MatrixLayout landed;
     testing::PlaneBytes bytes;
   };
 
@@ -166,13 +170,49 @@ TEST_F(VerifierTest, BringsResidentsBack) {
   auto resident = std::make_shared<FetchingDevice::Resident>();
   resident->bytes = operands_.back()->b;
   product.device = &device;
-  product.resident_b = resident;
+  product.resident.b = resident;
   product.buffers.b = nullptr;
   Verifier verifier({});
   EXPECT_LE(*Verify(&verifier, product), 1);
   device.is_lost = true;
   EXPECT_EQ(Verify(&verifier, product).status(), absl::UnavailableError("lost"));
   EXPECT_EQ(verifier.statistics().unverifiable, 1U);
+}
+
+// The result stays on the device too, and has never been on the host.
+TEST_F(VerifierTest, BringsEveryPlaneBack) {
+  FetchingDevice device;
+  for (const bool is_right : {true, false}) {
+    FinishedProduct product;
+    Problem problem = problem_;
+    problem.epilogue.beta = 0.5;
+    problem.epilogue.has_bias = true;
+    Operands operands(problem, testing::Distribution::kNormal, 7);
+    const ReferenceResult result = ReferenceGemm(problem, operands.arguments());
+    for (std::int64_t i = 0; i < problem.m; ++i) {
+      for (std::int64_t j = 0; j < problem.n; ++j) {
+        StoreElement(problem.d, operands.d.data(), i, j, result.d[i * problem.n + j]);
+      }
+    }
+    if (!is_right) StoreElement(problem.d, operands.d.data(), 3, 4, 1000);
+    const auto resident = [](const testing::PlaneBytes& bytes) {
+      auto plane = std::make_shared<FetchingDevice::Resident>();
+      plane->bytes = bytes;
+      return plane;
+    };
+    product.problem = problem;
+    product.device = &device;
+    product.kernel = Right().kernel;
+    product.resident.a = resident(operands.a);
+    product.resident.b = resident(operands.b);
+    product.resident.c = resident(operands.c);
+    product.resident.bias = resident(operands.bias);
+    product.resident.d = resident(operands.d);
+    Verifier verifier({});
+    const absl::StatusOr<double> residual = Verify(&verifier, product);
+    ASSERT_TRUE(residual.ok()) << residual.status();
+    EXPECT_EQ(*residual <= 1, is_right);
+  }
 }
 
 TEST_F(VerifierTest, ChoosesItsShare) {

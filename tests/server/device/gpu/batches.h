@@ -13,7 +13,7 @@ namespace gemmd::testing {
 // B of the problem, resident.
 inline std::shared_ptr<const ResidentOperand> StoreB(ServedGpu* gpu, const Problem& problem,
                                                      const Operands& operands) {
-  return Require(gpu->device->Store(problem, OperandSide::kB, operands.b.data()), "resident B");
+  return Require(gpu->device->Store(problem, WorkPlane::kB, operands.b.data()), "resident B");
 }
 
 // A work over that B with its own rows, in memory as the device gives it to requests.
@@ -28,7 +28,7 @@ inline DeviceWork RowsWork(ServedGpu* gpu, const Problem& problem, const void* a
   std::memcpy(kept->back().data, a, problem.a.size_bytes());
   work.buffers.a = kept->back().data;
   work.buffers.d = Require(gpu->device->AllocateResult(problem.d), "result");
-  work.resident_b = b;
+  work.resident.b = b;
   work.weights_id = 1;
   return work;
 }

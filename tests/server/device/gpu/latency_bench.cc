@@ -74,7 +74,7 @@ void MeasureLatency(GpuReport* report) {
   problem.determinism = Determinism::kFast;
   Operands operands(problem, Distribution::kNormal, 1);
   const auto b =
-      Require(gpu.device->Store(problem, CudaDevice::Side::kB, operands.b.data()), "resident B");
+      Require(gpu.device->Store(problem, WorkPlane::kB, operands.b.data()), "resident B");
   const Problem landed = gpu.device->Landed(problem);
   const Plan plan = Require(Select(BuiltinRegistry(), landed, gpu.device->traits()), "plan");
 
@@ -89,7 +89,7 @@ void MeasureLatency(GpuReport* report) {
         Require(gpu.device->memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes),
                 "reservation");
     job->work.buffers.a = operands.a.data();
-    job->work.resident_b = b;
+    job->work.resident.b = b;
     job->work.buffers.d = Require(gpu.device->AllocateResult(problem.d), "result");
     std::atomic<bool> is_done{false};
     absl::Status ended;

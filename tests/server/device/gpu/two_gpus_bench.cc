@@ -34,8 +34,8 @@ double JobsASecond(std::vector<ServedGpu>* gpus, std::size_t count, const Proble
       job->work.problem = problem;
       job->work.plan = Require(
           Select(BuiltinRegistry(), to.device->Landed(problem), to.device->traits()), "plan");
-      job->work.resident_a = residents[index].a;
-      job->work.resident_b = residents[index].b;
+      job->work.resident.a = residents[index].a;
+      job->work.resident.b = residents[index].b;
       job->work.buffers.d = Require(to.device->AllocateResult(problem.d), "result");
       job->done = [done = ends.Expect()](absl::Status status, Receipt) mutable {
         DeviceResult result;
@@ -72,8 +72,7 @@ void MeasureTwoGpus(GpuReport* report) {
     gpus.push_back(ServeGpu(ordinal, &clock));
     residents.push_back(
         {Require(gpus.back().device->Store(problem, CudaDevice::Side::kA, operands.a.data()), "A"),
-         Require(gpus.back().device->Store(problem, CudaDevice::Side::kB, operands.b.data()),
-                 "B")});
+         Require(gpus.back().device->Store(problem, WorkPlane::kB, operands.b.data()), "B")});
   }
   const double one = JobsASecond(&gpus, 1, problem, residents, clock);
   const double two = JobsASecond(&gpus, 2, problem, residents, clock);

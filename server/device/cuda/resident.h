@@ -1,0 +1,81 @@
+// Planes that stay in a GPU's memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/device/cuda/backend.h"
+#include "server/device/device.h"
+#include "sync/mutex.h"
+
+namespace gemmd {
+
+// Events that are used one after another: a backend never destroys one. Thread-safe.
+class EventPool : public std::enable_shared_from_this<EventPool> {
+ public:
+  explicit EventPool(std::shared_ptr<CudaBackend> backend) : backend_(std::move(backend)) {}
+
+  // Nobody else's until the last reference is gone. What waits for its record by then still does.
+  absl::StatusOr<std::shared_ptr<CUevent_st>> Take();
+
+ private:
+  const std::shared_ptr<CudaBackend> backend_;
+  AdaptiveMutex mutex_;
+  std::vector<CudaEvent> spare_ ABSL_GUARDED_BY(mutex_);
+};
+
+// What a plane of that layout takes of the device's memory, where blocks are multiples of 256
+// bytes.
+std::uint64_t ResidentBytes(const MatrixLayout& landed);
+
+// A D lies as an operand of the same layout lands: in lines of their padded length.
+MatrixLayout KeptLayout(const MatrixLayout& d);
+
+// One block.
+class CudaResident final : public ResidentResult {
+ public:
+  struct Block {
+    void* memory = nullptr;
+    CudaStream stream = nullptr;  // in whose order it is given back, with its last use behind it
+    // Before it the block may still be used by whoever had it; null: by nobody.
+    std::shared_ptr<CUevent_st> ready;
+  };
+
+  // `given`: the plane as the host has it.
+  CudaResident(std::shared_ptr<CudaBackend> backend, Block block, MemoryReservation reservation,
+               const MatrixLayout& given, const MatrixLayout& landed)
+      : backend_(std::move(backend)),
+        block_(std::move(block)),
+        reservation_(std::move(reservation)),
+        given_(given),
+        landed_(landed) {}
+  // A failure to free means that the device is lost, which is told elsewhere.
+  ~CudaResident() override { backend_->Free(block_.memory, block_.stream).IgnoreError(); }
+  CudaResident(const CudaResident&) = delete;
+  CudaResident& operator=(const CudaResident&) = delete;
+
+  const void* data() const override { return block_.memory; }
+  void* memory() const override { return block_.memory; }
+  const MatrixLayout& layout() const override { return landed_; }
+  std::uint64_t size_bytes() const override { return ResidentBytes(landed_); }
+  const MatrixLayout& given() const { return given_; }
+  // Null: at once.
+  CudaEvent ready() const { return block_.ready.get(); }
+
+ private:
+  const std::shared_ptr<CudaBackend> backend_;
+  const Block block_;
+  const MemoryReservation reservation_;
+  const MatrixLayout given_;
+  const MatrixLayout landed_;
+};
+
+// Of a work whose D stays.
+inline const CudaResident& KeptOf(const DeviceWork& work) {
+  return static_cast<const CudaResident&>(*work.resident.d);
+}
+
+}  // namespace gemmd

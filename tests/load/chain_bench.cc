@@ -1,0 +1,203 @@
+// What a link of a chain takes: products of a kept result and a resident B, each named by the next,
+// against a server that runs already (on a GPU's host: gemmd --device=cuda).
+//
+//   chain_bench SERVER [SIZE...]     sizes are n of n x n x n in bf16; default: 1024 4096
+//
+// For each size, over chains of 16 links, one request at a time:
+//   link          median from the call to its answer
+//   in the device the receipt's compute stage, median
+//   overhead      what a request takes besides: the median of links of 64 x 64 x 64 less their
+//                 compute stage, measured between the chains
+//   moved         bytes between host and device that the receipts of the links tell, all together,
+//                 those of landings and evictions included; and what the server counted meanwhile
+// Then the result is fetched, and compared with that of a chain whose links are sent and come back:
+// equal bits, or exit code 1.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/client.h"
+#include "client/operands.h"
+#include "gemmd/v1/admin.pb.h"
+#include "tests/load/timing.h"
+
+namespace gemmd {
+namespace {
+
+constexpr int kLinks = 16;
+constexpr int kRounds = 12;
+constexpr std::uint64_t kSmall = 64;
+
+template <typename T>
+T Require(absl::StatusOr<T> result, const char* what) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "%s: %s\n", what, result.status().ToString().c_str());
+    std::exit(1);
+  }
+  return *std::move(result);
+}
+
+// Elements of mean 0 whose sums over n keep their size through a chain.
+client::Matrix RandomMatrix(std::uint64_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  const float scale = std::sqrt(3.0F / static_cast<float>(n));
+  std::string bytes(n * n * 2, '\0');
+  for (std::uint64_t i = 0; i < n * n; ++i) {
+    const float value = scale * uniform(random);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    const auto bf16 = static_cast<std::uint16_t>(bits >> 16U);
+    std::memcpy(bytes.data() + i * 2, &bf16, sizeof(bf16));
+  }
+  const client::MatrixFormat format{DataType::kBf16, n, n, Order::kRowMajor, 0};
+  return Require(client::Matrix::Create(format, std::move(bytes)), "matrix");
+}
+
+struct Times {
+  std::vector<double> link_us;
+  std::vector<double> compute_us;
+  std::uint64_t moved_bytes = 0;
+};
+
+std::uint64_t Moved(const v1::Receipt& receipt) {
+  return receipt.copied_bytes_in() + receipt.copied_bytes_out() + receipt.landed_bytes() +
+         receipt.evicted_bytes();
+}
+
+double ComputeUs(const v1::Receipt& receipt) {
+  double us = 0;
+  for (const v1::Stage& stage : receipt.stages()) {
+    if (stage.name() == v1::COMPUTE) us += stage.end_us() - stage.start_us();
+  }
+  return us;
+}
+
+client::OperandName Named(const std::string& handle) { return {handle, {}}; }
+
+// Chains of products with one B, all of it on the server.
+class Chain {
+ public:
+  Chain(client::Operands* operands, std::uint64_t n)
+      : operands_(*operands), a_(RandomMatrix(n, 1)), b_(RandomMatrix(n, 2)) {
+    const auto put = [&](const client::Matrix& matrix) {
+      const auto source = Require(client::OperandSource::Create(matrix), "source");
+      return Named(Require(operands_.Put(source), "put").handle());
+    };
+    on_server_a_ = put(a_);
+    on_server_b_ = put(b_);
+  }
+
+  // The handle of the last result. `times` null: to warm up.
+  client::OperandName Run(Times* times) {
+    client::OperandName last = on_server_a_;
+    for (int i = 0; i < kLinks; ++i) {
+      client::OperandName next;
+      v1::Receipt receipt;
+      const double us =
+          1e6 * Seconds([&] {
+            auto kept = Require(operands_.MatmulAndKeep({last, on_server_b_}), "link");
+            next = Named(kept.handle);
+            receipt = std::move(kept.receipt.server);
+          });
+      if (i > 0) Release(last);
+      last = next;
+      if (times == nullptr) continue;
+      times->link_us.push_back(us);
+      times->compute_us.push_back(ComputeUs(receipt));
+      times->moved_bytes += Moved(receipt);
+    }
+    return last;
+  }
+
+  // The same through the client.
+  client::Matrix RunInline() {
+    client::Matrix last = a_;
+    for (int i = 0; i < kLinks; ++i) {
+      auto sent = Require(operands_.Matmul({client::InlineOperand{last}, on_server_b_}), "product");
+      last = *std::move(sent.d);
+    }
+    return last;
+  }
+
+  void Release(const client::OperandName& name) {
+    if (absl::Status s = operands_.Release(name); !s.ok()) Require<int>(s, "release");
+  }
+
+ private:
+  client::Operands& operands_;
+  const client::Matrix a_;
+  const client::Matrix b_;
+  client::OperandName on_server_a_;
+  client::OperandName on_server_b_;
+};
+
+std::uint64_t CopiedByServer(client::Client* client) {
+  const v1::StatisticsResponse statistics = Require(client->Statistics(), "statistics");
+  std::uint64_t bytes = 0;
+  for (const v1::QueueStatistics& queue : statistics.queues()) {
+    bytes += queue.copied_bytes_in() + queue.copied_bytes_out();
+  }
+  return bytes;
+}
+
+bool Measure(const client::ClientOptions& options, std::uint64_t n) {
+  client::Operands operands(options);
+  client::Client client(options);
+  Chain chain(&operands, n);
+  Chain small(&operands, kSmall);
+  chain.Release(chain.Run(nullptr));
+  small.Release(small.Run(nullptr));
+  Times times;
+  Times small_times;
+  const std::uint64_t before = CopiedByServer(&client);
+  for (int round = 0; round < kRounds; ++round) {
+    small.Release(small.Run(&small_times));
+    chain.Release(chain.Run(&times));
+  }
+  const std::uint64_t counted = CopiedByServer(&client) - before;
+  const double overhead_us = Median(small_times.link_us) - Median(small_times.compute_us);
+  std::printf(
+      "%5llu cubed bf16: link %.1f us, in the device %.1f us, overhead %.1f us "
+      "(link of %llu cubed: %.1f us); moved %llu bytes by %zu receipts, %llu counted\n",
+      static_cast<unsigned long long>(n), Median(times.link_us), Median(times.compute_us),
+      overhead_us, static_cast<unsigned long long>(kSmall), Median(small_times.link_us),
+      static_cast<unsigned long long>(times.moved_bytes + small_times.moved_bytes),
+      times.link_us.size() + small_times.link_us.size(), static_cast<unsigned long long>(counted));
+  const client::OperandName last = chain.Run(nullptr);
+  double fetch_s = 0;
+  std::string fetched;
+  fetch_s =
+      Seconds([&] { fetched = std::string(Require(operands.Get(last), "get").data.bytes()); });
+  chain.Release(last);
+  const bool is_equal = fetched == chain.RunInline().bytes();
+  std::printf("      get: %.1f ms for %zu bytes; %s\n", fetch_s * 1e3, fetched.size(),
+              is_equal ? "the bits of a chain that is sent and comes back" : "OTHER BITS");
+  return is_equal && times.moved_bytes == 0 && counted == 0;
+}
+
+int Run(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: chain_bench SERVER [SIZE...]\n");
+    return 2;
+  }
+  client::ClientOptions options;
+  options.channel.target = argv[1];
+  std::vector<std::uint64_t> sizes;
+  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  if (sizes.empty()) sizes = {1024, 4096};
+  bool is_right = true;
+  for (const std::uint64_t size : sizes) is_right = Measure(options, size) && is_right;
+  return is_right ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace gemmd
+
+int main(int argc, char** argv) { return gemmd::Run(argc, argv); }
