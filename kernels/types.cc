@@ -18,8 +18,14 @@ int SizeBits(DataType type) {
     case DataType::kFp8E5M2:
     case DataType::kMxfp8E4M3:
     case DataType::kE8M0:
+    case DataType::kUint8:
       return 8;
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+      return 6;
     case DataType::kInt4:
+    case DataType::kUint4:
+    case DataType::kFp4E2M1:
       return 4;
   }
   return 0;
@@ -51,6 +57,16 @@ absl::string_view Name(DataType type) {
       return "int4";
     case DataType::kE8M0:
       return "e8m0";
+    case DataType::kUint8:
+      return "uint8";
+    case DataType::kUint4:
+      return "uint4";
+    case DataType::kFp6E3M2:
+      return "fp6_e3m2";
+    case DataType::kFp6E2M3:
+      return "fp6_e2m3";
+    case DataType::kFp4E2M1:
+      return "fp4_e2m1";
   }
   return "?";
 }

@@ -8,7 +8,7 @@
 
 namespace gemmd {
 
-// Element types, as in gemmd.v1.DataType.
+// Element types, as in gemmd.v1.DataType; those after kE8M0 are not on the wire yet.
 enum class DataType : std::uint8_t {
   kF64,
   kF32,
@@ -22,6 +22,11 @@ enum class DataType : std::uint8_t {
   kMxfp8E4M3,
   kInt4,
   kE8M0,
+  kUint8,
+  kUint4,
+  kFp6E3M2,
+  kFp6E2M3,
+  kFp4E2M1,
 };
 
 // Which index runs fastest in memory.
@@ -40,7 +45,8 @@ enum class Scaling : std::uint8_t {
 // What a result's bits may depend on; ARCHITECTURE.md defines the classes.
 enum class Determinism : std::uint8_t { kBatchInvariant, kFast };
 
-// Bits one element takes in memory: 4 for kInt4, else a multiple of 8.
+// Bits one element takes in memory: 4 or 6, else a multiple of 8. kernels/quant/packed_codes.h
+// says where the bits of those lie.
 int SizeBits(DataType type);
 
 absl::string_view Name(DataType type);
