@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "kernels/scaling.h"  // IWYU pragma: export
 
 namespace gemmd {
 
@@ -34,14 +35,6 @@ enum class Order : std::uint8_t { kRowMajor, kColumnMajor };
 
 enum class Activation : std::uint8_t { kNone, kRelu, kGeluTanh, kSilu };
 
-// How many scales a quantized operand has; an element's value is what is stored times
-// its scale.
-enum class Scaling : std::uint8_t {
-  kNone,    // unquantized, or every scale is 1
-  kTensor,  // one
-  kVector,  // one for each row of op(A), one for each column of op(B)
-};
-
 // What a result's bits may depend on; ARCHITECTURE.md defines the classes.
 enum class Determinism : std::uint8_t { kBatchInvariant, kFast };
 
@@ -52,7 +45,6 @@ int SizeBits(DataType type);
 absl::string_view Name(DataType type);
 absl::string_view Name(Order order);
 absl::string_view Name(Activation activation);
-absl::string_view Name(Scaling scaling);
 absl::string_view Name(Determinism determinism);
 
 }  // namespace gemmd

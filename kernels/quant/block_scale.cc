@@ -22,7 +22,7 @@ std::uint32_t MxScale(DataType element, double magnitude, ScaleRule rule) {
 }
 
 BlockScale AffineScale(const QuantFormat& format, const ValueRange& block) {
-  const FloatFormat& scales = *FormatOf(format.scale);
+  const FloatFormat& scales = *FormatOf(format.scaling.type);
   const IntegerRange range = RangeOf(format.element);
   BlockScale result;
   result.code =
@@ -37,22 +37,22 @@ BlockScale AffineScale(const QuantFormat& format, const ValueRange& block) {
 }  // namespace
 
 float TensorScale(const QuantFormat& format, const ValueRange& matrix) {
-  if (!format.has_tensor_scale) return 1;
-  const double largest = LargestOf(*FormatOf(format.scale)) * LargestElement(format.element);
+  if (!format.scaling.has_tensor_scale) return 1;
+  const double largest = LargestOf(*FormatOf(format.scaling.type)) * LargestElement(format.element);
   return static_cast<float>(matrix.magnitude() / largest);
 }
 
 BlockScale ChooseScale(const QuantFormat& format, const ValueRange& block, float tensor_scale,
                        ScaleRule rule) {
-  if (format.scale == DataType::kE8M0) {
+  if (format.scaling.type == DataType::kE8M0) {
     return {MxScale(format.element, block.magnitude(), rule), 0};
   }
-  if (format.has_zero_points) return AffineScale(format, block);
+  if (format.scaling.has_zero_points) return AffineScale(format, block);
   const bool has_no_sign =
       IsQuantizedInteger(format.element) && RangeOf(format.element).lowest == 0;
   const double magnitude = has_no_sign ? block.highest : block.magnitude();
   const double unit = LargestElement(format.element) * tensor_scale;
-  return {unit == 0 ? 0 : EncodeNearest(*FormatOf(format.scale), magnitude / unit), 0};
+  return {unit == 0 ? 0 : EncodeNearest(*FormatOf(format.scaling.type), magnitude / unit), 0};
 }
 
 }  // namespace gemmd

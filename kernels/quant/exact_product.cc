@@ -48,7 +48,7 @@ IntegerLine ReadIntegers(const QuantizedView& view, std::int64_t line) {
 // Elements from k on with the scale block of k, in both operands.
 std::int64_t EndOfRun(const QuantizedView& a, const QuantizedView& b, std::int64_t k) {
   std::int64_t end = a.k;
-  for (const std::int64_t block : {a.format.block_k, b.format.block_k}) {
+  for (const std::int64_t block : {a.format.scaling.block_k, b.format.scaling.block_k}) {
     if (block != kWhole) end = std::min(end, (k / block + 1) * block);
   }
   return end;

@@ -23,8 +23,9 @@ struct Block {
 template <typename Visit>
 void ForEachBlock(const QuantFormat& format, std::int64_t lines, std::int64_t k,
                   const Visit& visit) {
-  const std::int64_t line_step = format.block_lines == kWhole ? lines : format.block_lines;
-  const std::int64_t k_step = format.block_k == kWhole ? k : format.block_k;
+  const std::int64_t line_step =
+      format.scaling.block_lines == kWhole ? lines : format.scaling.block_lines;
+  const std::int64_t k_step = format.scaling.block_k == kWhole ? k : format.scaling.block_k;
   for (std::int64_t line = 0; line < lines; line += line_step) {
     for (std::int64_t at = 0; at < k; at += k_step) {
       visit(Block{line, std::min(line + line_step, lines), at, std::min(at + k_step, k)});
@@ -60,15 +61,19 @@ std::uint32_t QuantizedView::code(std::int64_t line, std::int64_t k_index) const
   return LoadCode(codes, SizeBits(format.element), line * line_stride + k_index * k_stride);
 }
 
+double QuantizedView::block_scale(std::int64_t line, std::int64_t k_index) const {
+  if (!format.scaling.has_scales) return 1;
+  const std::int64_t index = format.scaling.index(lines, k, line, k_index);
+  return DecodeElement(format.scaling.type, LoadCode(scales, SizeBits(format.scaling.type), index));
+}
+
 double QuantizedView::scale(std::int64_t line, std::int64_t k_index) const {
-  const std::int64_t index = format.scale_index(lines, k, line, k_index);
-  const double block = DecodeElement(format.scale, LoadCode(scales, SizeBits(format.scale), index));
-  return block * tensor_scale;
+  return block_scale(line, k_index) * tensor_scale;
 }
 
 int QuantizedView::zero_point(std::int64_t line, std::int64_t k_index) const {
-  if (!format.has_zero_points) return 0;
-  const std::int64_t index = format.scale_index(lines, k, line, k_index);
+  if (!format.scaling.has_zero_points) return 0;
+  const std::int64_t index = format.scaling.index(lines, k, line, k_index);
   const std::uint8_t byte = static_cast<const std::uint8_t*>(zero_points)[index];
   return RangeOf(format.element).lowest < 0 ? static_cast<std::int8_t>(byte) : byte;
 }
@@ -86,7 +91,7 @@ QuantizedView QuantizedMatrix::view() const {
   view.codes = codes.data();
   view.line_stride = k;
   view.scales = scales.data();
-  view.zero_points = format.has_zero_points ? zero_points.data() : nullptr;
+  view.zero_points = format.scaling.has_zero_points ? zero_points.data() : nullptr;
   view.tensor_scale = tensor_scale;
   return view;
 }
@@ -97,15 +102,16 @@ absl::StatusOr<QuantizedMatrix> Quantize(const QuantFormat& format, const RealVi
   if (!whole.ok()) return whole.status();
 
   const int element_bits = SizeBits(format.element);
-  const int scale_bits = SizeBits(format.scale);
-  const std::int64_t scale_count = format.scale_count(real.lines, real.k);
+  const int scale_bits = SizeBits(format.scaling.type);
+  const std::int64_t scale_count = format.scaling.count(real.lines, real.k);
   QuantizedMatrix result;
   result.format = format;
   result.lines = real.lines;
   result.k = real.k;
   result.codes.resize(static_cast<std::size_t>(PackedBytes(element_bits, real.lines * real.k)));
   result.scales.resize(static_cast<std::size_t>(PackedBytes(scale_bits, scale_count)));
-  if (format.has_zero_points) result.zero_points.resize(static_cast<std::size_t>(scale_count));
+  if (format.scaling.has_zero_points)
+    result.zero_points.resize(static_cast<std::size_t>(scale_count));
   result.tensor_scale = TensorScale(format, *whole);
 
   ForEachBlock(format, real.lines, real.k, [&](const Block& block) {
@@ -114,16 +120,16 @@ absl::StatusOr<QuantizedMatrix> Quantize(const QuantFormat& format, const RealVi
                    [&](std::int64_t line, std::int64_t k) { range.Include(real.at(line, k)); });
     const BlockScale chosen = ChooseScale(format, range, result.tensor_scale, options.scale_rule);
     const std::int64_t scale_index =
-        format.scale_index(real.lines, real.k, block.first_line, block.first_k);
+        format.scaling.index(real.lines, real.k, block.first_line, block.first_k);
     StoreCode(result.scales.data(), scale_bits, scale_index, chosen.code);
-    if (format.has_zero_points) {
+    if (format.scaling.has_zero_points) {
       result.zero_points[static_cast<std::size_t>(scale_index)] =
           static_cast<std::uint8_t>(chosen.zero_point);
     }
     // Exact, as QuantizedView::value() is. The quotients below are rounded to binary64, which moves
     // none over a boundary between codes: value, scale and boundary have 24, 28 and 9 bits at most,
     // so a quotient that is not on a boundary differs from it by 2^-38 of it or more.
-    const double scale = DecodeElement(format.scale, chosen.code) * result.tensor_scale;
+    const double scale = DecodeElement(format.scaling.type, chosen.code) * result.tensor_scale;
     ForEachElement(block, [&](std::int64_t line, std::int64_t k) {
       const std::int64_t index = line * real.k + k;
       const double quotient = scale == 0 ? 0 : real.at(line, k) / scale;

@@ -12,7 +12,8 @@
 namespace gemmd {
 
 // A quantized operand where it lies: planes of codes, scales and zero points, each code packed as
-// packed_codes.h says.
+// packed_codes.h says. Or one of F32, F16 or BF16 elements without scales, which are their own
+// values.
 struct QuantizedView {
   QuantFormat format;
   std::int64_t lines = 0;
@@ -20,12 +21,14 @@ struct QuantizedView {
   const void* codes = nullptr;
   std::int64_t line_stride = 0;  // codes from (line, k) to (line + 1, k)
   std::int64_t k_stride = 1;
-  const void* scales = nullptr;       // format.scale_count() of them
+  const void* scales = nullptr;       // format.scaling.count() of them
   const void* zero_points = nullptr;  // as many; null unless the format has them
   float tensor_scale = 1;             // 1 unless the format has one
 
   std::uint32_t code(std::int64_t line, std::int64_t k_index) const;
-  // Of the block of (line, k): its scale times that of the tensor, and its zero point. Exact.
+  // Of the block of (line, k): its scale, that times the scale of the tensor, and its zero point.
+  // Exact.
+  double block_scale(std::int64_t line, std::int64_t k_index) const;
   double scale(std::int64_t line, std::int64_t k_index) const;
   int zero_point(std::int64_t line, std::int64_t k_index) const;
   // What element (line, k) is worth: exact, because code, scale and tensor scale have at most 9, 24

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/quant/packed_codes.h"
-#include "kernels/quant/scale_layout.h"
+#include "kernels/types.h"
 
 namespace gemmd {
 namespace {
@@ -43,16 +43,16 @@ TEST(PackedCodes, LieLowestBitsFirst) {
   EXPECT_EQ(PackedBytes(6, 5), 4);
 }
 
-TEST(ScaleLayout, PlainLayoutsAreRowMajorOfEitherMatrix) {
-  EXPECT_EQ(ScaleIndex(ScaleLayout::kAlongK, 7, 5, 3, 2), 3 * 5 + 2);
-  EXPECT_EQ(ScaleIndex(ScaleLayout::kAlongLines, 7, 5, 3, 2), 2 * 7 + 3);
-  EXPECT_EQ(ScaleCount(ScaleLayout::kAlongK, 7, 5), 35);
-  EXPECT_EQ(ScaleCount(ScaleLayout::kAlongLines, 7, 5), 35);
+TEST(ScaleOrder, PlainLayoutsAreRowMajorOfEitherMatrix) {
+  EXPECT_EQ(ScaleIndex(ScaleOrder::kAlongK, 7, 5, 3, 2), 3 * 5 + 2);
+  EXPECT_EQ(ScaleIndex(ScaleOrder::kAlongLines, 7, 5, 3, 2), 2 * 7 + 3);
+  EXPECT_EQ(ScaleCount(ScaleOrder::kAlongK, 7, 5), 35);
+  EXPECT_EQ(ScaleCount(ScaleOrder::kAlongLines, 7, 5), 35);
 }
 
 // Walks the bytes of the tiles in order, by the picture of the layout: a tile is 32 rows of 16
 // bytes, each of which holds four blocks of lines 32 apart.
-TEST(ScaleLayout, TilesAreWalkedInOrder) {
+TEST(ScaleOrder, TilesAreWalkedInOrder) {
   for (const std::int64_t lines : {1, 128, 129, 300}) {
     for (const std::int64_t blocks : {1, 4, 5, 11}) {
       std::int64_t at = 0;
@@ -63,14 +63,14 @@ TEST(ScaleLayout, TilesAreWalkedInOrder) {
               for (int column = 0; column < 4; ++column, ++at) {
                 const std::int64_t l = line + quarter * 32 + row;
                 if (l >= lines || block + column >= blocks) continue;
-                ASSERT_EQ(ScaleIndex(ScaleLayout::kTiles128x4, lines, blocks, l, block + column),
+                ASSERT_EQ(ScaleIndex(ScaleOrder::kTiles128x4, lines, blocks, l, block + column),
                           at);
               }
             }
           }
         }
       }
-      ASSERT_EQ(ScaleCount(ScaleLayout::kTiles128x4, lines, blocks), at);
+      ASSERT_EQ(ScaleCount(ScaleOrder::kTiles128x4, lines, blocks), at);
     }
   }
 }

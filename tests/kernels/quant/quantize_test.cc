@@ -146,7 +146,8 @@ struct Sample {
 Sample Draw(const QuantFormat& format, std::mt19937* random) {
   const auto below = [&](std::uint32_t limit) { return static_cast<int>((*random)() % limit); };
   Sample sample;
-  const auto block = static_cast<std::uint32_t>(format.block_k == kWhole ? 24 : format.block_k);
+  const auto block =
+      static_cast<std::uint32_t>(format.scaling.block_k == kWhole ? 24 : format.scaling.block_k);
   sample.lines = 1 + below(4);
   switch (below(8)) {
     case 0:
@@ -180,9 +181,11 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
     EXPECT_TRUE(quantized.ok());
     quantized_ = &*quantized;
     sample_ = &sample;
-    const std::int64_t line_step = format.block_lines == kWhole ? sample.lines : format.block_lines;
-    const std::int64_t k_step = format.block_k == kWhole ? sample.k : format.block_k;
-    if (format.has_tensor_scale) CheckTensorScale();
+    const std::int64_t line_step =
+        format.scaling.block_lines == kWhole ? sample.lines : format.scaling.block_lines;
+    const std::int64_t k_step =
+        format.scaling.block_k == kWhole ? sample.k : format.scaling.block_k;
+    if (format.scaling.has_tensor_scale) CheckTensorScale();
     int blocks = 0;
     for (std::int64_t line = 0; line < sample.lines; line += line_step) {
       for (std::int64_t k = 0; k < sample.k; k += k_step, ++blocks) {
@@ -218,17 +221,18 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
         high = std::max(high, value);
       }
     }
-    const std::int64_t at = format.scale_index(sample_->lines, sample_->k, line, k);
-    const std::uint32_t code = LoadCode(quantized_->scales.data(), SizeBits(format.scale), at);
-    const double block_scale = ScaleOf(format.scale, code);
+    const std::int64_t at = format.scaling.index(sample_->lines, sample_->k, line, k);
+    const std::uint32_t code =
+        LoadCode(quantized_->scales.data(), SizeBits(format.scaling.type), at);
+    const double block_scale = ScaleOf(format.scaling.type, code);
     const double scale = block_scale * quantized_->tensor_scale;
     const double magnitude = integers.are && integers.lowest == 0 ? high : std::max(-low, high);
     int zero_point = 0;
-    if (format.scale == DataType::kE8M0) {
+    if (format.scaling.type == DataType::kE8M0) {
       ASSERT_TRUE(IsMxScale(format.element, code, magnitude, options.scale_rule)) << magnitude;
-    } else if (format.has_zero_points) {
-      ASSERT_TRUE(
-          IsNearestScale(format.scale, code, high - low, integers.highest - integers.lowest));
+    } else if (format.scaling.has_zero_points) {
+      ASSERT_TRUE(IsNearestScale(format.scaling.type, code, high - low,
+                                 integers.highest - integers.lowest));
       const std::uint8_t byte = quantized_->zero_points[static_cast<std::size_t>(at)];
       zero_point = integers.lowest < 0 ? static_cast<std::int8_t>(byte) : byte;
       const int offset = scale == 0 ? 0 : Rounded(-low, scale, {}, 0);
@@ -238,7 +242,7 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
       if (unit == 0) {
         ASSERT_EQ(code, 0u);
       } else {
-        ASSERT_TRUE(IsNearestScale(format.scale, code, magnitude, unit)) << magnitude;
+        ASSERT_TRUE(IsNearestScale(format.scaling.type, code, magnitude, unit)) << magnitude;
       }
     }
     for (std::int64_t l = line; l < line_end; ++l) {
@@ -293,7 +297,7 @@ TEST_P(Formats, TenThousandBlocksAreTheSpecifications) {
   ASSERT_GT(wanted, 0);
   for (int blocks = 0; blocks < wanted;) {
     QuantFormat format = GetParam().format;
-    format.layout = static_cast<ScaleLayout>(random() % 3);
+    format.scaling.order = static_cast<ScaleOrder>(random() % 3);
     const Sample sample = Draw(format, &random);
     QuantizeOptions options;
     options.scale_rule = random() % 2 == 0 ? ScaleRule::kFloor : ScaleRule::kRoundUp;
@@ -355,7 +359,7 @@ TEST(QuantFormats, BlocksOf128LinesEndWithTheLines) {
   values[127 * 150 + 128] = 448 * 2.0f;
   const auto quantized = Quantize(format, {values.data(), 130, 150, 150});
   ASSERT_TRUE(quantized.ok());
-  EXPECT_EQ(format.scale_count(130, 150), 4);
+  EXPECT_EQ(format.scaling.count(130, 150), 4);
   EXPECT_EQ(quantized->view().scale(0, 0), static_cast<float>(1 / 448.0));
   EXPECT_EQ(quantized->view().scale(127, 128), 2);
   EXPECT_EQ(quantized->view().scale(128, 127), 4);
