@@ -31,6 +31,12 @@ v1::DataType ToWire(DataType type) {
       return v1::INT4;
     case DataType::kE8M0:
       return v1::E8M0;
+    case DataType::kUint8:
+    case DataType::kUint4:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
+      break;  // not on the wire yet
   }
   return v1::DATA_TYPE_UNSPECIFIED;
 }

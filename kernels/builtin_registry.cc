@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/panel_gemm.h"
+#include "kernels/cpu/quantized_gemm.h"
 #include "kernels/fault/fault_kernels.h"
 #include "kernels/registry.h"
 #include "kernels/sm100/ladder_c_registry.h"
@@ -21,6 +22,7 @@ const Registry& BuiltinRegistry() {
   static const Registry* const registry = [] {
     std::vector<std::unique_ptr<const Kernel>> kernels;
     AppendCpuKernels(&kernels);
+    AppendQuantizedCpuKernels(&kernels);
     // Before the ladders: of equal predictions the first is taken.
     AppendHopperGemm(&kernels);
     AppendHopperRaggedGemm(&kernels);

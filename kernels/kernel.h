@@ -28,13 +28,18 @@ struct Arguments {
   const void* c = nullptr;     // null where beta is 0
   const void* bias = nullptr;  // null where there is none
   void* d = nullptr;
-  void* workspace = nullptr;        // aligned to 256 bytes
-  const float* a_scales = nullptr;  // null where there are none; see Scaling
-  const float* b_scales = nullptr;
+  void* workspace = nullptr;       // aligned to 256 bytes
+  const void* a_scales = nullptr;  // of the scaling's type; null where there are none
+  const void* b_scales = nullptr;
   // No launch that may still run ahead in the stream writes A, or B, so that a launch which
   // overlaps those ahead of it may read the operand before they end.
   bool a_is_settled = false;
   bool b_is_settled = false;
+  // Null where the scaling has none.
+  const void* a_zero_points = nullptr;
+  const void* b_zero_points = nullptr;
+  const float* a_tensor_scale = nullptr;
+  const float* b_tensor_scale = nullptr;
 };
 
 // Runs independent pieces of work on the CPU's cores.

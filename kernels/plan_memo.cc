@@ -15,6 +15,7 @@ class Key {
     std::memcpy(bytes_ + size_, &value, sizeof value);
     size_ += sizeof value;
   }
+  void Add(const Scaling& scaling) { Add(scaling.key()); }
   void Add(const MatrixLayout& layout) {
     Add(layout.type);
     Add(layout.rows);

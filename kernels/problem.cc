@@ -47,12 +47,17 @@ DataType DefaultOutputType(DataType operand_type, bool scaled) {
   switch (operand_type) {
     case DataType::kInt8:
     case DataType::kInt4:
+    case DataType::kUint8:
+    case DataType::kUint4:
       return scaled ? DataType::kF32 : DataType::kInt32;
     case DataType::kTf32:
       return DataType::kF32;
     case DataType::kFp8E4M3:
     case DataType::kFp8E5M2:
     case DataType::kMxfp8E4M3:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
       return DataType::kBf16;
     default:
       return operand_type;
@@ -65,6 +70,8 @@ DataType DefaultAccumulateType(DataType operand_type) {
       return DataType::kF64;
     case DataType::kInt8:
     case DataType::kInt4:
+    case DataType::kUint8:
+    case DataType::kUint4:
     case DataType::kInt32:
       return DataType::kInt32;
     default:

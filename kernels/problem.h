@@ -57,8 +57,8 @@ struct Problem {
   MatrixLayout d;
   bool transpose_a = false;
   bool transpose_b = false;
-  // Scales are f32 planes of their own, tightly packed: 1 x 1, m x 1 for op(A)'s rows
-  // or 1 x n for op(B)'s columns. Only operands of 8-bit types have them.
+  // Scales and zero points are planes of their own, tightly packed, in the order that the scaling
+  // says. Only operands of quantized types have them.
   Scaling a_scaling = Scaling::kNone;
   Scaling b_scaling = Scaling::kNone;
   DataType accumulate = DataType::kF32;

@@ -1,6 +1,13 @@
 #include "kernels/types.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
 namespace gemmd {
+
+// scaling.h, which DataType's definition comes after, writes F32 as its number.
+static_assert(Scaling::kTensor.type == DataType::kF32);
 
 int SizeBits(DataType type) {
   switch (type) {
@@ -18,8 +25,14 @@ int SizeBits(DataType type) {
     case DataType::kFp8E5M2:
     case DataType::kMxfp8E4M3:
     case DataType::kE8M0:
+    case DataType::kUint8:
       return 8;
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+      return 6;
     case DataType::kInt4:
+    case DataType::kUint4:
+    case DataType::kFp4E2M1:
       return 4;
   }
   return 0;
@@ -51,6 +64,16 @@ absl::string_view Name(DataType type) {
       return "int4";
     case DataType::kE8M0:
       return "e8m0";
+    case DataType::kUint8:
+      return "uint8";
+    case DataType::kUint4:
+      return "uint4";
+    case DataType::kFp6E3M2:
+      return "fp6_e3m2";
+    case DataType::kFp6E2M3:
+      return "fp6_e2m3";
+    case DataType::kFp4E2M1:
+      return "fp4_e2m1";
   }
   return "?";
 }
@@ -73,16 +96,20 @@ absl::string_view Name(Activation activation) {
   return "?";
 }
 
-absl::string_view Name(Scaling scaling) {
-  switch (scaling) {
-    case Scaling::kNone:
-      return "none";
-    case Scaling::kTensor:
-      return "tensor";
-    case Scaling::kVector:
-      return "vector";
-  }
-  return "?";
+std::string Name(const Scaling& scaling) {
+  if (scaling == Scaling::kNone) return "none";
+  if (scaling == Scaling::kTensor) return "tensor";
+  if (scaling == Scaling::kVector) return "vector";
+  const auto size = [](std::uint16_t block) {
+    return block == kWhole ? std::string("all") : absl::StrCat(block);
+  };
+  std::string name =
+      absl::StrCat(Name(scaling.type), "/", size(scaling.block_lines), "x", size(scaling.block_k));
+  if (scaling.has_zero_points) name += "+zp";
+  if (scaling.has_tensor_scale) name += "+tensor";
+  if (scaling.order == ScaleOrder::kAlongLines) name += "@lines";
+  if (scaling.order == ScaleOrder::kTiles128x4) name += "@tiles";
+  return name;
 }
 
 absl::string_view Name(Determinism determinism) {

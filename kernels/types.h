@@ -5,10 +5,11 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "kernels/scaling.h"  // IWYU pragma: export
 
 namespace gemmd {
 
-// Element types, as in gemmd.v1.DataType.
+// Element types, as in gemmd.v1.DataType; those after kE8M0 are not on the wire yet.
 enum class DataType : std::uint8_t {
   kF64,
   kF32,
@@ -22,6 +23,11 @@ enum class DataType : std::uint8_t {
   kMxfp8E4M3,
   kInt4,
   kE8M0,
+  kUint8,
+  kUint4,
+  kFp6E3M2,
+  kFp6E2M3,
+  kFp4E2M1,
 };
 
 // Which index runs fastest in memory.
@@ -29,24 +35,16 @@ enum class Order : std::uint8_t { kRowMajor, kColumnMajor };
 
 enum class Activation : std::uint8_t { kNone, kRelu, kGeluTanh, kSilu };
 
-// How many scales a quantized operand has; an element's value is what is stored times
-// its scale.
-enum class Scaling : std::uint8_t {
-  kNone,    // unquantized, or every scale is 1
-  kTensor,  // one
-  kVector,  // one for each row of op(A), one for each column of op(B)
-};
-
 // What a result's bits may depend on; ARCHITECTURE.md defines the classes.
 enum class Determinism : std::uint8_t { kBatchInvariant, kFast };
 
-// Bits one element takes in memory: 4 for kInt4, else a multiple of 8.
+// Bits one element takes in memory: 4 or 6, else a multiple of 8. kernels/quant/packed_codes.h
+// says where the bits of those lie.
 int SizeBits(DataType type);
 
 absl::string_view Name(DataType type);
 absl::string_view Name(Order order);
 absl::string_view Name(Activation activation);
-absl::string_view Name(Scaling scaling);
 absl::string_view Name(Determinism determinism);
 
 }  // namespace gemmd

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The Python client: its wheel in an empty virtual environment, types, lint, and its tests against a server.
+# And the quantized formats of kernels/quant against ml_dtypes, through tests/kernels/quant/codec.cc.
 # Packages come from PyPI, and without it this fails. About a minute once pip has them in its cache.
 #   deploy/check/python.sh                the server that Bazel built, and this machine's python3
 #   GEMMD_BINARY=PATH ...                 another server
+#   GEMMD_CODEC=PATH ...                  another codec
 #   PYTHON=python3.13 ...                 another interpreter
 #   deploy/check/python.sh 'protobuf<5'   with such packages (again after the tools, so that they hold)
 set -euo pipefail
@@ -12,8 +14,10 @@ step() { printf '== %s\n' "$*"; }
 
 python=${PYTHON:-python3}
 GEMMD_BINARY=$(realpath "${GEMMD_BINARY:-bazel-bin/server/gemmd}")
-export GEMMD_BINARY
+GEMMD_CODEC=$(realpath "${GEMMD_CODEC:-bazel-bin/tests/kernels/quant/codec}")
+export GEMMD_BINARY GEMMD_CODEC
 [[ -x $GEMMD_BINARY ]] || fail "there is no server at $GEMMD_BINARY: bazel build --config=opt //server:gemmd"
+[[ -x $GEMMD_CODEC ]] || fail "there is no codec at $GEMMD_CODEC: bazel build --config=opt //tests/kernels/quant:codec"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || {
   deploy/install_packages.sh python3-venv
   "$python" -c 'import ensurepip, venv'

@@ -62,6 +62,9 @@ class PanelKernel final : public Kernel {
     const bool has_scales =
         problem.a_scaling != Scaling::kNone || problem.b_scaling != Scaling::kNone;
     if (has_scales && !Product::kScaled) return "takes no scales";
+    if (!problem.a_scaling.scales_whole_lines() || !problem.b_scaling.scales_whole_lines()) {
+      return "takes scales of operands or of whole lines";
+    }
     if (!IsInt8(kTypeOfA)) return "";
     const Epilogue& e = problem.epilogue;
     if (problem.k > kMaxInt8K) {

@@ -4,25 +4,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
 
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/element_types.h"
-#include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/row_gemm.h"
+#include "kernels/cpu/store_unit.h"
+#include "kernels/cpu/units.h"
 #include "kernels/kernel.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 
 // K is cut into pieces of this many for int8; see panel_gemm.h.
 inline constexpr std::int64_t kExactTerms = 1024;
-
-inline std::int64_t UnitsIn(std::int64_t size, std::int64_t unit) {
-  return (size + unit - 1) / unit;
-}
-inline std::uint64_t RoundUpTo64(std::uint64_t value) { return (value + 63) / 64 * 64; }
 
 // Where a launch keeps its intermediate values, as offsets into the workspace. No larger than the
 // problem needs: who has few rows may have a long K, and fewer units than there are workers.
@@ -74,30 +68,21 @@ class PanelLauncher {
       : problem_(problem),
         arguments_(arguments),
         executor_(executor),
-        workspace_(problem, executor->workers()) {
-    for (std::int64_t slot = 0; slot < workspace_.slots; ++slot) free_slots_.push_back(slot);
-  }
+        workspace_(problem, executor->workers()),
+        slots_(workspace_.slots) {}
 
   void Run() {
     WidenB();
     const std::int64_t panels = UnitsIn(problem_.m, kPanelRows);
     // Neighbouring indices share the columns of B, which stay in a core's cache.
     executor_->Run(workspace_.units, [this, panels](int, std::int64_t index) {
-      const std::int64_t slot = TakeSlot();
+      const std::int64_t slot = slots_.Take();
       RunUnit(slot, index % panels * kPanelRows, index / panels * kPanelColumns);
-      const MutexLock lock(mutex_);
-      free_slots_.push_back(slot);
+      slots_.Give(slot);
     });
   }
 
  private:
-  std::int64_t TakeSlot() {
-    const MutexLock lock(mutex_);
-    const std::int64_t slot = free_slots_.back();
-    free_slots_.pop_back();
-    return slot;
-  }
-
   template <typename T>
   T* At(std::uint64_t offset) const {
     return reinterpret_cast<T*>(static_cast<char*>(arguments_.workspace) + offset);
@@ -192,78 +177,27 @@ class PanelLauncher {
     }
   }
 
-  typename Product::Epilogue ScaleOfRow(std::int64_t row) const {
-    return Scale(problem_.a_scaling, arguments_.a_scales, row);
-  }
-  typename Product::Epilogue ScaleOfColumn(std::int64_t column) const {
-    return Scale(problem_.b_scaling, arguments_.b_scales, column);
-  }
-  static typename Product::Epilogue Scale(Scaling scaling, const float* scales,
-                                          std::int64_t index) {
-    if (!Product::kScaled || scaling == Scaling::kNone) return 1;
-    return scales[scaling == Scaling::kVector ? index : 0];
-  }
-
   template <typename T>
   void StoreAs(const T* sums, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
                std::int64_t columns) const {
-    switch (problem_.d.type) {
-      case DataType::kF64:
-        return Store<F64>(sums, first_row, rows, first_column, columns);
-      case DataType::kF32:
-        return Store<F32>(sums, first_row, rows, first_column, columns);
-      case DataType::kF16:
-        return Store<F16>(sums, first_row, rows, first_column, columns);
-      case DataType::kBf16:
-        return Store<Bf16>(sums, first_row, rows, first_column, columns);
-      case DataType::kInt32:
-        return Store<Int32>(sums, first_row, rows, first_column, columns);
-      default:
-        return;  // Rejection() lets no other type in
-    }
-  }
-
-  template <typename Out, typename T>
-  void Store(const T* sums, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
-             std::int64_t columns) const {
     using E = typename Product::Epilogue;
-    const Epilogue& e = problem_.epilogue;
-    const auto alpha = static_cast<E>(e.alpha);
-    const auto beta = static_cast<E>(e.beta);
-    const std::int64_t row_stride = problem_.d.row_stride();
-    const std::int64_t column_stride = problem_.d.column_stride();
-    auto* d = static_cast<typename Out::Storage*>(arguments_.d) + first_row * row_stride +
-              first_column * column_stride;
-    const auto* bias = static_cast<const typename Out::Storage*>(arguments_.bias);
-    const auto* c = static_cast<const typename Out::Storage*>(arguments_.c);
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const E row_factor = alpha * ScaleOfRow(first_row + row);
-      for (std::int64_t column = 0; column < columns; ++column) {
-        E value = row_factor * static_cast<E>(sums[row * columns + column]);
-        if constexpr (Product::kScaled) value *= ScaleOfColumn(first_column + column);
-        if (beta != 0) {
-          value += beta * static_cast<E>(
-                              Out::Widen(c[(first_row + row) * problem_.c.row_stride() +
-                                           (first_column + column) * problem_.c.column_stride()]));
-        }
-        if (e.has_bias) value += static_cast<E>(Out::Widen(bias[first_column + column]));
-        d[row * row_stride + column * column_stride] =
-            Out::Narrow(static_cast<Rounded<Out>>(ActivateAs(e.activation, value)));
-      }
-    }
+    const auto scale = [](const Scaling& scaling, const void* scales, std::int64_t index) -> E {
+      if (!Product::kScaled || scaling == Scaling::kNone) return 1;
+      return static_cast<const float*>(scales)[scaling == Scaling::kVector ? index : 0];
+    };
+    StoreUnit<E>(
+        problem_, arguments_, {first_row, rows, first_column, columns}, sums,
+        [&](std::int64_t row) { return scale(problem_.a_scaling, arguments_.a_scales, row); },
+        [&](std::int64_t column) {
+          return scale(problem_.b_scaling, arguments_.b_scales, column);
+        });
   }
-
-  // What Out::Narrow takes.
-  template <typename Out>
-  using Rounded =
-      std::conditional_t<std::is_same_v<Out, F64> || std::is_same_v<Out, Int32>, double, float>;
 
   const Problem& problem_;
   const Arguments& arguments_;
   ParallelExecutor* const executor_;
   const PanelWorkspace<Product> workspace_;
-  Mutex mutex_;
-  std::vector<std::int64_t> free_slots_ ABSL_GUARDED_BY(mutex_);
+  SlotPool slots_;
   const Multiply* b_ = nullptr;
   std::int64_t ldb_ = 0;
 };

@@ -27,9 +27,9 @@ std::int64_t Index(const MatrixLayout& layout, std::int64_t row, std::int64_t co
   return row * layout.row_stride() + column * layout.column_stride();
 }
 
-double Scale(Scaling scaling, const float* scales, std::int64_t index) {
+double Scale(const Scaling& scaling, const void* scales, std::int64_t index) {
   if (scaling == Scaling::kNone) return 1;
-  return scales[scaling == Scaling::kVector ? index : 0];
+  return static_cast<const float*>(scales)[scaling == Scaling::kVector ? index : 0];
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ struct ReferenceResult {
   std::vector<double> magnitude;
 };
 
-// REQUIRES: operands of type f64, f32, tf32, f16, bf16, int8, fp8 or int32.
+// REQUIRES: operands of type f64, f32, tf32, f16, bf16, int8, fp8 or int32, and scales of whole
+// lines; kernels/quant/exact_product.h is for all others.
 ReferenceResult ReferenceGemm(const Problem& problem, const Arguments& arguments);
 
 // Element (row, column) of a plane, widened.

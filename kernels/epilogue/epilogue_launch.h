@@ -19,8 +19,11 @@ inline EpilogueParams MakeParams(const Problem& problem, const Product& product,
   params.c = e.beta != 0 ? arguments.c : nullptr;
   params.bias = e.has_bias ? arguments.bias : nullptr;
   params.d = arguments.d;
-  params.a_scales = problem.a_scaling != Scaling::kNone ? arguments.a_scales : nullptr;
-  params.b_scales = problem.b_scaling != Scaling::kNone ? arguments.b_scales : nullptr;
+  const auto scales = [](const Scaling& scaling, const void* plane) {
+    return scaling.has_scales ? static_cast<const float*>(plane) : nullptr;
+  };
+  params.a_scales = scales(problem.a_scaling, arguments.a_scales);
+  params.b_scales = scales(problem.b_scaling, arguments.b_scales);
   params.product_pitch = product.leading_dimension;
   params.d_pitch = problem.d.leading_dimension;
   params.c_row_stride = problem.c.row_stride();

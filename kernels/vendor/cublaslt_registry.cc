@@ -213,8 +213,10 @@ class CublasLtEntry final : public Kernel {
     if (!call.is_product_only) {
       to.c = arguments.c;
       to.bias = arguments.bias;
-      to.a_scales = call.swaps_operands ? arguments.b_scales : arguments.a_scales;
-      to.b_scales = call.swaps_operands ? arguments.a_scales : arguments.b_scales;
+      to.a_scales =
+          static_cast<const float*>(call.swaps_operands ? arguments.b_scales : arguments.a_scales);
+      to.b_scales =
+          static_cast<const float*>(call.swaps_operands ? arguments.a_scales : arguments.b_scales);
       to.d = arguments.d;
       to.alpha = problem.epilogue.alpha;
       to.beta = problem.epilogue.beta;

@@ -79,6 +79,9 @@ std::string TypeRejection(Arithmetic arithmetic, const Problem& problem) {
     return absl::StrCat("does not accumulate in ", Name(problem.accumulate));
   }
   if (HasScales(problem) && !IsByte(arithmetic)) return "takes no scales";
+  if (!problem.a_scaling.scales_whole_lines() || !problem.b_scaling.scales_whole_lines()) {
+    return "takes scales of operands or of whole lines";
+  }
   return "";
 }
 

@@ -96,9 +96,9 @@ MatrixSpan Span(const MatrixLayout& layout, const void* data) {
 }
 
 template <typename Real>
-Real ScaleAt(Scaling scaling, const float* scales, std::int64_t index) {
+Real ScaleAt(const Scaling& scaling, const void* scales, std::int64_t index) {
   if (scaling == Scaling::kNone) return 1;
-  return scales[scaling == Scaling::kVector ? index : 0];
+  return static_cast<const float*>(scales)[scaling == Scaling::kVector ? index : 0];
 }
 
 template <typename Real>

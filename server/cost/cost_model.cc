@@ -34,10 +34,10 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   const auto add = [&words](auto value, int bits) {
     words = words << bits | static_cast<std::uint64_t>(value);
   };
-  add(problem.a.type, 4);
-  add(problem.b.type, 4);
-  add(problem.d.type, 4);
-  add(problem.accumulate, 4);
+  add(problem.a.type, 5);
+  add(problem.b.type, 5);
+  add(problem.d.type, 5);
+  add(problem.accumulate, 5);
   add(problem.a_is_k_major(), 1);
   add(problem.b_is_k_major(), 1);
   add(problem.d.order, 1);
@@ -45,14 +45,14 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   add(problem.c.order, 1);
   add(epilogue.has_bias, 1);
   add(epilogue.activation, 3);
-  add(problem.a_scaling, 2);
-  add(problem.b_scaling, 2);
   add(problem.determinism, 1);
   add(plan.is_measured, 1);
   const std::int64_t rows = Bits(static_cast<std::uint64_t>(problem.m - 1));
   const Config& config = plan.config;
   std::uint64_t hash = Mix(reinterpret_cast<std::uintptr_t>(plan.kernel), words);
   hash = Mix(hash, Pair(problem.n, problem.k));
+  hash = Mix(hash, problem.a_scaling.key());
+  hash = Mix(hash, problem.b_scaling.key());
   hash = Mix(hash, Pair(rows, config.tile_m));
   hash = Mix(hash, Pair(config.tile_n, config.tile_k));
   hash = Mix(hash, Pair(config.stages, config.warps));

@@ -19,7 +19,8 @@ RowSpan RowsOf(const MatrixLayout& layout) {
 bool HasJoinableRows(const DeviceWork& work) {
   const Problem& problem = work.problem;
   return work.weights_id != 0 && problem.a_is_k_major() && problem.d.order == Order::kRowMajor &&
-         problem.epilogue.beta == 0 && problem.a_scaling != Scaling::kTensor &&
+         problem.epilogue.beta == 0 &&
+         (problem.a_scaling == Scaling::kNone || problem.a_scaling == Scaling::kVector) &&
          work.resident.a == nullptr && work.buffers.a_access == Access::kHost &&
          work.buffers.d_access == Access::kHost;
 }

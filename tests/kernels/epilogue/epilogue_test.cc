@@ -22,8 +22,8 @@ using Types = std::tuple<DataType, DataType>;
 template <typename T>
 double Expected(const Problem& problem, const Arguments& arguments, double product,
                 std::int64_t row, std::int64_t column) {
-  const auto scale = [](Scaling scaling, const float* scales, std::int64_t i) {
-    return static_cast<T>(scales[scaling == Scaling::kVector ? i : 0]);
+  const auto scale = [](Scaling scaling, const void* scales, std::int64_t i) {
+    return static_cast<T>(static_cast<const float*>(scales)[scaling == Scaling::kVector ? i : 0]);
   };
   T value = static_cast<T>(product);
   if (problem.a_scaling != Scaling::kNone)
@@ -51,8 +51,9 @@ TEST_P(EpilogueKernel, EqualsTheCpusFormulaBitForBit) {
     // Operands do not matter here: the product is given.
     problem.a = problem.b = MatrixLayout{DataType::kF32, 1, 1, Order::kRowMajor, 1};
     if (++variant % 9 != 0 && problem.m * problem.n > 1000) continue;
-    problem.a_scaling = static_cast<Scaling>(variant % 3);
-    problem.b_scaling = static_cast<Scaling>(variant / 3 % 3);
+    constexpr Scaling kScalings[] = {Scaling::kNone, Scaling::kTensor, Scaling::kVector};
+    problem.a_scaling = kScalings[variant % 3];
+    problem.b_scaling = kScalings[variant / 3 % 3];
     Operands operands(problem, Distribution::kNormal, 5);
     const MatrixLayout scales{DataType::kF32, 1, std::max(problem.m, problem.n), Order::kRowMajor,
                               std::max(problem.m, problem.n)};

@@ -33,8 +33,9 @@ Problem WithCase(const VendorCase& c, Problem problem, int variant) {
   problem.accumulate = c.accumulate;
   problem.determinism = Determinism::kFast;
   if (SizeBits(c.a) == 8 && c.d != DataType::kInt32) {
-    problem.a_scaling = static_cast<Scaling>(variant % 3);
-    problem.b_scaling = static_cast<Scaling>(variant / 3 % 3);
+    constexpr Scaling kScalings[] = {Scaling::kNone, Scaling::kTensor, Scaling::kVector};
+    problem.a_scaling = kScalings[variant % 3];
+    problem.b_scaling = kScalings[variant / 3 % 3];
   }
   return problem;
 }

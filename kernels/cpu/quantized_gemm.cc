@@ -1,0 +1,154 @@
+#include "kernels/cpu/quantized_gemm.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/quantized_launcher.h"
+#include "kernels/quant/elements.h"
+#include "kernels/quant/fp8.h"
+
+namespace gemmd {
+namespace {
+
+bool IsReal(DataType type) {
+  return type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBf16;
+}
+
+bool IsQuantized(DataType type) {
+  return IsQuantizedInteger(type) || (FormatOf(type) != nullptr && !IsReal(type));
+}
+
+bool IsScaleType(DataType type) {
+  return IsReal(type) || type == DataType::kE8M0 || type == DataType::kFp8E4M3;
+}
+
+// Whether cpu/panel_* take the operand, beside another that they take.
+bool IsOfPanels(DataType type, const Scaling& scaling) {
+  return (type == DataType::kInt8 || IsFp8(type)) && scaling.scales_whole_lines();
+}
+
+// Why the operand is none of ours, in one line; empty if it is.
+std::string OperandRejection(const char* name, DataType type, const Scaling& scaling) {
+  if (IsReal(type)) {
+    return scaling.has_scales ? absl::StrCat("takes no scales of a ", Name(type), " ", name) : "";
+  }
+  if (!IsQuantized(type)) return absl::StrCat("does not take ", Name(type), " as ", name);
+  if (scaling.has_scales && !IsScaleType(scaling.type)) {
+    return absl::StrCat("does not take ", Name(scaling.type), " scales of ", name);
+  }
+  if (scaling.has_zero_points && !IsQuantizedInteger(type)) {
+    return absl::StrCat("takes no zero points of a ", Name(type), " ", name);
+  }
+  return "";
+}
+
+DataType AccumulateType(QuantizedSum sum) {
+  switch (sum) {
+    case QuantizedSum::kF32:
+      return DataType::kF32;
+    case QuantizedSum::kF64:
+      return DataType::kF64;
+    case QuantizedSum::kIntegers:
+      break;
+  }
+  return DataType::kInt32;
+}
+
+const char* SumName(QuantizedSum sum) {
+  return sum == QuantizedSum::kF32 ? "f32" : (sum == QuantizedSum::kF64 ? "f64" : "int");
+}
+
+template <QuantizedSum kSum>
+class QuantizedKernel final : public Kernel {
+ public:
+  explicit QuantizedKernel(std::string description)
+      : Kernel({absl::StrCat("cpu/quantized_", SumName(kSum)), "cpu", std::move(description),
+                Determinism::kBatchInvariant}) {}
+
+  std::string UnavailableReason(const DeviceTraits& device) const override {
+    return device.kind == DeviceKind::kCpu ? "" : "runs on a CPU device";
+  }
+
+  std::string Rejection(const Problem& problem) const override {
+    for (const std::string& rejection :
+         {OperandRejection("A", problem.a.type, problem.a_scaling),
+          OperandRejection("B", problem.b.type, problem.b_scaling)}) {
+      if (!rejection.empty()) return rejection;
+    }
+    const bool has_a = problem.a_scaling.has_scales;
+    const bool has_b = problem.b_scaling.has_scales;
+    if (!has_a && !has_b) return "takes operands of which one has scales";
+    if (IsOfPanels(problem.a.type, problem.a_scaling) &&
+        IsOfPanels(problem.b.type, problem.b_scaling)) {
+      return "leaves scales of whole lines of int8 and fp8 to cpu/panel_*";
+    }
+    if (kSum == QuantizedSum::kIntegers &&
+        !(IsQuantizedInteger(problem.a.type) && IsQuantizedInteger(problem.b.type))) {
+      return "takes two operands of integers";
+    }
+    if (problem.accumulate != AccumulateType(kSum)) {
+      return absl::StrCat("accumulates in ", Name(AccumulateType(kSum)));
+    }
+    const DataType output = problem.d.type;
+    if (!IsReal(output) && !(kSum == QuantizedSum::kF64 && output == DataType::kF64)) {
+      return absl::StrCat("does not write ", Name(output));
+    }
+    return "";
+  }
+
+  Config Configure(const Problem&, const DeviceTraits& device) const override {
+    Config config;
+    config.tile_m = kPanelRows;
+    config.tile_n = kPanelColumns;
+    config.threads = device.compute_units;
+    return config;
+  }
+
+  double PredictedUs(const Problem& problem, const Config& config,
+                     const DeviceTraits& device) const override {
+    const std::int64_t units = UnitsIn(problem.m, kPanelRows) * UnitsIn(problem.n, kPanelColumns);
+    const double rounds = std::max(1.0, static_cast<double>(units) / config.threads);
+    const auto rows = static_cast<double>(std::min(problem.m, kPanelRows));
+    const auto columns = static_cast<double>(std::min(problem.n, kPanelColumns));
+    const double unit_flops = 2.0 * rows * columns * static_cast<double>(problem.k);
+    const double unit_gflops =
+        device.f32_gflops / device.compute_units * (kSum == QuantizedSum::kF64 ? 0.5 : 1.0);
+    // Decoding B takes about a nanosecond an element.
+    const double decode_ns = static_cast<double>(problem.k) * static_cast<double>(problem.n) /
+                             std::min<double>(config.threads, static_cast<double>(units));
+    return (rounds * unit_flops / unit_gflops + decode_ns) / 1e3;
+  }
+
+  std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
+    return QuantizedWorkspace<kSum>(problem, config.threads).total_bytes;
+  }
+
+  std::string NumericsId(const Problem& problem) const override {
+    return absl::StrCat(traits().name, ":", Name(problem.a.type), "*", Name(problem.a_scaling), ",",
+                        Name(problem.b.type), "*", Name(problem.b_scaling), ":k", problem.k, ":",
+                        RowGemmArithmetic());
+  }
+
+  absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
+                      const LaunchTarget& target) const override {
+    if (target.executor == nullptr) return absl::InternalError("a CPU kernel needs an executor");
+    QuantizedLauncher<kSum>(problem, arguments, target.executor).Run();
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+void AppendQuantizedCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels) {
+  kernels->push_back(std::make_unique<QuantizedKernel<QuantizedSum::kIntegers>>(
+      "integers: exact pieces of K, scaled and summed in f64"));
+  kernels->push_back(std::make_unique<QuantizedKernel<QuantizedSum::kF32>>(
+      "decoded to f32, then a chain of FMAs an element"));
+  kernels->push_back(std::make_unique<QuantizedKernel<QuantizedSum::kF64>>(
+      "decoded to f64 exactly, then a chain of FMAs an element"));
+}
+
+}  // namespace gemmd

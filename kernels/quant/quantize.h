@@ -1,0 +1,80 @@
+// Real matrices to quantized ones and back. README.md beside this header specifies each format;
+// this code is its definition in C++, written to be read: one thread, one element at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/quant/quant_format.h"
+#include "kernels/quant/rounding.h"
+
+namespace gemmd {
+
+// A quantized operand where it lies: planes of codes, scales and zero points, each code packed as
+// packed_codes.h says. Or one of F32, F16 or BF16 elements without scales, which are their own
+// values.
+struct QuantizedView {
+  QuantFormat format;
+  std::int64_t lines = 0;
+  std::int64_t k = 0;
+  const void* codes = nullptr;
+  std::int64_t line_stride = 0;  // codes from (line, k) to (line + 1, k)
+  std::int64_t k_stride = 1;
+  const void* scales = nullptr;       // format.scaling.count() of them
+  const void* zero_points = nullptr;  // as many; null unless the format has them
+  float tensor_scale = 1;             // 1 unless the format has one
+
+  std::uint32_t code(std::int64_t line, std::int64_t k_index) const;
+  // Of the block of (line, k): its scale, that times the scale of the tensor, and its zero point.
+  // Exact.
+  double block_scale(std::int64_t line, std::int64_t k_index) const;
+  double scale(std::int64_t line, std::int64_t k_index) const;
+  int zero_point(std::int64_t line, std::int64_t k_index) const;
+  // What element (line, k) is worth: exact, because code, scale and tensor scale have at most 9, 24
+  // and 24 bits, and not both scales have more than 4. A NaN scale or code makes it NaN.
+  double value(std::int64_t line, std::int64_t k_index) const;
+};
+
+// The same with memory of its own: codes are packed without gaps, K running fastest.
+struct QuantizedMatrix {
+  QuantFormat format;
+  std::int64_t lines = 0;
+  std::int64_t k = 0;
+  std::vector<std::uint8_t> codes;
+  std::vector<std::uint8_t> scales;
+  std::vector<std::uint8_t> zero_points;
+  float tensor_scale = 1;
+
+  QuantizedView view() const;
+};
+
+// How E8M0 scales are chosen; README.md has both rules.
+enum class ScaleRule : std::uint8_t { kFloor, kRoundUp };
+
+struct QuantizeOptions {
+  ScaleRule scale_rule = ScaleRule::kFloor;
+  Rounding rounding;  // of elements, by their index line * K + k; scales round to nearest always
+};
+
+// A real matrix where it lies.
+struct RealView {
+  const float* data = nullptr;
+  std::int64_t lines = 0;
+  std::int64_t k = 0;
+  std::int64_t line_stride = 0;
+  std::int64_t k_stride = 1;
+
+  double at(std::int64_t line, std::int64_t k_index) const {
+    return data[line * line_stride + k_index * k_stride];
+  }
+};
+
+// INVALID_ARGUMENT: an element is NaN or infinite, which no block can hold; the error names it.
+absl::StatusOr<QuantizedMatrix> Quantize(const QuantFormat& format, const RealView& real,
+                                         const QuantizeOptions& options = {});
+
+// Every element's value, K running fastest.
+std::vector<double> Dequantize(const QuantizedView& quantized);
+
+}  // namespace gemmd
