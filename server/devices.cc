@@ -32,14 +32,15 @@ CpuDevice::Options CpuOptions(const config::Cpu& config) {
   return options;
 }
 
-absl::StatusOr<DeviceList> MakeCudaDevices(
-    const config::Cuda& config, const Clock* clock,
-    const std::function<void(const absl::Status&)>& on_lost) {
+absl::StatusOr<DeviceList> MakeCudaDevices(const config::Cuda& config, const Clock* clock,
+                                           const std::function<void(const absl::Status&)>& on_lost,
+                                           std::vector<GpuAddress>* gpus) {
   absl::StatusOr<std::vector<std::shared_ptr<CudaBackend>>> backends = OpenCudaDevices();
   if (!backends.ok()) return backends.status();
   DeviceList devices;
   for (std::shared_ptr<CudaBackend>& backend : *backends) {
     const CudaProperties& properties = backend->properties();
+    const std::string bus_id = properties.pci_bus_id;
     CudaDevice::Options options;
     options.memory_bytes =
         properties.free_memory_bytes / 100 * static_cast<std::uint64_t>(config.memory_percent());
@@ -52,16 +53,18 @@ absl::StatusOr<DeviceList> MakeCudaDevices(
         CudaDevice::Create(std::move(backend), options, clock);
     if (!device.ok()) return device.status();
     if (absl::Status s = (*device)->WarmUp(BuiltinRegistry()); !s.ok()) return s;
+    if (!bus_id.empty()) gpus->push_back({(*device)->traits().name, bus_id});
     devices.push_back(*std::move(device));
   }
   return devices;
 }
 
 absl::StatusOr<DeviceList> MakeList(const config::ServerConfig& config, const Clock* clock,
-                                    const std::function<void(const absl::Status&)>& on_lost) {
+                                    const std::function<void(const absl::Status&)>& on_lost,
+                                    std::vector<GpuAddress>* gpus) {
   const CpuDevice::Options cpu = CpuOptions(config.cpu());
   if (config.device() == "cuda" || config.device() == "auto") {
-    absl::StatusOr<DeviceList> cuda = MakeCudaDevices(config.cuda(), clock, on_lost);
+    absl::StatusOr<DeviceList> cuda = MakeCudaDevices(config.cuda(), clock, on_lost, gpus);
     // Only a machine without CUDA is served by its CPU unasked: a broken GPU is an error.
     if (config.device() == "cuda" || !absl::IsFailedPrecondition(cuda.status())) return cuda;
     Log(Severity::kInfo, "no_cuda_device", {{"reason", cuda.status().message()}});
@@ -86,9 +89,9 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
     const std::function<void(const absl::Status&)>& on_lost) {
   absl::StatusOr<SchedulerOptions> options = SchedulingOptions(config.scheduling());
   if (!options.ok()) return options.status();
-  absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost);
-  if (!list.ok()) return list.status();
   std::unique_ptr<Devices> made(new Devices);
+  absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost, &made->gpus_);
+  if (!list.ok()) return list.status();
   // Answers of batches are built beside what receives requests. On 16 cores calls are 5 % fewer
   // with twice as many, and streams carry 28 % less with half (BENCHMARKS.md).
   const int cores = static_cast<int>(std::thread::hardware_concurrency());

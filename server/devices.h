@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
 #include "server/device/keyed_pool.h"
+#include "server/observe/gpu_sensors.h"
 #include "server/options/config.pb.h"
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/router.h"
@@ -29,6 +30,8 @@ class Devices {
   Router& router() const { return *router_; }
   // Of the device that has the most.
   std::uint64_t memory_bytes() const;
+  // The GPUs among them, to be looked at by NVML.
+  const std::vector<GpuAddress>& gpus() const { return gpus_; }
 
  private:
   Devices() = default;
@@ -41,6 +44,7 @@ class Devices {
     std::unique_ptr<Scheduler> scheduler;
   };
 
+  std::vector<GpuAddress> gpus_;
   std::unique_ptr<KeyedPool> workers_;
   std::vector<Unit> units_;
   std::unique_ptr<Router> router_;

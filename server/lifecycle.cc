@@ -28,7 +28,9 @@
 #include "server/drain.h"
 #include "server/net/connection_table.h"
 #include "server/net/descriptor_limit.h"
+#include "server/observability.h"
 #include "server/observe/log.h"
+#include "server/observe/slow_log.h"
 #include "server/observe/statistics.h"
 #include "server/process.h"
 #include "server/process_memory.h"
@@ -93,6 +95,13 @@ TlsFiles TlsFilesOf(const config::Tls& config) {
   return files;
 }
 
+// Between connections of one address.
+TimeNs ConnectionInterval(const config::Limits& limits) {
+  constexpr TimeNs kSecond = 1000000000;
+  const TimeNs per_second = limits.connections_per_second();
+  return per_second == 0 ? 0 : kSecond / per_second;
+}
+
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors) {
   GrpcServerOptions options;
   options.listen = config.listen();
@@ -115,9 +124,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
       config.limits().connections_per_peer() != 0
           ? static_cast<std::size_t>(config.limits().connections_per_peer())
           : (options.connections.all + 3) / 4;
-  constexpr TimeNs kSecond = 1000000000;
-  const TimeNs per_second = config.limits().connections_per_second();
-  options.connections.interval = per_second == 0 ? 0 : kSecond / per_second;
+  options.connections.interval = ConnectionInterval(config.limits());
   options.connections.proxies = NamesOf(config.limits().proxies());
   options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
@@ -250,6 +257,27 @@ Authorizer::Options AuthorizerOptions(const config::ServerConfig& config,
   return options;
 }
 
+SlowLog::Options SlowLogOptions(const config::Log& config) {
+  constexpr TimeNs kMillisecond = 1000000;
+  return {config.slow_ms() * kMillisecond, static_cast<int>(config.slow_per_second())};
+}
+
+Observability::Options ObserveOptions(const config::ServerConfig& config) {
+  const config::Observe& observe = config.observe();
+  Observability::Options options;
+  options.plaintext_tokens = config.auth().plaintext_tokens() == "on";
+  options.http.listen = observe.listen();
+  options.http.connections.all = static_cast<std::size_t>(observe.connections());
+  options.http.connections.per_peer = HalfOf(options.http.connections.all);
+  options.http.connections.interval = ConnectionInterval(config.limits());
+  options.http.connections.look_interval = 0;  // they are few
+  options.http.connections.proxies = NamesOf(config.limits().proxies());
+  options.http.reading = ProgressLimitOf(config.limits());
+  options.http.timeout_ms = observe.timeout_ms();
+  options.http.tls = TlsFilesOf(config.tls());
+  return options;
+}
+
 // How often calls are looked at whose clients may be late.
 constexpr std::chrono::milliseconds kWatchPeriod(100);
 
@@ -349,7 +377,8 @@ int Serve(const config::ServerConfig& config) {
     return kExitCannotStart;
   }
   const SteadyClock clock;
-  Statistics statistics;
+  SlowLog slow(SlowLogOptions(config.log()));
+  Statistics statistics(&slow);
   const std::string& plan_cache_file = config.tuning().plan_cache_file();
   PlanCache plans = LoadPlans(plan_cache_file);
   plans.set_shipped(&ShippedPlans());
@@ -426,6 +455,30 @@ int Serve(const config::ServerConfig& config) {
   if (!server.ok()) {
     Log(Severity::kError, "cannot_start", {{"error", server.status().message()}});
     return kExitCannotStart;
+  }
+  std::unique_ptr<Observability> observability;
+  if (!config.observe().listen().empty()) {
+    Observability::Parts parts;
+    parts.clock = &clock;
+    parts.policy = policy->get();
+    parts.audit = &audit;
+    parts.slow = &slow;
+    parts.gpus = (*devices)->gpus();
+    parts.metrics.router = &router;
+    parts.metrics.statistics = &statistics;
+    parts.metrics.store = &store;
+    parts.metrics.regions = &regions;
+    parts.metrics.verifier = &verifier;
+    parts.metrics.room = &room;
+    parts.metrics.connections = &connections;
+    auto started = Observability::Start(ObserveOptions(config), std::move(parts));
+    if (!started.ok()) {
+      Log(Severity::kError, "cannot_start", {{"error", started.status().message()}});
+      return kExitCannotStart;
+    }
+    observability = *std::move(started);
+    Log(Severity::kInfo, "observing",
+        {{"address", BoundAddress(config.observe().listen(), observability->port())}});
   }
   for (const ServedDevice& each : router.devices()) {
     const DeviceTraits& traits = each.device->traits();

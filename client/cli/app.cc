@@ -80,6 +80,7 @@ int Run(int argc, const char* const* argv) {
   AddMatmulCommand(commands);
   AddInfoCommand(commands);
   AddStatsCommand(commands);
+  AddTopCommand(commands);
   AddKernelsCommand(commands);
   AddEstimateCommand(commands);
   AddTuneCommand(commands);

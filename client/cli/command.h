@@ -25,6 +25,7 @@ struct Commands {
 void AddMatmulCommand(Commands& commands);
 void AddInfoCommand(Commands& commands);
 void AddStatsCommand(Commands& commands);
+void AddTopCommand(Commands& commands);
 void AddKernelsCommand(Commands& commands);
 void AddEstimateCommand(Commands& commands);
 void AddTuneCommand(Commands& commands);

@@ -1,4 +1,5 @@
 // gemm stats: what the server has done since it started.
+#include <cstdint>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -10,9 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cli/command.h"
 #include "client/cli/message_format.h"
 #include "client/cli/options.h"
+#include "client/cli/screen.h"
 #include "client/cli/table.h"
 
 namespace gemmd::cli {
@@ -20,6 +24,7 @@ namespace {
 
 constexpr char kExamples[] = R"(  gemm stats
   gemm stats --json | jq .finished_requests
+  gemm stats --watch 500ms --count 2
 )";
 
 // Empty where nothing came to the queue.
@@ -72,6 +77,11 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
                                                       statistics.finished_requests().end());
   for (const auto& [code, count] : finished) {
     facts.AddRow({"finished", absl::StrCat(count, " ", code)});
+  }
+  const std::map<std::string, std::uint64_t> refused(statistics.refused_requests().begin(),
+                                                     statistics.refused_requests().end());
+  for (const auto& [cause, count] : refused) {
+    facts.AddRow({"refused", absl::StrCat(count, " for ", cause)});
   }
   facts.AddRow({"reserved", HumanBytes(statistics.reserved_bytes())});
   if (statistics.allocated_bytes() > 0) {
@@ -152,17 +162,36 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
   return absl::StrCat(facts.Render(), "\n", stages.Render());
 }
 
-Outcome RunStats(const GlobalOptions& global, const std::optional<std::string>& tenant) {
+struct StatsOptions {
+  std::optional<std::string> tenant;
+  absl::Duration period = absl::ZeroDuration();  // of --watch; zero: once
+  std::uint64_t count = 0;                       // of looks; 0: any number
+};
+
+Outcome RunStats(const GlobalOptions& global, const StatsOptions& options) {
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
-  const auto statistics = connection->Statistics(CallWithin(global.timeout), tenant);
-  if (!statistics.ok()) return ServerFailure(global.server, statistics.status());
-  if (global.json) {
-    std::cout << ToJson(*statistics).dump() << "\n";
-  } else {
-    std::cout << Describe(*statistics);
+  const bool is_watching = options.period > absl::ZeroDuration();
+  std::optional<Screen> screen;  // which takes signals and keys, so only where it is to go on
+  if (is_watching && !global.json) screen.emplace();
+  for (std::uint64_t looks = 1;; ++looks) {
+    const auto statistics = connection->Statistics(CallWithin(global.timeout), options.tenant);
+    if (!statistics.ok()) return ServerFailure(global.server, statistics.status());
+    if (global.json) {
+      std::cout << ToJson(*statistics).dump() << "\n" << std::flush;
+    } else if (screen.has_value()) {
+      screen->Show(Describe(*statistics));
+    } else {
+      std::cout << Describe(*statistics);
+    }
+    if (!is_watching || looks == options.count || !std::cout.good()) return std::nullopt;
+    if (!screen.has_value()) {
+      absl::SleepFor(options.period);
+      continue;
+    }
+    const Screen::Event event = screen->Wait(options.period);
+    if (event.is_over || event.key == 'q') return std::nullopt;
   }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -170,13 +199,19 @@ Outcome RunStats(const GlobalOptions& global, const std::optional<std::string>& 
 void AddStatsCommand(Commands& commands) {
   CLI::App& app = *commands.app.add_subcommand("stats", "Show what the server has done so far");
   app.footer(Footer(kExamples));
-  const auto tenant = std::make_shared<std::optional<std::string>>();
-  app.add_option("--quota-of", *tenant,
+  const auto options = std::make_shared<StatsOptions>();
+  app.add_option("--quota-of", options->tenant,
                  "Show also the quota of this tenant, and what is taken of it; '' is all who prove "
                  "nothing")
       ->type_name("NAME");
-  app.callback([&commands, tenant] {
-    commands.selected = [&commands, tenant] { return RunStats(commands.global, *tenant); };
+  CLI::Option* const watch = AddDuration(app, "--watch", options->period,
+                                         "Look again and again, so far apart; q or Ctrl-C ends it");
+  app.add_option("--count", options->count, "Looks of --watch; any number unless given")
+      ->needs(watch)
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.callback([&commands, options] {
+    commands.selected = [&commands, options] { return RunStats(commands.global, *options); };
   });
 }
 

@@ -345,15 +345,18 @@ _system_benchmark = repository_rule(
     local = True,
 )
 
-def _boost_context_impl(rctx):
+# The headers are Debian's libboost1.74-dev, which libboost-context-dev brings.
+def _boost_impl(rctx):
     dirs = _libdirs(rctx)
+    if not rctx.path("/usr/include/boost/beast.hpp").exists:
+        fail("/usr/include/boost/beast.hpp not found: install the package libboost-context-dev")
     rctx.file("BUILD.bazel", _HEADER + _cc_library(
         "context",
         [_archive(rctx, dirs, "boost_context", "libboost-context-dev")],
-    ))
+    ) + _cc_library("headers"))
 
-_system_boost_context = repository_rule(
-    implementation = _boost_context_impl,
+_system_boost = repository_rule(
+    implementation = _boost_impl,
     environ = ["SYSTEM_LIBRARY_PATH"],
     local = True,
 )
@@ -398,7 +401,7 @@ def system_dependencies():
     _system_googletest(name = "com_google_googletest")
     _system_openblas(name = "openblas")
     _system_benchmark(name = "com_github_google_benchmark")
-    _system_boost_context(name = "boost")
+    _system_boost(name = "boost")
     _system_jemalloc(name = "jemalloc")
     _system_headers(
         name = "com_github_nlohmann_json",

@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
     if (absl::Status s = CheckServing(); !s.ok()) return s;
   }
   if (policy_.room != nullptr && policy_.room->HasWaiting(call.tenant.key())) {
-    return FullNow(*router_->devices().front().scheduler,
+    return FullNow(*router_->devices().front().scheduler, RefusalCause::kMemory,
                    absl::ResourceExhaustedError("other requests of the tenant wait for memory"));
   }
   return AdmitNow(call, deadline, carrier, nullptr);
@@ -337,6 +337,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   Receipt& receipt = job->receipt;
   receipt.request_id = request_id;
   receipt.arrival = times.arrival;
+  receipt.tenant = request->tenant.key();
   receipt.device = grant.served.device->traits().name;
   receipt.kernel = grant.plan.kernel->traits().name;
   receipt.plan = ToString(grant.plan.config);
@@ -383,7 +384,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
     Complete(std::move(completion), std::move(status), std::move(done_receipt));
   };
   if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
-    return absl::IsResourceExhausted(s) ? FullNow(*scheduler, std::move(s)) : s;
+    return absl::IsResourceExhausted(s) ? FullNow(*scheduler, RefusalCause::kQueue, std::move(s))
+                                        : s;
   }
   statistics_->RecordAdmitted();
   return absl::OkStatus();
@@ -412,7 +414,9 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
   Device& device = *served.device;
   const Footprint& footprint = offer->footprint;
   absl::StatusOr<Share> share = TakeShare(served, call, problem, shared, footprint);
-  if (!share.ok()) return FullNow(*served.scheduler, share.status());
+  if (!share.ok()) {
+    return FullNow(*served.scheduler, RefusalCause::kMemoryShare, share.status());
+  }
   Grant grant;
   grant.served = served;
   grant.plan = std::move(offer->plan);
@@ -440,7 +444,9 @@ absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const Mat
     // Evicting what lies on a device with memory of its own would not help.
     status = device.uses_host_memory() ? WithRoom(&device, moved, allocate) : allocate();
   }
-  if (absl::IsResourceExhausted(status)) return FullNow(*served.scheduler, std::move(status));
+  if (absl::IsResourceExhausted(status)) {
+    return FullNow(*served.scheduler, RefusalCause::kMemory, std::move(status));
+  }
   if (!status.ok()) return status;
   grant.charge = std::move(share->charge);
   return grant;
@@ -591,11 +597,13 @@ absl::Status Admission::CheckDeadline(const ServedDevice& served, const MatmulCa
       .status();
 }
 
-absl::Status Admission::FullNow(const Scheduler& scheduler, absl::Status status) {
+absl::Status Admission::FullNow(const Scheduler& scheduler, RefusalCause cause,
+                                absl::Status status) {
   if (IsQuotaRefusal(status)) return status;  // which does not end with the device's work
   const double backlog_ms = scheduler.predicted_backlog_us() / 1e3;
-  return WithRetryAfter(std::move(status),
-                        std::llround(std::clamp(backlog_ms, kMinRetryMs, kMaxRetryMs)));
+  return WithCause(WithRetryAfter(std::move(status),
+                                  std::llround(std::clamp(backlog_ms, kMinRetryMs, kMaxRetryMs))),
+                   cause);
 }
 
 }  // namespace gemmd

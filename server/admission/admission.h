@@ -26,6 +26,7 @@
 #include "server/cost/transport_model.h"
 #include "server/device/device.h"
 #include "server/observe/clock.h"
+#include "server/observe/refusal.h"
 #include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
@@ -247,7 +248,7 @@ class Admission {
                         const std::function<absl::Status()>& attempt) const;
   absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
                              const Cost& cost) const;
-  static absl::Status FullNow(const Scheduler& scheduler, absl::Status status);
+  static absl::Status FullNow(const Scheduler& scheduler, RefusalCause cause, absl::Status status);
 
   const RequestLimits limits_;
   const Router* const router_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/percent.h"
+#include "server/observe/refusal.h"
 #include "server/tenants/retry_after.h"
 #include "text/duration.h"
 #include "text/quoted.h"
@@ -91,11 +92,12 @@ absl::Status WaitingRoom::Check(const std::string& whose, std::size_t waiting, s
   if (waiting < most_requests && held <= most_bytes && bytes <= most_bytes - held) {
     return absl::OkStatus();
   }
-  return WithRetryAfter(absl::ResourceExhaustedError(
-                            absl::StrCat(whose, waiting, " requests with messages of ", held,
-                                         " bytes wait for memory, and this one has ", bytes,
-                                         "; the limits are ", most_requests, " and ", most_bytes)),
-                        kRetryMs);
+  return WithCause(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
+                                      whose, waiting, " requests with messages of ", held,
+                                      " bytes wait for memory, and this one has ", bytes,
+                                      "; the limits are ", most_requests, " and ", most_bytes)),
+                                  kRetryMs),
+                   RefusalCause::kWaiting);
 }
 
 void WaitingRoom::Cancel(std::uint64_t id) {
@@ -184,10 +186,11 @@ void WaitingRoom::EndLateLocked(TimeNs now, Ended* ended) {
                             "the deadline passed while the request waited for memory")});
       } else if (now - each->since >= bounds_.longest) {
         late.push_back({&lane, each,
-                        WithRetryAfter(absl::ResourceExhaustedError(
-                                           absl::StrCat("no memory became free for the request in ",
-                                                        DurationText(bounds_.longest))),
-                                       kRetryMs)});
+                        WithCause(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
+                                                     "no memory became free for the request in ",
+                                                     DurationText(bounds_.longest))),
+                                                 kRetryMs),
+                                  RefusalCause::kWaiting)});
       }
     }
   }

@@ -23,7 +23,6 @@
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kLookPeriod = 50'000'000;
 // Of who had to be closed: it opens nothing for so long, for each connection. What these brought
 // has still to be worked off, which takes a good part of that.
 constexpr TimeNs kPenalty = 1'000'000'000;
@@ -91,7 +90,7 @@ TimeNs ConnectionTable::Earliest(TimeNs now) const {
 void ConnectionTable::ForgetClosed() {
   const TimeNs now = clock_->Now();
   if (now < next_look_) return;
-  next_look_ = now + kLookPeriod;
+  next_look_ = now + limits_.look_interval;
   count_ = 0;
   for (auto each = peers_.begin(); each != peers_.end();) {
     auto& [connections, paid_until] = each->second;
@@ -111,6 +110,26 @@ void ConnectionTable::ForgetClosed() {
 
 absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
   const MutexLock lock(mutex_);
+  if (absl::Status s = CheckRoom(peer); !s.ok()) {
+    ++refused_;
+    return s;
+  }
+  struct stat file {};
+  fstat(fd, &file);
+  std::string endpoint = EndpointOf(fd);
+  if (endpoint != kLocal && endpoint != kGone) {
+    const MutexLock users_lock(users_mutex_);
+    users_[endpoint].clear();  // of one that had the same port before, and was not forgotten yet
+  }
+  peers_[peer].connections.push_back(
+      {fd, file.st_ino, std::move(endpoint), ReadingProgress(), false});
+  ++count_;
+  ++taken_;
+  return absl::OkStatus();
+}
+
+// Whether the peer may have one more, which is paid for then.
+absl::Status ConnectionTable::CheckRoom(const std::string& peer) {
   const bool is_limited = limits_.proxies.count(peer) == 0;
   const auto is_full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return is_limited && peers_[peer].connections.size() >= limits_.per_peer;
@@ -125,26 +144,16 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
         absl::StrCat(peers_[peer].connections.size(), " connections of ", peer,
                      " are open, and the limit is ", limits_.per_peer));
   }
-  auto& [connections, paid_until] = peers_[peer];
+  if (!is_limited || limits_.interval == 0) return absl::OkStatus();
+  TimeNs& paid_until = peers_[peer].paid_until;
   const TimeNs now = clock_->Now();
-  if (is_limited && limits_.interval != 0) {
-    const TimeNs paid = std::max(paid_until, Earliest(now)) + limits_.interval;
-    if (paid > now) {
-      constexpr TimeNs kSecond = 1'000'000'000;
-      return absl::ResourceExhaustedError(absl::StrCat(
-          peer, " opens more than ", kSecond / limits_.interval, " connections a second"));
-    }
-    paid_until = paid;
+  const TimeNs paid = std::max(paid_until, Earliest(now)) + limits_.interval;
+  if (paid > now) {
+    constexpr TimeNs kSecond = 1'000'000'000;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        peer, " opens more than ", kSecond / limits_.interval, " connections a second"));
   }
-  struct stat file {};
-  fstat(fd, &file);
-  std::string endpoint = EndpointOf(fd);
-  if (endpoint != kLocal && endpoint != kGone) {
-    const MutexLock users_lock(users_mutex_);
-    users_[endpoint].clear();  // of one that had the same port before, and was not forgotten yet
-  }
-  connections.push_back({fd, file.st_ino, std::move(endpoint), ReadingProgress(), false});
-  ++count_;
+  paid_until = paid;
   return absl::OkStatus();
 }
 
@@ -179,6 +188,12 @@ absl::Status ConnectionTable::TryToCount(const Tenant& tenant, const std::string
   if (users.size() == kMostUsers) users.erase(users.begin());
   users.push_back({account, *std::move(hold)});
   return absl::OkStatus();
+}
+
+ConnectionTable::Usage ConnectionTable::usage() {
+  const MutexLock lock(mutex_);
+  ForgetClosed();
+  return {count_, limits_.all, taken_, refused_};
 }
 
 bool ConnectionTable::Close(const std::string& endpoint) {

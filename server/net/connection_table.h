@@ -46,6 +46,9 @@ class ConnectionTable {
     // A peer opens one connection in so long, after as many at once as it may have; 0: any number.
     // Each brings calls that are served though it is closed at once, and others' wait behind them.
     TimeNs interval = 0;
+    // A connection that was closed may count for so long: looking costs a call of the system for
+    // each, so that a full server is looked through that often.
+    TimeNs look_interval = 50'000'000;
   };
   // `reading`: how fast peers must read. `quotas`: of tenants; null: none. Both outlive the table.
   ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock,
@@ -73,6 +76,15 @@ class ConnectionTable {
   std::vector<std::string> CloseStalled();
   TimeNs look_period() const;
 
+  struct Usage {
+    std::size_t open = 0;
+    std::size_t limit = 0;
+    std::uint64_t taken = 0;    // since the start
+    std::uint64_t refused = 0;  // the same, by Add()
+  };
+  // Of now, but that closed connections may count for some seconds.
+  Usage usage();
+
  private:
   struct Connection {
     int fd;
@@ -98,8 +110,9 @@ class ConnectionTable {
   static bool IsOpen(const Connection& connection);
   // The earliest time that counts as paid for.
   TimeNs Earliest(TimeNs now) const;
+  absl::Status CheckRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Forgets connections that were closed. That asks the system for each, so it happens at most once
-  // in kLookPeriod: connecting to a full server again and again costs it little.
+  // in a look_interval: connecting to a full server again and again costs it little.
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Shuts down what is behind the descriptor, if it is this one still.
@@ -113,6 +126,8 @@ class ConnectionTable {
   Mutex mutex_;
   Peers peers_ ABSL_GUARDED_BY(mutex_);
   std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   TimeNs next_look_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of its own, because calls take it. Taken after the other.
   AdaptiveMutex users_mutex_;

@@ -52,6 +52,7 @@ struct Receipt {
   TimeNs finish = 0;   // when the receipt was written
   std::vector<StageSpan> spans;
 
+  std::string tenant;  // as Tenant::key() has it
   std::string device;
   std::string kernel;
   std::string plan;

@@ -2,50 +2,112 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "server/observe/duration_histogram.h"
 #include "server/observe/receipt.h"
+#include "server/observe/refusal.h"
+#include "server/observe/slow_log.h"
+#include "server/observe/top_table.h"
 #include "sync/mutex.h"
 
 namespace gemmd {
 
 class Statistics {
  public:
+  // `slow`: is told of requests that took long; null: nobody is. It outlives this.
+  explicit Statistics(SlowLog* slow = nullptr) : slow_(slow) {}
+
+  // Entries of their own, the rest together.
+  static constexpr std::size_t kTenants = 20;
+  static constexpr std::size_t kKernels = 64;
+
   struct StageTotals {
     std::uint64_t count = 0;
     TimeNs sum = 0;
     TimeNs max = 0;
+    DurationHistogram durations;
+  };
+
+  // Of requests that finished OK, by what served them.
+  struct KernelTotals {
+    std::uint64_t requests = 0;
+    double flops = 0;
+    double compute_seconds = 0;  // a launch's time is shared by FLOPs
+
+    KernelTotals& operator+=(const KernelTotals& other);
+  };
+
+  // Of requests that were let in, by whose they were.
+  struct TenantTotals {
+    std::uint64_t ok = 0;
+    std::uint64_t failed = 0;
+    std::uint64_t payload_bytes = 0;  // both ways, of those that finished OK
+    double flops = 0;                 // the same
+    double compute_seconds = 0;       // the same
+
+    TenantTotals& operator+=(const TenantTotals& other);
+  };
+
+  // The request that fell into a bucket last.
+  struct Example {
+    std::uint64_t request_id = 0;
+    TimeNs duration = 0;
   };
 
   struct Snapshot {
     std::uint64_t received = 0;
     std::uint64_t admitted = 0;
-    std::map<std::string, std::uint64_t> finished;  // by status code name
-    std::uint64_t in_flight = 0;                    // received and not finished
-    std::uint64_t payload_bytes_in = 0;             // of requests that finished OK
+    std::map<std::string, std::uint64_t> finished;        // by status code name
+    std::array<std::uint64_t, kRefusalCauses> refused{};  // of those, not let in
+    std::uint64_t in_flight = 0;                          // received and not finished
+    std::uint64_t payload_bytes_in = 0;                   // of requests that finished OK
     std::uint64_t payload_bytes_out = 0;
     std::uint64_t shared_bytes_in = 0;
     std::uint64_t shared_bytes_out = 0;
     double flops = 0;
     std::array<StageTotals, kStageCount> stages{};  // of requests that finished OK
+    DurationHistogram durations;                    // from header to receipt, of the same
+    std::array<std::optional<Example>, kDurationBounds.size() + 1> examples{};  // of durations
+  };
+
+  struct ByName {
+    std::map<std::string, KernelTotals> kernels;
+    KernelTotals other_kernels;
+    std::map<std::string, TenantTotals> tenants;
+    TenantTotals other_tenants;
   };
 
   void RecordReceived();
   void RecordAdmitted();
+  void RecordRefused(const absl::Status& why);
   void RecordRefused(absl::StatusCode code);
-  // OK, or why an admitted request failed; the receipt counts only with OK.
+  // OK, or why an admitted request failed; of the receipt only the tenant counts without OK.
   void RecordFinished(absl::StatusCode code, const Receipt& receipt);
 
   Snapshot Read() const;
+  ByName ReadByName() const;
 
  private:
-  void CountFinished(absl::StatusCode code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static constexpr TimeNs kTopPeriod = 60'000'000'000;
 
+  void CountFinished(absl::StatusCode code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountRefused(absl::StatusCode code, RefusalCause cause);
+  void RecordByName(bool is_ok, const Receipt& receipt);
+
+  SlowLog* const slow_;
   mutable AdaptiveMutex mutex_;
   Snapshot totals_ ABSL_GUARDED_BY(mutex_);
+  // Apart, because looking names up takes longer than counting.
+  mutable AdaptiveMutex names_mutex_;
+  TopTable<KernelTotals> kernels_ ABSL_GUARDED_BY(names_mutex_){kKernels, kTopPeriod};
+  TopTable<TenantTotals> tenants_ ABSL_GUARDED_BY(names_mutex_){kTenants, kTopPeriod};
+  TimeNs last_finish_ ABSL_GUARDED_BY(names_mutex_) = 0;
 };
 
 }  // namespace gemmd

@@ -194,20 +194,29 @@ absl::Status ValidateTls(const config::Tls& tls) {
   return absl::OkStatus();
 }
 
+// An address that others can reach asks for TLS, or for --insecure.
+absl::Status ValidateListener(const char* flag, const std::string& address,
+                              const config::ServerConfig& config) {
+  if (absl::Status status = CheckListenAddress(flag, address); !status.ok()) return status;
+  if (!config.tls().certificate_file().empty() || config.insecure() == "on" ||
+      IsLocalAddress(address)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, " is \"", address,
+      "\", where others can connect, and there is no TLS: give --tls.certificate-file and "
+      "--tls.key-file, or --insecure, which sends everything in plain text"));
+}
+
 }  // namespace
 
 absl::Status Validate(const config::ServerConfig& config) {
   if (absl::Status status = CheckFields(config, {}); !status.ok()) return status;
-  if (absl::Status status = CheckListenAddress("--listen", config.listen()); !status.ok()) {
-    return status;
-  }
   if (absl::Status status = ValidateTls(config.tls()); !status.ok()) return status;
-  if (config.tls().certificate_file().empty() && config.insecure() != "on" &&
-      !IsLocalAddress(config.listen())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--listen is \"", config.listen(),
-        "\", where others can connect, and there is no TLS: give --tls.certificate-file and "
-        "--tls.key-file, or --insecure, which sends everything in plain text"));
+  if (absl::Status s = ValidateListener("--listen", config.listen(), config); !s.ok()) return s;
+  if (!config.observe().listen().empty()) {
+    absl::Status status = ValidateListener("--observe.listen", config.observe().listen(), config);
+    if (!status.ok()) return status;
   }
   if (config.operands().default_lease_ms() > config.operands().max_lease_ms()) {
     return absl::InvalidArgumentError(absl::StrCat(

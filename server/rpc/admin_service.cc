@@ -101,6 +101,43 @@ v1::VerificationStatistics EncodeVerification(const VerificationStatistics& stat
   return wire;
 }
 
+// No kernel and no tenant is called so.
+constexpr char kOther[] = "(other)";
+constexpr double kUsPerSecond = 1e6;
+
+void EncodeKernel(const std::string& name, const Statistics::KernelTotals& totals,
+                  v1::KernelStatistics* wire) {
+  wire->set_kernel(name);
+  wire->set_requests(totals.requests);
+  wire->set_flops(totals.flops);
+  wire->set_compute_us(totals.compute_seconds * kUsPerSecond);
+}
+
+void EncodeTenant(const std::string& name, const Statistics::TenantTotals& totals,
+                  v1::TenantStatistics* wire) {
+  wire->set_tenant(name);
+  wire->set_ok_requests(totals.ok);
+  wire->set_failed_requests(totals.failed);
+  wire->set_payload_bytes(totals.payload_bytes);
+  wire->set_flops(totals.flops);
+  wire->set_compute_us(totals.compute_seconds * kUsPerSecond);
+}
+
+void EncodeByName(const Statistics::ByName& by_name, v1::StatisticsResponse* response) {
+  for (const auto& [name, totals] : by_name.kernels) {
+    EncodeKernel(name, totals, response->add_kernels());
+  }
+  if (by_name.other_kernels.requests != 0) {
+    EncodeKernel(kOther, by_name.other_kernels, response->add_kernels());
+  }
+  for (const auto& [name, totals] : by_name.tenants) {
+    EncodeTenant(name, totals, response->add_tenants());
+  }
+  if (by_name.other_tenants.ok + by_name.other_tenants.failed != 0) {
+    EncodeTenant(kOther, by_name.other_tenants, response->add_tenants());
+  }
+}
+
 void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
   const DeviceTraits& traits = device->traits();
   wire->set_name(traits.name);
@@ -232,6 +269,12 @@ v1::StatisticsResponse AdminService::Counts() const {
   for (const auto& [code, count] : totals.finished) {
     (*response.mutable_finished_requests())[code] = count;
   }
+  for (std::size_t i = 0; i < kRefusalCauses; ++i) {
+    if (totals.refused[i] == 0) continue;
+    const std::string cause(Name(static_cast<RefusalCause>(i)));
+    (*response.mutable_refused_requests())[cause] = totals.refused[i];
+  }
+  EncodeByName(sources_.statistics->ReadByName(), &response);
   response.set_in_flight_requests(totals.in_flight);
   response.set_queued_requests(sources_.router->queued().jobs);
   for (const ServedDevice& each : sources_.router->devices()) {

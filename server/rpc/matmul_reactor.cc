@@ -105,7 +105,7 @@ absl::Status MatmulReactor::Submit(Received* received, std::unique_ptr<AdmittedM
 }
 
 void MatmulReactor::Refuse(const absl::Status& status) {
-  statistics_->RecordRefused(status.code());
+  statistics_->RecordRefused(status);
   Fail(status);
 }
 

@@ -98,7 +98,9 @@ void Scheduler::PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finishe
 }
 
 void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
+  std::uint64_t rows = 0;
   for (const Job* const job : launched.turn.jobs) {
+    rows += static_cast<std::uint64_t>(job->work.problem.m);
     Active& active = jobs_.at(job->id);
     if (active.ran_until != 0) continue;
     StageSpan& wait = active.job->receipt.spans[active.queue_span];
@@ -110,6 +112,15 @@ void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
   auto& launches = counts_.launches[static_cast<std::size_t>(launched.turn.form)];
   ++launches.launches;
   launches.jobs += launched.turn.jobs.size();
+  const Kernel* kernel = launched.turn.form == BatchForm::kRows
+                             ? launched.rows.plan.kernel
+                             : launched.turn.jobs.front()->work.plan.kernel;
+  const bool has_room = counts_.by_kernel.size() < SchedulerStatistics::kKernels;
+  if (!has_room && !counts_.by_kernel.contains(kernel)) kernel = nullptr;
+  ++counts_.by_kernel[kernel][static_cast<std::size_t>(launched.turn.form)];
+  if (launched.turn.form == BatchForm::kSlice && launched.turn.slice != 0) return;
+  counts_.batch_requests.Add(launched.turn.jobs.size());
+  counts_.batch_rows.Add(rows);
 }
 
 void Scheduler::SetAlarmLocked() {

@@ -1,6 +1,9 @@
 #include "server/scheduling/draining.h"
 
+#include <utility>
+
 #include "absl/strings/cord.h"
+#include "server/observe/refusal.h"
 
 namespace gemmd {
 namespace {
@@ -12,7 +15,7 @@ constexpr char kPayloadUrl[] = "gemmd/draining";
 absl::Status DrainingError() {
   absl::Status status = absl::UnavailableError("the server is draining: use another replica");
   status.SetPayload(kPayloadUrl, absl::Cord());
-  return status;
+  return WithCause(std::move(status), RefusalCause::kDraining);
 }
 
 bool IsDraining(const absl::Status& status) { return status.GetPayload(kPayloadUrl).has_value(); }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/container/flat_hash_map.h"
+#include "kernels/gemm.h"
 #include "server/device/launch.h"
 #include "server/scheduling/queue_bounds.h"
 
@@ -17,7 +19,29 @@ struct SchedulerStatistics {
   };
   const Launches& of(BatchForm form) const { return launches[static_cast<std::size_t>(form)]; }
 
+  // Of numbers from 1 on: how many were at most 1, 2, 4 and so on, each bucket by itself, and how
+  // many were over the last.
+  struct Sizes {
+    static constexpr std::size_t kBounds = 17;  // up to 65536
+    void Add(std::uint64_t size) {
+      std::size_t bucket = 0;
+      while (bucket < kBounds && size > std::uint64_t{1} << bucket) ++bucket;
+      ++counts[bucket];
+      sum += size;
+    }
+    std::array<std::uint64_t, kBounds + 1> counts{};
+    std::uint64_t sum = 0;
+  };
+
+  // Kernels with counts of their own; the registry has fewer, unless somebody adds many.
+  static constexpr std::size_t kKernels = 64;
+  using KernelLaunches = std::array<std::uint64_t, kBatchFormCount>;  // by form
+
   std::array<Launches, kBatchFormCount> launches;  // begun
+  // The same, by kernel; null: all that found no room here.
+  absl::flat_hash_map<const Kernel*, KernelLaunches> by_kernel;
+  Sizes batch_requests;  // of each launch, slices but for the first left out
+  Sizes batch_rows;      // of all their results together
   // Jobs that ended with DEADLINE_EXCEEDED: before the device had anything of them, and after.
   std::uint64_t late_in_queue = 0;
   std::uint64_t late_on_device = 0;

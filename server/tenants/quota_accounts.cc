@@ -8,6 +8,7 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "server/observe/refusal.h"
 #include "server/tenants/retry_after.h"
 #include "sync/mutex.h"
 
@@ -36,7 +37,7 @@ TimeNs TimeToPay(double us, double device_share) {
 
 absl::Status Refusal(absl::Status status) {
   status.SetPayload(kRefusalUrl, absl::Cord());
-  return status;
+  return WithCause(std::move(status), RefusalCause::kQuota);
 }
 
 }  // namespace

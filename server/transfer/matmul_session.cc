@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "server/observe/refusal.h"
 #include "server/scheduling/draining.h"
 #include "server/tenants/retry_after.h"
 #include "sync/deferral.h"
@@ -97,10 +98,11 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
     statistics_->RecordReceived();
     if (const std::size_t in_flight = requests_.size() + results_.size();
         in_flight >= options_.max_requests) {
-      refusal = WithRetryAfter(
-          absl::ResourceExhaustedError(absl::StrCat("the session has ", in_flight,
-                                                    " requests in flight, which is the limit")),
-          kRetryMs);
+      refusal = WithCause(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
+                                             "the session has ", in_flight,
+                                             " requests in flight, which is the limit")),
+                                         kRetryMs),
+                          RefusalCause::kSession);
     }
     requests_.emplace(request->client_id, request);
   }
@@ -174,11 +176,13 @@ void MatmulSession::Receive(std::uint64_t request_id, const absl::StatusOr<Paylo
     is_waiting = request->state == State::kWaiting;
     if (is_waiting) {
       EndReceivingLocked(
-          request, WithRetryAfter(absl::ResourceExhaustedError(
-                                      "memory is full, and payload came before the request was "
-                                      "accepted; one that waits for that (await_accepted) would "
-                                      "have waited for memory"),
-                                  kRetryMs));
+          request,
+          WithCause(WithRetryAfter(absl::ResourceExhaustedError(
+                                       "memory is full, and payload came before the request was "
+                                       "accepted; one that waits for that (await_accepted) would "
+                                       "have waited for memory"),
+                                   kRetryMs),
+                    RefusalCause::kMemory));
     } else {
       ++request->copies;
     }
@@ -230,7 +234,7 @@ void MatmulSession::SubmitIfComplete(const RequestPtr& request) {
     const MutexLock lock(mutex_);
     is_cancelled = request->is_cancelled;
     if (!status.ok()) {
-      statistics_->RecordRefused(status.code());
+      statistics_->RecordRefused(status);
       if (requests_.erase(request->client_id) != 0) {
         SendLocked({request->client_id, std::move(status), {}, {}, {}, {}});
       }
@@ -275,7 +279,7 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
 }
 
 void MatmulSession::EndReceivingLocked(const RequestPtr& request, absl::Status status) {
-  statistics_->RecordRefused(status.code());
+  statistics_->RecordRefused(status);
   AnswerReceivingLocked(request, std::move(status));
 }
 
@@ -339,12 +343,12 @@ void MatmulSession::Break(const absl::Status& why) {
     if (broken_.has_value()) return;
     broken_ = why;
     for (const auto& [id, request] : requests_) {
-      if (request->state != State::kRunning) statistics_->RecordRefused(why.code());
+      if (request->state != State::kRunning) statistics_->RecordRefused(why);
       if (request->state != State::kReceiving) known.push_back(request->server_id);
       request->state = State::kRunning;
       request->is_cancelled = true;
     }
-    for (std::size_t i = 0; i < incomplete_.size(); ++i) statistics_->RecordRefused(why.code());
+    for (std::size_t i = 0; i < incomplete_.size(); ++i) statistics_->RecordRefused(why);
     incomplete_.clear();
     requests_.clear();
     control_.clear();

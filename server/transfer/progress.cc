@@ -1,15 +1,17 @@
 #include "server/transfer/progress.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/observe/refusal.h"
 #include "text/duration.h"
 
 namespace gemmd {
 
 absl::Status StalledError(absl::string_view what, const ProgressLimit& limit) {
-  return absl::DeadlineExceededError(
-      absl::StrCat(what, " slower than ", limit.bytes_per_second,
-                   " bytes per second (limits.min_bytes_per_second) for more than ",
-                   DurationText(limit.window), " (limits.stall_timeout_ms)"));
+  return WithCause(absl::DeadlineExceededError(absl::StrCat(
+                       what, " slower than ", limit.bytes_per_second,
+                       " bytes per second (limits.min_bytes_per_second) for more than ",
+                       DurationText(limit.window), " (limits.stall_timeout_ms)")),
+                   RefusalCause::kStalled);
 }
 
 }  // namespace gemmd

@@ -44,7 +44,9 @@ ServerProcess::ServerProcess(std::vector<std::string> flags) {
   std::string line;
   while (ReadLine(&line)) {
     const nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
-    if (event.is_object() && event.value("event", "") == "serving") {
+    if (!event.is_object()) continue;
+    if (event.value("event", "") == "observing") observe_address_ = event.value("address", "");
+    if (event.value("event", "") == "serving") {
       address_ = event.value("address", "");
       return;
     }

@@ -25,6 +25,9 @@ class ServerProcess {
   // "127.0.0.1:43231"; empty if the process ended without serving.
   const std::string& address() const { return address_; }
 
+  // Of --observe.listen; empty if it has none.
+  const std::string& observe_address() const { return observe_address_; }
+
   // A channel of its own connection, with unlimited messages.
   std::shared_ptr<grpc::Channel> NewChannel() const;
 
@@ -49,6 +52,7 @@ class ServerProcess {
   int log_fd_ = -1;
   std::string buffered_;
   std::string address_;
+  std::string observe_address_;
   std::string log_;
 };
 

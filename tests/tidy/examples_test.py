@@ -170,7 +170,7 @@ class Example(unittest.TestCase):
         return result.stdout
 
     def run_gemmd(self, command):
-        words = [re.sub(r"--listen=\S+", "--listen=127.0.0.1:0", word)
+        words = [re.sub(r"(--listen|--observe.listen)=\S+", r"\1=127.0.0.1:0", word)
                  for word in shlex.split(command.split(" &")[0], comments=True)[1:]]
         if "--help" in words:
             return self.assertEqual(0, run([GEMMD, *words]).returncode)

@@ -8,7 +8,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # A request's way through the server. A folder includes itself and what comes after it.
-LAYERS = ["rpc", "auth", "net", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
+LAYERS = ["observe_http", "rpc", "auth", "net", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
 # Plain values and options that stand beside the layers: who they may include.
 LEAVES = {"observe": set(), "options": set()}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')

@@ -32,6 +32,7 @@ using CudaEvent = CUevent_st*;
 struct CudaProperties {
   int ordinal = 0;
   std::string name;
+  std::string pci_bus_id;  // "0000:1b:00.0"; empty: not known
   int major = 0;
   int minor = 0;
   int multi_processor_count = 0;

@@ -227,6 +227,11 @@ absl::StatusOr<CudaProperties> PropertiesOf(int ordinal) {
   if (!status.ok()) return status;
   properties.ordinal = ordinal;
   properties.name = prop.name;
+  constexpr int kBusIdBytes = 32;
+  char bus_id[kBusIdBytes] = {};
+  if (cudaDeviceGetPCIBusId(bus_id, kBusIdBytes, ordinal) == cudaSuccess) {
+    properties.pci_bus_id = bus_id;
+  }
   properties.major = prop.major;
   properties.minor = prop.minor;
   properties.multi_processor_count = prop.multiProcessorCount;

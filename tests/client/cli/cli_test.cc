@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ using ::gemmd::testing::ProcessResult;
 using ::gemmd::testing::RunProcess;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(CliTest, InfoShowsTheServer) {
@@ -155,6 +157,33 @@ TEST_F(CliTest, StatsShowWhatWasDone) {
   EXPECT_EQ(json["finished_requests"]["OK"], 7);
   EXPECT_EQ(json["stages"][0]["name"], "copy_in");
   EXPECT_EQ(json["reserved_bytes"], 0);
+}
+
+TEST_F(CliTest, StatsAreWatchedAsOftenAsAsked) {
+  (*server_.statistics.mutable_refused_requests())["queue"] = 3;
+  const ProcessResult twice = Gemm({"stats", "--watch", "1ms", "--count", "2"});
+  EXPECT_EQ(twice.exit_code, 0) << twice.error;
+  const std::size_t first = twice.output.find("3 for queue");
+  EXPECT_NE(first, std::string::npos) << twice.output;
+  EXPECT_NE(twice.output.find("3 for queue", first + 1), std::string::npos) << twice.output;
+  const ProcessResult lines = Gemm({"--json", "stats", "--watch", "1ms", "--count", "3"});
+  EXPECT_EQ(std::count(lines.output.begin(), lines.output.end(), '\n'), 3);
+  EXPECT_EQ(Gemm({"stats", "--count", "2"}).exit_code, 2) << "without --watch";
+}
+
+// Where nobody looks at a terminal, one snapshot.
+TEST_F(CliTest, TopPrintsOneSnapshotIntoAPipe) {
+  server_.server_info.set_version("1.2.3");
+  server_.statistics.mutable_uptime()->set_seconds(5);
+  (*server_.statistics.mutable_finished_requests())["OK"] = 10;
+  v1::TenantStatistics& tenant = *server_.statistics.add_tenants();
+  tenant.set_tenant("alice");
+  tenant.set_ok_requests(10);
+  const ProcessResult result = Gemm({"top", "--interval", "1ms", "--sort", "requests"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("gemmd 1.2.3"), HasSubstr("OK 2.00"),
+                                   HasSubstr("alice"), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(Gemm({"--json", "top"}).exit_code, 2);
 }
 
 TEST_F(CliTest, KernelsAreListedAndExplained) {
@@ -372,9 +401,9 @@ TEST_F(CliTest, ATokenIsNotSentInPlainTextUnlessThatIsAskedFor) {
 
 TEST_F(CliTest, EveryHelpHasExamplesAndExitCodes) {
   const std::vector<std::vector<std::string>> commands = {
-      {"--help"},          {"matmul", "--help"},       {"info", "--help"},
-      {"stats", "--help"}, {"kernels", "--help"},      {"completion", "--help"},
-      {"bench", "--help"}, {"bench", "diff", "--help"}};
+      {"--help"},          {"matmul", "--help"},        {"info", "--help"},
+      {"stats", "--help"}, {"kernels", "--help"},       {"completion", "--help"},
+      {"bench", "--help"}, {"bench", "diff", "--help"}, {"top", "--help"}};
   for (const auto& command : commands) {
     const ProcessResult result = Gemm(command);
     EXPECT_EQ(result.exit_code, 0);
@@ -451,7 +480,8 @@ TEST_F(CompletionTest, ZshHasTheSameWords) {
       script,
       AllOf(StartsWith("#compdef gemm\n"),
             HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-            HasSubstr("matmul|info|stats|kernels|estimate|tune|bench|put|get|ls|rm|completion)")));
+            HasSubstr(
+                "matmul|info|stats|top|kernels|estimate|tune|bench|put|get|ls|rm|completion)")));
 }
 
 }  // namespace

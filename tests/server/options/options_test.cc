@@ -110,6 +110,13 @@ TEST(Options, WhereOthersCanConnectTlsOrInsecureMustBeSaid) {
     EXPECT_FALSE(Parse({listen, "--insecure=off"}).ok()) << listen;
     EXPECT_TRUE(Parse({listen, "--tls.certificate-file=c", "--tls.key-file=k"}).ok()) << listen;
   }
+  const char* const observe = "--observe.listen=0.0.0.0:1";
+  EXPECT_NE(Parse({observe}).status().message().find("--observe.listen is \"0.0.0.0:1\""),
+            std::string::npos);
+  EXPECT_TRUE(Parse({observe, "--insecure"}).ok());
+  EXPECT_TRUE(Parse({observe, "--tls.certificate-file=c", "--tls.key-file=k"}).ok());
+  EXPECT_TRUE(Parse({"--observe.listen=127.0.0.1:0"}).ok());
+  EXPECT_FALSE(Parse({"--observe.listen=nowhere"}).ok());
   EXPECT_EQ(Parse({"--insecure=yes"}).status().message(),
             "--insecure is \"yes\"; it must be on, off");
 }

@@ -1,0 +1,33 @@
+#include "server/observe_http/certificate_expiry.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <ctime>
+#include <memory>
+
+namespace gemmd {
+namespace {
+
+struct Free {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+};
+
+}  // namespace
+
+std::optional<double> CertificateExpiry(const std::string& path) {
+  const std::unique_ptr<BIO, Free> file(BIO_new_file(path.c_str(), "r"));
+  const std::unique_ptr<X509, Free> certificate(
+      file == nullptr ? nullptr : PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  std::tm end{};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
+    return std::nullopt;
+  }
+  return static_cast<double>(timegm(&end));
+}
+
+}  // namespace gemmd
