@@ -1,5 +1,6 @@
 #include "kernels/sm80/ladder_a_registry.h"
 
+#include <cstdint>
 #include <iterator>
 #include <string>
 
@@ -24,9 +25,31 @@ struct Measured {
 constexpr double kA100 = 234;
 constexpr double kH200 = 803;
 
+// Shared memory that a block may have, in KB, from a compute capability on: CUDA C++ Programming
+// Guide, "Technical Specifications per Compute Capability".
+struct SharedLimit {
+  int compute_capability;
+  std::uint32_t kilobytes;
+};
+constexpr SharedLimit kSharedLimits[] = {{80, 163}, {86, 99},  {87, 163},
+                                         {89, 99},  {90, 227}, {120, 99}};
+
+std::uint32_t SharedKilobytes(int compute_capability) {
+  std::uint32_t kilobytes = 0;
+  for (const SharedLimit& limit : kSharedLimits) {
+    if (limit.compute_capability <= compute_capability) kilobytes = limit.kilobytes;
+  }
+  return kilobytes;
+}
+
 // What ladder_a_steps.h says about a step, as values.
+struct StepTraits {
+  mma::HalfGemmTraits half_gemm;
+  std::uint32_t shared_kilobytes = 0;
+};
+
 template <class Step>
-constexpr mma::HalfGemmTraits Describe(const Measured& measured) {
+constexpr StepTraits Describe(const Measured& measured) {
   mma::HalfGemmTraits traits;
   traits.name = Step::kName;
   traits.idea = Step::kIdea;
@@ -39,12 +62,12 @@ constexpr mma::HalfGemmTraits Describe(const Measured& measured) {
   traits.blocks_per_multiprocessor = Step::kBlocksPerMultiprocessor;
   traits.speeds[0] = {80, measured.a100 / kA100, measured.a100 / kA100};
   traits.speeds[1] = {90, measured.h200_f32_sums / kH200, measured.h200_f16_sums / kH200};
-  return traits;
+  return {traits, sm80::LadderAShape<Step>::kSharedBytes / 1024};
 }
 
 // The published series has a03a and a03b as one step, which is a03b, and no a06: a03a has the
 // figure of a02 there, a06 that of a05.
-constexpr mma::HalfGemmTraits kSteps[] = {
+constexpr StepTraits kSteps[] = {
     Describe<sm80::A01a>({75, 71.7, 71.7}),    Describe<sm80::A01b>({73, 97.1, 97.4}),
     Describe<sm80::A02>({212, 278.7, 284.9}),  Describe<sm80::A03a>({212, 412.8, 407.6}),
     Describe<sm80::A03b>({245, 413.2, 416.3}), Describe<sm80::A04>({255, 431.8, 469.7}),
@@ -54,13 +77,22 @@ static_assert(std::size(kSteps) == sm80::kLadderAVariants);
 class LadderAEntry final : public mma::HalfGemmEntry {
  public:
   explicit LadderAEntry(int step)
-      : HalfGemmEntry(kSteps[step], "sm_80", /*accumulates_f16=*/true, sm80::CudaLadderA(step),
-                      sm80::EmulatedLadderA(step)) {}
+      : HalfGemmEntry(kSteps[step].half_gemm, "sm_80", /*accumulates_f16=*/true,
+                      sm80::CudaLadderA(step), sm80::EmulatedLadderA(step)),
+        shared_kilobytes_(kSteps[step].shared_kilobytes) {}
 
   std::string CapabilityRejection(int compute_capability) const override {
-    if (compute_capability >= 80) return "";
-    return absl::StrCat("needs sm_80, this is sm_", compute_capability);
+    if (compute_capability < 80) {
+      return absl::StrCat("needs sm_80, this is sm_", compute_capability);
+    }
+    const std::uint32_t limit = SharedKilobytes(compute_capability);
+    if (shared_kilobytes_ <= limit) return "";
+    return absl::StrCat("needs ", shared_kilobytes_, " KB of shared memory for a block, sm_",
+                        compute_capability, " has ", limit);
   }
+
+ private:
+  const std::uint32_t shared_kilobytes_;
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 //
 // Each takes f16 operands (accumulated in f32, or in f16 where the problem asks) or bf16
 // ones (f32), row-major, not transposed, with 16-byte strides and no epilogue, and writes
-// their own type. They run on CUDA devices from sm_80 and on emulated devices.
+// their own type. They run on CUDA devices from sm_80, where a block may have their shared memory
+// (a03a to a05: 144 KB, which sm_86, sm_89 and sm_120 have not), and on emulated devices.
 //
 // Arithmetic: mma.sync.m16n8k16 over K in order, whatever the step; the result is rounded
 // once to the output type. A row's bits depend on N, K and types alone, and are the same

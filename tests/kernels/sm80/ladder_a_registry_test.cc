@@ -35,6 +35,22 @@ TEST(LadderARegistry, RunsFromSm80OnAndInTheEmulator) {
   EXPECT_EQ(Entry().UnavailableReason(device), "");
 }
 
+TEST(LadderARegistry, NeedsTheSharedMemoryOfItsBlock) {
+  DeviceTraits device;
+  device.kind = DeviceKind::kCuda;
+  for (const int capability : {86, 89, 120}) {
+    device.compute_capability = capability;
+    EXPECT_EQ(Entry("sm80/a02").UnavailableReason(device), "") << capability;
+    EXPECT_EQ(Entry("sm80/a06").UnavailableReason(device), "") << capability;
+  }
+  EXPECT_EQ(Entry("sm80/a05").UnavailableReason(device),
+            "needs 144 KB of shared memory for a block, sm_120 has 99");
+  for (const int capability : {80, 87, 90, 100, 103}) {
+    device.compute_capability = capability;
+    EXPECT_EQ(Entry("sm80/a05").UnavailableReason(device), "") << capability;
+  }
+}
+
 TEST(LadderARegistry, SaysWhyNot) {
   Problem problem = Padded();
   problem.a.leading_dimension = 300;
