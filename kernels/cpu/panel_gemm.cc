@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/element_types.h"
+#include "kernels/cpu/int8_launcher.h"
+#include "kernels/cpu/int8_rows.h"
 #include "kernels/cpu/panel_launcher.h"
 
 namespace gemmd {
@@ -37,11 +39,10 @@ bool Writes(DataType a, DataType output) {
 }
 
 template <typename Product>
-class PanelKernel final : public Kernel {
+class PanelKernel : public Kernel {
  public:
   explicit PanelKernel(std::string description)
-      : Kernel({absl::StrCat("cpu/panel_", OperandsName(kTypeOfA, kTypeOfB)), "cpu",
-                std::move(description), Determinism::kBatchInvariant}) {}
+      : PanelKernel(PanelName(), std::move(description)) {}
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
     return device.kind == DeviceKind::kCpu ? "" : "runs on a CPU device";
@@ -119,9 +120,62 @@ class PanelKernel final : public Kernel {
     return absl::OkStatus();
   }
 
+ protected:
+  PanelKernel(std::string name, std::string description)
+      : Kernel({std::move(name), "cpu", std::move(description), Determinism::kBatchInvariant}) {}
+
+  static std::string PanelName() {
+    return absl::StrCat("cpu/panel_", OperandsName(kTypeOfA, kTypeOfB));
+  }
+
  private:
   static constexpr DataType kTypeOfA = Product::A::kType;
   static constexpr DataType kTypeOfB = Product::B::kType;
+};
+
+// The exact sums of int8 by another way.
+class VnniInt8Kernel final : public PanelKernel<Int8Product> {
+ public:
+  VnniInt8Kernel()
+      : PanelKernel("cpu/vnni_int8", "exact: four products a lane by AVX-512 VNNI, in int32") {}
+
+  std::string UnavailableReason(const DeviceTraits& device) const override {
+    if (!HasInt8Rows()) return "needs a processor with AVX-512 VNNI";
+    return PanelKernel::UnavailableReason(device);
+  }
+
+  std::string Rejection(const Problem& problem) const override {
+    std::string rejection = PanelKernel::Rejection(problem);
+    if (rejection.empty() && problem.n < kLeastColumns) {
+      rejection = absl::StrCat("takes at least ", kLeastColumns, " columns, not ", problem.n);
+    }
+    return rejection;
+  }
+
+  double PredictedUs(const Problem& problem, const Config& config,
+                     const DeviceTraits& device) const override {
+    return PanelKernel::PredictedUs(problem, config, device) / kTimesF32;
+  }
+
+  std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
+    return Int8Workspace(problem, config.threads).total_bytes;
+  }
+
+  // The bits are those of cpu/panel_int8, and so is the name.
+  std::string NumericsId(const Problem& problem) const override {
+    return problem.d.type == DataType::kInt32 ? PanelKernel::NumericsId(problem) : PanelName();
+  }
+
+  absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
+                      const LaunchTarget& target) const override {
+    if (target.executor == nullptr) return absl::InternalError("a CPU kernel needs an executor");
+    Int8Launcher(problem, arguments, target.executor).Run();
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr double kTimesF32 = 4;            // products an instruction
+  static constexpr std::int64_t kLeastColumns = 8;  // else a strip is mostly padding
 };
 
 }  // namespace
@@ -134,6 +188,8 @@ void AppendCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels) {
   append(std::make_unique<PanelKernel<PlainProduct<F32>>>(kByRows));
   append(std::make_unique<PanelKernel<PlainProduct<F16>>>(kWidened));
   append(std::make_unique<PanelKernel<PlainProduct<Bf16>>>(kWidened));
+  // Before panel_int8: of equal predictions the first is taken.
+  append(std::make_unique<VnniInt8Kernel>());
   append(std::make_unique<PanelKernel<Int8Product>>(
       "exact: f32 pieces of 1024 terms, summed in int32"));
   append(std::make_unique<PanelKernel<Fp8Product<Fp8E4M3, Fp8E4M3>>>(kWidened));

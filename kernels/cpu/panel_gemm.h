@@ -2,14 +2,16 @@
 //
 // D is computed in units of 64 rows by 512 columns over the whole of K, however many cores work
 // on them. Sums in f32 and f64 go through row_gemm.h, where an element's bits depend on its row
-// and its column alone; the exact ones of int8 through OpenBLAS, one single-threaded call a unit.
+// and its column alone; the exact ones of int8 through int8_rows.h in cpu/vnni_int8, where the
+// processor has AVX-512 VNNI, and through OpenBLAS in cpu/panel_int8, one single-threaded call a
+// unit.
 //
 // Arithmetic by operand type:
 //   f64, f32    in their own precision
 //   f16, bf16   widened to f32 exactly, accumulated in f32, rounded once at the end
-//   int8        exact: f32 products of 1024 terms are integers up to 2^24, which
-//               f32 holds exactly; their sum is kept in int32. K is at most 131,071,
-//               the largest for which K * 128 * 128 fits an int32.
+//   int8        exact, in int32, either way: f32 products of 1024 terms are integers up
+//               to 2^24, which f32 holds exactly. K is at most 131,071, the largest
+//               for which K * 128 * 128 fits an int32.
 //   fp8         E4M3 and E5M2 in any pairing, as f16: each product is exact in f32
 // The epilogue is computed in f64 for f64, int8 and fp8, in f32 for the others. Scales of
 // int8 and fp8 belong to it: alpha * a_scale * b_scale * sum, then as always. The int32
@@ -34,7 +36,7 @@ inline constexpr std::int64_t kPanelRows = 64;
 inline constexpr std::int64_t kPanelColumns = 512;
 inline constexpr std::int64_t kMaxInt8K = 131071;
 
-// cpu/panel_f64, cpu/panel_f32, cpu/panel_f16, cpu/panel_bf16, cpu/panel_int8,
+// cpu/panel_f64, cpu/panel_f32, cpu/panel_f16, cpu/panel_bf16, cpu/vnni_int8, cpu/panel_int8,
 // cpu/panel_fp8_e4m3, cpu/panel_fp8_e5m2, and the mixed cpu/panel_fp8_e4m3_e5m2 (A is E4M3)
 // and cpu/panel_fp8_e5m2_e4m3.
 void AppendCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels);

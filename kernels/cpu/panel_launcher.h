@@ -186,7 +186,7 @@ class PanelLauncher {
       return static_cast<const float*>(scales)[scaling == Scaling::kVector ? index : 0];
     };
     StoreUnit<E>(
-        problem_, arguments_, {first_row, rows, first_column, columns}, sums,
+        problem_, arguments_, {first_row, rows, first_column, columns}, sums, columns,
         [&](std::int64_t row) { return scale(problem_.a_scaling, arguments_.a_scales, row); },
         [&](std::int64_t column) {
           return scale(problem_.b_scaling, arguments_.b_scales, column);

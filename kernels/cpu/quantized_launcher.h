@@ -173,7 +173,7 @@ class QuantizedLauncher {
   template <typename T>
   void Store(const Unit& unit, const T* sums) const {
     StoreUnit<double>(
-        problem_, arguments_, unit, sums,
+        problem_, arguments_, unit, sums, unit.columns,
         [this](std::int64_t row) { return RowScales()[row] * a_view_.tensor_scale; },
         [this](std::int64_t column) { return ColumnScales()[column] * b_view_.tensor_scale; });
   }

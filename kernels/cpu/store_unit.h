@@ -18,7 +18,7 @@ using Rounded =
 
 template <typename E, typename Out, typename T, typename ScaleOfRow, typename ScaleOfColumn>
 void StoreUnitAs(const Problem& problem, const Arguments& arguments, const Unit& unit,
-                 const T* sums, const ScaleOfRow& scale_of_row,
+                 const T* sums, std::int64_t pitch, const ScaleOfRow& scale_of_row,
                  const ScaleOfColumn& scale_of_column) {
   const Epilogue& e = problem.epilogue;
   const auto alpha = static_cast<E>(e.alpha);
@@ -32,7 +32,7 @@ void StoreUnitAs(const Problem& problem, const Arguments& arguments, const Unit&
   for (std::int64_t row = 0; row < unit.rows; ++row) {
     const E row_factor = alpha * scale_of_row(unit.first_row + row);
     for (std::int64_t column = 0; column < unit.columns; ++column) {
-      E value = row_factor * static_cast<E>(sums[row * unit.columns + column]);
+      E value = row_factor * static_cast<E>(sums[row * pitch + column]);
       value *= scale_of_column(unit.first_column + column);
       if (beta != 0) {
         value +=
@@ -48,12 +48,15 @@ void StoreUnitAs(const Problem& problem, const Arguments& arguments, const Unit&
 }
 
 // D = activation(alpha * scale_of_row(row) * sum * scale_of_column(column) + beta * C + bias),
-// computed in E; `sums` is row-major and tight. REQUIRES: D is f64, f32, f16, bf16 or int32.
+// computed in E; `sums` is row-major, lines `pitch` apart. REQUIRES: D is f64, f32, f16, bf16 or
+// int32.
 template <typename E, typename T, typename ScaleOfRow, typename ScaleOfColumn>
 void StoreUnit(const Problem& problem, const Arguments& arguments, const Unit& unit, const T* sums,
-               const ScaleOfRow& scale_of_row, const ScaleOfColumn& scale_of_column) {
+               std::int64_t pitch, const ScaleOfRow& scale_of_row,
+               const ScaleOfColumn& scale_of_column) {
   const auto store = [&](auto out) {
-    StoreUnitAs<E, decltype(out)>(problem, arguments, unit, sums, scale_of_row, scale_of_column);
+    StoreUnitAs<E, decltype(out)>(problem, arguments, unit, sums, pitch, scale_of_row,
+                                  scale_of_column);
   };
   switch (problem.d.type) {
     case DataType::kF64:
