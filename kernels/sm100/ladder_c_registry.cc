@@ -14,10 +14,12 @@
 namespace gemmd {
 namespace {
 
-// What ladder_c_steps.h says about a step, as values. Efficiencies are of the published figures,
-// against the rate that half_gemm_entry.cc starts from.
+// DeviceTraits::half_gflops of a B200 with 148 multiprocessors at 1.965 GHz, in TFLOP/s.
+constexpr double kB200 = 1787;
+
+// What ladder_c_steps.h says about a step, as values. `published` is in TFLOP/s on a B200.
 template <class Step>
-constexpr mma::HalfGemmTraits Describe(double efficiency) {
+constexpr mma::HalfGemmTraits Describe(double published) {
   mma::HalfGemmTraits traits;
   traits.name = Step::kName;
   traits.idea = Step::kIdea;
@@ -28,15 +30,15 @@ constexpr mma::HalfGemmTraits Describe(double efficiency) {
   traits.warps = sm100::kWarps;
   traits.raster_group = 1;
   traits.blocks_per_multiprocessor = 1;
-  traits.efficiency = efficiency;
+  traits.speeds[0] = traits.speeds[1] = {100, published / kB200, 0};
   return traits;
 }
 
 constexpr mma::HalfGemmTraits kSteps[] = {
-    Describe<sm100::C1>(0.01),
-    Describe<sm100::C2>(0.36),
-    Describe<sm100::C3>(0.68),
-    Describe<sm100::C4>(0.69),
+    Describe<sm100::C1>(5),
+    Describe<sm100::C2>(155.0),
+    Describe<sm100::C3>(288.3),
+    Describe<sm100::C4>(293.6),
 };
 static_assert(std::size(kSteps) == sm100::kLadderCVariants);
 
