@@ -2,6 +2,11 @@
 // against a server that runs already (on a GPU's host: gemmd --device=cuda).
 //
 //   chain_bench SERVER [SIZE...]     sizes are n of n x n x n in bf16; default: 1024 4096
+//   chain_bench SERVER keep COUNT    so many results of 4096 cubed stay at once: what moved for
+//   want of
+//                                    room, and whether the first, one between and the last, all of
+//                                    the same product, have the same bits
+//   chain_bench SERVER put MIB       uploads random bytes, twice: hashing, then sending
 //
 // For each size, over chains of 16 links, one request at a time:
 //   link          median from the call to its answer
@@ -17,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -182,6 +188,65 @@ bool Measure(const client::ClientOptions& options, std::uint64_t n) {
   return is_equal && times.moved_bytes == 0 && counted == 0;
 }
 
+bool Keep(const client::ClientOptions& options, std::uint64_t count) {
+  constexpr std::uint64_t kSize = 4096;
+  client::Operands operands(options);
+  const auto put = [&](std::uint32_t seed) {
+    const auto source = Require(client::OperandSource::Create(RandomMatrix(kSize, seed)), "source");
+    return Named(Require(operands.Put(source), "put").handle());
+  };
+  const client::OperandName a = put(1);
+  const client::OperandName b = put(2);
+  std::vector<client::OperandName> kept;
+  std::uint64_t evicted_bytes = 0;
+  std::uint64_t landed_bytes = 0;
+  const auto multiply = [&](const client::OperandName& left) {
+    auto result = Require(operands.MatmulAndKeep({left, b}), "product");
+    evicted_bytes += result.receipt.server.evicted_bytes();
+    landed_bytes += result.receipt.server.landed_bytes();
+    return Named(result.handle);
+  };
+  const double seconds = Seconds([&] {
+    for (std::uint64_t i = 0; i < count; ++i) kept.push_back(multiply(a));
+  });
+  std::printf("%llu results of 32 MiB stay: %.2f s, %llu bytes evicted, %llu landed\n",
+              static_cast<unsigned long long>(count), seconds,
+              static_cast<unsigned long long>(evicted_bytes),
+              static_cast<unsigned long long>(landed_bytes));
+  const auto bytes = [&](const client::OperandName& name) {
+    return std::string(Require(operands.Get(name), "get").data.bytes());
+  };
+  const std::string first = bytes(kept.front());
+  const bool is_same = first == bytes(kept[count / 2]) && first == bytes(kept.back());
+  landed_bytes = 0;
+  const bool is_same_again = bytes(multiply(kept.front())) == bytes(multiply(kept.back()));
+  std::printf("the same bits: %s; products of the first and the last: %s, %llu bytes landed\n",
+              is_same ? "yes" : "NO", is_same_again ? "the same" : "OTHERS",
+              static_cast<unsigned long long>(landed_bytes));
+  return is_same && is_same_again;
+}
+
+bool Put(const client::ClientOptions& options, std::uint64_t mebibytes) {
+  client::Operands operands(options);
+  std::string bytes(mebibytes << 20U, '\0');
+  std::mt19937_64 random(mebibytes);
+  for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8) {
+    const std::uint64_t value = random();
+    std::memcpy(bytes.data() + i, &value, sizeof(value));
+  }
+  const client::MatrixFormat format{DataType::kInt8, mebibytes, 1 << 20, Order::kRowMajor, 0};
+  const auto matrix = Require(client::Matrix::Create(format, std::move(bytes)), "matrix");
+  for (int i = 0; i < 2; ++i) {
+    std::optional<client::OperandSource> source;
+    const double hashing =
+        Seconds([&] { source = Require(client::OperandSource::Create(matrix), "source"); });
+    const double sending = Seconds([&] { Require(operands.Put(*source), "put"); });
+    std::printf("put of %llu MiB: hashed in %.3f s, sent in %.3f s\n",
+                static_cast<unsigned long long>(mebibytes), hashing, sending);
+  }
+  return true;
+}
+
 int Run(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: chain_bench SERVER [SIZE...]\n");
@@ -189,6 +254,12 @@ int Run(int argc, char** argv) {
   }
   client::ClientOptions options;
   options.channel.target = argv[1];
+  if (argc == 4 && std::string(argv[2]) == "keep") {
+    return Keep(options, std::strtoull(argv[3], nullptr, 10)) ? 0 : 1;
+  }
+  if (argc == 4 && std::string(argv[2]) == "put") {
+    return Put(options, std::strtoull(argv[3], nullptr, 10)) ? 0 : 1;
+  }
   std::vector<std::uint64_t> sizes;
   for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {1024, 4096};

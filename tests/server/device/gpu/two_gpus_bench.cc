@@ -71,7 +71,7 @@ void MeasureTwoGpus(GpuReport* report) {
   for (int ordinal = 0; ordinal < 2; ++ordinal) {
     gpus.push_back(ServeGpu(ordinal, &clock));
     residents.push_back(
-        {Require(gpus.back().device->Store(problem, CudaDevice::Side::kA, operands.a.data()), "A"),
+        {Require(gpus.back().device->Store(problem, WorkPlane::kA, operands.a.data()), "A"),
          Require(gpus.back().device->Store(problem, WorkPlane::kB, operands.b.data()), "B")});
   }
   const double one = JobsASecond(&gpus, 1, problem, residents, clock);
