@@ -3,9 +3,8 @@
 //
 //   chain_bench SERVER [SIZE...]     sizes are n of n x n x n in bf16; default: 1024 4096
 //   chain_bench SERVER keep COUNT    so many results of 4096 cubed stay at once: what moved for
-//   want of
-//                                    room, and whether the first, one between and the last, all of
-//                                    the same product, have the same bits
+//                                    want of room, and whether the first, one between and the last,
+//                                    all of the same product, have the same bits
 //   chain_bench SERVER put MIB       uploads random bytes, twice: hashing, then sending
 //
 // For each size, over chains of 16 links, one request at a time:
@@ -87,11 +86,18 @@ double ComputeUs(const v1::Receipt& receipt) {
 
 client::OperandName Named(const std::string& handle) { return {handle, {}}; }
 
+// Options of a product whose result stays on the server.
+client::MatmulOptions Kept() {
+  client::MatmulOptions options;
+  options.destination = client::KeepResult();
+  return options;
+}
+
 // Chains of products with one B, all of it on the server.
 class Chain {
  public:
-  Chain(client::Operands* operands, std::uint64_t n)
-      : operands_(*operands), a_(RandomMatrix(n, 1)), b_(RandomMatrix(n, 2)) {
+  Chain(client::Client* client, client::Operands* operands, std::uint64_t n)
+      : client_(*client), operands_(*operands), a_(RandomMatrix(n, 1)), b_(RandomMatrix(n, 2)) {
     const auto put = [&](const client::Matrix& matrix) {
       const auto source = Require(client::OperandSource::Create(matrix), "source");
       return Named(Require(operands_.Put(source), "put").handle());
@@ -106,12 +112,11 @@ class Chain {
     for (int i = 0; i < kLinks; ++i) {
       client::OperandName next;
       v1::Receipt receipt;
-      const double us =
-          1e6 * Seconds([&] {
-            auto kept = Require(operands_.MatmulAndKeep({last, on_server_b_}), "link");
-            next = Named(kept.handle);
-            receipt = std::move(kept.receipt.server);
-          });
+      const double us = 1e6 * Seconds([&] {
+                          auto kept = Require(client_.Matmul({last, on_server_b_}, Kept()), "link");
+                          next = Named(kept.handle);
+                          receipt = std::move(kept.receipt.server);
+                        });
       if (i > 0) Release(last);
       last = next;
       if (times == nullptr) continue;
@@ -126,7 +131,7 @@ class Chain {
   client::Matrix RunInline() {
     client::Matrix last = a_;
     for (int i = 0; i < kLinks; ++i) {
-      auto sent = Require(operands_.Matmul({client::InlineOperand{last}, on_server_b_}), "product");
+      auto sent = Require(client_.Matmul({last, on_server_b_}), "product");
       last = *std::move(sent.d);
     }
     return last;
@@ -137,6 +142,7 @@ class Chain {
   }
 
  private:
+  client::Client& client_;
   client::Operands& operands_;
   const client::Matrix a_;
   const client::Matrix b_;
@@ -156,8 +162,8 @@ std::uint64_t CopiedByServer(client::Client* client) {
 bool Measure(const client::ClientOptions& options, std::uint64_t n) {
   client::Operands operands(options);
   client::Client client(options);
-  Chain chain(&operands, n);
-  Chain small(&operands, kSmall);
+  Chain chain(&client, &operands, n);
+  Chain small(&client, &operands, kSmall);
   chain.Release(chain.Run(nullptr));
   small.Release(small.Run(nullptr));
   Times times;
@@ -190,6 +196,7 @@ bool Measure(const client::ClientOptions& options, std::uint64_t n) {
 
 bool Keep(const client::ClientOptions& options, std::uint64_t count) {
   constexpr std::uint64_t kSize = 4096;
+  client::Client client(options);
   client::Operands operands(options);
   const auto put = [&](std::uint32_t seed) {
     const auto source = Require(client::OperandSource::Create(RandomMatrix(kSize, seed)), "source");
@@ -201,7 +208,7 @@ bool Keep(const client::ClientOptions& options, std::uint64_t count) {
   std::uint64_t evicted_bytes = 0;
   std::uint64_t landed_bytes = 0;
   const auto multiply = [&](const client::OperandName& left) {
-    auto result = Require(operands.MatmulAndKeep({left, b}), "product");
+    auto result = Require(client.Matmul({left, b}, Kept()), "product");
     evicted_bytes += result.receipt.server.evicted_bytes();
     landed_bytes += result.receipt.server.landed_bytes();
     return Named(result.handle);
@@ -249,7 +256,7 @@ bool Put(const client::ClientOptions& options, std::uint64_t mebibytes) {
 
 int Run(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: chain_bench SERVER [SIZE...]\n");
+    std::fprintf(stderr, "usage: chain_bench SERVER [SIZE... | keep COUNT | put MIB]\n");
     return 2;
   }
   client::ClientOptions options;
