@@ -161,7 +161,7 @@ TEST(JsonWebToken, ThatWasChangedIsRefused) {
     for (std::size_t size = 0; size < good.size(); size += 7) {
       ASSERT_NE(ErrorOf(good.substr(0, size)), "");
     }
-    ASSERT_NE(ErrorOf(good + "." + good), "");
+    ASSERT_NE(ErrorOf(absl::StrCat(good, ".", good)), "");
   }
   EXPECT_TRUE(absl::StrContains(ErrorOf(std::string(8193, 'x')), "the limit is 8192"));
 }
