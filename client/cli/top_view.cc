@@ -19,8 +19,12 @@ namespace {
 constexpr Table::Align kRight = Table::Align::kRight;
 constexpr Table::Align kLeft = Table::Align::kLeft;
 
+// Three digits at least, and no fraction of hundreds.
 std::string Rate(double per_second) {
-  return absl::StrFormat(per_second < 10 ? "%.2f" : per_second < 100 ? "%.1f" : "%.0f", per_second);
+  constexpr double kTens = 10;
+  constexpr double kHundreds = 100;
+  const int digits = per_second < kTens ? 2 : per_second < kHundreds ? 1 : 0;
+  return absl::StrFormat("%.*f", digits, per_second);
 }
 
 std::string Gflops(double flops_per_second) {

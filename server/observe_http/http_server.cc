@@ -96,6 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
   static constexpr bool kIsTls = !std::is_same_v<Channel, Plain>;
   // A header that is too long is seen to be before the buffer is full.
   static constexpr std::size_t kBufferBytes = 2 * HttpServer::kHeaderBytes;
+  static constexpr std::size_t kMostDiscarded = 16 * kBufferBytes;
 
   void Expire() { beast::get_lowest_layer(channel_).expires_after(shared_->timeout); }
 
@@ -142,6 +143,7 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
   // What follows is not known to be a request's beginning.
   void Reject(HttpCode code, const std::string& why) {
     ++shared_->rejected;
+    is_rejected_ = true;
     keeps_alive_ = false;
     is_head_ = false;
     Write(Rejection(code, why));
@@ -172,6 +174,7 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
 
   // The client reads all of the answer before it sees the end.
   void Close() {
+    if (is_rejected_) return Linger();
     if constexpr (kIsTls) {
       Expire();
       channel_.async_shutdown([self = this->shared_from_this()](ErrorCode /*error*/) {});
@@ -179,6 +182,24 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
       ErrorCode ignored;
       channel_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
     }
+  }
+
+  // Of bytes that nobody has read the system would say so by a reset, which takes the answer from
+  // the client. So some more are read, and forgotten, as long as an answer may take.
+  void Linger() {
+    ErrorCode ignored;
+    beast::get_lowest_layer(channel_).socket().shutdown(asio::socket_base::shutdown_send, ignored);
+    Expire();
+    Discard(0);
+  }
+
+  void Discard(std::size_t discarded) {
+    buffer_.clear();
+    channel_.async_read_some(
+        buffer_.prepare(kBufferBytes),
+        [self = this->shared_from_this(), discarded](ErrorCode error, std::size_t bytes) {
+          if (!error && discarded < kMostDiscarded) self->Discard(discarded + bytes);
+        });
   }
 
   Shared* const shared_;
@@ -191,6 +212,7 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
   std::optional<http::response_serializer<http::string_body>> serializer_;
   bool is_head_ = false;
   bool keeps_alive_ = false;
+  bool is_rejected_ = false;
 };
 
 // A connection whose context must live as long.
@@ -242,7 +264,7 @@ class HttpServer::Impl {
     const int family = FamilyOf(fd);
     auto socket = std::make_shared<Socket>(io_);
     ErrorCode error;
-    socket->assign({family, family == AF_UNIX ? 0 : IPPROTO_TCP}, fd, error);
+    static_cast<void>(socket->assign({family, family == AF_UNIX ? 0 : IPPROTO_TCP}, fd, error));
     if (error) {
       close(fd);
       return;

@@ -56,6 +56,9 @@ absl::Status AddRevocations(const TlsBytes& bytes, ssl::context* context) {
   return absl::OkStatus();
 }
 
+// Asio's functions give the error that they set.
+void Ignore(const boost::system::error_code& /*error*/) {}
+
 // REQUIRES: CheckTls() was OK of them.
 absl::StatusOr<TlsContext::Context> ContextOf(const TlsFiles& files, const TlsBytes& bytes,
                                               const TlsMaterial& material) {
@@ -67,12 +70,14 @@ absl::StatusOr<TlsContext::Context> ContextOf(const TlsFiles& files, const TlsBy
   SSL_CTX_set_options(native, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_num_tickets(native, 0);
   boost::system::error_code error;
-  context->use_certificate_chain(boost::asio::buffer(material.identity), error);
+  Ignore(context->use_certificate_chain(boost::asio::buffer(material.identity), error));
   if (!error) {
-    context->use_private_key(boost::asio::buffer(material.identity), ssl::context::pem, error);
+    Ignore(
+        context->use_private_key(boost::asio::buffer(material.identity), ssl::context::pem, error));
   }
   if (!error && !material.client_authorities.empty()) {
-    context->add_certificate_authority(boost::asio::buffer(material.client_authorities), error);
+    Ignore(context->add_certificate_authority(boost::asio::buffer(material.client_authorities),
+                                              error));
   }
   if (error) return Refusal(error);
   if (files.client_certificates == ClientCertificates::kNone) return context;
@@ -84,14 +89,14 @@ absl::StatusOr<TlsContext::Context> ContextOf(const TlsFiles& files, const TlsBy
   if (files.client_certificates == ClientCertificates::kRequired) {
     mode |= ssl::verify_fail_if_no_peer_cert;
   }
-  context->set_verify_mode(mode, error);
+  Ignore(context->set_verify_mode(mode, error));
   if (error) return Refusal(error);
-  context->set_verify_callback(
+  Ignore(context->set_verify_callback(
       [](bool is_good, ssl::verify_context& verified) {
         return is_good ||
                X509_STORE_CTX_get_error(verified.native_handle()) == X509_V_ERR_UNABLE_TO_GET_CRL;
       },
-      error);
+      error));
   if (error) return Refusal(error);
   return context;
 }

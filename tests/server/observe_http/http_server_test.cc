@@ -39,6 +39,7 @@ class HttpServerTest : public ::testing::Test {
     options.listen = "127.0.0.1:0";
     options.connections.all = 8;
     options.connections.per_peer = 4;
+    options.connections.look_interval = 0;
     options.reading = {1'000'000'000, 1024};
     options.timeout_ms = 60000;
     return options;
