@@ -52,7 +52,7 @@ class HttpServerTest : public ::testing::Test {
     address_ = absl::StrCat("127.0.0.1:", server_->port());
   }
 
-  const SteadyClock clock_;
+  const SteadyClock clock_{};
   std::unique_ptr<HttpServer> server_;
   std::string address_;
 };
