@@ -1,6 +1,7 @@
 // GPU kernels through the whole server, by name, in the emulator: tight operands of any
 // shape come in, lines are padded on landing, and every step of a ladder gives the same bits.
 #include <string>
+#include <vector>
 
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
@@ -13,6 +14,30 @@ namespace {
 
 class EmulatedTest : public ::testing::Test {
  protected:
+  // Has each kernel compute the same product, and compares with the reference and with each other.
+  void ExpectEqualBits(const std::vector<const char*>& kernels) {
+    for (const DataType type : {DataType::kF16, DataType::kBf16}) {
+      const Problem problem = MakeProblem(77, 131, 45, type, type);
+      testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+      v1::MatmulRequest request = testing::MakeRequest(problem, operands);
+      std::string first;
+      for (const char* kernel : kernels) {
+        request.mutable_header()->set_kernel(kernel);
+        v1::MatmulResponse response;
+        const grpc::Status status = Call(request, &response);
+        ASSERT_TRUE(status.ok()) << status.error_message();
+        EXPECT_EQ(response.receipt().kernel(), kernel);
+        EXPECT_EQ(response.receipt().device(), "emulated");
+        EXPECT_EQ(response.d().leading_dimension(), 131u);
+        const std::string& d = response.payload(0).data();
+        if (first.empty()) first = d;
+        EXPECT_EQ(d, first) << kernel;
+        operands.d.assign(d.begin(), d.end());
+        EXPECT_EQ(testing::CompareWithReference(problem, operands), "") << kernel;
+      }
+    }
+  }
+
   grpc::Status Call(const v1::MatmulRequest& request, v1::MatmulResponse* response) {
     grpc::ClientContext context;
     return stub_->Matmul(&context, request, response);
@@ -23,30 +48,16 @@ class EmulatedTest : public ::testing::Test {
 };
 
 TEST_F(EmulatedTest, EveryStepOfLaddersAAndBServesRaggedOperandsWithEqualBits) {
-  for (const DataType type : {DataType::kF16, DataType::kBf16}) {
-    const Problem problem = MakeProblem(77, 131, 45, type, type);
-    testing::Operands operands(problem, testing::Distribution::kNormal, 1);
-    v1::MatmulRequest request = testing::MakeRequest(problem, operands);
-    std::string first;
-    for (const char* kernel :
-         {"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04", "sm80/a05",
-          "sm80/a06", "sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads", "sm120/tma_r_64",
-          "sm120/tma_r_32", "sm120/tma_rw", "sm120/pair_boxes", "sm120/warp_release",
-          "sm120/warps_64x64", "sm120/warps_64x64_k64", "sm120/tma_rw_64x64"}) {
-      request.mutable_header()->set_kernel(kernel);
-      v1::MatmulResponse response;
-      const grpc::Status status = Call(request, &response);
-      ASSERT_TRUE(status.ok()) << status.error_message();
-      EXPECT_EQ(response.receipt().kernel(), kernel);
-      EXPECT_EQ(response.receipt().device(), "emulated");
-      EXPECT_EQ(response.d().leading_dimension(), 131u);
-      const std::string& d = response.payload(0).data();
-      if (first.empty()) first = d;
-      EXPECT_EQ(d, first) << kernel;
-      operands.d.assign(d.begin(), d.end());
-      EXPECT_EQ(testing::CompareWithReference(problem, operands), "") << kernel;
-    }
-  }
+  ExpectEqualBits({"sm80/a01a", "sm80/a01b", "sm80/a02", "sm80/a03a", "sm80/a03b", "sm80/a04",
+                   "sm80/a05", "sm80/a06", "sm120/bcf_dbf_rw", "sm120/k_stages", "sm120/tma_loads",
+                   "sm120/tma_r_64", "sm120/tma_r_32", "sm120/tma_rw", "sm120/pair_boxes",
+                   "sm120/warp_release", "sm120/warps_64x64", "sm120/warps_64x64_k64",
+                   "sm120/tma_rw_64x64"});
+}
+
+TEST_F(EmulatedTest, LadderCServesThemWithBitsOfItsOwn) {
+  ExpectEqualBits({"sm100/c2", "sm100/c3", "sm100/c4"});
+  ExpectEqualBits({"sm100/c1"});  // sums in another order
 }
 
 TEST_F(EmulatedTest, ACpuKernelSaysWhereItRuns) {
