@@ -501,10 +501,12 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const Matmu
   if (footprint.in_flight_bytes > limit_bytes ||
       footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes ||
       footprint.kept_bytes > limit_bytes - footprint.in_flight_bytes - footprint.workspace_bytes) {
+    const std::string kept = footprint.kept_bytes == 0 ? ""
+                                                       : absl::StrCat(" and ", footprint.kept_bytes,
+                                                                      " for a result that stays");
     return absl::InvalidArgumentError(absl::StrCat(
-        "the request needs ", footprint.in_flight_bytes, " bytes, ", footprint.workspace_bytes,
-        " of workspace and ", footprint.kept_bytes, " for a result that stays on ",
-        device.traits().name, ", which has ", limit_bytes));
+        "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
+        " of workspace", kept, " on ", device.traits().name, ", which has ", limit_bytes));
   }
   offer.cost = served.scheduler->cost().Predict(problem, *plan, residency);
   offer.plan = *std::move(plan);
