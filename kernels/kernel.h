@@ -69,7 +69,7 @@ class Kernel {
     std::string description;   // one line: the idea
     Determinism determinism = Determinism::kFast;
     // Selection passes it over unless the request names it: it gives up accuracy that the
-    // problem's accumulate type promises.
+    // problem's accumulate type promises, or no hardware has run it.
     bool only_by_name = false;
   };
 

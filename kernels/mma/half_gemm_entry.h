@@ -33,6 +33,7 @@ struct HalfGemmTraits {
   int raster_group = 0;
   int blocks_per_multiprocessor = 0;
   HalfGemmSpeed speeds[2];  // by compute capability; earlier devices go by the first
+  bool only_by_name = false;
 };
 
 // Why such kernels do not take the problem, whatever the tile; empty if they do.

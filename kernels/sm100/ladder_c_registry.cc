@@ -30,6 +30,9 @@ constexpr mma::HalfGemmTraits Describe(double published) {
   traits.warps = sm100::kWarps;
   traits.raster_group = 1;
   traits.blocks_per_multiprocessor = 1;
+  // No card has run them; and steps with bits of their own must not be chosen by a time that
+  // depends on M.
+  traits.only_by_name = true;
   traits.speeds[0] = traits.speeds[1] = {100, published / kB200, 0};
   return traits;
 }

@@ -21,12 +21,14 @@ using testing::ServerProcess;
 constexpr std::int64_t kSize = 1200;
 constexpr std::uint64_t kPlaneBytes = kSize * kSize * sizeof(std::int32_t);  // of A, B and D
 
-// In int8, whose kernel widens operands and leaves packing to OpenBLAS, which has its own loops for
-// it: what is copied is the server's doing.
+// In int8 by the kernel that widens operands and leaves packing to OpenBLAS, which has its own
+// loops for it: what is copied is the server's doing.
 v1::MatmulRequest Request() {
   const Problem problem = MakeProblem(kSize, kSize, 4 * kSize, DataType::kInt8, DataType::kInt32);
-  return testing::MakeRequest(problem,
-                              testing::Operands(problem, testing::Distribution::kNormal, 1));
+  v1::MatmulRequest request =
+      testing::MakeRequest(problem, testing::Operands(problem, testing::Distribution::kNormal, 1));
+  request.mutable_header()->set_kernel("cpu/panel_int8");
+  return request;
 }
 
 // What a server copies besides, as a part of the payload: it reads gRPC's counters again and again,

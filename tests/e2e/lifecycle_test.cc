@@ -25,11 +25,13 @@ namespace {
 
 using testing::ServerProcess;
 
-// A product that computes for about a second on one thread.
+// A product that computes for about a second on one thread, on processors with VNNI too.
 v1::MatmulRequest LongRequest() {
   const Problem problem = MakeProblem(1500, 1500, 8000, DataType::kInt8, DataType::kInt32);
   const testing::Operands operands(problem, testing::Distribution::kNormal, 1);
-  return testing::MakeRequest(problem, operands);
+  v1::MatmulRequest request = testing::MakeRequest(problem, operands);
+  request.mutable_header()->set_kernel("cpu/panel_int8");
+  return request;
 }
 
 // A call in flight.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/padded_line.h"
+#include "kernels/gemm.h"
 #include "server/device/cuda/landing.h"
 
 namespace gemmd {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/padded_line.h"
+#include "kernels/gemm.h"
 #include "server/device/cuda/cuda_device.h"
 #include "server/device/cuda/errors.h"
 
