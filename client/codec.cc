@@ -23,9 +23,9 @@ struct Encoder {
     if (operand.scales) AddPlane(v1::SCALES, *operand.scales, wire.mutable_scales());
   }
 
-  void operator()(const OperandSource& operand) const {
+  void operator()(OperandSource&& operand) const {
     wire.set_digest(operand.digest());
-    request.sources.push_back(operand);
+    request.sources.push_back(std::move(operand));
   }
 
   void operator()(const OperandName& operand) const {
@@ -89,13 +89,13 @@ std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOpt
   request->expected = Expect(inputs, options);
   v1::MatmulHeader& header = request->header;
   SetHeader(options, header);
-  const auto add = [&request](v1::OperandName name, const Operand& operand, v1::Operand* wire) {
-    std::visit(Encoder{name, *wire, *request}, operand);
+  const auto add = [&request](v1::OperandName name, Operand&& operand, v1::Operand* wire) {
+    std::visit(Encoder{name, *wire, *request}, std::move(operand));
   };
-  add(v1::A, inputs.a, header.mutable_a());
-  add(v1::B, inputs.b, header.mutable_b());
-  if (inputs.c) add(v1::C, *inputs.c, header.mutable_c());
-  if (inputs.bias) add(v1::BIAS, *inputs.bias, header.mutable_bias());
+  add(v1::A, std::move(inputs.a), header.mutable_a());
+  add(v1::B, std::move(inputs.b), header.mutable_b());
+  if (inputs.c) add(v1::C, *std::move(inputs.c), header.mutable_c());
+  if (inputs.bias) add(v1::BIAS, *std::move(inputs.bias), header.mutable_bias());
   return request;
 }
 
