@@ -39,6 +39,9 @@ struct BlockLayout {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     std::uint64_t end() const { return offset + bytes; }
+    // Null in none, where all of the work lies elsewhere.
+    char* In(char* block) const { return block == nullptr ? nullptr : block + offset; }
+    const char* In(const char* block) const { return block == nullptr ? nullptr : block + offset; }
   };
   // What the copies fill: a transposed operand's scratch, else the operand itself.
   Part a_input;

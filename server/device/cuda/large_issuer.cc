@@ -71,8 +71,7 @@ CudaEvent LargeIssuer::IssuePanel(const PreparedWork& prepared, std::size_t inde
   if (CutsColumns(prepared.panels)) CopyInB(prepared, panel, block, ring, commands);
   if (prepared.block.c.bytes != 0) {
     CopyIn(sent.c, prepared.landed.c, {prepared.work->buffers.c, prepared.work->buffers.c_access},
-           RectOfD(sent.c, panel), block + prepared.block.c.offset, streams_.copy_in, ring,
-           commands);
+           RectOfD(sent.c, panel), prepared.block.c.In(block), streams_.copy_in, ring, commands);
   }
   const CudaEvent landed_mark = commands->Mark(streams_.copy_in);
   stages->push_back({Stage::kCopyIn, begin, landed_mark});
@@ -121,7 +120,7 @@ void LargeIssuer::CopyInVectors(const PreparedWork& prepared, char* block, Stagi
   for (const VectorInput& vector : VectorInputs(prepared)) {
     if (!commands->status().ok()) return;
     commands->Update(ring->Copy({0, 1, 0, vector.bytes}, vector.host, vector.bytes,
-                                block + vector.part.offset, vector.bytes, streams_.copy_in));
+                                vector.part.In(block), vector.bytes, streams_.copy_in));
     commands->CountCopied(CopyDirection::kToDevice, vector.bytes);
   }
 }
@@ -131,8 +130,7 @@ void LargeIssuer::CopyInA(const PreparedWork& prepared, const Panel& panel, char
   if (prepared.resident.a) return;
   const Problem& sent = prepared.work->problem;
   CopyIn(sent.a, prepared.landed.a, {prepared.work->buffers.a, prepared.work->buffers.a_access},
-         RectOfA(sent, panel), block + prepared.block.a_input.offset, streams_.copy_in, ring,
-         commands);
+         RectOfA(sent, panel), prepared.block.a_input.In(block), streams_.copy_in, ring, commands);
 }
 
 void LargeIssuer::CopyInB(const PreparedWork& prepared, const Panel& panel, char* block,
@@ -140,8 +138,7 @@ void LargeIssuer::CopyInB(const PreparedWork& prepared, const Panel& panel, char
   if (prepared.resident.b) return;
   const Problem& sent = prepared.work->problem;
   CopyIn(sent.b, prepared.landed.b, {prepared.work->buffers.b, prepared.work->buffers.b_access},
-         RectOfB(sent, panel), block + prepared.block.b_input.offset, streams_.copy_in, ring,
-         commands);
+         RectOfB(sent, panel), prepared.block.b_input.In(block), streams_.copy_in, ring, commands);
 }
 
 bool LargeIssuer::IsPinned(const void* data, std::uint64_t bytes) const {

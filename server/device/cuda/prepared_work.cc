@@ -98,12 +98,12 @@ void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_fi
   const bool a_is_due = is_first || CutsRows(prepared.panels);
   const bool b_is_due = is_first || CutsColumns(prepared.panels);
   if (a_is_due && !prepared.resident.a && IsTransposed(sent.a, landed.a)) {
-    TransposeInput(sent.a, landed.a, panel.m_begin, panel.m_end, block + layout.a_input.offset,
-                   block + layout.a.offset, stream, commands);
+    TransposeInput(sent.a, landed.a, panel.m_begin, panel.m_end, layout.a_input.In(block),
+                   layout.a.In(block), stream, commands);
   }
   if (b_is_due && !prepared.resident.b && IsTransposed(sent.b, landed.b)) {
-    TransposeInput(sent.b, landed.b, panel.n_begin, panel.n_end, block + layout.b_input.offset,
-                   block + layout.b.offset, stream, commands);
+    TransposeInput(sent.b, landed.b, panel.n_begin, panel.n_end, layout.b_input.In(block),
+                   layout.b.In(block), stream, commands);
   }
 }
 
@@ -115,7 +115,7 @@ Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char*
   const auto at = [block](const std::shared_ptr<const ResidentOperand>& plane,
                           const BlockLayout::Part& part, std::uint64_t offset) {
     const char* const begin =
-        plane != nullptr ? static_cast<const char*>(plane->data()) : block + part.offset;
+        plane != nullptr ? static_cast<const char*>(plane->data()) : part.In(block);
     return begin + offset;
   };
   Arguments arguments;
@@ -135,9 +135,9 @@ Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char*
         reinterpret_cast<const float*>(at(resident.b_scales, layout.b_scales, offsets.b_scales));
   }
   char* const d =
-      prepared.resident.d ? static_cast<char*>(resident.d->memory()) : block + layout.d.offset;
+      prepared.resident.d ? static_cast<char*>(resident.d->memory()) : layout.d.In(block);
   arguments.d = d + offsets.d;
-  arguments.workspace = block + layout.workspace.offset;
+  arguments.workspace = layout.workspace.In(block);
   return arguments;
 }
 
@@ -183,7 +183,7 @@ void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* 
   if (prepared.resident.d) return;
   const DeviceWork& work = *prepared.work;
   const MatrixLayout& d = work.problem.d;
-  const char* const from = block + prepared.block.d.offset;
+  const char* const from = prepared.block.d.In(block);
   const std::uint64_t pitch = Pitch(prepared.landed.d);
   if (work.resident.d != nullptr) {
     const CudaResident& kept = KeptOf(work);

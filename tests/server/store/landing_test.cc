@@ -205,7 +205,7 @@ TEST_F(LandingTest, AResultThatIsNotKeptGivesItsMemoryBack) {
 TEST_F(LandingTest, TheLargestThatIsIdleMovesOutAndComesBack) {
   const MatrixLayout large{DataType::kInt8, 16, 1, Order::kRowMajor, 1};
   const std::string first = Keep(&store_, &device_, matrix_.form.data, '1');
-  const std::string second = Keep(&store_, &device_, large, '2');
+  Keep(&store_, &device_, large, '2');
   const std::string third = Keep(&store_, &device_, matrix_.form.data, '3');
   // Leases are no hindrance, since nothing is lost. What is in use stays.
   auto used = *store_.Use(Tenant(), {first, {}}, "b");
