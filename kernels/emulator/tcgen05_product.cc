@@ -202,7 +202,7 @@ void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
   const TensorAccess access = {agent, step, TensorCell::Writer::kProduct, accumulator,
                                product.accumulate};
   for (Block* block : issued.blocks) {
-    const auto half = [block](bool is_mn_major) { return OperandForm{kHalfBytes, is_mn_major}; };
+    const auto half = [](bool is_mn_major) { return OperandForm{kHalfBytes, is_mn_major}; };
     if (product.a_is_in_tensor_memory) {
       for (const TensorBox& box : issued.d.Boxes(*block, issued.a_at.column, kHalfColumns)) {
         CheckTensorBox(box, what, site);
