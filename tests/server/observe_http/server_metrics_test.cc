@@ -92,7 +92,7 @@ TEST_F(ServerMetricsTest, LaunchesAreCountedByFormAndBatch) {
   job->work.problem = MakeProblem(5, 4, 4, DataType::kF32, DataType::kF32);
   job->cost.device_us = job->cost.least_us = 10;
   job->reservation = *device_.memory().Reserve(100, 10);
-  job->done = [](absl::Status, Receipt) {};
+  job->done = [](const absl::Status&, const Receipt&) {};
   ASSERT_TRUE(scheduler_.Submit(std::move(job)).ok());
   const auto page =
       ReadExposition(WriteExposition(CollectMetrics(sources_), ExpositionForm::kPrometheus),
