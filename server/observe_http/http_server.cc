@@ -264,8 +264,7 @@ class HttpServer::Impl {
     const int family = FamilyOf(fd);
     auto socket = std::make_shared<Socket>(io_);
     ErrorCode error;
-    static_cast<void>(socket->assign({family, family == AF_UNIX ? 0 : IPPROTO_TCP}, fd, error));
-    if (error) {
+    if (socket->assign({family, family == AF_UNIX ? 0 : IPPROTO_TCP}, fd, error)) {
       close(fd);
       return;
     }
