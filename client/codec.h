@@ -27,10 +27,11 @@ struct ExpectedResult {
   std::optional<Bytes> shared = std::nullopt;
 
   bool comes_along() const { return !stays && !shared.has_value(); }
-  // More than any such result takes, its last line's padding included; saturates, and is the
-  // largest number where the shape is not known.
+  // An upper bound of the result's bytes, its last line's padding included. It saturates, and is
+  // the largest number where the shape is not known.
   std::uint64_t max_bytes() const;
-  // What the answer brings, for the choice of a route: at most that, or 0 where it is not known.
+  // An upper bound of the answer's payload, by which the route is chosen. It is 0 where the shape
+  // is not known.
   std::uint64_t answer_bytes() const;
 };
 

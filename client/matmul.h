@@ -25,8 +25,8 @@ struct MatmulInputs {
   std::optional<Operand> bias = std::nullopt;  // 1 x N
 };
 
-// Where D goes: it comes with the answer; or it stays on the server, tightly packed; or the server
-// writes it into shared memory, where it may be exactly C, in C's layout, but no other operand.
+// D comes with the answer; or it stays on the server, tightly packed; or the server writes it into
+// shared memory. There D may be exactly C, in C's layout, but no other operand.
 struct SendResult {};
 struct KeepResult {
   Lease lease;

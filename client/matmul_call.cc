@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
 
-// How often a product asks for operands that keep vanishing.
+// A product has lost operands uploaded this often, and fails then.
 constexpr int kMaxRefills = 8;
 
 using Clock = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
-// What a product is made of: a matrix that goes along with the request, one that stays on the
-// server, or one in memory that both share. Values; no gRPC.
+// An operand of a product is a matrix that goes along with the request, one that stays on the
+// server, or one in memory that client and server share. Values; no gRPC.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,7 @@ struct InlineOperand {
 struct OperandName {
   std::string handle;  // one of both
   std::string digest;  // 32 bytes
-  // What it is, where that is known: the shape of D is then known before the server tells it.
+  // The matrix's format, if the caller knows it. D's shape is then checked against it.
   std::optional<MatrixFormat> format = std::nullopt;
 };
 

@@ -61,7 +61,7 @@ class ResultAssembly {
 
 std::uint64_t SizeOf(absl::Span<const absl::string_view> pieces);
 
-// What a server answered: D, or the handle of the one that stays there.
+// A server's answer has D, or the handle of a D that stays on the server.
 struct Answer {
   MatrixFormat format;
   std::optional<Matrix> d;

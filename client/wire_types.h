@@ -25,7 +25,7 @@ absl::StatusOr<Order> FromWire(v1::Order order);
 void SetDuration(absl::Duration duration, google::protobuf::Duration* wire);
 
 void SetPlane(const MatrixFormat& format, v1::Plane* plane);
-// What the wire says of a plane. INTERNAL as above; its numbers are not checked.
+// The format that the wire gives a plane. INTERNAL as above; dimensions are not checked.
 absl::StatusOr<MatrixFormat> FormatOf(const v1::Plane& plane);
 
 }  // namespace gemmd::client

@@ -1,4 +1,4 @@
-// What `gemm top` shows: two looks at a server's counters, as rates between them.
+// The screen of `gemm top`: rates, computed from two readings of a server's counters.
 #pragma once
 
 #include <string>
