@@ -108,7 +108,7 @@ random = numpy.random.default_rng(2026)
 save = lambda name, x: numpy.save(f"{sys.argv[1]}/{name}.npy", x)
 save("A", random.standard_normal((900, 700)).astype("f4"))
 save("B", random.standard_normal((700, 500)).astype("f4"))
-save("L", random.integers(-128, 128, (2300, 2300)).astype("i1"))  # seconds of work, small
+save("L", random.integers(-128, 128, (4000, 4000)).astype("i1"))
 # E4M3 codes of 0.25 to 448, both signs: exponent and fraction, no NaN.
 codes = lambda *shape: (random.integers(0x28, 0x7F, shape) | 0x80 * random.integers(0, 2, shape))
 save("Q", codes(70, 90).astype("u1"))

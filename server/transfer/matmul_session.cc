@@ -428,8 +428,8 @@ std::optional<absl::Status> MatmulSession::Closing() const {
   const MutexLock lock(mutex_);
   if (broken_.has_value()) return broken_;
   if (!IsIdleLocked()) return std::nullopt;
-  if (streams_[kFirst].input_ended) return absl::OkStatus();
   if (is_draining_) return DrainingError();
+  if (streams_[kFirst].input_ended) return absl::OkStatus();
   return std::nullopt;
 }
 
@@ -469,7 +469,10 @@ void MatmulSession::EndLate(TimeNs now) {
 void MatmulSession::StartDraining() {
   {
     const MutexLock lock(mutex_);
-    is_draining_ = true;
+    // What its client has ended already ends well. What the server ends has no more input either,
+    // and yet all of its streams end alike: a client takes any other end for a broken session, and
+    // forgets results that are still on their way over another stream.
+    is_draining_ = is_draining_ || !streams_[kFirst].input_ended;
   }
   WakeAll();
 }

@@ -103,7 +103,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Ends what is late by now: requests past their deadline whose payload is not there, requests
   // whose payload has stalled, and the session if its client reads too slowly.
   void EndLate(TimeNs now);
-  // From here on an idle session closes with UNAVAILABLE.
+  // From here on an idle session closes with DrainingError(), unless its client ended it before.
+  // REQUIRES: it has its first stream.
   void StartDraining();
 
  private:

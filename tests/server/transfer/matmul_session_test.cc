@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/scheduling/draining.h"
 #include "server/transfer/session_registry.h"
 #include "sync/deferral.h"
 #include "tests/server/transfer/session_play.h"
@@ -571,6 +572,30 @@ TEST(MatmulSession, WhatItsHeaderLetInGoesOnWhileTheServerDrains) {
   }
   EXPECT_EQ(server.statistics.Read().in_flight, 0u);
   EXPECT_EQ(session->Closing()->code(), absl::StatusCode::kUnavailable);
+}
+
+// The first stream of a session that drains has no more input once it is ended; the others, which
+// may still be sending results then, must not end otherwise than it.
+TEST(MatmulSession, AllStreamsOfASessionThatDrainsEndAlike) {
+  Server server;
+  auto session = server.NewSession();
+  ASSERT_TRUE(session->AddStream([] {}).ok());
+  const MatmulSession::StreamId second = session->AddStream([] {}).value();
+  session->StartDraining();
+  EXPECT_TRUE(IsDraining(*session->Closing()));
+  session->EndInput(MatmulSession::kFirst);
+  EXPECT_TRUE(IsDraining(*session->Closing()));
+  session->EndInput(second);
+  EXPECT_TRUE(IsDraining(*session->Closing()));
+}
+
+TEST(MatmulSession, WhatItsClientEndedBeforeTheServerDrainsEndsWell) {
+  Server server;
+  auto session = server.NewSession();
+  ASSERT_TRUE(session->AddStream([] {}).ok());
+  session->EndInput(MatmulSession::kFirst);
+  session->StartDraining();
+  EXPECT_TRUE(session->Closing()->ok());
 }
 
 TEST(SessionRegistry, ForgetsSessionsThatEnded) {
