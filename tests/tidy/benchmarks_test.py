@@ -96,9 +96,11 @@ class BenchmarksTest(unittest.TestCase):
     def test_figures_keep_their_digits(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "table.json"
-            path.write_text('{"columns": ["a", {"title": "b", "bold_below": 0.9}, {"title": "c", "format": '
-                            '["{} ({})", "{} of {}, {}"]}], "rows": [["x", 1.000, [2.50, 3]], ["y", 0.850, [1, 2, 3]]]}')
-            self.assertEqual("| a | b | c |\n| --- | --- | --- |\n| x | 1.000 | 2.50 (3) |\n| y | **0.850** | 1 of 2, 3 |\n",
+            path.write_text('{"columns": ["a", {"title": "b", "bold_below": 0.9}, '
+                            '{"title": "c", "format": ["{} ({})", "{} of {}, {}"]}], '
+                            '"rows": [["x", 1.000, [2.50, 3]], ["y", 0.850, [1, 2, 3]]]}')
+            self.assertEqual("| a | b | c |\n| --- | --- | --- |\n| x | 1.000 | 2.50 (3) |\n"
+                             "| y | **0.850** | 1 of 2, 3 |\n",
                              benchmarks.markdown_table(benchmarks.load(path)))
 
     def test_the_index_is_short(self):
