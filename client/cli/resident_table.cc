@@ -10,6 +10,12 @@
 namespace gemmd::cli {
 namespace {
 
+// A result that was kept has none.
+std::string Digest(const v1::ResidentOperand& resident) {
+  if (resident.digest().empty()) return "none";
+  return absl::StrCat("@", absl::BytesToHexString(resident.digest()));
+}
+
 std::string Matrix(const v1::Operand& operand) {
   const auto format = client::FormatOf(operand.data());
   if (!format.ok()) return std::string(format.status().message());
@@ -28,8 +34,7 @@ std::string ResidentTable(const std::vector<v1::ResidentOperand>& residents) {
   for (const v1::ResidentOperand& each : residents) {
     table.AddRow({absl::StrCat("@", each.handle()), Matrix(each.operand()),
                   HumanBytes(each.size_bytes()), HumanBytes(each.device_bytes()),
-                  Human(each.lease_remaining()),
-                  absl::StrCat("@", absl::BytesToHexString(each.digest()))});
+                  Human(each.lease_remaining()), Digest(each)});
   }
   return table.Render();
 }

@@ -64,7 +64,8 @@ class Fault:
                              f"  which is to be replaced so that: {self.name}")
         is_on = f"::gemmd::IsPlanted({self.number})"
         if self.find.rstrip().endswith(";"):
-            planted = f"if ({is_on}) {{ {self.replace} }} else {{ {found[0]} }}"
+            # In braces of its own, because the statement may be all that an if has.
+            planted = f"{{ if ({is_on}) {{ {self.replace} }} else {{ {found[0]} }} }}"
         else:
             planted = f"({is_on} ? ({self.replace}) : ({found[0]}))"
         return re.sub(place, lambda _: planted, text)

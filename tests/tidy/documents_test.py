@@ -2,6 +2,7 @@
 """What documents say of the tree is so: maps are whole, paths are there, lines can be read."""
 import pathlib
 import re
+import subprocess
 import unittest
 
 from headings import anchors
@@ -94,6 +95,24 @@ class DocumentsTest(unittest.TestCase):
                 if path.suffix == ".md" and path.exists() and anchor not in anchors(path.read_text()):
                     missing.append(f"{document}: {target}#{anchor}")
         self.assertEqual([], missing)
+
+    def test_decisions_are_numbered_and_listed(self):
+        pages = [path for path in FILES if re.match(r"docs/decisions/\d", path)]
+        numbers = [int(pathlib.PurePath(path).name[:3]) for path in pages]
+        self.assertEqual(list(range(1, len(pages) + 1)), numbers)
+        index = read("docs/decisions/README.md")
+        self.expect_all([pathlib.PurePath(path).name for path in pages], index,
+                        "docs/decisions/README.md")
+        for path in pages:
+            self.expect_all(["**Context.**", "**Choice.**", "**Cost.**", "**Evidence.**"], read(path), path)
+
+    def test_what_is_made_from_the_tree_is_as_the_tree(self):
+        drawn = [ROOT / path for path in FILES if path.startswith("docs/") and path.endswith("-way.txt")]
+        self.assertTrue(drawn)
+        for command in (["deploy/docs/diagram.py", "--check", *drawn],
+                        ["deploy/docs/testing_counts.py", "--check"]):
+            made = subprocess.run([ROOT / command[0], *command[1:]], stderr=subprocess.PIPE, text=True)
+            self.assertEqual("", made.stderr)
 
     def test_lines_outside_tables_and_code_are_short(self):
         long_lines = []
