@@ -58,8 +58,7 @@ TEST(Settings, AnAuthorityAloneAsksForCertificates) {
 }
 
 TEST(Settings, OneAddressHasAQuarterOfTheConnectionsAndHalfOfTheCalls) {
-  const config::ServerConfig config =
-      ConfigOf({"--limits.connections=1001", "--limits.calls=501"});
+  const config::ServerConfig config = ConfigOf({"--limits.connections=1001", "--limits.calls=501"});
   const GrpcServerOptions rpc = RpcOptions(config, kManyDescriptors);
   EXPECT_EQ(rpc.connections.all, 1001U);
   EXPECT_EQ(rpc.connections.per_peer, 251U);
