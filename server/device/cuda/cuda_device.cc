@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kRingSlabs = 32;
 constexpr std::uint64_t kLandingSlabs = 16;
 constexpr std::uint64_t kFetchSlabs = 8;
-constexpr int kOtherSlots = 2;  // to land a plane, and to fetch one
+constexpr std::uint64_t kOtherSlots = 2;  // to land a plane, and to fetch one
 
 }  // namespace
 
@@ -40,7 +40,7 @@ absl::Status CudaDevice::Start(const Clock* clock) {
   host.pinned_bytes = options_.pinned_bytes;
   host.unpinned_bytes = options_.unpinned_bytes;
   host.staging_slabs = kRingSlabs + kLandingSlabs + kFetchSlabs +
-                       static_cast<std::uint64_t>(options_.in_flight + kOtherSlots);
+                       static_cast<std::uint64_t>(options_.in_flight) + kOtherSlots;
   absl::StatusOr<std::unique_ptr<HostPools>> pools = HostPools::Create(backend_, host);
   if (!pools.ok()) return pools.status();
   host_ = *std::move(pools);
@@ -94,7 +94,7 @@ absl::Status CudaDevice::Start(const Clock* clock) {
 
 absl::StatusOr<std::vector<std::unique_ptr<CudaSlot>>> CudaDevice::MakeSlots() {
   absl::StatusOr<HostBuffer> slabs =
-      host_->staging().Take(static_cast<std::uint64_t>(options_.in_flight + kOtherSlots));
+      host_->staging().Take(static_cast<std::uint64_t>(options_.in_flight) + kOtherSlots);
   if (!slabs.ok()) return slabs.status();
   std::vector<std::unique_ptr<CudaSlot>> slots;
   for (HostPiece& slab : *slabs) {
