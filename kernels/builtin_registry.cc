@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/quantized_gemm.h"
+#include "kernels/cublaslt/cublaslt_registry.h"
 #include "kernels/fault/fault_kernels.h"
 #include "kernels/registry.h"
 #include "kernels/sm100/ladder_c_registry.h"
@@ -13,7 +14,6 @@
 #include "kernels/sm90/wgmma_gemm_registry.h"
 #include "kernels/sm90f32/f32_registry.h"
 #include "kernels/sm90f64/f64_registry.h"
-#include "kernels/vendor/cublaslt_registry.h"
 #include "version.h"
 
 namespace gemmd {
@@ -31,7 +31,7 @@ const Registry& BuiltinRegistry() {
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
     AppendLadderC(&kernels);
-    AppendCublasLt(&vendor::CublasLtEngine(), &kernels);
+    AppendCublasLt(&cublaslt::CublasLtEngine(), &kernels);
 #if GEMMD_FAULTS
     AppendFaultKernels(&kernels);
 #endif
@@ -41,7 +41,7 @@ const Registry& BuiltinRegistry() {
 }
 
 std::string PlanVersion() {
-  return absl::StrCat(kVersion, " ", vendor::CublasLtEngine().version());
+  return absl::StrCat(kVersion, " ", cublaslt::CublasLtEngine().version());
 }
 
 }  // namespace gemmd

@@ -30,7 +30,7 @@ constexpr Rates kRates[] = {
 };
 
 // What a product of 8192 cubed keeps of the peak at the highest clock, which power does
-// not allow; and what a long read keeps of the bus. An H200 measured: BENCHMARKS.md.
+// not allow; and what a long read keeps of the bus. An H200: docs/benchmarks/cublaslt.md.
 constexpr double kSustainedArithmetic = 0.75;
 constexpr double kSustainedMemory = 0.92;
 

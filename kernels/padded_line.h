@@ -9,7 +9,7 @@ namespace gemmd {
 
 // Elements from one line to the next: a multiple of 128 bytes where that costs little, else of
 // 16. TMA and vector loads need 16, and a line that starts within a 128-byte sector group costs
-// Hopper a third of the bandwidth (NOTES.md, ragged shapes).
+// Hopper a third of the bandwidth (docs/lab/hopper-ragged.md).
 inline std::int64_t PaddedLine(const MatrixLayout& layout) {
   constexpr std::int64_t kVectorBits = std::int64_t{16} * 8;
   constexpr std::int64_t kSectorBits = std::int64_t{128} * 8;

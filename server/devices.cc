@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
   absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost, &made->gpus_);
   if (!list.ok()) return list.status();
   // Answers of batches are built beside what receives requests. On 16 cores calls are 5 % fewer
-  // with twice as many, and streams carry 28 % less with half (BENCHMARKS.md).
+  // with twice as many, and streams carry 28 % less with half (docs/benchmarks/decode.md).
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   made->workers_ = std::make_unique<KeyedPool>(std::clamp(cores / 4, 1, 8));
   std::vector<ServedDevice> served;

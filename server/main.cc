@@ -17,6 +17,8 @@
 //   observe_http/  pages for those who watch     pages.h lists them, server_metrics.h collects
 //   options/       config.proto is every option
 //   lifecycle.h    start, serve, drain, end
+//   server.h       all of these, in the order in which they are built
+//   settings.h     their options, from the configuration
 //   process.h      exit codes, and what must not end the process
 #include <unistd.h>
 

@@ -14,7 +14,7 @@ readonly targets=(
   //tests/kernels/conformance:conformance_on_gpu
   //tests/kernels/sm80:ladder_a_on_gpu
   //tests/kernels/sm120:ladder_b_on_gpu
-  //tests/kernels/vendor:vendor_on_gpu
+  //tests/kernels/cublaslt:cublaslt_on_gpu
   //tests/server/device/gpu:cuda_device_on_gpu
   //server:gemmd
   //client/cli:gemm

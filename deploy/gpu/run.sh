@@ -42,7 +42,7 @@ for recorded in recorded_*.txt; do
 done
 step "ladder A" 200 ./ladder_a_on_gpu check
 step "ladder B" 200 ./ladder_b_on_gpu check
-step "vendor kernels" 200 ./vendor_on_gpu check
+step "cuBLASLt" 200 ./cublaslt_on_gpu check
 step "device: products" 120 ./cuda_device_on_gpu products
 step "device: accounting" 200 ./cuda_device_on_gpu accounting=100000
 step "device: receipts" 60 ./cuda_device_on_gpu receipts
@@ -52,17 +52,17 @@ if ((gpus > 1)); then step "device: two GPUs" 120 ./cuda_device_on_gpu two_gpus;
 for tool in memcheck racecheck; do
   if ! sanitizer=$(command -v compute-sanitizer); then
     echo "compute-sanitizer is not here: $tool not run"
-  elif timeout 20 "$sanitizer" ./vendor_on_gpu small 2>&1 | grep -qi 'not supported'; then
+  elif timeout 20 "$sanitizer" ./cublaslt_on_gpu small 2>&1 | grep -qi 'not supported'; then
     echo "compute-sanitizer does not support this device: $tool not run"
   else
-    step "vendor: $tool" 300 "$sanitizer" --tool "$tool" --error-exitcode 1 ./vendor_on_gpu small
+    step "cuBLASLt: $tool" 300 "$sanitizer" --tool "$tool" --error-exitcode 1 ./cublaslt_on_gpu small
   fi
 done
 if [[ $mode == full ]]; then
   step "device: stream" 100 ./cuda_device_on_gpu stream
   step "shared memory" 100 ./shared_memory.sh
   step "device: latency" 60 ./cuda_device_on_gpu latency
-  step "vendor: times" 300 ./vendor_on_gpu time
+  step "cuBLASLt: times" 300 ./cublaslt_on_gpu time
   step "ladder A: times" 300 ./kernel_bench --ladder=A
   step "ladder B: times" 300 ./kernel_bench --ladder=B
 fi

@@ -14,7 +14,7 @@
 namespace gemmd::bench {
 namespace {
 
-using vendor::Arithmetic;
+using cublaslt::Arithmetic;
 
 constexpr std::int64_t kLargestExtent = 1 << 20;
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "kernels/cublaslt/matmul_call.h"
 #include "kernels/problem.h"
-#include "kernels/vendor/matmul_call.h"
 
 namespace gemmd::bench {
 
@@ -35,7 +35,7 @@ struct Types {
   DataType b;
   DataType d;
   DataType accumulate;
-  vendor::Arithmetic rival;
+  cublaslt::Arithmetic rival;
 };
 
 // INVALID_ARGUMENT lists the names there are.

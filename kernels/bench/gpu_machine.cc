@@ -7,8 +7,8 @@
 
 #include "kernels/bench/gpu_operands.h"
 #include "kernels/bench/gpu_peaks.h"
+#include "kernels/cublaslt/matmul_engine.h"
 #include "kernels/cuda_traits.h"
-#include "kernels/vendor/matmul_engine.h"
 
 namespace gemmd::bench {
 namespace {
@@ -42,19 +42,19 @@ absl::StatusOr<MachineInfo> Describe(std::string* pci_bus_id) {
   if (cudaRuntimeGetVersion(&runtime) == cudaSuccess) info.runtime = Version(runtime);
   char text[32] = "";
   if (cudaDeviceGetPCIBusId(text, sizeof text, 0) == cudaSuccess) *pci_bus_id = text;
-  const vendor::MatmulEngine& engine = vendor::CublasLtEngine();
+  const cublaslt::MatmulEngine& engine = cublaslt::CublasLtEngine();
   info.vendor_library = engine.UnavailableReason();
   if (info.vendor_library.empty()) info.vendor_library = engine.version();
   return info;
 }
 
 // Lines that are not padded are what bare callers have, so they are no reason against the rival.
-std::string RivalRejection(vendor::Arithmetic arithmetic, Problem problem) {
+std::string RivalRejection(cublaslt::Arithmetic arithmetic, Problem problem) {
   for (MatrixLayout* layout : {&problem.a, &problem.b, &problem.c, &problem.d}) {
     const std::int64_t unit = 128 / SizeBits(layout->type);
     layout->leading_dimension = (layout->leading_dimension + unit - 1) / unit * unit;
   }
-  return vendor::MatmulRejection(arithmetic, problem);
+  return cublaslt::MatmulRejection(arithmetic, problem);
 }
 
 class GpuMachine final : public Machine {
@@ -91,13 +91,13 @@ class GpuMachine final : public Machine {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic, int streams) override {
-    const vendor::MatmulEngine& engine = vendor::CublasLtEngine();
+  absl::StatusOr<int> AddRivals(cublaslt::Arithmetic arithmetic, int streams) override {
+    const cublaslt::MatmulEngine& engine = cublaslt::CublasLtEngine();
     const Problem& problem = operands_->problem();
     std::string reason = engine.UnavailableReason();
     if (reason.empty()) reason = RivalRejection(arithmetic, problem);
     if (!reason.empty()) return absl::UnavailableError(reason);
-    const std::optional<vendor::MatmulCall> call = vendor::FusedCall(arithmetic, problem);
+    const std::optional<cublaslt::MatmulCall> call = cublaslt::FusedCall(arithmetic, problem);
     if (!call.has_value()) return 0;
     auto plan = engine.Plan(*call, info_.traits.ordinal, kAlignmentBytes, kRivalWorkspaceBytes);
     if (!plan.ok()) return plan.status();
@@ -161,11 +161,11 @@ class GpuMachine final : public Machine {
     return static_cast<int>(contenders_.size()) - 1;
   }
 
-  void AddRival(const std::shared_ptr<const vendor::MatmulPlan>& plan, int index, bool swaps,
+  void AddRival(const std::shared_ptr<const cublaslt::MatmulPlan>& plan, int index, bool swaps,
                 const std::vector<void*>& workspaces) {
     const auto queue = [this, plan, index, swaps, workspaces](int turn, cudaStream_t stream) {
       const Arguments from = operands_->arguments(turn);
-      vendor::MatmulArguments to;
+      cublaslt::MatmulArguments to;
       to.a = swaps ? from.b : from.a;
       to.b = swaps ? from.a : from.b;
       to.d = from.d;

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/protocol.h"
+#include "kernels/cublaslt/matmul_call.h"
 #include "kernels/kernel.h"
-#include "kernels/vendor/matmul_call.h"
 
 namespace gemmd::bench {
 
@@ -58,7 +58,7 @@ class Machine : public Stage {
 
   // Adds each of the vendor's algorithms (16 asked) as a contender, whose launches take turns on
   // `streams`, and returns how many there are.
-  virtual absl::StatusOr<int> AddRivals(vendor::Arithmetic arithmetic, int streams) = 0;
+  virtual absl::StatusOr<int> AddRivals(cublaslt::Arithmetic arithmetic, int streams) = 0;
 
   // Adds one contender and returns its number. REQUIRES: the kernel takes the problem.
   virtual absl::StatusOr<int> Add(const Kernel& kernel, const Config& config, Settled settled) = 0;

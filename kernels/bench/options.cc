@@ -139,7 +139,7 @@ constexpr Flag kFlags[] = {
        o->json = std::string(value);
        return absl::OkStatus();
      }},
-    {"markdown", "=FILE     a block for BENCHMARKS.md",
+    {"markdown", "=FILE     a block for docs/benchmarks",
      [](absl::string_view value, Options* o) {
        o->markdown = std::string(value);
        return absl::OkStatus();

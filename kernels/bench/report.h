@@ -65,7 +65,7 @@ Derived Derive(const CaseReport& report, const Timing& timing, const Peaks* peak
 // The peaks for a case's operands; null where they were not measured.
 const Peaks* PeaksFor(const Report& report, const Case& c);
 
-// For people, for programs, and a block for BENCHMARKS.md.
+// For people, for programs, and a block for docs/benchmarks.
 std::string MachineText(const Report& report);
 std::string CaseText(const Report& report, const CaseReport& c);
 std::string SummaryText(const Report& report);

@@ -12,7 +12,7 @@
 //   4. the sum is exact, and rounded once: toward zero for an f32 accumulator, to
 //      nearest even for an f16 one.
 // Zeros take no part in step 2. mma.sync and wgmma agree, so a result depends on the
-// order of K alone. kernels/NOTES.md says what was compared.
+// order of K alone. docs/lab/emulator.md says what was compared.
 //
 // tcgen05 is emulated by the same rule, for want of a card to measure: Xie et al., "MMA-Sim:
 // Bit-accurate reference model of tensor cores and matrix cores" (arXiv 2511.10909), find it on a

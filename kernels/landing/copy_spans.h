@@ -1,7 +1,7 @@
 // Copies many short spans in one launch: rows between their own places in pinned host memory
 // and a batch on the device. A copy engine takes more than a microsecond for each; a kernel
-// that reads and writes host memory itself moves them side by side (BENCHMARKS.md, rows of a
-// batch).
+// that reads and writes host memory itself moves them side by side
+// (docs/benchmarks/cuda-device.md).
 #pragma once
 
 #include <cstddef>

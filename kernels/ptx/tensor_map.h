@@ -52,7 +52,7 @@ inline std::uint32_t TensorElementBytes(TensorElement element) {
 
 // Why it is refused, in one line; empty if it is not. By the driver, but for one: it takes
 // swizzled rows shorter than the span, which then lie a span apart and reach beyond the bytes of
-// the box in shared memory. kernels/NOTES.md says what is known of them.
+// the box in shared memory. docs/lab/tma.md says what is known of them.
 inline std::string TensorMapError(const TensorMapSpec& spec) {
   if (spec.rank < 1 || spec.rank > kMaxTensorRank) return absl::StrCat("rank ", spec.rank);
   if (reinterpret_cast<std::uint64_t>(spec.base) % 16 != 0) return "base not aligned to 16 bytes";

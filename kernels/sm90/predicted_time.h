@@ -12,7 +12,7 @@
 namespace gemmd::sm90 {
 
 // Microseconds. What it is for is the order of the tilings; figures behind its constants are
-// in kernels/NOTES.md, Hopper. REQUIRES: device.kind is kCuda.
+// in docs/lab/hopper-tiles.md. REQUIRES: device.kind is kCuda.
 // `problems`: how many equal ones are one launch.
 double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
                          const DeviceTraits& device);

@@ -30,8 +30,8 @@ struct Tiling {
   double tile_cycles = 0;
 };
 
-// Each says what differs from the values above. Figures behind each choice: kernels/NOTES.md,
-// Hopper.
+// Each says what differs from the values above. Figures behind each choice:
+// docs/lab/hopper-tiles.md.
 
 constexpr Tiling Coop128x256c2() {
   Tiling tiling;

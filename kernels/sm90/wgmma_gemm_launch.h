@@ -17,7 +17,7 @@ inline namespace GEMMD_BACKEND {
 
 // Bytes of operands below which boxes are asked into the L2 ahead of the grid's turn, and how many:
 // by every block, or by those that find multiprocessors idle. Where the kernel streams, hints
-// compete with its loads. Figures: kernels/NOTES.md.
+// compete with its loads. Figures: docs/lab/hopper-launches.md.
 inline constexpr std::uint64_t kSpreadBelowBytes = 8 << 20;
 inline constexpr std::uint64_t kSpreadBytes = 2 << 20;
 inline constexpr std::uint64_t kEarlyBelowBytes = 16 << 20;
@@ -61,7 +61,7 @@ void SetPrefetch(const Problem& problem, Params* params) {
 
 // Cycles of a block from which on a launch is long: what it gains by beginning early no longer
 // pays for walking K out of step, where lines that neighbours ask for together are answered once.
-// Figures: kernels/NOTES.md.
+// Figures: docs/lab/hopper-launches.md.
 inline constexpr double kLongLaunchCycles = 60e3;
 
 // Whether a grid whose operands are settled still begins when the one ahead has ended: by place, or

@@ -62,7 +62,7 @@ constexpr Tiling Few(int columns, int stage_k, int max_stages, int step_k, doubl
   return tiling;
 }
 
-// Those of seventeen that were the quickest of some shape on an H200 (kernels/NOTES.md).
+// Those of seventeen that were the quickest of some shape on an H200 (docs/lab/f32-f64.md).
 inline constexpr Tiling kTilings[] = {
     Large(),
     Middle(2, 1085),

@@ -5,6 +5,8 @@ import re
 import subprocess
 import unittest
 
+from headings import anchors
+
 # This file is reached through a link in the test's runfiles: its real place is the tree.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -22,10 +24,8 @@ def walk(folder):
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in walk(ROOT))
 DOCUMENTS = [path for path in FILES if path.endswith(".md")]
-# They record what was measured when: their lines are as long as their tables. The changelog
-# names what is gone.
-RECORDS = {"BENCHMARKS.md", "kernels/NOTES.md"}
-PAST = RECORDS | {"CHANGELOG.md"}
+# It names what is gone.
+PAST = {"CHANGELOG.md"}
 # Planned, and said to be.
 PLANNED = {"ptx/tcgen05.h"}
 PATH = re.compile(r"`((?:\.\./)*[\w.-]+(?:/[\w.-]+)*\.(?:h|cc|cu|py|sh|md|proto|bzl|yaml|txt|json))`")
@@ -87,6 +87,15 @@ class DocumentsTest(unittest.TestCase):
                     missing.append(f"{document}: {target}")
         self.assertEqual([], missing)
 
+    def test_anchors_are_headings(self):
+        missing = []
+        for document in DOCUMENTS:
+            for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", read(document)):
+                path = (ROOT / document).parent / target if target else ROOT / document
+                if path.suffix == ".md" and path.exists() and anchor not in anchors(path.read_text()):
+                    missing.append(f"{document}: {target}#{anchor}")
+        self.assertEqual([], missing)
+
     def test_decisions_are_numbered_and_listed(self):
         pages = [path for path in FILES if re.match(r"docs/decisions/\d", path)]
         numbers = [int(pathlib.PurePath(path).name[:3]) for path in pages]
@@ -108,8 +117,6 @@ class DocumentsTest(unittest.TestCase):
     def test_lines_outside_tables_and_code_are_short(self):
         long_lines = []
         for document in DOCUMENTS:
-            if document in RECORDS:
-                continue
             is_code = False
             for number, line in enumerate(read(document).splitlines(), 1):
                 is_code ^= line.startswith("```")

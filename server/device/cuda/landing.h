@@ -13,7 +13,7 @@ namespace gemmd {
 // The problem as kernels will see it:
 //   - Lines start at multiples of 128 bytes where that costs little, else of 16: TMA and
 //     vector loads need 16, and a line that starts within a 128-byte sector group costs
-//     Hopper a third of the bandwidth (BENCHMARKS.md, ragged shapes).
+//     Hopper a third of the bandwidth (docs/lab/hopper-ragged.md).
 //   - 8-bit and tf32 operands are K-major: wgmma and cuBLASLt take no other.
 //   - 8-bit problems have M, N and K rounded up to 16, which cuBLASLt asks for; the
 //     operands are zero there, and what that adds to D is never copied out.

@@ -54,7 +54,7 @@ class FakeMachine : public Machine {
     return load;
   }
   // Quicker by the number of streams.
-  absl::StatusOr<int> AddRivals(vendor::Arithmetic, int streams) override {
+  absl::StatusOr<int> AddRivals(cublaslt::Arithmetic, int streams) override {
     for (Contender rival : rivals) {
       rival.ms /= streams;
       contenders_.push_back(rival);

@@ -12,7 +12,7 @@ namespace {
 std::vector<Timing> TimeTwo(FakeMachine* machine, const FakeMachine::Contender& x,
                             const FakeMachine::Contender& y, std::uint64_t seed) {
   machine->rivals = {x, y};
-  EXPECT_TRUE(machine->AddRivals(vendor::Arithmetic::kF16, 1).ok());
+  EXPECT_TRUE(machine->AddRivals(cublaslt::Arithmetic::kF16, 1).ok());
   std::mt19937_64 order(seed);
   return TimeAll(2, Protocol(), &order, machine);
 }
@@ -85,7 +85,7 @@ TEST(Protocol, LaunchesFillTheTimeAndAreAtLeastTwo) {
 TEST(Search, FindsTheQuickestThatWorks) {
   FakeMachine machine;
   machine.rivals = {{2, 0}, {1, 0}, {0.5, 0, 1}, {1.5, 0}};
-  ASSERT_TRUE(machine.AddRivals(vendor::Arithmetic::kF16, 1).ok());
+  ASSERT_TRUE(machine.AddRivals(cublaslt::Arithmetic::kF16, 1).ok());
   const std::vector<SearchResult> results = Search(4, 1e9, &machine);
   EXPECT_EQ(results[2].error, "an illegal instruction");
   EXPECT_NEAR(results[1].median_ms, 1, 0.01);

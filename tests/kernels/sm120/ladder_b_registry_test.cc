@@ -73,7 +73,7 @@ double PredictedTflops(const char* name, std::int64_t size, const DeviceTraits& 
   return 2e-6 * static_cast<double>(size * size * size) / us;
 }
 
-// BENCHMARKS.md has the figures.
+// docs/benchmarks/ladders.md has the figures.
 TEST(LadderBRegistry, PredictsWhatItsDeviceWasMeasuredToDo) {
   const DeviceTraits h200 = testing::H200();
   EXPECT_NEAR(PredictedTflops("sm120/k_stages", 8192, h200), 363.6, 5);

@@ -87,7 +87,7 @@ DeviceTraits A100() {
   return MakeCudaTraits(0, numbers);
 }
 
-// BENCHMARKS.md has the figures.
+// docs/benchmarks/ladders.md has the figures.
 TEST(LadderARegistry, PredictsWhatItsDeviceWasMeasuredToDo) {
   const DeviceTraits h200 = testing::H200();
   EXPECT_NEAR(PredictedTflops("sm80/a02", 8192, DataType::kF32, h200), 278.7, 5);

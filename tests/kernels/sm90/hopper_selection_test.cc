@@ -16,7 +16,7 @@ std::string Chosen(const HopperCase& c) {
   return plan.ok() ? plan->kernel->traits().name : plan.status().ToString();
 }
 
-// What experiments found quickest (kernels/NOTES.md, Hopper), weights K-major.
+// What experiments found quickest (docs/lab/hopper-tiles.md), weights K-major.
 TEST(HopperSelection, TakesWhatMeasuredBest) {
   struct Expected {
     std::int64_t m, n, k;

@@ -234,6 +234,19 @@ TEST_F(JobQueueTest, AJobBringsItsTenantsWeight) {
   EXPECT_EQ(heavy, 30);
 }
 
+// A policy file may be exchanged while jobs wait.
+TEST_F(JobQueueTest, ALaterJobBringsAnotherWeight) {
+  for (int i = 0; i < 40; ++i) Push("plain", 100);
+  for (int i = 0; i < 40; ++i) {
+    Job* const job = MakeJob("heavy", Priority::kNormal);
+    job->weight = i == 0 ? 1 : 3;
+    Push(job, 100);
+  }
+  int heavy = 0;
+  for (int i = 0; i < 40; ++i) heavy += PopOne()->tenant == "heavy" ? 1 : 0;
+  EXPECT_EQ(heavy, 30);
+}
+
 class PredictedWait : public JobQueueTest {
  protected:
   // Of a job of 100 us, of which 60 are certain; -1: it is refused.

@@ -1,0 +1,237 @@
+#include "server/server.h"
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/net/descriptor_limit.h"
+#include "server/observe/log.h"
+#include "server/rpc/peer.h"
+#include "server/settings.h"
+#include "text/address.h"
+#include "version.h"
+
+namespace gemmd {
+namespace {
+
+// How often files, leases, those who wait for memory, and calls whose clients may be late are
+// looked at.
+constexpr std::chrono::seconds kPolicyPeriod(1);
+constexpr std::chrono::seconds kLeasePeriod(1);
+constexpr std::chrono::milliseconds kRoomPeriod(10);
+constexpr std::chrono::milliseconds kWatchPeriod(100);
+
+// What clients name: the port is known once it was taken, and a socket of a path has none.
+std::string BoundAddress(const std::string& listen, int port) {
+  if (absl::StartsWith(listen, "unix")) return listen;
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+// The file's plans. A file that does not exist yet gives none; neither does one of another version
+// or one that cannot be read, which the log then says: a server without measured plans is slower,
+// and better than no server.
+PlanCache LoadPlans(const std::string& path) {
+  if (path.empty()) return PlanCache();
+  absl::StatusOr<PlanCache> plans = PlanCache::Load(path, PlanVersion());
+  if (plans.ok()) return *std::move(plans);
+  if (absl::IsFailedPrecondition(plans.status())) {
+    Log(Severity::kWarning, "plans_outdated", {{"error", plans.status().message()}});
+  } else if (!absl::IsNotFound(plans.status())) {
+    Log(Severity::kWarning, "plans_unreadable", {{"error", plans.status().message()}});
+  }
+  return PlanCache();
+}
+
+std::vector<Device*> DevicesOf(const Router& router) {
+  std::vector<Device*> devices;
+  for (const ServedDevice& each : router.devices()) devices.push_back(each.device);
+  return devices;
+}
+
+GrpcServerOptions RpcOptionsHere(const config::ServerConfig& config) {
+  const std::size_t descriptors = RaiseDescriptorLimit();
+  GrpcServerOptions rpc = RpcOptions(config, descriptors);
+  if (rpc.connections.all < WantedConnections(config.limits())) {
+    Log(Severity::kWarning, "fewer_connections",
+        {{"connections", rpc.connections.all}, {"file_descriptors", descriptors}});
+  }
+  return rpc;
+}
+
+void LogCannotStart(const absl::Status& status) {
+  Log(Severity::kError, "cannot_start", {{"error", status.message()}});
+}
+
+}  // namespace
+
+Server::Base::Base(const config::ServerConfig& config)
+    : slow(SlowLogOptions(config.log())),
+      statistics(&slow),
+      plans(LoadPlans(config.tuning().plan_cache_file())) {
+  plans.set_shipped(&ShippedPlans());
+}
+
+std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const OnLost& on_lost) {
+  absl::StatusOr<std::unique_ptr<PolicyFile>> policy =
+      PolicyFile::Open(config.auth().policy_file(), kPolicyPeriod);
+  if (!policy.ok()) {
+    LogCannotStart(policy.status());
+    return nullptr;
+  }
+  auto base = std::make_unique<Base>(config);
+  absl::StatusOr<std::unique_ptr<Devices>> devices =
+      Devices::Make(config, &base->clock, &base->plans, on_lost);
+  if (!devices.ok()) {
+    Log(Severity::kError, "cannot_start",
+        {{"device", config.device()}, {"error", devices.status().message()}});
+    return nullptr;
+  }
+  base->devices = *std::move(devices);
+  std::unique_ptr<Server> server(new Server(config, *std::move(policy), std::move(base)));
+  if (!server->Listen() || !server->Observe()) return nullptr;
+  server->LogStart();
+  return server;
+}
+
+Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> policy,
+               std::unique_ptr<Base> base)
+    : config_(config),
+      policy_(std::move(policy)),
+      base_(std::move(base)),
+      rpc_(RpcOptionsHere(config)),
+      audit_(&base_->clock),
+      quotas_(&base_->clock,
+              [this](const Tenant& tenant, const absl::Status& refusal) {
+                audit_.OverQuota(tenant, refusal);
+              }),
+      store_(OperandOptions(config.operands(), base_->devices->memory_bytes(), DevicesOf(router()),
+                            &quotas_),
+             router().devices().front().device, &base_->clock, std::random_device()()),
+      regions_(SharedMemoryOptions(config.shared_memory(), &quotas_), DevicesOf(router()),
+               &base_->clock, kLeasePeriod),
+      verifier_(VerificationOptionsOf(config.verification())),
+      room_(WaitingBounds(config, rpc_), &base_->clock, kRoomPeriod),
+      admission_(LimitsOfRequests(), &BuiltinRegistry(), &base_->devices->router(),
+                 &base_->statistics, &base_->clock, &base_->plans, &store_, &regions_, &verifier_,
+                 ClientPolicyOf(config, &room_, &quotas_)),
+      tuner_({&BuiltinRegistry(), &base_->devices->router(), &admission_, &base_->plans,
+              config.tuning().plan_cache_file()}),
+      connections_(rpc_.connections, ProgressLimitOf(config.limits()), &base_->clock, &quotas_),
+      watch_(WatchOptions(config.limits(), rpc_), &base_->clock, kWatchPeriod,
+             [this](const std::string& peer) {
+               if (connections_.Close(EndpointOf(peer))) {
+                 Log(Severity::kWarning, "connection_closed", {{"peer", peer}});
+               }
+             }),
+      authorizer_(policy_.get(), &audit_, AuthorizerOptions(config, &connections_)),
+      door_{&watch_, &authorizer_},
+      gemm_(&admission_, &base_->statistics, &base_->clock, door_, SessionOptions(config.limits())),
+      operands_(&store_, &base_->devices->router(), door_, LimitsOfRequests(),
+                static_cast<std::uint64_t>(config.limits().chunk_bytes())),
+      regions_service_(&regions_, door_),
+      admin_(AdminSources(), door_) {}
+
+RequestLimits Server::LimitsOfRequests() const {
+  RequestLimits limits;
+  limits.request_bytes = base_->devices->memory_bytes();
+  limits.result_bytes = rpc_.message_bytes;
+  return limits;
+}
+
+AdminService::Sources Server::AdminSources() {
+  AdminService::Sources sources;
+  sources.registry = &BuiltinRegistry();
+  sources.router = &base_->devices->router();
+  sources.admission = &admission_;
+  sources.plans = &base_->plans;
+  sources.tuner = &tuner_;
+  sources.store = &store_;
+  sources.regions = &regions_;
+  sources.verifier = &verifier_;
+  sources.statistics = &base_->statistics;
+  sources.quotas = &quotas_;
+  sources.clock = &base_->clock;
+  sources.message_bytes = rpc_.message_bytes;
+  sources.calls_per_connection = static_cast<std::uint64_t>(rpc_.streams_per_connection);
+  sources.max_queued_jobs = static_cast<std::uint64_t>(config_.scheduling().max_queued_requests()) *
+                            router().devices().size();
+  return sources;
+}
+
+bool Server::Listen() {
+  auto server = GrpcServer::Start(rpc_, {&gemm_, &operands_, &regions_service_, &admin_},
+                                  &connections_, door_);
+  if (!server.ok()) {
+    LogCannotStart(server.status());
+    return false;
+  }
+  server_ = *std::move(server);
+  return true;
+}
+
+bool Server::Observe() {
+  const std::string& listen = config_.observe().listen();
+  if (listen.empty()) return true;
+  Observability::Parts parts;
+  parts.clock = &base_->clock;
+  parts.policy = policy_.get();
+  parts.audit = &audit_;
+  parts.slow = &base_->slow;
+  parts.gpus = base_->devices->gpus();
+  parts.metrics.router = &base_->devices->router();
+  parts.metrics.statistics = &base_->statistics;
+  parts.metrics.store = &store_;
+  parts.metrics.regions = &regions_;
+  parts.metrics.verifier = &verifier_;
+  parts.metrics.room = &room_;
+  parts.metrics.connections = &connections_;
+  auto started = Observability::Start(ObserveOptions(config_), std::move(parts));
+  if (!started.ok()) {
+    LogCannotStart(started.status());
+    return false;
+  }
+  observability_ = *std::move(started);
+  Log(Severity::kInfo, "observing", {{"address", BoundAddress(listen, observability_->port())}});
+  return true;
+}
+
+void Server::LogStart() const {
+  for (const ServedDevice& each : router().devices()) {
+    const DeviceTraits& traits = each.device->traits();
+    Log(Severity::kInfo, "device",
+        {{"device", traits.name},
+         {"model", traits.model},
+         {"compute_units", traits.compute_units},
+         {"f32_gflops", traits.f32_gflops},
+         {"memory_bytes", each.device->memory().usage().limit_bytes}});
+  }
+  if (config_.tls().certificate_file().empty() && !IsLocalAddress(config_.listen())) {
+    Log(Severity::kWarning, "insecure",
+        {{"address", config_.listen()},
+         {"why", "others can connect, and everything is sent in plain text"}});
+  }
+  Log(Severity::kInfo, "serving",
+      {{"version", kVersion}, {"address", BoundAddress(config_.listen(), server_->port())}});
+}
+
+void Server::Reload() {
+  policy_->Reload();
+  server_->ReloadTls().IgnoreError();  // which is logged
+}
+
+Drain Server::NewDrain() {
+  return Drain({server_.get(), &gemm_, &operands_, &base_->devices->router(), &base_->statistics,
+                &base_->clock});
+}
+
+void Server::Shutdown() {
+  constexpr int kTimeoutMs = 1000;
+  server_->Shutdown(kTimeoutMs);
+}
+
+}  // namespace gemmd

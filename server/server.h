@@ -1,0 +1,104 @@
+// The server with all of its layers, in the order in which they are built.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "kernels/gemm.h"
+#include "server/admission/admission.h"
+#include "server/admission/tuner.h"
+#include "server/admission/waiting_room.h"
+#include "server/auth/audit.h"
+#include "server/auth/policy_file.h"
+#include "server/devices.h"
+#include "server/drain.h"
+#include "server/net/connection_table.h"
+#include "server/observability.h"
+#include "server/observe/clock.h"
+#include "server/observe/slow_log.h"
+#include "server/observe/statistics.h"
+#include "server/options/config.pb.h"
+#include "server/regions/region_table.h"
+#include "server/rpc/admin_service.h"
+#include "server/rpc/authorizer.h"
+#include "server/rpc/call_watch.h"
+#include "server/rpc/gemm_service.h"
+#include "server/rpc/grpc_server.h"
+#include "server/rpc/operands_service.h"
+#include "server/rpc/regions_service.h"
+#include "server/store/operand_store.h"
+#include "server/tenants/quota_accounts.h"
+#include "server/verification/verifier.h"
+
+namespace gemmd {
+
+class Server {
+ public:
+  using OnLost = std::function<void(const absl::Status&)>;
+
+  // Builds every layer, warms the devices up, and listens. Null where that cannot be; the log then
+  // says why. `on_lost`: as Devices::Make(). The configuration outlives the result.
+  static std::unique_ptr<Server> Start(const config::ServerConfig& config, const OnLost& on_lost);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Reads the policy and the files of TLS anew; the log says what is wrong with them.
+  void Reload();
+
+  // The end of its work.
+  Drain NewDrain();
+  const Router& router() const { return base_->devices->router(); }
+  Statistics::Snapshot totals() const { return base_->statistics.Read(); }
+  // Closes all connections.
+  void Shutdown();
+
+ private:
+  // What is there before any device is, and the devices.
+  struct Base {
+    explicit Base(const config::ServerConfig& config);
+
+    const SteadyClock clock;
+    SlowLog slow;
+    Statistics statistics;
+    PlanCache plans;
+    std::unique_ptr<Devices> devices;
+  };
+
+  Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> policy,
+         std::unique_ptr<Base> base);
+
+  RequestLimits LimitsOfRequests() const;
+  AdminService::Sources AdminSources();
+  // Whether it does; the log says why not.
+  bool Listen();
+  bool Observe();
+  void LogStart() const;
+
+  const config::ServerConfig& config_;
+  const std::unique_ptr<PolicyFile> policy_;
+  const std::unique_ptr<Base> base_;
+  const GrpcServerOptions rpc_;
+
+  AuditLog audit_;
+  QuotaAccounts quotas_;
+  OperandStore store_;
+  RegionTable regions_;
+  Verifier verifier_;
+  WaitingRoom room_;
+  Admission admission_;
+  Tuner tuner_;
+
+  ConnectionTable connections_;
+  CallWatch watch_;
+  const Authorizer authorizer_;
+  const Door door_;
+  GemmService gemm_;
+  OperandsService operands_;
+  RegionsService regions_service_;
+  AdminService admin_;
+  std::unique_ptr<GrpcServer> server_;
+  std::unique_ptr<Observability> observability_;  // null: not asked for
+};
+
+}  // namespace gemmd
