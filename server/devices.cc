@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/device/cpu_device.h"
 #include "server/device/cuda/cuda_device.h"
+#include "server/device/cuda/warm_up.h"
 #include "server/device/emulated_device.h"
 #include "server/observe/log.h"
 #include "server/process_memory.h"
@@ -52,7 +53,7 @@ absl::StatusOr<DeviceList> MakeCudaDevices(const config::Cuda& config, const Clo
     absl::StatusOr<std::unique_ptr<CudaDevice>> device =
         CudaDevice::Create(std::move(backend), options, clock);
     if (!device.ok()) return device.status();
-    if (absl::Status s = (*device)->WarmUp(BuiltinRegistry()); !s.ok()) return s;
+    if (absl::Status s = WarmUp(BuiltinRegistry(), device->get()); !s.ok()) return s;
     if (!bus_id.empty()) gpus->push_back({(*device)->traits().name, bus_id});
     devices.push_back(*std::move(device));
   }

@@ -1,143 +1,118 @@
 #include "server/device/cuda/cuda_device.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "server/device/cuda/plane.h"
+#include "server/device/cuda/prepared_work.h"
+#include "server/device/cuda/resident.h"
+#include "server/device/cuda/shared_mapping.h"
 #include "server/device/cuda/traits.h"
 
 namespace gemmd {
 namespace {
 
-constexpr std::uint64_t kLargeSlab = 1 << 20;
-constexpr std::uint64_t kSmallSlab = 64 << 10;
-constexpr std::uint64_t kSmallShare = 8;  // of the results' memory is in small slabs
 constexpr std::uint64_t kRingSlabs = 32;
 constexpr std::uint64_t kLandingSlabs = 16;
 constexpr std::uint64_t kFetchSlabs = 8;
+constexpr std::uint64_t kOtherSlots = 2;  // to land a plane, and to fetch one
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(std::shared_ptr<CudaBackend> backend,
                                                                const Options& options,
                                                                const Clock* clock) {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(std::move(backend), options, clock));
-  if (absl::Status status = device->Start(); !status.ok()) return status;
+  std::unique_ptr<CudaDevice> device(new CudaDevice(std::move(backend), options));
+  if (absl::Status status = device->Start(clock); !status.ok()) return status;
   return device;
 }
 
-CudaDevice::CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& options,
-                       const Clock* clock)
+CudaDevice::CudaDevice(std::shared_ptr<CudaBackend> backend, const Options& options)
     : backend_(std::move(backend)),
       options_(options),
-      clock_(clock),
       traits_(TraitsOf(backend_->properties())),
       memory_(options.memory_bytes),
-      unpinned_memory_(HostMemoryPool::Create(options.unpinned_bytes)),
       gatherers_(options.staging_threads),
       landing_gatherers_(options.staging_threads) {}
 
-absl::Status CudaDevice::Start() {
-  absl::Status status = backend_->ReservePool(options_.memory_bytes);
-  const auto pool = [&](std::uint64_t slab_bytes, std::uint64_t slabs) {
-    absl::StatusOr<std::shared_ptr<PinnedPool>> made =
-        PinnedPool::Create(backend_, slab_bytes, slabs);
-    status.Update(made.status());
-    return made.ok() ? *std::move(made) : nullptr;
-  };
-  const auto take = [&](const std::shared_ptr<PinnedPool>& from, std::uint64_t slabs) {
-    absl::StatusOr<HostBuffer> taken = from->Take(slabs);
-    status.Update(taken.status());
-    return taken.ok() ? *std::move(taken) : HostBuffer();
-  };
-  const std::uint64_t small_bytes = options_.pinned_bytes / kSmallShare;
-  const auto slots = static_cast<std::uint64_t>(options_.in_flight);
-  small_results_ = pool(kSmallSlab, small_bytes / kSmallSlab);
-  large_results_ = pool(kLargeSlab, (options_.pinned_bytes - small_bytes) / kLargeSlab);
-  staging_ = pool(kLargeSlab, kRingSlabs + kLandingSlabs + kFetchSlabs + slots + 2);
-  if (!status.ok()) return status;
+absl::Status CudaDevice::Start(const Clock* clock) {
+  if (absl::Status s = backend_->ReservePool(options_.memory_bytes); !s.ok()) return s;
+  HostPools::Options host;
+  host.pinned_bytes = options_.pinned_bytes;
+  host.unpinned_bytes = options_.unpinned_bytes;
+  host.staging_slabs = kRingSlabs + kLandingSlabs + kFetchSlabs +
+                       static_cast<std::uint64_t>(options_.in_flight) + kOtherSlots;
+  absl::StatusOr<std::unique_ptr<HostPools>> pools = HostPools::Create(backend_, host);
+  if (!pools.ok()) return pools.status();
+  host_ = *std::move(pools);
 
+  CudaStreams streams;
+  ResidentMemory::Resources resident;
   for (CudaStream* stream :
-       {&streams_.copy_in, &streams_.compute, &streams_.copy_out, &kept_stream_}) {
+       {&streams.copy_in, &streams.compute, &streams.copy_out, &resident.stream}) {
     const absl::StatusOr<CudaStream> made = backend_->CreateStream(StreamPriority::kNormal);
     if (!made.ok()) return made.status();
     *stream = *made;
   }
-  events_ = std::make_shared<EventPool>(backend_);
-  const auto make_ring = [&](std::uint64_t slabs, ThreadExecutor* gatherers) {
-    std::vector<CudaEvent> events;
-    for (std::uint64_t i = 0; i < slabs; ++i) {
-      const absl::StatusOr<CudaEvent> event = backend_->CreateEvent();
-      status.Update(event.status());
-      events.push_back(event.ok() ? *event : nullptr);
-    }
-    return std::make_unique<StagingRing>(backend_.get(), take(staging_, slabs), events, gatherers,
-                                         [this](CudaEvent event) { return WaitUntilDone(event); });
+  large_issuer_ = std::make_unique<LargeIssuer>(backend_.get(), host_->pinned(), streams);
+
+  absl::StatusOr<std::vector<std::unique_ptr<CudaSlot>>> slots = MakeSlots();
+  if (!slots.ok()) return slots.status();
+  for (std::unique_ptr<CudaSlot>* slot : {&resident.landing_slot, &resident.fetch_slot}) {
+    *slot = std::move(slots->back());
+    slots->pop_back();
+  }
+  slots_ = std::make_unique<SlotPool>(*std::move(slots));
+
+  CompletionWatcher::Options watching;
+  watching.device = traits_.name;
+  watching.stall_timeout_ms = options_.stall_timeout_ms;
+  watching.on_lost = [this](const absl::Status& status) {
+    options_.on_lost(status);
+    slots_->Close();
   };
-  ring_ = make_ring(kRingSlabs, &gatherers_);
-  std::vector<std::unique_ptr<CudaSlot>> free_slots;
-  for (HostPiece& piece : take(staging_, slots + 2)) {
-    absl::StatusOr<std::unique_ptr<CudaSlot>> slot = CudaSlot::Create(backend_.get(), piece);
+  watcher_ = std::make_unique<CompletionWatcher>(backend_, std::move(watching), clock);
+
+  absl::StatusOr<std::unique_ptr<StagingRing>> ring = MakeRing(kRingSlabs, &gatherers_);
+  if (!ring.ok()) return ring.status();
+  absl::StatusOr<std::unique_ptr<StagingRing>> landing_ring =
+      MakeRing(kLandingSlabs, &landing_gatherers_);
+  if (!landing_ring.ok()) return landing_ring.status();
+  resident.landing_ring = *std::move(landing_ring);
+  absl::StatusOr<HostBuffer> fetch_slabs = host_->staging().Take(kFetchSlabs);
+  if (!fetch_slabs.ok()) return fetch_slabs.status();
+  resident.fetch_slabs = *std::move(fetch_slabs);
+
+  resident_ = std::make_unique<ResidentMemory>(
+      ResidentMemory::Parts{backend_, large_issuer_.get(), &memory_, watcher_.get()},
+      std::move(resident));
+  queue_ = std::make_unique<LaunchQueue>(
+      LaunchQueue::Parts{backend_, &traits_, host_->pinned(), large_issuer_.get(), &memory_,
+                         slots_.get(), watcher_.get()},
+      *std::move(ring), options_.panel_bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<CudaSlot>>> CudaDevice::MakeSlots() {
+  absl::StatusOr<HostBuffer> slabs =
+      host_->staging().Take(static_cast<std::uint64_t>(options_.in_flight) + kOtherSlots);
+  if (!slabs.ok()) return slabs.status();
+  std::vector<std::unique_ptr<CudaSlot>> slots;
+  for (HostPiece& slab : *slabs) {
+    absl::StatusOr<std::unique_ptr<CudaSlot>> slot =
+        CudaSlot::Create(backend_.get(), std::move(slab));
     if (!slot.ok()) return slot.status();
-    free_slots.push_back(*std::move(slot));
+    slots.push_back(*std::move(slot));
   }
-  if (!status.ok()) return status;
-  const auto take_slot = [&] {
-    std::unique_ptr<CudaSlot> slot = std::move(free_slots.back());
-    free_slots.pop_back();
-    return slot;
-  };
-  {
-    const MutexLock landing(landing_);
-    landing_ring_ = make_ring(kLandingSlabs, &landing_gatherers_);
-    landing_slot_ = take_slot();
-  }
-  {
-    const MutexLock fetching(fetching_);
-    fetch_slot_ = take_slot();
-    fetch_slabs_ = take(staging_, kFetchSlabs);
-  }
-  if (!status.ok()) return status;
-  {
-    const MutexLock lock(mutex_);
-    free_slots_ = std::move(free_slots);
-  }
-  const std::vector<const PinnedPool*> pinned = {large_results_.get(), small_results_.get()};
-  small_issuer_ = std::make_unique<SmallIssuer>(backend_.get(), pinned);
-  large_issuer_ = std::make_unique<LargeIssuer>(backend_.get(), pinned, streams_);
-  feeder_ = std::make_unique<KeyedPool>(1);
-  completion_ = std::thread([this] { Complete(); });
-  return status;
+  return slots;
 }
 
-CudaDevice::~CudaDevice() {
-  // The feeder first: what it still issues has to be completed.
-  feeder_.reset();
-  {
-    const MutexLock lock(mutex_);
-    completion_stops_ = true;
-  }
-  watch_.notify_all();
-  if (completion_.joinable()) completion_.join();
-}
-
-MemoryUsage CudaDevice::host_memory_usage() const {
-  const MemoryUsage small = small_results_->usage();
-  const MemoryUsage large = large_results_->usage();
-  const MemoryUsage staging = staging_->usage();
-  MemoryUsage usage;
-  usage.limit_bytes = small.limit_bytes + large.limit_bytes + staging.limit_bytes;
-  usage.workspace_bytes = staging.in_flight_bytes;  // taken for good
-  usage.in_flight_bytes = small.in_flight_bytes + large.in_flight_bytes;
-  return usage;
-}
-
-HostMemoryLimits CudaDevice::host_memory_limits() const {
-  HostMemoryLimits limits;
-  limits.small_plane_bytes = kSmallSlab;
-  limits.small_bytes = small_results_->total_bytes();
-  limits.large_bytes = large_results_->total_bytes();
-  limits.ordinary_bytes = unpinned_memory_->budget().usage().limit_bytes;
-  return limits;
+absl::StatusOr<std::unique_ptr<StagingRing>> CudaDevice::MakeRing(std::uint64_t slabs,
+                                                                  ThreadExecutor* gatherers) {
+  absl::StatusOr<HostBuffer> taken = host_->staging().Take(slabs);
+  if (!taken.ok()) return taken.status();
+  return StagingRing::Create(
+      backend_.get(), *std::move(taken), gatherers,
+      [watcher = watcher_.get()](CudaEvent event) { return watcher->WaitUntilDone(event); });
 }
 
 Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
@@ -152,26 +127,62 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
 }
 
 absl::StatusOr<HostPiece> CudaDevice::AllocateOperand(std::uint64_t bytes) {
-  if (absl::Status status = lost(); !status.ok()) return status;
-  // Small results, which come from nowhere else, have a quarter of the small slabs to themselves.
-  const bool is_small = bytes <= kSmallSlab;
-  const MemoryUsage small = small_results_->usage();
-  if (!is_small || small.in_flight_bytes < small.limit_bytes / 4 * 3) {
-    const std::shared_ptr<PinnedPool>& pool = is_small ? small_results_ : large_results_;
-    if (std::optional<HostPiece> piece = pool->TakeInOnePiece(bytes)) return *std::move(piece);
-  }
-  return unpinned_memory_->Allocate(bytes);
+  if (absl::Status status = watcher_->lost(); !status.ok()) return status;
+  return host_->AllocateOperand(bytes);
 }
 
 absl::StatusOr<HostBuffer> CudaDevice::AllocateResult(const MatrixLayout& d) {
-  if (absl::Status status = lost(); !status.ok()) return status;
-  PinnedPool* const pool =
-      d.size_bytes() <= kSmallSlab ? small_results_.get() : large_results_.get();
-  const std::vector<PlanePiece> pieces = CutPlane(d, pool->slab_bytes());
-  absl::StatusOr<HostBuffer> buffer = pool->Take(pieces.size());
-  if (!buffer.ok()) return buffer;
-  for (std::size_t i = 0; i < pieces.size(); ++i) (*buffer)[i].size_bytes = pieces[i].size_bytes;
-  return buffer;
+  if (absl::Status status = watcher_->lost(); !status.ok()) return status;
+  return host_->AllocateResult(d);
+}
+
+absl::StatusOr<std::shared_ptr<const SharedMapping>> CudaDevice::MapShared(int file,
+                                                                           std::uint64_t offset,
+                                                                           std::uint64_t bytes) {
+  if (absl::Status status = watcher_->lost(); !status.ok()) return status;
+  return MapLockedFile(backend_, file, offset, bytes);
+}
+
+absl::StatusOr<std::shared_ptr<const SharedMapping>> CudaDevice::MapDeviceMemory(
+    absl::string_view handle, std::uint64_t offset, std::uint64_t bytes) {
+  if (absl::Status status = watcher_->lost(); !status.ok()) return status;
+  return MapIpcMemory(backend_, handle, offset, bytes);
+}
+
+void CudaDevice::Submit(DeviceLaunch launch, Callback done) {
+  queue_->Submit(std::move(launch), std::move(done));
+}
+
+absl::StatusOr<HostPiece> CudaDevice::AllocateResident(std::uint64_t bytes) {
+  if (absl::Status status = watcher_->lost(); !status.ok()) return status;
+  HostBuffer buffer = AllocateHostBuffer(bytes);
+  if (!buffer.empty()) return std::move(buffer.front());
+  return absl::ResourceExhaustedError("the host has no memory for an operand");
+}
+
+absl::StatusOr<std::shared_ptr<ResidentResult>> CudaDevice::AllocateKept(const MatrixLayout& d) {
+  return resident_->AllocateKept(d);
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Store(const Problem& problem,
+                                                                         WorkPlane plane,
+                                                                         const void* data) {
+  return resident_->Store(problem, plane, data);
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreAgain(
+    const ResidentOperand& operand, const Problem& problem, WorkPlane plane) {
+  return resident_->StoreAgain(operand, problem, plane);
+}
+
+absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
+  return resident_->Fetch(operand, to);
+}
+
+CopiedBytes CudaDevice::copied() const {
+  const CopiedBytes launches = watcher_->copied();
+  const CopiedBytes planes = resident_->copied();
+  return {launches.in + planes.in, launches.out + planes.out};
 }
 
 }  // namespace gemmd

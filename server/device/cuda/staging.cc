@@ -54,6 +54,20 @@ CudaRect CopyOfRect(const PlaneRect& rect, const void* from_plane, std::uint64_t
           static_cast<std::uint64_t>(rect.lines())};
 }
 
+absl::StatusOr<std::unique_ptr<StagingRing>> StagingRing::Create(CudaBackend* backend,
+                                                                 HostBuffer slabs,
+                                                                 ThreadExecutor* executor,
+                                                                 WaitUntilDone wait_until_done) {
+  std::vector<CudaEvent> events;
+  for (std::size_t i = 0; i < slabs.size(); ++i) {
+    const absl::StatusOr<CudaEvent> event = backend->CreateEvent();
+    if (!event.ok()) return event.status();
+    events.push_back(*event);
+  }
+  return std::unique_ptr<StagingRing>(new StagingRing(backend, std::move(slabs), std::move(events),
+                                                      executor, std::move(wait_until_done)));
+}
+
 StagingRing::StagingRing(CudaBackend* backend, HostBuffer slabs, std::vector<CudaEvent> events,
                          ThreadExecutor* executor, WaitUntilDone wait_until_done)
     : backend_(backend),

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/cuda/plane.h"
 #include "server/device/host_buffer.h"
@@ -20,9 +22,10 @@ class StagingRing {
   // Waits until the event is done; the device decides how long that may take.
   using WaitUntilDone = std::function<absl::Status(CudaEvent)>;
 
-  // One event a slab. All outlive the ring.
-  StagingRing(CudaBackend* backend, HostBuffer slabs, std::vector<CudaEvent> events,
-              ThreadExecutor* executor, WaitUntilDone wait_until_done);
+  // All outlive the ring.
+  static absl::StatusOr<std::unique_ptr<StagingRing>> Create(CudaBackend* backend, HostBuffer slabs,
+                                                             ThreadExecutor* executor,
+                                                             WaitUntilDone wait_until_done);
 
   // Issues copies of the rectangle from host memory with `host_pitch` bytes from line to
   // line to the same place of a plane on the device. `host` and `device` are the planes'
@@ -31,6 +34,10 @@ class StagingRing {
                     std::uint64_t device_pitch, CudaStream stream);
 
  private:
+  // One event a slab.
+  StagingRing(CudaBackend* backend, HostBuffer slabs, std::vector<CudaEvent> events,
+              ThreadExecutor* executor, WaitUntilDone wait_until_done);
+
   absl::Status WaitForSlab(std::size_t slab);
   // The i-th slab from the next one on.
   std::size_t SlabOf(std::size_t i) const { return (next_ + i) % slabs_.size(); }

@@ -1,8 +1,8 @@
+#include "server/device/cuda/warm_up.h"
+
 #include <future>
 #include <utility>
 #include <vector>
-
-#include "server/device/cuda/cuda_device.h"
 
 namespace gemmd {
 namespace {
@@ -10,15 +10,13 @@ namespace {
 constexpr DataType kTypes[] = {DataType::kF64,  DataType::kF32,  DataType::kTf32,   DataType::kF16,
                                DataType::kBf16, DataType::kInt8, DataType::kFp8E4M3};
 
-}  // namespace
-
 // Waits for a launch of that many works, whose operands are zeros.
-absl::Status CudaDevice::RunOnZeros(const Problem& problem, const Plan& plan, int count) {
+absl::Status RunOnZeros(const Problem& problem, const Plan& plan, int count, Device* device) {
   const std::vector<char> a(problem.a.size_bytes());
   const std::vector<char> b(problem.b.size_bytes());
   std::vector<DeviceWork> works;
   for (int i = 0; i < count; ++i) {
-    absl::StatusOr<HostBuffer> d = AllocateResult(problem.d);
+    absl::StatusOr<HostBuffer> d = device->AllocateResult(problem.d);
     if (!d.ok()) return d.status();
     DeviceWork work;
     work.problem = problem;
@@ -30,29 +28,32 @@ absl::Status CudaDevice::RunOnZeros(const Problem& problem, const Plan& plan, in
   }
   std::promise<absl::Status> promise;
   std::future<absl::Status> ended = promise.get_future();
-  Submit(DeviceLaunch::Group(std::move(works)),
-         [&promise](const DeviceResult& result) { promise.set_value(result.status); });
+  device->Submit(DeviceLaunch::Group(std::move(works)),
+                 [&promise](const DeviceResult& result) { promise.set_value(result.status); });
   return ended.get();
 }
 
-absl::Status CudaDevice::WarmUp(const Registry& registry) {
+}  // namespace
+
+absl::Status WarmUp(const Registry& registry, Device* device) {
   constexpr std::int64_t kSize = 256;
   constexpr std::int64_t kTallSize = 8192;  // its A is cut into panels
   constexpr std::int64_t kWidth = 16;
   for (const DataType type : kTypes) {
     Problem problem = MakeProblem(kSize, kSize, kSize, type, DefaultOutputType(type));
     problem.determinism = Determinism::kFast;
-    for (const Candidate& candidate : Explain(registry, Landed(problem), traits_)) {
+    for (const Candidate& candidate :
+         Explain(registry, device->Landed(problem), device->traits())) {
       if (!candidate.rejection.empty()) continue;
-      if (absl::Status s = RunOnZeros(problem, candidate.plan, 1); !s.ok()) return s;
+      if (absl::Status s = RunOnZeros(problem, candidate.plan, 1, device); !s.ok()) return s;
     }
   }
   // One work in panels, and groups whose results leave as few and as many spans.
   const auto run = [&](std::int64_t m, std::int64_t n, int count) {
     const Problem problem = MakeProblem(m, n, kSize, DataType::kF32, DataType::kF32);
-    const absl::StatusOr<Plan> plan = Select(registry, Landed(problem), traits_);
+    const absl::StatusOr<Plan> plan = Select(registry, device->Landed(problem), device->traits());
     // Without a kernel for f32 there is no request of its kind to spare it.
-    return plan.ok() ? RunOnZeros(problem, *plan, count) : absl::OkStatus();
+    return plan.ok() ? RunOnZeros(problem, *plan, count, device) : absl::OkStatus();
   };
   absl::Status status = run(kTallSize, kWidth, 1);
   if (status.ok()) status = run(kWidth, kWidth, 2);

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "server/device/cuda/warm_up.h"
+
 namespace gemmd::testing {
 
 void Require(const absl::Status& status, const std::string& what) {
@@ -28,7 +30,7 @@ ServedGpu ServeGpu(int ordinal, const Clock* clock,
   options.stall_timeout_ms = 5000;
   options.on_lost = std::move(on_lost);
   gpu.device = Require(CudaDevice::Create(gpu.backend, options, clock), "device");
-  Require(gpu.device->WarmUp(BuiltinRegistry()), "warm-up");
+  Require(WarmUp(BuiltinRegistry(), gpu.device.get()), "warm-up");
   SchedulerOptions scheduling;
   scheduling.bounds.jobs = 1 << 16;
   gpu.alarm = std::make_unique<ThreadAlarm>();

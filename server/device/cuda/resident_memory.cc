@@ -1,13 +1,14 @@
-// Planes that stay in the device's memory: how they come there, how they go, and what a D that
-// stays is written into.
+#include "server/device/cuda/resident_memory.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "kernels/gemm.h"
-#include "server/device/cuda/cuda_device.h"
-#include "server/device/cuda/errors.h"
+#include "server/device/cuda/landing.h"
+#include "server/device/cuda/plane.h"
+#include "server/device/cuda/prepared_work.h"
 
 namespace gemmd {
 namespace {
@@ -57,56 +58,50 @@ std::uint64_t CommonBytes(std::int64_t x, std::int64_t y, DataType type) {
 
 }  // namespace
 
-absl::StatusOr<HostPiece> CudaDevice::AllocateResident(std::uint64_t bytes) {
-  if (absl::Status status = lost(); !status.ok()) return status;
-  HostBuffer buffer = AllocateHostBuffer(bytes);
-  if (!buffer.empty()) return std::move(buffer.front());
-  return absl::ResourceExhaustedError("the host has no memory for an operand");
-}
+ResidentMemory::ResidentMemory(Parts parts, Resources resources)
+    : parts_(std::move(parts)),
+      events_(std::make_shared<EventPool>(parts_.backend)),
+      stream_(resources.stream),
+      landing_ring_(std::move(resources.landing_ring)),
+      landing_slot_(std::move(resources.landing_slot)),
+      fetch_slot_(std::move(resources.fetch_slot)),
+      fetch_slabs_(std::move(resources.fetch_slabs)) {}
 
-absl::Status CudaDevice::Noticed(absl::Status status) {
-  if (IsDeviceLost(status)) Lose(status);
-  return status;
-}
-
-CopiedBytes CudaDevice::copied() const { return {copied_in_bytes_, copied_out_bytes_}; }
-
-void CudaDevice::CountCopied(const CopiedBytes& copied) {
+void ResidentMemory::CountCopied(const CopiedBytes& copied) {
   copied_in_bytes_ += copied.in;
   copied_out_bytes_ += copied.out;
 }
 
-absl::StatusOr<std::shared_ptr<ResidentResult>> CudaDevice::AllocateKept(const MatrixLayout& d) {
-  if (absl::Status status = lost(); !status.ok()) return status;
+absl::StatusOr<std::shared_ptr<ResidentResult>> ResidentMemory::AllocateKept(
+    const MatrixLayout& d) {
+  if (absl::Status status = parts_.watcher->lost(); !status.ok()) return status;
   const MatrixLayout kept = KeptLayout(d);
   const std::uint64_t bytes = ResidentBytes(kept);
-  absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes);
+  absl::StatusOr<MemoryReservation> reservation = parts_.memory->ReserveResident(bytes);
   if (!reservation.ok()) return reservation.status();
   absl::StatusOr<std::shared_ptr<CUevent_st>> ready = events_->Take();
-  if (!ready.ok()) return Noticed(ready.status());
-  const absl::StatusOr<void*> memory = backend_->Allocate(bytes, kept_stream_, BlockLife::kStays);
-  if (!memory.ok()) return Noticed(memory.status());
+  if (!ready.ok()) return parts_.watcher->Noticed(ready.status());
+  const absl::StatusOr<void*> memory = parts_.backend->Allocate(bytes, stream_, BlockLife::kStays);
+  if (!memory.ok()) return parts_.watcher->Noticed(memory.status());
   auto result =
-      std::make_shared<CudaResident>(backend_, CudaResident::Block{*memory, kept_stream_, *ready},
+      std::make_shared<CudaResident>(parts_.backend, CudaResident::Block{*memory, stream_, *ready},
                                      *std::move(reservation), d, kept);
-  if (absl::Status status = backend_->Record(ready->get(), kept_stream_); !status.ok()) {
-    return Noticed(std::move(status));
+  if (absl::Status status = parts_.backend->Record(ready->get(), stream_); !status.ok()) {
+    return parts_.watcher->Noticed(std::move(status));
   }
   return std::shared_ptr<ResidentResult>(std::move(result));
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Land(const MatrixLayout& given,
-                                                                        const MatrixLayout& landed,
-                                                                        std::uint64_t scratch_bytes,
-                                                                        Fill fill) {
-  if (absl::Status status = lost(); !status.ok()) return status;
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Land(
+    const MatrixLayout& given, const MatrixLayout& landed, std::uint64_t scratch_bytes, Fill fill) {
+  if (absl::Status status = parts_.watcher->lost(); !status.ok()) return status;
   const std::uint64_t bytes = ResidentBytes(landed);
-  absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes);
+  absl::StatusOr<MemoryReservation> reservation = parts_.memory->ReserveResident(bytes);
   if (!reservation.ok()) return reservation.status();
-  absl::StatusOr<MemoryReservation> scratch_reservation = memory_.Reserve(scratch_bytes, 0);
+  absl::StatusOr<MemoryReservation> scratch_reservation = parts_.memory->Reserve(scratch_bytes, 0);
   if (!scratch_reservation.ok()) return scratch_reservation.status();
   absl::StatusOr<std::shared_ptr<CUevent_st>> end = events_->Take();
-  if (!end.ok()) return Noticed(end.status());
+  if (!end.ok()) return parts_.watcher->Noticed(end.status());
 
   absl::Status status;
   char* memory = nullptr;
@@ -114,34 +109,34 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Land(const Ma
     const MutexLock landing(landing_);
     const CudaStream stream = landing_slot_->long_stream();
     landing_slot_->Reset();
-    CudaCommands commands(backend_.get(), landing_slot_.get());
+    CudaCommands commands(parts_.backend.get(), landing_slot_.get());
     memory = static_cast<char*>(commands.Allocate(bytes, stream, BlockLife::kStays));
-    if (memory == nullptr) return Noticed(commands.TakeStatus());
+    if (memory == nullptr) return parts_.watcher->Noticed(commands.TakeStatus());
     auto* scratch = memory;
     if (scratch_bytes != 0) scratch = static_cast<char*>(commands.Allocate(scratch_bytes, stream));
     fill(scratch, memory, stream, &commands);
     CountCopied(commands.copied());
     status = commands.TakeStatus();
     if (scratch != nullptr && scratch != memory) commands.Free(scratch, stream);
-    if (status.ok()) commands.Update(backend_->Record(end->get(), stream));
+    if (status.ok()) commands.Update(parts_.backend->Record(end->get(), stream));
     status.Update(commands.TakeStatus());
     // Behind what was issued all the same.
     if (!status.ok()) commands.Free(memory, stream);
   }
   // Others land meanwhile.
   if (status.ok()) {
-    status = WaitUntilDone(end->get());
-    if (!status.ok()) backend_->Free(memory, kept_stream_).IgnoreError();  // the device is lost
+    status = parts_.watcher->WaitUntilDone(end->get());
+    if (!status.ok()) parts_.backend->Free(memory, stream_).IgnoreError();  // the device is lost
   }
-  if (!status.ok()) return Noticed(std::move(status));
-  return std::make_shared<const CudaResident>(backend_,
-                                              CudaResident::Block{memory, kept_stream_, nullptr},
+  if (!status.ok()) return parts_.watcher->Noticed(std::move(status));
+  return std::make_shared<const CudaResident>(parts_.backend,
+                                              CudaResident::Block{memory, stream_, nullptr},
                                               *std::move(reservation), given, landed);
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Store(const Problem& problem,
-                                                                         WorkPlane plane,
-                                                                         const void* data) {
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Store(const Problem& problem,
+                                                                             WorkPlane plane,
+                                                                             const void* data) {
   const MatrixLayout given = PlaneOf(problem, plane);
   const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
   const std::uint64_t scratch_bytes =
@@ -149,12 +144,12 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Store(const P
   return Land(given, landed, scratch_bytes,
               [&](char* scratch, char* to, CudaStream stream, CudaCommands* commands) {
                 landing_.AssertHeld();
-                large_issuer_->Land(given, landed, data, scratch, to, stream, landing_ring_.get(),
-                                    commands);
+                parts_.large_issuer->Land(given, landed, data, scratch, to, stream,
+                                          landing_ring_.get(), commands);
               });
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreAgain(
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreAgain(
     const ResidentOperand& operand, const Problem& problem, WorkPlane plane) {
   const MatrixLayout& from = operand.layout();
   const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
@@ -190,8 +185,8 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreAgain(
 }
 
 // Through pinned slabs: while the host takes one, copies fill the others.
-absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
-  if (absl::Status status = lost(); !status.ok()) return status;
+absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
+  if (absl::Status status = parts_.watcher->lost(); !status.ok()) return status;
   const auto& resident = static_cast<const CudaResident&>(operand);
   const MatrixLayout& given = resident.given();
   const MatrixLayout& landed = resident.layout();
@@ -206,16 +201,17 @@ absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
   const std::vector<FetchedPart> parts = CutForSlabs(lines, width, fetch_slabs_.front().size_bytes);
   const CudaStream stream = fetch_slot_->long_stream();
   fetch_slot_->Reset();
-  CudaCommands commands(backend_.get(), fetch_slot_.get());
+  CudaCommands commands(parts_.backend.get(), fetch_slot_.get());
   std::vector<CudaEvent> copied(fetch_slabs_.size());
   for (CudaEvent& event : copied) event = commands.Mark(stream);  // to be recorded anew
-  if (!commands.status().ok()) return Noticed(commands.TakeStatus());
+  if (!commands.status().ok()) return parts_.watcher->Noticed(commands.TakeStatus());
   const auto slab_of = [&](std::size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(fetching_) {
     return fetch_slabs_[part % fetch_slabs_.size()].data;
   };
   const auto take = [&](std::size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(fetching_) {
     const FetchedPart& part = parts[index];
-    if (absl::Status s = WaitUntilDone(copied[index % copied.size()]); !s.ok()) return s;
+    const CudaEvent event = copied[index % copied.size()];
+    if (absl::Status s = parts_.watcher->WaitUntilDone(event); !s.ok()) return s;
     const char* const slab = slab_of(index);
     const auto line = static_cast<std::uint64_t>(part.line);
     if (is_transposed) {
@@ -250,7 +246,7 @@ absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
         {slab_of(i), part.bytes, from, pitch, part.bytes, static_cast<std::uint64_t>(part.lines)},
         stream);
     if (commands.status().ok()) {
-      commands.Update(backend_->Record(copied[i % copied.size()], stream));
+      commands.Update(parts_.backend->Record(copied[i % copied.size()], stream));
     }
     status = commands.status();
   }
@@ -260,9 +256,9 @@ absl::Status CudaDevice::Fetch(const ResidentOperand& operand, void* to) {
   // Copies that are under way still write the slabs.
   commands.TakeStatus().IgnoreError();
   if (const CudaEvent last = commands.Mark(stream); last != nullptr) {
-    WaitUntilDone(last).IgnoreError();
+    parts_.watcher->WaitUntilDone(last).IgnoreError();
   }
-  return Noticed(std::move(status));
+  return parts_.watcher->Noticed(std::move(status));
 }
 
 }  // namespace gemmd

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "server/device/rows.h"
-#include "tests/server/device/cuda_fixture.h"
+#include "tests/server/device/cuda/cuda_fixture.h"
 
 namespace gemmd {
 namespace {

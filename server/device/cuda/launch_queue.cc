@@ -1,8 +1,11 @@
-// Which way each launch takes: at once on the caller's thread, or through the feeder.
+#include "server/device/cuda/launch_queue.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "server/device/cuda/cuda_device.h"
+#include "server/device/cuda/in_place.h"
+#include "server/device/cuda/landing.h"
+#include "server/device/cuda/sliced_work.h"
 #include "server/device/rows.h"
 #include "server/device/slices.h"
 
@@ -24,41 +27,74 @@ void Append(IssuedWork next, IssuedWork* issued) {
 
 }  // namespace
 
-BatchForm CudaDevice::FormOf(const DeviceWork& work) const {
-  if (small_issuer_->HasRows(work)) return BatchForm::kRows;
-  const PreparedWork prepared = Prepare(work, options_.panel_bytes);
+// A launch between Submit() and its callback. It knows nothing of the queue, which ends before.
+class LaunchQueue::Item final : public WatchedLaunch {
+ public:
+  Item(DeviceLaunch given, Device::Callback callback, SlotPool* slots)
+      : launch(std::move(given)), done_(std::move(callback)), slots_(slots) {}
+
+  void End(DeviceResult result) override {
+    // The slot is free before the callback, which may submit the next work.
+    if (slot != nullptr) slots_->GiveBack(std::move(slot));
+    // What it holds is free before its end is told.
+    launch.works.clear();
+    launch.sliced = nullptr;
+    reservation.Release();
+    std::move(done_)(std::move(result));
+  }
+
+  DeviceLaunch launch;
+  MemoryReservation reservation;  // beyond what the works' own cover
+  std::unique_ptr<CudaSlot> slot;
+
+ private:
+  Device::Callback done_;
+  SlotPool* const slots_;
+};
+
+LaunchQueue::LaunchQueue(Parts parts, std::unique_ptr<StagingRing> ring, std::uint64_t panel_bytes)
+    : parts_(std::move(parts)),
+      panel_bytes_(panel_bytes),
+      small_issuer_(parts_.backend.get(), parts_.pinned),
+      ring_(std::move(ring)),
+      feeder_(std::make_unique<KeyedPool>(1)) {}
+
+LaunchQueue::~LaunchQueue() = default;
+
+BatchForm LaunchQueue::FormOf(const DeviceWork& work) const {
+  if (small_issuer_.HasRows(work)) return BatchForm::kRows;
+  const PreparedWork prepared = Prepare(work, panel_bytes_);
   return SmallIssuer::IsShort(prepared) && prepared.block.inputs_bytes <= kMaxGroupedBytes
              ? BatchForm::kGroup
              : BatchForm::kAlone;
 }
 
-std::shared_ptr<SlicedWork> CudaDevice::Cut(const DeviceWork& work, double slice_us) {
+std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slice_us) const {
   DeviceWork placed = work;
-  UseInPlace(&placed);
+  UseInPlace(panel_bytes_, &placed);
   std::vector<Panel> blocks =
-      CutIntoSlices(LandedProblem(work.problem), work.plan, traits_, kSliceSteps, slice_us);
+      CutIntoSlices(LandedProblem(work.problem), work.plan, *parts_.traits, kSliceSteps, slice_us);
   if (blocks.size() < 2) return nullptr;
-  auto sliced = std::make_shared<SlicedCudaWork>(backend_, large_issuer_.get(), std::move(placed),
-                                                 std::move(blocks));
+  auto sliced = std::make_shared<SlicedCudaWork>(parts_.backend, parts_.large_issuer,
+                                                 std::move(placed), std::move(blocks));
   // Memory was reserved for the work's own panels.
-  const std::uint64_t reserved = Prepare(work, options_.panel_bytes).block.total_bytes;
+  const std::uint64_t reserved = Prepare(work, panel_bytes_).block.total_bytes;
   return sliced->prepared().block.total_bytes <= reserved ? sliced : nullptr;
 }
 
-void CudaDevice::Submit(DeviceLaunch launch, Callback done) {
-  auto item = std::make_unique<Item>(std::move(launch));
-  item->done = std::move(done);
-  for (DeviceWork& work : item->launch.works) UseInPlace(&work);
+void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
+  auto item = std::make_unique<Item>(std::move(launch), std::move(done), parts_.slots);
+  for (DeviceWork& work : item->launch.works) UseInPlace(panel_bytes_, &work);
   if (item->launch.form == BatchForm::kRows && !ReserveForRows(item.get())) {
     item->launch.form = BatchForm::kGroup;  // one by one: the same bits
   }
-  item->slot = TakeSlot();
-  if (item->slot != nullptr && lost().ok()) {
+  item->slot = parts_.slots->TryTake();
+  if (item->slot != nullptr && parts_.watcher->lost().ok()) {
     if (std::optional<IssuedWork> issued = IssueQuickly(*item)) {
       item->issued = *std::move(issued);
       // Where memory is fragmented, the feeder waits until works before this one end.
       if (item->issued.last != nullptr || !absl::IsResourceExhausted(item->issued.status)) {
-        Watch(std::move(item));
+        parts_.watcher->Watch(std::move(item));
         return;
       }
     }
@@ -66,21 +102,21 @@ void CudaDevice::Submit(DeviceLaunch launch, Callback done) {
   feeder_->Post(0, [this, item = std::move(item)]() mutable { IssueOnFeeder(std::move(item)); });
 }
 
-bool CudaDevice::ReserveForRows(Item* item) {
+bool LaunchQueue::ReserveForRows(Item* item) const {
   // Each work's own reservation covers its rows and its plan's workspace.
   std::uint64_t workspace_bytes = item->launch.rows_plan.workspace_bytes;
   for (const DeviceWork& work : item->launch.works) {
-    if (!small_issuer_->HasRows(work)) return false;
+    if (!small_issuer_.HasRows(work)) return false;
     workspace_bytes -= std::min(workspace_bytes, work.plan.workspace_bytes);
   }
   if (workspace_bytes == 0) return true;
-  absl::StatusOr<MemoryReservation> reservation = memory_.Reserve(0, workspace_bytes);
+  absl::StatusOr<MemoryReservation> reservation = parts_.memory->Reserve(0, workspace_bytes);
   if (!reservation.ok()) return false;
   item->reservation = *std::move(reservation);
   return true;
 }
 
-std::optional<IssuedWork> CudaDevice::IssueQuickly(const Item& item) const {
+std::optional<IssuedWork> LaunchQueue::IssueQuickly(const Item& item) const {
   const std::vector<DeviceWork>& works = item.launch.works;
   if (item.launch.form == BatchForm::kSlice) return std::nullopt;
   if (item.launch.form == BatchForm::kRows) {
@@ -95,26 +131,19 @@ std::optional<IssuedWork> CudaDevice::IssueQuickly(const Item& item) const {
     const Problem landed = LandedProblem(joined.problem);
     const PreparedWork prepared =
         PrepareInPanels(joined, joined.resident.which(), {{0, landed.m, 0, landed.n}});
-    return small_issuer_->IssueRows(works, prepared, item.slot.get());
+    return small_issuer_.IssueRows(works, prepared, item.slot.get());
   }
   std::vector<PreparedWork> prepared;
   prepared.reserve(works.size());
-  for (const DeviceWork& work : works) prepared.push_back(Prepare(work, options_.panel_bytes));
+  for (const DeviceWork& work : works) prepared.push_back(Prepare(work, panel_bytes_));
   if (!SmallIssuer::Fit(prepared, *item.slot)) return std::nullopt;
-  return small_issuer_->IssueTogether(std::move(prepared), item.slot.get());
+  return small_issuer_.IssueTogether(std::move(prepared), item.slot.get());
 }
 
-void CudaDevice::IssueOnFeeder(ItemPtr item) {
-  if (item->slot == nullptr) {
-    const MutexLock lock(mutex_);
-    while (free_slots_.empty() && lost_.ok()) slot_is_free_.wait(mutex_);
-    if (!free_slots_.empty()) {
-      item->slot = std::move(free_slots_.back());
-      free_slots_.pop_back();
-    }
-  }
+void LaunchQueue::IssueOnFeeder(ItemPtr item) {
+  if (item->slot == nullptr) item->slot = parts_.slots->Take();
   item->issued = {};
-  if (lost().ok()) {
+  if (parts_.watcher->lost().ok()) {
     const std::optional<IssuedWork> quick =
         IssueInTime(nullptr, [&] { return IssueQuickly(*item); });
     if (quick.has_value()) {
@@ -127,45 +156,35 @@ void CudaDevice::IssueOnFeeder(ItemPtr item) {
       item->issued = IssueInTime(nullptr, issue).value();
     } else {
       for (const DeviceWork& work : item->launch.works) {
-        const PreparedWork prepared = Prepare(work, options_.panel_bytes);
+        const PreparedWork prepared = Prepare(work, panel_bytes_);
         const auto issue = [&] {
-          return std::make_optional(large_issuer_->Issue(prepared, item->slot.get(), ring_.get()));
+          return std::make_optional(
+              parts_.large_issuer->Issue(prepared, item->slot.get(), ring_.get()));
         };
         Append(IssueInTime(item->issued.last, issue).value(), &item->issued);
         if (!item->issued.status.ok()) break;
       }
     }
   }
-  Watch(std::move(item));
+  parts_.watcher->Watch(std::move(item));
 }
 
-std::optional<IssuedWork> CudaDevice::IssueInTime(
-    CudaEvent own, absl::FunctionRef<std::optional<IssuedWork>()> issue) {
+std::optional<IssuedWork> LaunchQueue::IssueInTime(
+    CudaEvent own, absl::FunctionRef<std::optional<IssuedWork>()> issue) const {
   while (true) {
     std::optional<IssuedWork> issued = issue();
     const bool is_out_of_memory =
         issued.has_value() && issued->last == nullptr && absl::IsResourceExhausted(issued->status);
-    if (!is_out_of_memory || !lost().ok()) return issued;
+    if (!is_out_of_memory || !parts_.watcher->lost().ok()) return issued;
     // The reservation promised the bytes, so fragments must stand in the way: they go with
     // what is under way. Without any, somebody else has the memory.
     if (own != nullptr) {
-      if (!WaitUntilDone(own).ok()) return issued;
+      if (!parts_.watcher->WaitUntilDone(own).ok()) return issued;
       own = nullptr;
       continue;
     }
-    const MutexLock lock(mutex_);
-    const std::size_t under_way = under_way_;
-    if (under_way == 0) return issued;
-    while (under_way_ >= under_way && lost_.ok()) slot_is_free_.wait(mutex_);
+    if (!parts_.watcher->AwaitAnEnd()) return issued;
   }
-}
-
-std::unique_ptr<CudaSlot> CudaDevice::TakeSlot() {
-  const MutexLock lock(mutex_);
-  if (free_slots_.empty()) return nullptr;
-  std::unique_ptr<CudaSlot> slot = std::move(free_slots_.back());
-  free_slots_.pop_back();
-  return slot;
 }
 
 }  // namespace gemmd

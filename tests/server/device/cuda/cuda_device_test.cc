@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "tests/server/device/cuda_fixture.h"
+#include "server/device/cuda/warm_up.h"
+#include "tests/server/device/cuda/cuda_fixture.h"
 
 namespace gemmd {
 namespace {
@@ -244,7 +245,7 @@ TEST_F(SettledOperands, AreTheStoredOnesAloneOfLargeWorks) {
 
 TEST_F(CudaDeviceTest, WarmUpRunsEveryKernelAndAPanelledWork) {
   Start(9);
-  ASSERT_TRUE(device_->WarmUp(registry_).ok());
+  ASSERT_TRUE(WarmUp(registry_, device_.get()).ok());
   const auto& kernel =
       static_cast<const testing::ReferenceKernel&>(*registry_.Find("test/reference"));
   EXPECT_GT(kernel.launches(), 7);

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "server/device/cuda/reserved_memory.h"
-#include "tests/server/device/cuda_fixture.h"
+#include "tests/server/device/cuda/cuda_fixture.h"
 
 namespace gemmd::testing {
 

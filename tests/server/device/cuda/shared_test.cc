@@ -5,7 +5,7 @@
 #include <string>
 
 #include "server/regions/region.h"
-#include "tests/server/device/cuda_fixture.h"
+#include "tests/server/device/cuda/cuda_fixture.h"
 #include "tests/testing/shared_file.h"
 
 namespace gemmd::testing {

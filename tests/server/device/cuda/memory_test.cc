@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/device/cuda_fixture.h"
-#include "tests/server/device/reserved_fake_cuda.h"
+#include "tests/server/device/cuda/cuda_fixture.h"
+#include "tests/server/device/cuda/reserved_fake_cuda.h"
 
 namespace gemmd::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/server/device/cuda_fixture.h"
+#include "tests/server/device/cuda/cuda_fixture.h"
 
 namespace gemmd {
 namespace {

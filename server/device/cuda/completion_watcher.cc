@@ -1,10 +1,10 @@
-// How launches end, and what happens when the device is lost.
+#include "server/device/cuda/completion_watcher.h"
+
 #include <chrono>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/device/cuda/cuda_device.h"
 #include "server/device/cuda/errors.h"
 
 namespace gemmd {
@@ -19,47 +19,63 @@ constexpr int kIdleLooks = 400;
 
 }  // namespace
 
-void CudaDevice::Watch(ItemPtr item) {
+CompletionWatcher::CompletionWatcher(std::shared_ptr<CudaBackend> backend, Options options,
+                                     const Clock* clock)
+    : backend_(std::move(backend)),
+      options_(std::move(options)),
+      clock_(clock),
+      thread_([this] { Complete(); }) {}
+
+CompletionWatcher::~CompletionWatcher() {
+  {
+    const MutexLock lock(mutex_);
+    stops_ = true;
+  }
+  watch_.notify_all();
+  thread_.join();
+}
+
+void CompletionWatcher::Watch(LaunchPtr launch) {
   const TimeNs now = clock_->Now();
-  item->issued_at = now;
+  launch->issued_at_ = now;
   absl::Status status = lost();
-  if (status.ok() && IsDeviceLost(item->issued.status)) {
-    Lose(item->issued.status);
+  if (status.ok() && IsDeviceLost(launch->issued.status)) {
+    Lose(launch->issued.status);
     status = lost();
   }
-  if (!status.ok() || item->issued.last == nullptr) {
-    if (status.ok()) status = item->issued.status;
-    Finish(std::move(item), std::move(status), now);
+  if (!status.ok() || launch->issued.last == nullptr) {
+    if (status.ok()) status = launch->issued.status;
+    Finish(std::move(launch), std::move(status), now);
     return;
   }
   {
     const MutexLock lock(mutex_);
-    issued_.push_back(std::move(item));
+    issued_.push_back(std::move(launch));
     ++under_way_;
   }
   watch_.notify_one();
 }
 
-void CudaDevice::Complete() {
-  std::vector<ItemPtr> watched;
+void CompletionWatcher::Complete() {
+  std::vector<LaunchPtr> watched;
   TimeNs last_progress = 0;
   RelockableMutexLock lock(mutex_);
   while (true) {
     if (watched.empty()) {
-      for (int look = 0; look < kIdleLooks && !completion_stops_ && issued_.empty(); ++look) {
+      for (int look = 0; look < kIdleLooks && !stops_ && issued_.empty(); ++look) {
         lock.unlock();
         std::this_thread::yield();
         lock.lock();
       }
-      while (!completion_stops_ && issued_.empty()) watch_.wait(mutex_);
+      while (!stops_ && issued_.empty()) watch_.wait(mutex_);
       if (issued_.empty()) return;
-      last_progress = issued_.front()->issued_at;
+      last_progress = issued_.front()->issued_at_;
     }
     std::move(issued_.begin(), issued_.end(), std::back_inserter(watched));
     issued_.clear();
     // Whoever submits wants the lock meanwhile, and the driver's, too.
     lock.unlock();
-    absl::StatusOr<std::vector<ItemPtr>> done = TakeDone(&watched);
+    absl::StatusOr<std::vector<LaunchPtr>> done = TakeDone(&watched);
     const TimeNs now = clock_->Now();
     if (done.ok() && !done->empty()) last_progress = now;
     absl::Status failure = done.ok() ? StalledSince(last_progress) : done.status();
@@ -79,9 +95,9 @@ void CudaDevice::Complete() {
   }
 }
 
-absl::StatusOr<std::vector<CudaDevice::ItemPtr>> CudaDevice::TakeDone(
-    std::vector<ItemPtr>* watched) const {
-  std::vector<ItemPtr> done;
+absl::StatusOr<std::vector<CompletionWatcher::LaunchPtr>> CompletionWatcher::TakeDone(
+    std::vector<LaunchPtr>* watched) const {
+  std::vector<LaunchPtr> done;
   for (auto position = watched->begin(); position != watched->end();) {
     const absl::StatusOr<bool> is_done = backend_->IsDone((*position)->issued.last);
     if (!is_done.ok()) {
@@ -99,44 +115,36 @@ absl::StatusOr<std::vector<CudaDevice::ItemPtr>> CudaDevice::TakeDone(
   return done;
 }
 
-void CudaDevice::FinishAll(std::vector<ItemPtr> items, const absl::Status& failure, TimeNs now) {
+void CompletionWatcher::FinishAll(std::vector<LaunchPtr> launches, const absl::Status& failure,
+                                  TimeNs now) {
   {
     const MutexLock lock(mutex_);
-    under_way_ -= items.size();
+    under_way_ -= launches.size();
   }
-  for (ItemPtr& item : items) {
-    absl::Status status = failure.ok() ? item->issued.status : failure;
-    Finish(std::move(item), std::move(status), now);
+  one_less_.notify_all();
+  for (LaunchPtr& launch : launches) {
+    absl::Status status = failure.ok() ? launch->issued.status : failure;
+    Finish(std::move(launch), std::move(status), now);
   }
 }
 
-void CudaDevice::Finish(ItemPtr item, absl::Status status, TimeNs now) {
+void CompletionWatcher::Finish(LaunchPtr launch, absl::Status status, TimeNs now) {
   DeviceResult result;
-  if (status.ok()) result.spans = SpansOf(*item, now);
+  if (status.ok()) result.spans = SpansOf(launch->issued, now);
   result.status = std::move(status);
-  result.copied = item->issued.copied;
-  CountCopied(result.copied);
-  // The slot is free before the callback, which may submit the next work.
-  if (item->slot != nullptr) {
-    item->slot->Reset();
-    const MutexLock lock(mutex_);
-    free_slots_.push_back(std::move(item->slot));
-  }
-  slot_is_free_.notify_all();
-  // What it holds is free before its end is told.
-  item->launch.works.clear();
-  item->launch.sliced = nullptr;
-  item->reservation.Release();
-  std::move(item->done)(std::move(result));
+  result.copied = launch->issued.copied;
+  copied_in_bytes_ += result.copied.in;
+  copied_out_bytes_ += result.copied.out;
+  launch->End(std::move(result));
 }
 
-std::vector<StageSpan> CudaDevice::SpansOf(const Item& item, TimeNs now) const {
+std::vector<StageSpan> CompletionWatcher::SpansOf(const IssuedWork& issued, TimeNs now) const {
   // The device's clock tells how long before the last mark each stage was; the host's tells
   // when that mark was seen.
   std::vector<StageSpan> spans;
-  for (const TimedStage& stage : item.issued.stages) {
+  for (const TimedStage& stage : issued.stages) {
     const absl::StatusOr<std::int64_t> length = backend_->ElapsedNs(stage.begin, stage.end);
-    const absl::StatusOr<std::int64_t> to_last = backend_->ElapsedNs(stage.end, item.issued.last);
+    const absl::StatusOr<std::int64_t> to_last = backend_->ElapsedNs(stage.end, issued.last);
     if (!length.ok() || !to_last.ok()) continue;
     const TimeNs end = now - *to_last;
     spans.push_back({stage.stage, end - *length, end});
@@ -144,36 +152,40 @@ std::vector<StageSpan> CudaDevice::SpansOf(const Item& item, TimeNs now) const {
   return spans;
 }
 
-absl::Status CudaDevice::lost() const {
+absl::Status CompletionWatcher::lost() const {
   if (!is_lost_) return absl::OkStatus();
   const MutexLock lock(mutex_);
   return lost_;
 }
 
-void CudaDevice::Lose(const absl::Status& status) {
-  std::vector<ItemPtr> items;
+absl::Status CompletionWatcher::Noticed(absl::Status status) {
+  if (IsDeviceLost(status)) Lose(status);
+  return status;
+}
+
+void CompletionWatcher::Lose(const absl::Status& status) {
+  std::vector<LaunchPtr> launches;
   absl::Status lost;
   {
     const MutexLock lock(mutex_);
     if (!lost_.ok()) return;
     lost_ = lost = absl::UnavailableError(
-        absl::StrCat("device ", traits_.name, " is lost: ", status.message()));
+        absl::StrCat("device ", options_.device, " is lost: ", status.message()));
     is_lost_ = true;
-    items.swap(issued_);
+    launches.swap(issued_);
   }
   options_.on_lost(lost);
-  FinishAll(std::move(items), lost, clock_->Now());
-  slot_is_free_.notify_all();
+  FinishAll(std::move(launches), lost, clock_->Now());
 }
 
-absl::Status CudaDevice::StalledSince(TimeNs since) const {
+absl::Status CompletionWatcher::StalledSince(TimeNs since) const {
   constexpr TimeNs kMillisecond = 1000000;
   if (clock_->Now() - since <= options_.stall_timeout_ms * kMillisecond) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("no work ended for ", options_.stall_timeout_ms, " ms"));
 }
 
-absl::Status CudaDevice::WaitUntilDone(CudaEvent event) {
+absl::Status CompletionWatcher::WaitUntilDone(CudaEvent event) {
   const TimeNs start = clock_->Now();
   while (true) {
     if (absl::Status status = lost(); !status.ok()) return status;
@@ -187,6 +199,14 @@ absl::Status CudaDevice::WaitUntilDone(CudaEvent event) {
     }
     std::this_thread::yield();
   }
+}
+
+bool CompletionWatcher::AwaitAnEnd() {
+  const MutexLock lock(mutex_);
+  const std::size_t under_way = under_way_;
+  if (under_way == 0) return false;
+  while (under_way_ >= under_way && lost_.ok()) one_less_.wait(mutex_);
+  return true;
 }
 
 }  // namespace gemmd

@@ -1,0 +1,75 @@
+// Which way each launch takes to a CUDA device: small works are issued at once, on the thread that
+// submits them, alone or as batches (small_issuer.h). Large ones, and what finds no slot or no
+// memory, go to the feeder thread, which gathers their operands into pinned memory and issues
+// their panels (large_issuer.h). A watcher tells their ends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "server/device/cuda/backend.h"
+#include "server/device/cuda/completion_watcher.h"
+#include "server/device/cuda/large_issuer.h"
+#include "server/device/cuda/slot_pool.h"
+#include "server/device/cuda/small_issuer.h"
+#include "server/device/cuda/staging.h"
+#include "server/device/device.h"
+#include "server/device/keyed_pool.h"
+#include "server/device/memory_budget.h"
+
+namespace gemmd {
+
+// Thread-safe, and without a lock of its own: what threads share is in the slots, the feeder's
+// queue and the watcher.
+class LaunchQueue {
+ public:
+  // All outlive the queue; slots and memory outlive the watcher, too, whose launches hold some.
+  struct Parts {
+    std::shared_ptr<CudaBackend> backend;
+    const DeviceTraits* traits = nullptr;
+    std::vector<const PinnedPool*> pinned;  // whose memory the device reads and writes
+    const LargeIssuer* large_issuer = nullptr;
+    MemoryBudget* memory = nullptr;
+    SlotPool* slots = nullptr;
+    CompletionWatcher* watcher = nullptr;
+  };
+
+  // `ring` is for the feeder; `panel_bytes` as CutIntoPanels() takes them.
+  LaunchQueue(Parts parts, std::unique_ptr<StagingRing> ring, std::uint64_t panel_bytes);
+  // Issues what was submitted. The watcher tells its end.
+  ~LaunchQueue();
+  LaunchQueue(const LaunchQueue&) = delete;
+  LaunchQueue& operator=(const LaunchQueue&) = delete;
+
+  // Rows over one resident B where the device reaches A in pinned memory, groups of what is
+  // small; large works alone, or cut.
+  BatchForm FormOf(const DeviceWork& work) const;
+  // Null: it cannot be cut, or need not be.
+  std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) const;
+  void Submit(DeviceLaunch launch, Device::Callback done);
+
+ private:
+  class Item;
+  using ItemPtr = std::unique_ptr<Item>;
+
+  // Whether the works can go as rows, with room for what their plan needs.
+  bool ReserveForRows(Item* item) const;
+  // Empty: the launch is for the feeder. REQUIRES: the item has a slot.
+  std::optional<IssuedWork> IssueQuickly(const Item& item) const;
+  void IssueOnFeeder(ItemPtr item);  // on the feeder thread
+  // Again, while there is no memory for it, when works that are under way have ended. `own`
+  // is what the launch itself has under way; may be null.
+  std::optional<IssuedWork> IssueInTime(CudaEvent own,
+                                        absl::FunctionRef<std::optional<IssuedWork>()> issue) const;
+
+  const Parts parts_;
+  const std::uint64_t panel_bytes_;
+  const SmallIssuer small_issuer_;
+  const std::unique_ptr<StagingRing> ring_;  // of the feeder thread
+  std::unique_ptr<KeyedPool> feeder_;        // one thread. Last: it uses all else
+};
+
+}  // namespace gemmd

@@ -1,0 +1,87 @@
+// Planes that stay in a CUDA device's memory: how they come there, how they go, and what a D that
+// stays is written into. They come and go on their callers' threads, over streams of their own,
+// so that no product waits for them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "server/device/cuda/backend.h"
+#include "server/device/cuda/commands.h"
+#include "server/device/cuda/completion_watcher.h"
+#include "server/device/cuda/large_issuer.h"
+#include "server/device/cuda/resident.h"
+#include "server/device/cuda/staging.h"
+#include "server/device/device.h"
+#include "server/device/host_buffer.h"
+#include "server/device/memory_budget.h"
+#include "sync/mutex.h"
+
+namespace gemmd {
+
+// Thread-safe. Planes may outlive it, but not the budget.
+class ResidentMemory {
+ public:
+  // All outlive it.
+  struct Parts {
+    std::shared_ptr<CudaBackend> backend;
+    const LargeIssuer* large_issuer = nullptr;
+    MemoryBudget* memory = nullptr;
+    CompletionWatcher* watcher = nullptr;
+  };
+  // What landing and fetching have to themselves.
+  struct Resources {
+    CudaStream stream = nullptr;  // in whose order blocks of results that stay come and go
+    std::unique_ptr<StagingRing> landing_ring;
+    std::unique_ptr<CudaSlot> landing_slot;
+    std::unique_ptr<CudaSlot> fetch_slot;
+    HostBuffer fetch_slabs;  // pinned, of one size
+  };
+
+  ResidentMemory(Parts parts, Resources resources);
+  ResidentMemory(const ResidentMemory&) = delete;
+  ResidentMemory& operator=(const ResidentMemory&) = delete;
+
+  // As the device's functions of these names (device.h).
+  absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d);
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
+                                                               WorkPlane plane, const void* data);
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(const ResidentOperand& operand,
+                                                                    const Problem& problem,
+                                                                    WorkPlane plane);
+  absl::Status Fetch(const ResidentOperand& operand, void* to);
+
+  // What Store() and Fetch() copied.
+  CopiedBytes copied() const { return {copied_in_bytes_, copied_out_bytes_}; }
+
+ private:
+  // A block for a plane that stays, which `fill` brings there through a scratch block of
+  // `scratch_bytes` (0: none, and `scratch` is `to`). Waits for what `fill` issued on the stream.
+  using Fill =
+      absl::FunctionRef<void(char* scratch, char* to, CudaStream stream, CudaCommands* commands)>;
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Land(const MatrixLayout& given,
+                                                              const MatrixLayout& landed,
+                                                              std::uint64_t scratch_bytes,
+                                                              Fill fill);
+  void CountCopied(const CopiedBytes& copied);
+
+  const Parts parts_;
+  const std::shared_ptr<EventPool> events_;
+  const CudaStream stream_;
+  std::atomic<std::uint64_t> copied_in_bytes_ = 0;
+  std::atomic<std::uint64_t> copied_out_bytes_ = 0;
+
+  // Held while commands that land a plane are issued, not while they run.
+  Mutex landing_;
+  const std::unique_ptr<StagingRing> landing_ring_ ABSL_PT_GUARDED_BY(landing_);
+  const std::unique_ptr<CudaSlot> landing_slot_ ABSL_PT_GUARDED_BY(landing_);
+  // Held while a plane is fetched.
+  Mutex fetching_;
+  const std::unique_ptr<CudaSlot> fetch_slot_ ABSL_PT_GUARDED_BY(fetching_);
+  const HostBuffer fetch_slabs_ ABSL_GUARDED_BY(fetching_);
+};
+
+}  // namespace gemmd
