@@ -19,8 +19,12 @@ struct Encoder {
 
   void operator()(const InlineOperand& operand) const {
     wire.mutable_inline_();
-    AddPlane(v1::DATA, operand.data, wire.mutable_data());
-    if (operand.scales) AddPlane(v1::SCALES, *operand.scales, wire.mutable_scales());
+    for (const v1::PlaneName plane : kPlaneNames) {
+      if (const Matrix* const matrix = operand.plane(plane)) {
+        AddPlane(plane, *matrix, MutablePlane(plane, &wire));
+      }
+    }
+    if (operand.blocks) SetBlocks(*operand.blocks, wire.mutable_quantization());
   }
 
   void operator()(OperandSource&& operand) const {
@@ -39,6 +43,9 @@ struct Encoder {
   void operator()(const SharedOperand& operand) const {
     SetPlane(operand.data, wire.mutable_data());
     if (operand.scales) SetPlane(*operand.scales, wire.mutable_scales());
+    if (operand.zero_points) SetPlane(*operand.zero_points, wire.mutable_zero_points());
+    if (operand.tensor_scale) SetPlane(*operand.tensor_scale, wire.mutable_tensor_scale());
+    if (operand.blocks) SetBlocks(*operand.blocks, wire.mutable_quantization());
     *wire.mutable_shared() = operand.place.memory;
   }
 

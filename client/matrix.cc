@@ -45,8 +45,8 @@ absl::StatusOr<std::uint64_t> SizeBytes(const MatrixFormat& format) {
   }
   const std::uint64_t elements = (format.outer() - 1) * format.stride() + format.inner();
   if (size_bits >= 8) return elements * size_bytes;
-  const std::uint64_t elements_per_byte = 8 / static_cast<std::uint64_t>(size_bits);
-  return (elements + elements_per_byte - 1) / elements_per_byte;
+  const auto bits = static_cast<std::uint64_t>(size_bits);
+  return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
 }
 
 std::string ToString(const MatrixFormat& format) {

@@ -25,14 +25,26 @@ std::string OptionName(absl::string_view name) { return absl::StrReplaceAll(name
 
 const std::vector<DataType>& MatrixTypes() {
   static const auto& types = *new std::vector<DataType>{
-      DataType::kF64,     DataType::kF32,       DataType::kTf32,  DataType::kF16,
-      DataType::kBf16,    DataType::kInt8,      DataType::kInt32, DataType::kFp8E4M3,
-      DataType::kFp8E5M2, DataType::kMxfp8E4M3, DataType::kInt4};
+      DataType::kF64,     DataType::kF32,     DataType::kTf32,   DataType::kF16,
+      DataType::kBf16,    DataType::kInt8,    DataType::kInt32,  DataType::kFp8E4M3,
+      DataType::kFp8E5M2, DataType::kInt4,    DataType::kUint8,  DataType::kUint4,
+      DataType::kFp6E3M2, DataType::kFp6E2M3, DataType::kFp4E2M1};
   return types;
 }
 
 absl::StatusOr<DataType> ParseDataType(absl::string_view text) {
   return Parse("type", text, MatrixTypes());
+}
+
+absl::StatusOr<OperandType> ParseOperandType(absl::string_view text) {
+  if (const QuantFormat* const format = FindQuantFormat(OptionName(text))) {
+    return OperandType{format->element, *format};
+  }
+  const absl::StatusOr<DataType> type = ParseDataType(text);
+  if (type.ok()) return OperandType{*type, std::nullopt};
+  return absl::InvalidArgumentError(absl::StrCat(type.status().message(),
+                                                 ", or a format such as int8-g128, fp8-e4m3-1x128, "
+                                                 "mxfp8-e4m3, mxfp4, nvfp4 or int4-g64-f16-zp"));
 }
 
 absl::StatusOr<Order> ParseOrder(absl::string_view text) {

@@ -1,11 +1,13 @@
 // The words of kernels/types.h as people write them in options and files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "kernels/quant/quant_format.h"
 #include "kernels/types.h"
 
 namespace gemmd::client {
@@ -15,6 +17,14 @@ std::string OptionName(absl::string_view name);
 
 // Every type an operand or a result can have (E8M0 belongs to scales alone).
 const std::vector<DataType>& MatrixTypes();
+
+// What the elements of an operand are, and what scales them where the name says that:
+// "mxfp8-e4m3" is a format of kernels/quant/README.md, "fp8-e4m3" a type.
+struct OperandType {
+  DataType element = DataType::kF32;
+  std::optional<QuantFormat> format;
+};
+absl::StatusOr<OperandType> ParseOperandType(absl::string_view text);
 
 // By Name() or by OptionName(); INVALID_ARGUMENT lists what is accepted.
 absl::StatusOr<DataType> ParseDataType(absl::string_view text);

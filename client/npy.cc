@@ -10,6 +10,7 @@
 #include "client/file.h"
 #include "client/npy_header.h"
 #include "client/npy_type.h"
+#include "kernels/quant/packed_codes.h"
 
 namespace gemmd::client {
 namespace {
@@ -55,6 +56,24 @@ absl::StatusOr<Matrix> ReadData(const InputFile& file, std::uint64_t offset,
   absl::StatusOr<std::string> data = file.Read(offset, *bytes);
   if (!data.ok()) return data.status();
   return Matrix::Create(format, *std::move(data));
+}
+
+// Elements of less than 8 bits in the low bits of a byte each, which are packed.
+absl::StatusOr<Matrix> ReadElements(const InputFile& file, std::uint64_t offset,
+                                    const MatrixFormat& format) {
+  MatrixFormat in_bytes = format;
+  in_bytes.type = DataType::kUint8;
+  const absl::StatusOr<Matrix> read = ReadData(file, offset, in_bytes);
+  if (!read.ok()) return read.status();
+  const absl::StatusOr<std::uint64_t> size = SizeBytes(format);
+  if (!size.ok()) return Annotate(file.path(), size.status());
+  const int bits = SizeBits(format.type);
+  std::string packed(*size, '\0');
+  std::int64_t index = 0;
+  for (const char byte : read->bytes()) {
+    StoreCode(packed.data(), bits, index++, static_cast<std::uint8_t>(byte));
+  }
+  return Matrix::Create(format, std::move(packed));
 }
 
 // What an array is read as, and what is accepted for it.
@@ -103,6 +122,17 @@ absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> ask
   format.rows = shape[0];
   format.columns = shape[1];
   format.order = npy->dictionary.fortran_order ? Order::kColumnMajor : Order::kRowMajor;
+  if (SizeBits(format.type) >= 8) return ReadData(*file, npy->data_offset, format);
+  if (npy->dictionary.descr != "|u1") return ReadElements(*file, npy->data_offset, format);
+  // The shape counts bytes.
+  std::uint64_t& inner = format.order == Order::kRowMajor ? format.columns : format.rows;
+  const auto bits = static_cast<std::uint64_t>(SizeBits(format.type));
+  if (inner > kMaxDimension || inner * 8 % bits != 0) {
+    return Annotate(path, absl::InvalidArgumentError(absl::StrCat(
+                              written, ": lines of ", inner, " bytes are no whole number of ",
+                              Name(format.type), ", which has ", bits, " bits")));
+  }
+  inner = inner * 8 / bits;
   return ReadData(*file, npy->data_offset, format);
 }
 
@@ -146,8 +176,8 @@ absl::StatusOr<Matrix> ReadNpyVector(const std::string& path, std::optional<Data
   return Read(path, asked, Role::kRow);
 }
 
-absl::StatusOr<Matrix> ReadNpyScales(const std::string& path, bool is_column) {
-  return Read(path, DataType::kF32, is_column ? Role::kScaleColumn : Role::kScaleRow);
+absl::StatusOr<Matrix> ReadNpyScales(const std::string& path, bool is_column, DataType type) {
+  return Read(path, type, is_column ? Role::kScaleColumn : Role::kScaleRow);
 }
 
 absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& format) {

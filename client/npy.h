@@ -15,7 +15,8 @@
 
 namespace gemmd::client {
 
-// Two dimensions; fortran_order gives a column-major matrix. `asked` as in npy_type.h.
+// Two dimensions; fortran_order gives a column-major matrix. `asked` as in npy_type.h. Where it has
+// 4 or 6 bits and the bytes are uint8, lines are of packed elements, whole bytes of them.
 absl::StatusOr<Matrix> ReadNpy(const std::string& path,
                                std::optional<DataType> asked = std::nullopt);
 
@@ -25,7 +26,8 @@ absl::StatusOr<Matrix> ReadNpyVector(const std::string& path,
 
 // Scales: one for the operand (zero dimensions, or a single element), or a vector: N
 // elements as N x 1 for A (is_column) and 1 x N for B, in one dimension or in both.
-absl::StatusOr<Matrix> ReadNpyScales(const std::string& path, bool is_column);
+absl::StatusOr<Matrix> ReadNpyScales(const std::string& path, bool is_column,
+                                     DataType type = DataType::kF32);
 
 // The file holds exactly the format's bytes and nothing else.
 absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& format);

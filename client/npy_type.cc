@@ -15,18 +15,47 @@ struct DescrMeaning {
 
 // The first row of a type is how it is written.
 constexpr DescrMeaning kMeanings[] = {
-    {"<f8", DataType::kF64, false},    {"<f4", DataType::kF32, false},
-    {"<f2", DataType::kF16, false},    {"|i1", DataType::kInt8, false},
-    {"<i1", DataType::kInt8, false},   {"<i4", DataType::kInt32, false},
-    {"<V2", DataType::kBf16, false},   {"|V2", DataType::kBf16, false},
-    {"<f4", DataType::kTf32, true},    {"|V1", DataType::kFp8E4M3, true},
-    {"<V1", DataType::kFp8E4M3, true}, {"|V1", DataType::kFp8E5M2, true},
-    {"<V1", DataType::kFp8E5M2, true}, {"<f1", DataType::kFp8E5M2, true},
-    {"|u1", DataType::kFp8E4M3, true}, {"|u1", DataType::kFp8E5M2, true},
+    {"<f8", DataType::kF64, false},
+    {"<f4", DataType::kF32, false},
+    {"<f2", DataType::kF16, false},
+    {"|i1", DataType::kInt8, false},
+    {"<i1", DataType::kInt8, false},
+    {"<i4", DataType::kInt32, false},
+    {"<V2", DataType::kBf16, false},
+    {"|V2", DataType::kBf16, false},
+    {"<f4", DataType::kTf32, true},
+    {"|V1", DataType::kFp8E4M3, true},
+    {"<V1", DataType::kFp8E4M3, true},
+    {"|V1", DataType::kFp8E5M2, true},
+    {"<V1", DataType::kFp8E5M2, true},
+    {"<f1", DataType::kFp8E5M2, true},
+    {"|u1", DataType::kFp8E4M3, true},
+    {"|u1", DataType::kFp8E5M2, true},
+    {"|u1", DataType::kUint8, true},
+    {"|V1", DataType::kE8M0, true},
+    {"<V1", DataType::kE8M0, true},
+    {"|u1", DataType::kE8M0, true},
+    // One element a byte, or packed where the bytes are uint8.
+    {"|i1", DataType::kInt4, true},
+    {"|V1", DataType::kInt4, true},
+    {"<V1", DataType::kInt4, true},
+    {"|u1", DataType::kInt4, true},
+    {"|V1", DataType::kUint4, true},
+    {"<V1", DataType::kUint4, true},
+    {"|u1", DataType::kUint4, true},
+    {"|V1", DataType::kFp6E3M2, true},
+    {"<V1", DataType::kFp6E3M2, true},
+    {"|u1", DataType::kFp6E3M2, true},
+    {"|V1", DataType::kFp6E2M3, true},
+    {"<V1", DataType::kFp6E2M3, true},
+    {"|u1", DataType::kFp6E2M3, true},
+    {"|V1", DataType::kFp4E2M1, true},
+    {"<V1", DataType::kFp4E2M1, true},
+    {"|u1", DataType::kFp4E2M1, true},
 };
 
 constexpr absl::string_view kAccepted =
-    "<f8, <f4, <f2, |i1, <i4, V2 (bf16), and V1 or |u1 with --type fp8_e4m3 or fp8_e5m2";
+    "<f8, <f4, <f2, |i1, <i4, V2 (bf16), and V1 or |u1 with a --type of at most 8 bits";
 
 absl::string_view Hint(absl::string_view descr) {
   if (descr.empty()) return "";
@@ -59,11 +88,11 @@ absl::StatusOr<DataType> TypeOfDescr(absl::string_view descr, std::optional<Data
   }
   if (known && descr == "|u1") {
     return absl::InvalidArgumentError(absl::StrCat(
-        quoted, " is accepted as codes of fp8 only: say --type fp8_e4m3 or --type fp8_e5m2"));
+        quoted, " is accepted as codes only: say which, --type fp8_e4m3 or --type mxfp4"));
   }
   if (known) {
     return absl::InvalidArgumentError(
-        absl::StrCat(quoted, " is one opaque byte: say --type fp8_e4m3 or --type fp8_e5m2"));
+        absl::StrCat(quoted, " is one opaque byte: say --type fp8_e4m3 or --type mxfp4"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat(quoted, Hint(descr), ": accepted are ", kAccepted));
@@ -71,7 +100,7 @@ absl::StatusOr<DataType> TypeOfDescr(absl::string_view descr, std::optional<Data
 
 absl::StatusOr<absl::string_view> DescrOfType(DataType type) {
   for (const DescrMeaning& meaning : kMeanings) {
-    if (meaning.type == type) return meaning.descr;
+    if (meaning.type == type && SizeBits(type) >= 8) return meaning.descr;
   }
   return absl::InvalidArgumentError(absl::StrCat(Name(type), ": .npy cannot hold it"));
 }

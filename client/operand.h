@@ -10,24 +10,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/bytes.h"
+#include "client/inline_operand.h"
 #include "client/matrix.h"
 #include "client/operand_source.h"
 #include "gemmd/v1/matrix.pb.h"
 
 namespace gemmd::client {
-
-// A matrix that goes along with the request.
-//
-// Scales are of f32, for int8 and fp8 operands, whose values are what is stored times its scale:
-// 1 x 1, or M x 1 of A (one for each row of op(A)) and 1 x N of B (for each column of op(B)).
-struct InlineOperand {
-  // A matrix is an operand without further words.
-  InlineOperand(Matrix matrix, std::optional<Matrix> its_scales = std::nullopt)  // NOLINT
-      : data(std::move(matrix)), scales(std::move(its_scales)) {}
-
-  Matrix data;
-  std::optional<Matrix> scales;
-};
 
 // One that is on the server, by name: nothing brings it back should it be lost.
 struct OperandName {
@@ -49,8 +37,11 @@ struct SharedPlace {
 struct SharedOperand {
   SharedPlace place;
   MatrixFormat data;
-  // As InlineOperand has them: right behind the last element of the data.
+  // As InlineOperand has them: one after another, right behind the last byte of the data.
   std::optional<MatrixFormat> scales = std::nullopt;
+  std::optional<MatrixFormat> zero_points = std::nullopt;
+  std::optional<MatrixFormat> tensor_scale = std::nullopt;
+  std::optional<BlockScaling> blocks = std::nullopt;
 };
 
 // An OperandSource stays on the server, and is uploaded where the server does not have it.

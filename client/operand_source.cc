@@ -30,31 +30,29 @@ DigestPlane Hash(v1::PlaneName name, const Matrix& matrix) {
 
 }  // namespace
 
-absl::StatusOr<OperandSource> OperandSource::Create(Matrix data, std::optional<Matrix> scales) {
-  if (absl::Status status = CheckTight(data); !status.ok()) return status;
-  std::vector<DigestPlane> planes = {Hash(v1::DATA, data)};
-  if (scales) {
-    if (absl::Status status = CheckTight(*scales); !status.ok()) return status;
-    planes.push_back(Hash(v1::SCALES, *scales));
+absl::StatusOr<OperandSource> OperandSource::Create(InlineOperand operand) {
+  std::vector<DigestPlane> planes;
+  for (const v1::PlaneName name : kPlaneNames) {
+    const Matrix* const matrix = operand.plane(name);
+    if (matrix == nullptr) continue;
+    if (absl::Status status = CheckTight(*matrix); !status.ok()) return status;
+    planes.push_back(Hash(name, *matrix));
   }
-  std::string digest = ToBytes(OperandDigest(data.format().type, planes));
-  return OperandSource(std::make_shared<const Content>(
-      Content{std::move(data), std::move(scales), std::move(digest)}));
-}
-
-std::uint64_t OperandSource::size_bytes() const {
-  return data().bytes().size() + (scales() ? scales()->bytes().size() : 0);
-}
-
-const Matrix* OperandSource::plane(v1::PlaneName name) const {
-  if (name == v1::DATA) return &data();
-  return name == v1::SCALES && scales() ? &*scales() : nullptr;
+  std::string digest = ToBytes(OperandDigest(operand.data.format().type, planes, operand.blocks));
+  return OperandSource(
+      std::make_shared<const Content>(Content{std::move(operand), std::move(digest)}));
 }
 
 v1::Operand OperandSource::Describe() const {
   v1::Operand operand;
-  SetPlane(data().format(), operand.mutable_data());
-  if (scales()) SetPlane(scales()->format(), operand.mutable_scales());
+  for (const v1::PlaneName name : kPlaneNames) {
+    if (const Matrix* const matrix = plane(name)) {
+      SetPlane(matrix->format(), MutablePlane(name, &operand));
+    }
+  }
+  if (content_->operand.blocks) {
+    SetBlocks(*content_->operand.blocks, operand.mutable_quantization());
+  }
   return operand;
 }
 

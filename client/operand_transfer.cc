@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,6 +46,11 @@ struct Arrival {
   std::string bytes;
 };
 
+struct Arrivals {
+  std::array<Arrival, std::size(kPlaneNames)> planes;
+  std::optional<BlockScaling> blocks;
+};
+
 absl::Status Expect(const v1::Plane& plane, Arrival* arrival) {
   const absl::StatusOr<MatrixFormat> format = FormatOf(plane);
   if (!format.ok()) return format.status();
@@ -54,12 +61,11 @@ absl::Status Expect(const v1::Plane& plane, Arrival* arrival) {
   return absl::OkStatus();
 }
 
-absl::Status Take(const v1::Chunk& chunk, const PayloadViews& payload,
-                  std::array<Arrival, 2>* planes) {
-  if (chunk.plane() != v1::DATA && chunk.plane() != v1::SCALES) {
+absl::Status Take(const v1::Chunk& chunk, const PayloadViews& payload, Arrivals* arrivals) {
+  if (!v1::PlaneName_IsValid(chunk.plane())) {
     return BadAnswer("a chunk is of no plane of the operand");
   }
-  Arrival& plane = (*planes)[static_cast<std::size_t>(chunk.plane())];
+  Arrival& plane = arrivals->planes[static_cast<std::size_t>(chunk.plane())];
   if (chunk.offset_bytes() != plane.bytes.size()) {
     return BadAnswer(absl::StrCat("a chunk begins at byte ", chunk.offset_bytes(), " where byte ",
                                   plane.bytes.size(), " comes next"));
@@ -73,8 +79,7 @@ absl::Status Take(const v1::Chunk& chunk, const PayloadViews& payload,
   return absl::OkStatus();
 }
 
-absl::Status TakeMessage(const grpc::ByteBuffer& bytes, bool is_first,
-                         std::array<Arrival, 2>* planes) {
+absl::Status TakeMessage(const grpc::ByteBuffer& bytes, bool is_first, Arrivals* arrivals) {
   std::vector<grpc::Slice> slices;
   if (!bytes.Dump(&slices).ok()) return BadAnswer("a message cannot be read");
   std::vector<absl::string_view> pieces;
@@ -86,10 +91,16 @@ absl::Status TakeMessage(const grpc::ByteBuffer& bytes, bool is_first,
   PayloadViews payload;
   if (!ParseAroundPayload(pieces, &message, &payload)) return BadAnswer("no DownloadResponse");
   if (message.has_operand() != is_first) return BadAnswer("the operand does not come first");
-  if (!is_first) return Take(message.chunk(), payload, planes);
-  absl::Status status = Expect(message.operand().data(), &(*planes)[0]);
-  if (message.operand().has_scales()) {
-    status.Update(Expect(message.operand().scales(), &(*planes)[1]));
+  if (!is_first) return Take(message.chunk(), payload, arrivals);
+  absl::Status status;
+  for (const v1::PlaneName name : kPlaneNames) {
+    const v1::Plane* const plane = FindPlane(name, message.operand());
+    if (plane == nullptr && name != v1::DATA) continue;
+    status.Update(Expect(plane == nullptr ? v1::Plane() : *plane,
+                         &arrivals->planes[static_cast<std::size_t>(name)]));
+  }
+  if (message.operand().has_quantization()) {
+    arrivals->blocks = BlocksOf(message.operand().quantization());
   }
   return status;
 }
@@ -119,7 +130,7 @@ CallEnd Exchange(BlockingCall& call, const grpc::ByteBuffer& request, grpc::Byte
 
 std::vector<v1::ByteRange> WholeOf(const OperandSource& source) {
   std::vector<v1::ByteRange> ranges;
-  for (const v1::PlaneName name : {v1::DATA, v1::SCALES}) {
+  for (const v1::PlaneName name : kPlaneNames) {
     const Matrix* const plane = source.plane(name);
     if (plane == nullptr) continue;
     v1::ByteRange& range = ranges.emplace_back();
@@ -200,28 +211,31 @@ CallEnd Download(BlockingCall& call, const v1::DownloadRequest& request,
                  std::optional<InlineOperand>* operand) {
   call.Write(Serialize(request));
   call.WritesDone();
-  std::array<Arrival, 2> planes;
+  Arrivals arrivals;
   absl::Status status;
   bool is_first = true;
   while (status.ok()) {
     const std::optional<grpc::ByteBuffer> message = call.Read();
     if (!message) break;
-    status = TakeMessage(*message, is_first, &planes);
+    status = TakeMessage(*message, is_first, &arrivals);
     is_first = false;
   }
   if (!status.ok()) return {status, {}};
   CallEnd end = call.Finish();
   if (!end.status.ok()) return end;
   if (is_first) return {BadAnswer("nothing came"), {}};
-  absl::StatusOr<Matrix> data = Matrix::Create(planes[0].format, std::move(planes[0].bytes));
-  if (!data.ok()) return {BadAnswer(data.status().message()), {}};
-  std::optional<Matrix> scales;
-  if (planes[1].size != 0) {
-    absl::StatusOr<Matrix> made = Matrix::Create(planes[1].format, std::move(planes[1].bytes));
+  std::array<std::optional<Matrix>, std::size(kPlaneNames)> planes;
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    Arrival& arrival = arrivals.planes[i];
+    if (arrival.size == 0) continue;
+    absl::StatusOr<Matrix> made = Matrix::Create(arrival.format, std::move(arrival.bytes));
     if (!made.ok()) return {BadAnswer(made.status().message()), {}};
-    scales = *std::move(made);
+    planes[i] = *std::move(made);
   }
-  *operand = InlineOperand{*std::move(data), std::move(scales)};
+  operand->emplace(*std::move(planes[v1::DATA]), std::move(planes[v1::SCALES]));
+  (*operand)->zero_points = std::move(planes[v1::ZERO_POINTS]);
+  (*operand)->tensor_scale = std::move(planes[v1::TENSOR_SCALE]);
+  (*operand)->blocks = arrivals.blocks;
   return end;
 }
 

@@ -51,8 +51,7 @@ absl::StatusOr<InlineOperand> Operands::Get(const OperandName& name, const CallO
       continue;
     }
     if (!name.digest.empty()) {
-      const absl::StatusOr<OperandSource> source =
-          OperandSource::Create(operand->data, operand->scales);
+      const absl::StatusOr<OperandSource> source = OperandSource::Create(*operand);
       if (!source.ok() || source->digest() != name.digest) {
         return absl::InternalError("what the server sent does not have the digest asked for");
       }

@@ -32,11 +32,15 @@ v1::DataType ToWire(DataType type) {
     case DataType::kE8M0:
       return v1::E8M0;
     case DataType::kUint8:
+      return v1::UINT8;
     case DataType::kUint4:
+      return v1::UINT4;
     case DataType::kFp6E3M2:
+      return v1::FP6_E3M2;
     case DataType::kFp6E2M3:
+      return v1::FP6_E2M3;
     case DataType::kFp4E2M1:
-      break;  // not on the wire yet
+      return v1::FP4_E2M1;
   }
   return v1::DATA_TYPE_UNSPECIFIED;
 }
@@ -64,7 +68,7 @@ v1::Determinism ToWire(Determinism determinism) {
 }
 
 absl::StatusOr<DataType> FromWire(v1::DataType type) {
-  for (int i = 0; i <= static_cast<int>(DataType::kE8M0); ++i) {
+  for (int i = 0; i <= static_cast<int>(DataType::kFp4E2M1); ++i) {
     if (ToWire(static_cast<DataType>(i)) == type) return static_cast<DataType>(i);
   }
   return absl::InternalError(

@@ -42,7 +42,8 @@ std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads) {
   return chunks;
 }
 
-Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& planes) {
+Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& planes,
+                           const std::optional<BlockScaling>& blocks) {
   Sha256 hash;
   std::string text(kDomain);
   AppendLittleEndian(WireNumber(stored), &text);
@@ -57,6 +58,11 @@ Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& plan
     hash.Update(text);
     text.clear();
     for (const Sha256Digest& chunk : plane.chunks) hash.Update(ToBytes(chunk));
+  }
+  if (blocks.has_value()) {
+    AppendLittleEndian(blocks->block_k, &text);
+    AppendLittleEndian(blocks->block_lines, &text);
+    AppendLittleEndian(std::uint32_t{blocks->is_tiled ? 1u : 0u}, &text);
   }
   hash.Update(text);
   return hash.Finish();

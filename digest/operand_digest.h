@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -29,7 +30,9 @@ struct DigestPlane {
 // threads, this one included, where there is enough for each.
 std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads = 1);
 
+// `blocks`: those of scales and zero points, where there are any along K.
 // REQUIRES: planes in the order of their names.
-Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& planes);
+Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& planes,
+                           const std::optional<BlockScaling>& blocks = std::nullopt);
 
 }  // namespace gemmd

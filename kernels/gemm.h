@@ -9,6 +9,7 @@
 //   ShippedPlans  measured before the build       shipped_plans.h
 //   Session   where an emulated launch goes       emulator/session.h
 //   VerificationResidual   whether a product is right   verify/freivalds.h
+//   QuantFormat   a format of quantized matrices  quant/quant_format.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
 //   LaunchCopySpans   rows of a batch             landing/copy_spans.h
 #pragma once
@@ -24,6 +25,9 @@
 #include "kernels/plan_cache.h"          // IWYU pragma: export
 #include "kernels/plan_memo.h"           // IWYU pragma: export
 #include "kernels/problem.h"             // IWYU pragma: export
+#include "kernels/quant/elements.h"      // IWYU pragma: export
+#include "kernels/quant/packed_codes.h"  // IWYU pragma: export
+#include "kernels/quant/quant_format.h"  // IWYU pragma: export
 #include "kernels/registry.h"            // IWYU pragma: export
 #include "kernels/selection.h"           // IWYU pragma: export
 #include "kernels/shipped_plans.h"       // IWYU pragma: export

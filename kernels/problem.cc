@@ -79,4 +79,14 @@ DataType DefaultAccumulateType(DataType operand_type) {
   }
 }
 
+DataType DefaultOutputType(DataType a, DataType b, bool scaled) {
+  const bool is_of_b = IsQuantizedType(a) && !IsQuantizedType(b);
+  return DefaultOutputType(is_of_b ? b : a, scaled);
+}
+
+DataType DefaultAccumulateType(DataType a, DataType b) {
+  const DataType of_a = DefaultAccumulateType(a);
+  return of_a == DefaultAccumulateType(b) ? of_a : DataType::kF32;
+}
+
 }  // namespace gemmd

@@ -61,6 +61,10 @@ struct Problem {
   // says. Only operands of quantized types have them.
   Scaling a_scaling = Scaling::kNone;
   Scaling b_scaling = Scaling::kNone;
+  // Of a part of a product: the lines that its planes of scales were made for, which say how far
+  // apart those along lines lie. 0: M, and N.
+  std::int64_t a_scale_lines = 0;
+  std::int64_t b_scale_lines = 0;
   DataType accumulate = DataType::kF32;
   Epilogue epilogue;
   Determinism determinism = Determinism::kBatchInvariant;
@@ -93,5 +97,10 @@ Problem MakeProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType typ
 // scales, which make what would be int32 f32.
 DataType DefaultOutputType(DataType operand_type, bool scaled = false);
 DataType DefaultAccumulateType(DataType operand_type);
+
+// The same of operands of two types: D has the type of the one that is not quantized, if any, else
+// what A's asks for; sums are of int32 where both are integers.
+DataType DefaultOutputType(DataType a, DataType b, bool scaled);
+DataType DefaultAccumulateType(DataType a, DataType b);
 
 }  // namespace gemmd

@@ -56,6 +56,18 @@ constexpr std::int64_t ScaleIndex(ScaleOrder order, std::int64_t line_blocks, st
 // A block that takes the whole of a dimension.
 inline constexpr std::uint16_t kWhole = 0;
 
+// Blocks of elements that share a scale, as a client names them: gemmd.v1.Quantization.
+struct BlockScaling {
+  std::uint32_t block_k = 0;
+  std::uint32_t block_lines = 1;
+  bool is_tiled = false;  // SCALES_BLOCKED_128X4
+};
+
+constexpr bool operator==(const BlockScaling& x, const BlockScaling& y) {
+  return x.block_k == y.block_k && x.block_lines == y.block_lines && x.is_tiled == y.is_tiled;
+}
+constexpr bool operator!=(const BlockScaling& x, const BlockScaling& y) { return !(x == y); }
+
 struct Scaling {
   // Without scales each is 1, and nothing below means anything: leave it as it is.
   bool has_scales = false;

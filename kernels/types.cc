@@ -38,6 +38,23 @@ int SizeBits(DataType type) {
   return 0;
 }
 
+bool IsQuantizedType(DataType type) {
+  switch (type) {
+    case DataType::kInt8:
+    case DataType::kInt4:
+    case DataType::kUint8:
+    case DataType::kUint4:
+    case DataType::kFp8E4M3:
+    case DataType::kFp8E5M2:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
+      return true;
+    default:
+      return false;
+  }
+}
+
 absl::string_view Name(DataType type) {
   switch (type) {
     case DataType::kF64:

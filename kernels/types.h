@@ -9,7 +9,7 @@
 
 namespace gemmd {
 
-// Element types, as in gemmd.v1.DataType; those after kE8M0 are not on the wire yet.
+// Element types, as in gemmd.v1.DataType.
 enum class DataType : std::uint8_t {
   kF64,
   kF32,
@@ -41,6 +41,9 @@ enum class Determinism : std::uint8_t { kBatchInvariant, kFast };
 // Bits one element takes in memory: 4 or 6, else a multiple of 8. kernels/quant/packed_codes.h
 // says where the bits of those lie.
 int SizeBits(DataType type);
+
+// Whether operands of the type may have scales: integers and floats of at most 8 bits.
+bool IsQuantizedType(DataType type);
 
 absl::string_view Name(DataType type);
 absl::string_view Name(Order order);

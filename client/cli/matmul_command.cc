@@ -13,6 +13,7 @@
 #include "client/cli/options.h"
 #include "client/cli/output_file.h"
 #include "client/cli/product_report.h"
+#include "client/cli/scale_files.h"
 #include "client/matmul.h"
 #include "client/npy.h"
 #include "client/operand.h"
@@ -26,6 +27,7 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --type bf16 --output-type f32 -o D.npy
   gemm matmul Q.npy W.npy --type fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
+  gemm matmul A.npy F.npy --type b=mxfp4 --b-scales f.npy -o D.npy
   gemm --json matmul A.npy B.npy --deadline 250ms
   gemm matmul A.npy B.npy -o D.npy --verify 3         # the receipt has the residual
   gemm matmul A.npy @a1b2c3d4-7 -o D.npy              # B stays on the server (gemm put)
@@ -37,8 +39,8 @@ struct MatmulArguments {
   std::string b;
   std::string c;
   std::string bias;
-  std::string a_scales;
-  std::string b_scales;
+  ScaleFiles a_scales;
+  ScaleFiles b_scales;
   std::string output;
   OperandFormats formats;
   client::MatmulOptions options;
@@ -71,8 +73,9 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
                   "The operand's file is raw bytes of this shape. OPERAND is a, b, c or bias; "
                   "without it: all");
   AddFormatOption(app, "--type", "TYPE", &OperandFormats::AddType, arguments.formats,
-                  "Type of a raw file, or of a .npy file that leaves it open (fp8: as ml_dtypes "
-                  "saves it, or as bytes of uint8)");
+                  "Type of a raw file, or of a .npy file that leaves it open (of at most 8 bits: "
+                  "as ml_dtypes saves it, or as bytes of uint8, packed); or a quantized format: "
+                  "int8-g128, fp8-e4m3-1x128, mxfp8-e4m3, mxfp4, nvfp4, int4-g64-f16-zp and so on");
   AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments.formats,
                   "Order of a raw file: row-major (unless given) or column-major");
 }
@@ -97,19 +100,18 @@ void AddEpilogueOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_option("--bias", arguments.bias, "N elements of D's type, added to every row")
       ->type_name("FILE")
       ->group("Product");
-  app.add_option("--a-scales", arguments.a_scales,
-                 "f32 .npy: one scale, or one for each row of op(A); A is int8 or fp8")
-      ->type_name("FILE")
-      ->group("Product");
-  app.add_option("--b-scales", arguments.b_scales,
-                 "f32 .npy: one scale, or one for each column of op(B); B is int8 or fp8")
-      ->type_name("FILE")
-      ->group("Product");
+  AddScaleFiles(app, "a-", "row of op(A)", arguments.a_scales, "Product");
+  AddScaleFiles(app, "b-", "column of op(B)", arguments.b_scales, "Product");
+  AddFormatOption(app, "--scale-layout", "LAYOUT", &OperandFormats::AddScaleLayout,
+                  arguments.formats,
+                  "Of scales of blocks: plain (unless given) or blocked-128x4, tcgen05's tiles");
   AddChoice(app, "--activation", ActivationChoices(), options.activation, "Applied last")
       ->default_str("none")
       ->group("Product");
-  AddChoice(app, "--output-type", TypeChoices(), options.output_type,
-            "Type of D; unless given A's, bf16 for fp8, int32 for int8 (f32 with scales)")
+  AddChoice(
+      app, "--output-type", TypeChoices(), options.output_type,
+      "Type of D; unless given A's (B's where A alone is quantized), bf16 for floats of at most 8 "
+      "bits, int32 for int8 (f32 with scales)")
       ->group("Product");
   AddChoice(app, "--output-order", OrderChoices(), options.output_order, "Order of D")
       ->default_str("row-major")
@@ -153,17 +155,9 @@ void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
       ->group("Execution");
 }
 
-Outcome ReadScales(const std::string& path, bool is_column, std::optional<client::Matrix>& scales) {
-  if (path.empty()) return std::nullopt;
-  absl::StatusOr<client::Matrix> read = client::ReadNpyScales(path, is_column);
-  if (!read.ok()) return FileFailure(read.status());
-  scales = *std::move(read);
-  return std::nullopt;
-}
-
-// A file, or what "@HANDLE" names. `scales` is a path, or empty.
+// A file, or what "@HANDLE" names. `scales` are paths, or empty.
 Outcome ReadOperand(const MatmulArguments& arguments, const std::string& operand,
-                    const std::string& path, const std::string& scales,
+                    const std::string& path, const ScaleFiles& scales,
                     std::optional<client::Operand>& input) {
   if (path.empty()) return std::nullopt;
   if (path[0] == '@') {
@@ -175,9 +169,12 @@ Outcome ReadOperand(const MatmulArguments& arguments, const std::string& operand
   }
   std::optional<client::Matrix> data;
   if (Outcome failure = arguments.formats.Read(operand, path, data)) return failure;
-  std::optional<client::Matrix> read_scales;
-  if (Outcome failure = ReadScales(scales, operand == "a", read_scales)) return failure;
-  input = client::InlineOperand(*std::move(data), std::move(read_scales));
+  client::InlineOperand sent(*std::move(data));
+  if (Outcome failure = ReadScaleFiles(scales, arguments.formats.Format(operand),
+                                       arguments.formats.IsTiled(operand), operand == "a", sent)) {
+    return failure;
+  }
+  input = std::move(sent);
   return std::nullopt;
 }
 
@@ -192,8 +189,8 @@ Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::Matmu
   if (Outcome failure = ReadOperand(arguments, "b", arguments.b, arguments.b_scales, b)) {
     return failure;
   }
-  if (Outcome failure = ReadOperand(arguments, "c", arguments.c, "", c)) return failure;
-  if (Outcome failure = ReadOperand(arguments, "bias", arguments.bias, "", bias)) return failure;
+  if (Outcome failure = ReadOperand(arguments, "c", arguments.c, {}, c)) return failure;
+  if (Outcome failure = ReadOperand(arguments, "bias", arguments.bias, {}, bias)) return failure;
   inputs = client::MatmulInputs{*std::move(a), *std::move(b), std::move(c), std::move(bias)};
   return std::nullopt;
 }

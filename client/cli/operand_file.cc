@@ -43,6 +43,13 @@ absl::StatusOr<std::pair<std::uint64_t, std::uint64_t>> ParseShape(absl::string_
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not ROWSxCOLUMNS"));
 }
 
+absl::StatusOr<bool> ParseScaleLayout(absl::string_view text) {
+  if (text == "plain") return false;
+  if (text == "blocked-128x4") return true;
+  return absl::InvalidArgumentError(
+      absl::StrCat("scale layout '", text, "': one of plain, blocked-128x4 is accepted"));
+}
+
 // The operand's own value, else the one for all.
 template <typename Value>
 std::optional<Value> Find(const std::map<std::string, Value>& values, const std::string& operand) {
@@ -58,16 +65,30 @@ absl::Status OperandFormats::AddShape(absl::string_view text) {
 }
 
 absl::Status OperandFormats::AddType(absl::string_view text) {
-  return Add(text, client::ParseDataType, types_);
+  return Add(text, client::ParseOperandType, types_);
 }
 
 absl::Status OperandFormats::AddOrder(absl::string_view text) {
   return Add(text, client::ParseOrder, orders_);
 }
 
+absl::Status OperandFormats::AddScaleLayout(absl::string_view text) {
+  return Add(text, ParseScaleLayout, are_tiled_);
+}
+
+std::optional<QuantFormat> OperandFormats::Format(const std::string& operand) const {
+  const std::optional<client::OperandType> type = Find(types_, operand);
+  return type ? type->format : std::nullopt;
+}
+
+bool OperandFormats::IsTiled(const std::string& operand) const {
+  return Find(are_tiled_, operand).value_or(false);
+}
+
 Outcome OperandFormats::Read(const std::string& operand, const std::string& path,
                              std::optional<client::Matrix>& matrix) const {
-  const std::optional<DataType> type = Find(types_, operand);
+  const std::optional<client::OperandType> found = Find(types_, operand);
+  const std::optional<DataType> type = found ? std::make_optional(found->element) : std::nullopt;
   const std::optional<Shape> shape = Find(shapes_, operand);
   if (!shape && orders_.count(operand) != 0) {
     return UsageFailure(absl::StrCat("--order ", operand,

@@ -12,12 +12,13 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/failure.h"
 #include "client/matrix.h"
+#include "client/names.h"
 #include "kernels/types.h"
 
 namespace gemmd::cli {
 
-// What --shape, --type and --order say. Each is [OPERAND=]VALUE, where OPERAND is a, b, c
-// or bias; without it the value is for every operand that has none of its own.
+// What --shape, --type, --order and --scale-layout say. Each is [OPERAND=]VALUE, where OPERAND is
+// a, b, c or bias; without it the value is for every operand that has none of its own.
 //
 // A file is raw exactly if its operand has a shape. --type is then required; on a .npy
 // file it names what the file leaves open, and must agree with the rest.
@@ -27,17 +28,23 @@ class OperandFormats {
   absl::Status AddShape(absl::string_view text);  // ROWSxCOLUMNS
   absl::Status AddType(absl::string_view text);
   absl::Status AddOrder(absl::string_view text);
+  absl::Status AddScaleLayout(absl::string_view text);  // plain or blocked-128x4
 
   // `operand` is "a", "b", "c" or "bias"; a bias may have one dimension.
   Outcome Read(const std::string& operand, const std::string& path,
                std::optional<client::Matrix>& matrix) const;
 
+  // What the operand's --type and --scale-layout say of scales and zero points.
+  std::optional<QuantFormat> Format(const std::string& operand) const;
+  bool IsTiled(const std::string& operand) const;
+
  private:
   using Shape = std::pair<std::uint64_t, std::uint64_t>;
 
   std::map<std::string, Shape> shapes_;  // by operand; "" is for all
-  std::map<std::string, DataType> types_;
+  std::map<std::string, client::OperandType> types_;
   std::map<std::string, Order> orders_;
+  std::map<std::string, bool> are_tiled_;
 };
 
 }  // namespace gemmd::cli

@@ -12,6 +12,7 @@
 #include "client/cli/message_format.h"
 #include "client/cli/operand_file.h"
 #include "client/cli/options.h"
+#include "client/cli/scale_files.h"
 #include "client/npy.h"
 #include "client/operands.h"
 
@@ -21,29 +22,25 @@ namespace {
 constexpr char kExamples[] = R"(  gemm put W.npy
   gemm put W.npy --lease 2h
   gemm put Q.npy --type fp8-e4m3 --scales q.npy
+  gemm put Z.npy --type int4-g64-f16-zp --scales s.npy --zero-points z.npy
   gemm put W.bin --shape 4096x4096 --type bf16
   gemm matmul A.npy @$(gemm --json put W.npy | jq -r .residents[0].handle) -o D.npy
 )";
 
 struct PutArguments {
   std::vector<std::string> files;
-  std::string scales;
+  ScaleFiles scales;
   OperandFormats formats;
   absl::Duration lease;
   bool has_lease = false;
 };
 
-// One scale for each row where there are as many as rows, else for each column.
-Outcome ReadScales(const std::string& path, const client::Matrix& data,
-                   std::optional<client::Matrix>& scales) {
-  absl::StatusOr<client::Matrix> read = client::ReadNpyScales(path, true);
-  if (!read.ok()) return FileFailure(read.status());
-  const std::uint64_t count = read->format().rows;
-  if (count != 1 && count != data.format().rows) {
-    read = client::ReadNpyScales(path, false);
-    if (!read.ok()) return FileFailure(read.status());
-  }
-  scales = *std::move(read);
+// Whether a vector of scales is one for each row, which it is where there are as many as rows.
+Outcome IsColumn(const ScaleFiles& files, const client::Matrix& data, bool& is_column) {
+  const absl::StatusOr<client::Matrix> scales = client::ReadNpyScales(files.scales, true);
+  if (!scales.ok()) return FileFailure(scales.status());
+  const std::uint64_t count = scales->format().rows;
+  is_column = count == 1 || count == data.format().rows;
   return std::nullopt;
 }
 
@@ -51,12 +48,18 @@ Outcome ReadSource(const PutArguments& arguments, const std::string& path,
                    std::optional<client::OperandSource>& source) {
   std::optional<client::Matrix> data;
   if (Outcome failure = arguments.formats.Read("a", path, data)) return failure;
-  std::optional<client::Matrix> scales;
-  if (!arguments.scales.empty()) {
-    if (Outcome failure = ReadScales(arguments.scales, *data, scales)) return failure;
+  client::InlineOperand operand(*std::move(data));
+  const std::optional<QuantFormat> format = arguments.formats.Format("a");
+  const bool has_blocks = format && format->scaling.block_k != kWhole;
+  bool is_column = true;
+  if (!has_blocks && !arguments.scales.scales.empty()) {
+    if (Outcome failure = IsColumn(arguments.scales, operand.data, is_column)) return failure;
   }
-  absl::StatusOr<client::OperandSource> made =
-      client::OperandSource::Create(*std::move(data), std::move(scales));
+  if (Outcome failure = ReadScaleFiles(arguments.scales, format, arguments.formats.IsTiled("a"),
+                                       is_column, operand)) {
+    return failure;
+  }
+  absl::StatusOr<client::OperandSource> made = client::OperandSource::Create(std::move(operand));
   if (!made.ok()) return UsageFailure(made.status().message());
   source = *std::move(made);
   return std::nullopt;
@@ -96,13 +99,16 @@ void AddPutCommand(Commands& commands) {
   app.add_option("files", arguments->files, ".npy or raw files")->required()->type_name("FILE");
   AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments->formats,
                   "The files are raw bytes of this shape");
-  AddFormatOption(app, "--type", "TYPE", &OperandFormats::AddType, arguments->formats,
-                  "Type of raw files, or of .npy files that leave it open");
+  AddFormatOption(
+      app, "--type", "TYPE", &OperandFormats::AddType, arguments->formats,
+      "Type of raw files, or of .npy files that leave it open; or a quantized format, as "
+      "of gemm matmul");
   AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments->formats,
                   "Order of raw files: row-major (unless given) or column-major");
-  app.add_option("--scales", arguments->scales,
-                 "f32 .npy: one scale, or one for each row or column; the matrix is int8 or fp8")
-      ->type_name("FILE");
+  AddScaleFiles(app, "", "row or column", arguments->scales, "");
+  AddFormatOption(app, "--scale-layout", "LAYOUT", &OperandFormats::AddScaleLayout,
+                  arguments->formats,
+                  "Of scales of blocks: plain (unless given) or blocked-128x4, tcgen05's tiles");
   AddLease(app, arguments->lease, arguments->has_lease);
   app.footer(Footer(kExamples));
   app.callback([&commands, arguments] {

@@ -25,9 +25,12 @@ bool IsScaleType(DataType type) {
   return IsReal(type) || type == DataType::kE8M0 || type == DataType::kFp8E4M3;
 }
 
-// Whether cpu/panel_* take the operand, beside another that they take.
-bool IsOfPanels(DataType type, const Scaling& scaling) {
-  return (type == DataType::kInt8 || IsFp8(type)) && scaling.scales_whole_lines();
+// Whether cpu/panel_* take operands of these types and scalings.
+bool IsOfPanels(const Problem& problem) {
+  const DataType a = problem.a.type;
+  const DataType b = problem.b.type;
+  return ((a == DataType::kInt8 && b == DataType::kInt8) || (IsFp8(a) && IsFp8(b))) &&
+         problem.a_scaling.scales_whole_lines() && problem.b_scaling.scales_whole_lines();
 }
 
 // Why the operand is none of ours, in one line; empty if it is.
@@ -81,8 +84,7 @@ class QuantizedKernel final : public Kernel {
     const bool has_a = problem.a_scaling.has_scales;
     const bool has_b = problem.b_scaling.has_scales;
     if (!has_a && !has_b) return "takes operands of which one has scales";
-    if (IsOfPanels(problem.a.type, problem.a_scaling) &&
-        IsOfPanels(problem.b.type, problem.b_scaling)) {
+    if (IsOfPanels(problem)) {
       return "leaves scales of whole lines of int8 and fp8 to cpu/panel_*";
     }
     if (kSum == QuantizedSum::kIntegers &&

@@ -55,6 +55,12 @@ absl::StatusOr<ValueRange> RangeOfMatrix(const RealView& real) {
   return range;
 }
 
+// Of the block of (line, k) in the planes of scales and zero points.
+std::int64_t BlockIndex(const QuantizedView& view, std::int64_t line, std::int64_t k) {
+  const std::int64_t lines = view.scale_lines == 0 ? view.lines : view.scale_lines;
+  return view.format.scaling.index(lines, view.k, line, k);
+}
+
 }  // namespace
 
 std::uint32_t QuantizedView::code(std::int64_t line, std::int64_t k_index) const {
@@ -63,7 +69,7 @@ std::uint32_t QuantizedView::code(std::int64_t line, std::int64_t k_index) const
 
 double QuantizedView::block_scale(std::int64_t line, std::int64_t k_index) const {
   if (!format.scaling.has_scales) return 1;
-  const std::int64_t index = format.scaling.index(lines, k, line, k_index);
+  const std::int64_t index = BlockIndex(*this, line, k_index);
   return DecodeElement(format.scaling.type, LoadCode(scales, SizeBits(format.scaling.type), index));
 }
 
@@ -73,7 +79,7 @@ double QuantizedView::scale(std::int64_t line, std::int64_t k_index) const {
 
 int QuantizedView::zero_point(std::int64_t line, std::int64_t k_index) const {
   if (!format.scaling.has_zero_points) return 0;
-  const std::int64_t index = format.scaling.index(lines, k, line, k_index);
+  const std::int64_t index = BlockIndex(*this, line, k_index);
   const std::uint8_t byte = static_cast<const std::uint8_t*>(zero_points)[index];
   return RangeOf(format.element).lowest < 0 ? static_cast<std::int8_t>(byte) : byte;
 }

@@ -223,6 +223,18 @@ class Check {
 
 }  // namespace
 
+bool CanVerify(const Problem& problem) {
+  const auto is_fp8 = [](DataType type) {
+    return type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2;
+  };
+  const DataType a = problem.a.type;
+  const DataType b = problem.b.type;
+  const bool has_bounds = is_fp8(a) || a == DataType::kInt8 || !IsQuantizedType(a);
+  return problem.epilogue.activation == Activation::kNone &&
+         (a == b ? has_bounds : is_fp8(a) && is_fp8(b)) && problem.a_scaling.scales_whole_lines() &&
+         problem.b_scaling.scales_whole_lines();
+}
+
 double VerificationResidual(const Problem& problem, const Arguments& arguments,
                             const VerificationOptions& options) {
   // The squares of large and small f64 leave the range of f64.

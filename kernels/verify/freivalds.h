@@ -31,6 +31,10 @@
 
 namespace gemmd {
 
+// Whether the bounds above are known of the problem: no activation, operands of one type or both
+// fp8, at least 8 bits an element, scales of whole lines and no zero points.
+bool CanVerify(const Problem& problem);
+
 struct VerificationOptions {
   static constexpr int kMaxVectors = 64;
 
@@ -49,8 +53,7 @@ struct VerificationOptions {
 // beyond the largest value of D's or the accumulate type, where it counts 0. With alpha 0,
 // those of A and B may or may not show.
 //
-// REQUIRES: no activation; operands and D in host memory, of types that a Problem may have but
-// mxfp8 and int4; 1 <= options.vectors <= kMaxVectors.
+// REQUIRES: CanVerify(problem); operands and D in host memory; 1 <= options.vectors <= kMaxVectors.
 double VerificationResidual(const Problem& problem, const Arguments& arguments,
                             const VerificationOptions& options);
 

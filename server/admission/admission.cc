@@ -21,15 +21,9 @@ constexpr double kMaxRetryMs = 10000;
 
 // What `resident` has goes before what `buffers` have, which is nothing there.
 void Overlay(const HostBuffers& resident, HostBuffers* buffers) {
-  const auto take = [](auto* from, auto** to) {
-    if (from != nullptr) *to = from;
-  };
-  take(resident.a, &buffers->a);
-  take(resident.b, &buffers->b);
-  take(resident.c, &buffers->c);
-  take(resident.bias, &buffers->bias);
-  take(resident.a_scales, &buffers->a_scales);
-  take(resident.b_scales, &buffers->b_scales);
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (resident.of(plane) != nullptr) buffers->of(plane) = resident.of(plane);
+  }
 }
 
 std::uint64_t InlineBytes(const MatmulCall& call, const Problem& problem) {

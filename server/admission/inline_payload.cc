@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/admission/scale_values.h"
+#include "server/device/scale_values.h"
 
 namespace gemmd {
 namespace {
@@ -15,19 +15,6 @@ std::uint64_t PaddedBytes(const MatrixLayout& layout) {
   return (elements * static_cast<std::uint64_t>(SizeBits(layout.type)) + 7) / 8;
 }
 
-MatrixLayout VectorOf(DataType type, std::int64_t count) {
-  return {type, 1, count, Order::kRowMajor, count};
-}
-
-MatrixLayout ScaleLayout(Scaling scaling, std::int64_t count) {
-  return VectorOf(DataType::kF32, scaling == Scaling::kTensor ? 1 : count);
-}
-
-absl::Status CheckScales(const PlaneReceiver& plane) {
-  return CheckScaleValues(plane.name(), reinterpret_cast<const float*>(plane.memory().front().data),
-                          plane.size_bytes() / sizeof(float));
-}
-
 // Calls visit(operand, plane, layout) for every inline plane.
 template <typename Visit>
 void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Visit& visit) {
@@ -37,21 +24,19 @@ void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Vi
       visit(operand, plane, layout);
     }
   };
-  add(OperandName::kA, PlaneName::kData, problem.a);
-  add(OperandName::kB, PlaneName::kData, problem.b);
+  for (const OperandName operand : {OperandName::kA, OperandName::kB}) {
+    for (const PlaneName plane : kPlaneNames) {
+      const WorkPlane work_plane = *WorkPlaneOf(operand, plane);
+      if (HasPlane(problem, work_plane)) add(operand, plane, PlaneOf(problem, work_plane));
+    }
+  }
   if (call.c.has_value()) add(OperandName::kC, PlaneName::kData, problem.c);
   if (call.bias.has_value()) {
-    MatrixLayout bias = VectorOf(problem.d.type, problem.n);
+    MatrixLayout bias = PlaneOf(problem, WorkPlane::kBias);
     if (call.bias->data.leading_dimension != 0) {
       bias.leading_dimension = static_cast<std::int64_t>(call.bias->data.leading_dimension);
     }
     add(OperandName::kBias, PlaneName::kData, bias);
-  }
-  if (problem.a_scaling != Scaling::kNone) {
-    add(OperandName::kA, PlaneName::kScales, ScaleLayout(problem.a_scaling, problem.m));
-  }
-  if (problem.b_scaling != Scaling::kNone) {
-    add(OperandName::kB, PlaneName::kScales, ScaleLayout(problem.b_scaling, problem.n));
   }
 }
 
@@ -61,6 +46,7 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
                                                                      const Problem& problem,
                                                                      Allocate allocate) {
   std::unique_ptr<InlinePayload> payload(new InlinePayload);
+  payload->problem_ = problem;
   absl::Status status;
   ForEachInlinePlane(call, problem,
                      [&](OperandName operand, PlaneName plane, const MatrixLayout& layout) {
@@ -84,16 +70,15 @@ absl::Status InlinePayload::Add(OperandName operand, PlaneName plane, const Matr
   absl::StatusOr<HostPiece> memory = allocate(layout.size_bytes());
   if (!memory.ok()) return memory.status();
   operands_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(plane)] =
-      std::make_unique<PlaneReceiver>(
-          absl::StrCat(Name(operand), plane == PlaneName::kScales ? ".scales" : ""),
-          layout.size_bytes(), PaddedBytes(layout), HostBuffer{*std::move(memory)});
+      std::make_unique<PlaneReceiver>(Name(operand, plane), layout.size_bytes(),
+                                      PaddedBytes(layout), HostBuffer{*std::move(memory)});
   return absl::OkStatus();
 }
 
 absl::Status InlinePayload::Receive(const PayloadChunk& chunk) {
-  const auto plane = static_cast<std::size_t>(chunk.plane);
   PlaneReceiver* const receiver =
-      plane < kPlanes ? operands_[static_cast<std::size_t>(chunk.operand)][plane].get() : nullptr;
+      operands_[static_cast<std::size_t>(chunk.operand)][static_cast<std::size_t>(chunk.plane)]
+          .get();
   if (receiver == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("payload has a chunk for a plane of ",
                                                    Name(chunk.operand),
@@ -121,10 +106,26 @@ absl::Status InlinePayload::Check() const {
       if (absl::Status status = plane->CheckComplete(); !status.ok()) return status;
     }
   }
-  for (const Planes& planes : operands_) {
-    const auto& scales = planes[static_cast<std::size_t>(PlaneName::kScales)];
-    if (scales == nullptr) continue;
-    if (absl::Status status = CheckScales(*scales); !status.ok()) return status;
+  for (const OperandName operand : {OperandName::kA, OperandName::kB}) {
+    if (absl::Status status = CheckScales(operand); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InlinePayload::CheckScales(OperandName operand) const {
+  const DataType element = operand == OperandName::kA ? problem_.a.type : problem_.b.type;
+  for (const PlaneName plane :
+       {PlaneName::kScales, PlaneName::kZeroPoints, PlaneName::kTensorScale}) {
+    const PlaneReceiver* const receiver =
+        operands_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(plane)].get();
+    if (receiver == nullptr) continue;
+    const void* const values = receiver->memory().front().data;
+    const DataType type = PlaneOf(problem_, *WorkPlaneOf(operand, plane)).type;
+    absl::Status status =
+        plane == PlaneName::kZeroPoints
+            ? CheckZeroPoints(receiver->name(), element, values, receiver->size_bytes())
+            : CheckScaleValues(receiver->name(), type, values, receiver->size_bytes());
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -139,20 +140,16 @@ std::uint64_t InlinePayload::received_bytes() const {
   return bytes;
 }
 
-const void* InlinePayload::DataOf(OperandName operand, PlaneName plane) const {
-  const auto& receiver =
-      operands_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(plane)];
-  return receiver == nullptr ? nullptr : receiver->memory().front().data;
-}
-
 HostBuffers InlinePayload::buffers() const {
   HostBuffers buffers;
-  buffers.a = DataOf(OperandName::kA, PlaneName::kData);
-  buffers.b = DataOf(OperandName::kB, PlaneName::kData);
-  buffers.c = DataOf(OperandName::kC, PlaneName::kData);
-  buffers.bias = DataOf(OperandName::kBias, PlaneName::kData);
-  buffers.a_scales = static_cast<const float*>(DataOf(OperandName::kA, PlaneName::kScales));
-  buffers.b_scales = static_cast<const float*>(DataOf(OperandName::kB, PlaneName::kScales));
+  for (std::size_t operand = 0; operand < kOperandCount; ++operand) {
+    for (const PlaneName plane : kPlaneNames) {
+      const auto& receiver = operands_[operand][static_cast<std::size_t>(plane)];
+      if (receiver == nullptr) continue;
+      buffers.of(*WorkPlaneOf(static_cast<OperandName>(operand), plane)) =
+          receiver->memory().front().data;
+    }
+  }
   return buffers;
 }
 

@@ -36,7 +36,7 @@ class InlinePayload {
   // Whether every byte is there.
   bool complete() const;
   // What remains to be said once nothing more will come. INVALID_ARGUMENT: a plane lacks
-  // bytes, or a scale is negative, infinite or no number.
+  // bytes, or a scale is negative, infinite or no number, or a zero point out of range.
   absl::Status Check() const;
 
   std::uint64_t received_bytes() const;
@@ -44,15 +44,16 @@ class InlinePayload {
   HostBuffers buffers() const;
 
  private:
-  static constexpr std::size_t kPlanes = 2;  // data and scales
-  using Planes = std::array<std::unique_ptr<PlaneReceiver>, kPlanes>;
+  using Planes = std::array<std::unique_ptr<PlaneReceiver>, kPlaneCount>;
 
   InlinePayload() = default;
   absl::Status Add(OperandName operand, PlaneName plane, const MatrixLayout& layout,
                    Allocate allocate);
-  const void* DataOf(OperandName operand, PlaneName plane) const;
+  // Of the values that scale A and B.
+  absl::Status CheckScales(OperandName operand) const;
 
   ChunkLimit chunks_{"payload"};
+  Problem problem_;
   std::array<Planes, kOperandCount> operands_;  // null: not inline, or there is none
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -34,7 +35,9 @@ struct OperandSpec {
   PlaneSpec data;
   bool has_data = true;  // false, of a resident operand: its own planes are meant
   std::optional<PlaneSpec> scales;
-  bool has_zero_points = false;
+  std::optional<PlaneSpec> zero_points;
+  std::optional<PlaneSpec> tensor_scale;
+  std::optional<BlockScaling> blocks;  // of scales and zero points
   Source source = Source::kInline;
   OperandKey resident;      // with kHandle and kDigest
   bool is_found = false;    // and it is on this server
@@ -50,7 +53,17 @@ enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
 inline constexpr int kOperandCount = 4;
 absl::string_view Name(OperandName operand);
 
-enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints };
+// As gemmd.v1.PlaneName.
+enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
+inline constexpr PlaneName kPlaneNames[] = {PlaneName::kData, PlaneName::kScales,
+                                            PlaneName::kZeroPoints, PlaneName::kTensorScale};
+inline constexpr std::size_t kPlaneCount = std::size(kPlaneNames);
+
+// "a" for data, "a.scales" for scales, and so on.
+std::string Name(OperandName operand, PlaneName plane);
+
+// What a work calls the plane; nothing: C and bias have data alone.
+std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane);
 
 // Part of one plane's bytes: the pieces one after another, in somebody else's memory.
 struct PayloadChunk {

@@ -32,24 +32,46 @@ absl::Status CheckPlane(absl::string_view field, const PlaneSpec& said, const Pl
                    ", tightly packed (leave the field out to mean that)"));
 }
 
+// Of a plane that scales.
+absl::Status CompleteScales(absl::string_view field, const std::optional<MatrixLayout>& is,
+                            std::optional<PlaneSpec>* said) {
+  if (said->has_value()) {
+    if (!is.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, " is set, and the resident operand has none"));
+    }
+    if (absl::Status s = CheckPlane(field, **said, SpecOf(*is)); !s.ok()) return s;
+  }
+  said->reset();
+  if (is.has_value()) *said = SpecOf(*is);
+  return absl::OkStatus();
+}
+
 absl::Status Complete(absl::string_view field, const OperandForm& form, OperandSpec* spec) {
   const PlaneSpec data = SpecOf(form.data);
   if (spec->has_data) {
     absl::Status s = CheckPlane(absl::StrCat(field, ".data"), spec->data, data);
     if (!s.ok()) return s;
   }
-  if (spec->scales.has_value()) {
-    if (!form.scales.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, ".scales is set, and the resident operand has none"));
-    }
-    absl::Status s =
-        CheckPlane(absl::StrCat(field, ".scales"), *spec->scales, SpecOf(*form.scales));
+  struct Scaled {
+    const char* name;
+    std::optional<PlaneSpec>* said;
+    const std::optional<MatrixLayout>* is;
+  };
+  for (const Scaled& plane : {Scaled{"scales", &spec->scales, &form.scales},
+                              Scaled{"zero_points", &spec->zero_points, &form.zero_points},
+                              Scaled{"tensor_scale", &spec->tensor_scale, &form.tensor_scale}}) {
+    absl::Status s = CompleteScales(absl::StrCat(field, ".", plane.name), *plane.is, plane.said);
     if (!s.ok()) return s;
   }
+  if (spec->blocks.has_value() && spec->blocks != form.blocks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field,
+                     ".quantization is not that of the resident operand (leave the field "
+                     "out to mean that)"));
+  }
   spec->data = data;
-  spec->scales.reset();
-  if (form.scales.has_value()) spec->scales = SpecOf(*form.scales);
+  spec->blocks = form.blocks;
   spec->is_found = true;
   return absl::OkStatus();
 }
@@ -120,19 +142,15 @@ absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(
     placed.memory.push_back(std::move(where->host));
     return placed.memory.back().data;
   };
-  const auto factor = [&](OperandName name, WorkPlane data, WorkPlane scales,
-                          const void** host_data, const float** host_scales) {
-    if (operand(name) == nullptr) return;
-    *host_data = place(name, data);
-    if (!operand(name)->form().scales.has_value()) return;
-    *host_scales = static_cast<const float*>(place(name, scales));
-  };
-  HostBuffers& buffers = placed.buffers;
-  factor(OperandName::kA, WorkPlane::kA, WorkPlane::kAScales, &buffers.a, &buffers.a_scales);
-  factor(OperandName::kB, WorkPlane::kB, WorkPlane::kBScales, &buffers.b, &buffers.b_scales);
-  if (operand(OperandName::kC) != nullptr) buffers.c = place(OperandName::kC, WorkPlane::kC);
-  if (operand(OperandName::kBias) != nullptr) {
-    buffers.bias = place(OperandName::kBias, WorkPlane::kBias);
+  for (std::size_t i = 0; i < kOperandCount; ++i) {
+    const auto name = static_cast<OperandName>(i);
+    if (operand(name) == nullptr) continue;
+    for (const PlaneName plane : kPlaneNames) {
+      const std::optional<WorkPlane> work_plane = WorkPlaneOf(name, plane);
+      if (!work_plane.has_value()) continue;
+      if (operand(name)->form().plane(static_cast<StoredPlane>(plane)) == nullptr) continue;
+      placed.buffers.of(*work_plane) = place(name, *work_plane);
+    }
   }
   if (!status.ok()) return status;
   // Works hold what they found, so no other operand has the address meanwhile.

@@ -4,20 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/admission/scale_values.h"
+#include "server/device/panel.h"
+#include "server/device/scale_values.h"
 
 namespace gemmd {
 namespace {
-
-std::uint64_t ScaleBytes(Scaling scaling, std::int64_t count) {
-  if (scaling == Scaling::kNone) return 0;
-  return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count);
-}
-
-std::uint64_t ElementBytes(const MatrixLayout& layout, std::int64_t elements) {
-  return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(SizeBits(layout.type)) /
-         8;
-}
 
 bool IsSameLayout(const MatrixLayout& x, const MatrixLayout& y) {
   return x.type == y.type && x.rows == y.rows && x.columns == y.columns && x.order == y.order &&
@@ -30,15 +21,14 @@ absl::StatusOr<SharedOperands> SharedOperands::Find(RegionTable* table, const Ma
                                                     const Problem& problem) {
   SharedOperands shared;
   absl::Status status;
-  const auto add = [&](OperandName operand, const std::optional<OperandSpec>& spec,
-                       std::uint64_t data_bytes, std::uint64_t scale_bytes) {
+  const auto add = [&](OperandName operand, const std::optional<OperandSpec>& spec) {
     if (!status.ok() || !spec.has_value() || spec->source != Source::kShared) return;
-    status = shared.Add(table, call.tenant, operand, *spec, data_bytes, scale_bytes);
+    status = shared.Add(table, call.tenant, operand, *spec, problem);
   };
-  add(OperandName::kA, call.a, problem.a.size_bytes(), ScaleBytes(problem.a_scaling, problem.m));
-  add(OperandName::kB, call.b, problem.b.size_bytes(), ScaleBytes(problem.b_scaling, problem.n));
-  add(OperandName::kC, call.c, problem.c.size_bytes(), 0);
-  add(OperandName::kBias, call.bias, ElementBytes(problem.d, problem.n), 0);
+  add(OperandName::kA, call.a);
+  add(OperandName::kB, call.b);
+  add(OperandName::kC, call.c);
+  add(OperandName::kBias, call.bias);
   if (status.ok() && call.output.has_value()) {
     status = shared.AddOutput(table, call.tenant, *call.output, problem);
   }
@@ -47,8 +37,7 @@ absl::StatusOr<SharedOperands> SharedOperands::Find(RegionTable* table, const Ma
 }
 
 absl::Status SharedOperands::Add(RegionTable* table, const Tenant& tenant, OperandName operand,
-                                 const OperandSpec& spec, std::uint64_t data_bytes,
-                                 std::uint64_t scale_bytes) {
+                                 const OperandSpec& spec, const Problem& problem) {
   const std::string field = absl::StrCat(Name(operand), ".shared");
   if (table == nullptr) {
     return absl::UnimplementedError(
@@ -57,22 +46,31 @@ absl::Status SharedOperands::Add(RegionTable* table, const Tenant& tenant, Opera
   absl::StatusOr<std::shared_ptr<const Region>> region =
       table->Use(field, spec.shared.region, tenant);
   if (!region.ok()) return region.status();
-  const std::uint64_t offset = spec.shared.offset;
   // The bytes are those of planes within the limits, so their sum is within them too.
-  absl::Status status = (*region)->CheckRange(field, offset, data_bytes + scale_bytes);
+  std::uint64_t bytes = 0;
+  std::vector<Plane> planes;
+  for (const PlaneName plane : kPlaneNames) {
+    const std::optional<WorkPlane> work_plane = WorkPlaneOf(operand, plane);
+    if (!work_plane.has_value()) continue;
+    // C's is what its header says, though beta may be 0.
+    const bool is_data = plane == PlaneName::kData;
+    if (!is_data && !HasPlane(problem, *work_plane)) continue;
+    const MatrixLayout layout = PlaneOf(problem, *work_plane);
+    planes.push_back({operand, plane, is_data ? field : Name(operand, plane), *region,
+                      spec.shared.offset + bytes, layout.size_bytes(), layout.type,
+                      operand == OperandName::kA ? problem.a.type : problem.b.type});
+    bytes += planes.back().bytes;
+  }
+  absl::Status status = (*region)->CheckRange(field, spec.shared.offset, bytes);
   if (status.ok()) status = (*region)->CheckFile();
-  const bool is_for_cpu = scale_bytes != 0 || operand == OperandName::kBias;
+  const bool is_for_cpu = planes.size() > 1 || operand == OperandName::kBias;
   if (status.ok() && is_for_cpu && !(*region)->is_file()) {
     status = absl::InvalidArgumentError(
         absl::StrCat(field, ".region is memory of a GPU; a bias, and what has scales, must be in ",
                      "host memory"));
   }
   if (!status.ok()) return status;
-  planes_.push_back({operand, PlaneName::kData, field, *region, offset, data_bytes});
-  if (scale_bytes != 0) {
-    planes_.push_back({operand, PlaneName::kScales, absl::StrCat(Name(operand), ".scales"),
-                       *std::move(region), offset + data_bytes, scale_bytes});
-  }
+  for (Plane& plane : planes) planes_.push_back(std::move(plane));
   return absl::OkStatus();
 }
 
@@ -99,8 +97,8 @@ absl::Status SharedOperands::AddOutput(RegionTable* table, const Tenant& tenant,
                      (*region)->name(), "\", which overlap with ", plane.field,
                      "; D may only be C itself, in the same region and layout"));
   }
-  output_ =
-      Plane{OperandName::kA, PlaneName::kData, "output", *std::move(region), spec.offset, bytes};
+  output_ = Plane{OperandName::kA, PlaneName::kData, "output",      *std::move(region), spec.offset,
+                  bytes,           problem.d.type,   problem.d.type};
   return absl::OkStatus();
 }
 
@@ -160,9 +158,10 @@ absl::Status SharedOperands::Read(const Placed& placed) const {
     char* const to = placed.copies[i].data;
     if (to == nullptr) continue;
     absl::Status status = plane.region->Read(plane.offset, to, plane.bytes);
-    if (status.ok() && plane.plane == PlaneName::kScales) {
-      status = CheckScaleValues(plane.field, reinterpret_cast<const float*>(to),
-                                plane.bytes / sizeof(float));
+    if (status.ok() && plane.plane == PlaneName::kZeroPoints) {
+      status = CheckZeroPoints(plane.field, plane.element, to, plane.bytes);
+    } else if (status.ok() && plane.plane != PlaneName::kData) {
+      status = CheckScaleValues(plane.field, plane.type, to, plane.bytes);
     }
     if (!status.ok()) return status;
   }
@@ -176,26 +175,19 @@ void SharedOperands::Overlay(const Placed& placed, HostBuffers* buffers) const {
     const bool is_copied = placed.copies[i].data != nullptr;
     const char* const data = is_copied ? placed.copies[i].data : mapping->data() + plane.offset;
     const Access access = is_copied ? Access::kHost : mapping->access();
-    if (plane.plane == PlaneName::kScales) {
-      (plane.operand == OperandName::kA ? buffers->a_scales : buffers->b_scales) =
-          reinterpret_cast<const float*>(data);
-      continue;
-    }
+    buffers->of(*WorkPlaneOf(plane.operand, plane.plane)) = data;
+    if (plane.plane != PlaneName::kData) continue;
     switch (plane.operand) {
       case OperandName::kA:
-        buffers->a = data;
         buffers->a_access = access;
         break;
       case OperandName::kB:
-        buffers->b = data;
         buffers->b_access = access;
         break;
       case OperandName::kC:
-        buffers->c = data;
         buffers->c_access = access;
         break;
       case OperandName::kBias:
-        buffers->bias = data;
         break;
     }
   }

@@ -1,8 +1,8 @@
 // The operands and the result of one request that lie in memory shared by its client.
 //
 // Factors and C are used in place where the device has mapped their region. Everything else is
-// copied once: bias and scales, which are small and which the CPU checks, and all of it for
-// devices that map nothing.
+// copied once: bias and what scales the factors, which are small and which the CPU checks, and all
+// of it for devices that map nothing.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class SharedOperands {
   static bool AnyInPlace(const Placed& placed);
 
   // Copies what has to be copied. Errors are Region::Read()'s. INVALID_ARGUMENT: a scale is
-  // negative, infinite or no number.
+  // negative, infinite or no number, or a zero point out of range.
   absl::Status Read(const Placed& placed) const;
   // Sets what of the buffers is shared.
   void Overlay(const Placed& placed, HostBuffers* buffers) const;
@@ -70,10 +70,12 @@ class SharedOperands {
     std::shared_ptr<const Region> region;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
+    DataType type{};
+    DataType element{};  // of the operand's data
   };
 
   absl::Status Add(RegionTable* table, const Tenant& tenant, OperandName operand,
-                   const OperandSpec& spec, std::uint64_t data_bytes, std::uint64_t scale_bytes);
+                   const OperandSpec& spec, const Problem& problem);
   absl::Status AddOutput(RegionTable* table, const Tenant& tenant, const SharedMemorySpec& spec,
                          const Problem& problem);
   static bool IsInPlace(const Plane& plane);

@@ -19,7 +19,7 @@ struct Format {
   int unused_bits = 0;  // lowest ones, which are 0
 };
 
-Format FormatOf(DataType type) {
+Format BitsOf(DataType type) {
   switch (type) {
     case DataType::kF64:
       return {11, 52, 0};
@@ -61,7 +61,7 @@ absl::StatusOr<HostPiece> RandomOperand(const MatrixLayout& layout, std::uint64_
   const std::size_t element_bytes =
       std::max<std::size_t>(1, static_cast<std::size_t>(SizeBits(layout.type)) / 8);
   const std::size_t period = std::min<std::size_t>(bytes.size(), kPeriodElements * element_bytes);
-  const Format format = FormatOf(layout.type);
+  const Format format = BitsOf(layout.type);
   std::mt19937_64 random(seed);
   for (std::size_t at = 0; at + element_bytes <= period; at += element_bytes) {
     // Little-endian, as all that this project runs on: the low bytes are the element.

@@ -1,4 +1,8 @@
+#include <optional>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "server/admission/quantization.h"
 #include "server/admission/validation.h"
 
 namespace gemmd {
@@ -14,16 +18,22 @@ absl::Status CheckTight(absl::string_view field, const MatrixLayout& layout) {
                                      " or 0: uploaded planes are tightly packed"));
 }
 
-// Whether scales of this shape could be one for each row, or for each column, of the data or
-// of its transpose.
-bool FitsScales(const MatrixLayout& data, const MatrixLayout& scales) {
-  if (scales.rows != 1 && scales.columns != 1) return false;
-  const std::int64_t count = scales.rows * scales.columns;
-  return count == 1 || count == data.rows || count == data.columns;
+// A plane that scales, in its place of the form. Whether it fits the data is looked at later.
+absl::Status Take(const std::string& field, const std::optional<PlaneSpec>& plane,
+                  const RequestLimits& limits, std::optional<MatrixLayout>* to) {
+  if (!plane.has_value()) return absl::OkStatus();
+  const absl::StatusOr<MatrixLayout> layout = ValidatePlane(field, *plane, limits);
+  if (!layout.ok()) return layout.status();
+  *to = *layout;
+  return CheckTight(field, *layout);
 }
 
-bool MayHaveScales(DataType type) {
-  return type == DataType::kInt8 || type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2;
+// Neither factor is over 2^31, nor an element over 64 bits, so that this does not overflow.
+unsigned __int128 WideBytes(const MatrixLayout& layout) {
+  const auto bits = static_cast<unsigned __int128>(layout.rows) *
+                    static_cast<unsigned __int128>(layout.columns) *
+                    static_cast<unsigned __int128>(SizeBits(layout.type));
+  return (bits + 7) / 8;
 }
 
 }  // namespace
@@ -33,14 +43,14 @@ absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand,
   if (operand.source != Source::kInline) {
     return InvalidArgumentError("begin.operand has a source; an upload brings the bytes itself");
   }
-  if (operand.has_zero_points) {
-    return absl::UnimplementedError(
-        "begin.operand.zero_points is set: this server's quantized types are symmetric");
-  }
   const DataType type = operand.data.type;
-  if (type == DataType::kMxfp8E4M3 || type == DataType::kInt4 || type == DataType::kE8M0) {
+  if (type == DataType::kMxfp8E4M3) {
     return absl::UnimplementedError(
-        StrCat("begin.operand.data.type is ", Name(type), ", which this server does not keep yet"));
+        "begin.operand.data.type is mxfp8_e4m3: send fp8_e4m3 with begin.operand.scales of e8m0 "
+        "and begin.operand.quantization.block_k 32, which is the same");
+  }
+  if (type == DataType::kE8M0) {
+    return InvalidArgumentError("begin.operand.data.type is e8m0, which only scales may be");
   }
   OperandForm form;
   const absl::StatusOr<MatrixLayout> data =
@@ -48,36 +58,21 @@ absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand,
   if (!data.ok()) return data.status();
   if (absl::Status s = CheckTight("begin.operand.data", *data); !s.ok()) return s;
   form.data = *data;
-  // Neither factor is over 2^31, nor an element over 8 bytes, so that this does not overflow.
-  const auto bytes = static_cast<unsigned __int128>(data->rows) *
-                     static_cast<unsigned __int128>(data->columns) *
-                     static_cast<unsigned __int128>(SizeBits(type)) / 8;
-  if (bytes > limits.request_bytes) {
-    return InvalidArgumentError(StrCat("begin.operand.data is ", data->rows, " x ", data->columns,
-                                       " ", Name(type), "; an operand may have ",
-                                       limits.request_bytes, " bytes"));
+  form.blocks = operand.blocks;
+  for (absl::Status s :
+       {Take("begin.operand.scales", operand.scales, limits, &form.scales),
+        Take("begin.operand.zero_points", operand.zero_points, limits, &form.zero_points),
+        Take("begin.operand.tensor_scale", operand.tensor_scale, limits, &form.tensor_scale),
+        CheckUploadScaling("begin.operand", operand)}) {
+    if (!s.ok()) return s;
   }
-  if (!operand.scales.has_value()) return form;
-  const absl::StatusOr<MatrixLayout> scales =
-      ValidatePlane("begin.operand.scales", *operand.scales, limits);
-  if (!scales.ok()) return scales.status();
-  if (absl::Status s = CheckTight("begin.operand.scales", *scales); !s.ok()) return s;
-  if (!MayHaveScales(type)) {
-    return InvalidArgumentError(StrCat("begin.operand.scales is set, and the data's type is ",
-                                       Name(type),
-                                       "; only int8, fp8_e4m3 and fp8_e5m2 have scales"));
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const MatrixLayout* const plane = form.plane(static_cast<StoredPlane>(i));
+    if (plane == nullptr || WideBytes(*plane) <= limits.request_bytes) continue;
+    return InvalidArgumentError(StrCat("begin.operand.", Name(static_cast<StoredPlane>(i)), " is ",
+                                       plane->rows, " x ", plane->columns, " ", Name(plane->type),
+                                       "; a plane may have ", limits.request_bytes, " bytes"));
   }
-  if (scales->type != DataType::kF32) {
-    return InvalidArgumentError(
-        StrCat("begin.operand.scales.type is ", Name(scales->type), "; it must be f32"));
-  }
-  if (!FitsScales(*data, *scales)) {
-    return InvalidArgumentError(
-        StrCat("begin.operand.scales is ", scales->rows, " x ", scales->columns,
-               "; it must be 1 x 1, or have one for each row or each column of ", data->rows, " x ",
-               data->columns));
-  }
-  form.scales = *scales;
   return form;
 }
 

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/admission/quantization.h"
 
 namespace gemmd {
 namespace {
@@ -26,11 +28,6 @@ Wide SizeBytes(const MatrixLayout& layout) {
   return (elements * static_cast<Wide>(SizeBits(layout.type)) + 7) / 8;
 }
 
-Wide ScaleBytes(Scaling scaling, std::int64_t count) {
-  if (scaling == Scaling::kNone) return 0;
-  return sizeof(float) * static_cast<Wide>(scaling == Scaling::kTensor ? 1 : count);
-}
-
 absl::Status CheckDimension(absl::string_view field, std::uint64_t value, std::uint64_t limit) {
   if (value >= 1 && value <= limit) return absl::OkStatus();
   return InvalidArgumentError(StrCat(field, " is ", value, "; it must be 1 to ", limit));
@@ -42,10 +39,6 @@ absl::Status CheckSource(absl::string_view field, const OperandSpec& operand) {
     const char* source = operand.source == Source::kHandle ? ".handle" : ".digest";
     return absl::UnimplementedError(
         StrCat(field, source, " is set: this server takes inline operands only"));
-  }
-  if (operand.has_zero_points) {
-    return absl::UnimplementedError(
-        StrCat(field, ".zero_points is set: this server's quantized types are symmetric"));
   }
   return absl::OkStatus();
 }
@@ -69,8 +62,13 @@ absl::StatusOr<MatrixLayout> CheckAddend(absl::string_view field,
     return InvalidArgumentError(StrCat(field, " is ", layout->rows, " x ", layout->columns,
                                        "; it must be ", rows, " x ", d.columns));
   }
-  if (operand->scales.has_value()) {
-    return InvalidArgumentError(StrCat(field, ".scales is set; only a and b have scales"));
+  const char* const scaled = operand->scales.has_value()         ? ".scales"
+                             : operand->zero_points.has_value()  ? ".zero_points"
+                             : operand->tensor_scale.has_value() ? ".tensor_scale"
+                             : operand->blocks.has_value()       ? ".quantization"
+                                                                 : nullptr;
+  if (scaled != nullptr) {
+    return InvalidArgumentError(StrCat(field, scaled, " is set; only a and b have scales"));
   }
   if (layout->type != d.type) {
     return InvalidArgumentError(StrCat(field, ".data.type is ", Name(layout->type),
@@ -86,56 +84,77 @@ absl::Status CheckFactor(absl::string_view field, double value) {
 
 bool IsFp8(DataType type) { return type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2; }
 
-absl::Status CheckTypes(DataType a, DataType b) {
-  if (a == b || (IsFp8(a) && IsFp8(b))) return absl::OkStatus();
-  return InvalidArgumentError(StrCat("a.data.type is ", Name(a), " and b.data.type is ", Name(b),
-                                     "; they must be equal, or both fp8"));
+// What kernels of such types have always taken, with scales or without.
+bool IsPlainPair(DataType a, DataType b) {
+  if (IsFp8(a) && IsFp8(b)) return true;
+  return a == b && (a == DataType::kInt8 || !IsQuantizedType(a));
 }
 
-// The scales of A (whose vector is a column, one for each row of op(A)) or of B (a row,
-// one for each column of op(B)).
-absl::StatusOr<Scaling> CheckScales(absl::string_view field, const OperandSpec& operand,
-                                    std::int64_t count, bool is_column) {
-  if (!operand.scales.has_value()) return Scaling::kNone;
-  const DataType type = operand.data.type;
-  if (type == DataType::kMxfp8E4M3 || type == DataType::kInt4) {
-    return absl::UnimplementedError(
-        StrCat(field, ".scales is set: this server has no scales for ", Name(type), " yet"));
+absl::Status CheckTypes(DataType a, DataType b) {
+  for (const auto& [field, type] : {std::make_pair("a", a), std::make_pair("b", b)}) {
+    if (type == DataType::kMxfp8E4M3) {
+      return absl::UnimplementedError(StrCat(field, ".data.type is mxfp8_e4m3: send fp8_e4m3 with ",
+                                             field, ".scales of e8m0 and ", field,
+                                             ".quantization.block_k 32, which is the same"));
+    }
+    if (type == DataType::kE8M0) {
+      return InvalidArgumentError(StrCat(field, ".data.type is e8m0, which only scales may be"));
+    }
   }
-  if (type != DataType::kInt8 && !IsFp8(type)) {
-    return InvalidArgumentError(StrCat(field, ".scales is set, and ", field, ".data.type is ",
-                                       Name(type),
-                                       "; only int8, fp8_e4m3 and fp8_e5m2 have scales"));
+  const auto is_real = [](DataType type) {
+    return type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBf16;
+  };
+  const bool is_quantized_a = IsQuantizedType(a);
+  const bool is_quantized_b = IsQuantizedType(b);
+  if (IsPlainPair(a, b) || (is_quantized_a && is_quantized_b) || (is_quantized_a && is_real(b)) ||
+      (is_real(a) && is_quantized_b)) {
+    return absl::OkStatus();
   }
-  const PlaneSpec& scales = *operand.scales;
-  if (scales.type != DataType::kF32) {
+  return InvalidArgumentError(
+      StrCat("a.data.type is ", Name(a), " and b.data.type is ", Name(b),
+             "; they must be equal, or both quantized, or one quantized and the other f32, f16 or "
+             "bf16"));
+}
+
+// What only kernels for quantized operands take: not sums of whole lines of int8 or fp8.
+bool NeedsDecoding(const Problem& problem) {
+  return (IsQuantizedType(problem.a.type) || IsQuantizedType(problem.b.type)) &&
+         !(IsPlainPair(problem.a.type, problem.b.type) && problem.a_scaling.scales_whole_lines() &&
+           problem.b_scaling.scales_whole_lines());
+}
+
+absl::Status CheckQuantized(const Problem& problem) {
+  if (!NeedsDecoding(problem)) return absl::OkStatus();
+  const DataType a = problem.a.type;
+  const DataType b = problem.b.type;
+  const std::string types = StrCat(Name(a), " times ", Name(b));
+  if (!problem.a_scaling.has_scales && !problem.b_scaling.has_scales) {
     return InvalidArgumentError(
-        StrCat(field, ".scales.type is ", Name(scales.type), "; it must be f32"));
+        StrCat("a.scales and b.scales are missing; ", types, " goes with scales of one or both"));
   }
-  const auto vector = static_cast<std::uint64_t>(count);
-  const std::uint64_t rows = is_column ? vector : 1;
-  const std::uint64_t columns = is_column ? 1 : vector;
-  const bool is_tensor = scales.rows == 1 && scales.columns == 1;
-  if (!is_tensor && (scales.rows != rows || scales.columns != columns)) {
-    return InvalidArgumentError(StrCat(
-        field, ".scales is ", scales.rows, " x ", scales.columns, "; it must be 1 x 1, or ", rows,
-        " x ", columns, is_column ? ": one for each row of op(" : ": one for each column of op(",
-        field, ")"));
+  const bool are_integers = IsQuantizedInteger(a) && IsQuantizedInteger(b);
+  const DataType sum = problem.accumulate;
+  if (sum != DataType::kF32 && sum != DataType::kF64 &&
+      !(are_integers && sum == DataType::kInt32)) {
+    return InvalidArgumentError(
+        StrCat("accumulate_type is ", Name(sum), "; of ", types,
+               are_integers ? " it must be int32, f32 or f64" : " it must be f32 or f64"));
   }
-  const std::uint64_t tight = scales.order == Order::kRowMajor ? scales.columns : scales.rows;
-  if (scales.leading_dimension != 0 && scales.leading_dimension != tight) {
-    return InvalidArgumentError(StrCat(field, ".scales.leading_dimension is ",
-                                       scales.leading_dimension, "; it must be ", tight,
-                                       " or 0: scales are tightly packed"));
+  const DataType d = problem.d.type;
+  const bool is_f64 = d == DataType::kF64 && sum == DataType::kF64;
+  if (d != DataType::kF32 && d != DataType::kF16 && d != DataType::kBf16 && !is_f64) {
+    return InvalidArgumentError(StrCat("output_type is ", Name(d), "; of ", types, " with sums in ",
+                                       Name(sum), " it must be ",
+                                       sum == DataType::kF64 ? "f64, " : "", "f32, f16 or bf16"));
   }
-  return is_tensor ? Scaling::kTensor : Scaling::kVector;
+  return absl::OkStatus();
 }
 
 // Refuses an epilogue on int32 output, which is the exact product, and a K of int8 with which an
 // int32 sum could overflow. Checked here, on the K that was sent, because kernels see it padded.
 absl::Status CheckExact(const Problem& problem) {
   constexpr std::int64_t kMaxInt8K = 131071;  // of it K * 128 * 128 still fits an int32
-  if (problem.a.type == DataType::kInt8 && problem.k > kMaxInt8K) {
+  if (problem.a.type == DataType::kInt8 && !NeedsDecoding(problem) && problem.k > kMaxInt8K) {
     return InvalidArgumentError(StrCat("the inner dimension is ", problem.k,
                                        "; of int8 it must be 1 to ", kMaxInt8K,
                                        ", for which int32 holds every sum"));
@@ -165,7 +184,7 @@ absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
   }
   Wide total = SizeBytes(problem.a) + SizeBytes(problem.b) + d;
   if (call.c.has_value()) total += SizeBytes(problem.c);
-  total += ScaleBytes(problem.a_scaling, problem.m) + ScaleBytes(problem.b_scaling, problem.n);
+  total += ScaleBytes(problem);
   if (total > limits.request_bytes) {
     return InvalidArgumentError(StrCat("the operands and the result take ", ToText(total),
                                        " bytes; one request may take ", limits.request_bytes));
@@ -187,20 +206,6 @@ absl::Status CheckVerification(const MatmulCall& call) {
 }
 
 }  // namespace
-
-absl::string_view Name(OperandName operand) {
-  switch (operand) {
-    case OperandName::kA:
-      return "a";
-    case OperandName::kB:
-      return "b";
-    case OperandName::kC:
-      return "c";
-    case OperandName::kBias:
-      return "bias";
-  }
-  return "?";
-}
 
 absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneSpec& plane,
                                            const RequestLimits& limits) {
@@ -245,9 +250,9 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
                                        problem.k, " and ", b_inner, " must be equal"));
   }
   if (absl::Status s = CheckTypes(a->type, b->type); !s.ok()) return s;
-  const absl::StatusOr<Scaling> a_scaling = CheckScales("a", *call.a, problem.m, true);
+  const absl::StatusOr<Scaling> a_scaling = CheckScaling("a", *call.a, {true, !call.transpose_a});
   if (!a_scaling.ok()) return a_scaling.status();
-  const absl::StatusOr<Scaling> b_scaling = CheckScales("b", *call.b, problem.n, false);
+  const absl::StatusOr<Scaling> b_scaling = CheckScaling("b", *call.b, {false, call.transpose_b});
   if (!b_scaling.ok()) return b_scaling.status();
   problem.a_scaling = *a_scaling;
   problem.b_scaling = *b_scaling;
@@ -258,15 +263,16 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
                                        ".scales is set; a scaled product is f32, f16 or bf16"));
   }
 
-  const PlaneSpec output{call.output_type.value_or(DefaultOutputType(a->type, scaled)),
+  const PlaneSpec output{call.output_type.value_or(DefaultOutputType(a->type, b->type, scaled)),
                          static_cast<std::uint64_t>(problem.m),
                          static_cast<std::uint64_t>(problem.n), call.output_order,
                          call.output_leading_dimension};
   const absl::StatusOr<MatrixLayout> d = ValidatePlane("output", output, limits);
   if (!d.ok()) return d.status();
   problem.d = *d;
-  problem.accumulate = call.accumulate_type.value_or(DefaultAccumulateType(a->type));
+  problem.accumulate = call.accumulate_type.value_or(DefaultAccumulateType(a->type, b->type));
   problem.determinism = call.determinism;
+  if (absl::Status s = CheckQuantized(problem); !s.ok()) return s;
 
   if (absl::Status s = CheckFactor("alpha", call.alpha); !s.ok()) return s;
   if (absl::Status s = CheckFactor("beta", call.beta); !s.ok()) return s;
@@ -291,6 +297,12 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
     problem.epilogue.has_bias = true;
   }
   if (absl::Status s = CheckExact(problem); !s.ok()) return s;
+  if (call.verification_vectors != 0 && !CanVerify(problem)) {
+    return absl::UnimplementedError(StrCat(
+        "verification.vectors is ", call.verification_vectors, ", and a is ", Name(problem.a.type),
+        " with scales ", Name(problem.a_scaling), ", b is ", Name(problem.b.type), " with scales ",
+        Name(problem.b_scaling), ": the check has no bounds for these"));
+  }
   if (call.keep_result.has_value() && call.output.has_value()) {
     return InvalidArgumentError("output is set, and keep_result too; D goes to one place");
   }

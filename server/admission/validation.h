@@ -22,8 +22,8 @@ absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneS
                                            const RequestLimits& limits);
 
 // What an uploaded operand will be kept as. INVALID_ARGUMENT: a plane is malformed, not tightly
-// packed, or has more than request_bytes; scales do not fit the data. UNIMPLEMENTED: a type
-// that is not stored, zero points.
+// packed, or has more than request_bytes; what scales the data does not fit them.
+// UNIMPLEMENTED: a type that is not stored.
 absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits);
 
 // The problem that the call's header states; what it promises is in kernels/problem.h.

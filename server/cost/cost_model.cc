@@ -61,16 +61,21 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   return Mix(hash, Pair(config.threads, config.algorithm));
 }
 
-std::uint64_t ScaleBytes(Scaling scaling, std::int64_t count) {
-  if (scaling == Scaling::kNone) return 0;
-  return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count);
-}
-
 // Of vectors.
 std::uint64_t OtherInputBytes(const Problem& problem, const Residency& resident) {
   std::uint64_t bytes = 0;
-  if (!resident.a_scales) bytes += ScaleBytes(problem.a_scaling, problem.m);
-  if (!resident.b_scales) bytes += ScaleBytes(problem.b_scaling, problem.n);
+  if (!resident.a_scales) {
+    for (const WorkPlane plane :
+         {WorkPlane::kAScales, WorkPlane::kAZeroPoints, WorkPlane::kATensorScale}) {
+      bytes += PlaneBytes(problem, plane);
+    }
+  }
+  if (!resident.b_scales) {
+    for (const WorkPlane plane :
+         {WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale}) {
+      bytes += PlaneBytes(problem, plane);
+    }
+  }
   if (problem.epilogue.has_bias && !resident.bias) {
     bytes += static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8;
   }

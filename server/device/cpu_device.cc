@@ -106,10 +106,12 @@ BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
 }
 
 std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_us) {
-  return SlicedHostWork::Make(
-      work, work.problem,
-      CutIntoSlices(work.problem, work.plan, traits_,
-                    {work.plan.config.tile_m, work.plan.config.tile_n, true}, slice_us));
+  // All of them are powers of two.
+  const SliceSteps steps{
+      std::max<std::int64_t>(work.plan.config.tile_m, PanelRowStep(work.problem)),
+      std::max<std::int64_t>(work.plan.config.tile_n, PanelColumnStep(work.problem)), true};
+  return SlicedHostWork::Make(work, work.problem,
+                              CutIntoSlices(work.problem, work.plan, traits_, steps, slice_us));
 }
 
 DeviceResult CpuDevice::Launch(const DeviceLaunch& launch) {
@@ -162,9 +164,13 @@ absl::Status CpuDevice::RunKernel(const DeviceWork& work, const Config& config,
         absl::StrCat("the host has no ", workspace_bytes, " bytes for workspace"));
   }
   const HostBuffers& buffers = work.buffers;
-  const Arguments arguments{
+  Arguments arguments{
       buffers.a,       buffers.b,        buffers.c,       buffers.bias, buffers.d.front().data,
       workspace.get(), buffers.a_scales, buffers.b_scales};
+  arguments.a_zero_points = buffers.a_zero_points;
+  arguments.b_zero_points = buffers.b_zero_points;
+  arguments.a_tensor_scale = static_cast<const float*>(buffers.a_tensor_scale);
+  arguments.b_tensor_scale = static_cast<const float*>(buffers.b_tensor_scale);
   LaunchTarget target;
   target.executor = executor;
   return work.plan.kernel->Launch(work.problem, config, arguments, target);

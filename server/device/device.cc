@@ -13,11 +13,7 @@ std::uint64_t InFlightBytes(const Problem& problem) {
   if (problem.epilogue.has_bias) {
     bytes += static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8;
   }
-  const auto scales = [](Scaling scaling, std::int64_t count) -> std::uint64_t {
-    if (scaling == Scaling::kNone) return 0;
-    return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count);
-  };
-  return bytes + scales(problem.a_scaling, problem.m) + scales(problem.b_scaling, problem.n);
+  return bytes + ScaleBytes(problem);
 }
 
 }  // namespace

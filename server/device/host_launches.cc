@@ -22,19 +22,25 @@ void CopyRows(const RowSpan& span, const char* from, std::uint64_t from_pitch, c
 struct JoinedBuffers {
   HostMemory a;
   HostMemory a_scales;
+  HostMemory a_zero_points;
   HostMemory d;
 };
 
 void Gather(const std::vector<DeviceWork>& works, const JoinedBuffers& joined) {
   auto* a = static_cast<char*>(joined.a.get());
-  auto* scales = static_cast<float*>(joined.a_scales.get());
+  auto* scales = static_cast<char*>(joined.a_scales.get());
+  auto* zero_points = static_cast<char*>(joined.a_zero_points.get());
+  const auto append = [](const DeviceWork& work, WorkPlane plane, char** to) {
+    const std::uint64_t bytes = PlaneBytes(work.problem, plane);
+    if (bytes != 0) std::memcpy(*to, work.buffers.of(plane), bytes);
+    *to += bytes;
+  };
   for (const DeviceWork& work : works) {
     const RowSpan rows = RowsOfA(work.problem);
     CopyRows(rows, static_cast<const char*>(work.buffers.a), rows.pitch, a, rows.width);
     a += rows.width * static_cast<std::uint64_t>(rows.rows);
-    if (work.problem.a_scaling == Scaling::kVector) {
-      scales = std::copy_n(work.buffers.a_scales, rows.rows, scales);
-    }
+    append(work, WorkPlane::kAScales, &scales);
+    append(work, WorkPlane::kAZeroPoints, &zero_points);
   }
 }
 
@@ -72,28 +78,28 @@ DeviceResult RunRows(const DeviceLaunch& launch, MemoryBudget* memory, const Clo
   joined.plan = launch.rows_plan;
   const std::uint64_t a_bytes = joined.problem.a.size_bytes();
   const std::uint64_t d_bytes = joined.problem.d.size_bytes();
-  const std::uint64_t scale_bytes =
-      joined.problem.a_scaling == Scaling::kVector
-          ? sizeof(float) * static_cast<std::uint64_t>(joined.problem.m)
-          : 0;
+  const std::uint64_t scale_bytes = PlaneBytes(joined.problem, WorkPlane::kAScales);
+  const std::uint64_t zero_point_bytes = PlaneBytes(joined.problem, WorkPlane::kAZeroPoints);
   // Each work has its own plan's workspace, which it does not use here.
   std::uint64_t workspace_bytes = joined.plan.workspace_bytes;
   for (const DeviceWork& work : works) {
     workspace_bytes -= std::min(workspace_bytes, work.plan.workspace_bytes);
   }
   const absl::StatusOr<MemoryReservation> reservation =
-      memory->Reserve(a_bytes + d_bytes + scale_bytes, workspace_bytes);
+      memory->Reserve(a_bytes + d_bytes + scale_bytes + zero_point_bytes, workspace_bytes);
   if (!reservation.ok()) return RunOneByOne(works, run);
   const JoinedBuffers buffers{AllocateHostMemory(a_bytes), AllocateHostMemory(scale_bytes),
-                              AllocateHostMemory(d_bytes)};
-  if (buffers.a == nullptr || buffers.a_scales == nullptr || buffers.d == nullptr) {
+                              AllocateHostMemory(zero_point_bytes), AllocateHostMemory(d_bytes)};
+  if (buffers.a == nullptr || buffers.a_scales == nullptr || buffers.a_zero_points == nullptr ||
+      buffers.d == nullptr) {
     return RunOneByOne(works, run);
   }
   const TimeNs start = clock->Now();
   Gather(works, buffers);
   const TimeNs gathered = clock->Now();
   joined.buffers.a = buffers.a.get();
-  if (scale_bytes != 0) joined.buffers.a_scales = static_cast<const float*>(buffers.a_scales.get());
+  if (scale_bytes != 0) joined.buffers.a_scales = buffers.a_scales.get();
+  if (zero_point_bytes != 0) joined.buffers.a_zero_points = buffers.a_zero_points.get();
   joined.buffers.d = {{static_cast<char*>(buffers.d.get()), d_bytes, nullptr}};
   DeviceResult result = run(joined);
   if (absl::IsResourceExhausted(result.status)) return RunOneByOne(works, run);
@@ -129,8 +135,10 @@ DeviceWork SlicedHostWork::Slice(int index) const {
   buffers.b = At(buffers.b, offsets.b);
   buffers.c = At(buffers.c, offsets.c);
   buffers.bias = At(buffers.bias, offsets.bias);
-  buffers.a_scales = static_cast<const float*>(At(buffers.a_scales, offsets.a_scales));
-  buffers.b_scales = static_cast<const float*>(At(buffers.b_scales, offsets.b_scales));
+  buffers.a_scales = At(buffers.a_scales, offsets.a_scales);
+  buffers.b_scales = At(buffers.b_scales, offsets.b_scales);
+  buffers.a_zero_points = At(buffers.a_zero_points, offsets.a_zero_points);
+  buffers.b_zero_points = At(buffers.b_zero_points, offsets.b_zero_points);
   HostPiece& d = buffers.d.front();
   d.data += offsets.d;
   d.size_bytes -= offsets.d;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,6 +14,36 @@
 
 namespace gemmd {
 
+// A plane that a work reads.
+enum class WorkPlane : std::uint8_t {
+  kA,
+  kB,
+  kC,
+  kBias,
+  kAScales,
+  kBScales,
+  kAZeroPoints,
+  kBZeroPoints,
+  kATensorScale,
+  kBTensorScale,
+};
+inline constexpr WorkPlane kWorkPlanes[] = {
+    WorkPlane::kA,           WorkPlane::kB,           WorkPlane::kC,
+    WorkPlane::kBias,        WorkPlane::kAScales,     WorkPlane::kBScales,
+    WorkPlane::kAZeroPoints, WorkPlane::kBZeroPoints, WorkPlane::kATensorScale,
+    WorkPlane::kBTensorScale};
+inline constexpr std::size_t kWorkPlaneCount = std::size(kWorkPlanes);
+
+// Whether the problem has the plane.
+bool HasPlane(const Problem& problem, WorkPlane plane);
+// The plane as the problem has it. Bias, scales and zero points are planes of one line.
+// REQUIRES: the problem has it.
+MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
+// 0 where the problem does not have it.
+std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
+// Of scales, zero points and tensor scales of both operands: what quantization adds.
+std::uint64_t ScaleBytes(const Problem& problem);
+
 // Operands and result in host memory, laid out as the problem says; null or empty where
 // the problem has none. They stay valid until the work's callback has been called.
 struct HostBuffers {
@@ -20,14 +51,21 @@ struct HostBuffers {
   const void* b = nullptr;
   const void* c = nullptr;
   const void* bias = nullptr;
-  const float* a_scales = nullptr;
-  const float* b_scales = nullptr;
+  const void* a_scales = nullptr;  // of the scaling's type
+  const void* b_scales = nullptr;
+  const void* a_zero_points = nullptr;
+  const void* b_zero_points = nullptr;
+  const void* a_tensor_scale = nullptr;  // one f32
+  const void* b_tensor_scale = nullptr;
   HostBuffer d;  // as AllocateResult() gave it, or one piece of a SharedMapping
   // What is not Access::kHost lies in a SharedMapping: of D the whole.
   Access a_access = Access::kHost;
   Access b_access = Access::kHost;
   Access c_access = Access::kHost;
   Access d_access = Access::kHost;
+
+  const void*& of(WorkPlane plane);
+  const void* of(WorkPlane plane) const { return const_cast<HostBuffers*>(this)->of(plane); }
 };
 
 // A plane that a device holds, in the layout that its works want. Its memory is free again when
@@ -49,15 +87,6 @@ class ResidentResult : public ResidentOperand {
   virtual void* memory() const = 0;
 };
 
-// A plane that a work reads.
-enum class WorkPlane : std::uint8_t { kA, kB, kC, kBias, kAScales, kBScales };
-inline constexpr WorkPlane kWorkPlanes[] = {WorkPlane::kA,       WorkPlane::kB,
-                                            WorkPlane::kC,       WorkPlane::kBias,
-                                            WorkPlane::kAScales, WorkPlane::kBScales};
-
-// The plane as the problem has it. Bias and scales are planes of one line.
-MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
-
 // Which planes lie on the device already, or stay there: they take no room for the work.
 struct Residency {
   bool a = false;
@@ -78,6 +107,10 @@ struct ResidentPlanes {
   std::shared_ptr<const ResidentOperand> bias;
   std::shared_ptr<const ResidentOperand> a_scales;
   std::shared_ptr<const ResidentOperand> b_scales;
+  std::shared_ptr<const ResidentOperand> a_zero_points;
+  std::shared_ptr<const ResidentOperand> b_zero_points;
+  std::shared_ptr<const ResidentOperand> a_tensor_scale;
+  std::shared_ptr<const ResidentOperand> b_tensor_scale;
   std::shared_ptr<ResidentResult> d;  // as AllocateKept() gave it
 
   std::shared_ptr<const ResidentOperand>& of(WorkPlane plane);
@@ -90,8 +123,8 @@ struct DeviceWork {
   Plan plan;        // chosen for the problem as it lands on this device
   HostBuffers buffers;
   ResidentPlanes resident;
-  // Works with the same number, 0 excepted, have the same B, scales of B and bias, and these
-  // stay where they are.
+  // Works with the same number, 0 excepted, have the same B, with all that scales it, and the same
+  // bias, and these stay where they are.
   std::uint64_t weights_id = 0;
 };
 

@@ -1,11 +1,41 @@
 #include "server/device/panel.h"
 
+#include <algorithm>
+
 namespace gemmd {
+namespace {
+
+// Lines of an operand that begin at a multiple of this begin a byte, a block of scales and a tile.
+std::int64_t LineStep(DataType type, const Scaling& scaling) {
+  const std::int64_t of_bytes = SizeBits(type) < 8 ? 8 : 1;
+  const std::int64_t of_scales = scaling.order == ScaleOrder::kTiles128x4
+                                     ? 128
+                                     : std::max<std::int64_t>(1, scaling.block_lines);
+  return std::max(of_bytes, of_scales);  // powers of two
+}
+
+// Places before the scale of that line's first block.
+std::int64_t ScaleOffset(const Scaling& scaling, std::int64_t scale_lines, std::int64_t k,
+                         std::int64_t line) {
+  return scaling.has_scales ? scaling.index(scale_lines, k, line, 0) : 0;
+}
+
+}  // namespace
+
+std::int64_t PanelRowStep(const Problem& problem) {
+  return LineStep(problem.a.type, problem.a_scaling);
+}
+
+std::int64_t PanelColumnStep(const Problem& problem) {
+  return LineStep(problem.b.type, problem.b_scaling);
+}
 
 Problem PanelProblem(const Problem& problem, const Panel& panel) {
   Problem part = problem;
   part.m = panel.m_end - panel.m_begin;
   part.n = panel.n_end - panel.n_begin;
+  if (part.a_scale_lines == 0) part.a_scale_lines = problem.m;
+  if (part.b_scale_lines == 0) part.b_scale_lines = problem.n;
   (problem.transpose_a ? part.a.columns : part.a.rows) = part.m;
   (problem.transpose_b ? part.b.rows : part.b.columns) = part.n;
   for (MatrixLayout* layout : {&part.c, &part.d}) {
@@ -24,11 +54,24 @@ PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel) {
   offsets.d = ElementBytes(problem.d, panel.m_begin * problem.d.row_stride() +
                                           panel.n_begin * problem.d.column_stride());
   offsets.bias = ElementBytes(problem.d, panel.n_begin);
-  const auto scales = [](Scaling scaling, std::int64_t index) {
-    return scaling == Scaling::kVector ? sizeof(float) * static_cast<std::uint64_t>(index) : 0;
+  const auto lines = [](std::int64_t scale_lines, std::int64_t own) {
+    return scale_lines == 0 ? own : scale_lines;
   };
-  offsets.a_scales = scales(problem.a_scaling, panel.m_begin);
-  offsets.b_scales = scales(problem.b_scaling, panel.n_begin);
+  const std::int64_t a_scale = ScaleOffset(
+      problem.a_scaling, lines(problem.a_scale_lines, problem.m), problem.k, panel.m_begin);
+  const std::int64_t b_scale = ScaleOffset(
+      problem.b_scaling, lines(problem.b_scale_lines, problem.n), problem.k, panel.n_begin);
+  const auto bytes = [](const Scaling& scaling, std::int64_t index) {
+    return static_cast<std::uint64_t>(index * SizeBits(scaling.type) / 8);
+  };
+  offsets.a_scales = bytes(problem.a_scaling, a_scale);
+  offsets.b_scales = bytes(problem.b_scaling, b_scale);
+  if (problem.a_scaling.has_zero_points) {
+    offsets.a_zero_points = static_cast<std::uint64_t>(a_scale);
+  }
+  if (problem.b_scaling.has_zero_points) {
+    offsets.b_zero_points = static_cast<std::uint64_t>(b_scale);
+  }
   return offsets;
 }
 

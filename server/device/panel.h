@@ -18,13 +18,19 @@ struct Panel {
   std::int64_t columns() const { return n_end - n_begin; }
 };
 
-// Elements as bytes.
+// Elements as bytes. REQUIRES: whole ones.
 inline std::uint64_t ElementBytes(const MatrixLayout& layout, std::int64_t elements) {
   return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(SizeBits(layout.type)) /
          8;
 }
 
+// Where panels may begin: at multiples of these, whatever lies along a dimension is whole bytes,
+// whole blocks of scales and whole tiles of them.
+std::int64_t PanelRowStep(const Problem& problem);
+std::int64_t PanelColumnStep(const Problem& problem);
+
 // The panel as a problem of its own; its operands start at OffsetsOf().
+// REQUIRES: it begins at multiples of the steps.
 Problem PanelProblem(const Problem& problem, const Panel& panel);
 
 // Bytes from the start of each plane to the panel's first element.
@@ -36,6 +42,8 @@ struct PanelOffsets {
   std::uint64_t d = 0;
   std::uint64_t a_scales = 0;
   std::uint64_t b_scales = 0;
+  std::uint64_t a_zero_points = 0;
+  std::uint64_t b_zero_points = 0;
 };
 PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel);
 

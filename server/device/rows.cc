@@ -14,15 +14,24 @@ RowSpan RowsOf(const MatrixLayout& layout) {
           ElementBytes(layout, layout.leading_dimension)};
 }
 
+bool HasWholeByteLines(const MatrixLayout& layout) {
+  const std::int64_t bits = SizeBits(layout.type);
+  return layout.inner() * bits % 8 == 0 && layout.leading_dimension * bits % 8 == 0;
+}
+
+bool HasJoinableScales(const Scaling& scaling) {
+  return !scaling.has_scales || (scaling.block_lines == 1 && scaling.order == ScaleOrder::kAlongK &&
+                                 !scaling.has_tensor_scale);
+}
+
 }  // namespace
 
 bool HasJoinableRows(const DeviceWork& work) {
   const Problem& problem = work.problem;
   return work.weights_id != 0 && problem.a_is_k_major() && problem.d.order == Order::kRowMajor &&
-         problem.epilogue.beta == 0 &&
-         (problem.a_scaling == Scaling::kNone || problem.a_scaling == Scaling::kVector) &&
-         work.resident.a == nullptr && work.buffers.a_access == Access::kHost &&
-         work.buffers.d_access == Access::kHost;
+         problem.epilogue.beta == 0 && HasWholeByteLines(problem.a) &&
+         HasJoinableScales(problem.a_scaling) && work.resident.a == nullptr &&
+         work.buffers.a_access == Access::kHost && work.buffers.d_access == Access::kHost;
 }
 
 Problem WithRows(const DeviceWork& work, std::int64_t rows) {

@@ -55,6 +55,17 @@ absl::Status DecodePlane(absl::string_view field, const v1::Plane& wire, PlaneSp
   return status;
 }
 
+absl::Status DecodeBlocks(absl::string_view field, const v1::Quantization& wire,
+                          BlockScaling* blocks) {
+  blocks->block_k = wire.block_k();
+  blocks->block_lines = wire.block_lines() == 0 ? 1 : wire.block_lines();
+  blocks->is_tiled = wire.scale_layout() == v1::SCALES_BLOCKED_128X4;
+  if (blocks->is_tiled || wire.scale_layout() == v1::SCALES_PLAIN) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, ".scale_layout is ",
+                                                 static_cast<int>(wire.scale_layout()),
+                                                 "; it must be a value of the enum in gemmd.v1"));
+}
+
 SharedMemorySpec DecodeShared(const v1::SharedMemory& wire) {
   return {wire.region(), wire.offset_bytes()};
 }
@@ -112,7 +123,6 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Messa
 absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Operand& wire) {
   OperandSpec operand;
   operand.source = SourceOf(wire);
-  operand.has_zero_points = wire.has_zero_points();
   operand.has_data = wire.has_data();
   absl::Status status;
   if (operand.source == Source::kHandle) {
@@ -135,9 +145,17 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
   if (wire.has_data()) {
     status.Update(DecodePlane(absl::StrCat(field, ".data"), wire.data(), &operand.data));
   }
-  if (wire.has_scales()) {
-    status.Update(
-        DecodePlane(absl::StrCat(field, ".scales"), wire.scales(), &operand.scales.emplace()));
+  const auto decode = [&](absl::string_view name, bool is_there, const v1::Plane& plane,
+                          std::optional<PlaneSpec>* to) {
+    if (!is_there) return;
+    status.Update(DecodePlane(absl::StrCat(field, ".", name), plane, &to->emplace()));
+  };
+  decode("scales", wire.has_scales(), wire.scales(), &operand.scales);
+  decode("zero_points", wire.has_zero_points(), wire.zero_points(), &operand.zero_points);
+  decode("tensor_scale", wire.has_tensor_scale(), wire.tensor_scale(), &operand.tensor_scale);
+  if (wire.has_quantization()) {
+    status.Update(DecodeBlocks(absl::StrCat(field, ".quantization"), wire.quantization(),
+                               &operand.blocks.emplace()));
   }
   if (!status.ok()) return status;
   return operand;

@@ -19,9 +19,8 @@ using absl::StrCat;
 
 constexpr TimeNs kSecond = 1000000000;
 
-v1::PlaneName ToWire(StoredPlane plane) {
-  return plane == StoredPlane::kData ? v1::DATA : v1::SCALES;
-}
+v1::PlaneName ToWire(StoredPlane plane) { return static_cast<v1::PlaneName>(plane); }
+static_assert(static_cast<int>(StoredPlane::kTensorScale) == v1::TENSOR_SCALE);
 
 void EncodePlane(const MatrixLayout& layout, v1::Plane* plane) {
   plane->set_type(gemmd::ToWire(layout.type));
@@ -68,12 +67,11 @@ absl::StatusOr<UploadChunk> DecodeUploadChunk(const v1::Chunk& wire, const Paylo
                                        "; in an upload it must be unspecified"));
   }
   UploadChunk chunk;
-  if (wire.plane() == v1::SCALES) {
-    chunk.plane = StoredPlane::kScales;
-  } else if (wire.plane() != v1::DATA) {
+  if (!v1::PlaneName_IsValid(wire.plane())) {
     return InvalidArgumentError(StrCat("chunk.plane is ", static_cast<int>(wire.plane()),
-                                       "; an operand has data and scales"));
+                                       "; it must be a value of the enum in gemmd.v1"));
   }
+  chunk.plane = static_cast<StoredPlane>(wire.plane());
   chunk.offset = wire.offset_bytes();
   chunk.pieces = payload.of(wire);
   return chunk;
@@ -100,6 +98,16 @@ v1::Operand EncodeForm(const OperandForm& form) {
   v1::Operand operand;
   EncodePlane(form.data, operand.mutable_data());
   if (form.scales.has_value()) EncodePlane(*form.scales, operand.mutable_scales());
+  if (form.zero_points.has_value()) EncodePlane(*form.zero_points, operand.mutable_zero_points());
+  if (form.tensor_scale.has_value()) {
+    EncodePlane(*form.tensor_scale, operand.mutable_tensor_scale());
+  }
+  if (form.blocks.has_value()) {
+    v1::Quantization& wire = *operand.mutable_quantization();
+    wire.set_block_k(form.blocks->block_k);
+    wire.set_block_lines(form.blocks->block_lines);
+    if (form.blocks->is_tiled) wire.set_scale_layout(v1::SCALES_BLOCKED_128X4);
+  }
   return operand;
 }
 

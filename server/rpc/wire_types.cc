@@ -26,7 +26,7 @@ Wire FindWire(const Table<Wire, Ours, count>& table, Ours ours) {
   return Wire{};
 }
 
-constexpr Table<v1::DataType, DataType, 12> kDataTypes = {{
+constexpr Table<v1::DataType, DataType, 17> kDataTypes = {{
     {v1::F64, DataType::kF64},
     {v1::F32, DataType::kF32},
     {v1::TF32, DataType::kTf32},
@@ -39,6 +39,11 @@ constexpr Table<v1::DataType, DataType, 12> kDataTypes = {{
     {v1::MXFP8_E4M3, DataType::kMxfp8E4M3},
     {v1::INT4, DataType::kInt4},
     {v1::E8M0, DataType::kE8M0},
+    {v1::UINT8, DataType::kUint8},
+    {v1::UINT4, DataType::kUint4},
+    {v1::FP6_E3M2, DataType::kFp6E3M2},
+    {v1::FP6_E2M3, DataType::kFp6E2M3},
+    {v1::FP4_E2M1, DataType::kFp4E2M1},
 }};
 
 constexpr Table<v1::Order, Order, 2> kOrders = {{
@@ -71,10 +76,11 @@ constexpr Table<v1::OperandName, OperandName, 4> kOperands = {{
     {v1::BIAS, OperandName::kBias},
 }};
 
-constexpr Table<v1::PlaneName, PlaneName, 3> kPlanes = {{
+constexpr Table<v1::PlaneName, PlaneName, 4> kPlanes = {{
     {v1::DATA, PlaneName::kData},
     {v1::SCALES, PlaneName::kScales},
     {v1::ZERO_POINTS, PlaneName::kZeroPoints},
+    {v1::TENSOR_SCALE, PlaneName::kTensorScale},
 }};
 
 constexpr Table<v1::StageName, Stage, kStageCount> kStages = {{

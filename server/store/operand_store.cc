@@ -170,13 +170,14 @@ absl::Status OperandStore::Session::End() {
     return absl::InvalidArgumentError(
         "the bytes did not have the digest, or the operand was released meanwhile");
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the upload ended with ", upload_->received_bytes(), " of ", upload_->form().size_bytes(),
-      " bytes; the next one missing is ", missing.front().bytes.begin, " of ",
-      missing.front().plane == StoredPlane::kData ? "data" : "scales"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the upload ended with ", upload_->received_bytes(), " of ",
+                   upload_->form().size_bytes(), " bytes; the next one missing is ",
+                   missing.front().bytes.begin, " of ", Name(missing.front().plane)));
 }
 
 void OperandStore::LandUpload(StoredOperand* operand) const {
+  if (!operand->form().may_land()) return;
   const auto free_bytes = [](Device* device) { return device->memory().usage().free_bytes(); };
   const auto device =
       std::max_element(options_.landing_devices.begin(), options_.landing_devices.end(),
@@ -339,7 +340,8 @@ std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
       kept.resident_ != nullptr
           ? std::make_shared<StoredOperand>(kept.form_, kept.device_, std::move(kept.resident_),
                                             std::move(kept.hold_), traffic_)
-          : std::make_shared<StoredOperand>(kept.form_, std::move(kept.memory_), HostBuffer(),
+          : std::make_shared<StoredOperand>(kept.form_,
+                                            StoredOperand::Memory{std::move(kept.memory_)},
                                             std::move(kept.hold_), traffic_);
   const MutexLock lock(mutex_);
   const std::uint64_t id =

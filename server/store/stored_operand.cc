@@ -35,20 +35,30 @@ absl::StatusOr<HostPiece> Join(const HostBuffer& pieces, std::uint64_t bytes) {
 }
 
 StoredPlane StoredPlaneOf(WorkPlane plane) {
-  return plane == WorkPlane::kAScales || plane == WorkPlane::kBScales ? StoredPlane::kScales
-                                                                      : StoredPlane::kData;
+  switch (plane) {
+    case WorkPlane::kAScales:
+    case WorkPlane::kBScales:
+      return StoredPlane::kScales;
+    case WorkPlane::kAZeroPoints:
+    case WorkPlane::kBZeroPoints:
+      return StoredPlane::kZeroPoints;
+    case WorkPlane::kATensorScale:
+    case WorkPlane::kBTensorScale:
+      return StoredPlane::kTensorScale;
+    default:
+      return StoredPlane::kData;
+  }
 }
 
 std::size_t Index(StoredPlane plane) { return static_cast<std::size_t>(plane); }
 
 }  // namespace
 
-StoredOperand::StoredOperand(const OperandForm& form, HostBuffer data, HostBuffer scales,
-                             StoreHold hold, std::shared_ptr<StoreTraffic> traffic)
+StoredOperand::StoredOperand(const OperandForm& form, Memory memory, StoreHold hold,
+                             std::shared_ptr<StoreTraffic> traffic)
     : form_(form), hold_(std::move(hold)), traffic_(std::move(traffic)) {
   const MutexLock lock(mutex_);
-  planes_[Index(StoredPlane::kData)].host = std::move(data);
-  planes_[Index(StoredPlane::kScales)].host = std::move(scales);
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) planes_[i].host = std::move(memory[i]);
 }
 
 StoredOperand::StoredOperand(const OperandForm& form, Device* device,

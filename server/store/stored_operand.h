@@ -34,9 +34,10 @@ struct StoreTraffic {
 // Thread-safe. Who holds a reference may use it, whatever the store does with its handle.
 class StoredOperand {
  public:
-  // By plane, any number of pieces; `scales` is empty where the form has none. `traffic` counts
-  // what moves; not null.
-  StoredOperand(const OperandForm& form, HostBuffer data, HostBuffer scales, StoreHold hold,
+  // By plane, any number of pieces; empty where the form has none. `traffic` counts what moves; not
+  // null.
+  using Memory = std::array<HostBuffer, kStoredPlanes>;
+  StoredOperand(const OperandForm& form, Memory memory, StoreHold hold,
                 std::shared_ptr<StoreTraffic> traffic);
   // What that device holds.
   StoredOperand(const OperandForm& form, Device* device,
@@ -58,8 +59,8 @@ class StoredOperand {
     std::shared_ptr<const ResidentOperand> landed;  // on that device
   };
   // Waits for a copy where the plane has to land first, and adds the bytes that came from the
-  // host for it to `*landed_bytes`. The operand's scales serve kAScales and kBScales, its data all
-  // others. RESOURCE_EXHAUSTED: there is no room for it there now.
+  // host for it to `*landed_bytes`. What scales the operand serves the planes of A and of B of that
+  // name, its data all others. RESOURCE_EXHAUSTED: there is no room for it there now.
   absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem, WorkPlane plane,
                                  std::uint64_t* landed_bytes);
 

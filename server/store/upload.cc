@@ -1,15 +1,14 @@
 #include "server/store/upload.h"
 
 #include <algorithm>
-#include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/device/scale_values.h"
 
 namespace gemmd {
 namespace {
-
-const char* NameOf(StoredPlane plane) { return plane == StoredPlane::kData ? "data" : "scales"; }
 
 // `bytes` of what lies in the pieces from `offset` on.
 std::vector<absl::string_view> Cut(absl::Span<const absl::string_view> pieces, std::uint64_t offset,
@@ -47,8 +46,8 @@ Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memor
     plane.size_bytes = layout->size_bytes();
     plane.memory = memory[i];
     plane.receiver =
-        std::make_unique<PlaneReceiver>(NameOf(static_cast<StoredPlane>(i)), plane.size_bytes,
-                                        plane.size_bytes, std::move(memory[i]));
+        std::make_unique<PlaneReceiver>(std::string(Name(static_cast<StoredPlane>(i))),
+                                        plane.size_bytes, plane.size_bytes, std::move(memory[i]));
     for (std::uint64_t at = 0; at < plane.size_bytes; at += kDigestChunkBytes) {
       plane.chunk_bytes.push_back(std::min(kDigestChunkBytes, plane.size_bytes - at));
     }
@@ -62,11 +61,11 @@ absl::StatusOr<Upload::Received> Upload::Receive(const UploadChunk& chunk) {
   Plane& plane = planes_[static_cast<std::size_t>(chunk.plane)];
   if (form_.plane(chunk.plane) == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("chunk.plane is ", NameOf(chunk.plane), ", which the operand does not have"));
+        absl::StrCat("chunk.plane is ", Name(chunk.plane), ", which the operand does not have"));
   }
   if (chunk.offset > plane.size_bytes || bytes > plane.size_bytes - chunk.offset) {
     return absl::InvalidArgumentError(absl::StrCat("a chunk of ", bytes, " bytes is at offset ",
-                                                   chunk.offset, " of ", NameOf(chunk.plane),
+                                                   chunk.offset, " of ", Name(chunk.plane),
                                                    ", which has ", plane.size_bytes, " bytes"));
   }
   if (absl::Status status = chunks_.Add(bytes); !status.ok()) return status;
@@ -140,8 +139,8 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish(
   }
   Memory memory;
   for (std::size_t i = 0; i < kStoredPlanes; ++i) memory[i] = std::move(planes_[i].memory);
-  return std::make_shared<StoredOperand>(form_, std::move(memory[0]), std::move(memory[1]),
-                                         std::move(hold_), std::move(traffic));
+  return std::make_shared<StoredOperand>(form_, std::move(memory), std::move(hold_),
+                                         std::move(traffic));
 }
 
 void Upload::SetEnded() {
@@ -151,13 +150,17 @@ void Upload::SetEnded() {
 }
 
 absl::Status Upload::CheckScales() const {
-  if (!form_.scales.has_value()) return absl::OkStatus();
-  const auto* const scales = reinterpret_cast<const float*>(planes_[1].memory.front().data);
-  const std::int64_t count = form_.scales->rows * form_.scales->columns;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (scales[i] >= 0 && std::isfinite(scales[i])) continue;
-    return absl::InvalidArgumentError(absl::StrCat("operand.scales[", i, "] is ", scales[i],
-                                                   "; a scale must be finite and at least 0"));
+  for (const StoredPlane plane :
+       {StoredPlane::kScales, StoredPlane::kZeroPoints, StoredPlane::kTensorScale}) {
+    const MatrixLayout* const layout = form_.plane(plane);
+    if (layout == nullptr) continue;
+    const std::string field = absl::StrCat("operand.", Name(plane));
+    const Plane& held = planes_[static_cast<std::size_t>(plane)];
+    const void* const values = held.memory.front().data;
+    absl::Status status = plane == StoredPlane::kZeroPoints
+                              ? CheckZeroPoints(field, form_.data.type, values, held.size_bytes)
+                              : CheckScaleValues(field, layout->type, values, held.size_bytes);
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -54,8 +54,8 @@ class Upload {
 
   // Who was told is_last calls both, once each. Finish() gives the operand, or
   // INVALID_ARGUMENT where the bytes do not have the digest, or a scale is negative, infinite
-  // or no number; RESOURCE_EXHAUSTED after Abandon(). SetEnded(): the outcome is known to all.
-  // `traffic`: the operand's.
+  // or no number, or a zero point is out of range; RESOURCE_EXHAUSTED after Abandon(). SetEnded():
+  // the outcome is known to all. `traffic`: the operand's.
   absl::StatusOr<std::shared_ptr<StoredOperand>> Finish(std::shared_ptr<StoreTraffic> traffic);
   void SetEnded();
 

@@ -32,7 +32,7 @@ bool IsReadable(const HostBuffers& buffers);
 
 // See VerificationResidual(). Waits for copies where operands are residents of a device; the
 // errors are Device::Fetch()'s. RESOURCE_EXHAUSTED: the host has no memory for them.
-// REQUIRES: IsReadable(product.buffers), and no activation.
+// REQUIRES: IsReadable(product.buffers), and CanVerify(product.problem).
 absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, std::uint64_t seed,
                                   ParallelExecutor* executor);
 

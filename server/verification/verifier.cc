@@ -47,7 +47,7 @@ bool Verifier::Samples(std::uint64_t request_id, const Problem& problem,
                        const HostBuffers& buffers) {
   if (options_.sampled_per_million == 0) return false;
   if (Mix(options_.seed ^ request_id) % kMillion >= options_.sampled_per_million) return false;
-  if (problem.epilogue.activation == Activation::kNone && IsReadable(buffers)) return true;
+  if (CanVerify(problem) && IsReadable(buffers)) return true;
   const MutexLock lock(mutex_);
   ++statistics_.unverifiable;
   return false;

@@ -26,6 +26,9 @@ TEST(MatrixTest, SizeIsUpToTheLastElement) {
   EXPECT_EQ(*SizeBytes(Format(2, 3, 8)), 44U);
   EXPECT_EQ(*SizeBytes(Format(2, 3, 8, DataType::kF32, Order::kColumnMajor)), 72U);
   EXPECT_EQ(*SizeBytes(Format(3, 3, 0, DataType::kInt4)), 5U);
+  EXPECT_EQ(*SizeBytes(Format(3, 3, 0, DataType::kFp6E2M3)), 7U);
+  EXPECT_EQ(*SizeBytes(Format(kMaxDimension, kMaxDimension, 0, DataType::kFp6E3M2)),
+            3458764510599315457U);
   EXPECT_EQ(*SizeBytes(Format(1, 3, 3)), 12U);
 }
 

@@ -114,6 +114,28 @@ TEST_F(NpyTest, PaddedLinesAreWrittenWithoutTheirPadding) {
             NpyBytes(NpyDictionaryText("|i1", "(2, 3)"), "abcdef"));
 }
 
+TEST_F(NpyTest, ElementsBelowEightBitsArePackedOrAByteEach) {
+  // As torch has them: two a byte, the even one low.
+  const auto packed =
+      ReadNpy(directory_.File("p.npy", NpyBytes(NpyDictionaryText("|u1", "(2, 1)"), "\x21\x43")),
+              DataType::kFp4E2M1);
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  EXPECT_EQ(ToString(packed->format()), "2 x 2 fp4_e2m1 row-major");
+  EXPECT_EQ(packed->bytes(), "\x21\x43");
+  // As ml_dtypes saves them; bits above an element's say nothing.
+  const auto spread = ReadNpy(
+      directory_.File("s.npy", NpyBytes(NpyDictionaryText("<V1", "(3, 1)"), "\xF1\x02\x03")),
+      DataType::kFp4E2M1);
+  ASSERT_TRUE(spread.ok()) << spread.status();
+  EXPECT_EQ(ToString(spread->format()), "3 x 1 fp4_e2m1 row-major");
+  EXPECT_EQ(spread->bytes(), "\x21\x03");
+  const auto odd =
+      ReadNpy(directory_.File("o.npy", NpyBytes(NpyDictionaryText("|u1", "(1, 2)"), "ab")),
+              DataType::kFp6E3M2);
+  EXPECT_THAT(odd.status().message(),
+              HasSubstr("lines of 2 bytes are no whole number of fp6_e3m2"));
+}
+
 TEST_F(NpyTest, AVectorIsOneRow) {
   for (const char* shape : {"(3,)", "(1, 3)"}) {
     const auto bias =
@@ -191,7 +213,7 @@ TEST_F(NpyTest, EveryMalformedFileIsRefusedByName) {
       {"objects", with("|O", "(1, 1)", "abcd"), "descr '|O' holds Python objects"},
       {"big-endian", with(">f4", "(1, 1)", "abcd"), "descr '>f4' is big-endian"},
       {"unsigned", with("|u2", "(1, 1)", "aa"), "descr '|u2': accepted are"},
-      {"codes", with("|u1", "(1, 1)", "a"), "descr '|u1' is accepted as codes of fp8 only"},
+      {"codes", with("|u1", "(1, 1)", "a"), "descr '|u1' is accepted as codes only"},
       {"no descr", with("", "(1, 1)", "a"), "descr '': accepted are"},
       {"fp8 that is not named", with("|V1", "(1, 1)", "a"),
        "descr '|V1' is one opaque byte: say --type fp8_e4m3"},

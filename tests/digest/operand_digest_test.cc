@@ -55,6 +55,19 @@ TEST(OperandDigest, OfSeveralChunksAndScalesIsWhatOthersCompute) {
             "f3fc9069f870628f65c178581dc3c995c432859d3a972ec920c361737f170162");
 }
 
+TEST(OperandDigest, BlocksAreHashedBehindThePlanes) {
+  const DigestPlane plane = Plane(0, DataType::kFp8E4M3, 1, 1, Order::kRowMajor, "x");
+  EXPECT_EQ(OperandDigest(DataType::kFp8E4M3, {plane}, std::nullopt),
+            OperandDigest(DataType::kFp8E4M3, {plane}));
+  std::vector<Sha256Digest> digests = {OperandDigest(DataType::kFp8E4M3, {plane})};
+  for (const BlockScaling& blocks : {BlockScaling{32, 1, false}, BlockScaling{64, 1, false},
+                                     BlockScaling{32, 128, false}, BlockScaling{32, 1, true}}) {
+    const Sha256Digest digest = OperandDigest(DataType::kFp8E4M3, {plane}, blocks);
+    for (const Sha256Digest& other : digests) EXPECT_NE(digest, other);
+    digests.push_back(digest);
+  }
+}
+
 TEST(OperandDigest, IsAnotherForEachDifference) {
   const std::string bytes = Floats({1, 2, 3, 4, 5, 6});
   const DigestPlane good = Plane(0, DataType::kF32, 2, 3, Order::kRowMajor, bytes);

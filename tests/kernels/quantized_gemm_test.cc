@@ -7,22 +7,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/operand_view.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/gemm.h"
 #include "kernels/quant/elements.h"
-#include "kernels/quant/exact_product.h"
 #include "kernels/quant/packed_codes.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/quantized_product.h"
 
 namespace gemmd {
 namespace {
@@ -54,122 +51,12 @@ DeviceTraits Cpu(int threads) {
   return traits;
 }
 
-// An operand's planes, and how its codes lie.
-struct Operand {
-  MatrixLayout layout;
-  bool transpose = false;
-  Scaling scaling;
-  std::vector<std::uint8_t> codes;
-  QuantizedMatrix quantized;  // whose scales, zero points and tensor scale it has
-};
-
-class Draws {
- public:
-  explicit Draws(std::uint32_t seed) : random_(seed) {}
-
-  std::int64_t Below(std::int64_t limit) {
-    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(limit));
-  }
-  double Normal() { return std::normal_distribution<double>()(random_); }
-
-  // Lines of K elements, of a quantized format or of a real type without scales. The plane has
-  // either order, lies either way, and may have padding between its lines.
-  Operand Lines(const QuantFormat& format, std::int64_t lines, std::int64_t k, bool is_a) {
-    std::vector<float> values;
-    const auto exponent = static_cast<int>(Below(12)) - 6;
-    for (std::int64_t i = 0; i < lines * k; ++i) {
-      const double value = Below(9) == 0 ? 0 : std::ldexp(Normal(), exponent);
-      values.push_back(static_cast<float>(Below(40) == 0 ? value * 30 : value));
-    }
-    Operand operand;
-    operand.scaling = format.scaling;
-    if (operand.scaling.has_scales) {
-      if (!format.scaling.scales_whole_lines()) {
-        operand.scaling.order = static_cast<ScaleOrder>(Below(3));
-      }
-      const absl::StatusOr<QuantizedMatrix> quantized =
-          Quantize({format.element, operand.scaling}, {values.data(), lines, k, k});
-      EXPECT_TRUE(quantized.ok());
-      operand.quantized = *quantized;
-    }
-    operand.transpose = Below(2) == 0;
-    const bool lines_are_rows = is_a != operand.transpose;
-    operand.layout = {format.element, lines_are_rows ? lines : k, lines_are_rows ? k : lines,
-                      Below(2) == 0 ? Order::kRowMajor : Order::kColumnMajor, 0};
-    operand.layout.leading_dimension = operand.layout.inner() + (Below(2) == 0 ? 0 : Below(9));
-    operand.codes.resize(operand.layout.size_bytes());
-    const std::int64_t row_stride = operand.layout.row_stride();
-    const std::int64_t column_stride = operand.layout.column_stride();
-    const int bits = SizeBits(format.element);
-    for (std::int64_t line = 0; line < lines; ++line) {
-      for (std::int64_t at = 0; at < k; ++at) {
-        const std::uint32_t code =
-            operand.scaling.has_scales
-                ? operand.quantized.view().code(line, at)
-                : EncodeElement(format.element, values[static_cast<std::size_t>(line * k + at)], 0,
-                                {}, 0);
-        StoreCode(operand.codes.data(), bits,
-                  lines_are_rows ? line * row_stride + at * column_stride
-                                 : at * row_stride + line * column_stride,
-                  code);
-      }
-    }
-    return operand;
-  }
-
- private:
-  std::mt19937_64 random_;
-};
-
-// A product of two operands with its epilogue's planes.
-struct Product {
-  Problem problem;
-  Operand a;
-  Operand b;
-  testing::PlaneBytes c;
-  testing::PlaneBytes bias;
-  testing::PlaneBytes d;
-
-  Arguments arguments() {
-    Arguments to;
-    to.a = a.codes.data();
-    to.b = b.codes.data();
-    to.c = problem.epilogue.beta != 0 ? c.data() : nullptr;
-    to.bias = problem.epilogue.has_bias ? bias.data() : nullptr;
-    to.d = d.data();
-    const auto planes = [](const Operand& from, const void** scales, const void** zero_points,
-                           const float** tensor_scale) {
-      if (!from.scaling.has_scales) return;
-      *scales = from.quantized.scales.data();
-      if (from.scaling.has_zero_points) *zero_points = from.quantized.zero_points.data();
-      if (from.scaling.has_tensor_scale) *tensor_scale = &from.quantized.tensor_scale;
-    };
-    planes(a, &to.a_scales, &to.a_zero_points, &to.a_tensor_scale);
-    planes(b, &to.b_scales, &to.b_zero_points, &to.b_tensor_scale);
-    return to;
-  }
-};
-
-Product MakeProduct(Operand a, Operand b, std::int64_t m, std::int64_t n, std::int64_t k,
-                    DataType accumulate, DataType output) {
-  Product product;
-  Problem& problem = product.problem;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.a = a.layout;
-  problem.b = b.layout;
-  problem.transpose_a = a.transpose;
-  problem.transpose_b = b.transpose;
-  problem.a_scaling = a.scaling;
-  problem.b_scaling = b.scaling;
-  problem.accumulate = accumulate;
-  problem.d = problem.c = {output, m, n, Order::kRowMajor, n};
-  product.a = std::move(a);
-  product.b = std::move(b);
-  product.d = testing::PoisonedPlane(problem.d);
-  return product;
-}
+using testing::CheckQuantizedProduct;
+using testing::Draws;
+using Operand = testing::QuantizedOperand;
+using Product = testing::QuantizedProduct;
+using testing::MakeQuantizedProduct;
+using testing::Partner;
 
 // Computes product->d, and returns the kernel's name.
 std::string Compute(Product* product, int threads) {
@@ -186,79 +73,6 @@ std::string Compute(Product* product, int threads) {
       plan->kernel->Launch(product->problem, plan->config, arguments, target);
   EXPECT_TRUE(status.ok()) << status;
   return plan->kernel->traits().name;
-}
-
-// The largest scale of a line, or element where there are none.
-double LargestOfLine(const QuantizedView& view, std::int64_t line) {
-  double largest = 0;
-  for (std::int64_t k = 0; k < view.k; ++k) {
-    largest = std::max(largest, view.format.scaling.has_scales ? view.scale(line, k)
-                                                               : std::abs(view.value(line, k)));
-  }
-  return largest;
-}
-
-// Empty where every element of D is within the kernel's bound, else the first that is not.
-std::string CheckBound(Product* product, const std::string& kernel) {
-  const Problem& problem = product->problem;
-  const Epilogue& e = problem.epilogue;
-  const Arguments arguments = product->arguments();
-  const QuantizedView a = ViewOfA(problem, arguments);
-  const QuantizedView b = ViewOfB(problem, arguments);
-  const ExactProductResult exact = ExactProduct(a, b);
-  const auto k = static_cast<double>(problem.k);
-  const bool is_f32 = absl::StrContains(kernel, "f32") || absl::StrContains(kernel, "fp8");
-  double terms = k;
-  if (kernel == "cpu/quantized_int") {
-    terms = std::ceil(k / 256) + static_cast<double>(problem.a_scaling.k_blocks(problem.k) +
-                                                     problem.b_scaling.k_blocks(problem.k));
-  }
-  const double unit = is_f32 ? 0x1p-24 : 0x1p-53;
-  const double half_ulp = problem.d.type == DataType::kF64   ? 0x1p-53
-                          : problem.d.type == DataType::kF32 ? 0x1p-24
-                          : problem.d.type == DataType::kF16 ? 0x1p-11
-                                                             : 0x1p-8;
-  const double smallest = problem.d.type == DataType::kF16 ? 0x1p-25 : 0x1p-134;
-  const MatrixLayout bias_layout = {problem.d.type, 1, problem.n, Order::kRowMajor, problem.n};
-  for (std::int64_t row = 0; row < problem.m; ++row) {
-    for (std::int64_t column = 0; column < problem.n; ++column) {
-      const auto at = static_cast<std::size_t>(row * problem.n + column);
-      double wanted = e.alpha * exact.d[at];
-      double magnitude = std::abs(e.alpha) * exact.magnitude[at];
-      if (e.beta != 0) {
-        const double c = e.beta * LoadElement(problem.c, arguments.c, row, column);
-        wanted += c;
-        magnitude += std::abs(c);
-      }
-      if (e.has_bias) {
-        const double bias = LoadElement(bias_layout, arguments.bias, 0, column);
-        wanted += bias;
-        magnitude += std::abs(bias);
-      }
-      const double lost = is_f32 ? k * 0x1p-132 * std::abs(e.alpha) * LargestOfLine(a, row) *
-                                       LargestOfLine(b, column)
-                                 : 0;
-      const double computed = (terms + 8) * unit * magnitude + lost;
-      const double bound =
-          computed + half_ulp * (std::abs(wanted) + computed) + smallest + 0x1p-53 * magnitude;
-      const double stored = LoadElement(problem.d, arguments.d, row, column);
-      if (problem.d.type == DataType::kF16 && magnitude > 60000) continue;
-      if (!(std::abs(stored - wanted) <= bound)) {
-        return absl::StrCat(kernel, " ", ToString(problem), ": D(", row, ", ", column, ") is ",
-                            stored, ", not ", wanted, " within ", bound);
-      }
-    }
-  }
-  return "";
-}
-
-// What a format is multiplied with: any format, or 32 and 16 bit floats.
-QuantFormat Partner(Draws* draws) {
-  constexpr DataType kReal[] = {DataType::kF32, DataType::kF16, DataType::kBf16};
-  if (draws->Below(3) == 0) return {kReal[draws->Below(3)], Scaling::kNone};
-  const auto formats = QuantFormats();
-  return formats[static_cast<std::size_t>(draws->Below(static_cast<std::int64_t>(formats.size())))]
-      .format;
 }
 
 class QuantizedGemm : public ::testing::TestWithParam<NamedFormat> {};
@@ -280,10 +94,9 @@ TEST_P(QuantizedGemm, RandomProductsAreWithinTheStatedBound) {
              format.scaling.scales_whole_lines();
     };
     // These kernels have one way to sum, and take no int8 beside fp8.
-    const bool are_of_panels = is_of_panels(of_a) && is_of_panels(of_b);
-    if (are_of_panels && (of_a.element == DataType::kInt8) != (of_b.element == DataType::kInt8)) {
-      continue;
-    }
+    const bool are_of_panels =
+        is_of_panels(of_a) && is_of_panels(of_b) &&
+        (of_a.element == DataType::kInt8) == (of_b.element == DataType::kInt8);
     DataType accumulate = are_integers ? DataType::kInt32 : DataType::kF32;
     if (!are_of_panels && draws.Below(3) == 0) {
       accumulate = draws.Below(2) == 0 ? DataType::kF64 : DataType::kF32;
@@ -292,8 +105,8 @@ TEST_P(QuantizedGemm, RandomProductsAreWithinTheStatedBound) {
     const DataType output = accumulate == DataType::kF64 && draws.Below(2) == 0
                                 ? DataType::kF64
                                 : kOutputs[draws.Below(3)];
-    Product product = MakeProduct(draws.Lines(of_a, m, k, true), draws.Lines(of_b, n, k, false), m,
-                                  n, k, accumulate, output);
+    Product product = MakeQuantizedProduct(
+        draws.Lines(of_a, m, k, true), draws.Lines(of_b, n, k, false), m, n, k, accumulate, output);
     Epilogue& e = product.problem.epilogue;
     if (draws.Below(3) == 0) e.alpha = draws.Normal();
     if (draws.Below(3) == 0) e.beta = draws.Normal();
@@ -303,8 +116,8 @@ TEST_P(QuantizedGemm, RandomProductsAreWithinTheStatedBound) {
     product.bias =
         RandomPlane({output, 1, n, Order::kRowMajor, n}, testing::Distribution::kNormal, seed + 1);
     const std::string kernel = Compute(&product, 1 + static_cast<int>(draws.Below(3)));
-    ASSERT_EQ(absl::StartsWith(kernel, "cpu/panel_"), are_of_panels) << kernel;
-    ASSERT_EQ(CheckBound(&product, kernel), "") << "product " << i;
+    ASSERT_NE(absl::StartsWith(kernel, "cpu/quantized_"), are_of_panels) << kernel;
+    ASSERT_EQ(CheckQuantizedProduct(&product, kernel), "") << "product " << i;
   }
 }
 
@@ -355,7 +168,7 @@ TEST_P(QuantizedGemm, ARowsBitsDoNotDependOnItsMates) {
       IsQuantizedInteger(format.element) ? DataType::kInt32 : DataType::kF32;
   const auto multiply = [&](Operand a, std::int64_t rows, int threads) {
     Product product =
-        MakeProduct(std::move(a), b, rows, kColumns, kSize, accumulate, DataType::kF32);
+        MakeQuantizedProduct(std::move(a), b, rows, kColumns, kSize, accumulate, DataType::kF32);
     Compute(&product, threads);
     return product.d;
   };
@@ -393,8 +206,8 @@ TEST(QuantizedGemmRange, NoValueOfAQuantizedOperandOverflows) {
     }
   }
   Product product =
-      MakeProduct(std::move(a), std::move(b), 3, 4, 64, DataType::kF32, DataType::kF32);
-  EXPECT_EQ(CheckBound(&product, Compute(&product, 1)), "");
+      MakeQuantizedProduct(std::move(a), std::move(b), 3, 4, 64, DataType::kF32, DataType::kF32);
+  EXPECT_EQ(CheckQuantizedProduct(&product, Compute(&product, 1)), "");
 }
 
 TEST(QuantizedGemmRange, NanScalesMakeTheirRowsNan) {
@@ -403,8 +216,8 @@ TEST(QuantizedGemmRange, NanScalesMakeTheirRowsNan) {
   Operand a = draws.Lines(format, 2, 64, true);
   a.scaling.order = ScaleOrder::kAlongK;
   a.quantized.scales = {127, 0xff, 127, 127};
-  Product product = MakeProduct(std::move(a), draws.Lines(format, 3, 64, false), 2, 3, 64,
-                                DataType::kF32, DataType::kF32);
+  Product product = MakeQuantizedProduct(std::move(a), draws.Lines(format, 3, 64, false), 2, 3, 64,
+                                         DataType::kF32, DataType::kF32);
   Compute(&product, 1);
   for (int column = 0; column < 3; ++column) {
     EXPECT_TRUE(std::isnan(LoadElement(product.problem.d, product.d.data(), 0, column)));

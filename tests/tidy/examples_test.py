@@ -105,6 +105,15 @@ class Example(unittest.TestCase):
             (self.work / f"{name}.bin").write_bytes(halves.tobytes())
         for name in "bqw":
             numpy.save(self.work / f"{name}.npy", numpy.ones(SIDE, "f4"))
+        # Of formats: F mxfp4, I int8, N nvfp4, Z uint4 with zero points. Two elements of 4 bits a byte.
+        packed = self.random.integers(0, 256, (SIDE, SIDE // 2)).astype("u1")
+        formats = {"F": packed, "N": packed, "Z": packed,
+                   "I": self.random.integers(-127, 128, (SIDE, SIDE)).astype("i1"),
+                   "f": numpy.full((1, SIDE), 127, "u1"), "i": numpy.ones((SIDE, 1), "f4"),
+                   "n": numpy.full((SIDE // 16, SIDE), 0x38, "u1"), "t": numpy.float32(1),
+                   "s": numpy.ones((SIDE, 1), "f2"), "z": numpy.full((SIDE, 1), 8, "u1")}
+        for name, array in formats.items():
+            numpy.save(self.work / f"{name}.npy", array)
         if "--tls.certificate-file" in command:
             subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                             "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=gemmd.test",

@@ -219,6 +219,50 @@ TEST_F(MatmulTest, ScalesGoAsPlanesOfTheirOperands) {
   EXPECT_EQ(request.payload(3).data(), "3333");
 }
 
+TEST_F(MatmulTest, AFormatsNameSaysWhatItsScalesAre) {
+  server_.Then(Answer(2, 2, "abcd"));
+  // Two elements a byte.
+  const std::string fp4 = directory_.File(
+      "fp4.npy", NpyBytes(NpyDictionaryText("|u1", "(2, 20)"), std::string(40, 'a')));
+  const std::string fp4_scales =
+      directory_.File("s.npy", NpyBytes(NpyDictionaryText("|V1", "(2, 3)"), "ssssss"));
+  const std::string one =
+      directory_.File("t.npy", NpyBytes(NpyDictionaryText("<f4", "()"), "tttt"));
+  const std::string int4 =
+      directory_.File("i.npy", NpyBytes(NpyDictionaryText("<V1", "(40, 2)"), std::string(80, 7)));
+  const std::string int4_scales =
+      directory_.File("is.npy", NpyBytes(NpyDictionaryText("<f2", "(2, 2)"), "12345678"));
+  const std::string zero_points =
+      directory_.File("z.npy", NpyBytes(NpyDictionaryText("|u1", "(2, 2)"), "zzzz"));
+  const ProcessResult result =
+      Gemm({"matmul", fp4, int4, "--type", "a=nvfp4", "--type", "b=int4-g32-f16-zp", "--a-scales",
+            fp4_scales, "--a-tensor-scale", one, "--b-scales", int4_scales, "--b-zero-points",
+            zero_points, "--scale-layout", "a=blocked-128x4"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const v1::MatmulRequest request = server_.requests().at(0);
+  const v1::Operand& a = request.header().a();
+  EXPECT_EQ(a.data().type(), v1::FP4_E2M1);
+  EXPECT_EQ(a.data().columns(), 40U);
+  EXPECT_EQ(a.scales().type(), v1::FP8_E4M3);
+  EXPECT_EQ(a.scales().columns(), 3U);
+  EXPECT_EQ(a.tensor_scale().type(), v1::F32);
+  EXPECT_EQ(a.quantization().block_k(), 16U);
+  EXPECT_EQ(a.quantization().scale_layout(), v1::SCALES_BLOCKED_128X4);
+  const v1::Operand& b = request.header().b();
+  EXPECT_EQ(b.data().type(), v1::UINT4);
+  EXPECT_EQ(b.data().columns(), 2U);
+  EXPECT_EQ(b.scales().type(), v1::F16);
+  EXPECT_EQ(b.zero_points().type(), v1::UINT8);
+  EXPECT_EQ(b.quantization().block_k(), 32U);
+  EXPECT_EQ(b.quantization().block_lines(), 1U);
+  EXPECT_EQ(b.quantization().scale_layout(), v1::SCALES_PLAIN);
+  ASSERT_EQ(request.payload_size(), 6);
+  EXPECT_EQ(request.payload(2).plane(), v1::TENSOR_SCALE);
+  EXPECT_EQ(request.payload(2).data(), "tttt");
+  EXPECT_EQ(request.payload(3).data(), std::string(40, 0x77));
+  EXPECT_EQ(request.payload(5).plane(), v1::ZERO_POINTS);
+}
+
 TEST_F(MatmulTest, EveryStatusCodeHasItsExitCode) {
   const std::vector<std::pair<grpc::StatusCode, int>> cases = {
       {grpc::StatusCode::INVALID_ARGUMENT, 4},   {grpc::StatusCode::FAILED_PRECONDITION, 4},

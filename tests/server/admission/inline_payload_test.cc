@@ -20,6 +20,11 @@ OperandSpec Matrix(std::uint64_t rows, std::uint64_t columns, DataType type) {
 
 PlaneSpec Scales(std::uint64_t rows) { return {DataType::kF32, rows, 1, Order::kRowMajor, 0}; }
 
+std::vector<float> FloatsAt(const void* address, int count) {
+  const auto* const floats = static_cast<const float*>(address);
+  return {floats, floats + count};
+}
+
 class InlinePayloadTest : public ::testing::Test {
  protected:
   // 4 x 6 times 6 x 5.
@@ -133,8 +138,8 @@ TEST_F(ScaledPayloadTest, ScalesComeAsPlanesOfTheirOwn) {
   ASSERT_TRUE(ReceiveScales(OperandName::kB, {2}).ok());
   ASSERT_TRUE(payload_->Check().ok());
   const HostBuffers buffers = payload_->buffers();
-  EXPECT_EQ(std::vector<float>(buffers.a_scales, buffers.a_scales + 4), a_scales);
-  EXPECT_EQ(buffers.b_scales[0], 2);
+  EXPECT_EQ(FloatsAt(buffers.a_scales, 4), a_scales);
+  EXPECT_EQ(FloatsAt(buffers.b_scales, 1), std::vector<float>{2});
   EXPECT_EQ(payload_->received_bytes(), 24u + 30 + 16 + 4);
 }
 

@@ -158,7 +158,7 @@ TEST_F(SharedOperandsTest, ScalesFollowTheirPlaneAndAreChecked) {
     absl::Status status = shared->Read(*placed);
     HostBuffers buffers;
     shared->Overlay(*placed, &buffers);
-    EXPECT_TRUE(std::equal(std::begin(scales), std::end(scales), buffers.a_scales));
+    EXPECT_EQ(std::memcmp(buffers.a_scales, scales, sizeof scales), 0);
     EXPECT_EQ(buffers.b_scales, nullptr);
     return status;
   };

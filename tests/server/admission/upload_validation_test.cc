@@ -29,7 +29,7 @@ class UploadValidation : public ::testing::Test {
 TEST_F(UploadValidation, AnOperandMayFillTheLimit) {
   EXPECT_EQ(Message(), "");
   operand_.data.columns = 51;
-  EXPECT_EQ(Message(), "begin.operand.data is 20 x 51 int8; an operand may have 1000 bytes");
+  EXPECT_EQ(Message(), "begin.operand.data is 20 x 51 int8; a plane may have 1000 bytes");
   operand_.data.rows = operand_.data.columns = limits_.dimension;
   EXPECT_EQ(Validate().code(), kInvalid);
 }
@@ -60,23 +60,49 @@ TEST_F(UploadValidation, ScalesAreOneOrOneForEachRowOrColumn) {
   }
   SetScales(1, 1);
   operand_.scales->type = DataType::kF64;
-  EXPECT_EQ(Message(), "begin.operand.scales.type is f64; it must be f32");
+  EXPECT_EQ(Message(),
+            "begin.operand.scales.type is f64; it must be f32, or begin.operand.quantization must "
+            "say what blocks are scaled");
   operand_.scales->type = DataType::kF32;
   operand_.data = {DataType::kF32, 4, 4, Order::kRowMajor, 0};
   EXPECT_EQ(Message(),
-            "begin.operand.scales is set, and the data's type is f32; only int8, fp8_e4m3 and "
-            "fp8_e5m2 have scales");
+            "begin.operand.scales is set, and begin.operand.data.type is f32; only quantized types "
+            "have scales");
+}
+
+// K may lie along rows or along columns, as the use will say.
+TEST_F(UploadValidation, BlocksLieAlongRowsOrColumns) {
+  operand_.data = {DataType::kFp4E2M1, 20, 50, Order::kRowMajor, 0};
+  operand_.blocks = BlockScaling{16, 1, false};
+  operand_.tensor_scale = PlaneSpec{DataType::kF32, 1, 1, Order::kRowMajor, 0};
+  for (const auto& [rows, columns] : {std::pair{20, 4}, {2, 50}, {20, 50}, {4, 20}}) {
+    operand_.scales = PlaneSpec{DataType::kFp8E4M3, static_cast<std::uint64_t>(rows),
+                                static_cast<std::uint64_t>(columns), Order::kRowMajor, 0};
+    const bool fits = columns == 4 || rows == 2;
+    EXPECT_EQ(Message(),
+              fits ? ""
+                   : "begin.operand.scales is " + std::to_string(rows) + " x " +
+                         std::to_string(columns) +
+                         "; it must be 20 x 4: the data are 20 x 50, in blocks of 1 x 16");
+  }
+  // Planes of scales may be larger than the data.
+  operand_.data = {DataType::kFp8E4M3, 251, 1, Order::kRowMajor, 0};
+  operand_.blocks = BlockScaling{128, 1, false};
+  operand_.scales = PlaneSpec{DataType::kF32, 251, 1, Order::kRowMajor, 0};
+  operand_.tensor_scale.reset();
+  EXPECT_EQ(Message(), "begin.operand.scales is 251 x 1 f32; a plane may have 1000 bytes");
+  operand_.data.rows = operand_.scales->rows = 250;
+  EXPECT_EQ(Message(), "");
 }
 
 TEST_F(UploadValidation, AnUploadBringsItsBytesItself) {
   operand_.source = Source::kShared;
   EXPECT_EQ(Validate().code(), kInvalid);
   operand_.source = Source::kInline;
-  operand_.has_zero_points = true;
+  operand_.data.type = DataType::kMxfp8E4M3;
   EXPECT_EQ(Validate().code(), absl::StatusCode::kUnimplemented);
-  operand_.has_zero_points = false;
-  operand_.data.type = DataType::kInt4;
-  EXPECT_EQ(Validate().code(), absl::StatusCode::kUnimplemented);
+  operand_.data.type = DataType::kE8M0;
+  EXPECT_EQ(Validate().code(), kInvalid);
 }
 
 }  // namespace

@@ -134,18 +134,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "b.handle is set: this server takes inline operands only"},
         BadCall{"Digest", [](MatmulCall* c) { c->a->source = Source::kDigest; }, kUnbuilt,
                 "a.digest is set: this server takes inline operands only"},
-        BadCall{"ZeroPoints", [](MatmulCall* c) { c->a->has_zero_points = true; }, kUnbuilt,
-                "a.zero_points is set: this server's quantized types are symmetric"},
         BadCall{"ScalesOfAnUnquantizedType",
                 [](MatmulCall* c) { c->a->scales = Plane(DataType::kF32, 1, 1); }, kInvalid,
-                "a.scales is set, and a.data.type is f32; only int8, fp8_e4m3 and fp8_e5m2 have "
-                "scales"},
-        BadCall{"ScalesNotBuilt",
-                [](MatmulCall* c) {
-                  Quantize(c, DataType::kMxfp8E4M3);
-                  c->a->scales = Plane(DataType::kE8M0, 4, 1);
-                },
-                kUnbuilt, "a.scales is set: this server has no scales for mxfp8_e4m3 yet"},
+                "a.scales is set, and a.data.type is f32; only quantized types have scales"},
+        BadCall{"TypeWithAnotherName",
+                [](MatmulCall* c) { Quantize(c, DataType::kMxfp8E4M3); }, kUnbuilt,
+                "a.data.type is mxfp8_e4m3: send fp8_e4m3 with a.scales of e8m0 and "
+                "a.quantization.block_k 32, which is the same"},
         BadCall{"ScalesOfC",
                 [](MatmulCall* c) {
                   c->c = Matrix(4, 5);
@@ -157,7 +152,9 @@ INSTANTIATE_TEST_SUITE_P(
                   Quantize(c, DataType::kInt8);
                   c->b->scales = Plane(DataType::kF64, 1, 5);
                 },
-                kInvalid, "b.scales.type is f64; it must be f32"},
+                kInvalid,
+                "b.scales.type is f64; it must be f32, or b.quantization must say what blocks are "
+                "scaled"},
         BadCall{"TooFewScales",
                 [](MatmulCall* c) {
                   Quantize(c, DataType::kInt8);
@@ -219,8 +216,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "the inner dimension is 131072; of int8 it must be 1 to 131071, for which int32 "
                 "holds "
                 "every sum"},
-        BadCall{"MixedTypes", [](MatmulCall* c) { c->a->data.type = DataType::kInt8; }, kInvalid,
-                "a.data.type is int8 and b.data.type is f32; they must be equal, or both fp8"},
+        BadCall{"MixedTypes", [](MatmulCall* c) { c->a->data.type = DataType::kF16; }, kInvalid,
+                "a.data.type is f16 and b.data.type is f32; they must be equal, or both quantized, "
+                "or one quantized and the other f32, f16 or bf16"},
         BadCall{"Verification", [](MatmulCall* c) { c->verification_vectors = 65; }, kInvalid,
                 "verification.vectors is 65; it must be 0 to 64"},
         BadCall{"VerificationOfAnActivation",

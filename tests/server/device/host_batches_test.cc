@@ -8,6 +8,7 @@
 #include "server/device/emulated_device.h"
 #include "server/device/slices.h"
 #include "tests/server/device/batches.h"
+#include "tests/testing/quantized_product.h"
 
 namespace gemmd {
 namespace {
@@ -199,6 +200,131 @@ TEST_P(HostBatchesTest, OnlyRowsThatCanBeJoinedSaySo) {
   EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.a_scaling = Scaling::kTensor; }));
   EXPECT_FALSE(joins_with([](DeviceWork* work) { work->buffers.a_access = Access::kDirect; }));
   EXPECT_FALSE(joins_with([](DeviceWork* work) { work->buffers.d_access = Access::kDevice; }));
+}
+
+// A quantized work over its own operands.
+class QuantizedWork {
+ public:
+  QuantizedWork(const Device& device, testing::QuantizedProduct product)
+      : product_(std::make_unique<testing::QuantizedProduct>(std::move(product))) {
+    work_.problem = product_->problem;
+    work_.plan = testing::PlanFor(device, work_.problem);
+    const Arguments arguments = product_->arguments();
+    HostBuffers& buffers = work_.buffers;
+    buffers.a = arguments.a;
+    buffers.b = arguments.b;
+    buffers.a_scales = arguments.a_scales;
+    buffers.b_scales = arguments.b_scales;
+    buffers.a_zero_points = arguments.a_zero_points;
+    buffers.b_zero_points = arguments.b_zero_points;
+    buffers.a_tensor_scale = arguments.a_tensor_scale;
+    buffers.b_tensor_scale = arguments.b_tensor_scale;
+  }
+
+  const DeviceWork& work() const { return work_; }
+  // The work over that B, with a result of its own.
+  DeviceWork Over(const DeviceWork& weights) {
+    DeviceWork fresh = Fresh();
+    fresh.weights_id = 7;
+    for (const WorkPlane plane :
+         {WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale}) {
+      fresh.buffers.of(plane) = weights.buffers.of(plane);
+    }
+    return fresh;
+  }
+  DeviceWork Fresh() {
+    results_.push_back(testing::PoisonedPlane(work_.problem.d));
+    DeviceWork fresh = work_;
+    fresh.buffers.d = {{results_.back().data(), results_.back().size(), nullptr}};
+    return fresh;
+  }
+  bool ResultsAreEqual() const {
+    return std::all_of(results_.begin(), results_.end(),
+                       [this](const auto& result) { return result == results_.front(); });
+  }
+
+ private:
+  std::unique_ptr<testing::QuantizedProduct> product_;
+  DeviceWork work_;
+  std::vector<testing::PlaneBytes> results_;
+};
+
+// Every format cuts its scales and zero points with its rows and columns, however they lie.
+TEST_P(HostBatchesTest, SlicesOfQuantizedOperandsHaveTheBitsOfTheWhole) {
+  if (!is_cpu()) return;
+  testing::Draws draws(11);
+  for (const NamedFormat& named : QuantFormats()) {
+    for (const bool is_a : {true, false}) {
+      const QuantFormat other = *FindQuantFormat("int4-g32-f16-zp");
+      constexpr std::int64_t kRows = 300;
+      constexpr std::int64_t kColumns = 1100;
+      constexpr std::int64_t kSize = 70;
+      const QuantFormat& a = is_a ? named.format : other;
+      const QuantFormat& b = is_a ? other : named.format;
+      QuantizedWork work(
+          *device_,
+          testing::MakeQuantizedProduct(
+              draws.Lines(a, kRows, kSize, true), draws.Lines(b, kColumns, kSize, false), kRows,
+              kColumns, kSize, DefaultAccumulateType(a.element, b.element), DataType::kF32));
+      ASSERT_TRUE(RunLaunch(device_.get(), work.Fresh()).status.ok());
+      const std::shared_ptr<SlicedWork> sliced = device_->Cut(work.Fresh(), 0);
+      ASSERT_NE(sliced, nullptr) << named.name;
+      EXPECT_GT(sliced->slices(), 2);
+      for (int i = 0; i < sliced->slices(); ++i) {
+        ASSERT_TRUE(RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, i)).status.ok());
+      }
+      EXPECT_TRUE(work.ResultsAreEqual()) << named.name << " " << ToString(work.work().problem);
+    }
+  }
+}
+
+// Where rows of scales follow one another, rows are joined with them; elsewhere no work says so.
+TEST_P(HostBatchesTest, JoinedRowsOfQuantizedOperandsHaveTheBitsTheyHaveAlone) {
+  if (!is_cpu()) return;
+  testing::Draws draws(12);
+  int joined = 0;
+  for (const NamedFormat& named : QuantFormats()) {
+    constexpr std::int64_t kColumns = 50;
+    constexpr std::int64_t kSize = 72;
+    const QuantFormat other = *FindQuantFormat("int8-g32-zp");
+    const testing::QuantizedOperand weights = draws.Lines(other, kColumns, kSize, false);
+    std::vector<QuantizedWork> works;
+    for (int i = 0; i < 6; ++i) {
+      const std::int64_t rows = 1 + draws.Below(9);
+      works.emplace_back(
+          *device_,
+          testing::MakeQuantizedProduct(
+              draws.Lines(named.format, rows, kSize, true), weights, rows, kColumns, kSize,
+              DefaultAccumulateType(named.format.element, other.element), DataType::kF32));
+      ASSERT_TRUE(RunLaunch(device_.get(), works.back().Fresh()).status.ok());
+    }
+    const DeviceWork first = works.front().Fresh();
+    std::vector<DeviceWork> batch;
+    for (QuantizedWork& work : works) {
+      DeviceWork fresh = work.Over(first);
+      const Scaling& scaling = fresh.problem.a_scaling;
+      const bool may_join =
+          fresh.problem.a_is_k_major() && scaling.block_lines == 1 &&
+          scaling.order == ScaleOrder::kAlongK && !scaling.has_tensor_scale &&
+          fresh.problem.a.leading_dimension * SizeBits(fresh.problem.a.type) % 8 == 0;
+      EXPECT_EQ(HasJoinableRows(fresh), may_join) << named.name;
+      if (!may_join) {
+        // Its poisoned result is none.
+        ASSERT_TRUE(RunLaunch(device_.get(), fresh).status.ok());
+        continue;
+      }
+      batch.push_back(std::move(fresh));
+    }
+    joined += static_cast<int>(batch.size());
+    ASSERT_TRUE(RunLaunch(device_.get(), first).status.ok());
+    if (batch.empty()) continue;
+    Plan plan = testing::PlanFor(*device_, JoinedRows(batch));
+    ASSERT_TRUE(RunLaunch(device_.get(), DeviceLaunch::Rows(std::move(batch), std::move(plan)))
+                    .status.ok());
+    for (const QuantizedWork& work : works) EXPECT_TRUE(work.ResultsAreEqual()) << named.name;
+  }
+  EXPECT_GT(joined, 30);
+  ExpectAllFree();
 }
 
 // Each block within the limit, all of D covered once, and no cut where bits would differ.

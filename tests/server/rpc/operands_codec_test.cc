@@ -22,13 +22,15 @@ TEST(OperandsCodec, AnUploadsChunkNamesAPlaneAndNothingElse) {
             "chunk.request_id is 1; in an upload it must be 0");
   EXPECT_EQ(message([](v1::Chunk* chunk) { chunk->set_operand(v1::B); }),
             "chunk.operand is 2; in an upload it must be unspecified");
-  EXPECT_EQ(message([](v1::Chunk* chunk) { chunk->set_plane(v1::ZERO_POINTS); }),
-            "chunk.plane is 2; an operand has data and scales");
+  EXPECT_EQ(message([](v1::Chunk* chunk) { chunk->set_plane(static_cast<v1::PlaneName>(4)); }),
+            "chunk.plane is 4; it must be a value of the enum in gemmd.v1");
   v1::Chunk chunk;
   chunk.set_plane(v1::SCALES);
   chunk.set_offset_bytes(7);
   EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, StoredPlane::kScales);
   EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->offset, 7u);
+  chunk.set_plane(v1::TENSOR_SCALE);
+  EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, StoredPlane::kTensorScale);
   chunk.set_plane(v1::DATA);
   EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, StoredPlane::kData);
 }

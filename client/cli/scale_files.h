@@ -1,0 +1,33 @@
+// What scales an operand, given as files.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/failure.h"
+#include "client/inline_operand.h"
+#include "kernels/quant/quant_format.h"
+
+namespace gemmd::cli {
+
+// Paths of .npy files; empty: there is none.
+struct ScaleFiles {
+  std::string scales;
+  std::string zero_points;
+  std::string tensor_scale;
+
+  bool empty() const { return scales.empty() && zero_points.empty() && tensor_scale.empty(); }
+};
+
+// --PREFIXscales, --PREFIXzero-points and --PREFIXtensor-scale; `line` is what has a scale of its
+// own: "row of op(A)". In that group, or where options without one are.
+void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& line,
+                   ScaleFiles& files, const std::string& group);
+
+// Reads them for the operand. `format` is what its --type says, if that names a format; without, or
+// where its scales are of whole lines, they are one or a vector, a column or a row.
+Outcome ReadScaleFiles(const ScaleFiles& files, const std::optional<QuantFormat>& format,
+                       bool is_tiled, bool is_column, client::InlineOperand& operand);
+
+}  // namespace gemmd::cli

@@ -1,0 +1,48 @@
+// A matrix that goes along with the request, or to a server that keeps it: its elements, and what
+// they are worth. Values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "client/matrix.h"
+#include "gemmd/v1/matrix.pb.h"
+#include "kernels/scaling.h"
+
+namespace gemmd::client {
+
+inline constexpr v1::PlaneName kPlaneNames[] = {v1::DATA, v1::SCALES, v1::ZERO_POINTS,
+                                                v1::TENSOR_SCALE};
+
+// An element is worth (what is stored - zero point) * scale * scale of the tensor; matrix.proto has
+// the formats, and the shape and the type of each plane.
+struct InlineOperand {
+  // A matrix is an operand without further words.
+  InlineOperand(Matrix matrix, std::optional<Matrix> its_scales = std::nullopt)  // NOLINT
+      : data(std::move(matrix)), scales(std::move(its_scales)) {}
+
+  Matrix data;
+  // Without blocks of f32, for int8, uint8 and fp8: 1 x 1, or M x 1 of A (one for each row of
+  // op(A)) and 1 x N of B (for each column of op(B)).
+  std::optional<Matrix> scales;
+  std::optional<Matrix> zero_points;   // as scales, int8 or uint8
+  std::optional<Matrix> tensor_scale;  // 1 x 1 f32
+  // Of scales and zero points, which then have the shape of the data but for a place for each
+  // block.
+  std::optional<BlockScaling> blocks;
+
+  // Null: it has none.
+  const Matrix* plane(v1::PlaneName name) const;
+  std::uint64_t size_bytes() const;  // of all planes
+};
+
+// What of the wire's operand the planes are.
+v1::Plane* MutablePlane(v1::PlaneName name, v1::Operand* operand);
+// Null where the operand has none.
+const v1::Plane* FindPlane(v1::PlaneName name, const v1::Operand& operand);
+
+void SetBlocks(const BlockScaling& blocks, v1::Quantization* wire);
+BlockScaling BlocksOf(const v1::Quantization& wire);
+
+}  // namespace gemmd::client

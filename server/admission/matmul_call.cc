@@ -1,0 +1,53 @@
+#include "server/admission/matmul_call.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+
+absl::string_view Name(OperandName operand) {
+  switch (operand) {
+    case OperandName::kA:
+      return "a";
+    case OperandName::kB:
+      return "b";
+    case OperandName::kC:
+      return "c";
+    case OperandName::kBias:
+      return "bias";
+  }
+  return "?";
+}
+
+std::string Name(OperandName operand, PlaneName plane) {
+  switch (plane) {
+    case PlaneName::kData:
+      break;
+    case PlaneName::kScales:
+      return absl::StrCat(Name(operand), ".scales");
+    case PlaneName::kZeroPoints:
+      return absl::StrCat(Name(operand), ".zero_points");
+    case PlaneName::kTensorScale:
+      return absl::StrCat(Name(operand), ".tensor_scale");
+  }
+  return std::string(Name(operand));
+}
+
+std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane) {
+  constexpr WorkPlane kOfA[] = {WorkPlane::kA, WorkPlane::kAScales, WorkPlane::kAZeroPoints,
+                                WorkPlane::kATensorScale};
+  constexpr WorkPlane kOfB[] = {WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints,
+                                WorkPlane::kBTensorScale};
+  switch (operand) {
+    case OperandName::kA:
+      return kOfA[static_cast<std::size_t>(plane)];
+    case OperandName::kB:
+      return kOfB[static_cast<std::size_t>(plane)];
+    case OperandName::kC:
+      return plane == PlaneName::kData ? std::make_optional(WorkPlane::kC) : std::nullopt;
+    case OperandName::kBias:
+      return plane == PlaneName::kData ? std::make_optional(WorkPlane::kBias) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gemmd

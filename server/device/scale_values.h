@@ -1,0 +1,23 @@
+// What may scale an operand. Pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "kernels/gemm.h"
+
+namespace gemmd {
+
+// INVALID_ARGUMENT, naming the first, where one of the scales is negative, infinite or no number;
+// of e8m0 that is code 0xFF alone. `scales` has any alignment.
+// REQUIRES: a type that scales may have (Scaling::type).
+absl::Status CheckScaleValues(absl::string_view field, DataType type, const void* scales,
+                              std::uint64_t bytes);
+
+// INVALID_ARGUMENT, naming the first, where a zero point is none of the values of the elements,
+// which are integers. A byte each, signed as they are.
+absl::Status CheckZeroPoints(absl::string_view field, DataType element, const void* zero_points,
+                             std::uint64_t count);
+
+}  // namespace gemmd

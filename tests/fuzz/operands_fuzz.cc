@@ -1,0 +1,10 @@
+// Whatever is said of quantized operands, nothing is read or written beyond their planes.
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/server/admission/operand_play.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  gemmd::testing::PlayOperands(data, size);
+  return 0;
+}
