@@ -103,7 +103,7 @@ std::shared_ptr<PendingMatmul> Client::Start(std::shared_ptr<const EncodedMatmul
                                              absl::Duration encode, MatmulDone done) {
   const auto pending = std::make_shared<MatmulCall>(
       *connection_->matmul, std::move(encoded), call.route.value_or(connection_->route),
-      absl::Now() + call.timeout, begun, encode, std::move(done));
+      absl::Now() + call.timeout, call.trace, begun, encode, std::move(done));
   pending->Attempt();
   return pending;
 }
@@ -155,6 +155,16 @@ absl::StatusOr<v1::StatisticsResponse> Client::Statistics(
       [connection = connection_.get()](auto* context, auto* request, auto* response,
                                        auto on_status) {
         connection->admin->async()->Statistics(context, request, response, std::move(on_status));
+      });
+}
+
+absl::StatusOr<v1::TracesResponse> Client::Traces(const v1::TracesRequest& request,
+                                                  const CallOptions& call) {
+  return connection_->Wait<v1::TracesResponse>(
+      request, call,
+      [connection = connection_.get()](auto* context, auto* message, auto* response,
+                                       auto on_status) {
+        connection->admin->async()->Traces(context, message, response, std::move(on_status));
       });
 }
 

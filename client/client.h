@@ -15,6 +15,7 @@
 #include "client/retry.h"
 #include "client/route.h"
 #include "client/timer.h"
+#include "client/trace_headers.h"
 #include "gemmd/v1/admin.pb.h"
 
 namespace gemmd::client {
@@ -33,6 +34,7 @@ struct CallOptions {
   // once what it cannot finish in time.
   absl::Duration timeout = absl::InfiniteDuration();
   std::optional<RouteOptions> route;  // the client's unless given
+  TraceHeaders trace;
 };
 
 // A product that was asked for. Thread-safe; may be dropped at any time.
@@ -83,6 +85,9 @@ class Client {
   // `quota_of`: the tenant whose quota is told as well; see admin.proto.
   absl::StatusOr<v1::StatisticsResponse> Statistics(
       const CallOptions& call = {}, const std::optional<std::string>& quota_of = std::nullopt);
+  // Requests that have ended, and when their stages ran; see admin.proto.
+  absl::StatusOr<v1::TracesResponse> Traces(const v1::TracesRequest& request,
+                                            const CallOptions& call = {});
   // Takes as long as the launches do; see admin.proto.
   absl::StatusOr<v1::TuneResponse> Tune(const v1::TuneRequest& request,
                                         const CallOptions& call = {});

@@ -33,12 +33,15 @@ Pushback PushbackOf(const grpc::ClientContext& context) {
 }  // namespace
 
 MatmulCall::MatmulCall(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
-                       const RouteOptions& route, absl::Time deadline, TimePoint begun,
-                       absl::Duration encode, Done done)
+                       const RouteOptions& route, absl::Time deadline, const TraceHeaders& trace,
+                       TimePoint begun, absl::Duration encode, Done done)
     : link_(link),
       matmul_(std::move(matmul)),
       options_(route),
       deadline_(deadline),
+      trace_(trace.empty() && trace.tracestate.empty()
+                 ? nullptr
+                 : std::make_shared<const TraceHeaders>(trace)),
       begun_(begun),
       done_(std::move(done)) {
   times_.attempts = 0;
@@ -60,6 +63,9 @@ void MatmulCall::Attempt() {
   alone_ = input.in_flight == 0;
   route_ = ChooseRoute(options_, input);
   if (is_cancelled()) return End(Cancelled());
+  if (trace_ != nullptr) {
+    if (absl::Status s = Check(*trace_); !s.ok()) return End(std::move(s));
+  }
   if (route_.transport == Transport::kUnary) return AttemptUnary();
   AttemptStream();
 }
@@ -90,6 +96,10 @@ void MatmulCall::AttemptUnary() {
     context = &context_.emplace();
   }
   if (deadline_ != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline_));
+  if (trace_ != nullptr) {
+    context->AddMetadata("traceparent", trace_->traceparent);
+    if (!trace_->tracestate.empty()) context->AddMetadata("tracestate", trace_->tracestate);
+  }
   link_.stub.UnaryCall(
       context, kMatmul, grpc::StubOptions(), &message_, &answer_,
       [self = shared_from_this()](const grpc::Status& status) { self->OnUnary(status); });
@@ -137,6 +147,7 @@ void MatmulCall::AttemptStream() {
     StreamRequest request;
     request.matmul = matmul_;
     request.deadline = deadline_;
+    request.trace = trace_;
     request.chunk_bytes = route_.chunk_bytes;
     request.unasked_bytes = kUnaskedBytes;
     request.done = [self = shared_from_this()](absl::StatusOr<Answer> answer,

@@ -23,6 +23,7 @@
 #include "client/route.h"
 #include "client/stream/session_pool.h"
 #include "client/timer.h"
+#include "client/trace_headers.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "sync/mutex.h"
@@ -59,8 +60,8 @@ class MatmulCall final : public PendingMatmul, public std::enable_shared_from_th
 
   // `link` lives until its CallCount has counted this call's end.
   MatmulCall(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
-             const RouteOptions& route, absl::Time deadline, TimePoint begun, absl::Duration encode,
-             Done done);
+             const RouteOptions& route, absl::Time deadline, const TraceHeaders& trace,
+             TimePoint begun, absl::Duration encode, Done done);
 
   void Attempt();
   void Cancel() override;
@@ -87,6 +88,7 @@ class MatmulCall final : public PendingMatmul, public std::enable_shared_from_th
   std::shared_ptr<const EncodedMatmul> matmul_;  // null once it has ended
   RouteOptions options_;
   const absl::Time deadline_;
+  const std::shared_ptr<const TraceHeaders> trace_;  // null: none
   const TimePoint begun_;
   Done done_;
 

@@ -14,6 +14,7 @@
 //   tenants/       what each client may take     quota_accounts.h counts what it holds
 //   ../kernels/    what multiplies               gemm.h is the door
 //   observe/       receipts, statistics, logs, the clock
+//   trace/         when requests' stages ran    trace_ring.h remembers, otlp_exporter.h sends
 //   observe_http/  pages for those who watch     pages.h lists them, server_metrics.h collects
 //   options/       config.proto is every option
 //   lifecycle.h    start, serve, drain, end

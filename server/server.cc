@@ -13,6 +13,7 @@
 #include "server/observe/log.h"
 #include "server/rpc/peer.h"
 #include "server/settings.h"
+#include "server/tracing.h"
 #include "text/address.h"
 #include "version.h"
 
@@ -71,7 +72,8 @@ void LogCannotStart(const absl::Status& status) {
 
 Server::Base::Base(const config::ServerConfig& config)
     : slow(SlowLogOptions(config.log())),
-      statistics(&slow),
+      tracer(MakeTracer(config.observe(), &clock)),
+      statistics(&slow, tracer.ok() ? tracer->get() : nullptr),
       plans(LoadPlans(config.tuning().plan_cache_file())) {
   plans.set_shipped(&ShippedPlans());
 }
@@ -84,6 +86,10 @@ std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const 
     return nullptr;
   }
   auto base = std::make_unique<Base>(config);
+  if (!base->tracer.ok()) {
+    LogCannotStart(base->tracer.status());
+    return nullptr;
+  }
   absl::StatusOr<std::unique_ptr<Devices>> devices =
       Devices::Make(config, &base->clock, &base->plans, on_lost);
   if (!devices.ok()) {
@@ -154,6 +160,7 @@ AdminService::Sources Server::AdminSources() {
   sources.regions = &regions_;
   sources.verifier = &verifier_;
   sources.statistics = &base_->statistics;
+  sources.tracer = base_->tracer->get();
   sources.quotas = &quotas_;
   sources.clock = &base_->clock;
   sources.message_bytes = rpc_.message_bytes;
@@ -185,6 +192,7 @@ bool Server::Observe() {
   parts.gpus = base_->devices->gpus();
   parts.metrics.router = &base_->devices->router();
   parts.metrics.statistics = &base_->statistics;
+  parts.metrics.tracer = base_->tracer->get();
   parts.metrics.store = &store_;
   parts.metrics.regions = &regions_;
   parts.metrics.verifier = &verifier_;

@@ -29,6 +29,7 @@
 #include "server/rpc/regions_service.h"
 #include "server/store/operand_store.h"
 #include "server/tenants/quota_accounts.h"
+#include "server/trace/tracer.h"
 #include "server/verification/verifier.h"
 
 namespace gemmd {
@@ -60,6 +61,8 @@ class Server {
 
     const SteadyClock clock;
     SlowLog slow;
+    // The error: as MakeTracer(); nothing else is used then.
+    const absl::StatusOr<std::unique_ptr<Tracer>> tracer;
     Statistics statistics;
     PlanCache plans;
     std::unique_ptr<Devices> devices;

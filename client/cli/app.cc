@@ -81,6 +81,7 @@ int Run(int argc, const char* const* argv) {
   AddInfoCommand(commands);
   AddStatsCommand(commands);
   AddTopCommand(commands);
+  AddTraceCommand(commands);
   AddKernelsCommand(commands);
   AddEstimateCommand(commands);
   AddTuneCommand(commands);

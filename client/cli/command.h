@@ -26,6 +26,7 @@ void AddMatmulCommand(Commands& commands);
 void AddInfoCommand(Commands& commands);
 void AddStatsCommand(Commands& commands);
 void AddTopCommand(Commands& commands);
+void AddTraceCommand(Commands& commands);
 void AddKernelsCommand(Commands& commands);
 void AddEstimateCommand(Commands& commands);
 void AddTuneCommand(Commands& commands);

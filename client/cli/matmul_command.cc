@@ -1,5 +1,6 @@
 // gemm matmul: one product from files to a file.
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
 #include "client/cli/message_format.h"
 #include "client/cli/operand_file.h"
@@ -17,6 +19,7 @@
 #include "client/matmul.h"
 #include "client/npy.h"
 #include "client/operand.h"
+#include "client/trace_headers.h"
 
 namespace gemmd::cli {
 namespace {
@@ -49,6 +52,7 @@ struct MatmulArguments {
   bool keep = false;
   absl::Duration lease;
   bool has_lease = false;
+  client::TraceHeaders trace;
 };
 
 const Choices<v1::Priority>& PriorityChoices() {
@@ -153,6 +157,32 @@ void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
       ->check(CLI::Range(0, 64))
       ->type_name("N")
       ->group("Execution");
+  app.add_option("--traceparent", arguments.trace.traceparent,
+                 "The trace that the product belongs to, as W3C writes it; unless given, that of "
+                 "TRACEPARENT in the environment")
+      ->type_name("00-TRACE-PARENT-FLAGS")
+      ->group("Execution");
+  app.add_option("--tracestate", arguments.trace.tracestate,
+                 "What goes with it; unless either is given, TRACESTATE")
+      ->type_name("KEY=VALUE,...")
+      ->group("Execution");
+}
+
+// Options go before the environment, where a variable that is no header's value is told of too.
+Outcome ReadTrace(const client::TraceHeaders& given, client::TraceHeaders* trace) {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  *trace = given;
+  const bool is_given = !given.traceparent.empty() || !given.tracestate.empty();
+  if (!is_given) trace->traceparent = variable("TRACEPARENT");
+  // Alone it says nothing, and whoever set it did not set it for this program.
+  if (!is_given && !trace->traceparent.empty()) trace->tracestate = variable("TRACESTATE");
+  const absl::Status status = Check(*trace);
+  if (status.ok()) return std::nullopt;
+  return UsageFailure(absl::StrCat(
+      is_given ? "--" : "of TRACEPARENT and TRACESTATE in the environment: ", status.message()));
 }
 
 // A file, or what "@HANDLE" names. `scales` are paths, or empty.
@@ -229,6 +259,8 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
   if (arguments.keep && !arguments.output.empty()) {
     return UsageFailure("--keep leaves D on the server; -o would have it sent (see gemm get)");
   }
+  client::TraceHeaders trace;
+  if (Outcome failure = ReadTrace(arguments.trace, &trace)) return failure;
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
   std::optional<client::MatmulInputs> inputs;
@@ -241,6 +273,7 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
   client::CallOptions call =
       CallWithin(arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout);
   call.route = arguments.route;
+  call.trace = trace;
   absl::StatusOr<client::Product> product = connection->Matmul(*std::move(inputs), options, call);
   if (!product.ok()) return ServerFailure(global.server, product.status());
   return Conclude(global, arguments, *product);

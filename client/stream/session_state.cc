@@ -298,6 +298,7 @@ bool SessionState::NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& messa
     message.request_id = found->first;
     message.matmul = request.asked.matmul;
     message.deadline = request.asked.deadline;
+    message.trace = request.asked.trace;
     message.await_accepted = request.await_accepted;
     return true;
   }

@@ -28,6 +28,7 @@
 #include "client/codec.h"
 #include "client/result.h"
 #include "client/retry.h"
+#include "client/trace_headers.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "proto/payload_codec.h"
 
@@ -45,6 +46,7 @@ using StreamDone = std::function<void(absl::StatusOr<Answer>, const Pushback&)>;
 struct StreamRequest {
   std::shared_ptr<const EncodedMatmul> matmul;
   absl::Time deadline = absl::InfiniteFuture();
+  std::shared_ptr<const TraceHeaders> trace;  // null: none
   // What fits goes with the header. Anything larger waits until the server has memory for it,
   // and then goes in chunks of this size.
   std::uint64_t chunk_bytes = 1 << 20;
@@ -62,6 +64,7 @@ struct Outgoing {
   std::uint64_t request_id = 0;                 // all but kOpen and kJoin
   std::shared_ptr<const EncodedMatmul> matmul;  // kBegin, kChunk
   absl::Time deadline;                          // kBegin
+  std::shared_ptr<const TraceHeaders> trace;    // kBegin; null: none
   bool await_accepted = false;                  // kBegin; if not, the payload goes with it
   std::size_t plane = 0;                        // kChunk: of matmul->planes, and
   std::uint64_t offset = 0;                     //   where in it, and

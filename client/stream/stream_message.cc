@@ -52,6 +52,10 @@ void AppendBegin(int field, const Outgoing& outgoing, absl::Time now, MessageWri
     begin.mutable_header()->set_timeout_us(
         static_cast<std::uint64_t>(std::max<std::int64_t>(1, left_us)));
   }
+  if (outgoing.trace != nullptr) {
+    begin.set_traceparent(outgoing.trace->traceparent);
+    begin.set_tracestate(outgoing.trace->tracestate);
+  }
   begin.set_await_accepted(outgoing.await_accepted);
   begin.set_accepts_batches(true);
   const std::string fields = begin.SerializeAsString();

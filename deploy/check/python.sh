@@ -5,6 +5,7 @@
 #   deploy/check/python.sh                the server that Bazel built, and this machine's python3
 #   GEMMD_BINARY=PATH ...                 another server
 #   GEMMD_CODEC=PATH ...                  another codec
+#   GEMM_BINARY=PATH ...                  another command line
 #   PYTHON=python3.13 ...                 another interpreter
 #   deploy/check/python.sh 'protobuf<5'   with such packages (again after the tools, so that they hold)
 set -euo pipefail
@@ -15,8 +16,10 @@ step() { printf '== %s\n' "$*"; }
 python=${PYTHON:-python3}
 GEMMD_BINARY=$(realpath "${GEMMD_BINARY:-bazel-bin/server/gemmd}")
 GEMMD_CODEC=$(realpath "${GEMMD_CODEC:-bazel-bin/tests/kernels/quant/codec}")
-export GEMMD_BINARY GEMMD_CODEC
+GEMM_BINARY=$(realpath "${GEMM_BINARY:-bazel-bin/client/cli/gemm}")
+export GEMMD_BINARY GEMMD_CODEC GEMM_BINARY
 [[ -x $GEMMD_BINARY ]] || fail "there is no server at $GEMMD_BINARY: bazel build --config=opt //server:gemmd"
+[[ -x $GEMM_BINARY ]] || fail "there is no command line at $GEMM_BINARY: bazel build --config=opt //client/cli:gemm"
 [[ -x $GEMMD_CODEC ]] || fail "there is no codec at $GEMMD_CODEC: bazel build --config=opt //tests/kernels/quant:codec"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || {
   deploy/install_packages.sh python3-venv
@@ -50,7 +53,7 @@ PY
 )
 
 step "tools"
-from_pypi pytest==9.2.0 mypy==2.4.1 ruff==0.17.6 ml_dtypes 'dask[array]'
+from_pypi pytest==9.2.0 mypy==2.4.1 ruff==0.17.6 ml_dtypes 'dask[array]' perfetto==0.59.1
 (($# == 0)) || from_pypi --force-reinstall "$@"
 "$bin/pip" list --disable-pip-version-check 2>/dev/null |
   grep -E '^(grpcio|ml_dtypes|numpy|protobuf) ' | tr -s ' ' | paste -sd, -

@@ -346,6 +346,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.shared_bytes_out = request->shared.bytes_out();
   receipt.landed_bytes = grant.moved.landed_bytes;
   receipt.evicted_bytes = grant.moved.evicted_bytes;
+  receipt.connection = request->connection;
+  receipt.trace = std::move(times.trace);
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
   const Cost& cost = job->cost;

@@ -86,6 +86,7 @@ struct AdmittedMatmul {
 struct RequestTimes {
   TimeNs arrival = 0;
   std::vector<StageSpan> spans;  // what was done for the request besides admission
+  TraceOrigin trace;
 };
 
 // What a request would take, as things are now.

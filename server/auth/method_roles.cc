@@ -34,6 +34,8 @@ constexpr MethodRoles kTable[] = {
     {"/gemmd.v1.Admin/ListKernels", kAnyRole},
     {"/gemmd.v1.Admin/Statistics", kWatchers, true},
     {"/gemmd.v1.Admin/Tune", kOperators, true},
+    // Users see their own requests (server/rpc/timelines.h).
+    {"/gemmd.v1.Admin/Traces", kAnyRole},
 
     // Load balancers and container runtimes have no token.
     {"/grpc.health.v1.Health/Check", kOpen},

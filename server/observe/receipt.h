@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "kernels/gemm.h"
 #include "server/observe/clock.h"
+#include "text/traceparent.h"
 
 namespace gemmd {
 
@@ -60,6 +61,10 @@ struct Receipt {
   Determinism determinism = Determinism::kBatchInvariant;
   std::uint64_t batch_requests = 0;
   std::uint64_t batch_rows = 0;
+  // Unique in the process, and equal for requests of one launch; of several, the last. 0: none.
+  std::uint64_t launch = 0;
+  std::uint64_t connection = 0;  // as MatmulCall has it
+  TraceOrigin trace;
   double flops = 0;        // of this request
   double batch_flops = 0;  // of the launch it was part of
   std::uint64_t payload_bytes_in = 0;

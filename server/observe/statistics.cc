@@ -59,6 +59,7 @@ void Statistics::RecordFinished(absl::StatusCode code, const Receipt& receipt) {
   const bool is_ok = code == absl::StatusCode::kOk;
   RecordByName(is_ok, receipt);
   if (is_ok && slow_ != nullptr && slow_->IsSlow(receipt)) slow_->Record(receipt);
+  if (sink_ != nullptr) sink_->Take(code, receipt);
   const TimeNs duration = receipt.finish - receipt.arrival;
   const MutexLock lock(mutex_);
   CountFinished(code);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "server/observe/duration_histogram.h"
 #include "server/observe/receipt.h"
+#include "server/observe/receipt_sink.h"
 #include "server/observe/refusal.h"
 #include "server/observe/slow_log.h"
 #include "server/observe/top_table.h"
@@ -20,8 +21,10 @@ namespace gemmd {
 
 class Statistics {
  public:
-  // `slow`: is told of requests that took long; null: nobody is. It outlives this.
-  explicit Statistics(SlowLog* slow = nullptr) : slow_(slow) {}
+  // `slow`: is told of requests that took long; `sink`: of all that were let in; null: nobody is.
+  // They outlive this.
+  explicit Statistics(SlowLog* slow = nullptr, ReceiptSink* sink = nullptr)
+      : slow_(slow), sink_(sink) {}
 
   // Entries of their own, the rest together.
   static constexpr std::size_t kTenants = 20;
@@ -101,6 +104,7 @@ class Statistics {
   void RecordByName(bool is_ok, const Receipt& receipt);
 
   SlowLog* const slow_;
+  ReceiptSink* const sink_;
   mutable AdaptiveMutex mutex_;
   Snapshot totals_ ABSL_GUARDED_BY(mutex_);
   // Apart, because looking names up takes longer than counting.

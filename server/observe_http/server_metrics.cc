@@ -416,6 +416,32 @@ void AddGpus(const GpuSensors& sensors, Families* families) {
   }
 }
 
+// What is remembered of requests, and what a collector was sent.
+void AddTraces(const Tracer& tracer, Families* families) {
+  const TraceRing& ring = tracer.ring();
+  families->push_back(With(
+      Gauge("gemmd_trace_ring_bytes", "bytes", "Memory that the last requests' stages may take"),
+      ring.bytes()));
+  families->push_back(
+      With(Counter("gemmd_trace_requests", "", "Products whose stages were to be remembered"),
+           ring.written()));
+  families->push_back(With(Counter("gemmd_trace_requests_dropped", "",
+                                   "Of them, those that were not, because somebody read there"),
+                           ring.dropped()));
+  if (tracer.exporter() == nullptr) return;
+  const OtlpExporter::Counts counts = tracer.exporter()->counts();
+  families->push_back(With(Counter("gemmd_otlp_spans_sent", "", "Spans that the collector took"),
+                           counts.sent_spans));
+  MetricFamily dropped =
+      Counter("gemmd_otlp_spans_dropped", "", "Spans that it did not get, by the cause");
+  dropped.Add({{"cause", "queue_full"}}, static_cast<double>(counts.queue_full));
+  dropped.Add({{"cause", "refused"}}, static_cast<double>(counts.refused));
+  dropped.Add({{"cause", "unreachable"}}, static_cast<double>(counts.unreachable));
+  families->push_back(std::move(dropped));
+  families->push_back(With(Gauge("gemmd_otlp_queue_bytes", "bytes", "Spans that wait to be sent"),
+                           counts.queued_bytes));
+}
+
 void AddProcess(const std::optional<double>& certificate_expiry, Families* families) {
   MetricFamily build = Family("gemmd_build", MetricType::kInfo, "", "What runs");
   build.Add({{"version", kVersion}}, 1);
@@ -470,6 +496,7 @@ std::vector<MetricFamily> CollectMetrics(const MetricSources& sources) {
   AddStore(sources.store->statistics(), &families);
   AddHost(sources, &families);
   AddVerification(sources.verifier->statistics(), &families);
+  if (sources.tracer != nullptr) AddTraces(*sources.tracer, &families);
   if (sources.gpus != nullptr) AddGpus(*sources.gpus, &families);
   return families;
 }

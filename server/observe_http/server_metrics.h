@@ -20,6 +20,7 @@
 #include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
+#include "server/trace/tracer.h"
 #include "server/verification/verifier.h"
 
 namespace gemmd {
@@ -28,6 +29,7 @@ namespace gemmd {
 struct MetricSources {
   const Router* router = nullptr;
   const Statistics* statistics = nullptr;
+  const Tracer* tracer = nullptr;  // null: none
   const OperandStore* store = nullptr;
   const RegionTable* regions = nullptr;
   const Verifier* verifier = nullptr;

@@ -6,6 +6,7 @@
 #include "server/admission/validation.h"
 #include "server/observe/allocated_memory.h"
 #include "server/rpc/decode.h"
+#include "server/rpc/timelines.h"
 #include "server/rpc/tune_reactor.h"
 #include "server/rpc/unary.h"
 #include "server/rpc/wire_types.h"
@@ -204,6 +205,12 @@ AdminService::AdminService(const Sources& sources, const Door& door)
               TellQuota(request.tenant(), *policy, *sources_.quotas, response.mutable_quota());
           if (!s.ok()) return s;
           return response;
+        });
+  });
+  Serve("Traces", [this, watch](Context* context, const Login& login) {
+    return HandleUnary<v1::TracesRequest>(
+        watch, context, [this, identity = login.identity](const v1::TracesRequest& request) {
+          return CollectTimelines(*sources_.tracer, request, identity, sources_.clock->Now());
         });
   });
   Serve("Tune", [this, watch](Context* context, const Login&) {

@@ -13,6 +13,7 @@
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 #include "server/tenants/quota_accounts.h"
+#include "server/trace/tracer.h"
 #include "server/verification/verifier.h"
 
 namespace gemmd {
@@ -30,6 +31,7 @@ class AdminService final : public RawService<v1::Admin> {
     const RegionTable* regions = nullptr;
     const Verifier* verifier = nullptr;
     const gemmd::Statistics* statistics = nullptr;
+    const Tracer* tracer = nullptr;
     const QuotaAccounts* quotas = nullptr;
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "grpcpp/grpcpp.h"
+#include "text/traceparent.h"
 
 namespace gemmd {
 
@@ -13,5 +14,9 @@ struct Caller {
   std::string address;           // as AddressOf() has it
 };
 Caller CallerOf(const grpc::ServerContextBase& context);
+
+// What its headers traceparent and tracestate say. Two of traceparent say nothing; several of
+// tracestate are one, in their order.
+TraceOrigin TraceOriginOf(const grpc::ServerContextBase& context);
 
 }  // namespace gemmd

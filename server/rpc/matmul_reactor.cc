@@ -69,6 +69,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   call->connection = caller.connection;
   call->peer = std::move(caller.address);
   received->times.arrival = arrival;
+  received->times.trace = TraceOriginOf(*context());
   received->times.spans.push_back({Stage::kDecode, arrival, clock_->Now()});
 
   constexpr auto kCarrier = Admission::Carrier::kMessage;

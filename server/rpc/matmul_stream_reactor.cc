@@ -170,6 +170,9 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin,
   header.accepts_batches = begin.accepts_batches();
   header.arrival = arrival;
   header.decode = {Stage::kDecode, arrival, services_.clock->Now()};
+  header.trace = begin.traceparent().empty()
+                     ? trace_
+                     : ReadTraceOrigin(begin.traceparent(), begin.tracestate());
   header.payload.reserve(static_cast<std::size_t>(begin.payload_size()));
   for (const v1::Chunk& chunk : begin.payload()) {
     header.payload.push_back(DecodeChunk(chunk, received->payload));
@@ -181,6 +184,7 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin,
 
 absl::Status MatmulStreamReactor::Enter(const Event& first) {
   caller_ = CallerOf(*context_);
+  trace_ = TraceOriginOf(*context_);
   if (first.has_join()) {
     absl::StatusOr<std::shared_ptr<MatmulSession>> session =
         services_.sessions->Find(first.join().session(), login_.identity.tenant.key());

@@ -92,6 +92,7 @@ class MatmulStreamReactor final
   MatmulSession::StreamId stream_ = MatmulSession::kFirst;
   Login login_;
   Caller caller_;
+  TraceOrigin trace_;  // of requests that have none of their own
 
   Mutex mutex_;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write under way

@@ -1,13 +1,27 @@
 #include "server/scheduling/launch_facts.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace gemmd {
+namespace {
+
+// Devices have schedulers of their own, and what reads receipts knows several devices.
+std::uint64_t NextLaunch() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
 
 LaunchFacts::LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
                          std::vector<StageSpan> spans, const CopiedBytes& copied)
-    : spans_(std::move(spans)), copied_(copied), is_first_(slice == 0), jobs_(jobs.size()) {
+    : spans_(std::move(spans)),
+      copied_(copied),
+      is_first_(slice == 0),
+      jobs_(jobs.size()),
+      launch_(NextLaunch()) {
   for (const Job* const job : jobs) {
     rows_ += static_cast<std::uint64_t>(job->work.problem.m);
     flops_ += job->work.problem.flops();
@@ -36,6 +50,7 @@ void LaunchFacts::Record(std::size_t queue_span, TimeNs ran_until, Receipt* rece
   receipt->copied_bytes_in += copied_.in;
   receipt->copied_bytes_out += copied_.out;
   receipt->batch_requests = jobs_;
+  receipt->launch = launch_;
   receipt->batch_rows = rows_;
   receipt->batch_flops = flops_;
   if (!plan_.has_value()) return;

@@ -33,6 +33,7 @@ class LaunchFacts {
   const CopiedBytes copied_;
   const bool is_first_;  // of the work's launches
   const std::size_t jobs_;
+  const std::uint64_t launch_;
   std::uint64_t rows_ = 0;
   double flops_ = 0;
   TimeNs start_ = 0;

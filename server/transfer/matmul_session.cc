@@ -83,6 +83,7 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
   request->deadline = DeadlineOf(header);
   request->arrival = header.arrival;
   request->decode = header.decode;
+  request->trace = std::move(header.trace);
   request->await_accepted = header.await_accepted;
   request->payload = std::move(header.payload);
   request->message = std::move(header.message);
@@ -223,6 +224,7 @@ void MatmulSession::SubmitIfComplete(const RequestPtr& request) {
   }
   RequestTimes times;
   times.arrival = request->arrival;
+  times.trace = std::move(request->trace);
   times.spans = {request->decode, {Stage::kReceive, request->receive_start, clock_->Now()}};
   absl::Status status =
       admission_->Submit(request->server_id, std::move(admitted), std::move(times),

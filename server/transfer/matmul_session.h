@@ -43,6 +43,7 @@ struct RequestHeader {
   bool accepts_batches = false;  // the client, from here on
   TimeNs arrival = 0;
   StageSpan decode;
+  TraceOrigin trace;
   // Of its payload, what came in the same message. `message` is what the pieces lie in.
   std::vector<absl::StatusOr<PayloadChunk>> payload;
   std::shared_ptr<const void> message;
@@ -115,6 +116,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     TimeNs deadline = kNoDeadline;
     TimeNs arrival = 0;
     StageSpan decode;
+    TraceOrigin trace;
     TimeNs receive_start = 0;
     bool await_accepted = false;
     // From the header, until it is admitted.

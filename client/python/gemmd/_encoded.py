@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gemmd import _framing
-from gemmd._header import OPERANDS, OperandSpec, Options, Place, header_bytes
+from gemmd._header import OPERANDS, OperandSpec, Options, Place, TraceHeaders, header_bytes
 from gemmd._layout import Array, Plane
 from gemmd.errors import Internal
 
@@ -83,12 +83,22 @@ def begin_content(
         _framing.uint_field(1, request_id) + _framing.field_prefix(2, len(header)),
         header,
         (b"\x18\x01" if awaits else b"") + b"\x20\x01",  # await_accepted, accepts_batches
+        *_text_fields(encoded.options.trace),
     ]
     if not awaits:
         for operand, plane, data in encoded.planes:
             pieces.append(_framing.chunk_prefix(_framing.PAYLOAD_FIELD, request_id, operand, plane, 0, len(data)))
             pieces.append(data)
     return sum(map(len, pieces)), pieces
+
+
+def _text_fields(trace: TraceHeaders) -> list[_framing.Bytes]:
+    """What a Begin says of its trace."""
+    pieces: list[_framing.Bytes] = []
+    for field, text in zip((5, 6), trace, strict=True):
+        if text:
+            pieces += [_framing.field_prefix(field, len(text)), text.encode("ascii")]
+    return pieces
 
 
 def begin_message(begins: list[tuple[int, list[_framing.Bytes]]]) -> list[_framing.Bytes]:

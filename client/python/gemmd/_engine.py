@@ -218,7 +218,8 @@ class Call:
     def _attempt_unary(self) -> None:
         message = _encoded.unary_message(self._encoded)
         method = self._engine.link.method("unary_unary", _METHOD)
-        rpc = method.future(message, timeout=self._seconds_left(), metadata=self._engine.link.metadata)
+        metadata = (*self._engine.link.metadata, *self._encoded.options.trace.metadata())
+        rpc = method.future(message, timeout=self._seconds_left(), metadata=metadata)
         del message
         with self._lock:
             self._rpc = rpc

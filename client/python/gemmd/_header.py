@@ -36,6 +36,20 @@ class OperandSpec(NamedTuple):
     place: Place = INLINE
 
 
+class TraceHeaders(NamedTuple):
+    """What a call gives on of its caller's trace: the values of W3C's two headers; empty: none."""
+
+    traceparent: str = ""
+    tracestate: str = ""
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """As a call's metadata."""
+        return tuple((name, value) for name, value in zip(self._fields, self, strict=True) if value)
+
+
+NO_TRACE = TraceHeaders()
+
+
 class Options(NamedTuple):
     """What a product is asked with, besides its operands. `keep` is a lease in seconds, -1 for the default."""
 
@@ -50,6 +64,7 @@ class Options(NamedTuple):
     priority: int = 0
     verify: int = 0
     keep: float | None = None
+    trace: TraceHeaders = NO_TRACE
 
 
 def seconds_into(seconds: float, duration: Any) -> None:

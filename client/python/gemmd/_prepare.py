@@ -31,6 +31,7 @@ from gemmd._header import (
 from gemmd._inputs import to_numpy
 from gemmd._layout import Array, Plane
 from gemmd._regions import Region, Regions
+from gemmd._trace import trace_headers
 from gemmd.quantized import Quantized
 from gemmd.resident import Resident
 from gemmd.types import ElementType
@@ -56,6 +57,8 @@ class Asked:
     verify: int = 0
     keep: bool = False
     lease: float | None = None
+    traceparent: str | None = None
+    tracestate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,7 @@ def _options(asked: Asked, element: ElementType) -> Options:
         priority=_number(PRIORITIES, "priority", asked.priority),
         verify=3 if asked.verify is True else int(asked.verify or 0),
         keep=None if not asked.keep else -1.0 if asked.lease is None else float(asked.lease),
+        trace=trace_headers(asked.traceparent, asked.tracestate),
     )
 
 

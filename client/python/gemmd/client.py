@@ -141,6 +141,8 @@ class Client:
         keep: bool = False,
         lease: float | None = None,
         deadline: float | None = None,
+        traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> Any:
         """D = activation(alpha * a @ b + beta * c + bias), of shapes as numpy.matmul has them.
 
@@ -154,6 +156,8 @@ class Client:
         determinism: "batch_invariant" (a row's bits depend on nothing else) or "fast".
         priority: "normal", "high" or "low". verify: random vectors for the server to check the product with.
         keep: leave the result on the server and return a Resident; lease: seconds it is safe from eviction.
+        traceparent, tracestate: the trace that the product belongs to, as W3C's headers of these names say it;
+            the server's traces name it.
 
         Returns a gemmd.Result: an ndarray (a view of out, if given) with `.receipt`. Arrays in C or Fortran
         order, and rows somewhat apart, are sent from where they lie; others are copied once. If it fails, what
@@ -164,7 +168,7 @@ class Client:
         """
         begun = time.perf_counter()
         asked = Asked(alpha, beta, c, bias, activation, out, dtype, accumulate, kernel, determinism, priority,
-                      verify, keep, lease)  # fmt: skip
+                      verify, keep, lease, traceparent, tracestate)  # fmt: skip
         slot = Slot()
         running = self._prepare(a, b, asked, deadline, slot.put, begun)
         try:

@@ -1,0 +1,21 @@
+// What a call gives on of the trace that it belongs to: W3C's Trace Context, as its caller has it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace gemmd::client {
+
+struct TraceHeaders {
+  std::string traceparent;  // "00-TRACE-PARENT-FLAGS"; empty: the call belongs to none
+  std::string tracestate;   // empty: none
+
+  bool empty() const { return traceparent.empty(); }
+};
+
+// INVALID_ARGUMENT names the header, its value and what is wrong; tracestate without traceparent
+// is.
+absl::Status Check(const TraceHeaders& trace);
+
+}  // namespace gemmd::client
