@@ -23,7 +23,7 @@ namespace {
 constexpr char kExamples[] =
     R"(  gemm trace --last 10s -o trace.json        # open it at https://ui.perfetto.dev
   gemm trace -o trace.pftrace                # Perfetto's own format
-  gemm trace --last 1m -o - | gzip > trace.json.gz
+  gemm trace --last 1m -o - > trace.json     # the report goes to standard error
 )";
 
 enum class TraceFormat : std::uint8_t { kJson, kPerfetto };

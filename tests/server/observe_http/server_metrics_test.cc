@@ -1,6 +1,8 @@
 #include "server/observe_http/server_metrics.h"
 
+#include <chrono>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <regex>
 #include <set>
@@ -11,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/observe/allocated_memory.h"
+#include "server/trace/otlp_exporter.h"
+#include "server/trace/tracer.h"
 #include "tests/testing/exposition_parser.h"
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
@@ -26,12 +30,30 @@ using testing::FakeDevice;
 
 constexpr std::chrono::milliseconds kWhenTold(0);
 
+// A collector that never answers, so that what it is sent stays where it is.
+class NeverAnswers final : public SpanSender {
+ public:
+  SendOutcome Send(const std::string& /*body*/, std::chrono::milliseconds /*timeout*/) override {
+    return {};
+  }
+  void Interrupt() override {}
+};
+
+std::unique_ptr<OtlpExporter> ExporterToNobody() {
+  OtlpExporter::Options options;
+  options.period = std::chrono::hours(1);
+  options.queue_bytes = 600;
+  return std::make_unique<OtlpExporter>(options, std::make_unique<NeverAnswers>(),
+                                        [](const std::vector<Timeline>&) { return ""; });
+}
+
 // The parts of a server that serves nobody.
 class ServerMetricsTest : public ::testing::Test {
  protected:
   ServerMetricsTest() {
     sources_.router = &router_;
     sources_.statistics = &statistics_;
+    sources_.tracer = &tracer_;
     sources_.store = &store_;
     sources_.regions = &regions_;
     sources_.verifier = &verifier_;
@@ -56,6 +78,7 @@ class ServerMetricsTest : public ::testing::Test {
   FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, BoundOf(3)};
   const Router router_{{{&device_, &scheduler_}}};
+  Tracer tracer_{{1 << 16, 1'000'000, 1}, ExporterToNobody()};
   Statistics statistics_;
   OperandStore store_{StoreOptions(), &device_, &clock_, 1};
   RegionTable regions_{RegionOptions(), {&device_}, &clock_, kWhenTold};
@@ -134,6 +157,36 @@ std::set<std::string> AllNames(const std::vector<MetricFamily>& families) {
 }
 
 // A dashboard or an alert that names what no server has shows nothing, for ever.
+TEST_F(ServerMetricsTest, TracesAreCountedWithWhatTheCollectorDoesNotGet) {
+  Receipt receipt;
+  receipt.spans = {{Stage::kDecode, 0, 1}, {Stage::kCompute, 1, 2}};
+  receipt.kernel = std::string(100, 'k');
+  for (int i = 0; i < 10; ++i) tracer_.Take(absl::StatusCode::kOk, receipt);
+  const OtlpExporter::Counts counts = tracer_.exporter()->counts();
+  EXPECT_GT(counts.queue_full, 0U);
+  EXPECT_EQ(counts.queue_full % 3, 0U) << "a request and two stages";
+  std::map<std::string, double> values;
+  for (const MetricFamily& family : CollectMetrics(sources_)) {
+    if (family.name.rfind("gemmd_trace_", 0) != 0 && family.name.rfind("gemmd_otlp_", 0) != 0) {
+      continue;
+    }
+    for (const MetricSample& sample : family.samples) {
+      values[family.name + (sample.labels.empty() ? "" : "/" + sample.labels[0].second)] =
+          sample.value;
+    }
+  }
+  const std::map<std::string, double> expected = {
+      {"gemmd_trace_ring_bytes", 1 << 16},
+      {"gemmd_trace_requests", 10},
+      {"gemmd_trace_requests_dropped", 0},
+      {"gemmd_otlp_spans_sent", 0},
+      {"gemmd_otlp_spans_dropped/queue_full", static_cast<double>(counts.queue_full)},
+      {"gemmd_otlp_spans_dropped/refused", 0},
+      {"gemmd_otlp_spans_dropped/unreachable", 0},
+      {"gemmd_otlp_queue_bytes", static_cast<double>(counts.queued_bytes)}};
+  EXPECT_EQ(values, expected);
+}
+
 TEST_F(ServerMetricsTest, FilesNameMetricsThatAreThere) {
   const GpuSensors none(NvmlFunctions{[] { return 1; }}, {}, kWhenTold);
   sources_.gpus = &none;
