@@ -193,6 +193,7 @@ std::vector<Launch> LaunchesOf(const std::vector<const v1::Timeline*>& timelines
     if (is_first) launches.erase(timeline->launch());
   }
   std::vector<Launch> sorted;
+  sorted.reserve(launches.size());
   for (auto& [number, launch] : launches) sorted.push_back(std::move(launch));
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Launch& x, const Launch& y) { return x.begin_ns < y.begin_ns; });
@@ -248,7 +249,8 @@ std::vector<TraceGroup> DevicesOf(const std::vector<const v1::Timeline*>& timeli
       });
       Lanes own(StageWord(stage));
       for (TraceSlice& slice : slices) {
-        own.Add(own.Take(1, slice.begin_ns, slice.end_ns).front(), std::move(slice));
+        const std::size_t track = own.Take(1, slice.begin_ns, slice.end_ns).front();
+        own.Add(track, std::move(slice));
       }
       own.MoveTo(&group.tracks);
     }
