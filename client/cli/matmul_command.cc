@@ -200,7 +200,7 @@ Outcome ReadOperand(const MatmulArguments& arguments, const std::string& operand
   std::optional<client::Matrix> data;
   if (Outcome failure = arguments.formats.Read(operand, path, data)) return failure;
   client::InlineOperand sent(*std::move(data));
-  if (Outcome failure = ReadScaleFiles(scales, arguments.formats.Format(operand),
+  if (Outcome failure = ReadScaleFiles(scales, operand + "-", arguments.formats.Format(operand),
                                        arguments.formats.IsTiled(operand), operand == "a", sent)) {
     return failure;
   }

@@ -55,7 +55,7 @@ Outcome ReadSource(const PutArguments& arguments, const std::string& path,
   if (!has_blocks && !arguments.scales.scales.empty()) {
     if (Outcome failure = IsColumn(arguments.scales, operand.data, is_column)) return failure;
   }
-  if (Outcome failure = ReadScaleFiles(arguments.scales, format, arguments.formats.IsTiled("a"),
+  if (Outcome failure = ReadScaleFiles(arguments.scales, "", format, arguments.formats.IsTiled("a"),
                                        is_column, operand)) {
     return failure;
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/npy.h"
 
 namespace gemmd::cli {
@@ -10,6 +11,23 @@ namespace {
 DataType ZeroPointType(DataType element) {
   const bool is_signed = element == DataType::kInt8 || element == DataType::kInt4;
   return is_signed ? DataType::kInt8 : DataType::kUint8;
+}
+
+// Elements without what scales them are worth something else, and nobody would notice.
+Outcome CheckAllAreThere(const ScaleFiles& files, const std::string& prefix,
+                         const QuantFormat& format) {
+  const auto missing = [&](const char* option, const char* what) {
+    return UsageFailure(
+        absl::StrCat("--", prefix, option, ": the type has ", what, ", and no file says which"));
+  };
+  if (files.scales.empty()) return missing("scales", "scales");
+  if (format.scaling.has_zero_points && files.zero_points.empty()) {
+    return missing("zero-points", "zero points");
+  }
+  if (format.scaling.has_tensor_scale && files.tensor_scale.empty()) {
+    return missing("tensor-scale", "a scale of the tensor");
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -29,8 +47,12 @@ void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& 
   add("tensor-scale", files.tensor_scale, ".npy: one f32, which nvfp4 has beside its scales");
 }
 
-Outcome ReadScaleFiles(const ScaleFiles& files, const std::optional<QuantFormat>& format,
-                       bool is_tiled, bool is_column, client::InlineOperand& operand) {
+Outcome ReadScaleFiles(const ScaleFiles& files, const std::string& prefix,
+                       const std::optional<QuantFormat>& format, bool is_tiled, bool is_column,
+                       client::InlineOperand& operand) {
+  if (format) {
+    if (Outcome failure = CheckAllAreThere(files, prefix, *format)) return failure;
+  }
   const bool has_blocks = format && format->scaling.block_k != kWhole;
   const auto read = [&](const std::string& path, DataType type, bool is_vector,
                         std::optional<client::Matrix>& matrix) -> Outcome {
@@ -41,7 +63,7 @@ Outcome ReadScaleFiles(const ScaleFiles& files, const std::optional<QuantFormat>
     matrix = *std::move(made);
     return std::nullopt;
   };
-  if (has_blocks && !files.scales.empty()) {
+  if (has_blocks) {
     operand.blocks = BlockScaling{format->scaling.block_k, format->scaling.block_lines, is_tiled};
   }
   const DataType scale_type = has_blocks ? format->scaling.type : DataType::kF32;

@@ -26,8 +26,10 @@ void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& 
                    ScaleFiles& files, const std::string& group);
 
 // Reads them for the operand. `format` is what its --type says, if that names a format; without, or
-// where its scales are of whole lines, they are one or a vector, a column or a row.
-Outcome ReadScaleFiles(const ScaleFiles& files, const std::optional<QuantFormat>& format,
-                       bool is_tiled, bool is_column, client::InlineOperand& operand);
+// where its scales are of whole lines, they are one or a vector, a column or a row. A format's files
+// must all be there; `prefix` as above.
+Outcome ReadScaleFiles(const ScaleFiles& files, const std::string& prefix,
+                       const std::optional<QuantFormat>& format, bool is_tiled, bool is_column,
+                       client::InlineOperand& operand);
 
 }  // namespace gemmd::cli

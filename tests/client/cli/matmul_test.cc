@@ -263,6 +263,30 @@ TEST_F(MatmulTest, AFormatsNameSaysWhatItsScalesAre) {
   EXPECT_EQ(request.payload(5).plane(), v1::ZERO_POINTS);
 }
 
+// Codes without their scales are other numbers.
+TEST_F(MatmulTest, AFormatsFilesMustAllBeThere) {
+  const std::string scales =
+      directory_.File("s.npy", NpyBytes(NpyDictionaryText("<f4", "()"), "ssss"));
+  const std::string codes =
+      directory_.File("u.npy", NpyBytes(NpyDictionaryText("|u1", "(2, 2)"), "uuuu"));
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{"--type", "a=int8-row"}, "--a-scales: the type has scales, and no file says which"},
+      {{"--type", "b=int8-g32"}, "--b-scales: the type has scales"},
+      {{"--type", "b=int8-g32-zp", "--b-scales", scales}, "--b-zero-points: the type has zero"},
+  };
+  const ProcessResult nvfp4 =
+      Gemm({"matmul", codes, b_, "--type", "a=nvfp4", "--a-scales", scales});
+  EXPECT_EQ(nvfp4.exit_code, 2);
+  EXPECT_THAT(nvfp4.error, HasSubstr("--a-tensor-scale: the type has a scale of the tensor"));
+  for (const auto& [arguments, message] : cases) {
+    std::vector<std::string> command = {"matmul", a_, b_};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const ProcessResult result = Gemm(command);
+    EXPECT_EQ(result.exit_code, 2) << result.error;
+    EXPECT_THAT(result.error, HasSubstr(message));
+  }
+}
+
 TEST_F(MatmulTest, EveryStatusCodeHasItsExitCode) {
   const std::vector<std::pair<grpc::StatusCode, int>> cases = {
       {grpc::StatusCode::INVALID_ARGUMENT, 4},   {grpc::StatusCode::FAILED_PRECONDITION, 4},
