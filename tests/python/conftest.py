@@ -13,6 +13,9 @@ import pytest
 
 import gemmd
 
+# Of shared memory's files: this run's own, because other runs may leave theirs.
+SHARED_PREFIX = f"gemmd-test-{os.getpid()}-"
+
 
 class Server:
     """A gemmd process of this machine, on a port that it keeps over restarts."""
@@ -32,7 +35,7 @@ class Server:
                     os.environ["GEMMD_BINARY"],
                     "--device=cpu",
                     f"--listen={self.address}",
-                    "--shared-memory.name-prefix=gemmd-test-",
+                    f"--shared-memory.name-prefix={SHARED_PREFIX}",
                     *self.options,
                 ],
                 stdout=out,

@@ -4,6 +4,7 @@ import gc
 import os
 import time
 
+import conftest
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ def eventually(what):
 
 
 def files():
-    return [each for each in os.listdir("/dev/shm") if each.startswith("gemmd-test-")]
+    return [each for each in os.listdir("/dev/shm") if each.startswith(conftest.SHARED_PREFIX)]
 
 
 def test_nothing_travels(client, random):
