@@ -48,7 +48,7 @@ v1::TracesResponse ManyTimelines() {
     AddStage(&receipt, v1::DECODE, 0, 1.5);
     AddStage(&receipt, v1::RECEIVE, 0.5, 4);  // overlaps
     AddStage(&receipt, v1::QUEUE, 4, 20);
-    for (double at = 20; at < 80; at += 20) {
+    for (const double at : {20.0, 40.0, 60.0}) {
       AddStage(&receipt, v1::COPY_IN, at, at + 15.001);
       AddStage(&receipt, v1::COMPUTE, at + 10, at + 30);
       AddStage(&receipt, v1::COPY_OUT, at + 25, at + 40);

@@ -158,7 +158,8 @@ TEST_F(SharedOperandsTest, ScalesFollowTheirPlaneAndAreChecked) {
     absl::Status status = shared->Read(*placed);
     HostBuffers buffers;
     shared->Overlay(*placed, &buffers);
-    EXPECT_EQ(std::memcmp(buffers.a_scales, scales, sizeof scales), 0);
+    const auto* const placed_scales = static_cast<const float*>(buffers.a_scales);
+    EXPECT_TRUE(std::equal(std::begin(scales), std::end(scales), placed_scales));
     EXPECT_EQ(buffers.b_scales, nullptr);
     return status;
   };
