@@ -34,6 +34,20 @@ def includes(path):
             yield number, match.group(1)
 
 
+def classes(path):
+    """Those that the file defines outside functions and classes, with their namespaces; none of
+    unnamed namespaces, which are the file's own."""
+    namespaces = []
+    for line in path.read_text().splitlines():
+        if opened := re.match(r"(?:inline )?namespace ([\w:]*) ?\{", line):
+            namespaces.append(opened[1])
+        elif re.match(r"\}  // (?:inline )?namespace", line):
+            namespaces.pop()
+        elif defined := re.match(r"(?:class|struct) (\w+)(?: final)?(?: :|\s*\{)", line):
+            if "" not in namespaces:
+                yield "::".join([*namespaces, defined[1]])
+
+
 class LayersTest(unittest.TestCase):
     def complain(self, faults):
         self.assertEqual([], [str(fault) for fault in faults], "\n" + "\n".join(map(str, faults)))
@@ -101,6 +115,17 @@ class LayersTest(unittest.TestCase):
                 continue
             if SYNCHRONISES.search(path.read_text()) and f'"{name}"' not in tests:
                 faults.append(f"{name}: synchronises, and no deletion_test.cc names it")
+        self.complain(faults)
+
+    def test_no_two_classes_of_a_namespace_have_one_name(self):
+        # To the linker their functions are the same, and one of them is taken for both.
+        defined = {}
+        faults = []
+        for path in sources("server", "client", "kernels", "digest", "ranges", "sync", "text"):
+            for name in classes(path):
+                if defined.setdefault(name, path) != path:
+                    faults.append(f"{name}: {defined[name]} and {path}")
+        self.assertGreater(len(defined), 500)
         self.complain(faults)
 
     def test_every_folder_says_what_it_receives_and_hands_on(self):

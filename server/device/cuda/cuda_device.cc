@@ -61,7 +61,7 @@ absl::Status CudaDevice::Start(const Clock* clock) {
     *slot = std::move(slots->back());
     slots->pop_back();
   }
-  slots_ = std::make_unique<SlotPool>(*std::move(slots));
+  slots_ = std::make_unique<CudaSlotPool>(*std::move(slots));
 
   CompletionWatcher::Options watching;
   watching.device = traits_.name;

@@ -115,7 +115,7 @@ class CudaDevice final : public Device {
   // which tells what was issued and gives slots back.
   std::unique_ptr<HostPools> host_;
   std::unique_ptr<LargeIssuer> large_issuer_;
-  std::unique_ptr<SlotPool> slots_;
+  std::unique_ptr<CudaSlotPool> slots_;
   std::unique_ptr<CompletionWatcher> watcher_;
   std::unique_ptr<ResidentMemory> resident_;
   std::unique_ptr<LaunchQueue> queue_;

@@ -30,7 +30,7 @@ void Append(IssuedWork next, IssuedWork* issued) {
 // A launch between Submit() and its callback. It knows nothing of the queue, which ends before.
 class LaunchQueue::Item final : public WatchedLaunch {
  public:
-  Item(DeviceLaunch given, Device::Callback callback, SlotPool* slots)
+  Item(DeviceLaunch given, Device::Callback callback, CudaSlotPool* slots)
       : launch(std::move(given)), done_(std::move(callback)), slots_(slots) {}
 
   void End(DeviceResult result) override {
@@ -49,7 +49,7 @@ class LaunchQueue::Item final : public WatchedLaunch {
 
  private:
   Device::Callback done_;
-  SlotPool* const slots_;
+  CudaSlotPool* const slots_;
 };
 
 LaunchQueue::LaunchQueue(Parts parts, std::unique_ptr<StagingRing> ring, std::uint64_t panel_bytes)

@@ -33,7 +33,7 @@ class LaunchQueue {
     std::vector<const PinnedPool*> pinned;  // whose memory the device reads and writes
     const LargeIssuer* large_issuer = nullptr;
     MemoryBudget* memory = nullptr;
-    SlotPool* slots = nullptr;
+    CudaSlotPool* slots = nullptr;
     CompletionWatcher* watcher = nullptr;
   };
 

@@ -4,25 +4,25 @@
 
 namespace gemmd {
 
-std::unique_ptr<CudaSlot> SlotPool::TryTake() {
+std::unique_ptr<CudaSlot> CudaSlotPool::TryTake() {
   const MutexLock lock(mutex_);
   return TakeLocked();
 }
 
-std::unique_ptr<CudaSlot> SlotPool::Take() {
+std::unique_ptr<CudaSlot> CudaSlotPool::Take() {
   const MutexLock lock(mutex_);
   while (free_.empty() && !is_closed_) is_free_.wait(mutex_);
   return TakeLocked();
 }
 
-std::unique_ptr<CudaSlot> SlotPool::TakeLocked() {
+std::unique_ptr<CudaSlot> CudaSlotPool::TakeLocked() {
   if (free_.empty()) return nullptr;
   std::unique_ptr<CudaSlot> slot = std::move(free_.back());
   free_.pop_back();
   return slot;
 }
 
-void SlotPool::GiveBack(std::unique_ptr<CudaSlot> slot) {
+void CudaSlotPool::GiveBack(std::unique_ptr<CudaSlot> slot) {
   slot->Reset();
   {
     const MutexLock lock(mutex_);
@@ -31,7 +31,7 @@ void SlotPool::GiveBack(std::unique_ptr<CudaSlot> slot) {
   is_free_.notify_all();
 }
 
-void SlotPool::Close() {
+void CudaSlotPool::Close() {
   {
     const MutexLock lock(mutex_);
     is_closed_ = true;

@@ -11,11 +11,11 @@
 namespace gemmd {
 
 // Thread-safe.
-class SlotPool {
+class CudaSlotPool {
  public:
-  explicit SlotPool(std::vector<std::unique_ptr<CudaSlot>> slots) : free_(std::move(slots)) {}
-  SlotPool(const SlotPool&) = delete;
-  SlotPool& operator=(const SlotPool&) = delete;
+  explicit CudaSlotPool(std::vector<std::unique_ptr<CudaSlot>> slots) : free_(std::move(slots)) {}
+  CudaSlotPool(const CudaSlotPool&) = delete;
+  CudaSlotPool& operator=(const CudaSlotPool&) = delete;
 
   // Null: none is free.
   std::unique_ptr<CudaSlot> TryTake();

@@ -53,7 +53,7 @@ class CudaPartsTest : public ::testing::Test {
       *stream = NewStream();
     }
     large_issuer_ = std::make_unique<LargeIssuer>(cuda_.get(), host_->pinned(), streams);
-    slots_ = std::make_unique<SlotPool>(std::vector<std::unique_ptr<CudaSlot>>());
+    slots_ = std::make_unique<CudaSlotPool>(std::vector<std::unique_ptr<CudaSlot>>());
     CompletionWatcher::Options watching;
     watching.device = "cuda:0";
     watching.stall_timeout_ms = 1000;
@@ -91,7 +91,7 @@ class CudaPartsTest : public ::testing::Test {
   std::atomic<int> losses_ = 0;
   std::unique_ptr<HostPools> host_;
   std::unique_ptr<LargeIssuer> large_issuer_;
-  std::unique_ptr<SlotPool> slots_;
+  std::unique_ptr<CudaSlotPool> slots_;
   std::unique_ptr<CompletionWatcher> watcher_;
 };
 

@@ -12,15 +12,15 @@ namespace {
 
 class SlotPoolTest : public testing::CudaPartsTest {
  protected:
-  std::unique_ptr<SlotPool> NewPool(int slots) {
+  std::unique_ptr<CudaSlotPool> NewPool(int slots) {
     std::vector<std::unique_ptr<CudaSlot>> made;
     for (int i = 0; i < slots; ++i) made.push_back(NewSlot());
-    return std::make_unique<SlotPool>(std::move(made));
+    return std::make_unique<CudaSlotPool>(std::move(made));
   }
 };
 
 TEST_F(SlotPoolTest, GivesEachSlotToOneAtATime) {
-  const std::unique_ptr<SlotPool> pool = NewPool(2);
+  const std::unique_ptr<CudaSlotPool> pool = NewPool(2);
   std::unique_ptr<CudaSlot> first = pool->TryTake();
   const std::unique_ptr<CudaSlot> second = pool->TryTake();
   ASSERT_NE(first, nullptr);
@@ -33,7 +33,7 @@ TEST_F(SlotPoolTest, GivesEachSlotToOneAtATime) {
 }
 
 TEST_F(SlotPoolTest, ASlotThatComesBackHasItsEventsFree) {
-  const std::unique_ptr<SlotPool> pool = NewPool(1);
+  const std::unique_ptr<CudaSlotPool> pool = NewPool(1);
   std::unique_ptr<CudaSlot> slot = pool->TryTake();
   const CudaEvent first = *slot->NextEvent();
   EXPECT_NE(*slot->NextEvent(), first);
@@ -43,7 +43,7 @@ TEST_F(SlotPoolTest, ASlotThatComesBackHasItsEventsFree) {
 }
 
 TEST_F(SlotPoolTest, WhoWaitsGetsWhatComesBack) {
-  const std::unique_ptr<SlotPool> pool = NewPool(1);
+  const std::unique_ptr<CudaSlotPool> pool = NewPool(1);
   std::unique_ptr<CudaSlot> slot = pool->TryTake();
   const CudaSlot* const expected = slot.get();
   std::unique_ptr<CudaSlot> taken;
@@ -54,7 +54,7 @@ TEST_F(SlotPoolTest, WhoWaitsGetsWhatComesBack) {
 }
 
 TEST_F(SlotPoolTest, NobodyWaitsForAClosedPool) {
-  const std::unique_ptr<SlotPool> pool = NewPool(1);
+  const std::unique_ptr<CudaSlotPool> pool = NewPool(1);
   std::unique_ptr<CudaSlot> slot = pool->TryTake();
   std::unique_ptr<CudaSlot> taken;
   std::thread waiter([&] { taken = pool->Take(); });
