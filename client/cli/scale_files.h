@@ -25,9 +25,9 @@ struct ScaleFiles {
 void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& line,
                    ScaleFiles& files, const std::string& group);
 
-// Reads them for the operand. `format` is what its --type says, if that names a format; without, or
-// where its scales are of whole lines, they are one or a vector, a column or a row. A format's files
-// must all be there; `prefix` as above.
+// Reads them for the operand. `format` is what its --type says, if that names a format, whose files
+// must all be there; without, or where its scales are of whole lines, they are one or a vector, a
+// column or a row. `prefix` as above.
 Outcome ReadScaleFiles(const ScaleFiles& files, const std::string& prefix,
                        const std::optional<QuantFormat>& format, bool is_tiled, bool is_column,
                        client::InlineOperand& operand);
