@@ -37,7 +37,7 @@ struct InlineOperand {
   std::uint64_t size_bytes() const;  // of all planes
 };
 
-// What of the wire's operand the planes are.
+// The plane of that name in the wire's operand, which is made where there is none.
 v1::Plane* MutablePlane(v1::PlaneName name, v1::Operand* operand);
 // Null where the operand has none.
 const v1::Plane* FindPlane(v1::PlaneName name, const v1::Operand& operand);

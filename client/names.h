@@ -18,8 +18,8 @@ std::string OptionName(absl::string_view name);
 // Every type an operand or a result can have (E8M0 belongs to scales alone).
 const std::vector<DataType>& MatrixTypes();
 
-// What the elements of an operand are, and what scales them where the name says that:
-// "mxfp8-e4m3" is a format of kernels/quant/README.md, "fp8-e4m3" a type.
+// An operand's type, as its name says it: that of its elements ("fp8-e4m3"), or a format of
+// kernels/quant/README.md, which says what scales them too ("mxfp8-e4m3").
 struct OperandType {
   DataType element = DataType::kF32;
   std::optional<QuantFormat> format;

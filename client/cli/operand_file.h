@@ -17,8 +17,8 @@
 
 namespace gemmd::cli {
 
-// What --shape, --type, --order and --scale-layout say. Each is [OPERAND=]VALUE, where OPERAND is
-// a, b, c or bias; without it the value is for every operand that has none of its own.
+// The options --shape, --type, --order and --scale-layout. Each is [OPERAND=]VALUE, where OPERAND
+// is a, b, c or bias; without it the value is for every operand that has none of its own.
 //
 // A file is raw exactly if its operand has a shape. --type is then required; on a .npy
 // file it names what the file leaves open, and must agree with the rest.
@@ -34,7 +34,7 @@ class OperandFormats {
   Outcome Read(const std::string& operand, const std::string& path,
                std::optional<client::Matrix>& matrix) const;
 
-  // What the operand's --type and --scale-layout say of scales and zero points.
+  // The format that the operand's --type names, if any, and whether its scales are in tiles.
   std::optional<QuantFormat> Format(const std::string& operand) const;
   bool IsTiled(const std::string& operand) const;
 

@@ -1,4 +1,4 @@
-// What scales an operand, given as files.
+// Files of scales, zero points and the scale of the tensor that an operand has.
 #pragma once
 
 #include <optional>

@@ -166,7 +166,7 @@ std::vector<TraceGroup> ConnectionsOf(const std::vector<const v1::Timeline*>& ti
   return groups;
 }
 
-// What one launch did: its requests have the same stages on the device.
+// A launch, by one of its requests: all of them have the same stages on the device.
 struct Launch {
   const v1::Timeline* first = nullptr;
   std::vector<std::uint64_t> requests;

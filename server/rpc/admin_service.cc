@@ -1,5 +1,6 @@
 #include "server/rpc/admin_service.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -105,6 +106,7 @@ v1::VerificationStatistics EncodeVerification(const VerificationStatistics& stat
 // No kernel and no tenant is called so.
 constexpr char kOther[] = "(other)";
 constexpr double kUsPerSecond = 1e6;
+constexpr int kTracesAtOnce = 4;  // of 32 MiB each
 
 void EncodeKernel(const std::string& name, const Statistics::KernelTotals& totals,
                   v1::KernelStatistics* wire) {
@@ -183,7 +185,10 @@ absl::Status TellQuota(const std::string& name, const Policy& policy, const Quot
 }  // namespace
 
 AdminService::AdminService(const Sources& sources, const Door& door)
-    : RawService(door), sources_(sources), start_(sources.clock->Now()) {
+    : RawService(door),
+      sources_(sources),
+      start_(sources.clock->Now()),
+      traces_(kTracesAtOnce, sources.clock) {
   CallWatch* const watch = door.watch;
   Serve("ServerInfo", [this, watch](Context* context, const Login&) {
     return HandleUnary<v1::ServerInfoRequest>(watch, context, [this](const v1::ServerInfoRequest&) {
@@ -209,8 +214,17 @@ AdminService::AdminService(const Sources& sources, const Door& door)
   });
   Serve("Traces", [this, watch](Context* context, const Login& login) {
     return HandleUnary<v1::TracesRequest>(
-        watch, context, [this, identity = login.identity](const v1::TracesRequest& request) {
-          return CollectTimelines(*sources_.tracer, request, identity, sources_.clock->Now());
+        watch, context,
+        [this, identity = login.identity, place = std::make_shared<CostlyCalls::Place>()](
+            const v1::TracesRequest& request) -> absl::StatusOr<v1::TracesResponse> {
+          absl::StatusOr<CostlyCalls::Place> entered = traces_.Enter();
+          if (!entered.ok()) return entered.status();
+          *place = *std::move(entered);  // until the call's end, when its answer was read
+          const TimeNs begin = sources_.clock->Now();
+          absl::StatusOr<v1::TracesResponse> traces =
+              CollectTimelines(*sources_.tracer, request, identity, begin);
+          traces_.Worked(begin);
+          return traces;
         });
   });
   Serve("Tune", [this, watch](Context* context, const Login&) {

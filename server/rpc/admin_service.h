@@ -9,6 +9,7 @@
 #include "server/admission/tuner.h"
 #include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
+#include "server/rpc/costly_calls.h"
 #include "server/rpc/raw_service.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
@@ -51,6 +52,7 @@ class AdminService final : public RawService<v1::Admin> {
 
   const Sources sources_;
   const TimeNs start_;
+  CostlyCalls traces_;
 };
 
 }  // namespace gemmd
