@@ -75,12 +75,10 @@ constexpr char kStoreIsFullUrl[] = "gemmd/store-is-full";
 }  // namespace
 
 Admission::Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-                     Statistics* statistics, const Clock* clock, const PlanCache* plans,
-                     OperandStore* store, RegionTable* regions, Verifier* verifier,
-                     ClientPolicy policy)
+                     const Clock* clock, const PlanCache* plans, OperandStore* store,
+                     RegionTable* regions, Verifier* verifier, ClientPolicy policy)
     : limits_(limits),
       router_(router),
-      statistics_(statistics),
       clock_(clock),
       memo_(std::make_unique<PlanMemo>(registry, plans)),
       store_(store),
@@ -383,7 +381,6 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, RefusalCause::kQueue, std::move(s))
                                         : s;
   }
-  statistics_->RecordAdmitted();
   return absl::OkStatus();
 }
 

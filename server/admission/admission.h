@@ -27,7 +27,6 @@
 #include "server/device/device.h"
 #include "server/observe/clock.h"
 #include "server/observe/refusal.h"
-#include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
@@ -126,9 +125,8 @@ class Admission {
   // operands that are kept, which make room for requests; null: none are. `regions`: memory that
   // clients share; null: none do. `verifier`: checks products; null: none are checked.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-            Statistics* statistics, const Clock* clock, const PlanCache* plans = nullptr,
-            OperandStore* store = nullptr, RegionTable* regions = nullptr,
-            Verifier* verifier = nullptr, ClientPolicy policy = {});
+            const Clock* clock, const PlanCache* plans = nullptr, OperandStore* store = nullptr,
+            RegionTable* regions = nullptr, Verifier* verifier = nullptr, ClientPolicy policy = {});
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
@@ -253,7 +251,6 @@ class Admission {
 
   const RequestLimits limits_;
   const Router* const router_;
-  Statistics* const statistics_;
   const Clock* const clock_;
   const std::unique_ptr<PlanMemo> memo_;
   OperandStore* const store_;

@@ -198,6 +198,7 @@ absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& pla
 
   job->id = sources_.admission->NextRequestId();
   job->priority = Priority::kLow;
+  job->is_measurement = true;
   job->work.problem = problem;
   job->work.plan = plan;
   job->work.buffers.a = operands.a.data;

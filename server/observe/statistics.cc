@@ -40,11 +40,6 @@ void Statistics::RecordReceived() {
   ++totals_.in_flight;
 }
 
-void Statistics::RecordAdmitted() {
-  const MutexLock lock(mutex_);
-  ++totals_.admitted;
-}
-
 void Statistics::RecordRefused(const absl::Status& why) { CountRefused(why.code(), CauseOf(why)); }
 
 void Statistics::RecordRefused(absl::StatusCode code) { CountRefused(code, CauseOf(code)); }

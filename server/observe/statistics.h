@@ -65,7 +65,6 @@ class Statistics {
 
   struct Snapshot {
     std::uint64_t received = 0;
-    std::uint64_t admitted = 0;
     std::map<std::string, std::uint64_t> finished;        // by status code name
     std::array<std::uint64_t, kRefusalCauses> refused{};  // of those, not let in
     std::uint64_t in_flight = 0;                          // received and not finished
@@ -87,7 +86,6 @@ class Statistics {
   };
 
   void RecordReceived();
-  void RecordAdmitted();
   void RecordRefused(const absl::Status& why);
   void RecordRefused(absl::StatusCode code);
   // OK, or why an admitted request failed; of the receipt only the tenant counts without OK.

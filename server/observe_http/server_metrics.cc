@@ -66,12 +66,13 @@ MetricBuckets BucketsOf(const SchedulerStatistics::Sizes& sizes) {
   return buckets;
 }
 
-void AddRequests(const Statistics& statistics, Families* families) {
+void AddRequests(const Statistics& statistics, const Router& router, Families* families) {
+  // Ends are read first, so that no page tells of more ends than of products let in.
   const Statistics::Snapshot totals = statistics.Read();
   families->push_back(
       With(Counter("gemmd_requests_received", "", "Products that clients began"), totals.received));
   families->push_back(With(Counter("gemmd_requests_admitted", "", "Products that the queue took"),
-                           totals.admitted));
+                           router.requests()));
   families->push_back(
       With(Gauge("gemmd_requests_in_flight", "", "Products that were begun and have not ended"),
            totals.in_flight));
@@ -488,7 +489,7 @@ std::size_t MostSeries(std::size_t devices) {
 std::vector<MetricFamily> CollectMetrics(const MetricSources& sources) {
   Families families;
   AddProcess(sources.certificate_expiry(), &families);
-  AddRequests(*sources.statistics, &families);
+  AddRequests(*sources.statistics, *sources.router, &families);
   AddByName(*sources.statistics, &families);
   DeviceFamilies devices;
   for (const ServedDevice& each : sources.router->devices()) devices.Add(each);

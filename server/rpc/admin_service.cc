@@ -286,7 +286,7 @@ v1::StatisticsResponse AdminService::Counts() const {
   v1::StatisticsResponse response;
   SetUptime(response.mutable_uptime());
   response.set_received_requests(totals.received);
-  response.set_admitted_requests(totals.admitted);
+  response.set_admitted_requests(sources_.router->requests());
   for (const auto& [code, count] : totals.finished) {
     (*response.mutable_finished_requests())[code] = count;
   }

@@ -30,6 +30,7 @@ struct Job {
   std::uint64_t connection = 0;  // its answer goes over; answers of one are given one by one
   TimeNs deadline = kNoDeadline;
   Priority priority = Priority::kNormal;
+  bool is_measurement = false;  // of the server's own, which no client asked for
   // The thread that submits it has nothing else to do until it ends.
   bool submitter_is_free = false;
   Cost cost;                     // predicted, of a launch of the work alone

@@ -37,6 +37,12 @@ std::size_t Router::unfinished_jobs() const {
   return jobs;
 }
 
+std::uint64_t Router::requests() const {
+  std::uint64_t requests = 0;
+  for (const ServedDevice& each : devices_) requests += each.scheduler->statistics().requests;
+  return requests;
+}
+
 QueueUse Router::queued() const {
   QueueUse sum;
   for (const ServedDevice& each : devices_) {

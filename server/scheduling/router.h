@@ -40,6 +40,7 @@ class Router {
   bool WaitUntilIdle(int timeout_ms) const;
   std::size_t unfinished_jobs() const;
   QueueUse queued() const;
+  std::uint64_t requests() const;  // of clients, that the queues took since the start
 
  private:
   const std::vector<ServedDevice> devices_;

@@ -94,6 +94,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     job->receipt.spans.push_back({Stage::kQueue, now, 0});
     queue_.Push(job.get(), terms, now);
     const std::uint64_t id = job->id;
+    if (!job->is_measurement) ++counts_.requests;
     active.job = std::move(job);
     jobs_.emplace(id, std::move(active));
     ++unfinished_jobs_;

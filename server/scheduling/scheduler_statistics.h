@@ -37,6 +37,7 @@ struct SchedulerStatistics {
   static constexpr std::size_t kKernels = 64;
   using KernelLaunches = std::array<std::uint64_t, kBatchFormCount>;  // by form
 
+  std::uint64_t requests = 0;                      // of clients, that Submit() took
   std::array<Launches, kBatchFormCount> launches;  // begun
   // The same, by kernel; null: all that found no room here.
   absl::flat_hash_map<const Kernel*, KernelLaunches> by_kernel;

@@ -22,8 +22,7 @@ class AdmissionTest : public ::testing::Test {
       : device_(&clock_, memory_bytes, 1), free_bytes_(memory_bytes) {
     limits_.request_bytes = 1 << 30;
     limits_.result_bytes = 1 << 26;
-    admission_ =
-        std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &statistics_, &clock_);
+    admission_ = std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &clock_);
   }
 
   ~AdmissionTest() override {
@@ -91,7 +90,6 @@ class AdmissionTest : public ::testing::Test {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(2)};
   Router router_{{{&device_, &scheduler_}}};
-  Statistics statistics_;
   RequestLimits limits_;
   std::unique_ptr<Admission> admission_;
   std::vector<MatmulOutcome> outcomes_;
@@ -111,7 +109,7 @@ TEST_F(AdmissionTest, AnAdmittedRequestHasItsBytesAndPlan) {
   EXPECT_EQ(outcomes_[0].receipt.kernel, "cpu/panel_f32");
   EXPECT_EQ(outcomes_[0].receipt.payload_bytes_in, 2048u);
   EXPECT_EQ(outcomes_[0].receipt.spans.size(), 4u);  // decode, admission, queue, compute
-  EXPECT_EQ(statistics_.Read().admitted, 1u);
+  EXPECT_EQ(scheduler_.statistics().requests, 1u);
 }
 
 // It is whatever the memory held before: another's result, perhaps.
@@ -244,7 +242,7 @@ TEST_F(AdmissionTest, TheHeaderAloneHoldsAllTheBytesAndDroppingItFreesThem) {
   EXPECT_EQ(device_.memory().usage().in_flight_bytes, 3u * 8 * 8 * 4);
   request->reset();
   EXPECT_EQ(device_.memory().usage().free_bytes(), free_bytes_);
-  EXPECT_EQ(statistics_.Read().admitted, 0u);
+  EXPECT_EQ(scheduler_.statistics().requests, 0u);
 }
 
 TEST_F(AdmissionTest, ABadPayloadGivesItsBytesBack) {
@@ -257,7 +255,7 @@ TEST_F(AdmissionTest, ABadPayloadGivesItsBytesBack) {
 
 TEST_F(AdmissionTest, OnlyAMessageLimitsTheResult) {
   limits_.result_bytes = 100;
-  Admission admission(limits_, &BuiltinRegistry(), &router_, &statistics_, &clock_);
+  Admission admission(limits_, &BuiltinRegistry(), &router_, &clock_);
   EXPECT_EQ(admission.Admit(Call(8), kNoDeadline, Admission::Carrier::kMessage).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(admission.Admit(Call(8), kNoDeadline, Admission::Carrier::kStream).ok());
@@ -335,8 +333,8 @@ class VerifyingAdmission : public AdmissionTest {
  protected:
   explicit VerifyingAdmission(std::uint32_t sampled_per_million = 0)
       : verifier_({sampled_per_million, 3, 16, 1 << 30, 1, 1}) {
-    admission_ = std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &statistics_,
-                                             &clock_, nullptr, nullptr, nullptr, &verifier_);
+    admission_ = std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &clock_,
+                                             nullptr, nullptr, nullptr, &verifier_);
   }
 
   // A product of zeros, whose D holds `d` when the device is done.
@@ -468,7 +466,7 @@ TEST_F(SmallMemory, FullNowIsAnAnswerAndTooLargeIsAnother) {
 
 // 4000 x 1 by 1 x 1: 32004 bytes, and 512000 of workspace.
 TEST_F(SmallMemory, WorkspaceThatNeverFitsIsTooLargeToo) {
-  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &statistics_, &clock_);
+  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_);
   MatmulCall call = Call(1);
   call.a->data.rows = 4000;
   const absl::Status never =

@@ -55,9 +55,8 @@ class FirstMinute : public ::testing::Test {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, SchedulerOptions()};
   Router router_{{{&device_, &scheduler_}}};
-  Statistics statistics_;
   RequestLimits limits_{2147483647, 1 << 30, 1 << 26};
-  Admission admission_{limits_, &BuiltinRegistry(), &router_, &statistics_, &clock_};
+  Admission admission_{limits_, &BuiltinRegistry(), &router_, &clock_};
 };
 
 constexpr TimeNs kSecond = 1000000000;

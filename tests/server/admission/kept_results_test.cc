@@ -85,8 +85,8 @@ struct Server {
     store = std::make_unique<OperandStore>(store_options, device.get(), &clock, 1);
     RequestLimits limits;
     limits.request_bytes = limits.result_bytes = 1 << 26;
-    admission = std::make_unique<Admission>(limits, &registry, router.get(), &statistics, &clock,
-                                            nullptr, store.get());
+    admission =
+        std::make_unique<Admission>(limits, &registry, router.get(), &clock, nullptr, store.get());
   }
   ~Server() { scheduler->WaitUntilIdle(60000); }
 
@@ -106,7 +106,6 @@ struct Server {
   testing::FakeClock clock;
   testing::FakeAlarm alarm;
   const Registry registry = MakeRegistry();
-  Statistics statistics;
   std::shared_ptr<testing::FakeCuda> cuda;
   std::unique_ptr<CudaDevice> device;
   std::unique_ptr<Scheduler> scheduler;

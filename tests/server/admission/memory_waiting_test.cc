@@ -46,9 +46,9 @@ class MemoryWaitingTest : public ::testing::Test {
     bounds.requests = 64;
     bounds.longest = 1000 * kMs;
     room_ = std::make_unique<WaitingRoom>(bounds, &clock_, std::chrono::milliseconds(0));
-    admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_,
-                                             &statistics_, &clock_, nullptr, nullptr, nullptr,
-                                             nullptr, Policy(room_.get()));
+    admission_ =
+        std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr,
+                                    nullptr, nullptr, nullptr, Policy(room_.get()));
   }
 
   static MatmulCall Call(const std::string& tenant, const std::string& peer,
@@ -87,7 +87,6 @@ class MemoryWaitingTest : public ::testing::Test {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(1000)};
   Router router_{{{&device_, &scheduler_}}};
-  Statistics statistics_;
   RequestLimits limits_;
   std::unique_ptr<WaitingRoom> room_;
   std::unique_ptr<Admission> admission_;
@@ -115,8 +114,8 @@ TEST_F(MemoryWaitingTest, AHogLeavesRoomForOthers) {
 TEST_F(MemoryWaitingTest, ClientsBehindAProxyAreToldApartByTheirConnections) {
   ClientPolicy policy = Policy(room_.get());
   policy.proxies = {"10.0.0.1"};
-  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &statistics_, &clock_,
-                            nullptr, nullptr, nullptr, nullptr, policy);
+  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
+                            nullptr, nullptr, policy);
   std::vector<Admitted> hog;
   for (int i = 0; i < 6; ++i) {
     MatmulCall call = Call(std::to_string(i), "10.0.0.1");
@@ -134,8 +133,8 @@ TEST_F(MemoryWaitingTest, ClientsBehindAProxyAreToldApartByTheirConnections) {
 TEST_F(MemoryWaitingTest, HighPriorityIsForWhomTheOperatorNames) {
   ClientPolicy policy;
   policy.high_priority_tenants = {"urgent"};
-  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &statistics_, &clock_,
-                            nullptr, nullptr, nullptr, nullptr, policy);
+  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
+                            nullptr, nullptr, policy);
   MatmulCall call = Call("urgent", "x");
   call.priority = Priority::kHigh;
   EXPECT_TRUE(admission.Admit(call, kNoDeadline, kCarrier).ok());
@@ -172,8 +171,8 @@ TEST_F(MemoryWaitingTest, ARequestThatWaitedIsAdmittedInItsTurn) {
 
 TEST_F(MemoryWaitingTest, WhoeverGivesMemoryBackWakesTheRoom) {
   WaitingRoom room(WaitingRoom::Bounds(), &clock_, std::chrono::hours(1));
-  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &statistics_, &clock_,
-                            nullptr, nullptr, nullptr, nullptr, Policy(&room));
+  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
+                            nullptr, nullptr, Policy(&room));
   std::deque<Admitted> hog;
   for (int i = 0; i < 6; ++i) {
     hog.push_back(*admission.Admit(Call("hog", "x"), kNoDeadline, kCarrier));
@@ -195,9 +194,9 @@ class PageLockedMemory : public MemoryWaitingTest {
     device_.host_limits.small_plane_bytes = 1000;
     device_.host_limits.large_bytes = 500000;
     device_.host_limits.ordinary_bytes = 500000;
-    admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_,
-                                             &statistics_, &clock_, nullptr, nullptr, nullptr,
-                                             nullptr, Policy(room_.get()));
+    admission_ =
+        std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr,
+                                    nullptr, nullptr, nullptr, Policy(room_.get()));
   }
 };
 
@@ -224,8 +223,8 @@ TEST_F(PageLockedMemory, OperandsGiveWayToResults) {
 
 TEST_F(PageLockedMemory, SmallPlanesTakeTheSmallOnes) {
   device_.host_limits.small_bytes = 10000;
-  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &statistics_, &clock_, nullptr,
-                      nullptr, nullptr, nullptr, Policy(room_.get()));
+  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
+                      nullptr, nullptr, Policy(room_.get()));
   std::vector<Admitted> small;
   for (int i = 0; i < 2; ++i) {  // of three planes each
     small.push_back(*admission.Admit(Call("a", "x", 2), kNoDeadline, kCarrier));

@@ -43,9 +43,8 @@ class QuotaTest : public ::testing::Test {
     policy.quotas = &quotas_;
     policy.room = &room_;
     policy.high_priority_tenants = {"urgent"};
-    admission_ =
-        std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &statistics_,
-                                    &clock_, nullptr, nullptr, nullptr, nullptr, policy);
+    admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_,
+                                             nullptr, nullptr, nullptr, nullptr, policy);
   }
 
   static WaitingRoom::Bounds Bounds() {
@@ -88,7 +87,6 @@ class QuotaTest : public ::testing::Test {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(1000)};
   Router router_{{{&device_, &scheduler_}}};
-  Statistics statistics_;
   RequestLimits limits_;
   int reported_ = 0;
   QuotaAccounts quotas_{&clock_, [this](const Tenant&, const absl::Status&) { ++reported_; }};

@@ -200,10 +200,8 @@ class SharedRequest : public SharedOperandsTest {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(2)};
   Router router_{{{&device_, &scheduler_}}};
-  Statistics statistics_;
-  Admission admission_{
-      limits_, &testing::OneFakeKernel(), &router_, &statistics_, &clock_, nullptr, nullptr,
-      &table_};
+  Admission admission_{limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
+                       &table_};
   std::function<void()> before_submit_;
   MatmulOutcome outcome_;
 };
@@ -243,7 +241,7 @@ TEST_F(SharedRequest, WhatCannotBeReadIsNotComputed) {
   file_.Resize(kFileBytes);
   EXPECT_EQ(device_.running(), 0u);
   EXPECT_EQ(scheduler_.queued().jobs, 0u);
-  EXPECT_EQ(statistics_.Read().admitted, 0u);
+  EXPECT_EQ(scheduler_.statistics().requests, 0u);
 }
 
 TEST_F(SharedRequest, AFileThatWasCutShortMeanwhileIsNotMadeWholeAgain) {

@@ -79,7 +79,7 @@ class TunerChoice : public ::testing::Test {
     kernels.push_back(std::make_unique<TiledKernel>(small_tiles_differ));
     registry_ = std::make_unique<Registry>(std::move(kernels));
     admission_ = std::make_unique<Admission>(RequestLimits{2147483647, 1 << 20, 1 << 20},
-                                             registry_.get(), &router_, &statistics_, &clock_);
+                                             registry_.get(), &router_, &clock_);
     tuner_ = std::make_unique<Tuner>(
         Tuner::Sources{registry_.get(), &router_, admission_.get(), &plans_, ""});
   }
@@ -109,7 +109,6 @@ class TunerChoice : public ::testing::Test {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, SchedulerOptions()};
   Router router_{{{&device_, &scheduler_}}};
-  Statistics statistics_;
   PlanCache plans_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Admission> admission_;

@@ -29,9 +29,8 @@ class TunerTest : public ::testing::Test {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, SchedulerOptions()};
   Router router_{{{&device_, &scheduler_}}};
-  Statistics statistics_;
   RequestLimits limits_{2147483647, kMemory, kMemory};
-  Admission admission_{limits_, &BuiltinRegistry(), &router_, &statistics_, &clock_};
+  Admission admission_{limits_, &BuiltinRegistry(), &router_, &clock_};
   PlanCache plans_;
   Tuner tuner_{{&BuiltinRegistry(), &router_, &admission_, &plans_, ""}};
 };
@@ -50,6 +49,7 @@ TEST_F(TunerTest, OperandsAreCountedAndGivenBack) {
   while (!scheduler_.WaitUntilIdle(1000)) {
   }
   EXPECT_EQ(device_.memory().usage().free_bytes(), kMemory);
+  EXPECT_EQ(scheduler_.statistics().requests, 0u) << "no client asked for them";
 }
 
 TEST_F(TunerTest, ADrainingServerMeasuresNothing) {

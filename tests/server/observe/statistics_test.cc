@@ -13,8 +13,6 @@ TEST(Statistics, EveryReceivedRequestIsFinishedOnceOrInFlight) {
   Statistics statistics;
   for (int i = 0; i < 4; ++i) statistics.RecordReceived();
   statistics.RecordRefused(absl::StatusCode::kInvalidArgument);
-  statistics.RecordAdmitted();
-  statistics.RecordAdmitted();
   Receipt receipt;
   receipt.flops = 10;
   receipt.payload_bytes_in = 3;
@@ -25,7 +23,6 @@ TEST(Statistics, EveryReceivedRequestIsFinishedOnceOrInFlight) {
 
   const Statistics::Snapshot totals = statistics.Read();
   EXPECT_EQ(totals.received, 4u);
-  EXPECT_EQ(totals.admitted, 2u);
   EXPECT_EQ(totals.in_flight, 1u);
   EXPECT_EQ(totals.finished, (std::map<std::string, std::uint64_t>{
                                  {"CANCELLED", 1}, {"INVALID_ARGUMENT", 1}, {"OK", 1}}));

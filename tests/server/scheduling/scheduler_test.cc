@@ -185,6 +185,15 @@ TEST_F(SchedulerTest, DeadlinesEndJobsInTheQueueAndAfterTheLaunch) {
   EXPECT_EQ(scheduler_.statistics().late_on_device, 1u);
 }
 
+// Whoever was told of a request's end finds it among those that the queue took.
+TEST_F(SchedulerTest, ARequestIsCountedBeforeItsEndIsTold) {
+  std::unique_ptr<Job> job = MakeJob(1, clock_.Now() - 1);
+  std::uint64_t requests = 0;
+  job->done = [&](absl::Status, const Receipt&) { requests = scheduler_.statistics().requests; };
+  ASSERT_TRUE(scheduler_.Submit(std::move(job)).ok());
+  EXPECT_EQ(requests, 1u);
+}
+
 TEST_F(SchedulerTest, ADeviceErrorReachesItsJobAlone) {
   ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
   ASSERT_TRUE(scheduler_.Submit(MakeJob(2)).ok());
