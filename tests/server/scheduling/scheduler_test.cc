@@ -189,7 +189,9 @@ TEST_F(SchedulerTest, DeadlinesEndJobsInTheQueueAndAfterTheLaunch) {
 TEST_F(SchedulerTest, ARequestIsCountedBeforeItsEndIsTold) {
   std::unique_ptr<Job> job = MakeJob(1, clock_.Now() - 1);
   std::uint64_t requests = 0;
-  job->done = [&](absl::Status, const Receipt&) { requests = scheduler_.statistics().requests; };
+  job->done = [&](const absl::Status&, const Receipt&) {
+    requests = scheduler_.statistics().requests;
+  };
   ASSERT_TRUE(scheduler_.Submit(std::move(job)).ok());
   EXPECT_EQ(requests, 1u);
 }
