@@ -22,7 +22,7 @@ class CostlyCalls {
 
   // RESOURCE_EXHAUSTED, with a time to retry: there is no place, or it is too soon.
   absl::StatusOr<Place> Enter();
-  // Its answer is made, which began at that time.
+  // A call's answer was begun at `start` and is made now. A long one delays the next call.
   void Worked(TimeNs start);
 
  private:

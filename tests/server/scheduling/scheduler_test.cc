@@ -185,7 +185,7 @@ TEST_F(SchedulerTest, DeadlinesEndJobsInTheQueueAndAfterTheLaunch) {
   EXPECT_EQ(scheduler_.statistics().late_on_device, 1u);
 }
 
-// Whoever was told of a request's end finds it among those that the queue took.
+// A client that has its answer, and asks for the counters then, finds its request counted.
 TEST_F(SchedulerTest, ARequestIsCountedBeforeItsEndIsTold) {
   std::unique_ptr<Job> job = MakeJob(1, clock_.Now() - 1);
   std::uint64_t requests = 0;
