@@ -43,11 +43,9 @@ absl::StatusOr<UploadBegin> DecodeBegin(const v1::UploadRequest::Begin& wire,
   absl::StatusOr<OperandForm> form = ValidateUpload(*spec, limits);
   if (!form.ok()) return form.status();
   begin.form = *std::move(form);
-  if (wire.stored_type() != v1::DATA_TYPE_UNSPECIFIED &&
-      wire.stored_type() != wire.operand().data().type()) {
+  if (wire.has_stored_form()) {
     return absl::UnimplementedError(
-        StrCat("begin.stored_type is ", static_cast<int>(wire.stored_type()),
-               ": this server keeps operands in the type they are sent in"));
+        "begin.stored_form is set: this server keeps operands as they are sent");
   }
   if (wire.has_lease()) {
     const absl::StatusOr<TimeNs> lease = DecodeDuration("begin.lease", wire.lease());
