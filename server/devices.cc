@@ -1,7 +1,9 @@
 #include "server/devices.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,7 +19,11 @@
 namespace gemmd {
 namespace {
 
-using DeviceList = std::vector<std::unique_ptr<Device>>;
+struct DeviceHere {
+  std::unique_ptr<Device> device;
+  std::string pci_bus_id;  // of a GPU; empty: NVML does not know it
+};
+using DeviceList = std::vector<DeviceHere>;
 
 // The option's bytes, or half of what the process may have.
 std::uint64_t BytesOrHalf(std::int64_t option) {
@@ -33,9 +39,9 @@ CpuDevice::Options CpuOptions(const config::Cpu& config) {
   return options;
 }
 
-absl::StatusOr<DeviceList> MakeCudaDevices(const config::Cuda& config, const Clock* clock,
-                                           const std::function<void(const absl::Status&)>& on_lost,
-                                           std::vector<GpuAddress>* gpus) {
+absl::StatusOr<DeviceList> MakeCudaDevices(
+    const config::Cuda& config, const Clock* clock,
+    const std::function<void(const absl::Status&)>& on_lost) {
   absl::StatusOr<std::vector<std::shared_ptr<CudaBackend>>> backends = OpenCudaDevices();
   if (!backends.ok()) return backends.status();
   DeviceList devices;
@@ -54,18 +60,16 @@ absl::StatusOr<DeviceList> MakeCudaDevices(const config::Cuda& config, const Clo
         CudaDevice::Create(std::move(backend), options, clock);
     if (!device.ok()) return device.status();
     if (absl::Status s = WarmUp(BuiltinRegistry(), device->get()); !s.ok()) return s;
-    if (!bus_id.empty()) gpus->push_back({(*device)->traits().name, bus_id});
-    devices.push_back(*std::move(device));
+    devices.push_back({*std::move(device), bus_id});
   }
   return devices;
 }
 
 absl::StatusOr<DeviceList> MakeList(const config::ServerConfig& config, const Clock* clock,
-                                    const std::function<void(const absl::Status&)>& on_lost,
-                                    std::vector<GpuAddress>* gpus) {
+                                    const std::function<void(const absl::Status&)>& on_lost) {
   const CpuDevice::Options cpu = CpuOptions(config.cpu());
   if (config.device() == "cuda" || config.device() == "auto") {
-    absl::StatusOr<DeviceList> cuda = MakeCudaDevices(config.cuda(), clock, on_lost, gpus);
+    absl::StatusOr<DeviceList> cuda = MakeCudaDevices(config.cuda(), clock, on_lost);
     // Only a machine without CUDA is served by its CPU unasked: a broken GPU is an error.
     if (config.device() == "cuda" || !absl::IsFailedPrecondition(cuda.status())) return cuda;
     Log(Severity::kInfo, "no_cuda_device", {{"reason", cuda.status().message()}});
@@ -76,11 +80,22 @@ absl::StatusOr<DeviceList> MakeList(const config::ServerConfig& config, const Cl
         {{"note",
           "GPU kernels run on the CPU with every access checked: thousands of times "
           "slower than a GPU, for tests and for writing kernels"}});
-    devices.push_back(std::make_unique<EmulatedDevice>(cpu.memory_bytes, clock));
+    devices.push_back({std::make_unique<EmulatedDevice>(cpu.memory_bytes, clock), ""});
   } else {
-    devices.push_back(std::make_unique<CpuDevice>(cpu, clock));
+    devices.push_back({std::make_unique<CpuDevice>(cpu, clock), ""});
   }
   return devices;
+}
+
+std::unique_ptr<GpuSensors> SensorsOf(const std::vector<GpuAddress>& gpus, const Clock* clock) {
+  if (gpus.empty()) return nullptr;
+  const absl::StatusOr<NvmlFunctions> nvml = OpenNvml();
+  if (!nvml.ok()) {
+    Log(Severity::kWarning, "no_gpu_sensors", {{"why", nvml.status().message()}});
+    return nullptr;
+  }
+  constexpr std::chrono::seconds kPeriod(1);
+  return std::make_unique<GpuSensors>(*nvml, gpus, kPeriod, clock);
 }
 
 }  // namespace
@@ -91,25 +106,31 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
   absl::StatusOr<SchedulerOptions> options = SchedulingOptions(config.scheduling());
   if (!options.ok()) return options.status();
   std::unique_ptr<Devices> made(new Devices);
-  absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost, &made->gpus_);
+  absl::StatusOr<DeviceList> list = MakeList(config, clock, on_lost);
   if (!list.ok()) return list.status();
   // Answers of batches are built beside what receives requests. On 16 cores calls are 5 % fewer
   // with twice as many, and streams carry 28 % less with half (docs/benchmarks/decode.md).
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   made->workers_ = std::make_unique<KeyedPool>(std::clamp(cores / 4, 1, 8));
   std::vector<ServedDevice> served;
-  for (std::unique_ptr<Device>& device : *list) {
+  std::vector<GpuAddress> gpus;
+  for (DeviceHere& here : *list) {
     Unit unit;
-    unit.device = std::move(device);
+    unit.device = std::move(here.device);
+    if (!here.pci_bus_id.empty()) {
+      unit.energy = std::make_unique<EnergyMeter>();
+      gpus.push_back({unit.device->traits().name, here.pci_bus_id, unit.energy.get()});
+    }
     unit.alarm = std::make_unique<ThreadAlarm>();
     unit.planner = std::make_unique<RowsPlanner>(&BuiltinRegistry(), unit.device.get(), plans);
     unit.scheduler =
         std::make_unique<Scheduler>(unit.device.get(), clock, unit.alarm.get(), *options,
-                                    unit.planner.get(), made->workers_.get());
+                                    unit.planner.get(), made->workers_.get(), unit.energy.get());
     served.push_back({unit.device.get(), unit.scheduler.get()});
     made->units_.push_back(std::move(unit));
   }
   made->router_ = std::make_unique<Router>(std::move(served));
+  made->sensors_ = SensorsOf(gpus, clock);
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
 #include "server/device/keyed_pool.h"
+#include "server/observe/energy_meter.h"
 #include "server/observe/gpu_sensors.h"
 #include "server/options/config.pb.h"
 #include "server/scheduling/alarm.h"
@@ -30,8 +31,8 @@ class Devices {
   Router& router() const { return *router_; }
   // Of the device that has the most.
   std::uint64_t memory_bytes() const;
-  // The GPUs among them, to be looked at by NVML.
-  const std::vector<GpuAddress>& gpus() const { return gpus_; }
+  // Of the GPUs among them. Null: there is none, or no NVML.
+  const GpuSensors* sensors() const { return sensors_.get(); }
 
  private:
   Devices() = default;
@@ -39,15 +40,16 @@ class Devices {
   // A device with what its queue needs.
   struct Unit {
     std::unique_ptr<Device> device;
+    std::unique_ptr<EnergyMeter> energy;
     std::unique_ptr<ThreadAlarm> alarm;
     std::unique_ptr<RowsPlanner> planner;
     std::unique_ptr<Scheduler> scheduler;
   };
 
-  std::vector<GpuAddress> gpus_;
   std::unique_ptr<KeyedPool> workers_;
   std::vector<Unit> units_;
   std::unique_ptr<Router> router_;
+  std::unique_ptr<GpuSensors> sensors_;  // last: it tells the meters
 };
 
 }  // namespace gemmd

@@ -3,14 +3,12 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/auth/audit.h"
 #include "server/auth/policy_file.h"
 #include "server/net/connection_table.h"
 #include "server/observe/clock.h"
-#include "server/observe/gpu_sensors.h"
 #include "server/observe/slow_log.h"
 #include "server/observe_http/http_server.h"
 #include "server/observe_http/page_access.h"
@@ -28,8 +26,7 @@ class Observability {
     const PolicyFile* policy = nullptr;
     AuditLog* audit = nullptr;
     const SlowLog* slow = nullptr;
-    std::vector<GpuAddress> gpus;
-    // But for `gpus`, `http` and `certificate_expiry`.
+    // But for `http` and `certificate_expiry`.
     MetricSources metrics;
   };
   struct Options {
@@ -47,7 +44,6 @@ class Observability {
  private:
   Observability(const Options& options, Parts parts);
 
-  const std::unique_ptr<GpuSensors> gpus_;  // null: no GPU, or no NVML
   const PageAccess access_;
   MetricSources sources_;
   const Pages pages_;

@@ -189,14 +189,17 @@ bool Server::Observe() {
   parts.policy = policy_.get();
   parts.audit = &audit_;
   parts.slow = &base_->slow;
-  parts.gpus = base_->devices->gpus();
   parts.metrics.router = &base_->devices->router();
+  parts.metrics.gpus = base_->devices->sensors();
   parts.metrics.statistics = &base_->statistics;
   parts.metrics.tracer = base_->tracer->get();
   parts.metrics.store = &store_;
   parts.metrics.regions = &regions_;
   parts.metrics.verifier = &verifier_;
   parts.metrics.room = &room_;
+  parts.metrics.admission = &admission_;
+  parts.metrics.tuner = &tuner_;
+  parts.metrics.plans = &base_->plans;
   parts.metrics.connections = &connections_;
   auto started = Observability::Start(ObserveOptions(config_), std::move(parts));
   if (!started.ok()) {

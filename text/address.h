@@ -23,6 +23,10 @@ HostPort SplitHostPort(absl::string_view address);
 // What a server can listen on: the same without dns, and port 0 takes a free one.
 absl::Status CheckListenAddress(absl::string_view field, absl::string_view address);
 
+// Whether a host, without brackets, is this one: "localhost" in any case, or an address of
+// loopback.
+bool IsLoopback(absl::string_view host);
+
 // Whether only this host can connect to such an address: loopback's, or a Unix socket.
 bool IsLocalAddress(absl::string_view address);
 

@@ -118,6 +118,9 @@ std::string Report(const client::Product& product, const std::string& output_pat
          absl::StrCat(Microseconds(server.predicted().device_us()), " us on the device, ",
                       Microseconds(server.predicted().compute_us()), " us of them computing")});
   }
+  if (server.has_joules()) {
+    what.AddRow({"energy", absl::StrFormat("%.3g J, by the device's counter", server.joules())});
+  }
   if (server.has_verification_residual()) {
     what.AddRow({"verified", absl::StrFormat("residual %.3g; up to 1 is rounding",
                                              server.verification_residual())});

@@ -62,20 +62,33 @@ struct QuantizeOptions {
 
 // A real matrix where it lies.
 struct RealView {
-  const float* data = nullptr;
+  const void* data = nullptr;
   std::int64_t lines = 0;
   std::int64_t k = 0;
   std::int64_t line_stride = 0;
   std::int64_t k_stride = 1;
+  DataType type = DataType::kF32;  // or kF16, kBf16
 
-  double at(std::int64_t line, std::int64_t k_index) const {
-    return data[line * line_stride + k_index * k_stride];
-  }
+  double at(std::int64_t line, std::int64_t k_index) const;
 };
 
 // INVALID_ARGUMENT: an element is NaN or infinite, which no block can hold; the error names it.
 absl::StatusOr<QuantizedMatrix> Quantize(const QuantFormat& format, const RealView& real,
                                          const QuantizeOptions& options = {});
+
+// Memory for the planes of a quantized operand, laid out as QuantizedView has it, all zero.
+struct QuantizedPlanes {
+  void* codes = nullptr;
+  std::int64_t line_stride = 0;
+  std::int64_t k_stride = 1;
+  void* scales = nullptr;
+  void* zero_points = nullptr;  // null unless the format has them
+};
+
+// The same into memory of the caller's. The scale of the tensor, which is 1 for formats without
+// one.
+absl::StatusOr<float> QuantizeInto(const QuantFormat& format, const RealView& real,
+                                   const QuantizeOptions& options, const QuantizedPlanes& planes);
 
 // Every element's value, K running fastest.
 std::vector<double> Dequantize(const QuantizedView& quantized);

@@ -61,6 +61,7 @@ struct MemoryShares::State {
   MemoryBytes shares;
 
   AdaptiveMutex mutex;
+  MemoryBytes held ABSL_GUARDED_BY(mutex);  // by all tenants
   Accounts tenants ABSL_GUARDED_BY(mutex);
   Accounts peers ABSL_GUARDED_BY(mutex);
   std::function<void()> on_release ABSL_GUARDED_BY(mutex);
@@ -80,6 +81,7 @@ void MemoryShares::Charge::Release() {
   if (state_ == nullptr) return;
   {
     const MutexLock lock(state_->mutex);
+    Subtract(bytes_, &state_->held);
     State::Release(&state_->tenants, tenant_, bytes_);
     State::Release(&state_->peers, peer_, bytes_);
     if (state_->on_release) state_->on_release();
@@ -129,12 +131,18 @@ absl::StatusOr<MemoryShares::Charge> MemoryShares::Take(const MemoryHolder& hold
     ++entry->second.charges;
     Add(bytes, &entry->second.bytes);
   }
+  Add(bytes, &state_->held);
   Charge charge;
   charge.state_ = state_;
   charge.tenant_ = tenant;
   charge.peer_ = peer;
   charge.bytes_ = bytes;
   return charge;
+}
+
+MemoryBytes MemoryShares::held() const {
+  const MutexLock lock(state_->mutex);
+  return state_->held;
 }
 
 std::size_t MemoryShares::holders() const {

@@ -253,11 +253,14 @@ absl::StatusOr<Scaling> CheckScaling(absl::string_view field, const OperandSpec&
   return Checker(field, operand, use).Check();
 }
 
-absl::Status CheckUploadScaling(absl::string_view field, const OperandSpec& operand) {
-  const absl::Status as_a = CheckScaling(field, operand, {true, true}).status();
-  if (as_a.ok()) return as_a;
-  for (const OperandUse& use : {OperandUse{true, false}, {false, true}, {false, false}}) {
-    if (CheckScaling(field, operand, use).ok()) return absl::OkStatus();
+absl::StatusOr<UploadScaling> CheckUploadScaling(absl::string_view field,
+                                                 const OperandSpec& operand) {
+  absl::Status as_a;
+  for (const OperandUse& use :
+       {OperandUse{true, true}, {false, false}, {true, false}, {false, true}}) {
+    const absl::StatusOr<Scaling> scaling = CheckScaling(field, operand, use);
+    if (scaling.ok()) return UploadScaling{*scaling, use.k_is_columns};
+    if (as_a.ok()) as_a = scaling.status();
   }
   return as_a;
 }

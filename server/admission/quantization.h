@@ -19,8 +19,15 @@ struct OperandUse {
 absl::StatusOr<Scaling> CheckScaling(absl::string_view field, const OperandSpec& operand,
                                      const OperandUse& use);
 
-// Of an operand that is uploaded, whose use is not known: OK where some use fits, else what
-// CheckScaling() says of its use as A.
-absl::Status CheckUploadScaling(absl::string_view field, const OperandSpec& operand);
+struct UploadScaling {
+  Scaling scaling;
+  bool k_is_columns = true;  // of the data
+};
+
+// Of an operand that is uploaded, whose use is not known: by the first use that fits of A, B, A
+// transposed and B transposed, so that scales of rows x 1 are of rows and those of 1 x columns of
+// columns wherever they may be; else what CheckScaling() says of its use as A.
+absl::StatusOr<UploadScaling> CheckUploadScaling(absl::string_view field,
+                                                 const OperandSpec& operand);
 
 }  // namespace gemmd

@@ -88,10 +88,28 @@ absl::Status Tuner::Start(std::uint64_t id, TuningRequest request, Callback done
       // Before the answer, whose reader may tune again at once.
       const MutexLock end(mutex_);
       running_ = false;
+      CountLocked(report);
     }
     std::move(done)(std::move(report));
   });
   return absl::OkStatus();
+}
+
+void Tuner::CountLocked(const absl::StatusOr<TuningReport>& report) {
+  ++(report.ok() ? counts_.finished : counts_.failed);
+  if (!report.ok()) return;
+  for (const std::vector<TunedCandidate>& candidates : report->problems) {
+    for (const TunedCandidate& each : candidates) {
+      ++(each.rejection.empty() ? counts_.measured_plans : counts_.rejected_plans);
+    }
+  }
+}
+
+Tuner::Counts Tuner::counts() const {
+  const MutexLock lock(mutex_);
+  Counts counts = counts_;
+  counts.is_running = running_;
+  return counts;
 }
 
 void Tuner::Cancel(std::uint64_t id) {

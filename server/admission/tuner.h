@@ -56,6 +56,16 @@ class Tuner {
   // Cancels what runs, and waits for its callback.
   ~Tuner();
 
+  // Since the start.
+  struct Counts {
+    std::uint64_t finished = 0;        // tunings that ended with a report
+    std::uint64_t failed = 0;          // and those that ended early
+    std::uint64_t measured_plans = 0;  // of reports
+    std::uint64_t rejected_plans = 0;  // of the same: not measured, for the reason that they tell
+    bool is_running = false;
+  };
+  Counts counts() const;
+
   // A new identity for a tuning, to cancel it by.
   std::uint64_t NextId() { return sources_.admission->NextRequestId(); }
 
@@ -85,13 +95,16 @@ class Tuner {
   absl::StatusOr<double> LaunchOnce(const Problem& problem, const Plan& plan,
                                     const Operands& operands);
   absl::Status Save() const;
+  void CountLocked(const absl::StatusOr<TuningReport>& report)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const ServedDevice& served() const { return sources_.router->devices().front(); }
 
   const Sources sources_;
   std::atomic<bool> cancelled_{false};
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);  // of the last tuning
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  Counts counts_ ABSL_GUARDED_BY(mutex_);  // but for is_running
   std::uint64_t running_id_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -38,42 +38,72 @@ unsigned __int128 WideBytes(const MatrixLayout& layout) {
 
 }  // namespace
 
-absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand,
-                                           const RequestLimits& limits) {
+absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits,
+                                           const std::string& field) {
   if (operand.source != Source::kInline) {
-    return InvalidArgumentError("begin.operand has a source; an upload brings the bytes itself");
+    return InvalidArgumentError(StrCat(field, " has a source; an upload brings the bytes itself"));
   }
   const DataType type = operand.data.type;
   if (type == DataType::kMxfp8E4M3) {
-    return absl::UnimplementedError(
-        "begin.operand.data.type is mxfp8_e4m3: send fp8_e4m3 with begin.operand.scales of e8m0 "
-        "and begin.operand.quantization.block_k 32, which is the same");
+    return absl::UnimplementedError(StrCat(field, ".data.type is mxfp8_e4m3: say fp8_e4m3 with ",
+                                           field, ".scales of e8m0 and ", field,
+                                           ".quantization.block_k 32, which is the same"));
   }
   if (type == DataType::kE8M0) {
-    return InvalidArgumentError("begin.operand.data.type is e8m0, which only scales may be");
+    return InvalidArgumentError(StrCat(field, ".data.type is e8m0, which only scales may be"));
   }
   OperandForm form;
   const absl::StatusOr<MatrixLayout> data =
-      ValidatePlane("begin.operand.data", operand.data, limits);
+      ValidatePlane(StrCat(field, ".data"), operand.data, limits);
   if (!data.ok()) return data.status();
-  if (absl::Status s = CheckTight("begin.operand.data", *data); !s.ok()) return s;
+  if (absl::Status s = CheckTight(StrCat(field, ".data"), *data); !s.ok()) return s;
   form.data = *data;
   form.blocks = operand.blocks;
   for (absl::Status s :
-       {Take("begin.operand.scales", operand.scales, limits, &form.scales),
-        Take("begin.operand.zero_points", operand.zero_points, limits, &form.zero_points),
-        Take("begin.operand.tensor_scale", operand.tensor_scale, limits, &form.tensor_scale),
-        CheckUploadScaling("begin.operand", operand)}) {
+       {Take(StrCat(field, ".scales"), operand.scales, limits, &form.scales),
+        Take(StrCat(field, ".zero_points"), operand.zero_points, limits, &form.zero_points),
+        Take(StrCat(field, ".tensor_scale"), operand.tensor_scale, limits, &form.tensor_scale),
+        CheckUploadScaling(field, operand).status()}) {
     if (!s.ok()) return s;
   }
   for (std::size_t i = 0; i < kStoredPlanes; ++i) {
     const MatrixLayout* const plane = form.plane(static_cast<StoredPlane>(i));
     if (plane == nullptr || WideBytes(*plane) <= limits.request_bytes) continue;
-    return InvalidArgumentError(StrCat("begin.operand.", Name(static_cast<StoredPlane>(i)), " is ",
+    return InvalidArgumentError(StrCat(field, ".", Name(static_cast<StoredPlane>(i)), " is ",
                                        plane->rows, " x ", plane->columns, " ", Name(plane->type),
                                        "; a plane may have ", limits.request_bytes, " bytes"));
   }
   return form;
+}
+
+absl::StatusOr<StoredAs> ValidateStoredForm(const OperandForm& sent, const OperandSpec& stored,
+                                            const RequestLimits& limits) {
+  const std::string field = "begin.stored_form";
+  absl::StatusOr<OperandForm> form = ValidateUpload(stored, limits, field);
+  if (!form.ok()) return form.status();
+  const DataType from = sent.data.type;
+  if (from != DataType::kF32 && from != DataType::kF16 && from != DataType::kBf16) {
+    return InvalidArgumentError(StrCat(field, " is set, and begin.operand.data.type is ",
+                                       Name(from), "; only f32, f16 and bf16 are quantized"));
+  }
+  if (!form->scales.has_value()) {
+    return InvalidArgumentError(StrCat(field, ".scales is missing; it says what of ", field,
+                                       ".data is quantized together"));
+  }
+  if (form->data.rows != sent.data.rows || form->data.columns != sent.data.columns ||
+      form->data.order != sent.data.order) {
+    return InvalidArgumentError(StrCat(field, ".data is ", form->data.rows, " x ",
+                                       form->data.columns, " ", Name(form->data.order),
+                                       "; it must be as begin.operand.data, ", sent.data.rows,
+                                       " x ", sent.data.columns, " ", Name(sent.data.order)));
+  }
+  const absl::StatusOr<UploadScaling> scaling = CheckUploadScaling(field, stored);
+  if (!scaling.ok()) return scaling.status();
+  StoredAs as;
+  as.format = {form->data.type, scaling->scaling};
+  as.k_is_columns = scaling->k_is_columns;
+  as.form = *std::move(form);
+  return as;
 }
 
 }  // namespace gemmd

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "kernels/gemm.h"
 #include "server/admission/matmul_call.h"
+#include "server/store/conversion.h"
 #include "server/store/operand_form.h"
 
 namespace gemmd {
@@ -24,7 +26,12 @@ absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneS
 // What an uploaded operand will be kept as. INVALID_ARGUMENT: a plane is malformed, not tightly
 // packed, or has more than request_bytes; what scales the data does not fit them.
 // UNIMPLEMENTED: a type that is not stored.
-absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits);
+absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits,
+                                           const std::string& field = "begin.operand");
+// The form to quantize such an upload to. INVALID_ARGUMENT: what comes is not F32, F16 or BF16, or
+// what is to be kept has another shape or order, or no scales; or as ValidateUpload().
+absl::StatusOr<StoredAs> ValidateStoredForm(const OperandForm& sent, const OperandSpec& stored,
+                                            const RequestLimits& limits);
 
 // The problem that the call's header states; what it promises is in kernels/problem.h.
 // INVALID_ARGUMENT: see above. UNIMPLEMENTED: a part of the contract that is not built.

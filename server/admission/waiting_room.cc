@@ -44,6 +44,11 @@ WaitingRoom::~WaitingRoom() {
   Tell(std::move(ended));
 }
 
+std::uint64_t WaitingRoom::bytes() const {
+  const MutexLock lock(mutex_);
+  return bytes_;
+}
+
 absl::Status WaitingRoom::Add(Request request) {
   {
     const MutexLock lock(mutex_);

@@ -70,6 +70,8 @@ class WaitingRoom {
   void Look();
 
   std::size_t waiting() const { return count_; }
+  // Of messages that wait with their requests.
+  std::uint64_t bytes() const;
 
  private:
   struct Waiting {

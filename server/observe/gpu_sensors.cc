@@ -63,13 +63,13 @@ absl::StatusOr<NvmlFunctions> OpenNvml(const char* library) {
 }
 
 GpuSensors::GpuSensors(const NvmlFunctions& nvml, const std::vector<GpuAddress>& gpus,
-                       std::chrono::milliseconds period)
-    : nvml_(nvml) {
+                       std::chrono::milliseconds period, const Clock* clock)
+    : nvml_(nvml), clock_(clock) {
   if (nvml_.initialize() == 0) {
     for (const GpuAddress& gpu : gpus) {
       void* handle = nullptr;
       if (nvml_.device_by_bus_id(gpu.pci_bus_id.c_str(), &handle) != 0) continue;
-      gpus_.push_back({gpu.device, handle});
+      gpus_.push_back({gpu.device, handle, gpu.energy});
     }
   }
   if (period.count() > 0 && !gpus_.empty()) {
@@ -98,7 +98,12 @@ void GpuSensors::Run(std::chrono::milliseconds period) {
 void GpuSensors::ReadNow() {
   std::vector<std::pair<std::string, GpuReading>> readings;
   readings.reserve(gpus_.size());
-  for (const Gpu& gpu : gpus_) readings.emplace_back(gpu.device, Read(gpu.handle));
+  for (const Gpu& gpu : gpus_) {
+    const GpuReading& reading = readings.emplace_back(gpu.device, Read(gpu.handle)).second;
+    if (gpu.energy != nullptr && reading.energy_joules.has_value()) {
+      gpu.energy->AddReading(clock_->Now(), *reading.energy_joules);
+    }
+  }
   const MutexLock lock(mutex_);
   readings_ = std::move(readings);
 }

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/observe/clock.h"
+#include "server/observe/energy_meter.h"
 #include "sync/mutex.h"
 
 namespace gemmd {
@@ -21,6 +23,8 @@ namespace gemmd {
 struct GpuAddress {
   std::string device;      // "cuda:0"
   std::string pci_bus_id;  // "0000:1b:00.0"
+  // Told of each reading of the GPU's energy; outlives the sensors. Null: nobody is.
+  EnergyMeter* energy = nullptr;
 };
 
 // Absent: this GPU or this driver does not tell.
@@ -69,9 +73,10 @@ absl::StatusOr<NvmlFunctions> OpenNvml(const char* library = "libnvidia-ml.so.1"
 // it waiting for long.
 class GpuSensors {
  public:
-  // Zero period: only when told, for tests. GPUs that NVML does not know are left out.
+  // Zero period: only when told, for tests. GPUs that NVML does not know are left out. The clock
+  // outlives the sensors.
   GpuSensors(const NvmlFunctions& nvml, const std::vector<GpuAddress>& gpus,
-             std::chrono::milliseconds period);
+             std::chrono::milliseconds period, const Clock* clock);
   ~GpuSensors();
   GpuSensors(const GpuSensors&) = delete;
   GpuSensors& operator=(const GpuSensors&) = delete;
@@ -84,12 +89,14 @@ class GpuSensors {
   struct Gpu {
     std::string device;
     void* handle = nullptr;
+    EnergyMeter* energy = nullptr;
   };
 
   GpuReading Read(void* handle) const;
   void Run(std::chrono::milliseconds period);
 
   const NvmlFunctions nvml_;
+  const Clock* const clock_;
   std::vector<Gpu> gpus_;
   mutable Mutex mutex_;
   CondVar stop_;

@@ -79,6 +79,7 @@ struct Receipt {
   std::uint64_t evicted_bytes = 0;
   PredictedTimes predicted;  // of this request alone
   std::optional<double> verification_residual;
+  std::optional<double> joules;  // of its share of the launches that served it
 };
 
 // Who is accountable for each nanosecond between arrival and finish.

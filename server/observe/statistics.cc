@@ -22,6 +22,7 @@ Statistics::KernelTotals& Statistics::KernelTotals::operator+=(const KernelTotal
   requests += other.requests;
   flops += other.flops;
   compute_seconds += other.compute_seconds;
+  joules += other.joules;
   return *this;
 }
 
@@ -31,6 +32,7 @@ Statistics::TenantTotals& Statistics::TenantTotals::operator+=(const TenantTotal
   payload_bytes += other.payload_bytes;
   flops += other.flops;
   compute_seconds += other.compute_seconds;
+  joules += other.joules;
   return *this;
 }
 
@@ -88,10 +90,12 @@ void Statistics::RecordByName(bool is_ok, const Receipt& receipt) {
   tenant.payload_bytes += receipt.payload_bytes_in + receipt.payload_bytes_out;
   tenant.flops += receipt.flops;
   tenant.compute_seconds += seconds;
+  tenant.joules += receipt.joules.value_or(0);
   KernelTotals& kernel = kernels_.At(receipt.kernel, last_finish_);
   ++kernel.requests;
   kernel.flops += receipt.flops;
   kernel.compute_seconds += seconds;
+  kernel.joules += receipt.joules.value_or(0);
 }
 
 Statistics::Snapshot Statistics::Read() const {

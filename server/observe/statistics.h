@@ -42,6 +42,7 @@ class Statistics {
     std::uint64_t requests = 0;
     double flops = 0;
     double compute_seconds = 0;  // a launch's time is shared by FLOPs
+    double joules = 0;           // of those whose receipts have them
 
     KernelTotals& operator+=(const KernelTotals& other);
   };
@@ -53,6 +54,7 @@ class Statistics {
     std::uint64_t payload_bytes = 0;  // both ways, of those that finished OK
     double flops = 0;                 // the same
     double compute_seconds = 0;       // the same
+    double joules = 0;                // of those whose receipts have them
 
     TenantTotals& operator+=(const TenantTotals& other);
   };

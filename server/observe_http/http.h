@@ -25,6 +25,7 @@ enum class HttpCode : std::uint16_t {
 struct HttpRequest {
   std::string path;    // without what follows a "?"
   std::string accept;  // of the header; empty: anything
+  std::string host;    // of the header; empty: none came
   // Of each header of that name, in their order.
   std::vector<std::string> authorization;
   std::string peer;               // as EndpointOf() names it

@@ -50,6 +50,8 @@ HttpRequest RequestOf(const http::request<http::empty_body>& message, std::strin
   request.path = std::string(target.substr(0, target.find('?')));
   const auto accept = message[http::field::accept];
   request.accept = std::string(accept.data(), accept.size());
+  const auto host = message[http::field::host];
+  request.host = std::string(host.data(), host.size());
   const auto [begin, end] = message.equal_range(http::field::authorization);
   for (auto each = begin; each != end; ++each) {
     request.authorization.emplace_back(each->value().data(), each->value().size());

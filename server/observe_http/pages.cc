@@ -6,6 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/observe_http/console.h"
+#include "text/address.h"
+#include "text/quoted.h"
 
 namespace gemmd {
 namespace {
@@ -26,9 +28,22 @@ HttpAnswer Refusal(const absl::Status& status) {
   return answer;
 }
 
+// Whether a Host header names this host. HTTP/1.0 needs none, and browsers always send one.
+bool NamesThisHost(absl::string_view header) {
+  if (header.empty()) return true;
+  const absl::string_view host = SplitHostPort(header).host;
+  return IsLoopback(host) || absl::EndsWithIgnoreCase(host, ".localhost");
+}
+
 }  // namespace
 
 HttpAnswer Pages::Answer(const HttpRequest& request) const {
+  if (sources_.is_loopback && !NamesThisHost(request.host)) {
+    return Text(
+        HttpCode::kForbidden,
+        absl::StrCat("Host is ", Quoted(request.host),
+                     "; it must be localhost or an address of loopback, as the listener's"));
+  }
   if (request.path == "/healthz") return Text(HttpCode::kOk, "ok");
   if (request.path == "/readyz") {
     return sources_.is_draining() ? Text(HttpCode::kUnavailable, "draining")

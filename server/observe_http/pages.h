@@ -17,10 +17,15 @@
 
 namespace gemmd {
 
+// Where the listener's address is loopback, the Host header of a request must name this host too: a
+// foreign page in a browser here can make its own name resolve to loopback and read what is
+// answered (DNS rebinding), but it cannot choose the header. A listener that others reach has no
+// such rule, because nobody knows all of its names; there a policy says who may read.
 class Pages {
  public:
   struct Sources {
     const PageAccess* access = nullptr;  // outlives the pages
+    bool is_loopback = false;            // the listener's address is
     std::function<bool()> is_draining;
     std::function<std::vector<MetricFamily>()> metrics;
     std::function<std::string()> console_numbers;  // ConsoleNumbers()

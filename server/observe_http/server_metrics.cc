@@ -130,8 +130,12 @@ void AddRequests(const Statistics& statistics, const Router& router, Families* f
   families->push_back(std::move(stages));
 }
 
-void AddByName(const Statistics& statistics, Families* families) {
+// `with_joules`: the devices may count energy.
+void AddByName(const Statistics& statistics, bool with_joules, Families* families) {
   const Statistics::ByName by_name = statistics.ReadByName();
+  MetricFamily kernel_joules =
+      Counter("gemmd_kernel_joules", "joules", "Energy of products, as their receipts estimate it");
+  MetricFamily tenant_joules = Counter("gemmd_tenant_joules", "joules", "The same, by tenant");
   MetricFamily requests = Counter("gemmd_kernel_requests", "",
                                   "Products that ended OK, by the kernel that served them");
   MetricFamily flops = Counter("gemmd_kernel_flops", "", "Their floating-point operations");
@@ -142,6 +146,7 @@ void AddByName(const Statistics& statistics, Families* families) {
     requests.Add({{"kernel", name}}, static_cast<double>(totals.requests));
     flops.Add({{"kernel", name}}, totals.flops);
     seconds.Add({{"kernel", name}}, totals.compute_seconds);
+    kernel_joules.Add({{"kernel", name}}, totals.joules);
   };
   for (const auto& [name, totals] : by_name.kernels) add_kernel(name, totals);
   add_kernel(kOther, by_name.other_kernels);
@@ -162,12 +167,16 @@ void AddByName(const Statistics& statistics, Families* families) {
     bytes.Add(whose, static_cast<double>(totals.payload_bytes));
     work.Add(whose, totals.flops);
     time.Add(whose, totals.compute_seconds);
+    tenant_joules.Add(whose, totals.joules);
   };
   for (const auto& [name, totals] : by_name.tenants) {
     add_tenant(name.empty() ? kUnnamed : name, totals);
   }
   add_tenant(kOther, by_name.other_tenants);
   for (MetricFamily* each : {&ended, &bytes, &work, &time}) families->push_back(std::move(*each));
+  if (!with_joules) return;
+  families->push_back(std::move(kernel_joules));
+  families->push_back(std::move(tenant_joules));
 }
 
 void AddMemory(const std::string& device, const MemoryUsage& usage, MetricFamily* bytes) {
@@ -189,7 +198,7 @@ static_assert(static_cast<std::size_t>(BatchForm::kAlone) == 0 &&
 // Families of the devices' queues and launches, to which each device adds its samples.
 class DeviceFamilies {
  public:
-  void Add(const ServedDevice& served) {
+  void Add(const ServedDevice& served, const MemoryBytes& held) {
     const DeviceTraits& traits = served.device->traits();
     const MetricLabels device = {{"device", traits.name}};
     MetricLabels about = device;
@@ -199,15 +208,17 @@ class DeviceFamilies {
     AddMemory(traits.name, served.device->memory().usage(), &memory_);
     const MemoryUsage pinned = served.device->host_memory_usage();
     if (pinned.limit_bytes != 0) AddMemory(traits.name, pinned, &pinned_);
+    AddHeld(device, held);
     AddQueue(device, served.scheduler->statistics());
     AddAccuracy(device, served.scheduler->cost().accuracy());
   }
 
   void MoveTo(Families* families) {
     for (MetricFamily* each :
-         {&info_, &peaks_, &memory_, &pinned_, &queued_, &queued_bytes_, &queued_rows_, &backlog_,
-          &limit_, &launches_, &launched_, &by_kernel_, &batch_requests_, &batch_rows_, &late_,
-          &predictions_, &predicted_, &measured_, &errors_}) {
+         {&info_,     &peaks_,        &memory_,      &pinned_,         &held_,
+          &queued_,   &queued_bytes_, &queued_rows_, &backlog_,        &limit_,
+          &launches_, &launched_,     &by_kernel_,   &batch_requests_, &batch_rows_,
+          &late_,     &predictions_,  &predicted_,   &measured_,       &errors_}) {
       families->push_back(std::move(*each));
     }
   }
@@ -230,6 +241,15 @@ class DeviceFamilies {
     add("tf32", traits.tf32_gflops);
     add("half", traits.half_gflops);
     add("byte", traits.byte_gflops);
+  }
+
+  void AddHeld(const MetricLabels& device, const MemoryBytes& held) {
+    const auto add = [&](const char* kind, std::uint64_t bytes) {
+      held_.Add(Labels(device, "kind", kind), static_cast<double>(bytes));
+    };
+    add("device", held.device);
+    add("page_locked", held.small + held.large);
+    add("host", held.ordinary);
   }
 
   void AddQueue(const MetricLabels& device, const SchedulerStatistics& statistics) {
@@ -279,6 +299,8 @@ class DeviceFamilies {
                                "The memory that the server manages, by what holds it");
   MetricFamily pinned_ = Gauge("gemmd_pinned_memory_bytes", "bytes",
                                "Page-locked host memory of the device, by what holds it");
+  MetricFamily held_ = Gauge("gemmd_request_memory_bytes", "bytes",
+                             "What products under way hold, unread answers included, by kind");
   MetricFamily queued_ = Gauge("gemmd_queue_requests", "", "Products that wait for the device");
   MetricFamily queued_bytes_ = Gauge("gemmd_queue_bytes", "bytes", "Host memory that they hold");
   MetricFamily queued_rows_ = Gauge("gemmd_queue_rows", "", "Rows of their results");
@@ -339,6 +361,9 @@ void AddHost(const MetricSources& sources, Families* families) {
                            regions.regions));
   MetricFamily holders = Gauge("gemmd_host_memory_bytes", "bytes", "Host memory, by who holds it");
   holders.Add({{"holder", "shared_memory"}}, static_cast<double>(regions.bytes));
+  holders.Add({{"holder", "operands"}},
+              static_cast<double>(sources.store->statistics().reserved_bytes));
+  holders.Add({{"holder", "waiting_requests"}}, static_cast<double>(sources.room->bytes()));
   holders.Add({{"holder", "allocator"}}, static_cast<double>(AllocatedBytes()));
   families->push_back(std::move(holders));
   families->push_back(
@@ -378,6 +403,22 @@ void AddVerification(const VerificationStatistics& verification, Families* famil
   families->push_back(With(
       Gauge("gemmd_verification_worst_residual", "", "The worst since the start; above 1 is wrong"),
       verification.worst_residual));
+}
+
+void AddTuning(const Tuner& tuner, const PlanCache& plans, Families* families) {
+  const Tuner::Counts counts = tuner.counts();
+  families->push_back(With(Gauge("gemmd_tuning_running", "", "1 while a call of Tune measures"),
+                           counts.is_running));
+  MetricFamily tunings = Counter("gemmd_tunings", "", "Calls of Tune that ended, by how");
+  tunings.Add({{"outcome", "finished"}}, static_cast<double>(counts.finished));
+  tunings.Add({{"outcome", "failed"}}, static_cast<double>(counts.failed));
+  families->push_back(std::move(tunings));
+  MetricFamily tried = Counter("gemmd_tuned_plans", "", "Plans of the tunings that finished");
+  tried.Add({{"outcome", "measured"}}, static_cast<double>(counts.measured_plans));
+  tried.Add({{"outcome", "rejected"}}, static_cast<double>(counts.rejected_plans));
+  families->push_back(std::move(tried));
+  families->push_back(With(
+      Gauge("gemmd_measured_plans", "", "Problems whose plan was measured here"), plans.size()));
 }
 
 void AddGpus(const GpuSensors& sensors, Families* families) {
@@ -477,8 +518,8 @@ std::size_t MostSeries(std::size_t devices) {
   constexpr std::size_t kSizeSeries = SchedulerStatistics::Sizes::kBounds + 3;
   constexpr std::size_t kCodes = 17;
   constexpr std::size_t kSingle = 64;  // those without labels, or with a handful of values
-  constexpr std::size_t kEachKernel = 3;
-  constexpr std::size_t kEachTenant = 5;
+  constexpr std::size_t kEachKernel = 4;
+  constexpr std::size_t kEachTenant = 6;
   constexpr std::size_t kEachDevice =
       64 + 2 * kSizeSeries + (SchedulerStatistics::kKernels + 1) * kBatchFormCount;
   return kSingle + kCodes + kRefusalCauses + (1 + kStageCount) * kDurationSeries +
@@ -490,13 +531,16 @@ std::vector<MetricFamily> CollectMetrics(const MetricSources& sources) {
   Families families;
   AddProcess(sources.certificate_expiry(), &families);
   AddRequests(*sources.statistics, *sources.router, &families);
-  AddByName(*sources.statistics, &families);
+  AddByName(*sources.statistics, sources.gpus != nullptr, &families);
   DeviceFamilies devices;
-  for (const ServedDevice& each : sources.router->devices()) devices.Add(each);
+  for (const ServedDevice& each : sources.router->devices()) {
+    devices.Add(each, sources.admission->HeldOf(each.device));
+  }
   devices.MoveTo(&families);
   AddStore(sources.store->statistics(), &families);
   AddHost(sources, &families);
   AddVerification(sources.verifier->statistics(), &families);
+  AddTuning(*sources.tuner, *sources.plans, &families);
   if (sources.tracer != nullptr) AddTraces(*sources.tracer, &families);
   if (sources.gpus != nullptr) AddGpus(*sources.gpus, &families);
   return families;

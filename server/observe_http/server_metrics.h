@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/plan_cache.h"
+#include "server/admission/admission.h"
+#include "server/admission/tuner.h"
 #include "server/admission/waiting_room.h"
 #include "server/net/connection_table.h"
 #include "server/observe/exposition.h"
@@ -34,6 +37,9 @@ struct MetricSources {
   const RegionTable* regions = nullptr;
   const Verifier* verifier = nullptr;
   const WaitingRoom* room = nullptr;
+  const Admission* admission = nullptr;
+  const Tuner* tuner = nullptr;
+  const PlanCache* plans = nullptr;
   ConnectionTable* connections = nullptr;
   const GpuSensors* gpus = nullptr;  // null: none
   std::function<HttpServer::Counts()> http;

@@ -44,8 +44,12 @@ absl::StatusOr<UploadBegin> DecodeBegin(const v1::UploadRequest::Begin& wire,
   if (!form.ok()) return form.status();
   begin.form = *std::move(form);
   if (wire.has_stored_form()) {
-    return absl::UnimplementedError(
-        "begin.stored_form is set: this server keeps operands as they are sent");
+    const absl::StatusOr<OperandSpec> stored =
+        DecodeOperand("begin.stored_form", wire.stored_form());
+    if (!stored.ok()) return stored.status();
+    absl::StatusOr<StoredAs> as = ValidateStoredForm(begin.form, *stored, limits);
+    if (!as.ok()) return as.status();
+    begin.as = *std::move(as);
   }
   if (wire.has_lease()) {
     const absl::StatusOr<TimeNs> lease = DecodeDuration("begin.lease", wire.lease());

@@ -19,6 +19,7 @@ namespace gemmd {
 struct UploadBegin {
   Sha256Digest digest{};
   OperandForm form;
+  std::optional<StoredAs> as;  // absent: it is kept as it comes
   std::optional<TimeNs> lease;
 };
 absl::StatusOr<UploadBegin> DecodeBegin(const v1::UploadRequest::Begin& wire,

@@ -1,5 +1,6 @@
 #include "server/rpc/upload_reactor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "gemmd/v1/operands.pb.h"
@@ -49,17 +50,34 @@ void UploadReactor::OnReadDone(bool ok) {
   absl::Status status;
   if (ok) {
     status = Handle(incoming_);
+    incoming_.Clear();
     if (status.ok() && !session_->resident()) {
-      incoming_.Clear();
-      Read();
-      return;
+      if (AwaitsEnd()) return;
+      if (!session_->outcome().has_value()) {
+        Read();
+        return;
+      }
+      status = EndOf(*session_->outcome());
     }
   } else if (session_ == nullptr) {
     status = absl::InvalidArgumentError("the upload ended before its begin");
   } else {
-    status = session_->End();  // of a broken stream nobody hears it
+    if (AwaitsEnd()) return;
+    // Of a broken stream nobody hears it.
+    status = EndOf(session_->outcome().value_or(absl::OkStatus()));
   }
   Answer(std::move(status));
+}
+
+bool UploadReactor::AwaitsEnd() {
+  return session_->AwaitEnd([this](const absl::Status& outcome) {
+    const MutexLock lock(mutex_);
+    if (!is_answered_) Answer(EndOf(outcome));
+  });
+}
+
+absl::Status UploadReactor::EndOf(const absl::Status& outcome) {
+  return outcome.ok() ? session_->End() : outcome;
 }
 
 TimeNs UploadReactor::OnLate(TimeNs now) {
@@ -97,9 +115,13 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
       const absl::StatusOr<UploadBegin> begin = DecodeBegin(message.begin(), limits_);
       if (!begin.ok()) return begin.status();
       absl::StatusOr<std::unique_ptr<OperandStore::Session>> session =
-          store_->BeginUpload(tenant_, begin->digest, begin->form, begin->lease);
+          store_->BeginUpload(tenant_, begin->digest, begin->form, begin->lease, begin->as);
       if (!session.ok()) return session.status();
       session_ = *std::move(session);
+      if (begin->as.has_value()) {
+        saved_bytes_ = begin->form.size_bytes() -
+                       std::min(begin->form.size_bytes(), begin->as->form.size_bytes());
+      }
       return absl::OkStatus();
     }
     case v1::UploadRequest::kChunk: {
@@ -128,6 +150,7 @@ void UploadReactor::Answer(absl::Status status) {
   }
   v1::UploadResponse response;
   *response.mutable_resident() = EncodeInfo(session_->info());
+  response.set_saved_bytes(saved_bytes_);
   session_ = nullptr;
   const grpc::Slice slice(response.SerializeAsString());
   response_ = grpc::ByteBuffer(&slice, 1);

@@ -33,6 +33,9 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   absl::Status Handle(const grpc::ByteBuffer& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the operand is being quantized, and the call is answered when that has ended.
+  bool AwaitsEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status EndOf(const absl::Status& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TimeNs OnLate(TimeNs now) override;
 
   OperandStore* const store_;
@@ -47,6 +50,7 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   Progress progress_ ABSL_GUARDED_BY(mutex_);
   bool is_answered_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t saved_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mutex_);  // of the read under way
   grpc::ByteBuffer response_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<OperandStore::Session> session_ ABSL_GUARDED_BY(mutex_);  // null before Begin

@@ -23,8 +23,8 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
   const bool is_repeated =
       turn.jobs.size() > 1 && !result.status.ok() && !absl::IsUnavailable(result.status);
   const Plan* const rows_plan = turn.form == BatchForm::kRows ? &launched.rows.plan : nullptr;
-  const auto facts = std::make_shared<const LaunchFacts>(turn.jobs, turn.slice, rows_plan,
-                                                         std::move(result.spans), result.copied);
+  const auto facts = std::make_shared<const LaunchFacts>(
+      turn.jobs, turn.slice, rows_plan, std::move(result.spans), result.copied, energy_);
   std::vector<Finished> finished;
   {
     const MutexLock lock(mutex_);

@@ -13,10 +13,23 @@ std::uint64_t NextLaunch() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
+// What the launch drew, where the meter can tell.
+std::optional<double> MeasureEnergy(const std::vector<StageSpan>& spans, EnergyMeter* energy) {
+  constexpr double kSecondsPerNs = 1e-9;
+  TimeNs computed = 0;
+  for (const StageSpan& span : spans) {
+    if (span.stage != Stage::kCompute) continue;
+    energy->AddLaunch(span.start, span.end);
+    computed += span.end - span.start;
+  }
+  return energy->JoulesOf(static_cast<double>(computed) * kSecondsPerNs);
+}
+
 }  // namespace
 
 LaunchFacts::LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
-                         std::vector<StageSpan> spans, const CopiedBytes& copied)
+                         std::vector<StageSpan> spans, const CopiedBytes& copied,
+                         EnergyMeter* energy)
     : spans_(std::move(spans)),
       copied_(copied),
       is_first_(slice == 0),
@@ -31,6 +44,7 @@ LaunchFacts::LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* r
     start_ = std::min(start_, span.start);
     end_ = std::max(end_, span.end);
   }
+  if (energy != nullptr) joules_ = MeasureEnergy(spans_, energy);
   if (rows_plan == nullptr) return;
   plan_ = *rows_plan;
   config_ = ToString(plan_->config);
@@ -53,6 +67,10 @@ void LaunchFacts::Record(std::size_t queue_span, TimeNs ran_until, Receipt* rece
   receipt->launch = launch_;
   receipt->batch_rows = rows_;
   receipt->batch_flops = flops_;
+  if (joules_.has_value()) {
+    // As its compute time is shared: by FLOPs.
+    receipt->joules = receipt->joules.value_or(0) + *joules_ * receipt->flops / flops_;
+  }
   if (!plan_.has_value()) return;
   const Kernel::Traits& kernel = plan_->kernel->traits();
   receipt->kernel = kernel.name;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "server/observe/energy_meter.h"
 #include "server/observe/receipt.h"
 #include "server/scheduling/job.h"
 
@@ -17,9 +18,10 @@ namespace gemmd {
 class LaunchFacts {
  public:
   // `slice`: which of a work's launches it was, from 0 on. `rows_plan`: of one whose jobs went as
-  // rows of one product; null of others. `spans` and `copied`: the device's.
+  // rows of one product; null of others. `spans` and `copied`: the device's. `energy` is told of
+  // the launch, and asked what it drew; null: nobody knows.
   LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
-              std::vector<StageSpan> spans, const CopiedBytes& copied);
+              std::vector<StageSpan> spans, const CopiedBytes& copied, EnergyMeter* energy);
 
   // `queue_span`: the receipt's span of waiting for the device. `ran_until`: the end of the
   // work's launch before this one, if there was one.
@@ -36,6 +38,7 @@ class LaunchFacts {
   const std::uint64_t launch_;
   std::uint64_t rows_ = 0;
   double flops_ = 0;
+  std::optional<double> joules_;
   TimeNs start_ = 0;
   TimeNs end_ = 0;
   std::optional<Plan> plan_;  // of rows

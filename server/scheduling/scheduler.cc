@@ -32,7 +32,8 @@ double MarginalUs(BatchForm form, const Job& job) {
 }  // namespace
 
 Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
-                     const SchedulerOptions& options, BatchPlanner* planner, KeyedPool* workers)
+                     const SchedulerOptions& options, BatchPlanner* planner, KeyedPool* workers,
+                     EnergyMeter* energy)
     : device_(device),
       clock_(clock),
       alarm_(alarm),
@@ -40,6 +41,7 @@ Scheduler::Scheduler(Device* device, const Clock* clock, Alarm* alarm,
       tenant_bounds_(ShareOf(options.bounds, options.tenant_percent)),
       planner_(planner),
       workers_(workers),
+      energy_(energy),
       cost_(CopyRatesOf(*device), options.remembered_costs),
       queue_(options.queue),
       limit_(options.limit) {

@@ -34,6 +34,7 @@
 #include "server/device/device.h"
 #include "server/device/keyed_pool.h"
 #include "server/observe/clock.h"
+#include "server/observe/energy_meter.h"
 #include "server/scheduling/adaptive_limit.h"
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/batch_planner.h"
@@ -65,9 +66,11 @@ struct SchedulerOptions {
 class Scheduler {
  public:
   // All outlive the scheduler. `alarm` is this scheduler's alone. `planner` null: rows share no
-  // launch. `workers` null: callbacks run on the thread that finished the jobs.
+  // launch. `workers` null: callbacks run on the thread that finished the jobs. `energy` null: what
+  // the device draws is not known.
   Scheduler(Device* device, const Clock* clock, Alarm* alarm, const SchedulerOptions& options,
-            BatchPlanner* planner = nullptr, KeyedPool* workers = nullptr);
+            BatchPlanner* planner = nullptr, KeyedPool* workers = nullptr,
+            EnergyMeter* energy = nullptr);
 
   // REQUIRES: idle (see WaitUntilIdle).
   ~Scheduler();
@@ -171,6 +174,7 @@ class Scheduler {
   const QueueBounds tenant_bounds_;
   BatchPlanner* const planner_;
   KeyedPool* const workers_;
+  EnergyMeter* const energy_;
   CostModel cost_;
 
   mutable AdaptiveMutex mutex_;

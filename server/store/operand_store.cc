@@ -27,6 +27,14 @@ absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* mem
   return absl::OkStatus();
 }
 
+// By which an upload is found: of one that is to be quantized by no digest that anybody can name.
+std::string KeyOf(const Sha256Digest& digest, const std::optional<StoredAs>& as) {
+  std::string key = ToBytes(digest);
+  if (as.has_value())
+    key += ToBytes(DigestOf(as->form, std::vector<std::vector<Sha256Digest>>(kStoredPlanes)));
+  return key;
+}
+
 // A product that uses the plane as A, K-major as it lies.
 Problem AsFactor(const MatrixLayout& data) {
   Problem problem;
@@ -88,13 +96,13 @@ absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint
 
 absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload(
     const Tenant& tenant, const Sha256Digest& digest, const OperandForm& form,
-    std::optional<TimeNs> lease) {
+    std::optional<TimeNs> lease, const std::optional<StoredAs>& as) {
   const absl::StatusOr<TimeNs> checked = CheckLease(lease);
   if (!checked.ok()) return checked.status();
   auto session = std::make_unique<Session>();
   session->store_ = this;
   session->lease_ = *checked;
-  const OperandKey key{{}, ToBytes(digest)};
+  const OperandKey key{{}, KeyOf(digest, as)};
   {
     const MutexLock lock(mutex_);
     const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
@@ -102,15 +110,23 @@ absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload
     if (*joined) return session;
   }
   Upload::Memory memory;
-  absl::StatusOr<StoreHold> hold =
-      MakeRoom(tenant, form.size_bytes(), [&] { return Allocate(form, host_, &memory); });
+  std::optional<Upload::Kept> kept;
+  if (as.has_value()) kept = Upload::Kept{*as, {}};
+  const std::uint64_t bytes = form.size_bytes() + (as.has_value() ? as->form.size_bytes() : 0);
+  absl::StatusOr<StoreHold> hold = MakeRoom(tenant, bytes, [&] {
+    absl::Status status = Allocate(form, host_, &memory);
+    if (status.ok() && kept.has_value()) status = Allocate(as->form, host_, &kept->memory);
+    if (!status.ok()) memory = {};
+    return status;
+  });
   if (!hold.ok()) return hold.status();
   const MutexLock lock(mutex_);
   // Another stream may have begun the same meanwhile.
   const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
   if (!joined.ok()) return joined.status();
   if (*joined) return session;
-  session->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold));
+  session->upload_ =
+      std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold), std::move(kept));
   session->id_ =
       AddLocked({tenant, key.digest, {}, session->upload_, nullptr}, options_.upload_lease);
   return session;
@@ -151,12 +167,28 @@ absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
     const auto found = store_->entries_.find(id_);
     if (found != store_->entries_.end()) store_->leases_.Use(id_, store_->clock_->Now());
   }
+  if (received->is_last && upload_->is_converted()) {
+    store_->converter_.Post(0, [store = store_, id = id_, lease = lease_, upload = upload_] {
+      store->FinishUpload(id, lease, upload, nullptr).IgnoreError();  // those who wait are told
+    });
+    return false;
+  }
   if (received->is_last) {
-    if (absl::Status status = store_->FinishUpload(this); !status.ok()) return status;
+    if (absl::Status s = store_->FinishUpload(id_, lease_, upload_, &info_); !s.ok()) return s;
   } else {
     store_->FillInfo(this);
   }
   return resident();
+}
+
+bool OperandStore::Session::AwaitEnd(std::function<void(const absl::Status&)> done) {
+  if (resident() || !upload_->is_converted()) return false;
+  return upload_->AwaitEnd(std::move(done));
+}
+
+std::optional<absl::Status> OperandStore::Session::outcome() const {
+  if (upload_ == nullptr || !upload_->is_converted()) return std::nullopt;
+  return upload_->outcome();
 }
 
 absl::Status OperandStore::Session::End() {
@@ -190,31 +222,58 @@ void OperandStore::LandUpload(StoredOperand* operand) const {
       .IgnoreError();
 }
 
-absl::Status OperandStore::FinishUpload(Session* session) {
-  absl::StatusOr<std::shared_ptr<StoredOperand>> operand = session->upload_->Finish(traffic_);
-  absl::Status status = operand.status();
+absl::Status OperandStore::FinishUpload(std::uint64_t id, TimeNs lease,
+                                        const std::shared_ptr<Upload>& upload,
+                                        std::optional<StoredInfo>* info) {
+  absl::StatusOr<Upload::Finished> finished = upload->Finish(traffic_);
+  absl::Status status = finished.status();
+  std::uint64_t resident_id = 0;
   std::shared_ptr<StoredOperand> whole;
   {
     Garbage garbage;
     const MutexLock lock(mutex_);
-    const auto found = entries_.find(session->id_);
+    const auto found = entries_.find(id);
     if (found == entries_.end()) {
       status.Update(absl::ResourceExhaustedError("the upload was dropped as its last bytes came"));
-    } else if (!operand.ok()) {
+    } else if (!finished.ok()) {
       RemoveLocked(found, &garbage);
     } else {
-      Entry& entry = found->second;
-      entry.operand = whole = *std::move(operand);
-      entry.upload = nullptr;
-      entry.handle = HandleOf(session->id_);
-      handles_[{entry.tenant, entry.handle}] = session->id_;
-      leases_.Renew(session->id_, session->lease_, clock_->Now());
-      session->info_ = InfoLocked(session->id_, entry);
+      resident_id = MakeResidentLocked(found, *std::move(finished), lease, &garbage);
+      const Entry& resident = entries_.at(resident_id);
+      whole = resident.operand;
+      if (info != nullptr) *info = InfoLocked(resident_id, resident);
     }
   }
-  session->upload_->SetEnded();
+  upload->SetEnded(status, resident_id);
   if (whole != nullptr) LandUpload(whole.get());
   return status;
+}
+
+std::uint64_t OperandStore::MakeResidentLocked(Entries::iterator entry, Upload::Finished finished,
+                                               TimeNs lease, Garbage* garbage) {
+  std::uint64_t id = entry->first;
+  Entry& made = entry->second;
+  const std::string digest = ToBytes(finished.digest);
+  if (digest != made.digest) {  // it was quantized
+    const auto same = FindLocked(made.tenant, {{}, digest});
+    if (same != entries_.end() && same->second.operand != nullptr) {
+      id = same->first;
+      RemoveLocked(entry, garbage);
+      if (lease > leases_.lease(id)) leases_.Renew(id, lease, clock_->Now());
+      return id;
+    }
+    // Somebody who uploads the same in this form finds it here, and need not go on.
+    if (same != entries_.end()) RemoveLocked(same, garbage);
+    digests_.erase({made.tenant, made.digest});
+    digests_[{made.tenant, digest}] = id;
+    made.digest = digest;
+  }
+  made.operand = std::move(finished.operand);
+  made.upload = nullptr;
+  made.handle = HandleOf(id);
+  handles_[{made.tenant, made.handle}] = id;
+  leases_.Renew(id, lease, clock_->Now());
+  return id;
 }
 
 std::string OperandStore::HandleOf(std::uint64_t id) const {
@@ -222,8 +281,9 @@ std::string OperandStore::HandleOf(std::uint64_t id) const {
 }
 
 void OperandStore::FillInfo(Session* session) {
+  const std::uint64_t resident_id = session->upload_->resident_id();
   const MutexLock lock(mutex_);
-  const auto found = entries_.find(session->id_);
+  const auto found = entries_.find(resident_id != 0 ? resident_id : session->id_);
   if (found == entries_.end() || found->second.operand == nullptr) return;
   session->info_ = InfoLocked(found->first, found->second);
 }

@@ -1,6 +1,7 @@
 // The operands that the server keeps, by tenant, handle and digest.
 //
-//   uploading   BeginUpload() made room for all of it; its lease is renewed by each chunk
+//   uploading   BeginUpload() made room for all of it; its lease is renewed by each chunk. One that
+//               is to be quantized is not found by its digest
 //   resident    every byte came, and has the digest (or it is a product's result)
 //   gone        released, evicted, or its bytes had another digest
 //
@@ -20,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
+#include "server/device/keyed_pool.h"
 #include "server/observe/clock.h"
 #include "server/store/lease_list.h"
 #include "server/store/missing.h"
@@ -119,11 +121,17 @@ class OperandStore {
   // One stream's part in an upload. Used by one thread at a time; dropping it leaves what came.
   class Session {
    public:
-    // Takes what is new in the chunk. Whether the operand is resident now.
+    // Takes what is new in the chunk. Whether the operand is resident now. One that is to be
+    // quantized never is: see AwaitEnd().
     // INVALID_ARGUMENT, RESOURCE_EXHAUSTED: see Upload; INVALID_ARGUMENT also where the whole
     // does not have the digest, and nothing is kept.
     absl::StatusOr<bool> Receive(const UploadChunk& chunk);
-    // The stream's end. INVALID_ARGUMENT: bytes are missing.
+    // Where every byte is here and the operand is being quantized, has `done` called with the
+    // outcome, on another thread. False: it is not, or no more; outcome() tells which.
+    bool AwaitEnd(std::function<void(const absl::Status&)> done);
+    // Of an operand that has been quantized. Nothing: it has not.
+    std::optional<absl::Status> outcome() const;
+    // The stream's end, or that of quantizing. INVALID_ARGUMENT: bytes are missing.
     absl::Status End();
     // REQUIRES: resident() is true.
     const StoredInfo& info() const { return *info_; }
@@ -134,18 +142,18 @@ class OperandStore {
     OperandStore* store_ = nullptr;
     std::uint64_t id_ = 0;
     TimeNs lease_ = 0;
-    std::shared_ptr<Upload> upload_;
+    std::shared_ptr<Upload> upload_;  // null: it was here
     std::optional<StoredInfo> info_;
   };
 
-  // `lease` absent: the default. A second upload of a digest joins the first one.
+  // `lease` absent: the default. `as` absent: kept as it comes. A second upload of a digest joins
+  // the first one; one that is to be quantized joins those to be quantized so alone.
   // INVALID_ARGUMENT: the lease is over the limit, the operand larger than ever fits, or
   // another form than an earlier Begin of that digest said.
   // RESOURCE_EXHAUSTED: there is no room now.
-  absl::StatusOr<std::unique_ptr<Session>> BeginUpload(const Tenant& tenant,
-                                                       const Sha256Digest& digest,
-                                                       const OperandForm& form,
-                                                       std::optional<TimeNs> lease);
+  absl::StatusOr<std::unique_ptr<Session>> BeginUpload(
+      const Tenant& tenant, const Sha256Digest& digest, const OperandForm& form,
+      std::optional<TimeNs> lease, const std::optional<StoredAs>& as = std::nullopt);
 
   // Nothing: it is wholly here, which counts as a use. Else what is missing of an upload that
   // has begun, as Upload::Missing() tells it; empty where none has.
@@ -191,7 +199,7 @@ class OperandStore {
  private:
   struct Entry {
     Tenant tenant;
-    std::string digest;  // empty: computed
+    std::string digest;  // empty: computed; of an upload that is to be quantized, see KeyOf()
     std::string handle;
     std::shared_ptr<Upload> upload;          // one of both
     std::shared_ptr<StoredOperand> operand;  // resident
@@ -206,8 +214,12 @@ class OperandStore {
                                      const std::function<absl::Status()>& allocate);
   std::string HandleOf(std::uint64_t id) const;
   absl::Status NotFound(const OperandKey& key, absl::string_view field) const;
-  // An upload that is whole. The status is its end's.
-  absl::Status FinishUpload(Session* session);
+  // An upload that is whole. `info`: of what is resident now; null: nobody asks.
+  absl::Status FinishUpload(std::uint64_t id, TimeNs lease, const std::shared_ptr<Upload>& upload,
+                            std::optional<StoredInfo>* info);
+  // Makes a finished upload resident, or finds it so already. The number of what is resident.
+  std::uint64_t MakeResidentLocked(Entries::iterator entry, Upload::Finished finished, TimeNs lease,
+                                   Garbage* garbage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Brings the data to the device that has most room, as they lie, which is what most uses want;
   // they wait in host memory where none has room without moving others out.
   void LandUpload(StoredOperand* operand) const;
@@ -244,6 +256,8 @@ class OperandStore {
   LeaseList leases_ ABSL_GUARDED_BY(mutex_);
   StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  // Quantizes, one operand after another: seconds, which no thread of a call has.
+  KeyedPool converter_{1};  // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -24,6 +24,14 @@ void StoreHold::Release() {
   quota_.Release();
 }
 
+void StoreHold::ShrinkTo(std::uint64_t bytes) {
+  if (budget_ == nullptr) return;
+  const std::uint64_t less = bytes_ - bytes;
+  budget_->GiveBack(tenant_, less);
+  quota_.Split(AmountOf(Quantity::kResidentBytes, less)).Release();
+  bytes_ = bytes;
+}
+
 absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64_t bytes,
                                                Limit* limit) {
   *limit = Limit::kNone;
@@ -76,6 +84,12 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
 std::uint64_t StoreBudget::used_bytes() const {
   const MutexLock lock(mutex_);
   return used_.bytes;
+}
+
+void StoreBudget::GiveBack(const Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  used_.bytes -= bytes;
+  tenants_.at(tenant).bytes -= bytes;
 }
 
 void StoreBudget::Release(const Tenant& tenant, std::uint64_t bytes) {

@@ -29,6 +29,8 @@ class StoreHold {
   ~StoreHold() { Release(); }
 
   void Release();
+  // Gives back all but so many bytes. REQUIRES: it has them.
+  void ShrinkTo(std::uint64_t bytes);
 
  private:
   friend class StoreBudget;
@@ -65,6 +67,7 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
  private:
   friend class StoreHold;
   void Release(const Tenant& tenant, std::uint64_t bytes);
+  void GiveBack(const Tenant& tenant, std::uint64_t bytes);
 
   const StoreShare all_;
   const StoreShare tenant_;

@@ -37,8 +37,9 @@ absl::Status Dropped() {
 
 }  // namespace
 
-Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold)
-    : form_(form), digest_(digest), hold_(std::move(hold)) {
+Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
+               std::optional<Kept> kept)
+    : form_(form), digest_(digest), kept_(std::move(kept)), hold_(std::move(hold)) {
   for (std::size_t i = 0; i < kStoredPlanes; ++i) {
     const MatrixLayout* const layout = form_.plane(static_cast<StoredPlane>(i));
     if (layout == nullptr) continue;
@@ -116,8 +117,27 @@ void Upload::Take(Plane* plane, const UploadChunk& chunk, ByteRange part) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish(
-    std::shared_ptr<StoreTraffic> traffic) {
+absl::StatusOr<Sha256Digest> Upload::MakeKept() {
+  // As in Finish(), nobody else touches the memory.
+  KeptPlanes planes{};
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    if (!kept_->memory[i].empty()) planes[i] = kept_->memory[i].front().data;
+  }
+  const char* const data = planes_[0].memory.front().data;
+  if (absl::Status s = Convert(form_.data, data, kept_->as, planes); !s.ok()) return s;
+  std::vector<std::vector<Sha256Digest>> chunks(kStoredPlanes);
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const MatrixLayout* const layout = kept_->as.form.plane(static_cast<StoredPlane>(i));
+    if (layout == nullptr) continue;
+    const std::uint64_t bytes = layout->size_bytes();
+    for (std::uint64_t at = 0; at < bytes; at += kDigestChunkBytes) {
+      chunks[i].push_back(Sha256Of({planes[i] + at, std::min(kDigestChunkBytes, bytes - at)}));
+    }
+  }
+  return DigestOf(kept_->as.form, std::move(chunks));
+}
+
+absl::StatusOr<Upload::Finished> Upload::Finish(std::shared_ptr<StoreTraffic> traffic) {
   // Nobody else touches planes and memory while finishing_ is set.
   std::vector<std::vector<Sha256Digest>> chunks;
   chunks.reserve(planes_.size());
@@ -130,6 +150,13 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish(
   } else {
     status = CheckScales();
   }
+  Finished finished;
+  finished.digest = digest_;
+  if (status.ok() && kept_.has_value()) {
+    absl::StatusOr<Sha256Digest> made = MakeKept();
+    status = made.status();
+    if (made.ok()) finished.digest = *made;
+  }
   const MutexLock lock(mutex_);
   if (status.ok() && abandoned_) status = Dropped();
   if (!status.ok()) {
@@ -137,16 +164,48 @@ absl::StatusOr<std::shared_ptr<StoredOperand>> Upload::Finish(
     ReleaseLocked();
     return status;
   }
+  if (kept_.has_value()) {
+    hold_.ShrinkTo(kept_->as.form.size_bytes());
+    finished.operand = std::make_shared<StoredOperand>(kept_->as.form, std::move(kept_->memory),
+                                                       std::move(hold_), std::move(traffic));
+    ReleaseLocked();
+    return finished;
+  }
   Memory memory;
   for (std::size_t i = 0; i < kStoredPlanes; ++i) memory[i] = std::move(planes_[i].memory);
-  return std::make_shared<StoredOperand>(form_, std::move(memory), std::move(hold_),
-                                         std::move(traffic));
+  finished.operand = std::make_shared<StoredOperand>(form_, std::move(memory), std::move(hold_),
+                                                     std::move(traffic));
+  return finished;
 }
 
-void Upload::SetEnded() {
+void Upload::SetEnded(const absl::Status& outcome, std::uint64_t resident_id) {
+  std::vector<std::function<void(const absl::Status&)>> told;
+  {
+    const MutexLock lock(mutex_);
+    finishing_ = false;
+    outcome_ = outcome;
+    resident_id_ = resident_id;
+    told = std::move(waiting_);
+    still_.notify_all();
+  }
+  for (const auto& each : told) each(outcome);
+}
+
+bool Upload::AwaitEnd(std::function<void(const absl::Status&)> done) {
   const MutexLock lock(mutex_);
-  finishing_ = false;
-  still_.notify_all();
+  if (!finishing_) return false;
+  waiting_.push_back(std::move(done));
+  return true;
+}
+
+std::optional<absl::Status> Upload::outcome() const {
+  const MutexLock lock(mutex_);
+  return outcome_;
+}
+
+std::uint64_t Upload::resident_id() const {
+  const MutexLock lock(mutex_);
+  return resident_id_;
 }
 
 absl::Status Upload::CheckScales() const {
@@ -176,6 +235,7 @@ void Upload::ReleaseLocked() {
     plane.receiver = nullptr;
     plane.memory.clear();
   }
+  if (kept_.has_value()) kept_->memory = {};
   hold_.Release();
 }
 

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +15,7 @@
 #include "ranges/range_set.h"
 #include "server/device/chunk_limit.h"
 #include "server/device/plane_receiver.h"
+#include "server/store/conversion.h"
 #include "server/store/operand_form.h"
 #include "server/store/stored_operand.h"
 #include "sync/mutex.h"
@@ -37,10 +40,20 @@ class Upload {
   // By plane: memory of its bytes, in one piece; empty where the form has no such plane.
   using Memory = std::array<HostBuffer, kStoredPlanes>;
 
-  Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold);
+  // What is kept instead of the bytes that come, and memory for it.
+  struct Kept {
+    StoredAs as;
+    Memory memory;
+  };
+
+  // `kept` absent: what comes is kept. `hold`: of both.
+  Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
+         std::optional<Kept> kept = std::nullopt);
 
   const OperandForm& form() const { return form_; }
   const Sha256Digest& digest() const { return digest_; }
+  // Whether Finish() takes long, since it quantizes.
+  bool is_converted() const { return kept_.has_value(); }
 
   struct Received {
     std::uint64_t new_bytes = 0;
@@ -52,12 +65,24 @@ class Upload {
   // RESOURCE_EXHAUSTED: see Abandon().
   absl::StatusOr<Received> Receive(const UploadChunk& chunk);
 
-  // Who was told is_last calls both, once each. Finish() gives the operand, or
+  struct Finished {
+    std::shared_ptr<StoredOperand> operand;
+    Sha256Digest digest{};  // of what is kept
+  };
+  // The caller that got is_last = true calls both, once each. Finish() gives the operand, or
   // INVALID_ARGUMENT where the bytes do not have the digest, or a scale is negative, infinite
-  // or no number, or a zero point is out of range; RESOURCE_EXHAUSTED after Abandon(). SetEnded():
-  // the outcome is known to all. `traffic`: the operand's.
-  absl::StatusOr<std::shared_ptr<StoredOperand>> Finish(std::shared_ptr<StoreTraffic> traffic);
-  void SetEnded();
+  // or no number, or a zero point is out of range, or what is to be quantized is not finite;
+  // RESOURCE_EXHAUSTED after Abandon(). `traffic`: the operand's. SetEnded(): all are told of the
+  // outcome, and of the number under which the store has the operand.
+  absl::StatusOr<Finished> Finish(std::shared_ptr<StoreTraffic> traffic);
+  void SetEnded(const absl::Status& outcome, std::uint64_t resident_id);
+
+  // Has `done` called with the outcome at SetEnded(), by whoever calls that. False: every byte is
+  // not here yet, or SetEnded() was called before.
+  bool AwaitEnd(std::function<void(const absl::Status&)> done);
+  // As SetEnded() said. Nothing, and 0: it was not called.
+  std::optional<absl::Status> outcome() const;
+  std::uint64_t resident_id() const;
 
   // Gives its memory back as soon as no Receive() uses it; later ones are refused.
   void Abandon();
@@ -83,10 +108,12 @@ class Upload {
   // Takes the pieces' bytes for `part` of the chunk, then hashes what that completed.
   void Take(Plane* plane, const UploadChunk& chunk, ByteRange part);
   absl::Status CheckScales() const;
+  absl::StatusOr<Sha256Digest> MakeKept();
   void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const OperandForm form_;
   const Sha256Digest digest_;
+  std::optional<Kept> kept_;  // its memory: guarded by mutex_
 
   ChunkLimit chunks_{"the upload"};
   mutable Mutex mutex_;
@@ -98,6 +125,9 @@ class Upload {
   int receiving_ ABSL_GUARDED_BY(mutex_) = 0;                 // Receive() calls under way
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;            // from is_last to SetEnded()
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t resident_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::function<void(const absl::Status&)>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

@@ -10,6 +10,7 @@
 #include "boost/beast/core/flat_buffer.hpp"
 #include "boost/beast/core/tcp_stream.hpp"
 #include "boost/beast/http.hpp"
+#include "server/trace/name_lookup.h"
 #include "server/trace/otlp_json.h"
 
 namespace gemmd {
@@ -43,9 +44,9 @@ SendOutcome OutcomeOf(const http::response<http::string_body>& response) {
 // One batch: its steps follow one another on the thread that runs the context.
 class Post {
  public:
-  Post(asio::io_context* io, const OtlpEndpoint& endpoint, const std::string& body,
-       std::chrono::milliseconds timeout)
-      : resolver_(*io), stream_(*io) {
+  Post(asio::io_context* io, NameLookup* lookup, const OtlpEndpoint& endpoint,
+       const std::string& body, std::chrono::milliseconds timeout)
+      : lookup_(lookup), stream_(*io) {
     request_.method(http::verb::post);
     request_.target(endpoint.target);
     request_.set(http::field::host, endpoint.authority());
@@ -60,22 +61,21 @@ class Post {
     timer_->async_wait([this](ErrorCode error) {
       if (!error) Cancel();
     });
-    resolver_.async_resolve(endpoint.host, endpoint.port,
-                            [this](ErrorCode error, const Tcp::resolver::results_type& found) {
-                              error ? Finish() : Connect(found);
-                            });
+    lookup_->Find(io, [this](const NameLookup::Addresses& found) {
+      found.empty() ? Finish() : Connect(found);
+    });
   }
 
   void Cancel() {
-    resolver_.cancel();
-    stream_.cancel();
     is_cancelled_ = true;
+    stream_.cancel();
+    if (lookup_->Forget()) Finish();
   }
 
   SendOutcome outcome() const { return outcome_; }
 
  private:
-  void Connect(const Tcp::resolver::results_type& found) {
+  void Connect(const NameLookup::Addresses& found) {
     if (is_cancelled_) return Finish();
     stream_.async_connect(found, [this](ErrorCode error, const Tcp::endpoint& /*endpoint*/) {
       error || is_cancelled_ ? Finish() : Write();
@@ -99,7 +99,7 @@ class Post {
     stream_.close();
   }
 
-  Tcp::resolver resolver_;
+  NameLookup* const lookup_;
   beast::tcp_stream stream_;
   std::optional<asio::steady_timer> timer_;
   http::request<http::string_body> request_;
@@ -113,11 +113,13 @@ class Post {
 
 class HttpSpanSender::Impl {
  public:
-  explicit Impl(OtlpEndpoint endpoint) : endpoint_(std::move(endpoint)) {}
+  explicit Impl(OtlpEndpoint endpoint)
+      : endpoint_(std::move(endpoint)),
+        lookup_(NameLookup::System(endpoint_.host, endpoint_.port)) {}
 
   SendOutcome Send(const std::string& body, std::chrono::milliseconds timeout) {
     if (is_interrupted_) return {};
-    Post post(&io_, endpoint_, body, timeout);
+    Post post(&io_, &lookup_, endpoint_, body, timeout);
     current_ = &post;
     io_.restart();
     io_.run();
@@ -135,6 +137,7 @@ class HttpSpanSender::Impl {
   const OtlpEndpoint endpoint_;
   std::atomic<bool> is_interrupted_{false};
   asio::io_context io_{1};
+  NameLookup lookup_;        // after io_, to which it posts
   Post* current_ = nullptr;  // used by what io_ runs, and by who runs it
 };
 

@@ -115,6 +115,7 @@ constexpr std::uint64_t kHasTrace = 1;
 constexpr std::uint64_t kIsFast = 2;
 constexpr std::uint64_t kTenantIsCut = 4;
 constexpr std::uint64_t kIsVerified = 8;
+constexpr std::uint64_t kHasJoules = 16;
 
 }  // namespace
 
@@ -126,7 +127,8 @@ TimelineBytes::TimelineBytes(absl::StatusCode code, const Receipt& receipt) {
   out.Number((trace.context.has_value() ? kHasTrace : 0U) |
              (receipt.determinism == Determinism::kFast ? kIsFast : 0U) |
              (receipt.tenant.size() > kMostName ? kTenantIsCut : 0U) |
-             (residual.has_value() ? kIsVerified : 0U));
+             (residual.has_value() ? kIsVerified : 0U) |
+             (receipt.joules.has_value() ? kHasJoules : 0U));
   out.Number(receipt.request_id);
   out.Signed(receipt.arrival);
   out.Signed(FinishOf(receipt) - receipt.arrival);
@@ -145,6 +147,7 @@ TimelineBytes::TimelineBytes(absl::StatusCode code, const Receipt& receipt) {
   out.Number(receipt.landed_bytes);
   out.Number(receipt.evicted_bytes);
   if (residual.has_value()) out.Real(*residual);
+  if (receipt.joules.has_value()) out.Real(*receipt.joules);
   if (trace.context.has_value()) {
     out.Bytes(trace.context->trace_id.data(), trace.context->trace_id.size());
     out.Bytes(trace.context->parent_id.data(), trace.context->parent_id.size());
@@ -205,6 +208,7 @@ std::optional<Timeline> ReadTimeline(absl::string_view bytes) {
   receipt.landed_bytes = in.Number();
   receipt.evicted_bytes = in.Number();
   if ((flags & kIsVerified) != 0) receipt.verification_residual = in.Real();
+  if ((flags & kHasJoules) != 0) receipt.joules = in.Real();
   if ((flags & kHasTrace) != 0) {
     TraceContext& context = receipt.trace.context.emplace();
     in.Bytes(context.trace_id.data(), context.trace_id.size());

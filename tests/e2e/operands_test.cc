@@ -472,9 +472,6 @@ TEST_F(BadInput, OfUploadsIsNamedByField) {
   request.mutable_begin()->mutable_operand()->mutable_data()->set_columns(2147483647);
   EXPECT_EQ(Upload({request}).error_code(), kInvalid);
   request = Begin();
-  request.mutable_begin()->mutable_stored_form();
-  EXPECT_EQ(Upload({request}).error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  request = Begin();
   request.mutable_begin()->mutable_lease()->set_seconds(-1);
   EXPECT_EQ(Upload({request}).error_code(), kInvalid);
   request = Begin();

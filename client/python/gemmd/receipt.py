@@ -57,6 +57,7 @@ class Receipt:
     """One product's telemetry. Times end in _us (microseconds); sizes in bytes.
 
     verification_residual is None unless verify= was given; up to 1 is rounding.
+    joules is None where the device counts no energy: an estimate of what this product drew.
     str() is the table that `gemm matmul` prints; in Jupyter it is shown as bars.
     """
 
@@ -80,6 +81,7 @@ class Receipt:
     verification_residual: float | None
     predicted_device_us: float
     predicted_compute_us: float
+    joules: float | None = None
     result: str = ""  # "1500 x 900 f32 row-major"
     client: ClientTimes = field(default_factory=ClientTimes)
     sent: Sent = field(default_factory=Sent)
@@ -121,6 +123,7 @@ def receipt_of(message: Any, result: str, client: ClientTimes, sent: Sent) -> Re
         ),
         predicted_device_us=message.predicted.device_us,
         predicted_compute_us=message.predicted.compute_us,
+        joules=message.joules if message.HasField("joules") else None,
         result=result,
         client=client,
         sent=sent,
@@ -187,6 +190,8 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
                 f"{receipt.predicted_compute_us:.1f} us of them computing",
             )
         )
+    if receipt.joules is not None:
+        rows.append(("energy", f"{receipt.joules:.3g} J, by the device's counter"))
     if receipt.verification_residual is not None:
         rows.append(("verified", f"residual {receipt.verification_residual:.3g}; up to 1 is rounding"))
     return rows

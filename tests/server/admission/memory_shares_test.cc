@@ -40,6 +40,22 @@ class MemorySharesTest : public ::testing::Test {
   MemoryShares shares_{{1000, 1000, 1000, 1000}, 80, [this] { ++releases_; }};
 };
 
+TEST_F(MemorySharesTest, HeldSumsWhatAllHoldAndNothingTwice) {
+  EXPECT_EQ(shares_.held().large, 0u);
+  auto first = Take("a", "10.0.0.1", 500);
+  auto second = Take("b", "10.0.0.1", 100);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(Take("b", "10.0.0.2", 900).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(shares_.held().large, 600u);
+  MemoryShares::Charge part = first->Split(Large(200));
+  EXPECT_EQ(shares_.held().large, 600u);
+  first->Release();
+  EXPECT_EQ(shares_.held().large, 300u);
+  part.Release();
+  second->Release();
+  EXPECT_EQ(shares_.held().large, 0u);
+}
+
 TEST_F(MemorySharesTest, ATenantHasAShareAndLeavesTheRestToOthers) {
   const auto first = Take("hog", "10.0.0.1", 500);
   ASSERT_TRUE(first.ok());

@@ -45,7 +45,12 @@ TEST_F(TunerTest, OperandsAreCountedAndGivenBack) {
     EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   }
   EXPECT_EQ(device_.memory().usage().free_bytes(), kMemory);
+  EXPECT_EQ(tuner_.counts().failed, 1u);
   EXPECT_TRUE(Tune(problem).ok());
+  EXPECT_EQ(tuner_.counts().failed, 1u);
+  EXPECT_EQ(tuner_.counts().finished, 1u);
+  EXPECT_GT(tuner_.counts().measured_plans, 0u);
+  EXPECT_FALSE(tuner_.counts().is_running);
   while (!scheduler_.WaitUntilIdle(1000)) {
   }
   EXPECT_EQ(device_.memory().usage().free_bytes(), kMemory);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
 
 namespace gemmd {
 namespace {
@@ -12,6 +13,7 @@ constexpr int kNotSupported = 3;  // NVML_ERROR_NOT_SUPPORTED
 
 int known = 0;  // an address for the device
 unsigned long long slowdown = 0;
+unsigned long long millijoules = 5'000'000'000'123;
 
 NvmlFunctions FakeNvml() {
   NvmlFunctions nvml;
@@ -29,7 +31,7 @@ NvmlFunctions FakeNvml() {
     return 0;
   };
   nvml.energy_millijoules = [](void*, unsigned long long* value) {
-    *value = 5'000'000'000'123;
+    *value = millijoules;
     return 0;
   };
   nvml.temperature_celsius = [](void*, int, unsigned int*) { return kNotSupported; };
@@ -50,8 +52,9 @@ NvmlFunctions FakeNvml() {
 
 TEST(GpuSensors, ReadInBaseUnitsWhatTheGpuTells) {
   slowdown = 0x4;  // SwPowerCap
+  const testing::FakeClock clock;
   GpuSensors sensors(FakeNvml(), {{"cuda:0", "0000:1b:00.0"}, {"cuda:1", "0000:99:00.0"}},
-                     kWhenTold);
+                     kWhenTold, &clock);
   EXPECT_TRUE(sensors.readings().empty());
   sensors.ReadNow();
   const auto readings = sensors.readings();
@@ -73,10 +76,24 @@ TEST(GpuSensors, ReadInBaseUnitsWhatTheGpuTells) {
 
 TEST(GpuSensors, HeatIsToldFromPower) {
   slowdown = 0x40;  // HwThermalSlowdown
-  GpuSensors sensors(FakeNvml(), {{"cuda:0", "0000:1b:00.0"}}, kWhenTold);
+  const testing::FakeClock clock;
+  GpuSensors sensors(FakeNvml(), {{"cuda:0", "0000:1b:00.0"}}, kWhenTold, &clock);
   sensors.ReadNow();
   EXPECT_TRUE(*sensors.readings()[0].second.slowed_by_heat);
   EXPECT_FALSE(*sensors.readings()[0].second.slowed_by_power);
+}
+
+TEST(GpuSensors, TellTheMeterOfEachReading) {
+  testing::FakeClock clock;
+  EnergyMeter meter;
+  GpuSensors sensors(FakeNvml(), {{"cuda:0", "0000:1b:00.0", &meter}}, kWhenTold, &clock);
+  sensors.ReadNow();
+  const TimeNs start = clock.Now();
+  clock.Advance(1'000'000'000);
+  meter.AddLaunch(start, clock.Now());
+  millijoules += 350'000;
+  sensors.ReadNow();
+  EXPECT_NEAR(*meter.JoulesOf(2), 700, 1e-3);
 }
 
 TEST(GpuSensors, ALibraryThatIsNotThereSaysSo) {
@@ -91,7 +108,8 @@ TEST(GpuSensors, AnotherLibraryIsNone) {
 
 // A thread of its own reads at once, and its end is awaited.
 TEST(GpuSensors, AThreadReads) {
-  GpuSensors sensors(FakeNvml(), {{"cuda:0", "0000:1b:00.0"}}, std::chrono::hours(1));
+  const testing::FakeClock clock;
+  GpuSensors sensors(FakeNvml(), {{"cuda:0", "0000:1b:00.0"}}, std::chrono::hours(1), &clock);
   while (sensors.readings().empty()) std::this_thread::yield();
 }
 

@@ -37,9 +37,9 @@ class PagesTest : public ::testing::Test {
 
   HttpAnswer Get(const std::string& path, const std::vector<std::string>& authorization = {},
                  const PageAccess::Options& options = {}, const std::string& peer = "10.0.0.9:4711",
-                 const std::string& accept = "") {
+                 const std::string& accept = "", const std::string& host = "") {
     const PageAccess access(file_.get(), &audit_, options);
-    const Pages pages({&access, [this] { return is_draining_; },
+    const Pages pages({&access, is_loopback_, [this] { return is_draining_; },
                        [] {
                          MetricFamily family;
                          family.name = "gemmd_tests";
@@ -53,6 +53,7 @@ class PagesTest : public ::testing::Test {
     request.path = path;
     request.peer = peer;
     request.accept = accept;
+    request.host = host;
     request.authorization = authorization;
     return pages.Answer(request);
   }
@@ -61,6 +62,7 @@ class PagesTest : public ::testing::Test {
   testing::FakeClock clock_;
   AuditLog audit_{&clock_};
   std::unique_ptr<PolicyFile> file_;
+  bool is_loopback_ = false;
   bool is_draining_ = false;
 };
 
@@ -73,6 +75,33 @@ TEST_F(PagesTest, HealthIsForEverybody) {
   EXPECT_EQ(Get("/healthz").code, HttpCode::kOk) << "a server that drains must not be killed";
   EXPECT_EQ(Get("/readyz").code, HttpCode::kUnavailable);
   EXPECT_EQ(Get("/no/such/page").code, HttpCode::kNotFound);
+}
+
+// DNS rebinding: a foreign page's own name leads to loopback, and its browser says that name.
+TEST_F(PagesTest, OnLoopbackARequestNamesThisHost) {
+  const auto code = [this](const std::string& path, const std::string& host) {
+    return Get(path, {}, {}, "127.0.0.1:4711", "", host).code;
+  };
+  for (const char* path : {"/", "/metrics", "/console.json", "/healthz", "/readyz"}) {
+    EXPECT_NE(code(path, "evil.example:9090"), HttpCode::kForbidden) << "others reach it anyway";
+  }
+  is_loopback_ = true;
+  for (const char* path : {"/", "/metrics", "/console.json", "/healthz", "/readyz"}) {
+    for (const char* host :
+         {"evil.example", "evil.example:9090", "localhost.evil.example",
+          "127.0.0.1.evil.example:80", "unix", "unix:9090", "10.0.0.1:9090", "[2001:db8::1]:9090",
+          "0.0.0.0:9090", "localhost:80:80", "[::1", "[]"}) {
+      EXPECT_EQ(code(path, host), HttpCode::kForbidden) << path << " of " << host;
+    }
+  }
+  for (const char* host : {"localhost", "LOCALHOST:9090", "127.0.0.1:9090", "127.8.9.10",
+                           "[::1]:9090", "[::1]", "gemmd.localhost:9090", ""}) {
+    EXPECT_EQ(code("/healthz", host), HttpCode::kOk) << host;
+  }
+  const HttpAnswer refusal = Get("/metrics", {}, {}, "127.0.0.1:4711", "", "evil.example:9090");
+  EXPECT_EQ(refusal.body,
+            "Host is \"evil.example:9090\"; it must be localhost or an address of loopback, as the "
+            "listener's\n");
 }
 
 // The page itself tells nothing; what it asks for is for those who watch.

@@ -58,6 +58,9 @@ class ServerMetricsTest : public ::testing::Test {
     sources_.regions = &regions_;
     sources_.verifier = &verifier_;
     sources_.room = &room_;
+    sources_.admission = &admission_;
+    sources_.tuner = &tuner_;
+    sources_.plans = &plans_;
     sources_.connections = &connections_;
     sources_.http = [] { return HttpServer::Counts{3, 2, 1}; };
     sources_.certificate_expiry = [] { return std::optional<double>(2e9); };
@@ -84,6 +87,9 @@ class ServerMetricsTest : public ::testing::Test {
   RegionTable regions_{RegionOptions(), {&device_}, &clock_, kWhenTold};
   Verifier verifier_{VerifierOptions()};
   WaitingRoom room_{WaitingRoom::Bounds(), &clock_, kWhenTold};
+  Admission admission_{RequestLimits(), &BuiltinRegistry(), &router_, &clock_};
+  PlanCache plans_;
+  Tuner tuner_{{&BuiltinRegistry(), &router_, &admission_, &plans_, ""}};
   ConnectionTable connections_{ConnectionTable::Limits(), ProgressLimit(), &clock_};
   MetricSources sources_;
 };
@@ -188,7 +194,7 @@ TEST_F(ServerMetricsTest, TracesAreCountedWithWhatTheCollectorDoesNotGet) {
 }
 
 TEST_F(ServerMetricsTest, FilesNameMetricsThatAreThere) {
-  const GpuSensors none(NvmlFunctions{[] { return 1; }}, {}, kWhenTold);
+  const GpuSensors none(NvmlFunctions{[] { return 1; }}, {}, kWhenTold, &clock_);
   sources_.gpus = &none;
   const std::vector<MetricFamily> families = CollectMetrics(sources_);
   const std::set<std::string> names = AllNames(families);
@@ -216,8 +222,11 @@ TEST_F(ServerMetricsTest, FilesNameMetricsThatAreThere) {
 TEST_F(ServerMetricsTest, AMillionNamesLeaveTheSeriesWithinTheirBound) {
   constexpr int kNames = 1000000;
   std::uint64_t allocated = 0;
+  const GpuSensors none(NvmlFunctions{[] { return 1; }}, {}, kWhenTold, &clock_);
+  sources_.gpus = &none;
   for (int i = 0; i < kNames; ++i) {
     Receipt receipt;
+    receipt.joules = 1;
     receipt.tenant = absl::StrCat("a-tenant-of-some-length-", i);
     receipt.kernel = absl::StrCat("sm90/a-kernel-of-some-length-", i);
     receipt.finish = TimeNs{i} * 1'000'000;
@@ -242,6 +251,11 @@ TEST_F(ServerMetricsTest, AMillionNamesLeaveTheSeriesWithinTheirBound) {
     of_tenants += each.value;
   }
   EXPECT_EQ(of_tenants, kNames);
+  double joules = 0;
+  for (const ReadSample& each : page->Find("gemmd_kernel_joules_total")->samples) {
+    joules += each.value;
+  }
+  EXPECT_EQ(joules, kNames);
 }
 
 }  // namespace

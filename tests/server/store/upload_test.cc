@@ -89,7 +89,7 @@ TEST(Upload, AbandonedWhileItIsFinishedIsDropped) {
       absl::IsResourceExhausted(traced.upload->Finish(std::make_shared<StoreTraffic>()).status()));
   EXPECT_TRUE(traced.is_released());
   EXPECT_EQ(traced.budget->used_bytes(), 0u);
-  traced.upload->SetEnded();
+  traced.upload->SetEnded(absl::OkStatus(), 0);
   traced.upload->WaitUntilStill();
 }
 
@@ -103,7 +103,7 @@ TEST(Upload, TheLastByteIsToldOnce) {
   EXPECT_EQ(again->repeated_bytes, 60u);
   EXPECT_EQ(upload->received_bytes(), 100u);
   EXPECT_TRUE(upload->Finish(std::make_shared<StoreTraffic>()).ok());
-  upload->SetEnded();
+  upload->SetEnded(absl::OkStatus(), 1);
 }
 
 // What is new of it may begin and end in any of its pieces.
@@ -121,7 +121,7 @@ TEST(Upload, AChunkInPiecesBringsWhatIsNewOfIt) {
       EXPECT_EQ(traced.storage, content);
       if (!received->is_last) continue;  // the first chunk was all of it
       EXPECT_TRUE(upload->Finish(std::make_shared<StoreTraffic>()).ok());
-      upload->SetEnded();
+      upload->SetEnded(absl::OkStatus(), 1);
     }
   }
 }

@@ -1,0 +1,57 @@
+#include "server/store/conversion.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/quant/quantize.h"
+
+namespace gemmd {
+namespace {
+
+char* PlaneOf(const KeptPlanes& planes, StoredPlane plane) {
+  return planes[static_cast<std::size_t>(plane)];
+}
+
+}  // namespace
+
+bool operator==(const StoredAs& x, const StoredAs& y) {
+  return x.form == y.form && x.format.element == y.format.element &&
+         x.format.scaling == y.format.scaling && x.k_is_columns == y.k_is_columns;
+}
+
+absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs& as,
+                     const KeptPlanes& planes) {
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const MatrixLayout* const layout = as.form.plane(static_cast<StoredPlane>(i));
+    if (layout != nullptr) std::memset(planes[i], 0, layout->size_bytes());
+  }
+  // From an element to the one in the next row, and in the next column.
+  const bool is_row_major = from.order == Order::kRowMajor;
+  const std::int64_t row = is_row_major ? from.leading_dimension : 1;
+  const std::int64_t column = is_row_major ? 1 : from.leading_dimension;
+  RealView real;
+  real.data = data;
+  real.type = from.type;
+  real.lines = as.k_is_columns ? from.rows : from.columns;
+  real.k = as.k_is_columns ? from.columns : from.rows;
+  real.line_stride = as.k_is_columns ? row : column;
+  real.k_stride = as.k_is_columns ? column : row;
+  QuantizedPlanes target;
+  target.codes = PlaneOf(planes, StoredPlane::kData);
+  target.line_stride = real.line_stride;  // both are tightly packed
+  target.k_stride = real.k_stride;
+  target.scales = PlaneOf(planes, StoredPlane::kScales);
+  target.zero_points = PlaneOf(planes, StoredPlane::kZeroPoints);
+  const absl::StatusOr<float> tensor_scale = QuantizeInto(as.format, real, {}, target);
+  if (!tensor_scale.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "begin.stored_form: of the data, counted by ",
+        as.k_is_columns ? "(row, column), " : "(column, row), ", tensor_scale.status().message()));
+  }
+  if (char* const plane = PlaneOf(planes, StoredPlane::kTensorScale)) {
+    std::memcpy(plane, &*tensor_scale, sizeof *tensor_scale);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gemmd

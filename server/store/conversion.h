@@ -1,0 +1,30 @@
+// Quantizing on arrival: an operand comes in one form and is kept in another.
+#pragma once
+
+#include <array>
+
+#include "absl/status/status.h"
+#include "kernels/quant/quant_format.h"
+#include "server/store/operand_form.h"
+
+namespace gemmd {
+
+// The form in which an upload is kept. A value.
+struct StoredAs {
+  OperandForm form;          // the shape and order of what comes
+  QuantFormat format;        // of the form, with the order of its scales
+  bool k_is_columns = true;  // blocks lie along rows of the data, else along columns
+};
+
+bool operator==(const StoredAs& x, const StoredAs& y);
+
+// Of each plane of `as.form`, memory of its bytes; null where it has none.
+using KeptPlanes = std::array<char*, kStoredPlanes>;
+
+// Quantizes data of F32, F16 or BF16, of the layout `from`, and fills all planes, as
+// kernels/quant/README.md specifies: E8M0 scales by the floor rule, elements to nearest.
+// INVALID_ARGUMENT: an element is NaN or infinite; names it by row and column.
+absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs& as,
+                     const KeptPlanes& planes);
+
+}  // namespace gemmd
