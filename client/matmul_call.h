@@ -30,7 +30,7 @@
 
 namespace gemmd::client {
 
-// What all products of one client share. Thread-safe.
+// The state that all products of one client share. Thread-safe.
 struct MatmulLink {
   MatmulLink(const ChannelOptions& channel_options, const OperandLink& operands, int streams)
       : retry(operands.retry),

@@ -14,7 +14,7 @@ namespace gemmd::client {
 // As many bytes from the file's start as ParseNpyPreamble can make use of.
 inline constexpr std::uint64_t kNpyPreambleBytes = 12;
 
-// Where the dictionary lies in the file. The data follow it.
+// The place of the dictionary in the file. The data follow it.
 struct NpyPreamble {
   std::uint64_t dictionary_offset = 0;
   std::uint64_t dictionary_bytes = 0;

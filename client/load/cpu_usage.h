@@ -1,4 +1,4 @@
-// How busy this process and its machine are, so that a load generator can tell when it
+// Measures how busy this process and its machine are, so that a load generator can tell when it
 // measures itself.
 #pragma once
 

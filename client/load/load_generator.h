@@ -32,8 +32,8 @@ struct LoadOptions {
   std::optional<TimeNs> duration_ns;
   StabilityOptions stability;
 
-  // An open loop under overload keeps at most so many requests in flight. What is due
-  // beyond waits, its latency counting on; what is never sent is a kNotSent sample.
+  // An open loop under overload keeps at most so many requests in flight. Requests that are due
+  // beyond these wait, and their latency counts on; one that is never sent is a kNotSent sample.
   int max_in_flight = 10000;
   // Then the run ends early. A sample takes 80 bytes.
   std::size_t max_samples = 25000000;

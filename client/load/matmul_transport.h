@@ -40,7 +40,7 @@ class MatmulTransport : public Transport {
   // Since the last call. REQUIRES: drained.
   virtual Findings TakeFindings() = 0;
 
-  // What goes over the wire for each entry, for the bare echo.
+  // The bytes that each entry puts on the wire, for the bare echo.
   virtual std::vector<EchoSizes> sizes() const = 0;
 };
 

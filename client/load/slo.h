@@ -34,9 +34,8 @@ std::string WhyMissed(const Slo& slo, const Summary& summary);
 // first, lowest rate (0 while there is none).
 std::string WhyPastKnee(const Summary& summary, double calm_p99_us);
 
-// Which rates to try: doubling from the first until one fails (or halving until one
-// holds), then between the two until they are within `precision` of each other. Not
-// thread-safe.
+// Chooses the rates to try: doubling from the first until one fails (or halving until one holds),
+// then between the two until they are within `precision` of each other. Not thread-safe.
 class RateSearch {
  public:
   RateSearch(double first_per_s, double precision, int max_trials)
@@ -44,7 +43,7 @@ class RateSearch {
 
   // Nothing once the search is over.
   std::optional<double> Next() const;
-  // What became of Next().
+  // Says whether the rate that Next() gave held.
   void Report(bool held);
 
   // The highest rate that held.

@@ -13,7 +13,7 @@
 
 namespace gemmd::load {
 
-// What one request of a workload's entry moves and computes.
+// The bytes and operations of one request of a workload's entry.
 struct EntryCost {
   std::uint64_t bytes_in = 0;  // payload to the server
   std::uint64_t bytes_out = 0;
