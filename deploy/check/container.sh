@@ -2,11 +2,11 @@
 # Builds the image, starts it from deploy/kubernetes/gemmd.yaml, calls it, and drains it
 # under load, with nothing from a registry: the base is a minimal Debian 12 made here.
 #
-# Needs podman, mmdebstrap, a Debian archive, NumPy; about two minutes besides the build. Where one of
+# Needs podman, mmdebstrap, a Debian archive, NumPy; about two minutes besides the build. If one of
 # them is not here, or containers cannot run, it says so in a line that begins with "skipped:", and
 # ends with 0. Podman's settings (CONTAINERS_CONF, CONTAINERS_STORAGE_CONF) are honoured; without
-# them it uses runc and plain control groups, which work inside virtual machines too. The store is
-# a temporary one, so nothing is left behind.
+# them it uses runc and plain control groups, which work inside virtual machines too. The store is a
+# temporary one, so nothing is left behind.
 #   deploy/check/container.sh            with the binaries that `bazel build` makes here
 #   deploy/check/container.sh --whole    the image compiles them itself, without GPU code
 set -euo pipefail

@@ -17,7 +17,8 @@ import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What a machine without GPUs, or a server that nobody refused or asked to keep, has not.
+# Metrics that are empty without GPUs, and on a server that refused nobody and was not asked to keep
+# anything.
 MAY_BE_EMPTY = re.compile(r"gemmd_(gpu|pinned)_|gemmd_requests_refused_total|gemmd_kernel_launches|"
                           r"gemmd_device_peak_flops")
 
