@@ -1,5 +1,5 @@
-// What an uploaded operand is known by. operands.proto has the bytes that are hashed, which
-// these functions build: change neither without the other.
+// The digest of an uploaded operand, which names it on every server. operands.proto has the bytes
+// that are hashed, which these functions build: change neither without the other.
 #pragma once
 
 #include <cstdint>
