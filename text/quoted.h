@@ -8,7 +8,7 @@
 
 namespace gemmd {
 
-// What a text may have to be repeated whole.
+// The length up to which a text is repeated whole.
 inline constexpr std::size_t kMostQuotedBytes = 128;
 
 // The text in quotes, in printable ASCII: other bytes are escaped as in C. Of a longer text the
