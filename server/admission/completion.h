@@ -1,4 +1,4 @@
-// What happens between the end of a job and its caller being told.
+// The steps between the end of a job and the report to its caller.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace gemmd {
 
-// What the rpc layer is told at the end of an admitted request.
+// The outcome of an admitted request, as the rpc layer gets it.
 struct MatmulOutcome {
   absl::Status status;
   Problem problem;

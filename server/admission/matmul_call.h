@@ -62,7 +62,8 @@ inline constexpr std::size_t kPlaneCount = std::size(kPlaneNames);
 // "a" for data, "a.scales" for scales, and so on.
 std::string Name(OperandName operand, PlaneName plane);
 
-// What a work calls the plane; nothing: C and bias have data alone.
+// Returns the work's name for the plane; nothing for the other planes of C and bias, which have
+// data alone.
 std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane);
 
 // Part of one plane's bytes: the pieces one after another, in somebody else's memory.

@@ -1,4 +1,4 @@
-// How an operand that was sent is quantized. Pure functions.
+// Checks how operands that were sent are quantized. Pure functions.
 #pragma once
 
 #include "absl/status/statusor.h"

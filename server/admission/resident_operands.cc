@@ -17,7 +17,7 @@ std::string ToText(const PlaneSpec& plane) {
                       Name(plane.order));
 }
 
-// What the call says of the plane, if anything, against what it is.
+// Compares the call's description of the plane, if there is one, with the plane itself.
 absl::Status CheckPlane(absl::string_view field, const PlaneSpec& said, const PlaneSpec& is) {
   const std::uint64_t inner = is.order == Order::kRowMajor ? is.columns : is.rows;
   const bool is_tight = said.leading_dimension == 0 || said.leading_dimension == inner;

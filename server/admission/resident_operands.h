@@ -26,7 +26,7 @@ class ResidentOperands {
   // Of the planes that they have, once they are on the device.
   Residency residency(const Device& device) const;
 
-  // What a work needs of them.
+  // The planes that a work needs of them.
   struct Placed {
     HostBuffers buffers;            // null where there is none, or it is landed
     ResidentPlanes resident;        // null where there is none, or the device reads host memory

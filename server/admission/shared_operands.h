@@ -49,7 +49,7 @@ class SharedOperands {
   // Errors are AllocateOperand()'s. FAILED_PRECONDITION: an operand lies on another device.
   absl::StatusOr<Placed> PlaceOn(Device* device) const;
 
-  // Whether some operand, or D, is used where it lies, which the CPU must not touch.
+  // Returns whether some operand, or D, is used in place, in memory that the CPU must not touch.
   static bool AnyInPlace(const Placed& placed);
 
   // Copies what has to be copied. Errors are Region::Read()'s. INVALID_ARGUMENT: a scale is

@@ -21,9 +21,9 @@ struct RequestLimits {
 absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneSpec& plane,
                                            const RequestLimits& limits);
 
-// What an uploaded operand will be kept as. INVALID_ARGUMENT: a plane is malformed, not tightly
-// packed, or has more than request_bytes; what scales the data does not fit them.
-// UNIMPLEMENTED: a type that is not stored.
+// Returns the form that an uploaded operand will be kept in. INVALID_ARGUMENT: a plane is
+// malformed, not tightly packed, or has more than request_bytes; or scales or zero points do not
+// fit the data. UNIMPLEMENTED: a type that is not stored.
 absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits);
 
 // The problem that the call's header states; what it promises is in kernels/problem.h.
