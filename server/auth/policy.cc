@@ -136,7 +136,7 @@ absl::StatusOr<Tenant> TenantFor(const std::string& granted, const CallerCredent
   return Tenant::Authenticated(granted);
 }
 
-// What a certificate is called where no rule says so: what says most of it.
+// The name of a certificate that no rule names: the field that says most of it.
 std::string OwnName(const CallerCredentials& credentials) {
   if (!credentials.spiffe_id.empty()) return credentials.spiffe_id;
   if (!credentials.common_name.empty()) return credentials.common_name;
