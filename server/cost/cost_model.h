@@ -1,11 +1,11 @@
-// What a launch will take of one device: the roofline of its plan and of the copies, corrected
-// by what launches like it took.
+// Predicts the time that a launch takes of one device: the roofline of its plan and of the copies,
+// corrected by the times of launches like it.
 //
 // Launches are alike that share kernel, config, types, layouts, N, K, the parts of the epilogue
 // and the power of two that M lies under: they share a ratio of measured to predicted, since the
-// prediction itself follows M within these. Where none like it has run, what the kernel took at
-// other sizes serves (TimeCurve), and where it ran at none near this one, what the device took.
-// Copies are a function of their bytes, by direction.
+// prediction itself follows M within these. If none like it has run, the kernel's times at other
+// sizes serve (TimeCurve), and if it ran at none near this one, the device's. Copies are a function
+// of their bytes, by direction.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Cost {
   double copy_in_us = 0;
   double compute_us = 0;
   double copy_out_us = 0;
-  // What the device is held for: the largest of the three where they overlap, with each other
+  // The time that the device is held: the largest of the three where they overlap, with each other
   // or with a neighbour's; their sum where one follows the other.
   double device_us = 0;
   // A lower bound of device_us: launches like this one, or of the same kernel at about this size,
@@ -36,7 +36,7 @@ struct Cost {
   // this and not by device_us, which may be a guess.
   double least_us = 0;
 
-  // What Observe() needs: the same without corrections, and where these are kept.
+  // The input of Observe(): the same without corrections, and where these are kept.
   struct Basis {
     double copy_in_us = 0;
     double compute_us = 0;
@@ -56,7 +56,7 @@ Transfers TransfersOf(const Problem& problem, const Residency& resident);
 // Operands and results in the device's own memory do not move.
 Transfers TransfersOf(const DeviceWork& work);
 
-// What copies take before any was measured.
+// Rates of copies before any was measured.
 struct CopyRates {
   double in_gbps = 0;  // GB/s; 0: works read and write host memory in place
   double out_gbps = 0;

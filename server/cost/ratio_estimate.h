@@ -1,4 +1,4 @@
-// How many times longer something takes than it was predicted to, learnt from what it took.
+// Learns the ratio of the time that something takes to the time predicted.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ class RatioEstimate {
   RatioRange range() const { return range_; }
   double ratio() const { return range_.usual; }
   bool is_empty() const { return count_ == 0; }
-  // How many were observed, up to kFirst.
+  // The number of observations, up to kFirst.
   int count() const { return count_; }
 
  private:

@@ -1,4 +1,5 @@
-// What payload takes between client and server, as the server has seen it.
+// Predicts the time of payload between client and server, from the transfers that the server has
+// seen.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@ class TransportModel {
 
   // 0 for no bytes.
   double PredictUs(TransferDirection direction, std::uint64_t bytes) const;
-  // Whether the prediction stands on measurements of transfers of about that size.
+  // Returns whether the prediction stands on measurements of transfers of about that size.
   bool IsMeasured(TransferDirection direction, std::uint64_t bytes) const;
 
   void Observe(TransferDirection direction, std::uint64_t bytes, double us);
