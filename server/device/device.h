@@ -32,7 +32,7 @@ struct CopiedBytes {
   std::uint64_t out = 0;
 };
 
-// How much host memory there is for the planes of requests in flight.
+// Limits on the host memory for the planes of requests in flight.
 struct HostMemoryLimits {
   bool in_memory = false;               // they lie in memory(), and nothing below counts
   std::uint64_t small_plane_bytes = 0;  // planes of at most so much are small
@@ -60,14 +60,14 @@ class Device {
   virtual MemoryBudget& memory() = 0;
   // Of the pinned host memory that results and staging take; all zero where there is none.
   virtual MemoryUsage host_memory_usage() const { return {}; }
-  // Of what AllocateOperand() and AllocateResult() give.
+  // Limits of the memory that AllocateOperand() and AllocateResult() give.
   virtual HostMemoryLimits host_memory_limits() const { return {}; }
 
   // The problem as kernels will see it here: the same shapes and types, in the layouts
   // that operands have once they landed in the device's memory. Plans are chosen for it.
   virtual Problem Landed(const Problem& problem) const { return problem; }
 
-  // What to reserve for a problem and the plan chosen for it.
+  // The memory to reserve for a problem and the plan chosen for it.
   virtual Footprint FootprintOf(const Problem& problem, const Plan& plan,
                                 const Residency& resident) const;
 
@@ -105,7 +105,7 @@ class Device {
   // The way back: the plane as it was stored, laid out as it was given. Waits for the copy.
   // REQUIRES: the operand is of this device; `to` holds its bytes.
   virtual absl::Status Fetch(const ResidentOperand& operand, void* to);
-  // What all copies together moved so far, those of Store() and Fetch() included.
+  // Bytes moved by all copies so far, those of Store() and Fetch() included.
   virtual CopiedBytes copied() const { return {}; }
   // Maps bytes [offset, offset + bytes) of the file, which has them, and locks their pages, for
   // this device and others of its kind in the process to use in place. Null: works of this
@@ -120,13 +120,14 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
       absl::string_view handle, std::uint64_t offset, std::uint64_t bytes);
 
-  // How many submitted launches overlap usefully; the scheduler keeps at most this many
+  // The number of submitted launches that overlap usefully; the scheduler keeps at most this many
   // between Submit and callback.
   virtual int max_in_flight() const = 0;
   // With fewer in flight the device is, or soon will be, without work.
   virtual int busy_in_flight() const { return 1; }
 
-  // What works like this one gain by: kAlone where sharing a launch gives them nothing.
+  // The form of batch that works like this one gain by: kAlone where sharing a launch gives them
+  // nothing.
   virtual BatchForm FormOf(const DeviceWork& work) const {
     static_cast<void>(work);
     return BatchForm::kAlone;

@@ -10,8 +10,8 @@
 
 namespace gemmd {
 
-// Thread-safe. Destroyed, it first finishes what was submitted. What may run on its submitter's
-// thread does, if nothing else is under way.
+// Thread-safe. Destroyed, it first finishes what was submitted. A launch that may run on its
+// submitter's thread does, if nothing else is under way.
 class LaunchThread {
  public:
   // `launch` runs on the thread, one launch at a time, and returns when it is done.

@@ -5,7 +5,7 @@
 
 namespace gemmd {
 
-// Who may touch a buffer.
+// Says who may touch a buffer.
 enum class Access : std::uint8_t {
   kHost,    // the CPU and the device
   kDirect,  // host memory of a SharedMapping: the device's copies alone

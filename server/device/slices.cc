@@ -36,7 +36,7 @@ class Cutter {
     return PredictedUs(size) * static_cast<double>(blocks);
   }
 
-  // Whether the kernel takes the blocks, and computes the bits that the whole would have.
+  // Returns whether the kernel takes the blocks, and computes the bits that the whole would have.
   bool IsAllowed(const BlockSize& size) const {
     const Kernel& kernel = *plan_.kernel;
     const std::vector<Panel> blocks = Blocks(size);

@@ -38,7 +38,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   std::uint64_t slab_bytes() const { return slab_bytes_; }
   std::uint64_t total_bytes() const { return slabs_ * slab_bytes_; }
 
-  // Whether the bytes lie in the pool, so that a device reads them without staging.
+  // Returns whether the bytes lie in the pool, so that a device reads them without staging.
   bool Contains(const void* data, std::uint64_t bytes) const;
 
   // Slabs taken count as in flight.

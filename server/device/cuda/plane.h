@@ -32,7 +32,7 @@ PlaneRect RectOfA(const Problem& sent, const Panel& panel);
 PlaneRect RectOfB(const Problem& sent, const Panel& panel);
 PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel);
 
-// How a plane is cut into slabs: each piece holds whole lines, or part of one line.
+// A piece of a plane that is cut into slabs: it holds whole lines, or part of one line.
 struct PlanePiece {
   PlaneRect rect;  // whole lines include their padding
   std::uint64_t size_bytes = 0;

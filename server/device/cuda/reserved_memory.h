@@ -1,8 +1,8 @@
 // One allocation of the device's memory, handed out in stream-ordered blocks.
 //
-// Where CUDA's own stream-ordered pool finds a freed block that is still in use, it makes the
-// new stream wait for it even when other memory is free: copies in then waited for copies out,
-// a seventh of the time of large products. Here a stream waits only where nothing else is left.
+// If CUDA's own stream-ordered pool finds a freed block that is still in use, it makes the new
+// stream wait for it even when other memory is free: copies in then waited for copies out, a
+// seventh of the time of large products. Here a stream waits only where nothing else is left.
 #pragma once
 
 #include <cstdint>

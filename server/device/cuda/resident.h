@@ -18,7 +18,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   explicit EventPool(std::shared_ptr<CudaBackend> backend) : backend_(std::move(backend)) {}
 
-  // Nobody else's until the last reference is gone. What waits for its record by then still does.
+  // The event is nobody else's until the last reference is gone. Streams that wait for its record
+  // by then still do.
   absl::StatusOr<std::shared_ptr<CUevent_st>> Take();
 
  private:
@@ -27,8 +28,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::vector<CudaEvent> spare_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What a plane of that layout takes of the device's memory, where blocks are multiples of 256
-// bytes.
+// The bytes that a plane of that layout takes of the device's memory, where blocks are multiples of
+// 256 bytes.
 std::uint64_t ResidentBytes(const MatrixLayout& landed);
 
 // A D lies as an operand of the same layout lands: in lines of their padded length.
