@@ -1,4 +1,4 @@
-// Which connections are open, whose they are, and how many more may be.
+// Keeps the table of open connections: whose they are, and how many more may be.
 #pragma once
 
 #include <sys/types.h>
@@ -60,9 +60,9 @@ class ConnectionTable {
   absl::Status Add(int fd, const std::string& peer);
 
   // Shuts the connection of that endpoint down, which its owner then sees broken, and drops what
-  // has come over it and was not read; its peer opens no other for some seconds. Whether there was
-  // one that is not shut down yet; local sockets have no endpoint of their own, so they are never
-  // found.
+  // has come over it and was not read; its peer opens no other for some seconds. Returns whether
+  // there was one that is not shut down yet; local sockets have no endpoint of their own, so they
+  // are never found.
   bool Close(const std::string& endpoint);
 
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
@@ -95,12 +95,13 @@ class ConnectionTable {
   };
   struct Peer {
     std::vector<Connection> connections;
-    // What it opened is paid for up to this time, as in the generic cell rate algorithm (ITU-T
+    // Its connections are paid for up to this time, as in the generic cell rate algorithm (ITU-T
     // I.371): each connection is an interval.
     TimeNs paid_until = std::numeric_limits<TimeNs>::min();
   };
   using Peers = std::map<std::string, Peer>;
-  // Whose quotas a connection counts in, the latest last. Few have more than one.
+  // An account whose quota a connection counts in. Few connections have more than one; the latest
+  // comes last.
   struct User {
     std::string account;
     QuotaAccounts::Hold hold;
@@ -111,7 +112,7 @@ class ConnectionTable {
   // The earliest time that counts as paid for.
   TimeNs Earliest(TimeNs now) const;
   absl::Status CheckRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Forgets connections that were closed. That asks the system for each, so it happens at most once
+  // Forgets connections that were closed. It asks the system for each, so it does this at most once
   // in a look_interval: connecting to a full server again and again costs it little.
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -1,4 +1,4 @@
-// How many file descriptors the process may have.
+// The limit on the process's file descriptors.
 #pragma once
 
 #include <cstddef>
