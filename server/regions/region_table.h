@@ -75,7 +75,7 @@ class RegionTable {
                                const Tenant& tenant = Tenant());
   absl::StatusOr<RegionInfo> Get(const std::string& id, const Tenant& tenant = Tenant());
 
-  // What is registered or still in use.
+  // Totals of the regions that are registered or still in use.
   struct Usage {
     std::uint64_t regions = 0;
     std::uint64_t bytes = 0;
@@ -98,7 +98,7 @@ class RegionTable {
     TimeNs lease = 0;
     TimeNs end = 0;
   };
-  // What is taken; regions in use outlive the table.
+  // The totals have an owner of their own, because regions in use outlive the table.
   struct Taken {
     Mutex mutex;
     Usage all ABSL_GUARDED_BY(mutex);
