@@ -21,7 +21,7 @@ namespace gemmd {
 // INVALID_ARGUMENT: the bytes are not a message of that type.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message);
 absl::Status MalformedError(const google::protobuf::Message& message);
-// Why ParseAroundPayload() refused the message.
+// Returns the error that says why ParseAroundPayload() refused the message.
 absl::Status RefusedError(const google::protobuf::Message& message, const PayloadViews& payload);
 
 // A message as gRPC received it, in pieces. Keeps them as long as it lives.

@@ -1,4 +1,4 @@
-// What serves connections, and everything gRPC brings along: health, reflection, channelz.
+// The gRPC server, with everything that gRPC brings along: health, reflection, channelz.
 #pragma once
 
 #include <cstdint>

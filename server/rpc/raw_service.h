@@ -1,4 +1,4 @@
-// How services take their calls: as raw bytes, from their headers on.
+// The base of services that take their calls as raw bytes, from their headers on.
 #pragma once
 
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace gemmd {
 
-// What every call of every service passes.
+// The checks that every call of every service passes.
 struct Door {
   CallWatch* watch = nullptr;
   const Authorizer* authorizer = nullptr;
@@ -33,7 +33,7 @@ class RawService : public Wire::Service {
   using Reactor = grpc::ServerBidiReactor<Bytes, Bytes>;
 
  protected:
-  // What it points to outlives the service.
+  // REQUIRES: the door's pointers outlive the service.
   explicit RawService(const Door& door) : door_(door) {}
 
   // REQUIRES: the service has that method, and the table of roles too.

@@ -1,4 +1,4 @@
-// What Admin.Traces answers with.
+// Collects the answer of Admin.Traces.
 #pragma once
 
 #include "absl/status/statusor.h"

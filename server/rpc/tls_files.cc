@@ -74,8 +74,8 @@ std::string Written(BIO* bio) {
   return size > 0 ? std::string(data, static_cast<std::size_t>(size)) : std::string();
 }
 
-// Whether the last read found no further block, and not a broken one: OpenSSL says either as an
-// error, of which gRPC takes both for the end.
+// Returns whether the last read found no further block, and not a broken one: OpenSSL reports
+// either as an error, and gRPC takes both for the end.
 bool IsAtEnd() {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();

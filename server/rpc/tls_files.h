@@ -40,7 +40,7 @@ struct TlsBytes {
   friend bool operator!=(const TlsBytes& x, const TlsBytes& y) { return !(x == y); }
 };
 
-// What TLS is served with: bytes that were checked, written anew.
+// The certificates and keys that TLS is served with: bytes that were checked, written anew.
 struct TlsMaterial {
   std::string identity;            // PEM: the private key, then the chain
   std::string client_authorities;  // PEM; empty: none
