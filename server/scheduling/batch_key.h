@@ -1,4 +1,4 @@
-// Which jobs may share a launch: those with equal keys. A value.
+// The key of a batch: jobs with equal keys may share a launch. A value.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
   return launched;
 }
 
-// Whether the turn's jobs may go as rows of one product.
+// Plans the turn's jobs as rows of one product, and returns whether they may go so.
 bool Scheduler::PlanRows(Launched* launched) const {
   const std::vector<Job*>& jobs = launched->turn.jobs;
   std::int64_t rows = 0;

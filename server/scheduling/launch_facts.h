@@ -1,4 +1,4 @@
-// What a launch adds to the receipt of each of its jobs.
+// The facts that a launch adds to the receipt of each of its jobs.
 #pragma once
 
 #include <cstddef>

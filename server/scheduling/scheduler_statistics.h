@@ -1,4 +1,4 @@
-// What a scheduler has done so far, and holds now.
+// Counts of a scheduler's work so far, and of what it holds now.
 #pragma once
 
 #include <array>
