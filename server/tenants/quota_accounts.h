@@ -20,13 +20,13 @@ using QuotaAmounts = std::array<std::uint64_t, kQuantities>;
 
 QuotaAmounts AmountOf(Quantity quantity, std::uint64_t amount);
 
-// Whether a status is a quota's refusal: it ends when the tenant's own use does, not with that of
-// others.
+// Returns whether a status is a quota's refusal: it ends when the tenant's own use does, not with
+// that of others.
 bool IsQuotaRefusal(const absl::Status& status);
 
-// What tenants whose quota has an account hold. All of it is counted, limited or not, so that a
-// limit that the policy file gets counts what was taken before. Nobody is remembered who holds
-// nothing and owes no time. Thread-safe.
+// Counts what is held by tenants whose quota has an account. All of it is counted, limited or not,
+// so that a limit that the policy file gets counts what was taken before. Nobody is remembered who
+// holds nothing and owes no time. Thread-safe.
 //
 // Device time is paid at the rate of the quota: a tenant that owes no more than kBurst may begin a
 // request, however long. It owes what the request is predicted to take, and from its end on what
@@ -81,7 +81,7 @@ class QuotaAccounts {
   // from Take(), because some make room and try again.
   void Report(const Tenant& tenant, const absl::Status& status) const;
 
-  // What the tenant's account holds now.
+  // The present use of the tenant's account.
   struct Use {
     QuotaAmounts amounts{};
     TimeNs owed = 0;  // until all device time is paid

@@ -1,4 +1,4 @@
-// Whose requests and operands they are.
+// A tenant, to whom requests and operands belong.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@ class Tenant {
   // Unique; for logs.
   const std::string& key() const { return key_; }
 
-  // What it may take, as the policy said when it was asked; null: no quota limits it. Says nothing
-  // of whose it is.
+  // Its limits, as the policy said when it was asked; null: no quota limits it. They are no part of
+  // its identity.
   const Quota* quota() const { return quota_.get(); }
   Tenant With(std::shared_ptr<const Quota> quota) const {
     Tenant tenant = *this;
