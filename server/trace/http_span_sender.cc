@@ -83,7 +83,7 @@ class Post {
   }
   void Write() {
     http::async_write(stream_, request_, [this](ErrorCode error, std::size_t /*bytes*/) {
-      // Who refuses a request may do so before it has read it all.
+      // A collector that refuses a request may do so before it has read it all.
       static_cast<void>(error);
       is_cancelled_ ? Finish() : Read();
     });

@@ -1,4 +1,4 @@
-// Where spans go: the address of a collector's OTLP/HTTP receiver.
+// The address that spans are sent to: a collector's OTLP/HTTP receiver.
 #pragma once
 
 #include <string>

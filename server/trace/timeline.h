@@ -35,8 +35,8 @@ class TimelineBytes {
   std::size_t size_ = 0;
 };
 
-// What makes of the server's time the system's, in ns; now, because the system's clock may be set.
-// `now`: the server's.
+// Returns the offset from the server's clock to the system's, in ns; it holds for now, because the
+// system's clock may be set. `now`: the server's.
 std::int64_t UnixMinusMonotonic(TimeNs now);
 
 // Nothing: these are not a Timeline's bytes.

@@ -1,4 +1,4 @@
-// What is remembered of requests, and what is sent of them to a collector.
+// Remembers requests, and sends samples of them to a collector.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ class Tracer final : public ReceiptSink {
 
   void Take(absl::StatusCode code, const Receipt& receipt) override;
 
-  // Whether a collector gets it.
+  // Returns whether the request is one that a collector gets.
   bool IsSampled(const Receipt& receipt) const;
 
-  // What the ring has, oldest first.
+  // Visits the timelines in the ring, oldest first.
   void Read(const std::function<void(const Timeline&)>& visit) const;
 
   const TraceRing& ring() const { return ring_; }
