@@ -1,4 +1,4 @@
-// What a session sends over its streams, as values.
+// The messages that a session sends over its streams, as values.
 #pragma once
 
 #include <cstdint>
