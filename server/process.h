@@ -1,4 +1,4 @@
-// How the process ends, and what does not end it.
+// The exit codes of the process, and its guards against ends that are not orderly.
 #pragma once
 
 namespace gemmd {

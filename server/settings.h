@@ -1,5 +1,5 @@
-// The layers' options, made from the configuration. What an option leaves to the server is decided
-// here, by the process's memory and the machine's processors.
+// The layers' options, made from the configuration. Values that an option leaves to the server are
+// decided here, by the process's memory and the machine's processors.
 #pragma once
 
 #include <cstddef>
