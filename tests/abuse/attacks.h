@@ -10,7 +10,7 @@
 
 namespace gemmd::testing {
 
-// Who attacks, from one address. It waits for 2 s at most.
+// An attacker at one address. It waits for 2 s at most.
 class Abuser {
  public:
   Abuser(std::string server, std::string source);

@@ -1,4 +1,4 @@
-// What clients do to the HTTP listener: one who watches is served beside them, and so are products.
+// Attacks on the HTTP listener: a client that watches is served beside them, and so are products.
 #include <memory>
 #include <string>
 #include <thread>
@@ -83,7 +83,7 @@ TEST_F(HttpTest, AnswersThatAreNotReadHoldOneEach) {
   for (int i = 0; i < 10; ++i) ExpectServed();
 }
 
-// Whatever comes instead of HTTP.
+// Bytes that are not HTTP do no harm.
 TEST_F(HttpTest, GarbageIsNoHarm) {
   for (int i = 0; i < 200; ++i) {
     std::string bytes;

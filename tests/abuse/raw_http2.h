@@ -62,11 +62,11 @@ class RawConnection {
   std::uint32_t next_stream_ = 1;
 };
 
-// Whether the stream was reset by what the server sent.
+// Returns whether the server reset the stream.
 bool IsReset(const std::string& answer, std::uint32_t stream);
 
-// What the server sends from the connection's begin to the call's end, as it is on the wire.
-// `body` is sent whole, as one frame.
+// Returns the server's bytes from the connection's begin to the call's end, as they are on the
+// wire. `body` is sent whole, as one frame.
 std::string RawCall(const std::string& address, const std::string& path, const RawHeaders& headers,
                     const std::string& body);
 
