@@ -99,7 +99,8 @@ Simulation::Script Stalls(TimeNs begin_ns) {
   };
 }
 
-// What follows an answer goes where that came from, so that connections do not wait for each other.
+// The request that follows an answer goes where that came from, so that connections do not wait for
+// each other.
 TEST(LoadGenerator, AClosedLoopHasOneRequestInEachLane) {
   std::map<std::uint64_t, TimeNs> free_at;
   Simulation simulation([&](const Request& request, TimeNs now_ns) {

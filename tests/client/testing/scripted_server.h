@@ -15,7 +15,7 @@
 
 namespace gemmd::testing {
 
-// What one Matmul does.
+// Handles one Matmul.
 using Step = std::function<grpc::Status(grpc::ServerContext&, const v1::MatmulRequest&,
                                         v1::MatmulResponse&)>;
 
@@ -49,7 +49,7 @@ class ScriptedServer final : private v1::Gemm::Service, private v1::Admin::Servi
   // Every Matmul request so far.
   std::vector<v1::MatmulRequest> requests() const;
 
-  // What Admin answers: the status if it is an error, else the messages.
+  // The answer of Admin: the status if it is an error, else the messages.
   grpc::Status admin_status;
   v1::ServerInfoResponse server_info;
   v1::ListKernelsResponse kernels;

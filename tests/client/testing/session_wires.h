@@ -45,7 +45,7 @@ class SessionWires {
  public:
   SessionWires(int streams, std::uint64_t seed);
 
-  // What the state asked for: writes, copies and wakes wait below; ends are told.
+  // Does what the state asked for: writes, copies and wakes wait below; ends are told.
   void Do(client::Todo todo);
 
   // One thing that can happen, at random; false where nothing can.
