@@ -62,7 +62,7 @@ TEST(MemoryWaiting, NobodyIsRefusedBesideATenantThatAsksForAllOfTheMemory) {
   EXPECT_TRUE(errors.empty()) << errors.size() << " of the hog's, such as " << errors.front();
 }
 
-// What waits is forgotten with its client: memory and turns are the others'.
+// A request that waits is forgotten with its client: memory and turns are the others'.
 TEST(MemoryWaiting, ClientsThatGoWhileTheyWaitLeaveNothing) {
   testing::ServerProcess server({kMemory, "--cpu.threads=1"});
   const v1::MatmulRequest request = testing::ZeroRequest(kSize);

@@ -1,4 +1,4 @@
-// Who may connect to a server that speaks TLS, and what happens while its files change.
+// Tests who may connect to a server that speaks TLS, and what happens while its files change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -155,7 +155,7 @@ TEST(Tls, WhereOthersConnectPlainTextMustBeSaidAndIsWarnedOf) {
   }
 }
 
-// What clients know of the rotation at a time.
+// One step of the rotation, as clients know it.
 struct Generation {
   std::unique_ptr<CertificateAuthority> authority;
   CertificateFiles server;
