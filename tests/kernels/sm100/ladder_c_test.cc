@@ -130,7 +130,7 @@ TEST(LadderCNumerics, StepsAgreeWhereSumsAreExact) {
   }
 }
 
-// Shared memory of threads alone: what c4's stmatrix costs. What TMA and tcgen05 do, is not
+// Shared memory of threads alone: what c4's stmatrix costs. Accesses of TMA and tcgen05 are not
 // counted.
 TEST(LadderCBanks, NoStepHasConflicts) {
   const BlackwellCase each = {{64, 64, 64}};

@@ -119,8 +119,8 @@ TEST_P(F32Tilings, FuseTheEpilogue) {
   }
 }
 
-// What a sum in f64 makes of them, rounded: in rows and columns that have such elements, and
-// nowhere else.
+// Such elements make of their rows and columns what a sum in f64 does, rounded, and change nothing
+// elsewhere.
 TEST_P(F32Tilings, TakeElementsWithoutParts) {
   F32Case c = {20, 140, 100};
   F32Run plain(c);
