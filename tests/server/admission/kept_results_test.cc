@@ -90,7 +90,7 @@ struct Server {
   }
   ~Server() { scheduler->WaitUntilIdle(60000); }
 
-  // Whether nothing is held any more.
+  // Returns whether nothing is held any more.
   bool IsEmpty() {
     if (!scheduler->WaitUntilIdle(60000)) return false;
     const CudaEvent looked = *cuda->CreateEvent();

@@ -1,4 +1,4 @@
-// What a request takes of its tenant's quota, and when it gives that back.
+// Tests what a request takes of its tenant's quota, and when it gives that back.
 #include <memory>
 #include <string>
 #include <utility>

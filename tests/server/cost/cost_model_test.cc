@@ -212,7 +212,7 @@ TEST(CostModel, IsLessSureOfAnotherShape) {
   EXPECT_NEAR(other_us, own_us / 4, 0.1 * own_us / 4);
 }
 
-// What another kernel took at the size says more than what this one took at a thousandth of it.
+// Another kernel's time at the size says more than this one's at a thousandth of it.
 TEST(CostModel, BelievesTheDeviceNearASizeRatherThanTheKernelFarFromIt) {
   const ReferenceKernel known_when_small("test/small");
   const ReferenceKernel known_when_large("test/large");

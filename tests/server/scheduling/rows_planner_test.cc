@@ -1,4 +1,4 @@
-// Which rows may be computed together.
+// Tests which rows may be computed together.
 #include "server/scheduling/rows_planner.h"
 
 #include <memory>

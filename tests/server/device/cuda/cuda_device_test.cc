@@ -202,7 +202,7 @@ class SettledKernel final : public testing::ReferenceKernel {
 
 class SettledOperands : public CudaDeviceTest {
  protected:
-  // Whether A and B of the product's launches were settled.
+  // Returns whether A and B of the product's launches were settled.
   std::pair<bool, bool> Told(const Problem& problem, bool stores_b) {
     const Operands operands(problem, Distribution::kNormal, 1);
     SettledKernel kernel;

@@ -59,7 +59,7 @@ class LaunchQueueTest : public testing::CudaPartsTest {
   static bool HasEnded(const Product& product) {
     return product.ended.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  // What is wrong with it; empty if nothing.
+  // Returns an error in the product; empty if there is none.
   static std::string Check(Product* product) {
     const DeviceResult result = product->ended.get();
     if (!result.status.ok()) return result.status.ToString();
