@@ -1,4 +1,4 @@
-// From the values of matmul.h to those that travel: a header and planes. No gRPC.
+// Encodes the values of matmul.h as those that travel: a header and planes. No gRPC.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ struct RouteOptions {
   Transport transport = Transport::kAuto;
   // Connections that one streamed request may be spread over; 0 leaves it to the rule.
   int channels = 0;
-  // Of a streamed request; 0 leaves it to the rule. A payload that fits one chunk goes with the
-  // header.
+  // The size of a streamed request's chunks; 0 leaves it to the rule. A payload that fits one chunk
+  // goes with the header.
   std::uint64_t chunk_bytes = 0;
 };
 

@@ -73,7 +73,7 @@ class EchoTransport final : public Transport {
     std::vector<std::shared_ptr<grpc::Channel>> channels;
     grpc::GenericStub stub;
     client::CallCount calls;
-    // By entry; none for those of calls.
+    // Indexed by entry; none for those of calls.
     std::vector<std::vector<std::unique_ptr<EchoStreams>>> streams;
   };
   struct Call {

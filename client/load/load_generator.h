@@ -37,7 +37,7 @@ struct LoadOptions {
   int max_in_flight = 10000;
   // Then the run ends early. A sample takes 80 bytes.
   std::size_t max_samples = 25000000;
-  // Of an open loop; 0 sends on the calling thread, which with a scripted clock and
+  // The threads of an open loop; 0 sends on the calling thread, which with a scripted clock and
   // transport makes a run deterministic.
   int sending_threads = 1;
   TimeNs tick_ns = kNsPerSecond / 5;     // between reports of progress

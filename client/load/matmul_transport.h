@@ -22,7 +22,7 @@ struct MatmulTransportOptions {
   absl::Duration timeout = absl::InfiniteDuration();  // of entries without a deadline
   double verify_fraction = 0;                         // of the answers, chosen by index
   std::uint64_t seed = 1;                             // of operands and of what is verified
-  // Of one entry, sent in turn; fewer where they would pass payload_bytes together.
+  // The payloads of one entry, sent in turn; fewer where they would pass payload_bytes together.
   int payloads = 4;
   std::uint64_t payload_bytes = 256 << 20;
 };

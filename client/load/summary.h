@@ -1,4 +1,4 @@
-// From samples to figures: pure functions.
+// Computes figures from samples: pure functions.
 #pragma once
 
 #include <array>
@@ -63,12 +63,12 @@ struct Summary {
   double gb_per_s = 0;        // payload both ways, 1e9 bytes
   double tflops = 0;
 
-  // From the due time, of OK answers; and, as lower bounds, of what was not sent.
+  // Counted from the due time, of OK answers; and, as lower bounds, of requests that were not sent.
   Latency latency;
   Quantiles quantiles;
   std::vector<Bucket> histogram;  // of the same values, ten buckets a decade
-  // From the moment of sending, of OK answers: what the same load without the wait for
-  // its turn took.
+  // Counted from the moment of sending, of OK answers: what the same load without the wait for its
+  // turn took.
   Latency service;
   double late_p99_us = 0;  // how long after they were due requests left
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kFirst = 0;
 
-// Of one message: as many as a server takes, and of several so few bytes that what came first
-// waits for a moment only, and no server refuses them together.
+// Bounds of one message: as many events as a server takes, and of several so few bytes that the
+// first waits for a moment only, and no server refuses them together.
 constexpr std::size_t kMostEvents = 64;
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 

@@ -2,7 +2,7 @@
 // which stream next. A state machine that has no clock, lock, thread or socket: every event is
 // a call, and the call's value says what is to be done about it.
 //
-// Of requests whose payload comes after their header only a few are begun before their payload is
+// Few of the requests whose payload comes after their header are begun before their payload is
 // sent: the server keeps memory for them, and does not wait for payload for ever. Asking first
 // takes a round trip, and more messages take longer, so payload of middling size goes with its
 // header unless the server refused the last.
