@@ -147,7 +147,8 @@ received() {
   "$gemm" --json stats | /usr/bin/python3 -c 'import json, sys
 print(json.load(sys.stdin)["received_requests"])'
 }
-# By their headers, which let them in: SIGTERM comes while payloads are still on their way.
+# Requests count by their headers, which let them in: SIGTERM comes while payloads are still on
+# their way.
 for ((i = 0; ; ++i)); do
   now=$(received)
   ((now >= calls + 2)) && break  # the two products before are among them

@@ -106,7 +106,7 @@ def main(gemmd, gemm, seconds):
                                              stdout=subprocess.PIPE, text=True).stdout)
             assert received == finished == float(told["received_requests"]), (received, finished, told)
             assert ok == float(told["finished_requests"]["OK"]), (ok, told)
-            # Of the load generator's, those of its first moments and its last are not in its report.
+            # The load generator's report has no requests of its first moments and its last.
             counted = sum(point["ok"] for point in json.loads((folder / "load.json").read_text())["points"])
             assert 0 < counted <= ok, (counted, ok)
             alerts = json.loads(get(f"{prometheus.url}/api/v1/alerts"))["data"]["alerts"]
