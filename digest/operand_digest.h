@@ -26,8 +26,8 @@ struct DigestPlane {
   std::vector<Sha256Digest> chunks;  // one for each kDigestChunkBytes begun
 };
 
-// The digests of the plane's chunks. The bytes are those of the whole plane. By at most `threads`
-// threads, this one included, where there is enough for each.
+// The digests of the plane's chunks. The bytes are those of the whole plane. At most `threads`
+// threads compute them, this one included, if there is enough for each.
 std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads = 1);
 
 // `blocks`: those of scales and zero points, where there are any along K.
