@@ -34,7 +34,7 @@ struct TraceOrigin {
 // INVALID_ARGUMENT names the field, its value and what is wrong with it.
 absl::StatusOr<TraceContext> ParseTraceparent(absl::string_view field, absl::string_view text);
 
-// Of version 00.
+// Writes version 00.
 std::string ToTraceparent(const TraceContext& context);
 
 // KEY=VALUE,...: at most 512 characters and 32 members, no key twice. INVALID_ARGUMENT as above.
