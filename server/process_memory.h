@@ -23,7 +23,8 @@ std::uint64_t LeastOf(const MemoryBounds& bounds);
 // groups, and of those around them. `groups`: what /proc/self/cgroup says.
 std::vector<std::string> GroupFiles(const std::string& groups);
 
-// Of this process: the machine's memory, or what a container or RLIMIT_AS leaves of it.
+// The memory that this process may have: the machine's, or what a container or RLIMIT_AS leaves of
+// it.
 std::uint64_t ProcessMemoryBytes();
 
 }  // namespace gemmd

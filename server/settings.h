@@ -24,7 +24,7 @@
 
 namespace gemmd {
 
-// Those that would be taken if there were file descriptors for all.
+// The connections that would be taken if there were file descriptors for all.
 std::size_t WantedConnections(const config::Limits& limits);
 // `descriptors`: as many as the process may have.
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors);

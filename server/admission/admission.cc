@@ -35,7 +35,7 @@ bool IsSentBack(const MatmulCall& call) {
   return !call.keep_result.has_value() && !call.output.has_value();
 }
 
-// Of the host's memory that a plane lies in.
+// Returns the bytes of host memory that a plane takes, by kind.
 MemoryBytes PlaneMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
   MemoryBytes memory;
   if (limits.in_memory) {

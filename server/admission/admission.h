@@ -181,7 +181,7 @@ class Admission {
   // The rpc layer reports payload that it moved to this model.
   TransportModel* transport() { return &transport_; }
 
-  // Of a request that waits for memory, or see Scheduler::Cancel.
+  // Cancels a request that waits for memory; for others see Scheduler::Cancel.
   void Cancel(std::uint64_t request_id) {
     if (policy_.room != nullptr) policy_.room->Cancel(request_id);
     router_->Cancel(request_id);

@@ -49,7 +49,7 @@ struct Completion {
   const Kernel* kernel = nullptr;
   Problem problem;
   HostBuffers buffers;  // of the work
-  // Of the work, where the product is to be verified.
+  // The work's planes, where the product is to be verified.
   ResidentPlanes resident;
   HostBuffer d;
   std::unique_ptr<PendingResult> kept;

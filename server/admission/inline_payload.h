@@ -49,7 +49,7 @@ class InlinePayload {
   InlinePayload() = default;
   absl::Status Add(OperandName operand, PlaneName plane, const MatrixLayout& layout,
                    Allocate allocate);
-  // Of the values that scale A and B.
+  // Checks the values that scale A and B.
   absl::Status CheckScales(OperandName operand) const;
 
   ChunkLimit chunks_{"payload"};

@@ -19,8 +19,8 @@ struct OperandUse {
 absl::StatusOr<Scaling> CheckScaling(absl::string_view field, const OperandSpec& operand,
                                      const OperandUse& use);
 
-// Of an operand that is uploaded, whose use is not known: OK where some use fits, else what
-// CheckScaling() says of its use as A.
+// Checks the scaling of an operand that is uploaded, whose use is not known: OK where some use
+// fits, else what CheckScaling() says of its use as A.
 absl::Status CheckUploadScaling(absl::string_view field, const OperandSpec& operand);
 
 }  // namespace gemmd

@@ -32,7 +32,7 @@ absl::Status CheckPlane(absl::string_view field, const PlaneSpec& said, const Pl
                    ", tightly packed (leave the field out to mean that)"));
 }
 
-// Of a plane that scales.
+// Completes what the call says of a plane that scales.
 absl::Status CompleteScales(absl::string_view field, const std::optional<MatrixLayout>& is,
                             std::optional<PlaneSpec>* said) {
   if (said->has_value()) {

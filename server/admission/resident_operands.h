@@ -23,7 +23,7 @@ class ResidentOperands {
 
   // The device that has one of them in its memory; null: none has.
   Device* holder() const;
-  // Of the planes that they have, once they are on the device.
+  // The planes that they have, once they are on the device.
   Residency residency(const Device& device) const;
 
   // The planes that a work needs of them.

@@ -37,7 +37,7 @@ class SharedOperands {
   Device* holder() const;
   bool has_output() const { return output_.has_value(); }
   bool empty() const { return planes_.empty() && !has_output(); }
-  // Of all operands here, and of D.
+  // The bytes of all operands here, and of D.
   std::uint64_t bytes_in() const;
   std::uint64_t bytes_out() const { return has_output() ? output_->bytes : 0; }
 

@@ -110,7 +110,7 @@ class WaitingRoom {
   CondVar wake_;
   bool poked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // By tenant and address; none empty.
+  // Keyed by tenant and address; none is empty.
   std::map<std::pair<std::string, std::string>, Lane> lanes_ ABSL_GUARDED_BY(mutex_);
   Turns<Lane> tenants_ ABSL_GUARDED_BY(mutex_);
   Turns<Lane> addresses_ ABSL_GUARDED_BY(mutex_);

@@ -10,7 +10,7 @@
 namespace gemmd {
 namespace {
 
-// Of each kind: a hundred lines at once, and ten a second.
+// The limit for each kind of line: a hundred at once, and ten a second.
 constexpr TimeNs kInterval = 100'000'000;
 constexpr TimeNs kBurst = 100;
 

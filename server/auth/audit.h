@@ -29,9 +29,9 @@ class AuditLog {
   explicit AuditLog(const Clock* clock) : clock_(clock) {}
 
   void Refused(const Call& call, const absl::Status& why);
-  // Of a tenant that has taken what its quota gives.
+  // Logs a refusal of a tenant that has used up its quota.
   void OverQuota(const Tenant& tenant, const absl::Status& why);
-  // Of a method that is_audited.
+  // Logs a call of a method that is_audited.
   void Served(const Call& call);
 
  private:

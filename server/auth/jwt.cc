@@ -67,7 +67,7 @@ const unsigned char* Bytes(const std::string& text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Of a text in base64url without padding, as RFC 7515 has it; Abseil takes more than that.
+// Decodes base64url without padding, as RFC 7515 has it; Abseil takes more than that.
 std::optional<std::string> Decode(absl::string_view text) {
   const bool is_alphabet = std::all_of(text.begin(), text.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
@@ -100,7 +100,7 @@ json ParseObject(absl::string_view text) {
   return parsed.is_object() ? parsed : json::object();
 }
 
-// Of an object's member; empty where it is not there or no text.
+// Returns the text of an object's member; empty where it is not there or no text.
 std::string TextOf(const json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();

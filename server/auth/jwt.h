@@ -15,9 +15,9 @@ namespace gemmd {
 // An issuer's public keys. Immutable, and cheap to copy.
 class JsonWebKeys {
  public:
-  // Of a JSON Web Key Set (RFC 7517). Keys that no algorithm of JsonWebToken's uses are left out.
-  // INVALID_ARGUMENT: it is none, has no key to use, or one that is broken, private or RSA's of
-  // less than 2048 bits.
+  // Reads a JSON Web Key Set (RFC 7517). Keys that no algorithm of JsonWebToken's uses are left
+  // out. INVALID_ARGUMENT: it is none, has no key to use, or one that is broken, private or RSA's
+  // of less than 2048 bits.
   static absl::StatusOr<JsonWebKeys> Parse(const std::string& text);
 
   std::size_t size() const { return keys_.size(); }

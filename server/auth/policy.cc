@@ -123,7 +123,7 @@ absl::StatusOr<Quota> QuotaOf(const std::string& entry, const auth::Quota& wire)
   return quota;
 }
 
-// Of a caller whose tenant is the policy's to say.
+// Returns the tenant of a caller that the policy grants one.
 absl::StatusOr<Tenant> TenantFor(const std::string& granted, const CallerCredentials& credentials) {
   if (granted == kClaimed) {
     if (absl::Status s = Tenant::Named(credentials.tenant).status(); !s.ok()) return s;

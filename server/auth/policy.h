@@ -25,8 +25,8 @@ class Policy {
   static Policy Open();
   // The bytes of a file that a policy names, or what is wrong with it.
   using ReadFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
-  // Of a text as policy.proto has it. INVALID_ARGUMENT names the line, or the entry, its field, its
-  // value and what is accepted; never a digest. Without `read` no file is to be had.
+  // Parses a policy, a text as policy.proto has it. INVALID_ARGUMENT names the line, or the entry,
+  // its field, its value and what is accepted; never a digest. Without `read` no file is to be had.
   static absl::StatusOr<Policy> Parse(const std::string& text, const ReadFile& read = nullptr);
 
   // Identifies the caller.
@@ -92,7 +92,7 @@ class Policy {
   std::map<Sha256Digest, Token> tokens_;
   std::map<std::string, JwtIssuer> issuers_;  // by their iss
   std::vector<Rule> rules_;
-  // By Tenant::key(), each with its account; an open policy has none.
+  // Keyed by Tenant::key(), each with its account; an open policy has none.
   std::map<std::string, std::shared_ptr<const Quota>> quotas_;
   Quota other_quota_;  // of tenants that are not there, each with an account of its own
   std::shared_ptr<const Quota> anonymous_quota_;

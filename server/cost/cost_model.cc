@@ -62,7 +62,7 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   return Mix(hash, Pair(config.threads, config.algorithm));
 }
 
-// Of vectors.
+// The bytes of vectors.
 std::uint64_t OtherInputBytes(const Problem& problem, const Residency& resident) {
   std::uint64_t bytes = 0;
   if (!resident.a_scales) {

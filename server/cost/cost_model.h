@@ -64,7 +64,7 @@ struct CopyRates {
   // Launches that move no more than this are one sequence of copy, kernel, copy.
   std::uint64_t sequential_bytes = 0;
 };
-// Of a device's kind. 55 GB/s each way for a GPU, which is PCIe 5 with 16 lanes.
+// The rates of a device's kind. 55 GB/s each way for a GPU, which is PCIe 5 with 16 lanes.
 CopyRates CopyRatesOf(const Device& device);
 
 // Predicted against measured, over the launches that were observed.
@@ -85,8 +85,8 @@ struct CostAccuracy {
   Part copy_out;
 };
 
-// Of one device. Thread-safe: predicting takes a few locks for a few nanoseconds each, and no
-// memory.
+// The cost model of one device. Thread-safe: predicting takes a few locks for a few nanoseconds
+// each, and no memory.
 class CostModel {
  public:
   // As many ratios are remembered, those that were not used for longest forgotten; and a curve for
@@ -96,8 +96,8 @@ class CostModel {
   explicit CostModel(const CopyRates& rates, std::size_t capacity = kCapacity)
       : rates_(rates), ratios_(capacity) {}
 
-  // Of a problem as it is sent, and the plan for it landed. For a launch of several works'
-  // rows, the problem that has all of them.
+  // Predicts the cost of a problem as it is sent, with the plan for it landed. For a launch of
+  // several works' rows, the problem that has all of them.
   Cost Predict(const Problem& problem, const Plan& plan, const Residency& resident) const {
     return Predict(problem, plan, TransfersOf(problem, resident));
   }

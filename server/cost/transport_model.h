@@ -12,8 +12,9 @@ namespace gemmd {
 
 enum class TransferDirection : std::uint8_t { kReceive, kSend };
 
-// By direction, as a function of their bytes (TimeCurve). Before any: 1 GB/s, which is about what
-// one connection carries over loopback. It does not tell clients apart. Thread-safe.
+// Times of transfers by direction, as a function of their bytes (TimeCurve). Before any: 1 GB/s,
+// which is about what one connection carries over loopback. It does not tell clients apart.
+// Thread-safe.
 class TransportModel {
  public:
   static constexpr double kDefaultGbps = 1;

@@ -58,7 +58,7 @@ class Device {
 
   virtual const DeviceTraits& traits() const = 0;
   virtual MemoryBudget& memory() = 0;
-  // Of the pinned host memory that results and staging take; all zero where there is none.
+  // Use of the pinned host memory that results and staging take; all zero where there is none.
   virtual MemoryUsage host_memory_usage() const { return {}; }
   // Limits of the memory that AllocateOperand() and AllocateResult() give.
   virtual HostMemoryLimits host_memory_limits() const { return {}; }

@@ -41,7 +41,7 @@ bool HasPlane(const Problem& problem, WorkPlane plane);
 MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
 // 0 where the problem does not have it.
 std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
-// Of scales, zero points and tensor scales of both operands: what quantization adds.
+// The bytes of scales, zero points and tensor scales of both operands: what quantization adds.
 std::uint64_t ScaleBytes(const Problem& problem);
 
 // Operands and result in host memory, laid out as the problem says; null or empty where

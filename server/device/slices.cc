@@ -29,7 +29,7 @@ class Cutter {
     }
     return scale_ * plan_.kernel->PredictedUs(part, plan_.config, traits_);
   }
-  // Of all blocks together.
+  // Predicted time of all blocks together.
   double TotalUs(const BlockSize& size) const {
     const std::int64_t blocks = ((problem_.m + size.rows - 1) / size.rows) *
                                 ((problem_.n + size.columns - 1) / size.columns);

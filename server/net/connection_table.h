@@ -71,8 +71,8 @@ class ConnectionTable {
   // endpoint of its own, counts for nobody.
   absl::Status CountFor(const Tenant& tenant, const std::string& endpoint);
 
-  // Shuts connections down whose peer reads too slowly; gives their endpoints. To be called every
-  // look_period().
+  // Shuts connections down whose peer reads too slowly; gives their endpoints. The caller calls it
+  // every look_period().
   std::vector<std::string> CloseStalled();
   TimeNs look_period() const;
 
@@ -82,7 +82,7 @@ class ConnectionTable {
     std::uint64_t taken = 0;    // since the start
     std::uint64_t refused = 0;  // the same, by Add()
   };
-  // Of now, but that closed connections may count for some seconds.
+  // The present use, but that closed connections may count for some seconds.
   Usage usage();
 
  private:
@@ -130,9 +130,10 @@ class ConnectionTable {
   std::uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   TimeNs next_look_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of its own, because calls take it. Taken after the other.
+  // A lock of its own, because calls take it. Taken after the other.
   AdaptiveMutex users_mutex_;
-  // By endpoint: of each connection that is in the table and has one of its own.
+  // Keyed by endpoint: those of each connection that is in the table and has an endpoint of its
+  // own.
   absl::flat_hash_map<std::string, Users> users_ ABSL_GUARDED_BY(users_mutex_);
 };
 

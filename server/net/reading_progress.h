@@ -36,7 +36,7 @@ class ReadingProgress {
     acknowledged_ = queue.acknowledged;
   }
 
-  // By the last look.
+  // Returns whether it had stalled at the last look.
   bool IsStalled(TimeNs now) const { return progress_.IsStalled(now); }
 
  private:

@@ -37,7 +37,7 @@ class Statistics {
     DurationHistogram durations;
   };
 
-  // Of requests that finished OK, by what served them.
+  // Totals over requests that finished OK, by what served them.
   struct KernelTotals {
     std::uint64_t requests = 0;
     double flops = 0;
@@ -46,7 +46,7 @@ class Statistics {
     KernelTotals& operator+=(const KernelTotals& other);
   };
 
-  // Of requests that were let in, by whose they were.
+  // Totals over requests that were let in, by tenant.
   struct TenantTotals {
     std::uint64_t ok = 0;
     std::uint64_t failed = 0;

@@ -27,7 +27,7 @@ struct RegionOptions {
   bool cuda_ipc = false;    // whether memory of GPUs is taken too
   std::uint64_t max_regions = 0;
   std::uint64_t max_bytes = 0;  // of all together, in use or registered
-  // Of each tenant.
+  // The limits of each tenant.
   std::uint64_t tenant_regions = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t tenant_bytes = std::numeric_limits<std::uint64_t>::max();
   QuotaAccounts* quotas = nullptr;  // of tenants, besides; outlives the regions

@@ -1,4 +1,4 @@
-// From the wire's messages to calls.
+// Decodes the wire's messages into calls.
 #pragma once
 
 #include <vector>

@@ -58,7 +58,7 @@ class GrpcServer {
   // a second without it.
   absl::Status ReloadTls() { return tls_ != nullptr ? tls_->Reload() : absl::OkStatus(); }
 
-  // Of the address that it listens on; REQUIRES: no Shutdown() yet.
+  // The port of the address that it listens on; REQUIRES: no Shutdown() yet.
   int port() const { return sockets_->port(); }
 
  private:

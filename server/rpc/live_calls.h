@@ -48,10 +48,11 @@ class NeverEndedCalls {
   std::uint64_t number_ = 0;
 };
 
-// Of one server, by gRPC's channelz, which the server must have enabled. One thread may use it.
+// Counts the calls of one server, by gRPC's channelz, which the server must have enabled. One
+// thread may use it.
 class ChannelzCalls final : public LiveCalls {
  public:
-  // Of the server that the process made last.
+  // Watches the server that the process made last.
   ChannelzCalls();
 
   std::uint64_t Count() override;

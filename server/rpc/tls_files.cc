@@ -188,7 +188,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadRevocations(const Source&
   return lists;
 }
 
-// Of each list; `issuers` are the hashes of those that have one.
+// Checks each list; `issuers` are the hashes of those that have one.
 absl::Status CheckRevocations(const Source& source, const std::map<std::string, std::string>& lists,
                               std::time_t now, std::set<std::string>& issuers,
                               std::vector<std::string>& warnings) {

@@ -26,7 +26,7 @@ struct TlsFiles {
   ClientCertificates client_certificates = ClientCertificates::kNone;
 };
 
-// Their bytes. Those of the lists of revoked certificates by the names of their files.
+// Their bytes. The lists of revoked certificates are keyed by the names of their files.
 struct TlsBytes {
   std::string certificate;
   std::string key;

@@ -30,7 +30,7 @@ class AdaptiveLimit {
 
   double limit_us() const { return limit_us_; }
 
-  // Of a request whose wait ended.
+  // Learns from a request whose wait ended.
   void Observe(double predicted_us, double measured_us);
   // Somebody was refused for the limit.
   void ObserveRefusal() { was_limiting_ = true; }

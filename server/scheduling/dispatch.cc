@@ -84,7 +84,7 @@ void Scheduler::QueueAgainLocked(Job* job) {
   queue_.Push(job, {std::nullopt, 1, cost.device_us, cost.least_us, cost.device_us}, clock_->Now());
 }
 
-// Of a turn that they cannot share.
+// Puts the jobs of a turn back that they cannot share.
 void Scheduler::PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finished>* finished) {
   for (Job* const job : jobs) {
     Active& active = jobs_.at(job->id);

@@ -44,7 +44,7 @@ struct QueuePolicy {
   std::map<std::string, double> tenant_weights;  // positive; 1 for who is not in it
   double quantum_us = 500;                       // that a turn of a tenant of weight 1 is worth
   TimeNs ageing = 1000000000;
-  // Of one launch that jobs share.
+  // Bounds of one launch that jobs share.
   std::int64_t max_rows = 256;
   std::size_t max_jobs = 256;
   double max_us = 2000;  // of what jobs add: what any launch costs does not count
@@ -194,8 +194,8 @@ class JobQueue {
 
   const QueuePolicy policy_;
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by job id
-  // Were in use: memory that one thread takes and another gives back costs both time, under the
-  // scheduler's lock.
+  // Nodes that were in use: memory that one thread takes and another gives back costs both time,
+  // under the scheduler's lock.
   std::vector<std::unique_ptr<Node>> spare_;
   std::map<std::string, Tenant> tenants_;  // those with jobs
   std::array<Level, kPriorityCount> levels_;

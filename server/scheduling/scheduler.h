@@ -177,7 +177,7 @@ class Scheduler {
   std::condition_variable_any idle_;
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
   AdaptiveLimit limit_ ABSL_GUARDED_BY(mutex_);
-  // Those that have not ended, by id.
+  // Jobs that have not ended, by id.
   absl::flat_hash_map<std::uint64_t, Active> jobs_ ABSL_GUARDED_BY(mutex_);
   int launched_ ABSL_GUARDED_BY(mutex_) = 0;  // launches under way
   double launched_us_ ABSL_GUARDED_BY(mutex_) = 0;

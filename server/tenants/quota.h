@@ -36,7 +36,8 @@ struct Quota {
   std::optional<double> device_share;
   // Allows high priority or forbids it; absent: as the server's options say.
   std::optional<bool> high_priority;
-  // Of its share of a device beside others'; absent: as the server's options say. Positive.
+  // The weight of its share of a device beside others'; absent: as the server's options say.
+  // Positive.
   std::optional<double> weight;
 
   std::optional<std::uint64_t> limit(Quantity quantity) const {

@@ -104,7 +104,7 @@ struct QuotaAccounts::State {
   const Clock* const clock;
   mutable AdaptiveMutex mutex;
   absl::node_hash_map<std::string, Account> accounts ABSL_GUARDED_BY(mutex);
-  // Those that hold nothing, by when they have paid.
+  // Accounts that hold nothing, by the time at which they have paid.
   std::set<std::pair<TimeNs, Account*>> idle ABSL_GUARDED_BY(mutex);
 };
 

@@ -15,7 +15,7 @@
 
 namespace gemmd {
 
-// By Quantity.
+// Indexed by Quantity.
 using QuotaAmounts = std::array<std::uint64_t, kQuantities>;
 
 QuotaAmounts AmountOf(Quantity quantity, std::uint64_t amount);

@@ -28,7 +28,7 @@ struct SendOutcome {
   std::uint64_t rejected_spans = 0;
 };
 
-// To one collector. Send() is called by one thread, Interrupt() by any.
+// Sends spans to one collector. Send() is called by one thread, Interrupt() by any.
 class SpanSender {
  public:
   virtual ~SpanSender() = default;

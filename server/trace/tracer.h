@@ -17,7 +17,7 @@ class Tracer final : public ReceiptSink {
  public:
   struct Options {
     std::size_t ring_bytes = std::size_t{8} << 20;
-    // Of requests whose caller does not say that they are sampled, how many of a million are.
+    // Requests in a million that are sampled, of those whose caller does not say that they are.
     std::uint32_t sampled_per_million = 0;
     std::uint64_t seed = 0;
   };

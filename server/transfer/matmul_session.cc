@@ -46,7 +46,7 @@ std::uint64_t SizeOf(const PayloadChunk& chunk) {
   return bytes;
 }
 
-// Of its payload.
+// The size of its payload.
 std::uint64_t SizeOf(const Outgoing& event) {
   if (const auto* finished = std::get_if<RequestFinished>(&event)) return SizeOf(finished->payload);
   if (const auto* chunk = std::get_if<ResultChunk>(&event)) return SizeOf(chunk->bytes);

@@ -44,7 +44,7 @@ struct RequestHeader {
   TimeNs arrival = 0;
   StageSpan decode;
   TraceOrigin trace;
-  // Of its payload, what came in the same message. `message` is what the pieces lie in.
+  // The payload that came in the same message. `message` is what the pieces lie in.
   std::vector<absl::StatusOr<PayloadChunk>> payload;
   std::shared_ptr<const void> message;
   std::uint64_t message_bytes = 0;
@@ -119,7 +119,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     TraceOrigin trace;
     TimeNs receive_start = 0;
     bool await_accepted = false;
-    // From the header, until it is admitted.
+    // Payload from the header, until the request is admitted.
     std::vector<absl::StatusOr<PayloadChunk>> payload;
     std::shared_ptr<const void> message;
     // Chunks are copied into it without the lock; whoever submits it takes it.

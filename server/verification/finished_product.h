@@ -23,7 +23,7 @@ struct FinishedProduct {
   std::shared_ptr<void> memory;    // of the buffers; null: somebody else keeps it
 
   std::uint64_t size_bytes() const;
-  // Of A, B and D, all of which a check reads.
+  // The elements of A, B and D, all of which a check reads.
   double elements() const;
 };
 

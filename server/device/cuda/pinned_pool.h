@@ -50,7 +50,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // Shares the slabs from that one on.
   std::shared_ptr<void> Own(char* slab, std::uint64_t count);
   void GiveBack(char* slab, std::uint64_t count);
-  // Of the first of `count` free neighbours, now taken; slabs_: there are none.
+  // Takes `count` free neighbours and returns the first one's number; slabs_: there are none.
   std::uint64_t TakeLocked(std::uint64_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CudaBackend> backend_;

@@ -94,7 +94,7 @@ bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y);
 void AwaitKept(const DeviceWork& work, std::initializer_list<CudaStream> streams,
                CudaCommands* commands);
 
-// To the host, or to where D stays if the kernel could not write it there.
+// Copies the panel's D to the host, or to where D stays if the kernel could not write it there.
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaStream stream, CudaCommands* commands);
 

@@ -22,8 +22,8 @@ namespace gemmd {
 // not cut each other's free memory to pieces.
 class ReservedMemory {
  public:
-  // `memory` of `bytes` is aligned to 256 bytes. Of the backend, which outlives this, it uses
-  // events.
+  // `memory` of `bytes` is aligned to 256 bytes. It uses the events of the backend, which outlives
+  // this.
   ReservedMemory(CudaBackend* backend, void* memory, std::uint64_t bytes);
 
   // See CudaBackend. RESOURCE_EXHAUSTED: there is no such piece.

@@ -74,7 +74,7 @@ class CudaResident final : public ResidentResult {
   const MatrixLayout landed_;
 };
 
-// Of a work whose D stays.
+// Returns the D that stays, of a work that has one.
 inline const CudaResident& KeptOf(const DeviceWork& work) {
   return static_cast<const CudaResident&>(*work.resident.d);
 }

@@ -36,7 +36,7 @@ struct FetchedPart {
   std::uint64_t bytes = 0;
 };
 
-// Of the landed plane, without what pads it.
+// Cuts the landed plane, without what pads it, into parts that fit a slab.
 std::vector<FetchedPart> CutForSlabs(std::int64_t lines, std::uint64_t width,
                                      std::uint64_t slab_bytes) {
   const std::uint64_t most = std::min(width, slab_bytes);
