@@ -25,7 +25,7 @@ class HttpTest : public testing::AbuseFixture {
                       absl::StrCat("--observe.connections=", kConnections),
                       "--observe.timeout-ms=1000", "--limits.connections-per-second=0"}) {}
 
-  // From an address of its own.
+  // Asks from an address of its own.
   void ExpectServed() const {
     const testing::HttpResult page =
         HttpGet(server_.observe_address(), "/metrics", "", nullptr, kWatcher);

@@ -235,7 +235,7 @@ TEST_F(AuthTest, ATenantsMatricesAreItsOwn) {
   EXPECT_EQ(response.residents_size(), 0);
 }
 
-// Else a refusal tells whether somebody has the operand.
+// A refusal would otherwise tell whether somebody has the operand.
 TEST_F(AuthTest, AnothersHandleIsAnsweredAsOneThatNobodyHas) {
   Start(UsualTokens());
   v1::MatmulRequest request = testing::ZeroRequest(4);

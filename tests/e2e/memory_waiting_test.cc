@@ -16,7 +16,8 @@
 namespace gemmd {
 namespace {
 
-// Of a product: 3 MiB of operands and result. The server's memory holds six, a tenant's share five.
+// A product of this side has 3 MiB of operands and result. The server's memory holds six, a
+// tenant's share five.
 constexpr std::uint64_t kSize = 512;
 constexpr char kMemory[] = "--cpu.memory-bytes=20000000";
 

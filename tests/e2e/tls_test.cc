@@ -58,7 +58,7 @@ struct Case {
 std::vector<Case> Cases() {
   static const testing::TemporaryDirectory& folder = *new testing::TemporaryDirectory;
   static const CertificateAuthority& stranger = *new CertificateAuthority("stranger");
-  // Of the same name as the one that is trusted.
+  // An authority of the same name as the one that is trusted.
   static const CertificateAuthority& namesake = *new CertificateAuthority("authority");
   const CertificateAuthority& authority = Authority();
   const CertificateFiles revoked = authority.Issue("revoked", {"/CN=revoked", "", "", ""});

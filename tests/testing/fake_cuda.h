@@ -88,7 +88,7 @@ class FakeCuda : public CudaBackend {
     std::int64_t time_ns = 0;    // of the last that happened
   };
   struct Command {
-    // Null: ready. Else waits until that many records of the event have happened.
+    // Null: ready. Otherwise it waits until that many records of the event have happened.
     const Event* wait_for = nullptr;
     std::uint64_t wait_count = 0;
     LaunchFunction run;  // may be null

@@ -8,7 +8,7 @@
 namespace gemmd {
 namespace {
 
-// Of the W3C recommendation.
+// The example of the W3C recommendation.
 constexpr char kExample[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 std::string With(std::size_t at, absl::string_view text) {

@@ -118,7 +118,7 @@ class LayersTest(unittest.TestCase):
         self.complain(faults)
 
     def test_no_two_classes_of_a_namespace_have_one_name(self):
-        # To the linker their functions are the same, and one of them is taken for both.
+        # Their functions are the same to the linker, and one of them is taken for both.
         defined = {}
         faults = []
         for path in sources("server", "client", "kernels", "digest", "ranges", "sync", "text"):

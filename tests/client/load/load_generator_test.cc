@@ -287,7 +287,7 @@ TEST(LoadGenerator, FiguresCountBytesFlopsStagesAndBatches) {
   EXPECT_EQ(summary.batch_requests.at(1), 7500U);
 }
 
-// From the beginning of what is measured up to, and without, its end.
+// Figures are of the time from the beginning of measurement up to, and without, its end.
 TEST(LoadGenerator, FiguresAreOfWhatWasDueInTheMeasuredTime) {
   LoadRun run;
   run.begin_ns = kMs;

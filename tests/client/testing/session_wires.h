@@ -59,7 +59,7 @@ class SessionWires {
   void Copy(std::size_t index);
   void Start(client::StreamRequest request, std::uint64_t* id, bool waits = false);
   std::uint64_t Start(client::StreamRequest request, bool waits = false);
-  // Of every stream; the first with that status.
+  // Ends every stream; the first with that status.
   void EndAll(const absl::Status& first);
 
   client::SessionState state;

@@ -115,7 +115,7 @@ struct Image {
     is_set.at((offset + bytes - 1) / 4) = 1;
     std::memcpy(reinterpret_cast<unsigned char*>(words.data()) + offset, element, bytes);
   }
-  // By all threads of a block.
+  // Called by all threads of a block.
   void Store() const {
     for (std::uint32_t i = ptx::ThreadIndex(); i < words.size(); i += 128) {
       if (is_set[i] != 0) ptx::StoreShared(ptx::SharedBase() + 4 * i, words[i]);
@@ -486,7 +486,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Tcgen05Products,
                          ::testing::Values(std::pair{1, 64u}, std::pair{1, 128u},
                                            std::pair{2, 128u}, std::pair{2, 256u}));
 
-// Of a right descriptor each field matters: what it says wrongly is refused, or D is wrong.
+// Each field of a right descriptor matters: a wrong value is refused, or D is wrong.
 TEST(Tcgen05Instructions, EachFieldMatters) {
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k128B}) {
     for (int bit = 0; bit < 32; ++bit) {

@@ -432,7 +432,7 @@ TEST(Tcgen05, DescriptorsAreWhatThereIs) {
     ExpectViolation(Violation::kBadOperand,
                     multiply(good ^ (std::uint64_t{1} << bit), Instruction()), Warpgroup());
   }
-  // Of a swizzle of 128 bytes, started inside its period.
+  // The address is misaligned for a swizzle of 128 bytes, started inside its period.
   ExpectViolation(Violation::kMisaligned,
                   multiply((good + 8) | std::uint64_t{2} << 61, Instruction()), Warpgroup());
   for (const int bit : {2, 3, 5, 6, 8, 23, 29, 30}) {

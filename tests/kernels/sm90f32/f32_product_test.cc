@@ -210,7 +210,7 @@ TEST(F32Numerics, KeepsSubnormals) {
       for (std::int64_t i = 0; i < 40; ++i) {
         exact += static_cast<double>(run.A(row, i)) * static_cast<double>(run.B(i, column));
       }
-      // Of subnormal results the last place is an absolute one.
+      // The last place of a subnormal result is an absolute one.
       EXPECT_LE(std::fabs(run.D(row, column) - exact), std::fmax(exact * 0x1p-22, 0x1p-150));
     }
   }

@@ -123,7 +123,7 @@ struct F64Run {
     return wrong;
   }
 
-  // By launch(arguments, target).
+  // Calls launch(arguments, target).
   template <class LaunchFunction>
   emulator::Report LaunchBy(const LaunchFunction& launch, const emulator::Options& options) {
     Arguments arguments;

@@ -36,7 +36,7 @@ Registry MakeRegistry() {
   return Registry(std::move(kernels));
 }
 
-// Of 1, 0 and -1, so that products of a few are exact in f32.
+// Elements are 1, 0 and -1, so that products of a few are exact in f32.
 Matrix RandomMatrix(std::mt19937* random) {
   Matrix matrix(kSize * kSize);
   for (float& element : matrix) element = static_cast<float>((*random)() % 3) - 1;

@@ -42,7 +42,7 @@ PlaneSpec DrawPlane(Choices& choices, DataType type, std::uint64_t rows, std::ui
   return plane;
 }
 
-// Of a format, or nearly so.
+// Draws an operand of a format, or nearly so.
 OperandSpec DrawOperand(Choices& choices, std::uint64_t rows, std::uint64_t columns,
                         bool k_is_columns, bool is_a) {
   OperandSpec operand;

@@ -158,7 +158,7 @@ TEST(TimeCurve, IsWithinAFactorOfTwoOfWhatIsNear) {
     Machine machine(seed);
     const double size_us = machine.LogUniform(1e-4, 1e5);
     check(PredictedNear(0.25, 4, size_us, &machine), machine.Us(size_us), 2);
-    // Of smaller ones alone, noise comes on top.
+    // If only smaller sizes were observed, noise comes on top.
     check(PredictedNear(0.25, 0.5, size_us, &machine), machine.Us(size_us), 2.2);
   }
   EXPECT_LE(wrong, 4);  // of 4000: all observations next to a size may be outliers

@@ -249,7 +249,7 @@ TEST_F(JobQueueTest, ALaterJobBringsAnotherWeight) {
 
 class PredictedWait : public JobQueueTest {
  protected:
-  // Of a job of 100 us, of which 60 are certain; -1: it is refused.
+  // The predicted wait of a job of 100 us, of which 60 are certain; -1: it is refused.
   double Wait(const std::string& tenant, TimeNs deadline = kNoDeadline,
               Priority priority = Priority::kNormal) {
     return queue_.PredictWait({tenant, priority, deadline, 100, 60}, 50, now_).value_or(-1);

@@ -447,7 +447,7 @@ TEST(MatmulSession, AClientMayReadALargeMessageAsSlowlyAsTheRateAllows) {
   EXPECT_TRUE(session->Closing().has_value());
 }
 
-// Of 100 bytes at most.
+// A result of 100 bytes at most goes so.
 TEST(MatmulSession, ASmallResultTravelsWithItsAnswer) {
   Server server;
   auto session = server.NewSession();

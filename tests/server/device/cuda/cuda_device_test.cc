@@ -196,7 +196,7 @@ class SettledKernel final : public testing::ReferenceKernel {
     told.insert({arguments.a_is_settled, arguments.b_is_settled});
     return ReferenceKernel::Launch(problem, config, arguments, target);
   }
-  // Of one work at a time, whose launches follow each other.
+  // Filled by one work at a time, whose launches follow each other.
   mutable std::set<std::pair<bool, bool>> told;
 };
 

@@ -124,7 +124,7 @@ TEST_F(LaunchQueueTest, WhatFindsNoMemoryIsIssuedAgain) {
   slots_->GiveBack(NewSlot());
   cuda_->Hold();
   const std::unique_ptr<Product> first = Submit(small_, 6);
-  // Of the try on this thread: the feeder takes over.
+  // The try on this thread fails: the feeder takes over.
   cuda_->FailCall("Allocate", absl::ResourceExhaustedError("fragments"));
   const std::unique_ptr<Product> second = Submit(small_, 7);
   cuda_->Release();
