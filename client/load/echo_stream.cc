@@ -139,7 +139,7 @@ void EchoStreams::Send(Done done) {
   }
   Write(next);
   if (!is_ended) return;
-  // Not here: it may send again, and so on without an end.
+  // The callback does not run here: it may send again, and so on without an end.
   timer_->After(absl::ZeroDuration(), [request, code] {
     request->done(code);
     delete request;

@@ -37,7 +37,7 @@ class MatmulTransport : public Transport {
   static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
       const Workload& workload, const MatmulTransportOptions& options);
 
-  // Since the last call. REQUIRES: drained.
+  // Returns the findings since the last call. REQUIRES: drained.
   virtual Findings TakeFindings() = 0;
 
   // The bytes that each entry puts on the wire, for the bare echo.

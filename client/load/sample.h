@@ -50,7 +50,7 @@ struct Sample {
   std::uint8_t code = 0;             // absl::StatusCode or kNotSent
 
   bool ok() const { return code == 0; }
-  // From the intended time on: what a user who came at that time would have waited.
+  // Counted from the intended time on: what a user who came at that time would have waited.
   TimeNs latency_ns() const { return completed_ns - intended_ns; }
 };
 

@@ -29,9 +29,9 @@ absl::StatusOr<Slo> ParseSlo(absl::string_view text);
 // Nothing was measured: does not hold.
 std::string WhyMissed(const Slo& slo, const Summary& summary);
 
-// Without an SLO: the rate beyond which the server falls behind. Missed where less than
-// 98 % of the rate is answered, or where p99 is above ten times `calm_p99_us`, that of the
-// first, lowest rate (0 while there is none).
+// Without an SLO the limit is the rate beyond which the server falls behind. Missed where less than
+// 98 % of the rate is answered, or where p99 is above ten times `calm_p99_us`, that of the first,
+// lowest rate (0 while there is none).
 std::string WhyPastKnee(const Summary& summary, double calm_p99_us);
 
 // Chooses the rates to try: doubling from the first until one fails (or halving until one holds),

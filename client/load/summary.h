@@ -81,7 +81,7 @@ struct Summary {
 
 Summary Summarize(const LoadRun& run, const std::vector<EntryCost>& costs);
 
-// At most `slices` of equal length.
+// Returns at most `slices` of equal length.
 std::vector<Slice> Timeline(const LoadRun& run, int slices);
 
 }  // namespace gemmd::load

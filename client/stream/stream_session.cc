@@ -237,7 +237,7 @@ void StreamSession::Do(const Todo& todo) {
   }
   if (todo.wake != absl::InfiniteFuture()) WakeAt(todo.wake);
   for (const Outgoing& message : todo.writes) {
-    // Not locked: a stream does not end before its write is over.
+    // This takes no lock: a stream does not end before its write is over.
     streams_[static_cast<std::size_t>(message.stream)]->Write(message);
   }
   for (const ChunkCopy& copy : todo.copies) {
