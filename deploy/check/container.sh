@@ -154,7 +154,7 @@ for ((i = 0; ; ++i)); do
   ((now >= calls + 2)) && break  # the two products before are among them
   ((i < 300)) || fail "only $((now - 2)) of $calls requests came"
 done
-# As a kubelet ends a pod: SIGTERM, and SIGKILL when the grace period is over.
+# The pod ends as a kubelet ends it: SIGTERM, and SIGKILL when the grace period is over.
 grace=$(sed -n 's/.*terminationGracePeriodSeconds: *//p' "$yaml")
 pod stop --time "$grace" "$container" >/dev/null &
 stopping=$!
