@@ -50,7 +50,7 @@ struct Fault {
 };
 Fault faults[] = {{SIGSEGV, {}}, {SIGBUS, {}}, {SIGABRT, {}}};
 
-// As much as a thread's stack, or what an allocator asks for at a time.
+// A thread's stack takes so much, or what an allocator asks for at a time.
 bool HasMemory() {
   constexpr std::size_t kBytes = 8 << 20;
   void* const memory =

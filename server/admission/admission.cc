@@ -15,7 +15,7 @@
 namespace gemmd {
 namespace {
 
-// Bounds of what a refused client is told to wait.
+// Bounds of the time that a refused client is told to wait.
 constexpr double kMinRetryMs = 1;
 constexpr double kMaxRetryMs = 10000;
 
@@ -69,7 +69,7 @@ std::optional<double> WeightOf(const Tenant& tenant) {
   return tenant.quota() == nullptr ? std::nullopt : tenant.quota()->weight;
 }
 
-// On a refusal that does not end with requests in flight.
+// Marks a refusal that does not end with requests in flight.
 constexpr char kStoreIsFullUrl[] = "gemmd/store-is-full";
 
 }  // namespace

@@ -57,7 +57,7 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
     sample->memory = std::make_shared<Held>(
         Held{std::move(c.charge), std::move(c.payload), std::move(c.memory), std::move(c.placed)});
   }
-  // Given back before anybody is told.
+  // The memory is given back before anybody is told.
   c.payload.reset();
   c.memory.clear();
   c.residents = {};

@@ -63,8 +63,8 @@ struct Completion {
   Callback done;
 };
 
-// As Job::Callback. Verifies the product where that was asked for, which delays what follows and
-// is done on the verifier's thread; gives the memory back; tells the caller; has a sampled
+// Runs as a Job::Callback. Verifies the product where that was asked for, which delays what follows
+// and is done on the verifier's thread; gives the memory back; tells the caller; has a sampled
 // product checked. Adds to the statuses of jobs:
 //   DATA_LOSS            the product failed its verification
 //   DEADLINE_EXCEEDED    the deadline passed meanwhile

@@ -53,7 +53,7 @@ enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
 inline constexpr int kOperandCount = 4;
 absl::string_view Name(OperandName operand);
 
-// As gemmd.v1.PlaneName.
+// The names of gemmd.v1.PlaneName.
 enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
 inline constexpr PlaneName kPlaneNames[] = {PlaneName::kData, PlaneName::kScales,
                                             PlaneName::kZeroPoints, PlaneName::kTensorScale};
@@ -74,7 +74,7 @@ struct PayloadChunk {
   absl::Span<const absl::string_view> pieces;
 };
 
-// As gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
+// The fields of gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
 struct MatmulCall {
   std::optional<OperandSpec> a;
   std::optional<OperandSpec> b;

@@ -31,7 +31,7 @@ struct MemoryHolder {
 
 // Thread-safe. A tenant may have a share of each kind, and so may a peer. A tenant or peer that
 // holds nothing may take anything: a request that is larger than a share would never be let in
-// otherwise. Nobody is remembered who holds nothing.
+// otherwise. A tenant or peer that holds nothing is forgotten.
 class MemoryShares {
  private:
   struct Account {

@@ -91,7 +91,7 @@ absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, Mat
     absl::StatusOr<std::shared_ptr<StoredOperand>> operand =
         store->Use(call->tenant, spec.resident, field);
     if (!operand.ok()) {
-      // All that is missing is told at once, so that one round of uploads is enough.
+      // All that is missing is named at once, so that one round of uploads is enough.
       missing = missing.ok() ? operand.status() : MergeMissing(missing, operand.status());
       continue;
     }

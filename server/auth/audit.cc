@@ -14,7 +14,7 @@ namespace {
 constexpr TimeNs kInterval = 100'000'000;
 constexpr TimeNs kBurst = 100;
 
-// As it is, unless it has to be cut or escaped.
+// Returns the text as it is, unless it has to be cut or escaped.
 std::string Name(absl::string_view text) {
   std::string quoted = Quoted(text);
   return quoted.size() == text.size() + 2 ? std::string(text) : quoted;

@@ -1,4 +1,4 @@
-// The log of who was refused, and of who looked or reached into the server.
+// The log of refusals, and of calls that looked or reached into the server.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class AuditLog {
 
  private:
   struct Kind {
-    // As of connections (server/net/connection_table.h): each line is an interval.
+    // Paid as for connections (server/net/connection_table.h): each line is an interval.
     TimeNs paid_until = std::numeric_limits<TimeNs>::min();
     std::uint64_t left_out = 0;
   };

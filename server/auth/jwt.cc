@@ -32,7 +32,7 @@ using nlohmann::json;
 constexpr char kRsa[] = "RS256";
 constexpr char kEc[] = "ES256";
 
-// As large as all headers of a call may be together.
+// The size that all headers of a call may have together.
 constexpr std::size_t kMostBytes = 8192;
 constexpr std::size_t kMostKeys = 64;
 constexpr int kLeastRsaBits = 2048;
@@ -154,7 +154,7 @@ absl::StatusOr<Owned<EVP_PKEY>> ParseRsaKey(const std::string& entry, const json
     return InvalidArgumentError(StrCat(entry, " has ", bits, " bits; RSA keys must have ",
                                        kLeastRsaBits, " to ", kMostRsaBits));
   }
-  // With 1 as its exponent anybody could sign.
+  // Anybody could sign with 1 as the exponent.
   if (BN_is_odd(exponent.get()) == 0 || BN_is_one(exponent.get()) != 0 ||
       BN_num_bits(exponent.get()) > kMostExponentBits) {
     return Broken(entry);

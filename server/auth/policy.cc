@@ -161,7 +161,7 @@ absl::StatusOr<Policy> Policy::Parse(const std::string& text, const ReadFile& re
     return InvalidArgumentError(StrCat(
         error.text(), ": the text is no PolicyFile as server/auth/policy.proto describes it"));
   }
-  // As a file is for a moment that an editor writes anew.
+  // A file looks so for a moment while an editor writes it anew.
   if (!file.has_anonymous() && file.token().empty() && file.certificate().empty() &&
       file.jwt().empty()) {
     return InvalidArgumentError("it has no entry, so that nobody could call");

@@ -89,8 +89,8 @@ struct CostAccuracy {
 // each, and no memory.
 class CostModel {
  public:
-  // As many ratios are remembered, those that were not used for longest forgotten; and a curve for
-  // each kernel that ran.
+  // The model remembers so many ratios and forgets those that were not used for longest; it also
+  // keeps a curve for each kernel that ran.
   static constexpr std::size_t kCapacity = 8192;
 
   explicit CostModel(const CopyRates& rates, std::size_t capacity = kCapacity)

@@ -22,7 +22,7 @@ struct RatioRange {
 // is followed within some twenty observations.
 //
 // The least value is some deviations below the usual one, once kEnough were observed. Requests are
-// refused by it, and who is refused is not observed: so each refusal lowers it a little, until
+// refused by it, and a refused request is not observed: so each refusal lowers it a little, until
 // one is tried again. An observation below it lowers it to that; one above it restores it by half.
 class RatioEstimate {
  public:

@@ -17,7 +17,7 @@ class LaunchThread {
   // `launch` runs on the thread, one launch at a time, and returns when it is done.
   explicit LaunchThread(std::function<DeviceResult(const DeviceLaunch&)> launch);
 
-  // As Device::Submit().
+  // See Device::Submit().
   void Submit(DeviceLaunch launch, Device::Callback done);
 
  private:

@@ -21,7 +21,7 @@ class Cutter {
     scale_ = predicted > 0 ? plan.predicted_us / predicted : 1;
   }
 
-  // As of planes of its own: what lies between a block's lines is not read.
+  // The prediction is for planes of the block's own: what lies between a block's lines is not read.
   double PredictedUs(const BlockSize& size) const {
     Problem part = PanelProblem(problem_, {0, size.rows, 0, size.columns});
     for (MatrixLayout* layout : {&part.a, &part.b, &part.c, &part.d}) {

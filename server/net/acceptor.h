@@ -30,7 +30,7 @@ class Acceptor {
            MayConnect may_connect, HandOver hand_over);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
-  // After it nothing is handed over any more.
+  // Nothing is handed over any more after it.
   ~Acceptor();
 
  private:

@@ -30,8 +30,8 @@ std::string PeerOf(int fd);
 // connection of the server has, or "unix", which all local sockets have.
 std::string EndpointOf(int fd);
 
-// Also ends connections whose clients do not read what waits for them: gRPC keeps what it gave to a
-// connection until the system takes it, even of calls that have ended.
+// The table also ends connections whose clients do not read what waits for them: gRPC keeps what it
+// gave to a connection until the system takes it, even of calls that have ended.
 //
 // gRPC owns connections and does not say when one ends. So each is remembered by its descriptor and
 // the inode behind it: a connection is open while the descriptor has that inode.

@@ -32,8 +32,8 @@ std::size_t CharacterBytes(absl::string_view text) {
   return count;
 }
 
-// As it stands in a line. Prometheus' own form takes a quote in HELP as it is, and knows no escape
-// for it there.
+// Escapes the text as it stands in a line. Prometheus' own form takes a quote in HELP as it is, and
+// knows no escape for it there.
 std::string Escaped(absl::string_view text, bool quotes) {
   std::string escaped;
   while (!text.empty()) {

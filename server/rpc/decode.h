@@ -36,7 +36,7 @@ class ReceivedMessage {
   std::vector<absl::string_view> pieces_;
 };
 
-// As ParseMessage(), around the payload.
+// Parses as ParseMessage(), around the payload.
 template <typename Message>
 absl::Status ParseMessage(const ReceivedMessage& bytes, Message* message, PayloadViews* payload) {
   if (ParseAroundPayload(bytes.pieces(), message, payload)) return absl::OkStatus();

@@ -22,9 +22,9 @@ struct Door {
 };
 
 // Wire is a service's generated class. Every method is registered as a stream of raw messages in
-// both directions, because of such a stream alone gRPC makes the reactor when the headers come, and
-// gives it bytes that may be malformed. On the wire nothing is different. A call that the
-// authorizer refuses has no reactor of the service's.
+// both directions, because only for such a stream gRPC makes the reactor when the headers come, and
+// gives it bytes that may be malformed. The wire shows no difference. A call that the authorizer
+// refuses has no reactor of the service's.
 template <typename Wire>
 class RawService : public Wire::Service {
  public:

@@ -119,7 +119,7 @@ std::string Text(const X509_NAME* name) {
   return Written(bio.get());
 }
 
-// As OpenSSL names the files of an issuer's lists.
+// Returns the hash by which OpenSSL names the files of an issuer's lists.
 std::string HashOf(const X509_NAME* name) {
   return absl::StrFormat("%08x", X509_NAME_hash_ex(name, nullptr, nullptr, nullptr));
 }

@@ -185,7 +185,7 @@ class Scheduler {
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
-  // As of the last dispatch, for IsFarFrom().
+  // The backlog at the last dispatch, for IsFarFrom().
   std::atomic<double> backlog_us_ = 0;
   std::atomic<TimeNs> next_late_ = kNoDeadline;
   // One thread at a time fills the device, so that launches reach it in the order in which

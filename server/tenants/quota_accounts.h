@@ -25,8 +25,8 @@ QuotaAmounts AmountOf(Quantity quantity, std::uint64_t amount);
 bool IsQuotaRefusal(const absl::Status& status);
 
 // Counts what is held by tenants whose quota has an account. All of it is counted, limited or not,
-// so that a limit that the policy file gets counts what was taken before. Nobody is remembered who
-// holds nothing and owes no time. Thread-safe.
+// so that a limit that the policy file gets counts what was taken before. A tenant that holds
+// nothing and owes no time is forgotten. Thread-safe.
 //
 // Device time is paid at the rate of the quota: a tenant that owes no more than kBurst may begin a
 // request, however long. It owes what the request is predicted to take, and from its end on what
@@ -66,7 +66,7 @@ class QuotaAccounts {
     TimeNs owed_ = 0;          // that paying for this hold takes, if it is not settled
   };
 
-  // `on_refusal`: is told of refusals, on any thread; may be null.
+  // `on_refusal`: called for refusals, on any thread; may be null.
   using OnRefusal = std::function<void(const Tenant& tenant, const absl::Status& refusal)>;
   explicit QuotaAccounts(const Clock* clock, OnRefusal on_refusal = nullptr);
 
@@ -77,8 +77,8 @@ class QuotaAccounts {
   //                       device time is owed; carries RetryAfterMs()
   absl::StatusOr<Hold> Take(const Tenant& tenant, const QuotaAmounts& amounts);
 
-  // Tells `on_refusal` of a status that the tenant is answered, where it IsQuotaRefusal(). Apart
-  // from Take(), because some make room and try again.
+  // Tells `on_refusal` of a status that the tenant is answered, where it IsQuotaRefusal(). It is
+  // apart from Take(), because some callers make room and try again.
   void Report(const Tenant& tenant, const absl::Status& status) const;
 
   // The present use of the tenant's account.

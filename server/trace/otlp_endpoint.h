@@ -13,7 +13,7 @@ struct OtlpEndpoint {
   std::string port;
   std::string target;  // "/v1/traces"
 
-  // As a Host header has it.
+  // The form that a Host header has.
   std::string authority() const;
 };
 

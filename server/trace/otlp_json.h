@@ -29,7 +29,7 @@ std::size_t SpansOf(const Timeline& timeline);
 // says it in no form that is known.
 std::uint64_t RejectedSpans(absl::string_view body);
 
-// A random number of that process, which is the same each time. Not 0.
+// A random number of that process, which is the same each time. It is never 0.
 std::uint64_t RandomOf(std::uint64_t seed, std::uint64_t request_id, std::uint64_t which);
 
 }  // namespace gemmd

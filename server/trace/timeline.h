@@ -15,7 +15,7 @@ namespace gemmd {
 
 struct Timeline {
   absl::StatusCode code = absl::StatusCode::kOk;
-  // Without what was predicted. A request that failed has for its finish the end of its last stage.
+  // Predictions are left out. A request that failed has for its finish the end of its last stage.
   Receipt receipt;
   // False: the name in the receipt is only its beginning.
   bool tenant_is_whole = true;

@@ -23,7 +23,7 @@ struct RequestAccepted {
 struct RequestFinished {
   std::uint64_t request_id = 0;
   absl::Status status;
-  // With OK alone:
+  // Set with OK alone:
   Receipt receipt;
   MatrixLayout d;
   HostBuffer payload;  // all of D's bytes, or none: they come as chunks, or are elsewhere

@@ -67,7 +67,7 @@ class CudaCommands {
   CudaEvent Mark(CudaStream stream);
   void Wait(CudaStream stream, CudaEvent event);
   void Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream);
-  // As many launches as it takes.
+  // It uses as many launches as it takes.
   void CopySpans(absl::Span<const CopySpan> spans, CudaStream stream);
   void Zero(void* memory, std::uint64_t bytes, CudaStream stream);
   void Launch(CudaBackend::LaunchFunction launch, CudaStream stream);
@@ -77,7 +77,7 @@ class CudaCommands {
   // Between host and device, by the commands so far.
   const CopiedBytes& copied() const { return copied_; }
 
-  // For commands that are issued elsewhere.
+  // Takes the status of commands that are issued elsewhere.
   void Update(absl::Status status) { status_.Update(std::move(status)); }
 
   // The first failure. Taking it lets commands through again, to clean up.

@@ -49,9 +49,9 @@ class WatchedLaunch {
 class CompletionWatcher {
  public:
   struct Options {
-    std::string device;  // its name, in what loss is told with
+    std::string device;  // its name, in the report of a loss
     std::int64_t stall_timeout_ms = 30000;
-    // Called once, on any thread, before launches are told.
+    // Called once, on any thread, before launches end for the loss.
     std::function<void(const absl::Status&)> on_lost = [](const absl::Status&) {};
   };
 

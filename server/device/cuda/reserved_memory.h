@@ -35,7 +35,7 @@ class ReservedMemory {
   std::uint64_t free_bytes() const;
 
  private:
-  // In the stream that freed it; kept for reuse once no range needs it.
+  // Recorded in the stream that freed it; kept for reuse once no range needs it.
   using Event = std::shared_ptr<CUevent_st>;
   struct Range {
     std::uint64_t bytes = 0;

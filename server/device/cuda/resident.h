@@ -53,7 +53,7 @@ class CudaResident final : public ResidentResult {
         reservation_(std::move(reservation)),
         given_(given),
         landed_(landed) {}
-  // A failure to free means that the device is lost, which is told elsewhere.
+  // A failure to free means that the device is lost, which is reported elsewhere.
   ~CudaResident() override { backend_->Free(block_.memory, block_.stream).IgnoreError(); }
   CudaResident(const CudaResident&) = delete;
   CudaResident& operator=(const CudaResident&) = delete;

@@ -45,7 +45,7 @@ class ResidentMemory {
   ResidentMemory(const ResidentMemory&) = delete;
   ResidentMemory& operator=(const ResidentMemory&) = delete;
 
-  // As the device's functions of these names (device.h).
+  // See the device's functions of these names (device.h).
   absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
                                                                WorkPlane plane, const void* data);

@@ -20,7 +20,7 @@ class SlicedCudaWork final : public SlicedWork {
         work_(std::move(work)),
         prepared_(PrepareInPanels(work_, work_.resident.which(), std::move(panels))),
         stream_(issuer->streams().copy_out) {}
-  // A failure to free means that the device is lost, which is told elsewhere. All slices that
+  // A failure to free means that the device is lost, which is reported elsewhere. All slices that
   // were issued have ended: each holds the work.
   ~SlicedCudaWork() override {
     if (block_ != nullptr) backend_->Free(block_, stream_).IgnoreError();
