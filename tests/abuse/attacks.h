@@ -16,7 +16,7 @@ class Abuser {
   Abuser(std::string server, std::string source);
 
   std::unique_ptr<RawConnection> Connect() const;
-  // With a small buffer, and windows that let the server send as much as it likes.
+  // The connection has a small buffer, and windows that let the server send as much as it likes.
   std::unique_ptr<RawConnection> ConnectUnread() const;
 
  private:

@@ -45,7 +45,8 @@ class RawConnection {
   bool BeginAndReset(const std::string& path, int count);
 
   // Begins a call with these fields and nothing else, cut into frames of so many bytes: the first
-  // is HEADERS, the others CONTINUATION. Nothing is sent after them. As ReceiveEnd().
+  // is HEADERS, the others CONTINUATION. Nothing is sent after them. It returns what ReceiveEnd()
+  // does.
   std::string SendLastHeaders(const std::string& block, std::size_t frame_bytes);
 
   // Appends what the server sends next; false: it has closed.

@@ -222,7 +222,7 @@ TEST_F(LifecycleTest, ALogThatNobodyReadsEndsNothing) {
 
 class MemoryTest : public LifecycleTest {
  protected:
-  // As a container's limit would be, were there no kernel that kills first.
+  // This limits memory as a container does, if there were no kernel that kills first.
   void EndMemory(std::uint64_t more_bytes) {
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER
     GTEST_SKIP() << "the sanitizer's allocator ends the process itself";

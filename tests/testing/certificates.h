@@ -24,7 +24,7 @@ class CertificateAuthority {
   struct Request {
     std::string subject = "/CN=client";
     std::string names;  // as openssl takes subjectAltName: "DNS:gemmd.test,URI:spiffe://a/b"
-    // As 20991231235959Z; empty: valid for a day from now.
+    // Written as 20991231235959Z; empty: valid for a day from now.
     std::string not_before;
     std::string not_after;
   };

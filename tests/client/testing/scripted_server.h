@@ -25,7 +25,7 @@ Step Fail(grpc::StatusCode code, const std::string& message, const std::string& 
 // Answers rows x columns of int8 in row-major order as one chunk, with a small receipt.
 Step Answer(std::uint64_t rows, std::uint64_t columns, const std::string& bytes);
 
-// As Answer, but 2 x 2, and spoilt by `change` before it is sent.
+// Answers as Answer does, but 2 x 2, and spoilt by `change` before it is sent.
 Step AnswerChanged(std::function<void(v1::MatmulResponse&)> change);
 
 // Thread-safe. Keeps gRPC initialised for the rest of the process: starting it anew for

@@ -28,7 +28,7 @@ Sums SumsOf(const std::string& step) {
   return step == "sm100/c1" ? Sums::kOneByOne : Sums::kTensorCore;
 }
 
-// As a device runs it, by name.
+// Runs a step as a device does, by name.
 emulator::Report RunStep(const char* step, const BlackwellCase& each,
                          const emulator::Options& options, BlackwellOperands* operands) {
   const Problem problem = MakeBlackwellProblem(each);

@@ -225,7 +225,7 @@ TEST(F32Numerics, KeepsTheSignsOfZeros) {
     }
   }
   ASSERT_EQ(LaunchF32(&run, 5, {}).message, "");
-  // As a sum that begins with +0 has it.
+  // A sum that begins with +0 gives +0.
   for (std::int64_t row = 0; row < 4; ++row) {
     for (std::int64_t column = 0; column < 4; ++column) EXPECT_EQ(run.BitsAt(row, column), 0U);
   }

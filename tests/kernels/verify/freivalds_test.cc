@@ -30,7 +30,7 @@ class Inline final : public ParallelExecutor {
   int workers() const override { return 1; }
 };
 
-// As the CPU's kernels compute it.
+// Computes as the CPU's kernels do.
 void Compute(const Problem& problem, Operands* operands) {
   DeviceTraits cpu;
   cpu.name = "cpu";

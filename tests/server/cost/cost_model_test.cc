@@ -155,7 +155,7 @@ TEST(CostModel, ServesAnUnseenShapeByItsKernelAndAnUnseenKernelByItsDevice) {
   };
   EXPECT_NEAR(ratio(first, unseen), 3, 0.2);
   EXPECT_NEAR(ratio(second, unseen), 0.5, 0.05);
-  // Between what the two kernels had, and nearer to the one that ran more.
+  // The ratio is between those of the two kernels, and nearer to the one that ran more.
   EXPECT_GT(ratio(third, unseen), 1);
   EXPECT_LT(ratio(third, unseen), 3.2);
 }

@@ -103,7 +103,7 @@ TEST(Priorities, HighGoesFirstAndLowIsServedAllTheSame) {
   SchedulerOptions options;
   options.queue.ageing = Ns(100 * kMs);
   Simulation simulation(options);
-  // More high work than the device can do.
+  // The high work is more than the device can do.
   std::function<void()> submit_high = [&] {
     simulation.Submit(simulation.MakeJob(1 * kMs, "", Priority::kHigh));
   };

@@ -366,7 +366,7 @@ TEST_F(WaitingSession, ItEndsWhenItIsCancelledOrTheSessionBreaks) {
   EXPECT_EQ(server_.statistics.Read().finished.at("CANCELLED"), 3u);
 }
 
-// An id is free again once its request was told; what the old one waited for must not reach the
+// An id is free again once its request has ended; what the old one waited for must not reach the
 // new one.
 TEST_F(WaitingSession, ItsPayloadIsNotAnotherRequestsOfTheSameId) {
   RequestHeader header = Header(2, 8, 0);

@@ -35,7 +35,7 @@ TEST_F(CudaDeviceTest, EveryLayoutTypeAndEpilogueComesBackRight) {
   EXPECT_EQ(cuda_->allocated_bytes(), 0u);
 }
 
-// Over three streams; a missing wait between them gives a wrong result for some seed.
+// Panels travel over three streams; a missing wait between them gives a wrong result for some seed.
 TEST_F(CudaDeviceTest, LargeOperandsTravelInPanels) {
   Problem tall = MakeProblem(1024, 8, 70, DataType::kF32, DataType::kF32);
   tall.epilogue.beta = 2;
