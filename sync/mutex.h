@@ -37,7 +37,10 @@ class ABSL_LOCKABLE Mutex {
 // A mutex for sections of at most a few microseconds that many threads enter often.
 //
 // Like std::mutex, but a thread that finds it taken looks again for some microseconds before it
-// sleeps.
+// sleeps. std::mutex sleeps at once, and waking takes tens of microseconds in a virtual machine:
+// with twenty locks in a request's way, its threads would mostly sleep. It is glibc's adaptive kind
+// of pthread_mutex_t; absl::Mutex does the same, but Debian's is not instrumented for TSan, under
+// which the code that uses this is tested.
 class ABSL_LOCKABLE AdaptiveMutex {
  public:
   AdaptiveMutex() {
