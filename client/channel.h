@@ -23,8 +23,8 @@ struct ChannelOptions {
   std::optional<TlsOptions> tls;           // plaintext without
   // gRPC lets channels to one target share a connection; true keeps this one's its own.
   bool own_connection = false;
-  // The tenant that each call names, whose matrices the server keeps and shows where neither a
-  // token nor a client certificate says more; empty: the tenant without a name.
+  // The tenant that each call names: it owns the matrices that the server keeps and shows, unless a
+  // token or a client certificate decides who does. Empty: the tenant without a name.
   std::string tenant;
   // The bearer token of each call; empty: none. Without TLS whoever is on the way to the server can
   // read it.
