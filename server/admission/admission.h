@@ -203,8 +203,8 @@ class Admission {
   };
   // UNAVAILABLE: draining.
   absl::Status CheckServing() const;
-  // Admit(), whoever waits, and while the server drains too. `quota`: what the request holds of its
-  // tenant's, to be taken where it is let in; null: it holds nothing yet.
+  // Does what Admit() does, even if others wait and while the server drains. `quota`: what the
+  // request holds of its tenant's, to be taken where it is let in; null: it holds nothing yet.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> AdmitNow(const MatmulCall& call, TimeNs deadline,
                                                            Carrier carrier,
                                                            QuotaAccounts::Hold* quota) const;

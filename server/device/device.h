@@ -1,4 +1,4 @@
-// The seam between the server and what computes.
+// The interface between the server and the devices that compute.
 #pragma once
 
 #include <cstdint>
@@ -81,15 +81,15 @@ class Device {
     return AllocateOperand(bytes);
   }
 
-  // Operands that stay: where this is true, works read them in host memory where they lie.
-  // Elsewhere Store() brings them into the device's own memory.
+  // If true, works read operands that stay in host memory where they lie. Otherwise Store() brings
+  // them into the device's own memory.
   virtual bool uses_host_memory() const { return true; }
   // Host memory for one plane of an operand that stays, in one piece aligned to 64 bytes;
   // counted in memory() as resident where works read it there. RESOURCE_EXHAUSTED: there is
   // none now.
   virtual absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes);
-  // Memory of the device's own for a D that stays, counted in memory() as resident. D is tight for
-  // whoever names it, and lies as an operand of its layout would land.
+  // Memory of the device's own for a D that stays, counted in memory() as resident. A client that
+  // names D sees it tightly packed; it lies as an operand of its layout would land.
   // RESOURCE_EXHAUSTED: there is none now. REQUIRES: !uses_host_memory().
   virtual absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d);
   // Brings a plane of the problem onto the device, to stay, landed as Landed(problem) says.
@@ -102,8 +102,8 @@ class Device {
   // REQUIRES: it is of this device, and nothing writes it.
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(
       const ResidentOperand& operand, const Problem& problem, WorkPlane plane);
-  // The way back: the plane as it was stored, laid out as it was given. Waits for the copy.
-  // REQUIRES: the operand is of this device; `to` holds its bytes.
+  // Copies the plane back as it was stored, laid out as it was given. Waits for the copy. REQUIRES:
+  // the operand is of this device; `to` holds its bytes.
   virtual absl::Status Fetch(const ResidentOperand& operand, void* to);
   // Bytes moved by all copies so far, those of Store() and Fetch() included.
   virtual CopiedBytes copied() const { return {}; }

@@ -34,7 +34,7 @@ inline constexpr std::size_t kRefusalCauses = 17;
 // "memory_share".
 absl::string_view Name(RefusalCause cause);
 
-// A cause that is there already stays: who refused first knows best. REQUIRES: !status.ok().
+// A cause that is there already stays: the first to refuse knows best. REQUIRES: !status.ok().
 absl::Status WithCause(absl::Status status, RefusalCause cause);
 
 // Returns the cause that WithCause() set, else what the code alone tells.

@@ -41,7 +41,7 @@
 namespace gemmd {
 
 struct QueuePolicy {
-  std::map<std::string, double> tenant_weights;  // positive; 1 for who is not in it
+  std::map<std::string, double> tenant_weights;  // positive; 1 for a tenant that is not in it
   double quantum_us = 500;                       // that a turn of a tenant of weight 1 is worth
   TimeNs ageing = 1000000000;
   // Bounds of one launch that jobs share.

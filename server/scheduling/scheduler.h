@@ -52,7 +52,8 @@ struct SchedulerOptions {
   AdaptiveLimit::Options limit;
   // Longer works are cut where the device can.
   double slice_us = 2000;
-  // While this much is in flight, more is launched only to keep the device busy.
+  // While so many predicted microseconds are in flight, more is launched only to keep the device
+  // busy.
   double max_launched_us = 8000;
   // Launches whose cost is remembered by likeness (CostModel).
   std::size_t remembered_costs = CostModel::kCapacity;

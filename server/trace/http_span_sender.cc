@@ -135,7 +135,7 @@ class HttpSpanSender::Impl {
   const OtlpEndpoint endpoint_;
   std::atomic<bool> is_interrupted_{false};
   asio::io_context io_{1};
-  Post* current_ = nullptr;  // used by what io_ runs, and by who runs it
+  Post* current_ = nullptr;  // used by what io_ runs, and by the thread that runs it
 };
 
 HttpSpanSender::HttpSpanSender(const OtlpEndpoint& endpoint)

@@ -78,7 +78,7 @@ class CudaBackend {
   // these in sum. Called once, first.
   virtual absl::Status ReservePool(std::uint64_t bytes) = 0;
 
-  // Stream-ordered, from the pool, aligned to 256 bytes: `stream` waits for whoever used it.
+  // Stream-ordered, from the pool, aligned to 256 bytes: `stream` waits for its last use.
   virtual absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream,
                                          BlockLife life) = 0;
   virtual absl::Status Free(void* memory, CudaStream stream) = 0;

@@ -41,7 +41,7 @@ class CudaResident final : public ResidentResult {
   struct Block {
     void* memory = nullptr;
     CudaStream stream = nullptr;  // in whose order it is given back, with its last use behind it
-    // Before it the block may still be used by whoever had it; null: by nobody.
+    // Before it the block may still be used by its last owner; null: by nobody.
     std::shared_ptr<CUevent_st> ready;
   };
 
