@@ -13,7 +13,7 @@ namespace gemmd::testing {
 
 class ReservedFakeCuda final : public FakeCuda {
  public:
-  // Without poison a block has the bytes of who had it before.
+  // Without poison a block has the bytes that its last owner left.
   explicit ReservedFakeCuda(std::uint32_t seed, bool poisons = true)
       : FakeCuda(seed), poisons_(poisons) {}
 
