@@ -14,7 +14,7 @@
 
 namespace gemmd::client {
 
-// How a call ended.
+// The result of a call: its status and the server's advice on retries.
 struct CallEnd {
   absl::Status status;
   Pushback pushback;

@@ -10,8 +10,8 @@
 
 namespace gemmd::client {
 
-// Bytes that never change, and live as long as anyone holds them: copies share. What keeps
-// them alive may be anything, so that memory of a caller's own goes out without a copy.
+// Immutable bytes that live as long as anyone holds them: copies share them. Any object may be what
+// keeps them alive, so that memory of a caller's own goes out without a copy.
 class Bytes {
  public:
   Bytes() = default;

@@ -78,8 +78,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
       }
     }
     done_(status, &response_, times_);
-    // The context refers to the channel. Were that reference the last, the channel would
-    // end on this thread, which is one of those that its end waits for.
+    // The context refers to the channel. If that reference were the last, the channel would end on
+    // this thread, which is one of those that its end waits for.
     context_.reset();
     count_->End();
   }

@@ -1,4 +1,4 @@
-// How many calls are under way, so that their channel can outlive them.
+// Counts the calls under way, so that their channel can outlive them.
 #pragma once
 
 #include "sync/mutex.h"

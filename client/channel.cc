@@ -95,7 +95,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   if (options.tls && !options.tls->server_name_override.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name_override);
   }
-  // Held for good, once: when its last user goes, the library waits up to ten seconds for a
+  // The library is held for good, once: when its last user goes, it waits up to ten seconds for a
   // poller of its own, and a program that is done should end.
   static const bool is_held = [] {
     grpc_init();

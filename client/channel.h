@@ -1,4 +1,4 @@
-// How a client reaches its server.
+// The options of a client's connection to its server.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,11 @@ struct ChannelOptions {
   std::optional<TlsOptions> tls;           // plaintext without
   // gRPC lets channels to one target share a connection; true keeps this one's its own.
   bool own_connection = false;
-  // Each call says these of its caller.
-  // Whose matrices the server keeps and shows, where neither a token nor a client certificate says
-  // so; empty: the tenant without a name.
+  // The tenant that each call names: it owns the matrices that the server keeps and shows, unless a
+  // token or a client certificate decides who does. Empty: the tenant without a name.
   std::string tenant;
-  // What the server knows the caller by; empty: nothing. Without TLS whoever is on the way to the
-  // server can read it.
+  // The bearer token of each call; empty: none. Without TLS whoever is on the way to the server can
+  // read it.
   std::string token;
 };
 

@@ -68,8 +68,8 @@ class Client {
 
   // Returns once the request is under way. `done` runs exactly once, on a thread of
   // gRPC's, or on the caller's for a request that cannot be sent; it must not block,
-  // and so must not call a synchronous method here. What it starts may leave together with what
-  // the next few callbacks start, where the results came together.
+  // and so must not call a synchronous method here. Requests that callbacks start may leave in one
+  // message, if the results of those callbacks came in one.
   using MatmulDone = std::function<void(absl::StatusOr<Product>)>;
   std::shared_ptr<PendingMatmul> MatmulAsync(MatmulInputs inputs, const MatmulOptions& options,
                                              const CallOptions& call, MatmulDone done);

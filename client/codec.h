@@ -1,4 +1,4 @@
-// From the values of matmul.h to those that travel: a header and planes. No gRPC.
+// Encodes the values of matmul.h as those that travel: a header and planes. No gRPC.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace gemmd::client {
 
-// What the result must be, as far as the request says.
+// The type and size of the result, as far as the request determines them.
 struct ExpectedResult {
   // Absent where the server alone knows an operand's shape.
   std::optional<std::uint64_t> rows;
@@ -23,7 +23,7 @@ struct ExpectedResult {
   Order order = Order::kRowMajor;
   std::uint64_t leading_dimension = 0;  // 0: tightly packed
   bool stays = false;                   // on the server: a handle comes instead of D
-  // Where the server writes D, in memory that both share: none of it comes with the answer.
+  // The memory, shared with the server, that D is written to: none of it comes with the answer.
   std::optional<Bytes> shared = std::nullopt;
 
   bool comes_along() const { return !stays && !shared.has_value(); }

@@ -20,7 +20,8 @@ absl::Status Error(const std::string& path, absl::string_view doing) {
   return absl::ErrnoToStatus(errno, absl::StrCat(path, ": ", doing));
 }
 
-// Whether something other than a regular file has this name: /dev/stdout, a pipe.
+// Returns whether the path names something other than a regular file or folder: /dev/stdout, a
+// pipe.
 bool IsSpecial(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
@@ -81,7 +82,7 @@ std::string Zeros(std::uint64_t bytes) {
 void ApplyUmask(int descriptor) {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  // Where this fails the file keeps the narrower mode.
+  // If this fails, the file keeps the narrower mode.
   if (::fchmod(descriptor, 0666 & ~mask) != 0) return;
 }
 

@@ -37,8 +37,8 @@ class InputFile {
   std::uint64_t size_bytes_;
 };
 
-// Whether WriteFile can be expected to succeed; asked before an expensive result is
-// computed only to find that there is nowhere to put it.
+// Returns OK if WriteFile can be expected to succeed. Call it before an expensive result is
+// computed, which might have nowhere to go.
 absl::Status CheckWritable(const std::string& path);
 
 // Writes the parts one after another. A regular file appears under its name whole or

@@ -28,8 +28,8 @@ struct InlineOperand {
   std::optional<Matrix> scales;
   std::optional<Matrix> zero_points;   // as scales, int8 or uint8
   std::optional<Matrix> tensor_scale;  // 1 x 1 f32
-  // Of scales and zero points, which then have the shape of the data but for a place for each
-  // block.
+  // The blocks of scales and zero points, which then have the shape of the data but for a place for
+  // each block.
   std::optional<BlockScaling> blocks;
 
   // Null: it has none.

@@ -10,8 +10,9 @@
 
 namespace gemmd::client {
 
-// Asks again after a third of each lease. What fails is asked again sooner: after 100 ms, twice as
-// long each time, up to that third. NOT_FOUND ends it: the lease has ended, or its server has.
+// Asks again after a third of each lease. A failed renewal is retried sooner: after 100 ms, then
+// twice as long each time, up to that third. NOT_FOUND ends it: the lease has ended, or its server
+// has.
 //
 // No thread of its own: asking begins on the timer's, and the answer says when it goes on.
 class LeaseRenewal {

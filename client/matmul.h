@@ -1,4 +1,4 @@
-// What a product is asked with, and what comes back: plain values.
+// The inputs, options and results of a product: plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace gemmd::client {
 
 // D = activation(alpha * op(A) * op(B) + beta * C + bias), as gemm.proto defines each
-// field. What is not checked here the server checks.
+// field. The server checks what is not checked here.
 struct MatmulInputs {
   Operand a;
   Operand b;
@@ -50,8 +50,8 @@ struct MatmulOptions {
   Destination destination = SendResult();
 };
 
-// What only the client can see. The wire's part is the last attempt's round trip less
-// the server's total: both networks' stacks, gRPC, and protobuf on both ends.
+// Times that only the client can measure. The wire's part is the last attempt's round trip less the
+// server's total: both networks' stacks, gRPC, and protobuf on both ends.
 struct ClientTimes {
   int attempts = 1;
   absl::Duration encode;

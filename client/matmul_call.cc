@@ -248,7 +248,7 @@ void MatmulCall::End(absl::StatusOr<Product> product) {
     ended_ = true;
   }
   --link_.in_flight;
-  // Whoever keeps this to cancel it should keep no payload.
+  // A caller that keeps this object to cancel it should not keep the payload.
   message_.Clear();
   answer_.Clear();
   matmul_.reset();

@@ -30,7 +30,7 @@
 
 namespace gemmd::client {
 
-// What all products of one client share. Thread-safe.
+// The state that all products of one client share. Thread-safe.
 struct MatmulLink {
   MatmulLink(const ChannelOptions& channel_options, const OperandLink& operands, int streams)
       : retry(operands.retry),
@@ -73,7 +73,7 @@ class MatmulCall final : public PendingMatmul, public std::enable_shared_from_th
   void OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback);
 
   void Succeed(Answer answer);
-  // Of the operands that it says are missing, those whose bytes are here.
+  // Returns those of the operands that the status says are missing whose bytes are here.
   std::vector<OperandSource> LostBy(const absl::Status& status) const;
   // Has them brought back, and tries again.
   void Refill(std::vector<OperandSource> lost);

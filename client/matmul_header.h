@@ -6,7 +6,7 @@
 
 namespace gemmd::client {
 
-// Everything but the operands.
+// Sets everything but the operands.
 void SetHeader(const MatmulOptions& options, v1::MatmulHeader& header);
 
 }  // namespace gemmd::client

@@ -13,7 +13,7 @@
 
 namespace gemmd::client {
 
-// What the wire accepts for rows and columns (matrix.proto).
+// The largest number of rows or columns that the wire accepts (matrix.proto).
 inline constexpr std::uint64_t kMaxDimension = (std::uint64_t{1} << 31) - 1;
 
 // Element (r, c) lies at index r * leading_dimension + c (row-major) or

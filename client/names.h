@@ -26,7 +26,7 @@ struct OperandType {
 };
 absl::StatusOr<OperandType> ParseOperandType(absl::string_view text);
 
-// By Name() or by OptionName(); INVALID_ARGUMENT lists what is accepted.
+// Takes what Name() or OptionName() gives; INVALID_ARGUMENT lists what is accepted.
 absl::StatusOr<DataType> ParseDataType(absl::string_view text);
 absl::StatusOr<Order> ParseOrder(absl::string_view text);
 

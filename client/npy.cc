@@ -76,7 +76,7 @@ absl::StatusOr<Matrix> ReadElements(const InputFile& file, std::uint64_t offset,
   return Matrix::Create(format, std::move(packed));
 }
 
-// What an array is read as, and what is accepted for it.
+// The role that an array is read in; each role accepts other shapes.
 enum class Role { kMatrix, kRow, kScaleColumn, kScaleRow };
 
 absl::string_view Accepted(Role role) {

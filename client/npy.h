@@ -15,8 +15,8 @@
 
 namespace gemmd::client {
 
-// Two dimensions; fortran_order gives a column-major matrix. `asked` as in npy_type.h. Where it has
-// 4 or 6 bits and the bytes are uint8, lines are of packed elements, whole bytes of them.
+// Two dimensions; fortran_order gives a column-major matrix. `asked` as in npy_type.h. If it has 4
+// or 6 bits and the bytes are uint8, a line is packed elements in whole bytes.
 absl::StatusOr<Matrix> ReadNpy(const std::string& path,
                                std::optional<DataType> asked = std::nullopt);
 

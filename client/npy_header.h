@@ -11,10 +11,10 @@
 
 namespace gemmd::client {
 
-// As many bytes from the file's start as ParseNpyPreamble can make use of.
+// The bytes from the file's start that ParseNpyPreamble can make use of.
 inline constexpr std::uint64_t kNpyPreambleBytes = 12;
 
-// Where the dictionary lies in the file. The data follow it.
+// The place of the dictionary in the file. The data follow it.
 struct NpyPreamble {
   std::uint64_t dictionary_offset = 0;
   std::uint64_t dictionary_bytes = 0;
@@ -35,7 +35,7 @@ absl::StatusOr<NpyPreamble> ParseNpyPreamble(absl::string_view start);
 // structured dtype, a negative dimension, text after the dictionary.
 absl::StatusOr<NpyDictionary> ParseNpyDictionary(absl::string_view text);
 
-// As Python writes a tuple: "()", "(3,)", "(3, 4)".
+// Formats a shape as Python writes a tuple: "()", "(3,)", "(3, 4)".
 std::string FormatShape(const std::vector<std::uint64_t>& shape);
 
 // The whole header of version 1.0, padded so that data begin at a multiple of 64.

@@ -1,4 +1,4 @@
-// Which element type a .npy "descr" means, and the reverse.
+// Maps a .npy "descr" to an element type, and back.
 //
 // Types that NumPy has of its own are little-endian: <f8 f64, <f4 f32, <f2 f16, |i1 int8,
 // <i4 int32. NumPy has no bf16, so this convention holds, which is what ml_dtypes makes

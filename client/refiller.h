@@ -15,7 +15,7 @@
 namespace gemmd::client {
 
 // Uploads on a thread of its own, one after another, because an upload waits and a product's
-// callbacks must not. What several products miss together is sent once: the later ones find it
+// callbacks must not. An operand that several products miss is sent once: the later ones find it
 // there. The thread begins with the first upload. Thread-safe.
 class Refiller {
  public:

@@ -31,8 +31,8 @@ class ResultAssembly {
   static absl::StatusOr<ResultAssembly> Create(const v1::Plane& d, const ExpectedResult& expected);
 
   // INTERNAL where the chunk is none of D's data, reaches beyond it (the last line's padding
-  // may come too) or holds bytes that were claimed before. Of the chunk only what describes
-  // it is read; `size` is that of its data.
+  // may come too) or holds bytes that were claimed before. It reads of the chunk only what
+  // describes it; `size` is that of its data.
   absl::Status Claim(const v1::Chunk& chunk, std::uint64_t size);
 
   const MatrixFormat& format() const { return format_; }

@@ -1,4 +1,4 @@
-// When a failed call is tried again, and after how long: values, no clocks, no gRPC.
+// Decides whether a failed call is retried, and after how long: values, no clocks, no gRPC.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct RetryPolicy {
   absl::Duration max_pushback = absl::Minutes(1);
 };
 
-// What the server said about trying again, in its trailing metadata.
+// The server's advice on retries, from its trailing metadata.
 struct Pushback {
   enum class Kind {
     kAbsent,
@@ -45,7 +45,7 @@ struct FailedAttempt {
   absl::Time deadline = absl::InfiniteFuture();
 };
 
-// How long to wait before the next attempt; nothing where there must be none:
+// Returns the time to wait before the next attempt; nothing where there must be none:
 //   - the code is neither UNAVAILABLE nor RESOURCE_EXHAUSTED;
 //   - RESOURCE_EXHAUSTED without a pushback, which is no transient refusal (gRPC
 //     answers a message over the limit so);

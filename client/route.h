@@ -1,4 +1,4 @@
-// Which way a request takes: one unary call, or a stream, and over how many connections. A pure
+// Chooses a request's route: one unary call, or a stream, and over how many connections. A pure
 // function of sizes and of what was measured; docs/transfer.md explains it to users.
 #pragma once
 
@@ -8,16 +8,17 @@ namespace gemmd::client {
 
 enum class Transport { kAuto, kUnary, kStream };
 
-// What the caller insists on.
+// The caller's requirements.
 struct RouteOptions {
   Transport transport = Transport::kAuto;
   // Connections that one streamed request may be spread over; 0 leaves it to the rule.
   int channels = 0;
-  // Of a streamed request; 0 leaves it to the rule. What fits one goes with the header.
+  // The size of a streamed request's chunks; 0 leaves it to the rule. A payload that fits one chunk
+  // goes with the header.
   std::uint64_t chunk_bytes = 0;
 };
 
-// What is known when a request is to be sent.
+// The facts that a route is chosen by.
 struct RouteInput {
   std::uint64_t bytes_in = 0;   // of its operands
   std::uint64_t bytes_out = 0;  // of its result, at most
@@ -42,7 +43,7 @@ inline constexpr std::uint64_t kUnaryBytes = 4 << 20;
 inline constexpr std::uint64_t kUnaskedBytes = kUnaryBytes;
 // A stream saves what a call costs, which shows once so many requests are in flight.
 inline constexpr int kStreamFromInFlight = 4;
-// What a connection should have to do, so that another is worth its while.
+// The time that a connection should be busy, so that another one is worth its while.
 inline constexpr double kSecondsPerChannel = 2e-3;
 inline constexpr double kUnknownBytesPerS = 1e9;
 inline constexpr std::uint64_t kMinChunkBytes = 256 << 10;

@@ -47,8 +47,8 @@ absl::Duration FromWire(const google::protobuf::Duration& wire) {
   return absl::Seconds(wire.seconds()) + absl::Nanoseconds(wire.nanos());
 }
 
-// One renewal after another of one region. Kept by who asks, and not by the call: gRPC's callbacks
-// must not be the last to let a channel go.
+// One renewal after another of one region. Its owner is the one that asks, and not the call: gRPC's
+// callbacks must not be the last to let a channel go.
 struct Renewal {
   std::unique_ptr<v1::Regions::Stub> stub;
   v1::RenewRegionRequest request;

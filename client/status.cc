@@ -44,9 +44,9 @@ absl::Status MessageOverLimit(const std::string& message) {
                    "stream it, or split the product"));
 }
 
-// What most likely keeps the connection from being made; empty where gRPC's words do not say. With
-// TLS 1.3 a client has its end of the handshake when its own certificate is refused, and all that
-// it hears of that is the end of the connection.
+// The most likely cause of a connection that could not be made; empty if gRPC's message suggests
+// none. With TLS 1.3 a client has finished its part of the handshake when its own certificate is
+// refused, and all that it sees of the refusal is the end of the connection.
 absl::string_view CauseOf(absl::string_view message) {
   struct Known {
     absl::string_view words;

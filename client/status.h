@@ -7,11 +7,10 @@
 namespace gemmd::client {
 
 // The same code and message, with two exceptions. CANCELLED becomes UNAVAILABLE: nothing here
-// cancels, and a gRPC server does so to what reaches it in the instant of its shutdown. And
-// gRPC's own refusal of a message over
-// the receiver's limit is RESOURCE_EXHAUSTED, though trying again cannot help. It becomes
-// INVALID_ARGUMENT, the contract's code for anything over a fixed limit, and says the
-// size, the limit, and where that limit can be read. Details are kept, see details.h. Where no
+// cancels, and a gRPC server does so to what reaches it in the instant of its shutdown. gRPC's own
+// refusal of a message over the receiver's limit is RESOURCE_EXHAUSTED, though trying again cannot
+// help. It becomes INVALID_ARGUMENT, the contract's code for anything over a fixed limit, and says
+// the size, the limit, and where that limit can be read. Details are kept, see details.h. If no
 // connection could be made, the message ends with what gRPC's words mean for TLS, if they mean
 // anything.
 absl::Status FromGrpc(const grpc::Status& status);

@@ -18,7 +18,7 @@ class Timer {
   virtual void After(absl::Duration delay, std::function<void()> work) = 0;
 };
 
-// By gRPC's alarms: no thread of our own.
+// A timer over gRPC's alarms: it has no thread of its own.
 std::shared_ptr<Timer> MakeAlarmTimer();
 
 }  // namespace gemmd::client

@@ -1,4 +1,4 @@
-// What a call gives on of the trace that it belongs to: W3C's Trace Context, as its caller has it.
+// The trace headers of a call (W3C's Trace Context), as its caller gave them.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # README's second command: installs what is missing, builds everything, passes every test.
-# Arguments go to Bazel: options, --config=cpu for example, and targets, //... unless given. What
-# was built before of the same text is not built again (bazel_cache.sh; GEMMD_BAZEL_CACHE= goes
-# without).
+# Arguments go to Bazel: options, --config=cpu for example, and targets, //... unless given. Targets
+# that were built before of the same text are not built again (bazel_cache.sh; GEMMD_BAZEL_CACHE=
+# goes without).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -26,7 +26,7 @@ std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads) {
   constexpr std::size_t kChunksAThread = 8;  // less takes about as long as to start one
   const std::size_t count = (plane.size() + kDigestChunkBytes - 1) / kDigestChunkBytes;
   std::vector<Sha256Digest> chunks(count);
-  // Whoever is free takes the next one: cores need not be alike, nor idle.
+  // Each free thread takes the next chunk: cores need not be alike, nor idle.
   std::atomic<std::size_t> next{0};
   const auto hash = [&] {
     for (std::size_t chunk = next++; chunk < count; chunk = next++) {

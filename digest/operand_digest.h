@@ -1,5 +1,5 @@
-// What an uploaded operand is known by. operands.proto has the bytes that are hashed, which
-// these functions build: change neither without the other.
+// The digest of an uploaded operand, which names it on every server. operands.proto has the bytes
+// that are hashed, which these functions build: change neither without the other.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct DigestPlane {
   std::vector<Sha256Digest> chunks;  // one for each kDigestChunkBytes begun
 };
 
-// The digests of the plane's chunks. The bytes are those of the whole plane. By at most `threads`
-// threads, this one included, where there is enough for each.
+// The digests of the plane's chunks. The bytes are those of the whole plane. At most `threads`
+// threads compute them, this one included, if there is enough for each.
 std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads = 1);
 
 // `blocks`: those of scales and zero points, where there are any along K.

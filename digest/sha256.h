@@ -30,7 +30,7 @@ class Sha256 {
 
 Sha256Digest Sha256Of(absl::string_view bytes);
 
-// As the 32 bytes that the wire carries.
+// Returns the 32 bytes that the wire carries.
 std::string ToBytes(const Sha256Digest& digest);
 
 }  // namespace gemmd

@@ -1,4 +1,4 @@
-// Which bytes have come. A pure data structure.
+// A set of byte ranges: those that have come. A pure data structure.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ struct ByteRange {
 // An empty range adds nothing and overlaps nothing.
 class RangeSet {
  public:
-  // Adds the range. What of it was not there before, in order.
+  // Adds the range. Returns the parts of it that were not there before, in order.
   std::vector<ByteRange> Add(ByteRange range);
 
   // False, and nothing is added, where some of the range was there before.
   bool AddNew(ByteRange range);
 
-  // The ranges of [0, size) that are missing, in order. Where there are more than `most`, the last
-  // one covers all the others, and what came between them. REQUIRES: most > 0.
+  // Returns the ranges of [0, size) that are missing, in order. If there are more than `most`, the
+  // last one covers all the others, and what came between them. REQUIRES: most > 0.
   std::vector<ByteRange> Missing(std::uint64_t size,
                                  std::size_t most = std::numeric_limits<std::size_t>::max()) const;
 

@@ -1,4 +1,4 @@
-// How a server stops: it lets in nothing new and finishes what it has.
+// Stops a server: it lets in nothing new and finishes what it has.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +38,13 @@ class Drain {
   // Nothing new is let in from here on, and health is NOT_SERVING.
   void Start();
 
-  // Whether every request that was let in has its answer, and every upload its end, payloads under
-  // way included; false if the timeout came first, or `stops`, which waits for so many
-  // milliseconds and says whether that is all.
+  // Waits until every request that was let in has its answer, and every upload its end, payloads
+  // under way included. Returns false if the timeout came first or `stops` returned true. `stops`
+  // waits for so many milliseconds and tells whether to give up.
   bool AwaitWork(std::int64_t timeout_ms, const std::function<bool(int wait_ms)>& stops);
 
-  // Whether every answer has reached its client's machine; false if the timeout came first.
-  // gRPC's shutdown alone may close a connection over an answer that is still under way.
+  // Waits until every answer has reached its client's machine. Returns false if the timeout came
+  // first. gRPC's shutdown alone may close a connection over an answer that is still under way.
   bool AwaitSent(std::int64_t timeout_ms);
 
   Unfinished unfinished() const;

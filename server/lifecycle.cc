@@ -31,8 +31,8 @@ bool MayDumpCore(const config::ServerConfig& config) {
   return which != "off" && (which != "auto" || !HoldsSecrets(config));
 }
 
-// Ends the process: a lost device stays lost until a new one starts. What was in flight has
-// its answer by now, or gets it at once; a moment is left to send them.
+// Ends the process: a lost device stays lost until a new one starts. Requests in flight have their
+// answers by now, or get them at once; a moment is left to send them.
 [[noreturn]] void EndWithLostDevice(Server* server) {
   constexpr int kAnswerTimeoutMs = 300;
   constexpr int kSendTimeoutMs = 300;

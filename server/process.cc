@@ -50,7 +50,7 @@ struct Fault {
 };
 Fault faults[] = {{SIGSEGV, {}}, {SIGBUS, {}}, {SIGABRT, {}}};
 
-// As much as a thread's stack, or what an allocator asks for at a time.
+// A thread's stack takes so much, or what an allocator asks for at a time.
 bool HasMemory() {
   constexpr std::size_t kBytes = 8 << 20;
   void* const memory =
@@ -58,8 +58,8 @@ bool HasMemory() {
   return memory != MAP_FAILED && munmap(memory, kBytes) == 0;
 }
 
-// jemalloc itself crashes in a thread whose first allocation fails. Where there is memory, the
-// fault is a bug: the instruction that made it makes it again once this returns, and that ends the
+// jemalloc itself crashes in a thread whose first allocation fails. If there is memory, the fault
+// is a bug: the instruction that made it makes it again once this returns, and that ends the
 // process as usual. A signal that was sent is sent again.
 void EndWithFault(int signal, siginfo_t* info, void* /*context*/) {
   if (!HasMemory()) EndWithoutMemory();

@@ -1,4 +1,4 @@
-// How the process ends, and what does not end it.
+// The exit codes of the process, and its guards against ends that are not orderly.
 #pragma once
 
 namespace gemmd {
@@ -10,7 +10,8 @@ inline constexpr int kExitDrainCutShort = 3;
 inline constexpr int kExitDeviceLost = 4;
 inline constexpr int kExitOutOfMemory = 5;
 
-// For the start of main(). Threads that start after it have stacks of 2 MiB at most. From here on
+// Called at the start of main(). Threads that start after it have stacks of 2 MiB at most. From
+// here on
 //   a log that nobody reads any more is not written, where SIGPIPE would end the process;
 //   memory or a thread that cannot be had ends the process as EndWithoutMemory() does, and so does
 //   a fault where there is no memory, which is taken for its cause.

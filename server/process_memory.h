@@ -1,4 +1,4 @@
-// How much memory the process may have.
+// Finds how much memory the process may have.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gemmd {
 
-// What bounds it. A value, so that tests make their own.
+// The limits on the process's memory. A value, so that tests make their own.
 struct MemoryBounds {
   std::uint64_t machine_bytes = 0;
   // See GroupFiles(). One that is not there bounds nothing, and neither does one that says "max".
@@ -23,7 +23,8 @@ std::uint64_t LeastOf(const MemoryBounds& bounds);
 // groups, and of those around them. `groups`: what /proc/self/cgroup says.
 std::vector<std::string> GroupFiles(const std::string& groups);
 
-// Of this process: the machine's memory, or what a container or RLIMIT_AS leaves of it.
+// The memory that this process may have: the machine's, or what a container or RLIMIT_AS leaves of
+// it.
 std::uint64_t ProcessMemoryBytes();
 
 }  // namespace gemmd

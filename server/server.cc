@@ -20,14 +20,15 @@
 namespace gemmd {
 namespace {
 
-// How often files, leases, those who wait for memory, and calls whose clients may be late are
-// looked at.
+// The periods at which files, leases, requests that wait for memory, and calls whose clients may be
+// late are looked at.
 constexpr std::chrono::seconds kPolicyPeriod(1);
 constexpr std::chrono::seconds kLeasePeriod(1);
 constexpr std::chrono::milliseconds kRoomPeriod(10);
 constexpr std::chrono::milliseconds kWatchPeriod(100);
 
-// What clients name: the port is known once it was taken, and a socket of a path has none.
+// The address that clients name: the port is known once it was taken, and a socket of a path has
+// none.
 std::string BoundAddress(const std::string& listen, int port) {
   if (absl::StartsWith(listen, "unix")) return listen;
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);

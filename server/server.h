@@ -55,7 +55,7 @@ class Server {
   void Shutdown();
 
  private:
-  // What is there before any device is, and the devices.
+  // The parts that are there before any device, and the devices.
   struct Base {
     explicit Base(const config::ServerConfig& config);
 
@@ -73,7 +73,7 @@ class Server {
 
   RequestLimits LimitsOfRequests() const;
   AdminService::Sources AdminSources();
-  // Whether it does; the log says why not.
+  // Both return false if the server cannot listen there; the log says why.
   bool Listen();
   bool Observe();
   void LogStart() const;

@@ -42,7 +42,7 @@ TlsFiles TlsFilesOf(const config::Tls& config) {
   return files;
 }
 
-// Between connections of one address.
+// The time between connections of one address.
 TimeNs ConnectionInterval(const config::Limits& limits) {
   constexpr TimeNs kSecond = 1000000000;
   const TimeNs per_second = limits.connections_per_second();

@@ -1,5 +1,5 @@
-// The layers' options, made from the configuration. What an option leaves to the server is decided
-// here, by the process's memory and the machine's processors.
+// The layers' options, made from the configuration. Values that an option leaves to the server are
+// decided here, by the process's memory and the machine's processors.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace gemmd {
 
-// Those that would be taken if there were file descriptors for all.
+// The connections that would be taken if there were file descriptors for all.
 std::size_t WantedConnections(const config::Limits& limits);
 // `descriptors`: as many as the process may have.
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors);

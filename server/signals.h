@@ -1,4 +1,4 @@
-// What the process is told from outside, and by its devices.
+// Signals to the process, from outside and from its devices.
 #pragma once
 
 #include <csignal>
@@ -23,7 +23,8 @@ class Signals {
 
   // The next signal; 0 if none came for `timeout_ms`, where -1 waits for ever.
   int Wait(int timeout_ms) const;
-  // Whether another one came than SIGHUP, which has nothing to say to a server that drains.
+  // Returns whether a signal came other than SIGHUP, which has nothing to say to a server that
+  // drains.
   bool AwaitStop(int timeout_ms) const;
 
  private:

@@ -18,8 +18,9 @@ class Deferral {
   Deferral(const Deferral&) = delete;
   Deferral& operator=(const Deferral&) = delete;
 
-  // Whether a deed of this key is done at the end of a Deferral of this thread; the first one that
-  // was given for the key is. False: there is no Deferral, and the caller does it.
+  // Puts the deed off to the end of a Deferral of this thread, and returns true; of several deeds
+  // of one key only the first is done. Returns false if there is no Deferral: the caller does the
+  // deed.
   static bool PutOff(const void* key, Deed deed);
 };
 

@@ -15,7 +15,7 @@
 
 namespace gemmd {
 
-// As std::mutex, which it is, so that TSan knows it.
+// Wraps std::mutex, so that TSan knows it.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
@@ -36,11 +36,11 @@ class ABSL_LOCKABLE Mutex {
 
 // A mutex for sections of at most a few microseconds that many threads enter often.
 //
-// As std::mutex, but who finds it taken looks again for some microseconds before it sleeps.
-// std::mutex sleeps at once, and waking takes tens of microseconds in a virtual machine: with
-// twenty locks in a request's way, its threads would mostly sleep. glibc's adaptive kind of
-// pthread_mutex_t; absl::Mutex does the same, but Debian's is not instrumented for TSan, under
-// which what uses this is tested.
+// Like std::mutex, but a thread that finds it taken looks again for some microseconds before it
+// sleeps. std::mutex sleeps at once, and waking takes tens of microseconds in a virtual machine:
+// with twenty locks in a request's way, its threads would mostly sleep. It is glibc's adaptive kind
+// of pthread_mutex_t; absl::Mutex does the same, but Debian's is not instrumented for TSan, under
+// which the code that uses this is tested.
 class ABSL_LOCKABLE AdaptiveMutex {
  public:
   AdaptiveMutex() {
@@ -106,8 +106,8 @@ class ABSL_SCOPED_LOCKABLE RelockableMutexLock {
   bool is_locked_ = true;
 };
 
-// As std::condition_variable, which it is. Callers write their loops out, because the compiler
-// does not see that a predicate is called with the mutex held.
+// Wraps std::condition_variable. Callers write their loops out, because the compiler does not see
+// that a predicate is called with the mutex held.
 class CondVar {
  public:
   CondVar() = default;

@@ -20,14 +20,15 @@ struct HostPort {
 // "[HOST]:PORT" or "HOST:PORT"; several colons without brackets are an IPv6 address alone.
 HostPort SplitHostPort(absl::string_view address);
 
-// What a server can listen on: the same without dns, and port 0 takes a free one.
+// Checks an address that a server is to listen on: as above without dns, and port 0 takes a free
+// one.
 absl::Status CheckListenAddress(absl::string_view field, absl::string_view address);
 
-// Whether a host, without brackets, is this one: "localhost" in any case, or an address of
+// Returns whether a host, without brackets, is this one: "localhost" in any case, or an address of
 // loopback.
 bool IsLoopback(absl::string_view host);
 
-// Whether only this host can connect to such an address: loopback's, or a Unix socket.
+// Returns whether only this host can connect to such an address: loopback's, or a Unix socket.
 bool IsLocalAddress(absl::string_view address);
 
 }  // namespace gemmd

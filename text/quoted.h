@@ -8,10 +8,10 @@
 
 namespace gemmd {
 
-// What a text may have to be repeated whole.
+// The length up to which a text is repeated whole.
 inline constexpr std::size_t kMostQuotedBytes = 128;
 
-// The text in quotes, in printable ASCII: other bytes are escaped as in C. Of a longer text the
+// The text in quotes, in printable ASCII: other bytes are escaped as in C. A longer text gives its
 // first bytes, an ellipsis and its length, because a status travels in HTTP/2's headers: one of
 // more than 8 KiB breaks its call, whose client then tries again.
 //   "sm90/imagined"   "caf\xc3\xa9"   "aaaaaaaa..." (200000 bytes)

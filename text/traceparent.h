@@ -1,4 +1,4 @@
-// Whose trace a call belongs to, as W3C's Trace Context says it
+// The trace that a call belongs to, as W3C's Trace Context says it
 // (https://www.w3.org/TR/trace-context/).
 #pragma once
 
@@ -23,7 +23,7 @@ struct TraceContext {
   bool is_sampled() const { return (flags & kSampled) != 0; }
 };
 
-// What a caller says of its trace. A value; empty for almost all.
+// The trace context of a caller. A value; empty for almost all.
 struct TraceOrigin {
   std::optional<TraceContext> context;
   std::string state;  // tracestate's value; empty: none, and always so without a context
@@ -34,14 +34,14 @@ struct TraceOrigin {
 // INVALID_ARGUMENT names the field, its value and what is wrong with it.
 absl::StatusOr<TraceContext> ParseTraceparent(absl::string_view field, absl::string_view text);
 
-// Of version 00.
+// Writes version 00.
 std::string ToTraceparent(const TraceContext& context);
 
 // KEY=VALUE,...: at most 512 characters and 32 members, no key twice. INVALID_ARGUMENT as above.
 absl::Status CheckTracestate(absl::string_view field, absl::string_view text);
 
-// What the two headers say together, as a server reads them: nothing at all of a traceparent that
-// is none, and nothing of such a tracestate; neither is the request's fault.
+// Reads the two headers together, as a server does: a traceparent that is none counts as absent,
+// with its tracestate, and so does a tracestate that is none; neither is the request's fault.
 TraceOrigin ReadTraceOrigin(absl::string_view traceparent, absl::string_view tracestate);
 
 // Lower case.

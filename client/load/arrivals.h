@@ -1,4 +1,5 @@
-// When an open loop's requests are due: a schedule that the server's answers cannot move.
+// The times at which an open loop's requests are due: a schedule that the server's answers cannot
+// move.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How busy this process and its machine are, so that a load generator can tell when it
+// Measures how busy this process and its machine are, so that a load generator can tell when it
 // measures itself.
 #pragma once
 
@@ -14,7 +14,7 @@ struct CpuReading {
   int machine_cores = 1;
 };
 
-// Between two readings.
+// Use of processors between two readings.
 struct CpuUsage {
   double process = 0;   // share of the cores that this process may use, 0 to 1
   double machine = -1;  // share of all cores, whoever used them; below 0 where unknown

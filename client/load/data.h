@@ -23,9 +23,9 @@ struct DataSpec {
 // f64, f32, tf32, f16, bf16 and int8.
 bool CanGenerate(DataType type);
 
-// Of int8, normal is rounded from deviation 32, uniform takes the whole range, and scales
-// is as normal; values beyond the range are cut off. REQUIRES: the format is valid and
-// tightly packed, CanGenerate(its type), and no NaN of int8.
+// For int8, normal is rounded from deviation 32, uniform takes the whole range, and scales is as
+// normal; values beyond the range are cut off. REQUIRES: the format is valid and tightly packed,
+// CanGenerate(its type), and no NaN of int8.
 client::Matrix Generate(const client::MatrixFormat& format, const DataSpec& spec,
                         std::uint64_t seed);
 

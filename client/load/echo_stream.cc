@@ -71,7 +71,7 @@ class EchoStreams::Stream final
         if (Received(request, all_.end_code_)) failed.push_back(request);
       }
       awaiting.clear();
-      // What was not sent yet may still go over another stream.
+      // Requests that are not sent yet may still go over another stream.
       while (all_.ended_ == all_.streams_.size() && !all_.queue_.empty()) {
         Request* const request = all_.queue_.front();
         all_.queue_.pop_front();
@@ -139,7 +139,7 @@ void EchoStreams::Send(Done done) {
   }
   Write(next);
   if (!is_ended) return;
-  // Not here: it may send again, and so on without an end.
+  // The callback does not run here: it may send again, and so on without an end.
   timer_->After(absl::ZeroDuration(), [request, code] {
     request->done(code);
     delete request;

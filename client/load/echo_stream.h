@@ -17,7 +17,7 @@
 
 namespace gemmd::load {
 
-// What one request is as messages: `messages` of `message`, each answered with answer_bytes.
+// The messages of one request: `messages` of `message`, each answered with answer_bytes.
 struct EchoMessages {
   std::string method;
   grpc::ByteBuffer message;

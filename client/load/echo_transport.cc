@@ -50,7 +50,7 @@ class EchoTransport final : public Transport {
             lane.calls.End();
           });
     }
-    // What the callback needs is in the call, because gRPC copies the callback itself.
+    // The call holds what the callback needs, because gRPC copies the callback itself.
     auto* call = new Call{lane, kind, std::move(done), {}, kind.request, {}};
     lane.stub.UnaryCall(&call->context, kind.method, grpc::StubOptions(), &call->request,
                         &call->answer,
@@ -73,7 +73,7 @@ class EchoTransport final : public Transport {
     std::vector<std::shared_ptr<grpc::Channel>> channels;
     grpc::GenericStub stub;
     client::CallCount calls;
-    // By entry; none for those of calls.
+    // Indexed by entry; none for those of calls.
     std::vector<std::vector<std::unique_ptr<EchoStreams>>> streams;
   };
   struct Call {

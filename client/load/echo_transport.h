@@ -14,8 +14,8 @@ namespace gemmd::load {
 struct EchoSizes {
   std::uint64_t request_bytes = 0;
   std::uint64_t answer_bytes = 0;
-  // As messages on open streams, of chunk_bytes at most in either direction, instead of one
-  // call; those of one request over so many connections.
+  // Requests go as messages on open streams, of chunk_bytes at most in either direction, instead of
+  // one call; those of one request over so many connections.
   bool streamed = false;
   std::uint64_t chunk_bytes = 1 << 20;
   int stripes = 1;

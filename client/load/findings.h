@@ -1,4 +1,4 @@
-// What a transport learns of its answers beside the replies.
+// Findings of a transport about its answers, beside the replies.
 #pragma once
 
 #include <cstdint>

@@ -116,7 +116,7 @@ class Session {
         [this] { return in_flight_ >= options_.max_in_flight; });
   }
 
-  // Of a closed loop: `lane` is one of its concurrency.
+  // For a closed loop: `lane` is one of its concurrency.
   void SendNext(std::uint64_t lane, TimeNs now_ns) { Send(next_index_++, lane, now_ns, now_ns); }
 
   void Send(std::uint64_t index, std::uint64_t lane, TimeNs intended_ns, TimeNs sent_ns) {
@@ -241,7 +241,7 @@ class Session {
   std::atomic<int> exhausted_ = 0;
   SampleLog log_;
 
-  // Of the calling thread alone.
+  // Used by the calling thread alone.
   LoadRun run_;
   bool ended_ = false;
   std::deque<Pacer> pacers_;  // each its thread's own until that has been joined

@@ -32,12 +32,12 @@ struct LoadOptions {
   std::optional<TimeNs> duration_ns;
   StabilityOptions stability;
 
-  // An open loop under overload keeps at most so many requests in flight. What is due
-  // beyond waits, its latency counting on; what is never sent is a kNotSent sample.
+  // An open loop under overload keeps at most so many requests in flight. Requests that are due
+  // beyond these wait, and their latency counts on; one that is never sent is a kNotSent sample.
   int max_in_flight = 10000;
   // Then the run ends early. A sample takes 80 bytes.
   std::size_t max_samples = 25000000;
-  // Of an open loop; 0 sends on the calling thread, which with a scripted clock and
+  // The threads of an open loop; 0 sends on the calling thread, which with a scripted clock and
   // transport makes a run deterministic.
   int sending_threads = 1;
   TimeNs tick_ns = kNsPerSecond / 5;     // between reports of progress

@@ -18,9 +18,9 @@
 namespace gemmd::load {
 namespace {
 
-// What a result takes on the wire beside its bytes: receipt, plane and framing.
+// Bytes of a result on the wire beside its payload: receipt, plane and framing.
 constexpr std::uint64_t kReceiptBytes = 400;
-// What a request takes beside its bytes.
+// Bytes of a request beside its payload.
 constexpr std::uint64_t kHeaderBytes = 80;
 // The same of one that names regions.
 constexpr std::uint64_t kSharedHeaderBytes = 200;
@@ -124,7 +124,7 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
     const absl::Status fits = client::UnaryMessage(*made.payloads[0].encoded).status();
     if (!fits.ok()) return fits;
   }
-  // What the client library would do with one that is alone.
+  // The route is the one that the client library would choose for a request that is alone.
   client::RouteInput input;
   input.bytes_in = cost.bytes_in;
   input.bytes_out = cost.bytes_out;

@@ -22,7 +22,7 @@ struct MatmulTransportOptions {
   absl::Duration timeout = absl::InfiniteDuration();  // of entries without a deadline
   double verify_fraction = 0;                         // of the answers, chosen by index
   std::uint64_t seed = 1;                             // of operands and of what is verified
-  // Of one entry, sent in turn; fewer where they would pass payload_bytes together.
+  // The payloads of one entry, sent in turn; fewer where they would pass payload_bytes together.
   int payloads = 4;
   std::uint64_t payload_bytes = 256 << 20;
 };
@@ -37,10 +37,10 @@ class MatmulTransport : public Transport {
   static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
       const Workload& workload, const MatmulTransportOptions& options);
 
-  // Since the last call. REQUIRES: drained.
+  // Returns the findings since the last call. REQUIRES: drained.
   virtual Findings TakeFindings() = 0;
 
-  // What goes over the wire for each entry, for the bare echo.
+  // The bytes that each entry puts on the wire, for the bare echo.
   virtual std::vector<EchoSizes> sizes() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Which of a workload's entries a request is: by weight, and by nothing but seed and
-// index, so that neither threads nor timing change what is sent.
+// Chooses the workload's entry for each request: by weight, and by nothing but seed and index, so
+// that neither threads nor timing change what is sent.
 #pragma once
 
 #include <algorithm>

@@ -19,7 +19,7 @@ class Pacer {
  public:
   // Starts request `index`, due at `intended_ns` since the start.
   using SendDue = std::function<void(std::uint64_t index, TimeNs intended_ns)>;
-  // Whether a request must wait before it may be sent.
+  // Returns whether a request must wait before it may be sent.
   using IsFull = std::function<bool()>;
 
   Pacer(const ArrivalPlan& plan, int number, int senders, Clock& clock, TimeNs start)
@@ -49,7 +49,7 @@ class Pacer {
     }
   }
 
-  // What was due before `end_ns` and is unsent.
+  // Visits the requests that were due before `end_ns` and are unsent.
   template <typename Visit>
   void VisitUnsent(TimeNs end_ns, const Visit& visit) {
     for (; next_ && *next_ < end_ns; Advance()) visit(index_, *next_);

@@ -18,12 +18,12 @@ inline std::size_t PercentileRank(std::size_t count, double percent) {
   return std::min(count - 1, static_cast<std::size_t>(std::max(rank, 1.0)) - 1);
 }
 
-// Of sorted values; 0 of none.
+// The percentile of sorted values; 0 of none.
 inline TimeNs PercentileOf(const std::vector<TimeNs>& sorted, double percent) {
   return sorted.empty() ? 0 : sorted[PercentileRank(sorted.size(), percent)];
 }
 
-// Of unsorted values, whose order it changes; 0 of none.
+// The percentile of unsorted values, whose order it changes; 0 of none.
 inline TimeNs SelectPercentile(std::vector<TimeNs>& values, double percent) {
   if (values.empty()) return 0;
   const auto rank =

@@ -24,7 +24,8 @@ class Random {
   explicit Random(std::uint64_t seed) : state_(Mix64(seed)) {}
 
   std::uint64_t Next() { return Mix64(state_++); }
-  // As after so many calls of Next(). Unit() and Exponential() call it once, Normal() twice.
+  // Leaves the state as it is after so many calls of Next(). Unit() and Exponential() call it once,
+  // Normal() twice.
   void Skip(std::uint64_t calls) { state_ += calls; }
   double Unit() { return ToUnit(Next()); }
   double Normal();       // mean 0, deviation 1

@@ -1,5 +1,5 @@
 // A bench report: one JSON document, from which the table, CSV, HTML and comparisons are
-// made. What it holds is a contract: fields are added, never changed.
+// made. The fields are a contract: they are added, never changed.
 //
 //     {"format": "gemm-bench", "format_version": 1, "command": ..., "time": ...,
 //      "machine": {...}, "server": {...}, "workload": [...], "options": {...},
@@ -28,8 +28,8 @@ inline constexpr int kReportVersion = 1;
 Json PointJson(const LoadOptions& options, const LoadRun& run, const Summary& summary,
                const Findings& findings, const std::vector<std::string>& entry_names);
 
-// What a reader must know before trusting a point: the client was the bottleneck, the run
-// was not stable, too few samples for a percentile, ...
+// Warnings that a reader needs before trusting a point: the client was the bottleneck, the run was
+// not stable, too few samples for a percentile, ...
 std::vector<std::string> Warnings(const LoadOptions& options, const LoadRun& run,
                                   const Summary& summary, const Findings& findings);
 

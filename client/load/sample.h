@@ -1,5 +1,5 @@
-// What is kept of one request, exactly and for good: every figure of a report is computed
-// from these.
+// The record of one request, exact and kept for good: every figure of a report is computed from
+// these.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace gemmd::load {
 
-// Where a request's time goes, in its order. Each is the part that the stage alone
-// accounts for, so that they sum to the round trip.
+// The stages of a request's time, in their order. Each is the part that the stage alone accounts
+// for, so that they sum to the round trip.
 enum StageIndex : std::size_t {
   kClientEncode,
   kWire,  // both networks' stacks, gRPC, and protobuf on both ends
@@ -50,7 +50,7 @@ struct Sample {
   std::uint8_t code = 0;             // absl::StatusCode or kNotSent
 
   bool ok() const { return code == 0; }
-  // From the intended time on: what a user who came at that time would have waited.
+  // Counted from the intended time on: what a user who came at that time would have waited.
   TimeNs latency_ns() const { return completed_ns - intended_ns; }
 };
 

@@ -1,4 +1,4 @@
-// Where the threads that complete requests leave their samples.
+// Collects the samples of the threads that complete requests.
 #pragma once
 
 #include <array>

@@ -9,7 +9,8 @@
 namespace gemmd::load {
 namespace {
 
-// Where a plane may begin: what any device copies without slowing down.
+// Rounds up to an offset at which a plane may begin: any device copies from there without slowing
+// down.
 std::uint64_t Aligned(std::uint64_t bytes) {
   constexpr std::uint64_t kAlignment = 4096;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -29,14 +29,13 @@ absl::StatusOr<Slo> ParseSlo(absl::string_view text);
 // Nothing was measured: does not hold.
 std::string WhyMissed(const Slo& slo, const Summary& summary);
 
-// Without an SLO: the rate beyond which the server falls behind. Missed where less than
-// 98 % of the rate is answered, or where p99 is above ten times `calm_p99_us`, that of the
-// first, lowest rate (0 while there is none).
+// Without an SLO the limit is the rate beyond which the server falls behind. Missed where less than
+// 98 % of the rate is answered, or where p99 is above ten times `calm_p99_us`, that of the first,
+// lowest rate (0 while there is none).
 std::string WhyPastKnee(const Summary& summary, double calm_p99_us);
 
-// Which rates to try: doubling from the first until one fails (or halving until one
-// holds), then between the two until they are within `precision` of each other. Not
-// thread-safe.
+// Chooses the rates to try: doubling from the first until one fails (or halving until one holds),
+// then between the two until they are within `precision` of each other. Not thread-safe.
 class RateSearch {
  public:
   RateSearch(double first_per_s, double precision, int max_trials)
@@ -44,7 +43,7 @@ class RateSearch {
 
   // Nothing once the search is over.
   std::optional<double> Next() const;
-  // What became of Next().
+  // Says whether the rate that Next() gave held.
   void Report(bool held);
 
   // The highest rate that held.

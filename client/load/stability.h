@@ -1,4 +1,4 @@
-// When a measurement may stop: its last windows agree.
+// Decides when a measurement may stop: its last windows agree.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct StabilityOptions {
 
 inline constexpr int kAgreeing = 3;
 
-// What completed within one window.
+// Counts of the requests that completed within one window.
 struct WindowStatistics {
   std::uint64_t ok = 0;
   double requests_per_s = 0;
@@ -26,8 +26,8 @@ struct WindowStatistics {
 
 WindowStatistics WindowOf(const std::vector<Sample>& samples, TimeNs begin_ns, TimeNs end_ns);
 
-// Whether requests/s and median of each of the last three windows lie within `bound` of
-// the mean of the three. A window without an answer agrees with nothing.
+// Returns whether requests/s and median of each of the last three windows lie within `bound` of the
+// mean of the three. A window without an answer agrees with nothing.
 bool LastWindowsAgree(const std::vector<WindowStatistics>& windows, double bound);
 
 }  // namespace gemmd::load

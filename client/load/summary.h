@@ -1,4 +1,4 @@
-// From samples to figures: pure functions.
+// Computes figures from samples: pure functions.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace gemmd::load {
 
-// What one request of a workload's entry moves and computes.
+// The bytes and operations of one request of a workload's entry.
 struct EntryCost {
   std::uint64_t bytes_in = 0;  // payload to the server
   std::uint64_t bytes_out = 0;
@@ -63,12 +63,12 @@ struct Summary {
   double gb_per_s = 0;        // payload both ways, 1e9 bytes
   double tflops = 0;
 
-  // From the due time, of OK answers; and, as lower bounds, of what was not sent.
+  // Counted from the due time, of OK answers; and, as lower bounds, of requests that were not sent.
   Latency latency;
   Quantiles quantiles;
   std::vector<Bucket> histogram;  // of the same values, ten buckets a decade
-  // From the moment of sending, of OK answers: what the same load without the wait for
-  // its turn took.
+  // Counted from the moment of sending, of OK answers: what the same load without the wait for its
+  // turn took.
   Latency service;
   double late_p99_us = 0;  // how long after they were due requests left
 
@@ -81,7 +81,7 @@ struct Summary {
 
 Summary Summarize(const LoadRun& run, const std::vector<EntryCost>& costs);
 
-// At most `slices` of equal length.
+// Returns at most `slices` of equal length.
 std::vector<Slice> Timeline(const LoadRun& run, int slices);
 
 }  // namespace gemmd::load

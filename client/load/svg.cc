@@ -122,7 +122,7 @@ Scale MakeScale(const Axis& axis, const std::vector<Series>& series, bool of_x, 
   return {axis, low, high, from, to};
 }
 
-// Where points are, without those whose label would lie over the one before.
+// The points to mark, without those whose label would lie over the one before.
 std::vector<double> PointMarks(const Scale& x, const std::vector<Series>& series) {
   constexpr double kLabelWidth = 36;
   std::set<double> values;

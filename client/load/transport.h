@@ -1,4 +1,4 @@
-// What carries requests, behind a seam: gRPC, a bare echo, or a test's script.
+// A transport carries requests, behind an interface: gRPC, a bare echo, or a test's script.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ double Largest(DataType type) {
                                 : static_cast<double>(std::numeric_limits<float>::max());
 }
 
-// What one unit of |A| |B| may be wrong by.
+// Returns the error bound of a sum, relative to |A| |B|.
 double SumError(DataType type, std::uint64_t inner) {
   if (type == DataType::kInt8) return 0;
   // As kernels/verify/freivalds.h has it: tensor cores sum fp8 in fewer bits than f32's.
@@ -99,7 +99,7 @@ std::string Verifier::WhyWrong(const client::Product& product) {
         value += element * check.signs[c];
         magnitude += std::abs(element);
       }
-      // Where the result's type may overflow, infinity is no error.
+      // Infinity is no error if the result's type may overflow.
       if (!std::isfinite(value) && truth.magnitude > Largest(format.type)) continue;
       const double bound = sum_error * truth.magnitude + HalfUlp(format.type) * magnitude;
       const bool right =

@@ -1,4 +1,4 @@
-// Whether products that come back under load are right.
+// Checks that products that come back under load are right.
 #pragma once
 
 #include <cstdint>

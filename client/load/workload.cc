@@ -26,7 +26,7 @@ absl::StatusOr<Residents> ResidentsOf(const std::string& operands) {
                 "it must be inline, streamed, resident, resident-b or shared-memory");
 }
 
-// How what travels goes.
+// Returns the route options of the entry.
 absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   const std::string& operands = spec.operands();
   const bool is_shared = operands == "shared-memory";

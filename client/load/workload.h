@@ -1,4 +1,4 @@
-// What a load consists of: kinds of requests, checked values.
+// A workload: the kinds of requests that make up a load, with checked values.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace gemmd::load {
 
-// Which operands are on the server before a load begins, and go by digest.
+// The operands that are on the server before a load begins, and go by digest.
 enum class Residents { kNone, kB, kBoth };
 
 struct WorkloadEntry {

@@ -43,7 +43,7 @@ class SessionPool {
   bool unimplemented_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::shared_ptr<grpc::Channel>> channels_ ABSL_GUARDED_BY(mutex_);
   int turn_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By the number of channels; of those of one, by turn.
+  // Keyed by the number of channels, and by turn among sessions of one channel.
   std::map<std::pair<int, int>, std::shared_ptr<StreamSession>> sessions_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kFirst = 0;
 
-// Of one message: as many as a server takes, and of several so few bytes that what came first
-// waits for a moment only, and no server refuses them together.
+// Bounds of one message: as many events as a server takes, and of several so few bytes that the
+// first waits for a moment only, and no server refuses them together.
 constexpr std::size_t kMostEvents = 64;
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 
@@ -25,7 +25,7 @@ absl::Status StatusOf(const v1::MatmulStreamResponse::Finished& finished) {
     return absl::UnknownError(absl::StrCat("code ", finished.code(), ": ", finished.message()));
   }
   const auto code = static_cast<absl::StatusCode>(finished.code());
-  // What this side cancels it does not wait for.
+  // The server cancelled it: a request that this side cancels does not wait for Finished.
   if (code == absl::StatusCode::kCancelled) {
     return absl::UnavailableError(
         absl::StrCat("the server cancelled the request: ", finished.message()));
@@ -35,7 +35,7 @@ absl::Status StatusOf(const v1::MatmulStreamResponse::Finished& finished) {
   return status;
 }
 
-// What a stream's end means for requests that were on it.
+// Returns the status for requests that were on a stream when it ended.
 absl::Status Reason(const absl::Status& status) {
   if (status.ok()) {
     return absl::UnavailableError("the server ended the stream before its requests");
@@ -215,8 +215,8 @@ Todo SessionState::Ended(int stream, const absl::Status& status) {
   return todo;
 }
 
-// A server that drains ends all streams of a session once it has sent what it had. What goes over
-// another connection may still be on its way.
+// A server that drains ends all streams of a session once it has sent what it had. Results that go
+// over another connection may still be on their way.
 bool SessionState::OthersEndToo() const {
   return ended_ < static_cast<int>(streams_.size()) &&
          std::all_of(streams_.begin(), streams_.end(), [](const Stream& stream) {
@@ -432,7 +432,7 @@ void SessionState::OnChunk(std::shared_ptr<StreamAnswer> answer, Todo& todo) {
   if (found == requests_.end()) return;
   Request& request = found->second;
   if (request.finished != nullptr) return Place(found, std::move(answer), todo);
-  // Where it belongs is known once the other stream has brought Finished.
+  // The chunk's place is known once the other stream has brought Finished.
   request.early_bytes += SizeOf(answer->payload.of(chunk));
   // Overlaps are found later, so this is what bounds the memory.
   const ExpectedResult& expected = request.asked.matmul->expected;

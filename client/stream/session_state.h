@@ -2,7 +2,7 @@
 // which stream next. A state machine that has no clock, lock, thread or socket: every event is
 // a call, and the call's value says what is to be done about it.
 //
-// Of requests whose payload comes after their header only a few are begun before their payload is
+// Few of the requests whose payload comes after their header are begun before their payload is
 // sent: the server keeps memory for them, and does not wait for payload for ever. Asking first
 // takes a round trip, and more messages take longer, so payload of middling size goes with its
 // header unless the server refused the last.
@@ -47,8 +47,8 @@ struct StreamRequest {
   std::shared_ptr<const EncodedMatmul> matmul;
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<const TraceHeaders> trace;  // null: none
-  // What fits goes with the header. Anything larger waits until the server has memory for it,
-  // and then goes in chunks of this size.
+  // A payload that fits goes with the header. Anything larger waits until the server has memory for
+  // it, and then goes in chunks of this size.
   std::uint64_t chunk_bytes = 1 << 20;
   // So much may go with the header too where the session has one stream and refuses nothing at
   // present: a refusal costs it.
@@ -93,7 +93,7 @@ struct StreamEnd {
 
 void Tell(const StreamEnd& end);
 
-// What is to be done, in any order.
+// Actions to take, in any order.
 struct Todo {
   absl::InlinedVector<Outgoing, 1> writes;  // each followed by Written()
   absl::InlinedVector<ChunkCopy, 1> copies;
@@ -134,7 +134,7 @@ class SessionState {
   // where a write is still under way.
   bool ReadEnded(int stream);
   Todo Received(int stream, std::shared_ptr<StreamAnswer> answer);
-  // The answers of one message. Who sends batches reads them too.
+  // The answers of one message. A client that sends batches reads them too.
   Todo ReceivedBatch(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers);
   void ReceivesBatches() { sends_batches_ = true; }
   // Something came that is no message of the contract.
@@ -167,7 +167,7 @@ class SessionState {
   };
   using Requests = std::unordered_map<std::uint64_t, Request>;
 
-  // Whether the streams that are left will be ended by the server, without a word from here.
+  // Returns whether the server will end the remaining streams without a word from here.
   bool OthersEndToo() const;
   void Pump(Todo& todo);
   bool Next(int stream, Outgoing& message);

@@ -1,4 +1,4 @@
-// What a session writes, as bytes.
+// Encodes the messages of a session as bytes.
 #pragma once
 
 #include "absl/time/time.h"

@@ -20,7 +20,7 @@ constexpr char kMethod[] = "/gemmd.v1.Gemm/MatmulStream";
 // Callbacks whose requests wait for each other: they take a microsecond each, or the caller's time.
 constexpr std::size_t kToldTogether = 8;
 
-// Which tells several results on this thread; null: none.
+// The session that is telling several results on this thread; null: none.
 thread_local const StreamSession* telling = nullptr;
 
 using Slices = std::shared_ptr<std::vector<grpc::Slice>>;
@@ -29,7 +29,7 @@ struct GrpcAnswer : StreamAnswer {
   Slices slices;  // of the message it came in
 };
 
-// Whether a stream was cancelled is for the state to judge.
+// The state judges whether a stream was cancelled.
 absl::Status StatusOf(const grpc::Status& status) {
   if (status.error_code() != grpc::StatusCode::CANCELLED) return FromGrpc(status);
   return absl::CancelledError(status.error_message());
@@ -237,7 +237,7 @@ void StreamSession::Do(const Todo& todo) {
   }
   if (todo.wake != absl::InfiniteFuture()) WakeAt(todo.wake);
   for (const Outgoing& message : todo.writes) {
-    // Not locked: a stream does not end before its write is over.
+    // This takes no lock: a stream does not end before its write is over.
     streams_[static_cast<std::size_t>(message.stream)]->Write(message);
   }
   for (const ChunkCopy& copy : todo.copies) {

@@ -40,8 +40,8 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
 
   // Does what is to be done, and what follows from that.
   void Do(const Todo& todo) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the callbacks start goes out together, as the results came: a request costs little more
-  // than its message.
+  // Requests that the callbacks start go out together, as the results came: a request costs little
+  // more than its message.
   void TellTogether(const Todo& todo);
   void WakeAt(absl::Time time);
   // Sends what was started.

@@ -11,7 +11,7 @@
 namespace gemmd::client {
 namespace {
 
-// Of slices that overlap in any way: the first track that each finds free. `slices` of one unit
+// Places slices that may overlap on tracks: each takes the first that is free. `slices` of one unit
 // stay together.
 class Lanes {
  public:

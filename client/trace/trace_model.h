@@ -40,8 +40,8 @@ struct TraceModel {
 
 // Devices come first: each has a track of its launches, which name the requests they served, and
 // one for each kind of stage on it. Then the connections, each with its requests and their stages.
-// What overlaps lies on tracks side by side. Every stage of every receipt is a slice of category
-// "stage", with its request's id; those of a device are there once for each launch.
+// Slices that overlap lie on tracks side by side. Every stage of every receipt is a slice of
+// category "stage", with its request's id; those of a device are there once for each launch.
 TraceModel ModelOf(const v1::TracesResponse& traces);
 
 }  // namespace gemmd::client

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The HTML report of gemm bench and the server's console in headless Chromium. Apart from the other checks, because
-# Chromium is a third of a gigabyte: this installs it where it is missing.
+# The HTML report of gemm bench and the server's console in headless Chromium. It is apart from the
+# other checks, because Chromium is a third of a gigabyte: this installs it where it is missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

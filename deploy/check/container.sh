@@ -2,11 +2,11 @@
 # Builds the image, starts it from deploy/kubernetes/gemmd.yaml, calls it, and drains it
 # under load, with nothing from a registry: the base is a minimal Debian 12 made here.
 #
-# Needs podman, mmdebstrap, a Debian archive, NumPy; about two minutes besides the build. Where one of
+# Needs podman, mmdebstrap, a Debian archive, NumPy; about two minutes besides the build. If one of
 # them is not here, or containers cannot run, it says so in a line that begins with "skipped:", and
 # ends with 0. Podman's settings (CONTAINERS_CONF, CONTAINERS_STORAGE_CONF) are honoured; without
-# them it uses runc and plain control groups, which work inside virtual machines too. The store is
-# a temporary one, so nothing is left behind.
+# them it uses runc and plain control groups, which work inside virtual machines too. The store is a
+# temporary one, so nothing is left behind.
 #   deploy/check/container.sh            with the binaries that `bazel build` makes here
 #   deploy/check/container.sh --whole    the image compiles them itself, without GPU code
 set -euo pipefail
@@ -147,13 +147,14 @@ received() {
   "$gemm" --json stats | /usr/bin/python3 -c 'import json, sys
 print(json.load(sys.stdin)["received_requests"])'
 }
-# By their headers, which let them in: SIGTERM comes while payloads are still on their way.
+# Requests count by their headers, which let them in: SIGTERM comes while payloads are still on
+# their way.
 for ((i = 0; ; ++i)); do
   now=$(received)
   ((now >= calls + 2)) && break  # the two products before are among them
   ((i < 300)) || fail "only $((now - 2)) of $calls requests came"
 done
-# As a kubelet ends a pod: SIGTERM, and SIGKILL when the grace period is over.
+# The pod ends as a kubelet ends it: SIGTERM, and SIGKILL when the grace period is over.
 grace=$(sed -n 's/.*terminationGracePeriodSeconds: *//p' "$yaml")
 pod stop --time "$grace" "$container" >/dev/null &
 stopping=$!

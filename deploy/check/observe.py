@@ -17,7 +17,8 @@ import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What a machine without GPUs, or a server that nobody refused or asked to keep, has not.
+# Metrics that are empty without GPUs, and on a server that refused nobody and was not asked to keep
+# anything.
 MAY_BE_EMPTY = re.compile(r"gemmd_(gpu|pinned)_|gemmd_requests_refused_total|gemmd_kernel_launches|"
                           r"gemmd_device_peak_flops")
 
@@ -105,7 +106,7 @@ def main(gemmd, gemm, seconds):
                                              stdout=subprocess.PIPE, text=True).stdout)
             assert received == finished == float(told["received_requests"]), (received, finished, told)
             assert ok == float(told["finished_requests"]["OK"]), (ok, told)
-            # Of the load generator's, those of its first moments and its last are not in its report.
+            # The load generator's report has no requests of its first moments and its last.
             counted = sum(point["ok"] for point in json.loads((folder / "load.json").read_text())["points"])
             assert 0 < counted <= ok, (counted, ok)
             alerts = json.loads(get(f"{prometheus.url}/api/v1/alerts"))["data"]["alerts"]

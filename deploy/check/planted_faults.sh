@@ -42,7 +42,7 @@ plant() {
   git checkout -q .
 }
 
-# Where the server reads a request.
+# The function in which the server reads a request.
 readonly decode='absl::Status Decode(const v1::MatmulHeader& header, MatmulCall\* call) {'
 plant "a data race in the scheduler" server/scheduling/scheduler.cc \
   'absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {' \

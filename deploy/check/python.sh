@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The Python client: its wheel in an empty virtual environment, types, lint, and its tests against a server.
-# And the quantized formats of kernels/quant against ml_dtypes, through tests/kernels/quant/codec.cc.
-# Packages come from PyPI, and without it this fails. About a minute once pip has them in its cache.
+# It also checks the quantized formats of kernels/quant against ml_dtypes, through
+# tests/kernels/quant/codec.cc. Packages come from PyPI, and without it this fails. About a minute
+# once pip has them in its cache.
 #   deploy/check/python.sh                the server that Bazel built, and this machine's python3
 #   GEMMD_BINARY=PATH ...                 another server
 #   GEMMD_CODEC=PATH ...                  another codec

@@ -127,7 +127,7 @@ def place_of(fault):
 def run(tree, faults):
     fault_list.plant(tree, faults)
     bazel = Bazel(tree)
-    # By where the faults are told apart: their files, and the tests that are named.
+    # Faults are keyed by what tells them apart: their files, and the tests that are named.
     tests = {}
     for fault in faults:
         if place_of(fault) not in tests:

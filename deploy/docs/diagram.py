@@ -75,7 +75,7 @@ def draw_box(name, box):
     x, y = corner(box)
     middle = x + BOX[0] / 2
     lines = [f'    <text class="name" x="{middle}" y="{y + 20}">{html.escape(name)}</text>']
-    # What is too long for one line goes on in the next.
+    # Text that is too long for one line goes on in the next.
     text = re.findall(r".{1,21}(?:\s+|$)", " ".join(box[2]))
     lines += [f'    <text x="{middle}" y="{y + 38 + 15 * i}">{html.escape(part.strip())}</text>'
               for i, part in enumerate(text)]

@@ -1,6 +1,6 @@
-// What the copies of one 4096^3 bf16 product cost with nothing around them: A and B to the GPU
-// (64 MiB), D back (32 MiB), from memory that CUDA allocated and from POSIX shared memory that
-// it page-locked. Prints one JSON object:
+// Measures the copies of one 4096^3 bf16 product with nothing around them: A and B to the GPU (64
+// MiB), D back (32 MiB), from memory that CUDA allocated and from POSIX shared memory that it
+// page-locked. Prints one JSON object:
 //   nvcc -O2 -o pinned_copy pinned_copy.cu && ./pinned_copy
 #include <cuda_runtime.h>
 #include <fcntl.h>

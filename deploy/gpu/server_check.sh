@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gemmd on a GPU as a process: a product, then each fault that the build has, with what the
+# Runs gemmd on a GPU as a process: a product, then each fault that the build has, with what the
 # client is told and how the process ends. The build has them with --define=faults=on.
 set -uo pipefail
 cd "$(dirname "$0")" || exit

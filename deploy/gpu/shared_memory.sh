@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Products of 4096^3 bf16 whose operands and result lie in memory shared with gemmd, against the
-# bare copies of the same bytes (pinned_copy.cu, built here if nvcc is there). Also one of f32,
-# with the bytes that loopback carried meanwhile.
+# bare copies of the same bytes (pinned_copy.cu, built here if nvcc is there). It also does one of
+# f32, with the bytes that loopback carried meanwhile.
 #   shared_memory.sh [FOLDER]     for the JSON reports
 set -uo pipefail
 cd "$(dirname "$0")" || exit

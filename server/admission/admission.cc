@@ -15,11 +15,11 @@
 namespace gemmd {
 namespace {
 
-// Bounds of what a refused client is told to wait.
+// Bounds of the time that a refused client is told to wait.
 constexpr double kMinRetryMs = 1;
 constexpr double kMaxRetryMs = 10000;
 
-// What `resident` has goes before what `buffers` have, which is nothing there.
+// Sets the buffers that `resident` has; `buffers` has none in their place.
 void Overlay(const HostBuffers& resident, HostBuffers* buffers) {
   for (const WorkPlane plane : kWorkPlanes) {
     if (resident.of(plane) != nullptr) buffers->of(plane) = resident.of(plane);
@@ -35,7 +35,7 @@ bool IsSentBack(const MatmulCall& call) {
   return !call.keep_result.has_value() && !call.output.has_value();
 }
 
-// Of the host's memory that a plane lies in.
+// Returns the bytes of host memory that a plane takes, by kind.
 MemoryBytes PlaneMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
   MemoryBytes memory;
   if (limits.in_memory) {
@@ -69,7 +69,7 @@ std::optional<double> WeightOf(const Tenant& tenant) {
   return tenant.quota() == nullptr ? std::nullopt : tenant.quota()->weight;
 }
 
-// On a refusal that does not end with requests in flight.
+// Marks a refusal that does not end with requests in flight.
 constexpr char kStoreIsFullUrl[] = "gemmd/store-is-full";
 
 }  // namespace
@@ -132,7 +132,7 @@ bool Admission::IsMemoryInUse() const {
 void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, TimeNs deadline,
                             Carrier carrier, std::uint64_t message_bytes,
                             AdmitCallback done) const {
-  // What waits counts too: its message is here.
+  // A call that waits takes quota too: its message is here.
   const auto quota = std::make_shared<QuotaAccounts::Hold>();
   absl::StatusOr<Understood> understood = Understand(call, carrier);
   absl::Status status = understood.status();
@@ -274,7 +274,7 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
     MatmulEstimate estimate;
     estimate.offer = *std::move(offer);
     estimate.problem = understood->problem;
-    // Where that is refused, because others would be late, all of them go first.
+    // If that is refused, because others would be late, all of them are assumed to go first.
     estimate.queue_us = served.scheduler
                             ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
                                            estimate.offer.cost.device_us,
@@ -323,7 +323,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   request->shared.Overlay(grant.shared, &job->work.buffers);
 
   Scheduler* const scheduler = grant.served.scheduler;
-  // What lies in memory of the device's own is not copied, which the header did not tell.
+  // Operands in memory of the device's own are not copied, which the header did not tell.
   if (!request->shared.empty()) job->cost = scheduler->cost().Predict(job->work);
 
   Receipt& receipt = job->receipt;

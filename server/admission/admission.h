@@ -34,7 +34,7 @@
 
 namespace gemmd {
 
-// What would serve a request.
+// The device, plan and cost that would serve a request.
 struct Offer {
   ServedDevice served;
   Plan plan;
@@ -81,14 +81,14 @@ struct AdmittedMatmul {
   InlinePayload& payload() const { return *grant.payload; }
 };
 
-// What a receipt says of the time before Submit().
+// The receipt's part from the time before Submit().
 struct RequestTimes {
   TimeNs arrival = 0;
   std::vector<StageSpan> spans;  // what was done for the request besides admission
   TraceOrigin trace;
 };
 
-// What a request would take, as things are now.
+// The cost of a request, as things are now.
 struct MatmulEstimate {
   Offer offer;
   Problem problem;
@@ -131,7 +131,7 @@ class Admission {
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }
 
-  // Whether D must fit one message (RequestLimits::result_bytes).
+  // The way that D travels; as one message it must fit RequestLimits::result_bytes.
   enum class Carrier : std::uint8_t { kMessage, kStream };
 
   // Decides from the header alone, before any payload. In this order:
@@ -151,10 +151,10 @@ class Admission {
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
                                                         Carrier carrier) const;
 
-  // Whether calls that come now are told to go.
+  // Returns whether calls that come now are refused.
   bool IsDraining() const { return router_->draining(); }
 
-  // Whether a request that Admit() refused with this may wait for memory instead.
+  // Returns whether a request that Admit() refused with this may wait for memory instead.
   bool MayWait(const absl::Status& refusal) const;
   // Has it wait, holding nothing but a message of `message_bytes`. `done` is called exactly once,
   // on any thread, perhaps before this returns, with what Admit() says in the end, or
@@ -174,14 +174,14 @@ class Admission {
   absl::Status Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
                       RequestTimes times, Callback done);
 
-  // What Admit() and Submit() would lead to. Its errors are Admit()'s, those of deadlines and of
-  // memory that is full now excepted. Finding resident operands counts as a use of them.
+  // Predicts the result of Admit() and Submit(). Its errors are Admit()'s, those of deadlines and
+  // of memory that is full now excepted. Finding resident operands counts as a use of them.
   absl::StatusOr<MatmulEstimate> Estimate(const MatmulCall& call) const;
 
-  // What the rpc layer tells of payload that it moved.
+  // The rpc layer reports payload that it moved to this model.
   TransportModel* transport() { return &transport_; }
 
-  // Of a request that waits for memory, or see Scheduler::Cancel.
+  // Cancels a request that waits for memory; for others see Scheduler::Cancel.
   void Cancel(std::uint64_t request_id) {
     if (policy_.room != nullptr) policy_.room->Cancel(request_id);
     router_->Cancel(request_id);
@@ -192,7 +192,7 @@ class Admission {
   MemoryBytes HeldOf(const Device* device) const { return shares_.at(device)->held(); }
 
  private:
-  // What the header alone decides.
+  // The facts that the header alone decides.
   struct Understood {
     MatmulCall call;  // completed by what its resident operands are
     Problem problem;
@@ -205,12 +205,12 @@ class Admission {
   };
   // UNAVAILABLE: draining.
   absl::Status CheckServing() const;
-  // Admit(), whoever waits, and while the server drains too. `quota`: what the request holds of its
-  // tenant's, to be taken where it is let in; null: it holds nothing yet.
+  // Does what Admit() does, even if others wait and while the server drains. `quota`: what the
+  // request holds of its tenant's, to be taken where it is let in; null: it holds nothing yet.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> AdmitNow(const MatmulCall& call, TimeNs deadline,
                                                            Carrier carrier,
                                                            QuotaAccounts::Hold* quota) const;
-  // What the request takes of its tenant's quota.
+  // Takes the request's part of its tenant's quota.
   absl::StatusOr<QuotaAccounts::Hold> TakeQuota(const MatmulCall& call,
                                                 const Problem& problem) const;
   absl::Status CheckPriority(const MatmulCall& call) const;
@@ -240,7 +240,7 @@ class Admission {
   absl::Status AllocateHost(const MatmulCall& call, const Problem& problem,
                             const SharedOperands& shared, Share* share, Grant* grant) const;
   MemoryHolder HolderOf(const MatmulCall& call) const;
-  // Whether requests hold memory that others may wait for.
+  // Returns whether requests hold memory that others may wait for.
   bool IsMemoryInUse() const;
   // Moves resident operands out of the device as long as `attempt` finds its memory full: to the
   // host, the largest first, and where they lie there anyway, or cannot, those without a lease are

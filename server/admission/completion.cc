@@ -9,7 +9,7 @@
 namespace gemmd {
 namespace {
 
-// What a sampled product keeps while it waits.
+// The memory that a sampled product keeps while it waits.
 struct Held {
   MemoryShares::Charge charge;
   std::unique_ptr<InlinePayload> payload;
@@ -30,7 +30,7 @@ FinishedProduct ProductOf(const Completion& completion, std::uint64_t request_id
   return product;
 }
 
-// What the device did for the request. Launches that several share are shared by their FLOPs.
+// Returns the device time of the request. Launches that several share are divided by their FLOPs.
 double DeviceUs(const Receipt& receipt) {
   TimeNs busy = 0;
   for (const StageSpan& span : receipt.spans) {
@@ -57,7 +57,7 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
     sample->memory = std::make_shared<Held>(
         Held{std::move(c.charge), std::move(c.payload), std::move(c.memory), std::move(c.placed)});
   }
-  // Given back before anybody is told.
+  // The memory is given back before anybody is told.
   c.payload.reset();
   c.memory.clear();
   c.residents = {};

@@ -1,4 +1,4 @@
-// What happens between the end of a job and its caller being told.
+// The steps between the end of a job and the report to its caller.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace gemmd {
 
-// What the rpc layer is told at the end of an admitted request.
+// The outcome of an admitted request, as the rpc layer gets it.
 struct MatmulOutcome {
   absl::Status status;
   Problem problem;
@@ -49,7 +49,7 @@ struct Completion {
   const Kernel* kernel = nullptr;
   Problem problem;
   HostBuffers buffers;  // of the work
-  // Of the work, where the product is to be verified.
+  // The work's planes, where the product is to be verified.
   ResidentPlanes resident;
   HostBuffer d;
   std::unique_ptr<PendingResult> kept;
@@ -63,8 +63,8 @@ struct Completion {
   Callback done;
 };
 
-// As Job::Callback. Verifies the product where that was asked for, which delays what follows and
-// is done on the verifier's thread; gives the memory back; tells the caller; has a sampled
+// Runs as a Job::Callback. Verifies the product where that was asked for, which delays what follows
+// and is done on the verifier's thread; gives the memory back; tells the caller; has a sampled
 // product checked. Adds to the statuses of jobs:
 //   DATA_LOSS            the product failed its verification
 //   DEADLINE_EXCEEDED    the deadline passed meanwhile

@@ -33,10 +33,10 @@ class InlinePayload {
   // these bytes came before, or they lie beyond it, or there are too many chunks for their bytes.
   absl::Status Receive(const PayloadChunk& chunk);
 
-  // Whether every byte is there.
+  // Returns whether every byte has arrived.
   bool complete() const;
-  // What remains to be said once nothing more will come. INVALID_ARGUMENT: a plane lacks
-  // bytes, or a scale is negative, infinite or no number, or a zero point out of range.
+  // Checks the payload once nothing more will come. INVALID_ARGUMENT: a plane lacks bytes, or a
+  // scale is negative, infinite or no number, or a zero point out of range.
   absl::Status Check() const;
 
   std::uint64_t received_bytes() const;
@@ -49,7 +49,7 @@ class InlinePayload {
   InlinePayload() = default;
   absl::Status Add(OperandName operand, PlaneName plane, const MatrixLayout& layout,
                    Allocate allocate);
-  // Of the values that scale A and B.
+  // Checks the values that scale A and B.
   absl::Status CheckScales(OperandName operand) const;
 
   ChunkLimit chunks_{"payload"};

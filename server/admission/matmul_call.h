@@ -53,7 +53,7 @@ enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
 inline constexpr int kOperandCount = 4;
 absl::string_view Name(OperandName operand);
 
-// As gemmd.v1.PlaneName.
+// The names of gemmd.v1.PlaneName.
 enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
 inline constexpr PlaneName kPlaneNames[] = {PlaneName::kData, PlaneName::kScales,
                                             PlaneName::kZeroPoints, PlaneName::kTensorScale};
@@ -62,7 +62,8 @@ inline constexpr std::size_t kPlaneCount = std::size(kPlaneNames);
 // "a" for data, "a.scales" for scales, and so on.
 std::string Name(OperandName operand, PlaneName plane);
 
-// What a work calls the plane; nothing: C and bias have data alone.
+// Returns the work's name for the plane; nothing for the other planes of C and bias, which have
+// data alone.
 std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane);
 
 // Part of one plane's bytes: the pieces one after another, in somebody else's memory.
@@ -73,7 +74,7 @@ struct PayloadChunk {
   absl::Span<const absl::string_view> pieces;
 };
 
-// As gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
+// The fields of gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
 struct MatmulCall {
   std::optional<OperandSpec> a;
   std::optional<OperandSpec> b;

@@ -29,9 +29,9 @@ struct MemoryHolder {
   std::string peer;
 };
 
-// Thread-safe. A tenant may have a share of each kind, and so may a peer. Who holds nothing may
-// take anything: a request that is larger than a share would never be let in otherwise. Nobody is
-// remembered who holds nothing.
+// Thread-safe. A tenant may have a share of each kind, and so may a peer. A tenant or peer that
+// holds nothing may take anything: a request that is larger than a share would never be let in
+// otherwise. A tenant or peer that holds nothing is forgotten.
 class MemoryShares {
  private:
   struct Account {

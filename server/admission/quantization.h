@@ -1,4 +1,4 @@
-// How an operand that was sent is quantized. Pure functions.
+// Checks how operands that were sent are quantized. Pure functions.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -24,9 +24,10 @@ struct UploadScaling {
   bool k_is_columns = true;  // of the data
 };
 
-// Of an operand that is uploaded, whose use is not known: by the first use that fits of A, B, A
-// transposed and B transposed, so that scales of rows x 1 are of rows and those of 1 x columns of
-// columns wherever they may be; else what CheckScaling() says of its use as A.
+// Returns the scaling of an operand that is uploaded, whose use is not known: by the first use
+// that fits of A, B, A transposed and B transposed, so that scales of rows x 1 are of rows and
+// those of 1 x columns of columns wherever they may be; else what CheckScaling() says of its use as
+// A.
 absl::StatusOr<UploadScaling> CheckUploadScaling(absl::string_view field,
                                                  const OperandSpec& operand);
 

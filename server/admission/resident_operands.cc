@@ -17,7 +17,7 @@ std::string ToText(const PlaneSpec& plane) {
                       Name(plane.order));
 }
 
-// What the call says of the plane, if anything, against what it is.
+// Compares the call's description of the plane, if there is one, with the plane itself.
 absl::Status CheckPlane(absl::string_view field, const PlaneSpec& said, const PlaneSpec& is) {
   const std::uint64_t inner = is.order == Order::kRowMajor ? is.columns : is.rows;
   const bool is_tight = said.leading_dimension == 0 || said.leading_dimension == inner;
@@ -32,7 +32,7 @@ absl::Status CheckPlane(absl::string_view field, const PlaneSpec& said, const Pl
                    ", tightly packed (leave the field out to mean that)"));
 }
 
-// Of a plane that scales.
+// Completes what the call says of a plane that scales.
 absl::Status CompleteScales(absl::string_view field, const std::optional<MatrixLayout>& is,
                             std::optional<PlaneSpec>* said) {
   if (said->has_value()) {
@@ -91,7 +91,7 @@ absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, Mat
     absl::StatusOr<std::shared_ptr<StoredOperand>> operand =
         store->Use(call->tenant, spec.resident, field);
     if (!operand.ok()) {
-      // All that is missing is told at once, so that one round of uploads is enough.
+      // All that is missing is named at once, so that one round of uploads is enough.
       missing = missing.ok() ? operand.status() : MergeMissing(missing, operand.status());
       continue;
     }

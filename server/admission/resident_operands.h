@@ -23,10 +23,10 @@ class ResidentOperands {
 
   // The device that has one of them in its memory; null: none has.
   Device* holder() const;
-  // Of the planes that they have, once they are on the device.
+  // The planes that they have, once they are on the device.
   Residency residency(const Device& device) const;
 
-  // What a work needs of them.
+  // The planes that a work needs of them.
   struct Placed {
     HostBuffers buffers;            // null where there is none, or it is landed
     ResidentPlanes resident;        // null where there is none, or the device reads host memory

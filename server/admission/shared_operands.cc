@@ -196,7 +196,7 @@ void SharedOperands::Overlay(const Placed& placed, HostBuffers* buffers) const {
 
 absl::Status SharedOperands::Finish(const Placed& placed, const MatrixLayout& d,
                                     const HostBuffer& buffer) const {
-  // What was used in place and is gone by now was perhaps not what the client meant.
+  // Bytes that were used in place and are gone by now were perhaps not those that the client meant.
   for (const Plane& plane : planes_) {
     if (!IsInPlace(plane)) continue;
     if (absl::Status s = plane.region->CheckFile(); !s.ok()) return s;
@@ -214,7 +214,7 @@ absl::Status SharedOperands::Write(const Plane& plane, const MatrixLayout& d,
   std::uint64_t begin = 0;  // of the piece, in the plane
   for (const HostPiece& piece : buffer) {
     const std::uint64_t end = begin + piece.size_bytes;
-    // Where lines follow each other closely, a piece is written at once.
+    // If there is no padding between lines, a piece is written at once.
     const std::uint64_t step = pitch == width ? end : pitch;
     for (std::uint64_t line = pitch == width ? begin : begin / pitch * pitch; line < end;
          line += step) {

@@ -37,7 +37,7 @@ class SharedOperands {
   Device* holder() const;
   bool has_output() const { return output_.has_value(); }
   bool empty() const { return planes_.empty() && !has_output(); }
-  // Of all operands here, and of D.
+  // The bytes of all operands here, and of D.
   std::uint64_t bytes_in() const;
   std::uint64_t bytes_out() const { return has_output() ? output_->bytes : 0; }
 
@@ -49,7 +49,7 @@ class SharedOperands {
   // Errors are AllocateOperand()'s. FAILED_PRECONDITION: an operand lies on another device.
   absl::StatusOr<Placed> PlaceOn(Device* device) const;
 
-  // Whether some operand, or D, is used where it lies, which the CPU must not touch.
+  // Returns whether some operand, or D, is used in place, in memory that the CPU must not touch.
   static bool AnyInPlace(const Placed& placed);
 
   // Copies what has to be copied. Errors are Region::Read()'s. INVALID_ARGUMENT: a scale is

@@ -18,7 +18,7 @@ constexpr std::uint64_t kSeedB = 2;
 // The clock's resolution: a plan's file takes no time of 0.
 constexpr double kLeastUs = 1e-3;
 
-// Whether the tuning cannot go on, as against one plan that cannot run.
+// Returns whether the error ends the tuning, as against the trial of one plan.
 bool EndsTuning(const absl::Status& status) {
   return absl::IsCancelled(status) || absl::IsUnavailable(status) ||
          absl::IsResourceExhausted(status);
@@ -34,7 +34,7 @@ double ComputeUs(const Receipt& receipt) {
 
 bool IsSame(const Plan& x, const Plan& y) { return x.kernel == y.kernel && x.config == y.config; }
 
-// Whether selection would choose the plan once it was measured: a batch-invariant choice
+// Returns whether selection would choose the plan once it was measured: a batch-invariant choice
 // keeps its bits. Selection itself is asked, so that its rule stands in one place.
 bool MayServe(const Registry& registry, const Problem& problem, const DeviceTraits& traits,
               const Plan& plan) {

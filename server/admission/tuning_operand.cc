@@ -12,7 +12,7 @@ namespace {
 // A prime, so that lines of usual lengths differ from one another.
 constexpr std::uint64_t kPeriodElements = 65537;
 
-// How a floating-point type's bits are divided; no exponent bits: the type is another.
+// The fields of a floating-point type's bits; no exponent bits: the type is another.
 struct Format {
   int exponent_bits = 0;
   int mantissa_bits = 0;

@@ -1,4 +1,4 @@
-// What tuning multiplies.
+// Makes the operands that tuning multiplies.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ class Turns {
     return all.back();
   }
 
-  // Those under a name.
+  // Returns the entries under a name.
   const std::list<T*>& Of(const std::string& name) const {
     static const std::list<T*> none;
     const auto found = names_.find(name);

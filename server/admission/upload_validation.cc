@@ -18,7 +18,7 @@ absl::Status CheckTight(absl::string_view field, const MatrixLayout& layout) {
                                      " or 0: uploaded planes are tightly packed"));
 }
 
-// A plane that scales, in its place of the form. Whether it fits the data is looked at later.
+// A plane that scales, in its place of the form. A later check compares it with the data.
 absl::Status Take(const std::string& field, const std::optional<PlaneSpec>& plane,
                   const RequestLimits& limits, std::optional<MatrixLayout>* to) {
   if (!plane.has_value()) return absl::OkStatus();

@@ -84,7 +84,7 @@ absl::Status CheckFactor(absl::string_view field, double value) {
 
 bool IsFp8(DataType type) { return type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2; }
 
-// What kernels of such types have always taken, with scales or without.
+// Returns whether kernels have always taken such types, with scales or without.
 bool IsPlainPair(DataType a, DataType b) {
   if (IsFp8(a) && IsFp8(b)) return true;
   return a == b && (a == DataType::kInt8 || !IsQuantizedType(a));
@@ -116,7 +116,8 @@ absl::Status CheckTypes(DataType a, DataType b) {
              "bf16"));
 }
 
-// What only kernels for quantized operands take: not sums of whole lines of int8 or fp8.
+// Returns whether only kernels for quantized operands take the problem: not sums of whole lines of
+// int8 or fp8.
 bool NeedsDecoding(const Problem& problem) {
   return (IsQuantizedType(problem.a.type) || IsQuantizedType(problem.b.type)) &&
          !(IsPlainPair(problem.a.type, problem.b.type) && problem.a_scaling.scales_whole_lines() &&

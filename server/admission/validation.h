@@ -23,13 +23,13 @@ struct RequestLimits {
 absl::StatusOr<MatrixLayout> ValidatePlane(absl::string_view field, const PlaneSpec& plane,
                                            const RequestLimits& limits);
 
-// What an uploaded operand will be kept as. INVALID_ARGUMENT: a plane is malformed, not tightly
-// packed, or has more than request_bytes; what scales the data does not fit them.
+// Returns the form that an uploaded operand has. INVALID_ARGUMENT: a plane is malformed, not
+// tightly packed, or has more than request_bytes; or scales or zero points do not fit the data.
 // UNIMPLEMENTED: a type that is not stored.
 absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits,
                                            const std::string& field = "begin.operand");
-// The form to quantize such an upload to. INVALID_ARGUMENT: what comes is not F32, F16 or BF16, or
-// what is to be kept has another shape or order, or no scales; or as ValidateUpload().
+// Returns the form to quantize such an upload to. INVALID_ARGUMENT: what comes is not F32, F16 or
+// BF16, or what is to be kept has another shape or order, or no scales; or as ValidateUpload().
 absl::StatusOr<StoredAs> ValidateStoredForm(const OperandForm& sent, const OperandSpec& stored,
                                             const RequestLimits& limits);
 

@@ -18,7 +18,7 @@ namespace {
 // attempt takes some microseconds. The others are first the next time.
 constexpr std::size_t kMostFailures = 32;
 
-// When a client may come back whose request found no place here, or no room in all its time.
+// The retry delay of a client whose request found no place here, or no room in all its time.
 constexpr std::int64_t kRetryMs = 1000;
 
 }  // namespace

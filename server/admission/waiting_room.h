@@ -39,8 +39,8 @@ class WaitingRoom {
     MemoryHolder holder;
     std::uint64_t bytes = 0;  // of the message that waits with it
     TimeNs deadline = kNoDeadline;
-    // Whether the request has been told that it is let in, or why it never will be. Called until it
-    // has, never two at a time.
+    // Tries to let the request in; returns whether it was told that it is let in, or why it never
+    // will be. Called until it returns true, never two at a time.
     absl::AnyInvocable<bool()> attempt;
     // Called, instead of another attempt, with CANCELLED, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED
     // where it waited as long as any may.
@@ -60,8 +60,9 @@ class WaitingRoom {
   // Ends the request with CANCELLED if it waits; one that is being tried ends after the attempt if
   // that failed.
   void Cancel(std::uint64_t id);
-  // Whether one of the tenant's waits, so that another one must wait behind it. Others at its
-  // address need not: what they hold together is bounded. Takes no lock where nobody waits.
+  // Returns whether one of the tenant's requests waits, so that another one must wait behind it.
+  // Others at its address need not: what they hold together is bounded. Takes no lock where nobody
+  // waits.
   bool HasWaiting(const std::string& tenant) const;
   // There may be room.
   void Poke();
@@ -89,7 +90,7 @@ class WaitingRoom {
   using Ended = std::list<std::pair<Waiting, absl::Status>>;
 
   void Run(std::chrono::milliseconds period);
-  // Whether a message of so many bytes may be added to those that wait.
+  // Checks that a message of so many bytes may be added to those that wait.
   absl::Status Check(const std::string& whose, std::size_t waiting, std::uint64_t held, int percent,
                      std::uint64_t bytes) const;
   absl::Status CheckShareLocked(const std::string& whose, const std::list<Lane*>& lanes,
@@ -111,7 +112,7 @@ class WaitingRoom {
   CondVar wake_;
   bool poked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // By tenant and address; none empty.
+  // Keyed by tenant and address; none is empty.
   std::map<std::pair<std::string, std::string>, Lane> lanes_ ABSL_GUARDED_BY(mutex_);
   Turns<Lane> tenants_ ABSL_GUARDED_BY(mutex_);
   Turns<Lane> addresses_ ABSL_GUARDED_BY(mutex_);

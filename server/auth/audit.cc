@@ -10,11 +10,11 @@
 namespace gemmd {
 namespace {
 
-// Of each kind: a hundred lines at once, and ten a second.
+// The limit for each kind of line: a hundred at once, and ten a second.
 constexpr TimeNs kInterval = 100'000'000;
 constexpr TimeNs kBurst = 100;
 
-// As it is, unless it has to be cut or escaped.
+// Returns the text as it is, unless it has to be cut or escaped.
 std::string Name(absl::string_view text) {
   std::string quoted = Quoted(text);
   return quoted.size() == text.size() + 2 ? std::string(text) : quoted;

@@ -1,4 +1,4 @@
-// The log of who was refused, and of who looked or reached into the server.
+// The log of refusals, and of calls that looked or reached into the server.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ class AuditLog {
   explicit AuditLog(const Clock* clock) : clock_(clock) {}
 
   void Refused(const Call& call, const absl::Status& why);
-  // Of a tenant that has taken what its quota gives.
+  // Logs a refusal of a tenant that has used up its quota.
   void OverQuota(const Tenant& tenant, const absl::Status& why);
-  // Of a method that is_audited.
+  // Logs a call of a method that is_audited.
   void Served(const Call& call);
 
  private:
   struct Kind {
-    // As of connections (server/net/connection_table.h): each line is an interval.
+    // Paid as for connections (server/net/connection_table.h): each line is an interval.
     TimeNs paid_until = std::numeric_limits<TimeNs>::min();
     std::uint64_t left_out = 0;
   };

@@ -1,4 +1,4 @@
-// Who calls, and by what that is known.
+// The caller's identity, and the evidence for it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace gemmd {
 
-// What a caller shows, whether it is believed or not. A value.
+// The credentials that a caller shows, whether they are believed or not. A value.
 struct CallerCredentials {
   std::string token;             // of "authorization: Bearer TOKEN"; empty: none
   std::string tenant;            // of gemmd-tenant; empty: none

@@ -32,7 +32,7 @@ using nlohmann::json;
 constexpr char kRsa[] = "RS256";
 constexpr char kEc[] = "ES256";
 
-// As large as all headers of a call may be together.
+// The size that all headers of a call may have together.
 constexpr std::size_t kMostBytes = 8192;
 constexpr std::size_t kMostKeys = 64;
 constexpr int kLeastRsaBits = 2048;
@@ -67,7 +67,7 @@ const unsigned char* Bytes(const std::string& text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Of a text in base64url without padding, as RFC 7515 has it; Abseil takes more than that.
+// Decodes base64url without padding, as RFC 7515 has it; Abseil takes more than that.
 std::optional<std::string> Decode(absl::string_view text) {
   const bool is_alphabet = std::all_of(text.begin(), text.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
@@ -100,7 +100,7 @@ json ParseObject(absl::string_view text) {
   return parsed.is_object() ? parsed : json::object();
 }
 
-// Of an object's member; empty where it is not there or no text.
+// Returns the text of an object's member; empty where it is not there or no text.
 std::string TextOf(const json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -154,7 +154,7 @@ absl::StatusOr<Owned<EVP_PKEY>> ParseRsaKey(const std::string& entry, const json
     return InvalidArgumentError(StrCat(entry, " has ", bits, " bits; RSA keys must have ",
                                        kLeastRsaBits, " to ", kMostRsaBits));
   }
-  // With 1 as its exponent anybody could sign.
+  // Anybody could sign with 1 as the exponent.
   if (BN_is_odd(exponent.get()) == 0 || BN_is_one(exponent.get()) != 0 ||
       BN_num_bits(exponent.get()) > kMostExponentBits) {
     return Broken(entry);

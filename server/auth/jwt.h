@@ -15,9 +15,9 @@ namespace gemmd {
 // An issuer's public keys. Immutable, and cheap to copy.
 class JsonWebKeys {
  public:
-  // Of a JSON Web Key Set (RFC 7517). Keys that no algorithm of JsonWebToken's uses are left out.
-  // INVALID_ARGUMENT: it is none, has no key to use, or one that is broken, private or RSA's of
-  // less than 2048 bits.
+  // Reads a JSON Web Key Set (RFC 7517). Keys that no algorithm of JsonWebToken's uses are left
+  // out. INVALID_ARGUMENT: it is none, has no key to use, or one that is broken, private or RSA's
+  // of less than 2048 bits.
   static absl::StatusOr<JsonWebKeys> Parse(const std::string& text);
 
   std::size_t size() const { return keys_.size(); }
@@ -29,7 +29,7 @@ class JsonWebKeys {
   std::vector<std::shared_ptr<const Key>> keys_;
 };
 
-// What a token says, and its issuer has signed.
+// The claims of a token whose signature was verified.
 struct JwtClaims {
   std::string subject;
   absl::Time expires;  // kLeeway included
@@ -40,7 +40,7 @@ class JsonWebToken {
   // Clocks differ: a token is good for so long before and after what it says.
   static constexpr absl::Duration kLeeway = absl::Seconds(30);
 
-  // Whether a text has the form of one: three parts between dots.
+  // Returns whether a text has the form of a token: three parts between dots.
   static bool IsLike(absl::string_view text);
 
   // UNAUTHENTICATED: it is none, or larger than any is.
@@ -49,7 +49,7 @@ class JsonWebToken {
   JsonWebToken& operator=(JsonWebToken&& other) noexcept;
   ~JsonWebToken();
 
-  // Who is said to have issued it, which is not shown before Verify().
+  // The issuer that the token names, which is not proved before Verify().
   const std::string& issuer() const;
 
   // UNAUTHENTICATED, and why: it is signed by none of the keys, or by another algorithm than RS256

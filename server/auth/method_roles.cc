@@ -29,7 +29,7 @@ constexpr MethodRoles kTable[] = {
     {"/gemmd.v1.Regions/Renew", kUsers},
     {"/gemmd.v1.Regions/Status", kUsers},
 
-    // What the server can do is no secret from those whom it serves; what it does for others is.
+    // Any caller may see what the server can do, but not what it does for others.
     {"/gemmd.v1.Admin/ServerInfo", kAnyRole},
     {"/gemmd.v1.Admin/ListKernels", kAnyRole},
     {"/gemmd.v1.Admin/Statistics", kWatchers, true},

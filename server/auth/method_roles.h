@@ -1,4 +1,4 @@
-// Which roles each method of the server asks for: one table.
+// The roles that each method of the server asks for: one table.
 #pragma once
 
 #include <string>

@@ -123,7 +123,7 @@ absl::StatusOr<Quota> QuotaOf(const std::string& entry, const auth::Quota& wire)
   return quota;
 }
 
-// Of a caller whose tenant is the policy's to say.
+// Returns the tenant of a caller that the policy grants one.
 absl::StatusOr<Tenant> TenantFor(const std::string& granted, const CallerCredentials& credentials) {
   if (granted == kClaimed) {
     if (absl::Status s = Tenant::Named(credentials.tenant).status(); !s.ok()) return s;
@@ -136,7 +136,7 @@ absl::StatusOr<Tenant> TenantFor(const std::string& granted, const CallerCredent
   return Tenant::Authenticated(granted);
 }
 
-// What a certificate is called where no rule says so: what says most of it.
+// The name of a certificate that no rule names: the field that says most of it.
 std::string OwnName(const CallerCredentials& credentials) {
   if (!credentials.spiffe_id.empty()) return credentials.spiffe_id;
   if (!credentials.common_name.empty()) return credentials.common_name;
@@ -161,7 +161,7 @@ absl::StatusOr<Policy> Policy::Parse(const std::string& text, const ReadFile& re
     return InvalidArgumentError(StrCat(
         error.text(), ": the text is no PolicyFile as server/auth/policy.proto describes it"));
   }
-  // As a file is for a moment that an editor writes anew.
+  // A file looks so for a moment while an editor writes it anew.
   if (!file.has_anonymous() && file.token().empty() && file.certificate().empty() &&
       file.jwt().empty()) {
     return InvalidArgumentError("it has no entry, so that nobody could call");

@@ -1,4 +1,4 @@
-// Who may do what: the policy file as a value.
+// The authorization policy: the policy file as a value.
 #pragma once
 
 #include <functional>
@@ -25,11 +25,11 @@ class Policy {
   static Policy Open();
   // The bytes of a file that a policy names, or what is wrong with it.
   using ReadFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
-  // Of a text as policy.proto has it. INVALID_ARGUMENT names the line, or the entry, its field, its
-  // value and what is accepted; never a digest. Without `read` no file is to be had.
+  // Parses a policy, a text as policy.proto has it. INVALID_ARGUMENT names the line, or the entry,
+  // its field, its value and what is accepted; never a digest. Without `read` no file is to be had.
   static absl::StatusOr<Policy> Parse(const std::string& text, const ReadFile& read = nullptr);
 
-  // Who they are.
+  // Identifies the caller.
   // UNAUTHENTICATED: a token that is not, or no longer, in the policy; or nothing where something
   // must be shown. PERMISSION_DENIED: a tenant that is not theirs. INVALID_ARGUMENT: a tenant's
   // name that is none.
@@ -39,7 +39,7 @@ class Policy {
   // prove nothing, without one where none may call. REQUIRES: !is_open().
   Tenant TenantOf(const std::string& name) const;
 
-  // Whether it gives every role to everybody.
+  // Returns whether it gives every role to everybody.
   bool is_open() const { return is_open_; }
 
  private:
@@ -57,7 +57,7 @@ class Policy {
     bool is_prefix = false;
 
     static Pattern Of(absl::string_view text);
-    // What is not there (empty) fits nothing, not even "*".
+    // An empty name fits nothing, not even "*".
     bool Fits(const std::string& name) const;
   };
   enum class Subject { kSpiffeId, kCommonName, kAlternativeName };
@@ -92,7 +92,7 @@ class Policy {
   std::map<Sha256Digest, Token> tokens_;
   std::map<std::string, JwtIssuer> issuers_;  // by their iss
   std::vector<Rule> rules_;
-  // By Tenant::key(), each with its account; an open policy has none.
+  // Keyed by Tenant::key(), each with its account; an open policy has none.
   std::map<std::string, std::shared_ptr<const Quota>> quotas_;
   Quota other_quota_;  // of tenants that are not there, each with an account of its own
   std::shared_ptr<const Quota> anonymous_quota_;

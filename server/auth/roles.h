@@ -1,4 +1,4 @@
-// What a caller may do, as a set of roles.
+// The rights of a caller, as a set of roles.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,8 @@ std::uint64_t Pair(std::int64_t high, std::int64_t low) {
 // The number of bits: equal for values under the same power of two.
 int Bits(std::uint64_t value) { return value == 0 ? 0 : 64 - __builtin_clzll(value); }
 
-// What PlanKey() tells apart, but M only by its power of two, and the config.
+// Returns a key of the fields that PlanKey() tells apart, with M only by its power of two, and of
+// the config.
 std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   const Epilogue& epilogue = problem.epilogue;
   std::uint64_t words = 0;
@@ -61,7 +62,7 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   return Mix(hash, Pair(config.threads, config.algorithm));
 }
 
-// Of vectors.
+// The bytes of vectors.
 std::uint64_t OtherInputBytes(const Problem& problem, const Residency& resident) {
   std::uint64_t bytes = 0;
   if (!resident.a_scales) {

@@ -1,11 +1,11 @@
-// What a launch will take of one device: the roofline of its plan and of the copies, corrected
-// by what launches like it took.
+// Predicts the time that a launch takes of one device: the roofline of its plan and of the copies,
+// corrected by the times of launches like it.
 //
 // Launches are alike that share kernel, config, types, layouts, N, K, the parts of the epilogue
 // and the power of two that M lies under: they share a ratio of measured to predicted, since the
-// prediction itself follows M within these. Where none like it has run, what the kernel took at
-// other sizes serves (TimeCurve), and where it ran at none near this one, what the device took.
-// Copies are a function of their bytes, by direction.
+// prediction itself follows M within these. If none like it has run, the kernel's times at other
+// sizes serve (TimeCurve), and if it ran at none near this one, the device's. Copies are a function
+// of their bytes, by direction.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Cost {
   double copy_in_us = 0;
   double compute_us = 0;
   double copy_out_us = 0;
-  // What the device is held for: the largest of the three where they overlap, with each other
+  // The time that the device is held: the largest of the three where they overlap, with each other
   // or with a neighbour's; their sum where one follows the other.
   double device_us = 0;
   // A lower bound of device_us: launches like this one, or of the same kernel at about this size,
@@ -36,7 +36,7 @@ struct Cost {
   // this and not by device_us, which may be a guess.
   double least_us = 0;
 
-  // What Observe() needs: the same without corrections, and where these are kept.
+  // The input of Observe(): the same without corrections, and where these are kept.
   struct Basis {
     double copy_in_us = 0;
     double compute_us = 0;
@@ -56,7 +56,7 @@ Transfers TransfersOf(const Problem& problem, const Residency& resident);
 // Operands and results in the device's own memory do not move.
 Transfers TransfersOf(const DeviceWork& work);
 
-// What copies take before any was measured.
+// Rates of copies before any was measured.
 struct CopyRates {
   double in_gbps = 0;  // GB/s; 0: works read and write host memory in place
   double out_gbps = 0;
@@ -64,7 +64,7 @@ struct CopyRates {
   // Launches that move no more than this are one sequence of copy, kernel, copy.
   std::uint64_t sequential_bytes = 0;
 };
-// Of a device's kind. 55 GB/s each way for a GPU, which is PCIe 5 with 16 lanes.
+// The rates of a device's kind. 55 GB/s each way for a GPU, which is PCIe 5 with 16 lanes.
 CopyRates CopyRatesOf(const Device& device);
 
 // Predicted against measured, over the launches that were observed.
@@ -85,19 +85,19 @@ struct CostAccuracy {
   Part copy_out;
 };
 
-// Of one device. Thread-safe: predicting takes a few locks for a few nanoseconds each, and no
-// memory.
+// The cost model of one device. Thread-safe: predicting takes a few locks for a few nanoseconds
+// each, and no memory.
 class CostModel {
  public:
-  // As many ratios are remembered, those that were not used for longest forgotten; and a curve for
-  // each kernel that ran.
+  // The model remembers so many ratios and forgets those that were not used for longest; it also
+  // keeps a curve for each kernel that ran.
   static constexpr std::size_t kCapacity = 8192;
 
   explicit CostModel(const CopyRates& rates, std::size_t capacity = kCapacity)
       : rates_(rates), ratios_(capacity) {}
 
-  // Of a problem as it is sent, and the plan for it landed. For a launch of several works'
-  // rows, the problem that has all of them.
+  // Predicts the cost of a problem as it is sent, with the plan for it landed. For a launch of
+  // several works' rows, the problem that has all of them.
   Cost Predict(const Problem& problem, const Plan& plan, const Residency& resident) const {
     return Predict(problem, plan, TransfersOf(problem, resident));
   }

@@ -11,8 +11,8 @@ constexpr float kLeastDeviation = 0.02F;  // clocks and caches alone make 2 % of
 constexpr float kStepDeviations = 3;      // how far one observation is believed
 constexpr double kMostRatio = 1U << 30U;
 
-// How far below the usual value the least one is: five per cent of noise three times over, or more
-// where deviations are larger.
+// The distance of the least value from the usual one: five per cent of noise three times over, or
+// more where deviations are larger.
 constexpr float kRangeDeviations = 3;
 constexpr float kRangeDeviation = 0.05F;
 constexpr float kDoubt = 0.6931472F / RatioEstimate::kRefusalsPerHalf;

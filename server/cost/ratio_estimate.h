@@ -1,4 +1,4 @@
-// How many times longer something takes than it was predicted to, learnt from what it took.
+// Learns the ratio of the time that something takes to the time predicted.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct RatioRange {
 // is followed within some twenty observations.
 //
 // The least value is some deviations below the usual one, once kEnough were observed. Requests are
-// refused by it, and who is refused is not observed: so each refusal lowers it a little, until
+// refused by it, and a refused request is not observed: so each refusal lowers it a little, until
 // one is tried again. An observation below it lowers it to that; one above it restores it by half.
 class RatioEstimate {
  public:
@@ -39,7 +39,7 @@ class RatioEstimate {
   RatioRange range() const { return range_; }
   double ratio() const { return range_.usual; }
   bool is_empty() const { return count_ == 0; }
-  // How many were observed, up to kFirst.
+  // The number of observations, up to kFirst.
   int count() const { return count_; }
 
  private:

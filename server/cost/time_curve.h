@@ -11,11 +11,11 @@
 
 namespace gemmd {
 
-// Of one operation: the launches of a kernel, or copies in one direction. A size is given as its
-// basis: the time in us that the operation's rates alone explain, by roofline or bandwidth. The
-// real time is an overhead plus a slope times the basis; the overhead is unknown, the slope should
-// be about 1. Observations are kept in bands of sizes, each a factor of 2 wide, and a size without
-// observations is predicted from its neighbours:
+// The time of one operation as a function of its size: the launches of a kernel, or copies in one
+// direction. A size is given as its basis: the time in us that the operation's rates alone explain,
+// by roofline or bandwidth. The real time is an overhead plus a slope times the basis; the overhead
+// is unknown, the slope should be about 1. Observations are kept in bands of sizes, each a factor
+// of 2 wide, and a size without observations is predicted from its neighbours:
 //   between two observed sizes   on the line through them
 //   beyond the last one          on the line through it and a smaller one that took at most half
 //                                as long; where there is none, half way, in logarithms, between

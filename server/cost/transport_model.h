@@ -1,4 +1,5 @@
-// What payload takes between client and server, as the server has seen it.
+// Predicts the time of payload between client and server, from the transfers that the server has
+// seen.
 #pragma once
 
 #include <array>
@@ -11,15 +12,16 @@ namespace gemmd {
 
 enum class TransferDirection : std::uint8_t { kReceive, kSend };
 
-// By direction, as a function of their bytes (TimeCurve). Before any: 1 GB/s, which is about what
-// one connection carries over loopback. It does not tell clients apart. Thread-safe.
+// Times of transfers by direction, as a function of their bytes (TimeCurve). Before any: 1 GB/s,
+// which is about what one connection carries over loopback. It does not tell clients apart.
+// Thread-safe.
 class TransportModel {
  public:
   static constexpr double kDefaultGbps = 1;
 
   // 0 for no bytes.
   double PredictUs(TransferDirection direction, std::uint64_t bytes) const;
-  // Whether the prediction stands on measurements of transfers of about that size.
+  // Returns whether the prediction stands on measurements of transfers of about that size.
   bool IsMeasured(TransferDirection direction, std::uint64_t bytes) const;
 
   void Observe(TransferDirection direction, std::uint64_t bytes, double us);

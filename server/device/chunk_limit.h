@@ -1,4 +1,4 @@
-// How many chunks a payload may come in.
+// Limits how many chunks a payload may come in.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ absl::StatusOr<HostBuffer> Device::AllocateResult(const MatrixLayout& d) {
 }
 
 absl::StatusOr<HostPiece> Device::AllocateResident(std::uint64_t bytes) {
-  // What the piece keeps. Destroyed from the last to the first.
+  // The members are destroyed from the last to the first.
   struct Owner {
     MemoryReservation reservation;
     std::shared_ptr<void> memory;

@@ -1,4 +1,4 @@
-// The seam between the server and what computes.
+// The interface between the server and the devices that compute.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ struct CopiedBytes {
   std::uint64_t out = 0;
 };
 
-// How much host memory there is for the planes of requests in flight.
+// Limits on the host memory for the planes of requests in flight.
 struct HostMemoryLimits {
   bool in_memory = false;               // they lie in memory(), and nothing below counts
   std::uint64_t small_plane_bytes = 0;  // planes of at most so much are small
   std::uint64_t small_bytes = std::numeric_limits<std::uint64_t>::max();  // page-locked, for these
   std::uint64_t large_bytes = std::numeric_limits<std::uint64_t>::max();  // and for others
-  // For operands that find no room there.
+  // Ordinary memory, for operands that find no room there.
   std::uint64_t ordinary_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
@@ -58,16 +58,16 @@ class Device {
 
   virtual const DeviceTraits& traits() const = 0;
   virtual MemoryBudget& memory() = 0;
-  // Of the pinned host memory that results and staging take; all zero where there is none.
+  // Use of the pinned host memory that results and staging take; all zero where there is none.
   virtual MemoryUsage host_memory_usage() const { return {}; }
-  // Of what AllocateOperand() and AllocateResult() give.
+  // Limits of the memory that AllocateOperand() and AllocateResult() give.
   virtual HostMemoryLimits host_memory_limits() const { return {}; }
 
   // The problem as kernels will see it here: the same shapes and types, in the layouts
   // that operands have once they landed in the device's memory. Plans are chosen for it.
   virtual Problem Landed(const Problem& problem) const { return problem; }
 
-  // What to reserve for a problem and the plan chosen for it.
+  // The memory to reserve for a problem and the plan chosen for it.
   virtual Footprint FootprintOf(const Problem& problem, const Plan& plan,
                                 const Residency& resident) const;
 
@@ -81,15 +81,15 @@ class Device {
     return AllocateOperand(bytes);
   }
 
-  // Operands that stay: where this is true, works read them in host memory where they lie.
-  // Elsewhere Store() brings them into the device's own memory.
+  // If true, works read operands that stay in host memory where they lie. Otherwise Store() brings
+  // them into the device's own memory.
   virtual bool uses_host_memory() const { return true; }
   // Host memory for one plane of an operand that stays, in one piece aligned to 64 bytes;
   // counted in memory() as resident where works read it there. RESOURCE_EXHAUSTED: there is
   // none now.
   virtual absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes);
-  // Memory of the device's own for a D that stays, counted in memory() as resident. D is tight for
-  // whoever names it, and lies as an operand of its layout would land.
+  // Memory of the device's own for a D that stays, counted in memory() as resident. A client that
+  // names D sees it tightly packed; it lies as an operand of its layout would land.
   // RESOURCE_EXHAUSTED: there is none now. REQUIRES: !uses_host_memory().
   virtual absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d);
   // Brings a plane of the problem onto the device, to stay, landed as Landed(problem) says.
@@ -102,10 +102,10 @@ class Device {
   // REQUIRES: it is of this device, and nothing writes it.
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(
       const ResidentOperand& operand, const Problem& problem, WorkPlane plane);
-  // The way back: the plane as it was stored, laid out as it was given. Waits for the copy.
-  // REQUIRES: the operand is of this device; `to` holds its bytes.
+  // Copies the plane back as it was stored, laid out as it was given. Waits for the copy. REQUIRES:
+  // the operand is of this device; `to` holds its bytes.
   virtual absl::Status Fetch(const ResidentOperand& operand, void* to);
-  // What all copies together moved so far, those of Store() and Fetch() included.
+  // Bytes moved by all copies so far, those of Store() and Fetch() included.
   virtual CopiedBytes copied() const { return {}; }
   // Maps bytes [offset, offset + bytes) of the file, which has them, and locks their pages, for
   // this device and others of its kind in the process to use in place. Null: works of this
@@ -120,13 +120,14 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
       absl::string_view handle, std::uint64_t offset, std::uint64_t bytes);
 
-  // How many submitted launches overlap usefully; the scheduler keeps at most this many
+  // The number of submitted launches that overlap usefully; the scheduler keeps at most this many
   // between Submit and callback.
   virtual int max_in_flight() const = 0;
   // With fewer in flight the device is, or soon will be, without work.
   virtual int busy_in_flight() const { return 1; }
 
-  // What works like this one gain by: kAlone where sharing a launch gives them nothing.
+  // The form of batch that works like this one gain by: kAlone where sharing a launch gives them
+  // nothing.
   virtual BatchForm FormOf(const DeviceWork& work) const {
     static_cast<void>(work);
     return BatchForm::kAlone;

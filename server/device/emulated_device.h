@@ -21,7 +21,7 @@ class EmulatedDevice final : public Device {
   // Lines padded to 16 bytes, as TMA and 16-byte copies need them.
   Problem Landed(const Problem& problem) const override;
 
-  // As a GPU's, so that its kernels meet batches wherever there is none.
+  // The form is that of a GPU, so that its kernels meet batches wherever there is none.
   BatchForm FormOf(const DeviceWork& work) const override;
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
 

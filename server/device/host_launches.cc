@@ -18,7 +18,7 @@ void CopyRows(const RowSpan& span, const char* from, std::uint64_t from_pitch, c
   }
 }
 
-// What the rows of a batch are brought into.
+// The memory that the rows of a batch are gathered in.
 struct JoinedBuffers {
   HostMemory a;
   HostMemory a_scales;

@@ -10,7 +10,7 @@
 namespace gemmd {
 namespace {
 
-// What is smaller the allocator keeps itself.
+// Smaller blocks are left to the allocator.
 constexpr std::uint64_t kLeastKept = 1 << 20;
 constexpr std::uint64_t kGranularity = 2 << 20;  // a huge page
 constexpr std::uint64_t kKeptShare = 8;          // of the budget's limit

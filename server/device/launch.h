@@ -1,4 +1,4 @@
-// What a device is given to do at a time.
+// The work that a device is given in one launch.
 #pragma once
 
 #include <cstddef>
@@ -34,14 +34,14 @@ inline constexpr WorkPlane kWorkPlanes[] = {
     WorkPlane::kBTensorScale};
 inline constexpr std::size_t kWorkPlaneCount = std::size(kWorkPlanes);
 
-// Whether the problem has the plane.
+// Returns whether the problem has the plane.
 bool HasPlane(const Problem& problem, WorkPlane plane);
 // The plane as the problem has it. Bias, scales and zero points are planes of one line.
 // REQUIRES: the problem has it.
 MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
 // 0 where the problem does not have it.
 std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
-// Of scales, zero points and tensor scales of both operands: what quantization adds.
+// The bytes of scales, zero points and tensor scales of both operands: what quantization adds.
 std::uint64_t ScaleBytes(const Problem& problem);
 
 // Operands and result in host memory, laid out as the problem says; null or empty where
@@ -58,7 +58,7 @@ struct HostBuffers {
   const void* a_tensor_scale = nullptr;  // one f32
   const void* b_tensor_scale = nullptr;
   HostBuffer d;  // as AllocateResult() gave it, or one piece of a SharedMapping
-  // What is not Access::kHost lies in a SharedMapping: of D the whole.
+  // A plane that is not Access::kHost lies in a SharedMapping: of D the whole.
   Access a_access = Access::kHost;
   Access b_access = Access::kHost;
   Access c_access = Access::kHost;
@@ -75,9 +75,9 @@ class ResidentOperand {
   virtual ~ResidentOperand() = default;
   // The address in the device's memory.
   virtual const void* data() const = 0;
-  // How the plane lies there.
+  // The plane's layout there.
   virtual const MatrixLayout& layout() const = 0;
-  // What it takes of the device's memory.
+  // Bytes that it takes of the device's memory.
   virtual std::uint64_t size_bytes() const = 0;
 };
 
@@ -87,7 +87,7 @@ class ResidentResult : public ResidentOperand {
   virtual void* memory() const = 0;
 };
 
-// Which planes lie on the device already, or stay there: they take no room for the work.
+// The planes that lie on the device already, or stay there: they take no room for the work.
 struct Residency {
   bool a = false;
   bool b = false;
@@ -128,9 +128,9 @@ struct DeviceWork {
   std::uint64_t weights_id = 0;
 };
 
-// A work that goes in several launches, none of them long: blocks of D, one after another.
-// Whoever holds it holds what the device keeps between them; dropping it before its last
-// launch gives that up, and D is unspecified.
+// A work that goes in several launches, none of them long: blocks of D, one after another. The
+// object owns what the device keeps between them; dropping it before its last launch gives that up,
+// and D is unspecified.
 class SlicedWork {
  public:
   virtual ~SlicedWork() = default;
@@ -176,7 +176,7 @@ struct DeviceLaunch {
   Plan rows_plan;                      // of kRows
   std::shared_ptr<SlicedWork> sliced;  // of kSlice
   int slice = 0;                       // of kSlice: which one
-  // Whoever submits it has nothing else to do: the device may carry it out, and call back,
+  // The submitter has nothing else to do: the device may carry the launch out, and call back,
   // before Submit() returns, where waking a thread of its own would take longer.
   bool may_run_here = false;
 

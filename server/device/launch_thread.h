@@ -10,14 +10,14 @@
 
 namespace gemmd {
 
-// Thread-safe. Destroyed, it first finishes what was submitted. What may run on its submitter's
-// thread does, if nothing else is under way.
+// Thread-safe. Destroyed, it first finishes what was submitted. A launch that may run on its
+// submitter's thread does, if nothing else is under way.
 class LaunchThread {
  public:
   // `launch` runs on the thread, one launch at a time, and returns when it is done.
   explicit LaunchThread(std::function<DeviceResult(const DeviceLaunch&)> launch);
 
-  // As Device::Submit().
+  // See Device::Submit().
   void Submit(DeviceLaunch launch, Device::Callback done);
 
  private:

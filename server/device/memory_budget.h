@@ -33,8 +33,8 @@ class MemoryReservation {
 
  private:
   friend class MemoryBudget;
-  // What a budget has counted, shared with its reservations: what gRPC still sends when the
-  // server ends holds some.
+  // The counts of a budget, shared with its reservations: some of these outlive the server, held by
+  // what gRPC still sends.
   struct Count {
     AdaptiveMutex mutex;
     MemoryUsage usage ABSL_GUARDED_BY(mutex);

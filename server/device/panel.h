@@ -24,8 +24,8 @@ inline std::uint64_t ElementBytes(const MatrixLayout& layout, std::int64_t eleme
          8;
 }
 
-// Where panels may begin: at multiples of these, whatever lies along a dimension is whole bytes,
-// whole blocks of scales and whole tiles of them.
+// The steps at which panels may begin: at multiples of these, whatever lies along a dimension is
+// whole bytes, whole blocks of scales and whole tiles of them.
 std::int64_t PanelRowStep(const Problem& problem);
 std::int64_t PanelColumnStep(const Problem& problem);
 

@@ -26,11 +26,11 @@ class PlaneReceiver {
   // copied: some of these bytes came before, or lie beyond the plane.
   absl::Status Receive(std::uint64_t offset, absl::Span<const absl::string_view> pieces);
 
-  // Whether the plane's own bytes are all there.
+  // Returns whether the plane's own bytes are all there.
   bool complete() const;
   // INVALID_ARGUMENT, naming the next byte that is missing, or what of the padding is.
   absl::Status CheckComplete() const;
-  // What is missing of the plane, in order. REQUIRES: no Receive() under way.
+  // The missing ranges of the plane, in order. REQUIRES: no Receive() under way.
   std::vector<ByteRange> Missing() const;
   // Copied so far, dropped padding included.
   std::uint64_t received_bytes() const;

@@ -9,9 +9,9 @@
 
 namespace gemmd {
 
-// Whether the work's rows may join others': it names its weights, rows of op(A) and of D are
-// lines of whole bytes in memory that the CPU may touch, D depends on no C, and A has no scales, or
-// those of each row, zero points included, lie one after another.
+// Returns whether the work's rows may join others': it names its weights, rows of op(A) and of D
+// are lines of whole bytes in memory that the CPU may touch, D depends on no C, and A has no
+// scales, or those of each row, zero points included, lie one after another.
 bool HasJoinableRows(const DeviceWork& work);
 
 // The work's problem with `rows` rows, all in one plane: op(A) and D row-major with tight lines.

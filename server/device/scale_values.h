@@ -1,4 +1,4 @@
-// What may scale an operand. Pure functions.
+// Checks the values that scale an operand. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 namespace gemmd {
 
-// Who may touch a buffer.
+// Says who may touch a buffer.
 enum class Access : std::uint8_t {
   kHost,    // the CPU and the device
   kDirect,  // host memory of a SharedMapping: the device's copies alone
@@ -18,7 +18,7 @@ enum class Access : std::uint8_t {
 class SharedMapping {
  public:
   virtual ~SharedMapping() = default;
-  // Of the region's first byte.
+  // The address of the region's first byte.
   virtual char* data() const = 0;
   virtual Access access() const = 0;  // kDirect, or kDevice
 };

@@ -21,7 +21,7 @@ class Cutter {
     scale_ = predicted > 0 ? plan.predicted_us / predicted : 1;
   }
 
-  // As of planes of its own: what lies between a block's lines is not read.
+  // The prediction is for planes of the block's own: what lies between a block's lines is not read.
   double PredictedUs(const BlockSize& size) const {
     Problem part = PanelProblem(problem_, {0, size.rows, 0, size.columns});
     for (MatrixLayout* layout : {&part.a, &part.b, &part.c, &part.d}) {
@@ -29,14 +29,14 @@ class Cutter {
     }
     return scale_ * plan_.kernel->PredictedUs(part, plan_.config, traits_);
   }
-  // Of all blocks together.
+  // Predicted time of all blocks together.
   double TotalUs(const BlockSize& size) const {
     const std::int64_t blocks = ((problem_.m + size.rows - 1) / size.rows) *
                                 ((problem_.n + size.columns - 1) / size.columns);
     return PredictedUs(size) * static_cast<double>(blocks);
   }
 
-  // Whether the kernel takes the blocks, and computes the bits that the whole would have.
+  // Returns whether the kernel takes the blocks, and computes the bits that the whole would have.
   bool IsAllowed(const BlockSize& size) const {
     const Kernel& kernel = *plan_.kernel;
     const std::vector<Panel> blocks = Blocks(size);

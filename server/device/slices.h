@@ -13,8 +13,8 @@ namespace gemmd {
 struct SliceSteps {
   std::int64_t rows = 64;
   std::int64_t columns = 512;
-  // Whether such columns have the bits that they have in the whole though the kernels'
-  // numerics ids name N: where a kernel computes units of so many columns.
+  // If true, such columns have the bits that they have in the whole though the kernels' numerics
+  // ids name N: the kernel computes units of so many columns.
   bool columns_keep_bits = false;
   // Cuts rows or columns, not both.
   bool one_dimension = false;

@@ -59,7 +59,7 @@ void Acceptor::Run() {
     for (std::size_t i = 1; i < ready.size(); ++i) {
       if (ready[i].revents == 0) continue;
       Outcome outcome = Outcome::kTaken;
-      // All that wait, but for whoever would keep this up for ever.
+      // Takes all that wait, but no more than so many, because clients could keep this up for ever.
       for (int taken = 0; taken < 64 && outcome == Outcome::kTaken; ++taken) {
         outcome = TakeOne(ready[i].fd);
       }

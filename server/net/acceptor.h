@@ -20,7 +20,7 @@ namespace gemmd {
 // it.
 class Acceptor {
  public:
-  // Whether the peer may connect now, as PeerOf() names it; an error says why not.
+  // Returns OK if the peer may connect now, as PeerOf() names it; else an error that says why not.
   using MayConnect = std::function<absl::Status(const std::string& peer)>;
   // Takes over the descriptor of a connection, which is non-blocking.
   using HandOver = std::function<void(int fd)>;
@@ -30,7 +30,7 @@ class Acceptor {
            MayConnect may_connect, HandOver hand_over);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
-  // After it nothing is handed over any more.
+  // Nothing is handed over any more after it.
   ~Acceptor();
 
  private:

@@ -23,11 +23,11 @@
 namespace gemmd {
 namespace {
 
-// Of who had to be closed: it opens nothing for so long, for each connection. What these brought
-// has still to be worked off, which takes a good part of that.
+// A peer whose connections had to be closed opens nothing for so long, for each of them. The work
+// that they brought has still to be done, which takes a good part of that.
 constexpr TimeNs kPenalty = 1'000'000'000;
 constexpr TimeNs kMostPenalty = 8 * kPenalty;
-// What all local sockets are called, and those whose peer has gone.
+// The names of all local sockets as peers, and of those whose peer has gone.
 constexpr char kLocal[] = "unix";
 constexpr char kGone[] = "gone";
 
@@ -128,7 +128,7 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
   return absl::OkStatus();
 }
 
-// Whether the peer may have one more, which is paid for then.
+// Checks that the peer may have one more connection, and charges it for that one.
 absl::Status ConnectionTable::CheckRoom(const std::string& peer) {
   const bool is_limited = limits_.proxies.count(peer) == 0;
   const auto is_full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

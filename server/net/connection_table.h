@@ -1,4 +1,4 @@
-// Which connections are open, whose they are, and how many more may be.
+// Keeps the table of open connections: whose they are, and how many more may be.
 #pragma once
 
 #include <sys/types.h>
@@ -30,8 +30,8 @@ std::string PeerOf(int fd);
 // connection of the server has, or "unix", which all local sockets have.
 std::string EndpointOf(int fd);
 
-// Also ends connections whose clients do not read what waits for them: gRPC keeps what it gave to a
-// connection until the system takes it, even of calls that have ended.
+// The table also ends connections whose clients do not read what waits for them: gRPC keeps what it
+// gave to a connection until the system takes it, even of calls that have ended.
 //
 // gRPC owns connections and does not say when one ends. So each is remembered by its descriptor and
 // the inode behind it: a connection is open while the descriptor has that inode.
@@ -60,9 +60,9 @@ class ConnectionTable {
   absl::Status Add(int fd, const std::string& peer);
 
   // Shuts the connection of that endpoint down, which its owner then sees broken, and drops what
-  // has come over it and was not read; its peer opens no other for some seconds. Whether there was
-  // one that is not shut down yet; local sockets have no endpoint of their own, so they are never
-  // found.
+  // has come over it and was not read; its peer opens no other for some seconds. Returns whether
+  // there was one that is not shut down yet; local sockets have no endpoint of their own, so they
+  // are never found.
   bool Close(const std::string& endpoint);
 
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
@@ -71,8 +71,8 @@ class ConnectionTable {
   // endpoint of its own, counts for nobody.
   absl::Status CountFor(const Tenant& tenant, const std::string& endpoint);
 
-  // Shuts connections down whose peer reads too slowly; gives their endpoints. To be called every
-  // look_period().
+  // Shuts connections down whose peer reads too slowly; gives their endpoints. The caller calls it
+  // every look_period().
   std::vector<std::string> CloseStalled();
   TimeNs look_period() const;
 
@@ -82,7 +82,7 @@ class ConnectionTable {
     std::uint64_t taken = 0;    // since the start
     std::uint64_t refused = 0;  // the same, by Add()
   };
-  // Of now, but that closed connections may count for some seconds.
+  // The present use, but that closed connections may count for some seconds.
   Usage usage();
 
  private:
@@ -95,12 +95,13 @@ class ConnectionTable {
   };
   struct Peer {
     std::vector<Connection> connections;
-    // What it opened is paid for up to this time, as in the generic cell rate algorithm (ITU-T
+    // Its connections are paid for up to this time, as in the generic cell rate algorithm (ITU-T
     // I.371): each connection is an interval.
     TimeNs paid_until = std::numeric_limits<TimeNs>::min();
   };
   using Peers = std::map<std::string, Peer>;
-  // Whose quotas a connection counts in, the latest last. Few have more than one.
+  // An account whose quota a connection counts in. Few connections have more than one; the latest
+  // comes last.
   struct User {
     std::string account;
     QuotaAccounts::Hold hold;
@@ -111,7 +112,7 @@ class ConnectionTable {
   // The earliest time that counts as paid for.
   TimeNs Earliest(TimeNs now) const;
   absl::Status CheckRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Forgets connections that were closed. That asks the system for each, so it happens at most once
+  // Forgets connections that were closed. It asks the system for each, so it does this at most once
   // in a look_interval: connecting to a full server again and again costs it little.
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -129,9 +130,10 @@ class ConnectionTable {
   std::uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   TimeNs next_look_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of its own, because calls take it. Taken after the other.
+  // A lock of its own, because calls take it. Taken after the other.
   AdaptiveMutex users_mutex_;
-  // By endpoint: of each connection that is in the table and has one of its own.
+  // Keyed by endpoint: those of each connection that is in the table and has an endpoint of its
+  // own.
   absl::flat_hash_map<std::string, Users> users_ ABSL_GUARDED_BY(users_mutex_);
 };
 

@@ -1,4 +1,4 @@
-// How many file descriptors the process may have.
+// The limit on the process's file descriptors.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@ namespace gemmd {
 // Raises the limit as far as the system lets the process, and returns it.
 std::size_t RaiseDescriptorLimit();
 
-// Of so many descriptors, how many connections may have: the rest is left for files, shared memory
-// and drivers.
+// Returns how many of so many descriptors connections may have: the rest is left for files, shared
+// memory and drivers.
 std::size_t DescriptorsForConnections(std::size_t limit);
 
 }  // namespace gemmd

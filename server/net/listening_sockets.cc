@@ -129,7 +129,7 @@ absl::Status ListeningSockets::ListenOnUnix(const std::string& address) {
 absl::Status ListeningSockets::ListenOnHost(const std::string& address) {
   const HostPort parts = SplitHostPort(address);
   const std::string port(parts.port);
-  // IPv6's takes IPv4 too. Where there is no IPv6, IPv4's is what is left.
+  // IPv6's takes IPv4 too. If there is no IPv6, IPv4's alone is left.
   const bool is_any = parts.host == "0.0.0.0" || parts.host == "::";
   std::vector<std::string> hosts = {std::string(parts.host)};
   if (is_any) hosts = {"::", "0.0.0.0"};

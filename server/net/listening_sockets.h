@@ -11,9 +11,9 @@ namespace gemmd {
 // Owns sockets that listen, and the file of a unix socket.
 class ListeningSockets {
  public:
-  // On an address as CheckListenAddress() takes it: HOST:PORT on every address that HOST has, on
-  // IPv6 and IPv4 alike where it is 0.0.0.0 or [::]; port 0 takes a free one. A file that a unix
-  // socket left behind is replaced unless somebody answers there.
+  // Listens on an address as CheckListenAddress() takes it: HOST:PORT on every address that HOST
+  // has, on IPv6 and IPv4 alike where it is 0.0.0.0 or [::]; port 0 takes a free one. A file that a
+  // unix socket left behind is replaced unless somebody answers there.
   // UNAVAILABLE names the address and what the system said.
   static absl::StatusOr<ListeningSockets> Listen(const std::string& address);
 

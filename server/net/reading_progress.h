@@ -1,4 +1,4 @@
-// Whether a connection's peer reads what waits for it.
+// Measures whether a connection's peer reads what waits for it.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace gemmd {
 
-// What the system has still to deliver to a connection's peer, at one moment.
+// The state of a connection's send queue in the kernel, at one moment.
 struct SendQueue {
   std::uint64_t acknowledged = 0;  // bytes, by the peer, since it connected
   std::uint64_t waiting = 0;       // bytes that were sent and are not acknowledged
   bool has_room = true;            // its owner can send more at once
 };
 
-// A value, which looks at the queue now and then. That bytes wait at each look does not make a
-// client slow: one that is far away and asks again and again has an answer under way at any time.
-// So where the queue has room, a peer that took all that once waited begins anew. Where it has
-// none, its owner keeps what it could not send, and only the rate counts.
+// A value, which looks at the queue now and then. Bytes that wait at each look do not make a client
+// slow: one that is far away and asks again and again has an answer under way at any time. So where
+// the queue has room, a peer that took all that once waited begins anew. If it has none, its owner
+// keeps what it could not send, and only the rate counts.
 class ReadingProgress {
  public:
   void Look(const SendQueue& queue, const ProgressLimit& limit, TimeNs now) {
@@ -36,7 +36,7 @@ class ReadingProgress {
     acknowledged_ = queue.acknowledged;
   }
 
-  // By the last look.
+  // Returns whether it had stalled at the last look.
   bool IsStalled(TimeNs now) const { return progress_.IsStalled(now); }
 
  private:

@@ -1,4 +1,4 @@
-// What the process has from its allocator.
+// Counts the memory that the process has from its allocator.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How many durations fell between which bounds.
+// A histogram of durations.
 #pragma once
 
 #include <array>

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kMaxExemplarCharacters = 128;
 
-// How long the UTF-8 character at the text's start is; 0: there is none (RFC 3629, section 4).
+// Returns the length of the UTF-8 character at the text's start; 0: there is none (RFC 3629,
+// section 4).
 std::size_t CharacterBytes(absl::string_view text) {
   const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -31,8 +32,8 @@ std::size_t CharacterBytes(absl::string_view text) {
   return count;
 }
 
-// As it stands in a line. Prometheus' own form takes a quote in HELP as it is, and knows no escape
-// for it there.
+// Escapes the text as it stands in a line. Prometheus' own form takes a quote in HELP as it is, and
+// knows no escape for it there.
 std::string Escaped(absl::string_view text, bool quotes) {
   std::string escaped;
   while (!text.empty()) {

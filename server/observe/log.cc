@@ -39,8 +39,9 @@ std::string LineNow(Severity severity, absl::string_view event,
                       "\n");
 }
 
-// Whether the line was written, whole. A reader that does not read, or has gone, is no reason to
-// wait or to end. What a pipe has room for, it has room for 4 KiB of.
+// Writes the line if that does not block, and returns whether it was written, whole. A reader that
+// does not read, or has gone, is no reason to wait or to end. A pipe that is ready has room for 4
+// KiB.
 bool TryWrite(absl::string_view line) {
   pollfd file{STDERR_FILENO, POLLOUT, 0};
   if (poll(&file, 1, 0) != 1 || (file.revents & POLLOUT) == 0) return false;

@@ -37,8 +37,8 @@ class LogField {
   std::variant<std::string, std::int64_t, std::uint64_t, double> value_;
 };
 
-// Writes one line, whole, or nothing if it is below the threshold. Where the log cannot be written,
-// or only by waiting, the line is lost, which is told by the next one that is not. Thread-safe.
+// Writes one line, whole, or nothing if it is below the threshold. If the log cannot be written, or
+// only by waiting, the line is lost, and the next one that is written says so. Thread-safe.
 void Log(Severity severity, absl::string_view event, std::initializer_list<LogField> fields = {});
 
 // The same of an error with a text of plain ASCII, for when there is no memory to be had.

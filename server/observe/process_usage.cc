@@ -14,7 +14,7 @@
 namespace gemmd {
 namespace {
 
-// When the system started, in seconds since 1970; 0: not known.
+// Returns the time at which the system started, in seconds since 1970; 0: not known.
 double BootSeconds() {
   std::ifstream file("/proc/stat");
   for (std::string word; file >> word;) {

@@ -1,4 +1,4 @@
-// What the system says of this process (proc(5)).
+// Reads the process's use of resources from the system (proc(5)).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Why a request was refused, in one word of a fixed list: carried on a status from whoever refuses,
+// The cause of a refusal, as one word of a fixed list: carried on a status from whoever refuses,
 // counted by Statistics. Clients are not told it; their message says more.
 #pragma once
 
@@ -34,10 +34,10 @@ inline constexpr std::size_t kRefusalCauses = 17;
 // "memory_share".
 absl::string_view Name(RefusalCause cause);
 
-// A cause that is there already stays: who refused first knows best. REQUIRES: !status.ok().
+// A cause that is there already stays: the first to refuse knows best. REQUIRES: !status.ok().
 absl::Status WithCause(absl::Status status, RefusalCause cause);
 
-// What WithCause() said, else what the code alone tells.
+// Returns the cause that WithCause() set, else what the code alone tells.
 RefusalCause CauseOf(const absl::Status& status);
 RefusalCause CauseOf(absl::StatusCode code);
 

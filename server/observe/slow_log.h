@@ -40,7 +40,7 @@ class SlowLog {
 
   const Options options_;
   mutable Mutex mutex_;
-  // As of connections (server/net/connection_table.h): each line is an interval.
+  // Paid as for connections (server/net/connection_table.h): each line is an interval.
   TimeNs paid_until_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<TimeNs>::min();
   std::uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Receipt> recent_ ABSL_GUARDED_BY(mutex_);

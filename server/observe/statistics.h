@@ -21,8 +21,8 @@ namespace gemmd {
 
 class Statistics {
  public:
-  // `slow`: is told of requests that took long; `sink`: of all that were let in; null: nobody is.
-  // They outlive this.
+  // `slow`: gets requests that took long; `sink`: all that were let in; null: nobody does. They
+  // outlive this.
   explicit Statistics(SlowLog* slow = nullptr, ReceiptSink* sink = nullptr)
       : slow_(slow), sink_(sink) {}
 
@@ -37,7 +37,7 @@ class Statistics {
     DurationHistogram durations;
   };
 
-  // Of requests that finished OK, by what served them.
+  // Totals over requests that finished OK, by what served them.
   struct KernelTotals {
     std::uint64_t requests = 0;
     double flops = 0;
@@ -47,7 +47,7 @@ class Statistics {
     KernelTotals& operator+=(const KernelTotals& other);
   };
 
-  // Of requests that were let in, by whose they were.
+  // Totals over requests that were let in, by tenant.
   struct TenantTotals {
     std::uint64_t ok = 0;
     std::uint64_t failed = 0;
@@ -107,7 +107,7 @@ class Statistics {
   ReceiptSink* const sink_;
   mutable AdaptiveMutex mutex_;
   Snapshot totals_ ABSL_GUARDED_BY(mutex_);
-  // Apart, because looking names up takes longer than counting.
+  // These have a lock of their own, because looking names up takes longer than counting.
   mutable AdaptiveMutex names_mutex_;
   TopTable<KernelTotals> kernels_ ABSL_GUARDED_BY(names_mutex_){kKernels, kTopPeriod};
   TopTable<TenantTotals> tenants_ ABSL_GUARDED_BY(names_mutex_){kTenants, kTopPeriod};

@@ -30,7 +30,7 @@ class TopTable {
   // REQUIRES: capacity >= 1.
   TopTable(std::size_t capacity, TimeNs period) : capacity_(capacity), period_(period) {}
 
-  // What `name` is to be added to. `now` never falls.
+  // Returns the entry to add to for `name`. `now` never falls.
   T& At(absl::string_view name, TimeNs now) {
     if (now >= next_) EndPeriod(now);
     const auto found = entries_.find(name);

@@ -169,7 +169,7 @@ absl::Status ReadConfig(const std::string& path, config::ServerConfig* config) {
   return absl::InvalidArgumentError(absl::StrCat(path, ":", error.text()));
 }
 
-// What one option of TLS needs of another.
+// Checks that the options of TLS go together.
 absl::Status ValidateTls(const config::Tls& tls) {
   if (tls.certificate_file().empty() != tls.key_file().empty()) {
     return absl::InvalidArgumentError(

@@ -9,8 +9,8 @@
 
 namespace gemmd {
 
-// What the command line asks for: to serve with a configuration, or to print a text
-// (--help, --version) and end.
+// The request of the command line: to serve with a configuration, or to print a text (--help,
+// --version) and end.
 using CommandLine = std::variant<config::ServerConfig, std::string>;
 
 // INVALID_ARGUMENT: an unknown flag or field, a value that is not of its type, out of

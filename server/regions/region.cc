@@ -16,7 +16,7 @@
 namespace gemmd {
 namespace {
 
-// What one pread or pwrite may be asked for is less than 2 GiB.
+// One pread or pwrite moves less than 2 GiB.
 constexpr std::uint64_t kMaxTransfer = std::uint64_t{1} << 30;
 
 absl::Status OpenError(const std::string& name, int error) {

@@ -60,7 +60,7 @@ class Region {
   // FAILED_PRECONDITION: the file no longer has all of the region. It may lose them at any
   // later moment, which Read() then finds.
   absl::Status CheckFile() const;
-  // Whether these bytes are, in part, the same memory.
+  // Returns whether these bytes are, in part, the same memory.
   bool Overlaps(std::uint64_t offset, std::uint64_t bytes, const Region& other,
                 std::uint64_t other_offset, std::uint64_t other_bytes) const;
 

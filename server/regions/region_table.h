@@ -27,7 +27,7 @@ struct RegionOptions {
   bool cuda_ipc = false;    // whether memory of GPUs is taken too
   std::uint64_t max_regions = 0;
   std::uint64_t max_bytes = 0;  // of all together, in use or registered
-  // Of each tenant.
+  // The limits of each tenant.
   std::uint64_t tenant_regions = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t tenant_bytes = std::numeric_limits<std::uint64_t>::max();
   QuotaAccounts* quotas = nullptr;  // of tenants, besides; outlives the regions
@@ -75,7 +75,7 @@ class RegionTable {
                                const Tenant& tenant = Tenant());
   absl::StatusOr<RegionInfo> Get(const std::string& id, const Tenant& tenant = Tenant());
 
-  // What is registered or still in use.
+  // Totals of the regions that are registered or still in use.
   struct Usage {
     std::uint64_t regions = 0;
     std::uint64_t bytes = 0;
@@ -98,7 +98,7 @@ class RegionTable {
     TimeNs lease = 0;
     TimeNs end = 0;
   };
-  // What is taken; regions in use outlive the table.
+  // The totals have an owner of their own, because regions in use outlive the table.
   struct Taken {
     Mutex mutex;
     Usage all ABSL_GUARDED_BY(mutex);

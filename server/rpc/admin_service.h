@@ -21,7 +21,7 @@ namespace gemmd {
 
 class AdminService final : public RawService<v1::Admin> {
  public:
-  // What the answers are made of; all pointers outlive the service.
+  // The sources of the answers; all pointers outlive the service.
   struct Sources {
     const Registry* registry = nullptr;
     const Router* router = nullptr;

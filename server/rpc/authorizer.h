@@ -1,4 +1,4 @@
-// Whether a call is served: who calls, and what its method asks for.
+// Decides whether a call is served: by who calls, and by the roles that its method asks for.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace gemmd {
 
-// What a call's headers show. INVALID_ARGUMENT: gemmd-tenant or authorization is given twice, with
-// different values, or authorization is none of "Bearer TOKEN".
+// Reads the credentials from a call's headers. INVALID_ARGUMENT: gemmd-tenant or authorization is
+// given twice, with different values, or authorization is none of "Bearer TOKEN".
 absl::StatusOr<CallerCredentials> CredentialsOf(const grpc::ServerContextBase& context);
 
 // A caller that was let in, and what is needed to ask again.
@@ -32,7 +32,8 @@ struct Login {
 // Thread-safe.
 class Authorizer {
  public:
-  // Whether a tenant may have the connection that a call came over; by gRPC's name of its peer.
+  // Returns OK if a tenant may have the connection that a call came over; the peer's name is
+  // gRPC's.
   using CountConnection = std::function<absl::Status(const Tenant&, const std::string& peer)>;
   struct Options {
     bool is_encrypted = false;         // the server has TLS
@@ -46,13 +47,13 @@ class Authorizer {
       : policy_(policy), audit_(audit), options_(options), now_(std::move(now)) {}
 
   // UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT: as Policy::Identify() and
-  // CredentialsOf(). PERMISSION_DENIED: the caller has none of the method's roles. What
-  // Options::count_connection says. The log has each refusal.
+  // CredentialsOf(). PERMISSION_DENIED: the caller has none of the method's roles. Other errors are
+  // those of Options::count_connection. The log has each refusal.
   absl::StatusOr<Login> Admit(const grpc::ServerContextBase& context,
                               const MethodRoles& method) const;
 
-  // Of a call that goes on: whether it would be let in now, as the same tenant. The same errors,
-  // and the same log.
+  // Checks a call that goes on: whether it would be let in now, as the same tenant. The same
+  // errors, and the same log.
   absl::Status Check(Login* login) const;
 
  private:

@@ -29,8 +29,9 @@ class WatchedCall {
 
   // Safe on any thread.
   void SetDue(TimeNs due) { due_ = due; }
-  // That time has passed; gives the next one, which counts unless another was set meanwhile. Called
-  // by the watch's thread, under a lock that Remove() takes: it may end the call, not block.
+  // Called once that time has passed; returns the next one, which counts unless another was set
+  // meanwhile. The watch's thread calls it, under a lock that Remove() takes: it may end the call,
+  // not block.
   virtual TimeNs OnLate(TimeNs now) = 0;
 
  private:
@@ -74,14 +75,14 @@ class CallWatch {
   CallWatch& operator=(const CallWatch&) = delete;
 
   // `peer` is gRPC's name of the connection's other end. RESOURCE_EXHAUSTED, with a time to retry:
-  // one call more than its address may have. Where there are too many in all that is an equal part
-  // for each address that has some, so that who has few is served. The call is to end at once; it
-  // was added all the same.
+  // one call more than its address may have. If there are too many in all, that is an equal part
+  // for each address that has some, so that an address with few calls is served. The call is to end
+  // at once; it was added all the same.
   absl::Status Add(WatchedCall* call, const std::string& peer);
   // After it the call is not looked at any more. REQUIRES: it was added.
   void Remove(WatchedCall* call);
 
-  // Whether the address, as AddressOf() has it, may have another call: else the same error.
+  // Returns OK if the address, as AddressOf() has it, may have another call; else the same error.
   absl::Status MayConnect(const std::string& address);
 
   void Look();
@@ -99,7 +100,7 @@ class CallWatch {
 
   Shard& ShardOf(const std::string& peer);
   absl::Status Count(const std::string& address);
-  // Whether the address may have so many calls.
+  // Checks that the address may have so many calls.
   absl::Status CheckLocked(const std::string& address, std::size_t calls) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(addresses_mutex_);
   void Uncount(const std::string& address);

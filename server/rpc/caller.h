@@ -1,4 +1,4 @@
-// Where a call comes from.
+// The origin of a call: its connection and its trace.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Caller {
 };
 Caller CallerOf(const grpc::ServerContextBase& context);
 
-// What its headers traceparent and tracestate say. Two of traceparent say nothing; several of
+// Reads the headers traceparent and tracestate. Two of traceparent count as none; several of
 // tracestate are one, in their order.
 TraceOrigin TraceOriginOf(const grpc::ServerContextBase& context);
 

@@ -66,7 +66,7 @@ constexpr Question kQuestions[] = {
      }},
     {"GetServerSockets",
      [](const Message& request) {
-       // Of which a page has a hundred at most.
+       // A page has a hundred at most.
        constexpr std::int64_t kMost = 100;
        const std::int64_t wanted = NumberOf(request, "max_results");
        return grpc_channelz_get_server_sockets(

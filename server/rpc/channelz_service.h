@@ -10,7 +10,7 @@
 
 namespace gemmd {
 
-// What generated code would be, of a service that the library has but tells no header of.
+// Stands in for the generated code of a service that the library has but declares in no header.
 struct ChannelzWire {
   static constexpr const char* service_full_name() { return "grpc.channelz.v1.Channelz"; }
   class Service : public grpc::Service {

@@ -1,5 +1,5 @@
-// How the server proves who it is, and asks clients who they are: TLS from files, which may change
-// while it serves.
+// Proves who the server is, and asks clients who they are: TLS from files, which may change while
+// it serves.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,8 @@ class ServerTls {
   const std::shared_ptr<grpc::ServerCredentials>& credentials() const { return credentials_; }
 
   // Looks at the files now. New connections have what they hold within a second, gRPC's own
-  // period; those that are open stay as they are. Where something is wrong, the status says what,
-  // as Start() does; the old contents stay, and the log says so, once for each message.
+  // period; those that are open stay as they are. If something is wrong, the status says what, as
+  // Start() does; the old contents stay, and the log says so, once for each message.
   absl::Status Reload();
 
  private:

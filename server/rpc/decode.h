@@ -1,4 +1,4 @@
-// From the wire's messages to calls.
+// Decodes the wire's messages into calls.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ namespace gemmd {
 // INVALID_ARGUMENT: the bytes are not a message of that type.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message);
 absl::Status MalformedError(const google::protobuf::Message& message);
-// Why ParseAroundPayload() refused the message.
+// Returns the error that says why ParseAroundPayload() refused the message.
 absl::Status RefusedError(const google::protobuf::Message& message, const PayloadViews& payload);
 
 // A message as gRPC received it, in pieces. Keeps them as long as it lives.
@@ -36,7 +36,7 @@ class ReceivedMessage {
   std::vector<absl::string_view> pieces_;
 };
 
-// As ParseMessage(), around the payload.
+// Parses as ParseMessage(), around the payload.
 template <typename Message>
 absl::Status ParseMessage(const ReceivedMessage& bytes, Message* message, PayloadViews* payload) {
   if (ParseAroundPayload(bytes.pieces(), message, payload)) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// From results to the wire's messages.
+// Encodes results as the wire's messages.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 namespace gemmd {
 namespace {
 
-// How exactly deadlines are kept of requests whose payload is not there.
+// The precision of the deadlines of requests whose payload is not there.
 constexpr std::chrono::milliseconds kLatePeriod(10);
 
 absl::Status CheckCallerGflops(double gflops) {

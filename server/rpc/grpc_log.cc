@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kLinesPerSecond = 10;
 
-// How many lines are written in which second.
+// Counts the lines written in one second.
 struct Budget {
   Mutex mutex;
   std::int64_t second ABSL_GUARDED_BY(mutex) = 0;

@@ -1,4 +1,4 @@
-// What gRPC itself has to say.
+// Writes gRPC's own log lines to the server's log.
 #pragma once
 
 namespace gemmd {

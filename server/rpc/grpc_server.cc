@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   grpc::ServerBuilder builder;
   std::unique_ptr<GrpcServer> result(
       new GrpcServer(std::move(tls), *std::move(sockets), options.channelz, door));
-  // Held for good: when its last user goes, the library waits up to ten seconds for a
+  // gRPC is held for good: when its last user goes, the library waits up to ten seconds for a
   // poller of its own, and the process is about to end anyway.
   grpc_init();
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;

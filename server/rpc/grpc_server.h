@@ -1,4 +1,4 @@
-// What serves connections, and everything gRPC brings along: health, reflection, channelz.
+// The gRPC server, with everything that gRPC brings along: health, reflection, channelz.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class GrpcServer {
   // a second without it.
   absl::Status ReloadTls() { return tls_ != nullptr ? tls_->Reload() : absl::OkStatus(); }
 
-  // Of the address that it listens on; REQUIRES: no Shutdown() yet.
+  // The port of the address that it listens on; REQUIRES: no Shutdown() yet.
   int port() const { return sockets_->port(); }
 
  private:

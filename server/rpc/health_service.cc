@@ -75,7 +75,7 @@ class HealthService::Watcher final : public RequestReactor {
   }
 
   HealthService* const service_;
-  // Whether there is such a service; none: no message yet.
+  // True if there is such a service; none: no message yet.
   std::optional<bool> is_known_ ABSL_GUARDED_BY(service_->mutex_);
   std::optional<Status> sent_ ABSL_GUARDED_BY(service_->mutex_);
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(service_->mutex_);

@@ -38,7 +38,7 @@ class LiveCallLimit {
   LiveCallLimit(const LiveCallLimit&) = delete;
   LiveCallLimit& operator=(const LiveCallLimit&) = delete;
 
-  // By one thread at a time.
+  // Called by one thread at a time.
   void Look();
 
  private:

@@ -28,18 +28,18 @@ class LiveCalls {
   virtual std::vector<OfConnection> ByConnection() = 0;
 };
 
-// How many of the calls that gRPC never said to end are no calls any more: it counts one whose
-// headers were wrong as begun, and as nothing else. A value, which learns from exact counts; those
-// may be too low, because a connection's calls live on when it is closed and can no more be
-// counted. So it never takes a live call for one of these for longer than that call lives.
+// Estimates how many of the calls whose end gRPC never reported are no longer alive: gRPC counts a
+// call whose headers were wrong as begun, and as nothing else. A value, which learns from exact
+// counts; those may be too low, because a connection's calls live on when it is closed and can no
+// more be counted. So it never takes a live call for one of these for longer than that call lives.
 class NeverEndedCalls {
  public:
-  // Of so many, how many are alive.
+  // Returns how many of `unended` calls are alive.
   std::uint64_t LiveOf(std::uint64_t unended) {
     number_ = std::min(number_, unended);
     return unended - number_;
   }
-  // Of so many, `live` were counted.
+  // Learns that `live` of `unended` calls were counted.
   void Counted(std::uint64_t unended, std::uint64_t live) {
     number_ = unended - std::min(live, unended);
   }
@@ -48,10 +48,11 @@ class NeverEndedCalls {
   std::uint64_t number_ = 0;
 };
 
-// Of one server, by gRPC's channelz, which the server must have enabled. One thread may use it.
+// Counts the calls of one server, by gRPC's channelz, which the server must have enabled. One
+// thread may use it.
 class ChannelzCalls final : public LiveCalls {
  public:
-  // Of the server that the process made last.
+  // Watches the server that the process made last.
   ChannelzCalls();
 
   std::uint64_t Count() override;

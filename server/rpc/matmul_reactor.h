@@ -31,7 +31,7 @@ class MatmulReactor final : public RequestReactor {
   void OnNoMessage(absl::StatusCode code) override { without_message_ = code; }
   void OnEnd() override;
 
-  // What a call brought, which waits with it if it waits for memory.
+  // The message of a call, which waits with it if it waits for memory.
   struct Received {
     explicit Received(const grpc::ByteBuffer& request) : bytes(request), size(request.Length()) {}
 

@@ -17,7 +17,7 @@ namespace {
 // Chunks of one stream that are copied at once: while one is, the next one is read.
 constexpr int kMaxCopies = 2;
 
-// Of one message: whether the session may take more is asked between messages.
+// The most begins of one message: whether the session may take more is asked between messages.
 constexpr int kMaxBegins = 64;
 
 }  // namespace

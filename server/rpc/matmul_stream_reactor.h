@@ -68,7 +68,7 @@ class MatmulStreamReactor final
   void EndInput();
   absl::Status Begin(const v1::MatmulStreamRequest::Begin& begin,
                      const std::shared_ptr<const Received>& received, TimeNs arrival);
-  // What the stream's first event decides: of which session it is.
+  // Chooses the stream's session by its first event.
   absl::Status Enter(const v1::MatmulStreamRequest& first);
   absl::Status AddTo(std::shared_ptr<MatmulSession> session);
 

@@ -9,8 +9,9 @@
 
 namespace gemmd {
 
-// Who opens the path has the bytes of one moment. It is this process's alone, and never on a disk.
-// The descriptor stays open for good, because who was given the path may use it at any time.
+// A file in memory: a reader that opens the path gets the bytes of one moment. It is this process's
+// alone, and never on a disk. The descriptor stays open for good, because whoever was given the
+// path may use it at any time.
 class MemoryFile {
  public:
   // UNAVAILABLE: no descriptor or no memory is left.

@@ -15,7 +15,7 @@ std::string AddressOf(absl::string_view peer);
 // "unix".
 std::string EndpointOf(absl::string_view peer);
 
-// Whether a peer is of this host: a loopback address or a Unix socket.
+// Returns whether a peer is on this host: a loopback address or a Unix socket.
 bool IsLocalPeer(absl::string_view peer);
 
 }  // namespace gemmd

@@ -1,4 +1,4 @@
-// How services take their calls: as raw bytes, from their headers on.
+// The base of services that take their calls as raw bytes, from their headers on.
 #pragma once
 
 #include <cstdlib>
@@ -15,16 +15,16 @@
 
 namespace gemmd {
 
-// What every call of every service passes.
+// The checks that every call of every service passes.
 struct Door {
   CallWatch* watch = nullptr;
   const Authorizer* authorizer = nullptr;
 };
 
 // Wire is a service's generated class. Every method is registered as a stream of raw messages in
-// both directions, because of such a stream alone gRPC makes the reactor when the headers come, and
-// gives it bytes that may be malformed. On the wire nothing is different. A call that the
-// authorizer refuses has no reactor of the service's.
+// both directions, because only for such a stream gRPC makes the reactor when the headers come, and
+// gives it bytes that may be malformed. The wire shows no difference. A call that the authorizer
+// refuses has no reactor of the service's.
 template <typename Wire>
 class RawService : public Wire::Service {
  public:
@@ -33,7 +33,7 @@ class RawService : public Wire::Service {
   using Reactor = grpc::ServerBidiReactor<Bytes, Bytes>;
 
  protected:
-  // What it points to outlives the service.
+  // REQUIRES: the door's pointers outlive the service.
   explicit RawService(const Door& door) : door_(door) {}
 
   // REQUIRES: the service has that method, and the table of roles too.

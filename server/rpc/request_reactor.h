@@ -47,7 +47,7 @@ class RequestReactor : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::By
  private:
   TimeNs OnLate(TimeNs now) final;
   TimeNs OnSlowMessage(TimeNs now);
-  // Whether the caller, and nobody else, says how the call goes on.
+  // Returns true to at most one caller, which then decides how the call goes on.
   bool EndReading() { return is_reading_.exchange(false); }
   void LeaveSlowCalls();
   grpc::Status ToGrpc(const absl::Status& status);

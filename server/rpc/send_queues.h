@@ -1,4 +1,4 @@
-// What the kernel still has to deliver for this process.
+// Counts the bytes that the kernel still has to deliver for this process.
 #pragma once
 
 #include <cstdint>

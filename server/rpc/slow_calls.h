@@ -1,4 +1,4 @@
-// How many calls may take long to bring their message.
+// Limits the calls that may take long to bring their message.
 #pragma once
 
 #include <cstddef>

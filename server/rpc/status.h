@@ -7,15 +7,15 @@
 
 namespace gemmd {
 
-// What a client is told. Code and message pass through. A bug's message (INTERNAL, UNKNOWN)
-// stays in the log under a fresh incident id, which is all the client is told.
+// Returns the status that a client is told. Code and message pass through. A bug's message
+// (INTERNAL, UNKNOWN) stays in the log under a fresh incident id, which is all the client is told.
 absl::Status ToPublic(const absl::Status& status);
 
 // The same for a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on it;
 // what MissingOf() has goes into its details, and that IsDraining().
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
 
-// What MissingOf() has.
+// Encodes the operands of MissingOf().
 v1::MissingOperands EncodeMissing(const absl::Status& status);
 
 }  // namespace gemmd

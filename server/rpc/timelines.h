@@ -1,4 +1,4 @@
-// What Admin.Traces answers with.
+// Collects the answer of Admin.Traces.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,7 +9,7 @@
 namespace gemmd {
 
 // The newest requests that the caller may see: everybody's for observers and operators, and a
-// user's own tenant's. As many as were asked for, and 32 MiB at most.
+// user's own tenant's. It returns as many as were asked for, and 32 MiB at most.
 // FAILED_PRECONDITION: nothing is remembered.
 absl::StatusOr<v1::TracesResponse> CollectTimelines(const Tracer& tracer,
                                                     const v1::TracesRequest& request,

@@ -74,8 +74,8 @@ std::string Written(BIO* bio) {
   return size > 0 ? std::string(data, static_cast<std::size_t>(size)) : std::string();
 }
 
-// Whether the last read found no further block, and not a broken one: OpenSSL says either as an
-// error, of which gRPC takes both for the end.
+// Returns whether the last read found no further block, and not a broken one: OpenSSL reports
+// either as an error, and gRPC takes both for the end.
 bool IsAtEnd() {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
@@ -119,7 +119,7 @@ std::string Text(const X509_NAME* name) {
   return Written(bio.get());
 }
 
-// As OpenSSL names the files of an issuer's lists.
+// Returns the hash by which OpenSSL names the files of an issuer's lists.
 std::string HashOf(const X509_NAME* name) {
   return absl::StrFormat("%08x", X509_NAME_hash_ex(name, nullptr, nullptr, nullptr));
 }
@@ -188,7 +188,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadRevocations(const Source&
   return lists;
 }
 
-// Of each list; `issuers` are the hashes of those that have one.
+// Checks each list; `issuers` are the hashes of those that have one.
 absl::Status CheckRevocations(const Source& source, const std::map<std::string, std::string>& lists,
                               std::time_t now, std::set<std::string>& issuers,
                               std::vector<std::string>& warnings) {

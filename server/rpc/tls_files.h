@@ -26,7 +26,7 @@ struct TlsFiles {
   ClientCertificates client_certificates = ClientCertificates::kNone;
 };
 
-// Their bytes. Those of the lists of revoked certificates by the names of their files.
+// Their bytes. The lists of revoked certificates are keyed by the names of their files.
 struct TlsBytes {
   std::string certificate;
   std::string key;
@@ -40,7 +40,7 @@ struct TlsBytes {
   friend bool operator!=(const TlsBytes& x, const TlsBytes& y) { return !(x == y); }
 };
 
-// What TLS is served with: bytes that were checked, written anew.
+// The certificates and keys that TLS is served with: bytes that were checked, written anew.
 struct TlsMaterial {
   std::string identity;            // PEM: the private key, then the chain
   std::string client_authorities;  // PEM; empty: none

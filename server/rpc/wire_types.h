@@ -1,5 +1,5 @@
-// Between the wire's enums and ours. From the wire: nothing for unspecified or unknown
-// values, which the caller refuses by field.
+// Converts between the wire's enums and ours. An enum from the wire gives nothing for unspecified
+// or unknown values, which the caller refuses by field.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// How much predicted work may wait, learned from how long work did wait.
+// Limits how much predicted work may wait, and learns the limit from how long work did wait.
 //
 // A queue whose predictions hold may be long: whoever is in it knows how long it takes. If
 // works wait much longer than was predicted when they came, something is slower than is
@@ -30,7 +30,7 @@ class AdaptiveLimit {
 
   double limit_us() const { return limit_us_; }
 
-  // Of a request whose wait ended.
+  // Learns from a request whose wait ended.
   void Observe(double predicted_us, double measured_us);
   // Somebody was refused for the limit.
   void ObserveRefusal() { was_limiting_ = true; }

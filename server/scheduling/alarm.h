@@ -21,7 +21,7 @@ class Alarm {
   virtual void Stop() = 0;
 };
 
-// By a thread that sleeps on the clock of SteadyClock.
+// An alarm over a thread that sleeps on the clock of SteadyClock.
 class ThreadAlarm final : public Alarm {
  public:
   ThreadAlarm() = default;

@@ -12,8 +12,8 @@ const void* AddressOf(const std::shared_ptr<const ResidentOperand>& resident, co
 
 BatchKey::BatchKey(BatchForm form, const DeviceWork& work) : form_(form) {
   const Problem& problem = work.problem;
-  // What the client asked for: a plan of class fast for a request that would take any stays
-  // apart from requests that may have no other.
+  // The plan's class is part of the key: a plan of class fast shares no launch with a
+  // batch-invariant one.
   const Determinism determinism = work.plan.kernel->traits().determinism;
   if (form == BatchForm::kGroup) {
     std::get<0>(fields_) = determinism;

@@ -1,4 +1,4 @@
-// Which jobs may share a launch: those with equal keys. A value.
+// The key of a batch: jobs with equal keys may share a launch. A value.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace gemmd {
 
 class BatchKey {
  public:
-  // Of a work that FormOf() gave that form, which is not kAlone.
+  // The key of a work that FormOf() gave that form, which is not kAlone.
   BatchKey(BatchForm form, const DeviceWork& work);
 
   BatchForm form() const { return form_; }
@@ -18,7 +18,7 @@ class BatchKey {
   friend bool operator<(const BatchKey& x, const BatchKey& y) { return x.Tied() < y.Tied(); }
 
  private:
-  // Of kGroup, where every product keeps its own plan, all but the class is zero.
+  // For kGroup, where every product keeps its own plan, all but the class is zero.
   using Fields = std::tuple<Determinism, std::uint64_t, const Kernel*, DataType, DataType, DataType,
                             std::int64_t, std::int64_t, bool, bool, Scaling, Scaling, Activation,
                             double, const void*, const void*>;

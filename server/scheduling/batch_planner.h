@@ -1,4 +1,4 @@
-// How rows of several works go as one product.
+// Plans the rows of several works as one product.
 #pragma once
 
 #include <cstdint>

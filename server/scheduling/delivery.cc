@@ -1,4 +1,4 @@
-// What follows a launch's end: the cost model learns, jobs end, their ends are told.
+// The steps after a launch's end: the cost model learns, jobs end, their callers are told.
 #include <algorithm>
 #include <map>
 #include <utility>

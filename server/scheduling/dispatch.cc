@@ -35,7 +35,7 @@ std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
   return launched;
 }
 
-// Whether the turn's jobs may go as rows of one product.
+// Plans the turn's jobs as rows of one product, and returns whether they may go so.
 bool Scheduler::PlanRows(Launched* launched) const {
   const std::vector<Job*>& jobs = launched->turn.jobs;
   std::int64_t rows = 0;
@@ -58,7 +58,7 @@ bool Scheduler::PlanRows(Launched* launched) const {
 DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others) const {
   JobQueue::Turn& turn = launched->turn;
   if (turn.form == BatchForm::kSlice) {
-    // Given away: what it holds must be free before the job's end is told.
+    // The sliced work is given away: its memory must be free before the job's end is told.
     return DeviceLaunch::Slice(std::move(launched->sliced), turn.slice);
   }
   if (turn.form == BatchForm::kRows && !PlanRows(launched)) {
@@ -84,7 +84,7 @@ void Scheduler::QueueAgainLocked(Job* job) {
   queue_.Push(job, {std::nullopt, 1, cost.device_us, cost.least_us, cost.device_us}, clock_->Now());
 }
 
-// Of a turn that they cannot share.
+// Puts the jobs of a turn back that they cannot share.
 void Scheduler::PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finished>* finished) {
   for (Job* const job : jobs) {
     Active& active = jobs_.at(job->id);
@@ -127,7 +127,7 @@ void Scheduler::SetAlarmLocked() {
   TimeNs next = queue_.NextLate();
   next_late_ = next;
   backlog_us_ = queue_.use().us + launched_us_;
-  // Without a slot the end of a launch comes first.
+  // If there is no slot, the end of a launch comes first.
   if (HasSlotLocked()) next = std::min(next, queue_.NextClosing());
   if (next == alarm_at_) return;
   alarm_at_ = next;
@@ -156,15 +156,15 @@ void Scheduler::DispatchWith(std::vector<Finished>* finished, std::uint64_t here
     std::unique_ptr<Launched> launched = TakeTurnLocked(now);
     if (launched == nullptr && !dispatches_again_) break;
     if (launched == nullptr) continue;
-    // Without the lock: its jobs are this launch's until it is told, and a device may call back
-    // before Submit() returns.
+    // The lock is not held: the launch's jobs are its own until it is told, and a device may call
+    // back before Submit() returns.
     mutex_.unlock();
     std::vector<Job*> others;
     DeviceLaunch launch = MakeLaunch(launched.get(), &others);
     mutex_.lock();
     PutBackLocked(others, finished);
     const std::vector<Job*>& jobs = launched->turn.jobs;
-    // Not for long, so that whoever comes meanwhile is served soon.
+    // This thread runs no long launch, so that whoever comes meanwhile is served soon.
     launch.may_run_here = launched_ == 0 && jobs.size() == 1 && jobs.front()->id == here &&
                           launched->turn.us <= options_.slice_us;
     CountLaunchLocked(*launched, now);

@@ -1,4 +1,4 @@
-// What is told to whom the server turns away because it is to stop.
+// The status of calls that the server refuses because it is to stop.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,7 +8,7 @@ namespace gemmd {
 // UNAVAILABLE.
 absl::Status DrainingError();
 
-// Whether it is that status, which server/rpc tells in the answer's details.
+// Returns whether it is that status, which server/rpc puts into the answer's details.
 bool IsDraining(const absl::Status& status);
 
 }  // namespace gemmd

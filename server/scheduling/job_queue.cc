@@ -80,7 +80,7 @@ void JobQueue::Leave(Node* node) {
   level.us -= us;
   if (lane.jobs.empty()) {
     level.ring.remove(&lane);
-    // Who has nothing to do saves nothing up, and owes nothing.
+    // A lane without jobs saves nothing up, and owes nothing.
     lane.us = lane.deficit_us = 0;
     lane.has_turn = false;
   }
@@ -120,7 +120,7 @@ void JobQueue::AddUse(const Node& node, int sign) {
     use->us += sign * node.left_us();
   }
   if (node.is_keyed) Resize(&node.gathering->second, sign * node.size);
-  // Whatever rounding left.
+  // Clears the error that rounding left.
   for (QueueUse* const use : {&node.tenant->use, &use_}) {
     if (use->jobs == 0) use->us = 0;
   }
@@ -213,7 +213,7 @@ JobQueue::Node* JobQueue::FirstThatMayGo(const Lane& lane, TimeNs now, bool devi
 }
 
 JobQueue::Node* JobQueue::Lead(Level* level, TimeNs now, bool device_is_busy) {
-  // How many more quanta the next one to be served lacks.
+  // The quanta that the next lane to be served still lacks.
   double rounds = std::numeric_limits<double>::infinity();
   std::vector<Lane*> waiting;
   for (std::size_t turns = level->ring.size(); turns > 0; --turns) {

@@ -1,4 +1,4 @@
-// Which jobs wait for a device, and which of them its next launch serves. A pure data
+// The queue of jobs that wait for a device; it chooses the jobs of the next launch. A pure data
 // structure: no clock, no locks, no device.
 //
 // The order, from the outside in:
@@ -41,10 +41,10 @@
 namespace gemmd {
 
 struct QueuePolicy {
-  std::map<std::string, double> tenant_weights;  // positive; 1 for who is not in it
+  std::map<std::string, double> tenant_weights;  // positive; 1 for a tenant that is not in it
   double quantum_us = 500;                       // that a turn of a tenant of weight 1 is worth
   TimeNs ageing = 1000000000;
-  // Of one launch that jobs share.
+  // Bounds of one launch that jobs share.
   std::int64_t max_rows = 256;
   std::size_t max_jobs = 256;
   double max_us = 2000;  // of what jobs add: what any launch costs does not count
@@ -59,7 +59,7 @@ class JobQueue {
   JobQueue(const JobQueue&) = delete;
   JobQueue& operator=(const JobQueue&) = delete;
 
-  // How a job goes to the device, and what it costs.
+  // The launches of a job, and their cost.
   struct Terms {
     std::optional<BatchKey> key;  // absent: it shares no launch
     int slices = 1;               // launches that it takes; more than one only without a key
@@ -80,16 +80,16 @@ class JobQueue {
   // Empty if nothing waits, or the device is busy and what waits still gathers.
   std::optional<Turn> Pop(TimeNs now, bool device_is_busy);
 
-  // Whether the job was in the queue.
+  // Removes the job, and returns whether it was in the queue.
   bool Remove(const Job& job);
 
   // Takes out every job that cannot meet its deadline any more: less than its least_us is left, or,
   // if parts of it ran, its deadline is at or before `now`.
   std::vector<Job*> RemoveLate(TimeNs now);
 
-  // When RemoveLate() next has something to give; kNoDeadline: never, as things stand.
+  // The time at which RemoveLate() next has something to give; kNoDeadline: never, as things stand.
   TimeNs NextLate() const { return late_.empty() ? kNoDeadline : late_.begin()->first; }
-  // When a batch that gathers closes; kNoDeadline: none gathers.
+  // The time at which a batch that gathers closes; kNoDeadline: none gathers.
   TimeNs NextClosing() const { return closings_.empty() ? kNoDeadline : closings_.begin()->first; }
 
   // A job that may come.
@@ -101,9 +101,9 @@ class JobQueue {
     double least_us = 0;
     std::optional<double> weight = std::nullopt;  // as a job's
   };
-  // How long it would wait by prediction, `busy_us` of it for what the device has in hand;
-  // nullopt: too long for its deadline, even if it then takes only its least_us, or for the
-  // deadline of a job that it would overtake.
+  // Predicts its wait, `busy_us` of it for what the device has in hand; nullopt: too long for its
+  // deadline, even if it then takes only its least_us, or for the deadline of a job that it would
+  // overtake.
   std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now) const;
 
   const QueueUse& use() const { return use_; }
@@ -194,8 +194,8 @@ class JobQueue {
 
   const QueuePolicy policy_;
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by job id
-  // Were in use: memory that one thread takes and another gives back costs both time, under the
-  // scheduler's lock.
+  // Nodes that were in use: memory that one thread takes and another gives back costs both time,
+  // under the scheduler's lock.
   std::vector<std::unique_ptr<Node>> spare_;
   std::map<std::string, Tenant> tenants_;  // those with jobs
   std::array<Level, kPriorityCount> levels_;

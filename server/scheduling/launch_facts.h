@@ -1,4 +1,4 @@
-// What a launch adds to the receipt of each of its jobs.
+// The facts that a launch adds to the receipt of each of its jobs.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class LaunchFacts {
   // work's launch before this one, if there was one.
   void Record(std::size_t queue_span, TimeNs ran_until, Receipt* receipt) const;
 
-  // Of the last span; 0 if there are none.
+  // The end of the last span; 0 if there are none.
   TimeNs end() const { return end_; }
 
  private:

@@ -1,4 +1,4 @@
-// How much may wait for a device.
+// Bounds on the work that may wait for a device.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace gemmd {
 
-// What waiting jobs hold together.
+// Totals over the jobs that wait.
 struct QueueUse {
   std::size_t jobs = 0;
   std::uint64_t bytes = 0;  // of the host, for payloads and results

@@ -1,4 +1,4 @@
-// Which device serves a request, where there are several.
+// Chooses the device that serves a request, where there are several.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ struct ServedDevice {
   Scheduler* scheduler = nullptr;
 };
 
-// Thread-safe. What it routes to outlives it.
+// Thread-safe. Its devices and their schedulers outlive it.
 class Router {
  public:
   // REQUIRES: not empty.
@@ -29,9 +29,10 @@ class Router {
   // first (null: none does), then by predicted backlog, the lowest number among equals.
   std::vector<ServedDevice> ByPreference(const Device* holder = nullptr) const;
 
-  // From here on nothing new is to be let in. What was goes on, though most of it may still be on
-  // its way: a request is let in by its header, an upload by its begin. Whoever lets something in
-  // counts it first and then asks, so that who waits for the counts misses nothing.
+  // From here on nothing new is to be let in. Work that was let in goes on, though most of it may
+  // still be on its way: a request is let in by its header, an upload by its begin. A caller that
+  // lets something in counts it first and then asks, so that a thread that waits for the counts
+  // misses nothing.
   void StartDraining() { draining_ = true; }
   bool draining() const { return draining_; }
 

@@ -12,8 +12,8 @@ std::optional<RowsPlan> RowsPlanner::PlanRows(const DeviceWork& work, std::int64
   absl::StatusOr<Plan> plan = memo_.Select(device_->Landed(rows_plan.problem), device_->traits(),
                                            work.plan.kernel->traits().name);
   if (!plan.ok()) return std::nullopt;
-  // As asked for, not as served: where only kernels of class fast can serve a request, its bits
-  // still must not depend on the load.
+  // The class that counts is the one asked for, not the one served: where only kernels of class
+  // fast can serve a request, the request's bits still must not depend on the load.
   if (work.problem.determinism == Determinism::kBatchInvariant &&
       plan->numerics_id != work.plan.numerics_id) {
     return std::nullopt;

@@ -19,7 +19,7 @@ absl::Status LateInQueue(const Job& job, TimeNs now) {
                    static_cast<std::int64_t>(job.cost.least_us), " us by what was measured"));
 }
 
-// What a job adds to a launch that it shares.
+// Returns the time that a job adds to a launch that it shares.
 double MarginalUs(BatchForm form, const Job& job) {
   const Cost& cost = job.cost;
   if (form == BatchForm::kGroup) return std::min(cost.compute_us, cost.device_us);

@@ -11,9 +11,8 @@
 //                the device's error  the launch failed
 // Before its callback is called a job has left every queue and its reserved bytes are free.
 //
-// Which jobs a launch serves is the queue's to say (job_queue.h). The device is
-// work-conserving: while fewer launches are in flight than keep it busy, whatever waits is
-// launched at once.
+// The queue decides which jobs a launch serves (job_queue.h). The device is work-conserving: while
+// fewer launches are in flight than keep it busy, whatever waits is launched at once.
 //
 // scheduler.cc has jobs that come and leave, dispatch.cc what goes to the device, delivery.cc
 // what comes of it.
@@ -54,7 +53,8 @@ struct SchedulerOptions {
   AdaptiveLimit::Options limit;
   // Longer works are cut where the device can.
   double slice_us = 2000;
-  // While this much is in flight, more is launched only to keep the device busy.
+  // While so many predicted microseconds are in flight, more is launched only to keep the device
+  // busy.
   double max_launched_us = 8000;
   // Launches whose cost is remembered by likeness (CostModel).
   std::size_t remembered_costs = CostModel::kCapacity;
@@ -79,10 +79,10 @@ class Scheduler {
   // RESOURCE_EXHAUSTED: the queue is full.
   absl::Status Submit(std::unique_ptr<Job> job);
 
-  // How long such a job would wait until it starts, by prediction.
-  // DEADLINE_EXCEEDED: too long for its deadline, or for one of a job that it would overtake.
+  // Predicts how long such a job would wait until it starts. DEADLINE_EXCEEDED: too long for its
+  // deadline, or for one of a job that it would overtake.
   absl::StatusOr<double> PredictWait(const JobQueue::Newcomer& newcomer) const;
-  // Whether a job of so many microseconds is in time without a closer look: all that was
+  // Returns whether a job of so many microseconds is in time without a closer look: all that was
   // submitted may go before it, and then nothing of it is late either. Takes no lock.
   bool IsFarFrom(TimeNs deadline, double us) const;
 
@@ -90,12 +90,13 @@ class Scheduler {
   // there is no such job (it finished, or never came).
   void Cancel(std::uint64_t id);
 
-  // Whether every submitted job's callback has returned, waiting up to `timeout_ms` for it.
+  // Waits up to `timeout_ms` for every submitted job's callback to return, and returns whether all
+  // have.
   bool WaitUntilIdle(int timeout_ms);
-  // Whose callbacks have not returned.
+  // Jobs whose callbacks have not returned.
   std::size_t unfinished_jobs() const { return unfinished_jobs_; }
 
-  // What launches cost on this device; it learns from each.
+  // The costs of launches on this device; the model learns from each.
   const CostModel& cost() const { return cost_; }
   // Admission refused a product because of its least_us.
   void ObserveRefusal(const Cost& cost) { cost_.ObserveRefusal(cost); }
@@ -120,7 +121,7 @@ class Scheduler {
     double predicted_wait_us = 0;
     absl::Status end;  // not OK: how it will end, whatever its launches do
   };
-  // What the device works on.
+  // A launch that the device works on.
   struct Launched {
     JobQueue::Turn turn;
     std::shared_ptr<SlicedWork> sliced;  // of kSlice
@@ -181,7 +182,7 @@ class Scheduler {
   std::condition_variable_any idle_;
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
   AdaptiveLimit limit_ ABSL_GUARDED_BY(mutex_);
-  // Those that have not ended, by id.
+  // Jobs that have not ended, by id.
   absl::flat_hash_map<std::uint64_t, Active> jobs_ ABSL_GUARDED_BY(mutex_);
   int launched_ ABSL_GUARDED_BY(mutex_) = 0;  // launches under way
   double launched_us_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -189,7 +190,7 @@ class Scheduler {
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
-  // As of the last dispatch, for IsFarFrom().
+  // The backlog at the last dispatch, for IsFarFrom().
   std::atomic<double> backlog_us_ = 0;
   std::atomic<TimeNs> next_late_ = kNoDeadline;
   // One thread at a time fills the device, so that launches reach it in the order in which

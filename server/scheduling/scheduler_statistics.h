@@ -1,4 +1,4 @@
-// What a scheduler has done so far, and holds now.
+// Counts of a scheduler's work so far, and of what it holds now.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ struct SchedulerStatistics {
   };
   const Launches& of(BatchForm form) const { return launches[static_cast<std::size_t>(form)]; }
 
-  // Of numbers from 1 on: how many were at most 1, 2, 4 and so on, each bucket by itself, and how
-  // many were over the last.
+  // A histogram of numbers from 1 on: how many were at most 1, 2, 4 and so on, each bucket by
+  // itself, and how many were over the last.
   struct Sizes {
     static constexpr std::size_t kBounds = 17;  // up to 65536
     void Add(std::uint64_t size) {

@@ -1,4 +1,4 @@
-// What a tenant may take, of each thing that all share.
+// A tenant's quota of each thing that all share.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// What is held, and given back.
+// Quantities that are held, and given back.
 enum class Quantity : std::uint8_t {
   kRequests,       // admitted, or waiting for memory, and not yet finished
   kRequestBytes,   // of their inline operands and of results that are sent back
@@ -29,14 +29,15 @@ absl::string_view Name(Quantity quantity);
 
 // A value. Absent: not limited.
 struct Quota {
-  // Whose use counts together.
+  // The name of the account that use counts in.
   std::string account;
   std::array<std::optional<std::uint64_t>, kQuantities> limits;
   // Seconds of device time in one second, of all devices together. Positive.
   std::optional<double> device_share;
-  // Whether requests may have high priority; absent: as the server's options say.
+  // Allows high priority or forbids it; absent: as the server's options say.
   std::optional<bool> high_priority;
-  // Of its share of a device beside others'; absent: as the server's options say. Positive.
+  // The weight of its share of a device beside others'; absent: as the server's options say.
+  // Positive.
   std::optional<double> weight;
 
   std::optional<std::uint64_t> limit(Quantity quantity) const {

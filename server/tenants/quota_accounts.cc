@@ -19,7 +19,8 @@ constexpr char kRefusalUrl[] = "gemmd/quota";
 
 constexpr TimeNs kMillisecond = 1000000;
 
-// What is held for one request ends soon; what stays is given back by hand.
+// The retry delay is short where one request holds the quantity, which ends soon, and longer where
+// it stays until it is given back by hand.
 std::int64_t RetryMsOf(Quantity quantity) {
   constexpr std::int64_t kSoonMs = 20;
   constexpr std::int64_t kLaterMs = 1000;
@@ -103,7 +104,7 @@ struct QuotaAccounts::State {
   const Clock* const clock;
   mutable AdaptiveMutex mutex;
   absl::node_hash_map<std::string, Account> accounts ABSL_GUARDED_BY(mutex);
-  // Those that hold nothing, by when they have paid.
+  // Accounts that hold nothing, by the time at which they have paid.
   std::set<std::pair<TimeNs, Account*>> idle ABSL_GUARDED_BY(mutex);
 };
 
@@ -143,7 +144,7 @@ void QuotaAccounts::Hold::OweDeviceTime(double us) {
   if (state_ == nullptr || device_share_ == 0) return;
   const TimeNs owed = TimeToPay(us, device_share_);
   const MutexLock lock(state_->mutex);
-  // What was owed and is paid is not given back as credit.
+  // Debt that is already paid is not given back as credit.
   account_->paid_at = std::max(account_->paid_at, state_->clock->Now());
   account_->paid_at += owed - owed_;
   owed_ = owed;
@@ -176,7 +177,8 @@ absl::StatusOr<QuotaAccounts::Hold> QuotaAccounts::Take(const Tenant& tenant,
     const std::size_t i = static_cast<std::size_t>(quantity);
     const std::optional<std::uint64_t> limit = quota.limit(quantity);
     const std::uint64_t held = account->amounts[i];
-    // What takes nothing of it is not refused for it, though a new limit may be below what is held.
+    // A request that takes nothing of it is not refused for it, though a new limit may be below
+    // what is held.
     if (amounts[i] == 0 || !limit.has_value()) continue;
     if (held <= *limit && amounts[i] <= *limit - held) continue;
     status.Update(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(

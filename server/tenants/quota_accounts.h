@@ -15,18 +15,18 @@
 
 namespace gemmd {
 
-// By Quantity.
+// Indexed by Quantity.
 using QuotaAmounts = std::array<std::uint64_t, kQuantities>;
 
 QuotaAmounts AmountOf(Quantity quantity, std::uint64_t amount);
 
-// Whether a status is a quota's refusal: it ends when the tenant's own use does, not with that of
-// others.
+// Returns whether a status is a quota's refusal: it ends when the tenant's own use does, not with
+// that of others.
 bool IsQuotaRefusal(const absl::Status& status);
 
-// What tenants whose quota has an account hold. All of it is counted, limited or not, so that a
-// limit that the policy file gets counts what was taken before. Nobody is remembered who holds
-// nothing and owes no time. Thread-safe.
+// Counts what is held by tenants whose quota has an account. All of it is counted, limited or not,
+// so that a limit that the policy file gets counts what was taken before. A tenant that holds
+// nothing and owes no time is forgotten. Thread-safe.
 //
 // Device time is paid at the rate of the quota: a tenant that owes no more than kBurst may begin a
 // request, however long. It owes what the request is predicted to take, and from its end on what
@@ -66,7 +66,7 @@ class QuotaAccounts {
     TimeNs owed_ = 0;          // that paying for this hold takes, if it is not settled
   };
 
-  // `on_refusal`: is told of refusals, on any thread; may be null.
+  // `on_refusal`: called for refusals, on any thread; may be null.
   using OnRefusal = std::function<void(const Tenant& tenant, const absl::Status& refusal)>;
   explicit QuotaAccounts(const Clock* clock, OnRefusal on_refusal = nullptr);
 
@@ -77,11 +77,11 @@ class QuotaAccounts {
   //                       device time is owed; carries RetryAfterMs()
   absl::StatusOr<Hold> Take(const Tenant& tenant, const QuotaAmounts& amounts);
 
-  // Tells `on_refusal` of a status that the tenant is answered, where it IsQuotaRefusal(). Apart
-  // from Take(), because some make room and try again.
+  // Tells `on_refusal` of a status that the tenant is answered, where it IsQuotaRefusal(). It is
+  // apart from Take(), because some callers make room and try again.
   void Report(const Tenant& tenant, const absl::Status& status) const;
 
-  // What the tenant's account holds now.
+  // The present use of the tenant's account.
   struct Use {
     QuotaAmounts amounts{};
     TimeNs owed = 0;  // until all device time is paid

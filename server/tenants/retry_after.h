@@ -1,5 +1,5 @@
-// When a refused client should come back: carried on a status, told by server/rpc as
-// gRPC's retry pushback.
+// The time after which a refused client should come back: carried on a status, sent by server/rpc
+// as gRPC's retry pushback.
 #pragma once
 
 #include <cstdint>

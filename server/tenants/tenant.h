@@ -1,4 +1,4 @@
-// Whose requests and operands they are.
+// A tenant, to whom requests and operands belong.
 #pragma once
 
 #include <memory>
@@ -22,17 +22,17 @@ class Tenant {
  public:
   // The one without a name, whose operands are those of all clients that give none.
   Tenant() = default;
-  // As a client calls itself: up to 64 of A-Z a-z 0-9 . _ -; "" is no name.
+  // A tenant as a client calls itself: up to 64 of A-Z a-z 0-9 . _ -; "" is no name.
   // INVALID_ARGUMENT otherwise.
   static absl::StatusOr<Tenant> Named(absl::string_view name);
-  // As its token or its certificate says.
+  // A tenant as its token or its certificate says.
   static Tenant Authenticated(absl::string_view identity);
 
   // Unique; for logs.
   const std::string& key() const { return key_; }
 
-  // What it may take, as the policy said when it was asked; null: no quota limits it. Says nothing
-  // of whose it is.
+  // Its limits, as the policy said when it was asked; null: no quota limits it. They are no part of
+  // its identity.
   const Quota* quota() const { return quota_.get(); }
   Tenant With(std::shared_ptr<const Quota> quota) const {
     Tenant tenant = *this;
@@ -40,8 +40,8 @@ class Tenant {
     return tenant;
   }
 
-  // The call that it was asked for in; null: none. For the log of refusals; says nothing of whose
-  // it is either.
+  // The call that it was asked for in; null: none. It is for the log of refusals, and no part of
+  // the tenant's identity.
   const CallOrigin* origin() const { return origin_.get(); }
   Tenant From(CallOrigin origin) const {
     Tenant tenant = *this;

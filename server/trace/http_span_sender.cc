@@ -83,7 +83,7 @@ class Post {
   }
   void Write() {
     http::async_write(stream_, request_, [this](ErrorCode error, std::size_t /*bytes*/) {
-      // Who refuses a request may do so before it has read it all.
+      // A collector that refuses a request may do so before it has read it all.
       static_cast<void>(error);
       is_cancelled_ ? Finish() : Read();
     });
@@ -138,7 +138,7 @@ class HttpSpanSender::Impl {
   std::atomic<bool> is_interrupted_{false};
   asio::io_context io_{1};
   NameLookup lookup_;        // after io_, to which it posts
-  Post* current_ = nullptr;  // used by what io_ runs, and by who runs it
+  Post* current_ = nullptr;  // used by what io_ runs, and by the thread that runs it
 };
 
 HttpSpanSender::HttpSpanSender(const OtlpEndpoint& endpoint)

@@ -16,8 +16,8 @@ class HttpSpanSender final : public SpanSender {
   ~HttpSpanSender() override;
 
   // 200 to 299: taken. 429, 502, 503 and 504: to be tried again, as OTLP has it; so is what does
-  // not connect, or does not answer HTTP in time. Any other code, 3xx included: refused. Of an
-  // answer no more than 8 KiB of headers and 64 KiB of body are read.
+  // not connect, or does not answer HTTP in time. Any other code, 3xx included: refused. It reads
+  // no more than 8 KiB of headers and 64 KiB of body of an answer.
   SendOutcome Send(const std::string& body, std::chrono::milliseconds timeout) override;
   void Interrupt() override;
 

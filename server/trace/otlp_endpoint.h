@@ -1,4 +1,4 @@
-// Where spans go: the address of a collector's OTLP/HTTP receiver.
+// The address that spans are sent to: a collector's OTLP/HTTP receiver.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct OtlpEndpoint {
   std::string port;
   std::string target;  // "/v1/traces"
 
-  // As a Host header has it.
+  // The form that a Host header has.
   std::string authority() const;
 };
 

@@ -8,7 +8,7 @@
 namespace gemmd {
 namespace {
 
-// What a record takes besides its bytes: the string, and what the allocator adds.
+// The memory of a record besides its bytes: the string, and what the allocator adds.
 constexpr std::size_t kRecordBytes = 64;
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 namespace gemmd {
 
-// How a batch fared.
+// The outcome of sending a batch.
 struct SendOutcome {
   enum class Kind : std::uint8_t {
     kTaken,     // by the collector, but for `rejected_spans`
@@ -28,7 +28,7 @@ struct SendOutcome {
   std::uint64_t rejected_spans = 0;
 };
 
-// To one collector. Send() is called by one thread, Interrupt() by any.
+// Sends spans to one collector. Send() is called by one thread, Interrupt() by any.
 class SpanSender {
  public:
   virtual ~SpanSender() = default;
@@ -66,7 +66,8 @@ class OtlpExporter {
   OtlpExporter(const OtlpExporter&) = delete;
   OtlpExporter& operator=(const OtlpExporter&) = delete;
 
-  // A TimelineBytes' of `spans` spans. What finds no room in the queue is dropped, and counted.
+  // Queues the bytes of a timeline (see TimelineBytes) that has `spans` spans. It is dropped, and
+  // counted, if the queue has no room.
   void Push(absl::string_view timeline, std::size_t spans);
 
   Counts counts() const;

@@ -14,7 +14,7 @@
 
 namespace gemmd {
 
-// What spans are made with.
+// The values that spans are made with.
 struct OtlpContext {
   std::uint64_t seed = 0;            // of ids: another in each process
   std::int64_t unix_minus_mono = 0;  // ns between the system's clock and the server's
@@ -25,11 +25,11 @@ struct OtlpContext {
 std::string ToOtlpJson(absl::Span<const Timeline> timelines, const OtlpContext& context);
 std::size_t SpansOf(const Timeline& timeline);
 
-// Of what a collector says to it, how many spans it did not take; 0 where it says nothing of that,
-// or what nobody understands.
+// Returns how many spans a collector's answer says that it did not take; 0 if it does not say, or
+// says it in no form that is known.
 std::uint64_t RejectedSpans(absl::string_view body);
 
-// A random number of that process, which is the same each time. Not 0.
+// A random number of that process, which is the same each time. It is never 0.
 std::uint64_t RandomOf(std::uint64_t seed, std::uint64_t request_id, std::uint64_t which);
 
 }  // namespace gemmd

@@ -12,7 +12,7 @@ constexpr std::size_t kMostName = 512;
 constexpr std::size_t kMostText = 128;
 constexpr std::size_t kMostVarint = 10;
 
-// What a failed request's receipt does not have.
+// Returns the time at which the request ended, which a failed one's receipt does not have.
 TimeNs FinishOf(const Receipt& receipt) {
   if (receipt.finish >= receipt.arrival) return receipt.finish;
   TimeNs finish = receipt.arrival;

@@ -15,7 +15,7 @@ namespace gemmd {
 
 struct Timeline {
   absl::StatusCode code = absl::StatusCode::kOk;
-  // Without what was predicted. A request that failed has for its finish the end of its last stage.
+  // Predictions are left out. A request that failed has for its finish the end of its last stage.
   Receipt receipt;
   // False: the name in the receipt is only its beginning.
   bool tenant_is_whole = true;
@@ -35,8 +35,8 @@ class TimelineBytes {
   std::size_t size_ = 0;
 };
 
-// What makes of the server's time the system's, in ns; now, because the system's clock may be set.
-// `now`: the server's.
+// Returns the offset from the server's clock to the system's, in ns; it holds for now, because the
+// system's clock may be set. `now`: the server's.
 std::int64_t UnixMinusMonotonic(TimeNs now);
 
 // Nothing: these are not a Timeline's bytes.

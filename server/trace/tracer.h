@@ -1,4 +1,4 @@
-// What is remembered of requests, and what is sent of them to a collector.
+// Remembers requests, and sends samples of them to a collector.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Tracer final : public ReceiptSink {
  public:
   struct Options {
     std::size_t ring_bytes = std::size_t{8} << 20;
-    // Of requests whose caller does not say that they are sampled, how many of a million are.
+    // Requests in a million that are sampled, of those whose caller does not say that they are.
     std::uint32_t sampled_per_million = 0;
     std::uint64_t seed = 0;
   };
@@ -28,10 +28,10 @@ class Tracer final : public ReceiptSink {
 
   void Take(absl::StatusCode code, const Receipt& receipt) override;
 
-  // Whether a collector gets it.
+  // Returns whether the request is one that a collector gets.
   bool IsSampled(const Receipt& receipt) const;
 
-  // What the ring has, oldest first.
+  // Visits the timelines in the ring, oldest first.
   void Read(const std::function<void(const Timeline&)>& visit) const;
 
   const TraceRing& ring() const { return ring_; }

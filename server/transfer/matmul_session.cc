@@ -46,7 +46,7 @@ std::uint64_t SizeOf(const PayloadChunk& chunk) {
   return bytes;
 }
 
-// Of its payload.
+// The size of its payload.
 std::uint64_t SizeOf(const Outgoing& event) {
   if (const auto* finished = std::get_if<RequestFinished>(&event)) return SizeOf(finished->payload);
   if (const auto* chunk = std::get_if<ResultChunk>(&event)) return SizeOf(chunk->bytes);
@@ -286,7 +286,7 @@ void MatmulSession::EndReceivingLocked(const RequestPtr& request, absl::Status s
 }
 
 void MatmulSession::AnswerReceivingLocked(const RequestPtr& request, absl::Status status) {
-  // Whoever copies into it still holds it, and finds that it has ended.
+  // A thread that copies into the request still holds it, and finds that it has ended.
   request->state = State::kRunning;
   requests_.erase(request->client_id);
   SendLocked({request->client_id, std::move(status), {}, {}, {}, {}});
@@ -471,9 +471,9 @@ void MatmulSession::EndLate(TimeNs now) {
 void MatmulSession::StartDraining() {
   {
     const MutexLock lock(mutex_);
-    // What its client has ended already ends well. What the server ends has no more input either,
-    // and yet all of its streams end alike: a client takes any other end for a broken session, and
-    // forgets results that are still on their way over another stream.
+    // A session whose client has ended its input already ends well. One that the server ends has no
+    // more input either, and yet all of its streams end alike: a client takes any other end for a
+    // broken session, and forgets results that are still on their way over another stream.
     is_draining_ = is_draining_ || !streams_[kFirst].input_ended;
   }
   WakeAll();

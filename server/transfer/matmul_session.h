@@ -44,7 +44,7 @@ struct RequestHeader {
   TimeNs arrival = 0;
   StageSpan decode;
   TraceOrigin trace;
-  // Of its payload, what came in the same message. `message` is what the pieces lie in.
+  // The payload that came in the same message. `message` is what the pieces lie in.
   std::vector<absl::StatusOr<PayloadChunk>> payload;
   std::shared_ptr<const void> message;
   std::uint64_t message_bytes = 0;
@@ -79,8 +79,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // RESOURCE_EXHAUSTED: it has max_streams. UNAVAILABLE: it has ended.
   absl::StatusOr<StreamId> AddStream(Wake wake);
 
-  // Events of a stream. What is wrong with one request ends that request alone.
-  // INVALID_ARGUMENT: a request of this id is in flight; Break() is due.
+  // Events of a stream. An error of one request ends that request alone. INVALID_ARGUMENT: a
+  // request of this id is in flight; Break() is due.
   absl::Status Begin(RequestHeader header);
   void Receive(std::uint64_t request_id, const absl::StatusOr<PayloadChunk>& chunk);
   void Cancel(std::uint64_t request_id);
@@ -94,9 +94,9 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // The message that the stream sends next; empty: none. Several are all RequestFinished, of
   // about chunk_bytes of payload at most, for a client that accepts batches.
   std::vector<Outgoing> NextMessage(StreamId stream);
-  // Whether the stream should read on; if not, a Wake follows when it should.
+  // Returns whether the stream should read on; if not, a Wake follows when it should.
   bool MayRead(StreamId stream) const;
-  // How the stream is to be closed, once it is to be and NextMessage() gave nothing.
+  // The status to close the stream with, once it is to be closed and NextMessage() gave nothing.
   std::optional<absl::Status> Closing() const;
   // It is being closed so, and everything was sent.
   void OnClosed();
@@ -119,7 +119,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     TraceOrigin trace;
     TimeNs receive_start = 0;
     bool await_accepted = false;
-    // From the header, until it is admitted.
+    // Payload from the header, until the request is admitted.
     std::vector<absl::StatusOr<PayloadChunk>> payload;
     std::shared_ptr<const void> message;
     // Chunks are copied into it without the lock; whoever submits it takes it.
@@ -145,7 +145,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     Progress sending;  // of what NextMessage() gave last
   };
 
-  // What Admit() said of a request, now or after it waited.
+  // Takes the result of Admit() for a request, now or after it waited.
   void OnAdmitted(const RequestPtr& request,
                   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted);
   // REQUIRES: it was counted in `copies`, under the lock that found it receiving.
@@ -156,7 +156,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Starts the request if it is complete and nobody writes to it.
   void SubmitIfComplete(const RequestPtr& request);
   void OnFinished(const RequestPtr& request, MatmulOutcome outcome);
-  // Whether the id is that of a request in flight.
+  // Returns whether the id is that of a request in flight.
   bool IsUsedLocked(std::uint64_t request_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsIdleLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Outgoing> TakeNextLocked(StreamId stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -184,8 +184,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   std::map<std::uint64_t, RequestPtr> requests_ ABSL_GUARDED_BY(mutex_);
   std::deque<Outgoing> control_ ABSL_GUARDED_BY(mutex_);  // of the first stream
   std::list<Result> results_ ABSL_GUARDED_BY(mutex_);     // the first one gives the next chunk
-  // What to count requests as that the input's end left without payload. Whether their client ended
-  // it or went away is not known before the stream closes or breaks.
+  // Status codes to count for requests that the input's end left without payload. It is not known
+  // before the stream closes or breaks whether their client ended it or went away.
   std::vector<absl::StatusCode> incomplete_ ABSL_GUARDED_BY(mutex_);
   bool accepts_batches_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;

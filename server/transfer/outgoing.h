@@ -1,4 +1,4 @@
-// What a session sends over its streams, as values.
+// The messages that a session sends over its streams, as values.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct RequestAccepted {
 struct RequestFinished {
   std::uint64_t request_id = 0;
   absl::Status status;
-  // With OK alone:
+  // Set with OK alone:
   Receipt receipt;
   MatrixLayout d;
   HostBuffer payload;  // all of D's bytes, or none: they come as chunks, or are elsewhere

@@ -1,4 +1,4 @@
-// Whether the bytes that a client owes, or should read, move.
+// Measures whether the bytes that a client owes, or should read, move.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Progress {
   TimeNs due() const { return due_; }
 
  private:
-  // What the bytes take at the rate; years are enough for any of them.
+  // The time that the bytes take at the rate; years are enough for any of them.
   TimeNs TimeOf(std::uint64_t bytes) const {
     constexpr double kMost = 1e18;
     return static_cast<TimeNs>(std::min(

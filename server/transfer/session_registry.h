@@ -23,7 +23,7 @@ class SessionRegistry {
   SessionRegistry(const SessionRegistry&) = delete;
   SessionRegistry& operator=(const SessionRegistry&) = delete;
 
-  // Watches the session. One that comes while the server drains is told so.
+  // Watches the session. One that comes while the server drains starts to drain at once.
   void Add(const std::shared_ptr<MatmulSession>& session);
   // Makes it joinable by the tenant, which Tenant::key() names: the token is 16 random bytes.
   std::string Open(const std::shared_ptr<MatmulSession>& session, const std::string& tenant);

@@ -1,4 +1,4 @@
-// What waits for its turn, and is owed by name.
+// A fair queue: names take turns by the cost of their items.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class FairQueue {
   }
 
   bool empty() const { return size_ == 0; }
-  // That are remembered.
+  // The number of names that are remembered.
   std::size_t names() const { return lanes_.size(); }
 
  private:

@@ -77,7 +77,7 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
   take(WorkPlane::kBias, &arguments.bias);
   take(WorkPlane::kAScales, &arguments.a_scales);
   take(WorkPlane::kBScales, &arguments.b_scales);
-  // What can be verified has no other planes.
+  // Products that can be verified have no other planes.
   HostBuffer d = buffers.d;
   if (d.size() != 1) {
     absl::StatusOr<HostBuffer> whole = Allocate(problem.d.size_bytes());

@@ -16,18 +16,18 @@ struct FinishedProduct {
   std::string tenant;
   Problem problem;  // as the buffers have it
   HostBuffers buffers;
-  // What these have is not in `buffers`, and the device brings it back.
+  // The planes that these have are not in `buffers`, and the device brings them back.
   Device* device = nullptr;
   ResidentPlanes resident;
   const Kernel* kernel = nullptr;  // that computed it
   std::shared_ptr<void> memory;    // of the buffers; null: somebody else keeps it
 
   std::uint64_t size_bytes() const;
-  // Of A, B and D, all of which a check reads.
+  // The elements of A, B and D, all of which a check reads.
   double elements() const;
 };
 
-// Whether the CPU may read all of it: nothing lies where only a device may.
+// Returns whether the CPU may read all of it: nothing lies where only a device may.
 bool IsReadable(const HostBuffers& buffers);
 
 // See VerificationResidual(). Waits for copies where operands are residents of a device; the

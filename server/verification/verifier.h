@@ -51,7 +51,7 @@ class Verifier {
   // REQUIRES: IsReadable(), no activation, 1 to VerificationOptions::kMaxVectors vectors.
   void Verify(FinishedProduct product, int vectors, Callback done);
 
-  // Whether that finished product is one of the sample. Counts those that are and cannot be
+  // Returns whether that finished product is one of the sample. Counts those that are and cannot be
   // checked.
   bool Samples(std::uint64_t request_id, const Problem& problem, const HostBuffers& buffers);
   // Checks it when there is time. A wrong one is logged and counted.

@@ -26,12 +26,12 @@ class AbuseFixture : public ::testing::Test {
   void TearDown() override;
 
   ServerProcess server_;
-  // Of the abuser, who lets it go at the test's end.
+  // The abuser's channel, which it lets go at the test's end.
   std::shared_ptr<grpc::Channel> channel_ = server_.NewChannel();
 
  private:
   void MultiplyAsANewClient() const;
-  // By the allocator's count; 0 under sanitizers.
+  // Counted by the allocator; 0 under sanitizers.
   std::uint64_t AllocatedBytes() const;
   void AwaitRelease() const;
   // The most physical memory that the server ever had.

@@ -24,7 +24,8 @@ int Seconds() {
   return seconds != nullptr ? std::atoi(seconds) : 20;
 }
 
-// What a process begun meanwhile may have of addresses. The server takes half of it for memory.
+// The address space that a process begun meanwhile may have. The server takes half of it for
+// memory.
 class AddressSpaceOfChildren {
  public:
   explicit AddressSpaceOfChildren(rlim_t bytes) {

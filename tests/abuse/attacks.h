@@ -10,13 +10,13 @@
 
 namespace gemmd::testing {
 
-// Who attacks, from one address. It waits for 2 s at most.
+// An attacker at one address. It waits for 2 s at most.
 class Abuser {
  public:
   Abuser(std::string server, std::string source);
 
   std::unique_ptr<RawConnection> Connect() const;
-  // With a small buffer, and windows that let the server send as much as it likes.
+  // The connection has a small buffer, and windows that let the server send as much as it likes.
   std::unique_ptr<RawConnection> ConnectUnread() const;
 
  private:

@@ -24,7 +24,7 @@ class BadHeadersTest : public testing::AbuseFixture {
            RawField(":authority", server_.address()) + RawField("content-type", "application/grpc");
   }
 
-  // Whether it was answered or not: it was not served.
+  // Expects that the call was not served, whether it was answered or not.
   void ExpectNotServed(const std::string& block, std::size_t frame_bytes) const {
     const std::string answer =
         testing::RawConnection(server_.address()).SendLastHeaders(block, frame_bytes);
@@ -32,7 +32,7 @@ class BadHeadersTest : public testing::AbuseFixture {
   }
 };
 
-// What takes headers over 8 KiB.
+// Header fields of more than 8 KiB.
 std::vector<std::string> LongFields(FieldForm form) {
   std::string many;
   for (int i = 0; i < 100; ++i) many += RawField("x-" + std::to_string(i), std::string(100, 'x'));

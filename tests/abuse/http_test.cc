@@ -1,4 +1,4 @@
-// What clients do to the HTTP listener: one who watches is served beside them, and so are products.
+// Attacks on the HTTP listener: a client that watches is served beside them, and so are products.
 #include <memory>
 #include <string>
 #include <thread>
@@ -25,7 +25,7 @@ class HttpTest : public testing::AbuseFixture {
                       absl::StrCat("--observe.connections=", kConnections),
                       "--observe.timeout-ms=1000", "--limits.connections-per-second=0"}) {}
 
-  // From an address of its own.
+  // Asks from an address of its own.
   void ExpectServed() const {
     const testing::HttpResult page =
         HttpGet(server_.observe_address(), "/metrics", "", nullptr, kWatcher);
@@ -83,7 +83,7 @@ TEST_F(HttpTest, AnswersThatAreNotReadHoldOneEach) {
   for (int i = 0; i < 10; ++i) ExpectServed();
 }
 
-// Whatever comes instead of HTTP.
+// Bytes that are not HTTP do no harm.
 TEST_F(HttpTest, GarbageIsNoHarm) {
   for (int i = 0; i < 200; ++i) {
     std::string bytes;

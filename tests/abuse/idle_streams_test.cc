@@ -35,7 +35,7 @@ TEST_F(IdleStreamsTest, HoldNoThreads) {
       testing::RawConnection& connection =
           *connections.emplace_back(std::make_unique<testing::RawConnection>(server_.address()));
       for (int j = 0; j < kStreams; ++j) connection.Begin(method);
-      // When it is answered, those before it have come.
+      // Its answer shows that the calls before it have come.
       const std::uint32_t last = connection.Begin("/no.such.Service/Method");
       EXPECT_EQ(testing::RawHeader(connection.ReceiveEnd(last), "grpc-status"), "12");
     }

@@ -1,4 +1,5 @@
-// How long a polite client waits beside each attack, and without any, on processors of its own.
+// Measures how long a polite client waits beside each attack, and without any, on processors of its
+// own.
 //   polite_latency [SECONDS]    for each row; needs 8 processors: half of them are the server's, a
 //                               quarter the attackers', a quarter the polite client's
 #include <sched.h>

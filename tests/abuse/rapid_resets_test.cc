@@ -15,8 +15,8 @@ class RapidResetsTest : public testing::AbuseFixture {
       : AbuseFixture({"--limits.streams-per-connection=25", "--limits.stall-timeout-ms=1000"},
                      256 << 20) {}
 
-  // Over a connection of its own, until the server closes that. From an address of its own, which
-  // opens no other for a while then.
+  // Over a connection of its own, until the server closes that. The calls come from an address of
+  // its own, which opens no other connection for a while then.
   void Reset(const char* method, int count) {
     constexpr int kTogether = 100;
     testing::RawConnection::Options options;

@@ -45,7 +45,8 @@ class RawConnection {
   bool BeginAndReset(const std::string& path, int count);
 
   // Begins a call with these fields and nothing else, cut into frames of so many bytes: the first
-  // is HEADERS, the others CONTINUATION. Nothing is sent after them. As ReceiveEnd().
+  // is HEADERS, the others CONTINUATION. Nothing is sent after them. It returns what ReceiveEnd()
+  // does.
   std::string SendLastHeaders(const std::string& block, std::size_t frame_bytes);
 
   // Appends what the server sends next; false: it has closed.
@@ -62,11 +63,11 @@ class RawConnection {
   std::uint32_t next_stream_ = 1;
 };
 
-// Whether the stream was reset by what the server sent.
+// Returns whether the server reset the stream.
 bool IsReset(const std::string& answer, std::uint32_t stream);
 
-// What the server sends from the connection's begin to the call's end, as it is on the wire.
-// `body` is sent whole, as one frame.
+// Returns the server's bytes from the connection's begin to the call's end, as they are on the
+// wire. `body` is sent whole, as one frame.
 std::string RawCall(const std::string& address, const std::string& path, const RawHeaders& headers,
                     const std::string& body);
 

@@ -56,7 +56,7 @@ TEST_F(UnreadAnswersTest, HeldBackByFlowControlEndTheirCall) {
   AwaitFreeMemory();
 }
 
-// What was written to the connection holds memory as long as that lasts.
+// Bytes that were written to the connection hold memory as long as that lasts.
 TEST_F(UnreadAnswersTest, ThatFillAConnectionEndIt) {
   testing::RawConnection::Options options;
   options.stream_window = options.window = 0x7fffffff;

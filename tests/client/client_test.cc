@@ -126,7 +126,7 @@ TEST_F(ClientTest, NamesTravelInPlaceOfBytesAndTheirProductHasAnyShape) {
   EXPECT_FALSE(request.header().a().has_data());
   EXPECT_EQ(request.header().b().digest(), std::string(32, 'x'));
   EXPECT_EQ(request.payload_size(), 0);
-  // Where its format is told, that is what must come.
+  // If the result's format is given, the answer must have it.
   server_.Then(Answer(2, 5, "abcdefghij"));
   const MatrixFormat told{DataType::kInt8, 9, 4};
   EXPECT_EQ(

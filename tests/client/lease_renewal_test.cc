@@ -19,7 +19,7 @@ class ManualTimer : public Timer {
     delays.push_back(delay);
     next = std::move(work);
   }
-  // What was asked for last, now.
+  // Does now the work that was asked for last.
   void Ring() { std::exchange(next, nullptr)(); }
 
   std::vector<absl::Duration> delays;
@@ -28,7 +28,7 @@ class ManualTimer : public Timer {
 
 class LeaseRenewalTest : public ::testing::Test {
  protected:
-  // What is to be done next holds the renewal's state, and that holds the timer.
+  // The next work holds the renewal's state, and that holds the timer.
   ~LeaseRenewalTest() override { timer_->next = nullptr; }
 
   LeaseRenewal::Ask Ask() {

@@ -271,7 +271,7 @@ TEST_F(StreamClientTest, LeftToTheRuleSmallOnesAreCallsAndLargeOnesStream) {
   ExpectNoFaults();
 }
 
-// Of one request; it must not be taken for a server without streams.
+// The error is one request's; it must not be taken for a server without streams.
 TEST_F(StreamClientTest, AFeatureThatIsNotBuiltIsTheRequestsOwnError) {
   server_.With([](StreamPeer& peer) {
     peer.refuse = [](const auto&) {

@@ -1,5 +1,5 @@
-// Who may do what, against a server of its own: every method by every role, tokens that end while
-// they are in use, and what the log says.
+// Tests authorization against a server of its own: every method by every role, tokens that end
+// while they are in use, and the log.
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -44,7 +44,7 @@ void Show(const std::string& token, grpc::ClientContext* context) {
   if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
 }
 
-// How a call of an empty message ends, or OK once it was answered.
+// Returns the end of a call of an empty message, or OK once it was answered.
 grpc::Status CallOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                     const std::string& token) {
   grpc::GenericStub stub(channel);
@@ -235,7 +235,7 @@ TEST_F(AuthTest, ATenantsMatricesAreItsOwn) {
   EXPECT_EQ(response.residents_size(), 0);
 }
 
-// Else a refusal tells whether somebody has the operand.
+// A refusal would otherwise tell whether somebody has the operand.
 TEST_F(AuthTest, AnothersHandleIsAnsweredAsOneThatNobodyHas) {
   Start(UsualTokens());
   v1::MatmulRequest request = testing::ZeroRequest(4);
@@ -344,7 +344,7 @@ TEST_F(AuthTest, AJsonWebTokenProvesATenantUntilItsKeyGoes) {
   std::remove(keys.c_str());
 }
 
-// What the client library sends with each of its calls.
+// The client library sends the token with each of its calls.
 TEST_F(AuthTest, TheClientShowsItsToken) {
   Start(UsualTokens());
   client::ClientOptions options;

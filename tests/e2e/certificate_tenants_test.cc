@@ -1,4 +1,4 @@
-// Which tenant a client's certificate proves, by the policy's rules and without any.
+// Tests which tenant a client's certificate proves, by the policy's rules and without any.
 #include <fstream>
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ class CertificateTenantsTest : public ::testing::Test {
     Start({"--auth.policy-file=" + path});
   }
 
-  // How a call ends whose client says that it is `tenant`.
+  // Returns the end of a call whose client says that it is `tenant`.
   grpc::StatusCode CallAs(const CertificateFiles& certificate, const std::string& tenant,
                           const std::string& token = "") const {
     const testing::TlsClient client{testing::FileBytes(authority_.certificate_file()), certificate};

@@ -21,7 +21,7 @@ int PortOf(const testing::ServerProcess& server) {
   return std::atoi(server.address().substr(server.address().rfind(':') + 1).c_str());
 }
 
-// By a connection of its own.
+// Asks over a connection of its own.
 grpc::Status Ask(const testing::ServerProcess& server) {
   return testing::RawUnaryCall(server.NewChannel(), "/grpc.health.v1.Health/Check", "").status;
 }

@@ -1,4 +1,4 @@
-// How often the server copies a byte of payload: once on its way in, never on its way out.
+// Counts the server's copies of a byte of payload: one on its way in, none on its way out.
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -31,11 +31,12 @@ v1::MatmulRequest Request() {
   return request;
 }
 
-// What a server copies besides, as a part of the payload: it reads gRPC's counters again and again,
-// however long a product takes. One operand that is copied once more is a third or a half.
+// The bytes that a server copies besides, as a part of the payload: it reads gRPC's counters again
+// and again, however long a product takes. One operand that is copied once more is a third or a
+// half.
 constexpr double kBesides = 0.1;
 
-// What a server copies between its start and its end, while `use` uses it.
+// Returns the bytes that a server copies between its start and its end, while `use` uses it.
 template <typename Use>
 double CopiedBytes(Use use) {
   setenv("LD_PRELOAD", "tests/testing/libcopy_counter.so", 1);
@@ -104,7 +105,7 @@ TEST(Copies, AStreamedProductsPayloadIsCopiedOnce) {
   EXPECT_LT(ratio, 1 + kBesides);
 }
 
-// What pread and pwrite copy is no more than the one copy that a payload takes.
+// pread and pwrite copy no more than the one copy that a payload takes.
 TEST(Copies, SharedOperandsAreCopiedByTheKernelAlone) {
   constexpr int kProducts = 4;
   testing::SharedFile file(3 * kPlaneBytes);

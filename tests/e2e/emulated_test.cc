@@ -14,7 +14,8 @@ namespace {
 
 class EmulatedTest : public ::testing::Test {
  protected:
-  // Has each kernel compute the same product, and compares with the reference and with each other.
+  // Each kernel computes the same product, which is compared with the reference and with the
+  // others.
   void ExpectEqualBits(const std::vector<const char*>& kernels) {
     for (const DataType type : {DataType::kF16, DataType::kBf16}) {
       const Problem problem = MakeProblem(77, 131, 45, type, type);

@@ -27,7 +27,7 @@ MASKS = [
     (r"\b[0-9a-f]{64}\b", "DIGEST"),
     (r"\b[0-9a-f]{8}-\d+\b", "HANDLE"),
     (r"gemm(d?) \d+\.\d+\.\d+\S*", r"gemm\1 VERSION"),
-    # What is measured has a fraction, an exponent or a unit of time.
+    # Measured numbers have a fraction, an exponent or a unit of time.
     (r"(?<![\d.])-?\d+(\.\d+)?e[-+]\d+", "#"),
     (r"(?<![\d.])-?\d+\.\d+(?![\d.])", "#"),
     (r"(?<![\d.])\d+(?= ?(us|ms|ns)\b)", "#"),

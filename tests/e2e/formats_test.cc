@@ -59,7 +59,7 @@ MatrixFormat FormatOf(const MatrixLayout& layout) {
           static_cast<std::uint64_t>(layout.leading_dimension)};
 }
 
-// As a client would send it.
+// Returns the operand as a client would send it.
 InlineOperand ToInline(const QuantizedOperand& operand, std::int64_t lines, std::int64_t k,
                        bool is_a) {
   InlineOperand sent(ToMatrix(FormatOf(operand.layout), operand.codes));

@@ -104,8 +104,8 @@ TEST_F(LifecycleTest, SigtermFinishesWhatWasAdmittedAndExitsZero) {
   WaitUntilAdmitted(2);
   server_->Signal(SIGTERM);
   // From the signal on a new request is refused, by the draining server or, if it has
-  // already ended, by nobody being there: UNAVAILABLE both times. What arrives in the instant
-  // of gRPC's own shutdown is CANCELLED by it (the client library makes that UNAVAILABLE).
+  // already ended, by nobody being there: UNAVAILABLE both times. A call that arrives in the
+  // instant of gRPC's own shutdown is CANCELLED by it (the client library makes that UNAVAILABLE).
   grpc::Status refused;
   do {
     grpc::ClientContext context;
@@ -222,7 +222,7 @@ TEST_F(LifecycleTest, ALogThatNobodyReadsEndsNothing) {
 
 class MemoryTest : public LifecycleTest {
  protected:
-  // As a container's limit would be, were there no kernel that kills first.
+  // This limits memory as a container does, if there were no kernel that kills first.
   void EndMemory(std::uint64_t more_bytes) {
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER
     GTEST_SKIP() << "the sanitizer's allocator ends the process itself";
@@ -243,7 +243,7 @@ class MemoryTest : public LifecycleTest {
   }
 };
 
-// Where nothing is left at all, libraries crash in ways of their own.
+// If nothing is left at all, libraries crash in ways of their own.
 TEST_F(MemoryTest, WhereMemoryEndsTheServerSaysSoAndEnds) { EndMemory(32 << 20); }
 TEST_F(MemoryTest, WhereNoMemoryIsLeftAtAllToo) { EndMemory(0); }
 

@@ -16,7 +16,8 @@
 namespace gemmd {
 namespace {
 
-// Of a product: 3 MiB of operands and result. The server's memory holds six, a tenant's share five.
+// A product of this side has 3 MiB of operands and result. The server's memory holds six, a
+// tenant's share five.
 constexpr std::uint64_t kSize = 512;
 constexpr char kMemory[] = "--cpu.memory-bytes=20000000";
 
@@ -62,7 +63,7 @@ TEST(MemoryWaiting, NobodyIsRefusedBesideATenantThatAsksForAllOfTheMemory) {
   EXPECT_TRUE(errors.empty()) << errors.size() << " of the hog's, such as " << errors.front();
 }
 
-// What waits is forgotten with its client: memory and turns are the others'.
+// A request that waits is forgotten with its client: memory and turns are the others'.
 TEST(MemoryWaiting, ClientsThatGoWhileTheyWaitLeaveNothing) {
   testing::ServerProcess server({kMemory, "--cpu.threads=1"});
   const v1::MatmulRequest request = testing::ZeroRequest(kSize);

@@ -41,7 +41,7 @@ class QuotaLoadTest : public ::testing::Test {
     std::rename(folder_.Path("next").c_str(), policy_.c_str());
   }
 
-  // How a product ends, and whether it says when to come back.
+  // Returns the status of a product; `*says_when`: it says when to come back.
   static grpc::Status Multiply(const std::shared_ptr<grpc::Channel>& channel,
                                const std::string& token, bool* says_when) {
     static const v1::MatmulRequest& request = *new v1::MatmulRequest(testing::ZeroRequest(64));
@@ -113,7 +113,7 @@ TEST_F(QuotaLoadTest, AreKeptAndRefusalsSayWhenToComeBack) {
   for (int i = 0; i < 2 * kMostRequests; ++i) start(i % kMostConnections, "alices", true);
   start(kMostConnections, "alices", true);
   for (int i = 0; i < 2; ++i) start(kMostConnections, "bobs", false);
-  // What is taken is never more than what may be, whenever one looks, and the limit may change.
+  // At every look no more is taken than the limit allows, and the limit may change.
   std::uint64_t most = 0;
   for (int looks = 0; running > 0; ++looks) {
     if (looks % 8 == 0) {

@@ -1,4 +1,4 @@
-// How long regions stay registered: as long as their clients live, and not much longer.
+// Regions stay registered as long as their clients live, and not much longer.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -51,7 +51,7 @@ class RegionLeasesTest : public ::testing::Test {
     return response.shared_memory().regions();
   }
 
-  // What is left of the region's lease.
+  // Returns the rest of the region's lease.
   absl::Duration LeaseOf(const SharedRegion& region) {
     grpc::ClientContext context;
     v1::RegionStatusRequest request;
@@ -130,7 +130,7 @@ TEST_F(RegionLeasesTest, ALeaseThatIsAskedForIsWhatItSays) {
   ASSERT_TRUE(region.ok()) << region.status();
   while (Regions() != 0) {
   }
-  // Whoever uses it hears what happened.
+  // The client that uses it hears what happened.
   EXPECT_EQ((*region)->Renew().code(), absl::StatusCode::kNotFound);
   v1::MatmulRequest request = testing::ZeroRequest(8);
   request.clear_payload();
@@ -190,7 +190,7 @@ TEST_F(RegionLeasesTest, EachTenantHasItsShareOfRegions) {
   EXPECT_TRUE(SharedRegion::Create(b, 24576).ok());
 }
 
-// Who registers by hand renews by hand.
+// A client that registers by hand renews by hand.
 TEST_F(RegionLeasesTest, AnswersSayWhatLeaseThereIs) {
   Start("3600500");
   const testing::SharedFile file(kBytes, "gemmd-");

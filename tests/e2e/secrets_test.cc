@@ -31,7 +31,7 @@ constexpr long kNever = 1;  // 1970
 class SecretsTest : public ::testing::Test {
  protected:
   std::string Policy() const {
-    // Whose name is its token elsewhere.
+    // Elsewhere the token is its own name.
     const std::string entry = testing::TokenEntry(kGood, "alice", "role: USER");
     return absl::StrReplaceAll(entry, {{absl::StrCat("\"", kGood, "\""), "\"ci\""}}) +
            "jwt { issuer: \"me\" audience: \"gemmd\" jwks_file: \"" + folder_.Path("keys") +

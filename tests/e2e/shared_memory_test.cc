@@ -65,7 +65,7 @@ class SharedMemoryTest : public ::testing::Test {
   }
 
   // The header of the product with every plane, and then D, in the region one after another;
-  // the planes' bytes go into the file, if one is given. Where D begins.
+  // the planes' bytes go into the file, if one is given. Returns where D begins.
   static std::uint64_t Share(const v1::MatmulRequest& inline_request, const std::string& region,
                              SharedFile* file, v1::MatmulRequest* shared) {
     *shared->mutable_header() = inline_request.header();
@@ -313,7 +313,7 @@ TEST_F(SharedMemoryTest, AClientThatGoesWhileItsProductRunsLeavesNothing) {
     while (Statistics().reserved_bytes() != 0) {
     }
     Unregister(region);
-    // What was in use is given back: no more than two regions exist at a time.
+    // Regions in use are given back: no more than two exist at a time.
     std::string other;
     while (Register(file.name(), 0, 1, &other).error_code() == StatusCode::RESOURCE_EXHAUSTED) {
     }

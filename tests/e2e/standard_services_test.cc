@@ -108,7 +108,7 @@ class ReflectionTest : public ::testing::Test {
       stub_->ServerReflectionInfo(&context_);
 };
 
-// What grpcurl asks for to list a server's services, describe one and call it.
+// grpcurl sends these requests to list a server's services, describe one and call it.
 TEST_F(ReflectionTest, AnswersOneRequestAfterAnother) {
   Request request;
   request.set_list_services("*");

@@ -58,7 +58,7 @@ class StreamClientTest : public ::testing::Test {
     client_ = std::make_unique<Client>(options);
   }
 
-  // When nothing is in flight, nothing is kept.
+  // The server keeps nothing when nothing is in flight.
   void ExpectNothingLeft() {
     while (client_->Statistics()->reserved_bytes() != 0) {
     }

@@ -21,7 +21,7 @@ using grpc::StatusCode;
 using testing::Operands;
 using testing::ServerProcess;
 
-// What came back for one request.
+// The answer to one request.
 struct Answer {
   v1::MatmulStreamResponse::Finished finished;
   std::map<std::uint64_t, std::string> pieces;  // by offset
@@ -83,7 +83,7 @@ class Stream {
     Send(cancel);
   }
 
-  // How many answers came as part of a batch.
+  // The number of answers that came as part of a batch.
   int in_batches() const { return in_batches_; }
 
   // Reads until the stream ends or `count` requests have ended with all their bytes.
@@ -247,7 +247,7 @@ TEST_F(StreamTest, ManyRequestsInOneMessage) {
       ASSERT_EQ(answers[id].finished.code(), 0u) << answers[id].finished.message();
       EXPECT_EQ(answers[id].d(), UnaryResult(requests[id])) << id;
     }
-    // How many do is a matter of time.
+    // The number of answers in batches is a matter of time.
     if (!accepts) {
       EXPECT_EQ(stream.in_batches(), 0);
     }
@@ -411,7 +411,7 @@ TEST_F(StreamTest, BreachesOfTheProtocolEndTheStream) {
   });
   EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
 
-  // What breaks one stream of a session ends the others.
+  // An error that breaks one stream of a session ends the others.
   Stream first(channel_);
   Stream second(channel_);
   second.Join(first.Open());

@@ -1,4 +1,4 @@
-// Who may connect to a server that speaks TLS, and what happens while its files change.
+// Tests who may connect to a server that speaks TLS, and what happens while its files change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ struct Case {
 std::vector<Case> Cases() {
   static const testing::TemporaryDirectory& folder = *new testing::TemporaryDirectory;
   static const CertificateAuthority& stranger = *new CertificateAuthority("stranger");
-  // Of the same name as the one that is trusted.
+  // An authority of the same name as the one that is trusted.
   static const CertificateAuthority& namesake = *new CertificateAuthority("authority");
   const CertificateAuthority& authority = Authority();
   const CertificateFiles revoked = authority.Issue("revoked", {"/CN=revoked", "", "", ""});
@@ -155,7 +155,7 @@ TEST(Tls, WhereOthersConnectPlainTextMustBeSaidAndIsWarnedOf) {
   }
 }
 
-// What clients know of the rotation at a time.
+// One step of the rotation, as clients know it.
 struct Generation {
   std::unique_ptr<CertificateAuthority> authority;
   CertificateFiles server;

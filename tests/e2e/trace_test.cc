@@ -1,4 +1,4 @@
-// What a real server remembers of requests, for whom, and what a collector gets of them.
+// Tests what a real server remembers of requests, for whom, and what a collector gets of them.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// Whatever bytes come over a connection, it ends, and no page sees more than one line of a header.
+// Any bytes may come over a connection: it ends, and no page sees more than one line of a header.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Whatever is said of quantized operands, nothing is read or written beyond their planes.
+// Nothing is read or written beyond the planes of quantized operands, whatever is said of them.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Whatever the order of events, a session tells every request's end once and leaks nothing.
+// A session tells every request's end once and leaks nothing, whatever the order of events.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

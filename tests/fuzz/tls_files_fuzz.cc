@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const absl::StatusOr<gemmd::TlsMaterial> material = gemmd::CheckTls(files, bytes, 1'800'000'000);
   if (!material.ok()) return 0;
-  // What is served is good when it is read again.
+  // The identity that is served is good when it is read again.
   bytes.certificate = bytes.key = material->identity;
   if (!gemmd::CheckTls(files, bytes, 1'800'000'000).ok()) std::abort();
   return 0;

@@ -1,5 +1,5 @@
-// What is taken for a trace context is one, and is written as it was read. The first line is
-// traceparent, the rest tracestate.
+// A header that is taken for a trace context is one, and is written as it was read. The first line
+// is traceparent, the rest tracestate.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace {
 
 using testing::H200Numbers;
 
-// What cuBLASLt sustained on one: see docs/benchmarks/cublaslt.md.
+// The rates are those that cuBLASLt sustained on one: see docs/benchmarks/cublaslt.md.
 TEST(CudaTraits, AreWithinATenthOfWhatAnH200Does) {
   const DeviceTraits traits = MakeCudaTraits(3, H200Numbers());
   EXPECT_EQ(traits.kind, DeviceKind::kCuda);

@@ -94,7 +94,8 @@ TEST_P(SmallProblems, LeavePaddingUntouched) {
   }
 }
 
-// Of a single row with a long K: no rows that are not there, no workers that have nothing to do.
+// The workspace of a single row with a long K: no rows that are not there, no workers that have
+// nothing to do.
 TEST_P(SmallProblems, TakeAWorkspaceInProportion) {
   const Types types = GetParam();
   Problem problem = MakeProblem(1, 1, 100000, types.a, types.output);

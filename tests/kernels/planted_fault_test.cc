@@ -11,7 +11,7 @@
 // Copies of the family's headers, one of them changed.
 #include PLANTED_HEADER
 
-// What runs them.
+// The header of the code that runs them.
 #include PLANTED_RUN_HEADER
 
 namespace gemmd::testing {

@@ -225,7 +225,7 @@ TEST(QuantizedGemmRange, NanScalesMakeTheirRowsNan) {
   }
 }
 
-// What each kernel does not take, and says so.
+// Each kernel names the operands that it does not take.
 TEST(QuantizedGemmRejection, NamesWhatIsNotTaken) {
   std::vector<std::unique_ptr<const Kernel>> kernels;
   AppendQuantizedCpuKernels(&kernels);

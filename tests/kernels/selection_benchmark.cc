@@ -1,4 +1,4 @@
-// What choosing a plan costs, of an H200 that need not be there:
+// Measures the cost of choosing a plan for an H200, which need not be there:
 //   bazel run --config=opt //tests/kernels:selection_benchmark
 #include <benchmark/benchmark.h>
 

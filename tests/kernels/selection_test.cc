@@ -140,7 +140,7 @@ TEST(SelectionOnCuda, WhatTheDeviceRejectsIsNotTaken) {
   EXPECT_EQ(Explain(registry, kProblem, Gpu())[0].rejection, "no algorithm");
 }
 
-// What the cache says of kProblem, chosen for a request of a class.
+// Returns the cache's answer for kProblem, chosen for a request of a class.
 std::string Chosen(Determinism determinism, const MeasuredPlan& measured) {
   Problem problem = kProblem;
   problem.determinism = determinism;

@@ -16,7 +16,7 @@ struct Shape {
   std::int64_t m, n, k;
 };
 
-// Those of docs/benchmarks/hopper-gemm.md.
+// The shapes of docs/benchmarks/hopper-gemm.md.
 constexpr Shape kShapes[] = {{512, 512, 512},    {1024, 1024, 1024},  {2048, 2048, 2048},
                              {4096, 4096, 4096}, {8192, 8192, 8192},  {16384, 16384, 16384},
                              {128, 8192, 28672}, {256, 7168, 4096},   {512, 8192, 8192},

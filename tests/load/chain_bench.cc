@@ -1,4 +1,4 @@
-// What a link of a chain takes: products of a kept result and a resident B, each named by the next,
+// Measures a link of a chain: products of a kept result and a resident B, each named by the next,
 // against a server that runs already (on a GPU's host: gemmd --device=cuda).
 //
 //   chain_bench SERVER [SIZE...]     sizes are n of n x n x n in bf16; default: 1024 4096

@@ -1,8 +1,8 @@
-// What the load generator costs: requests/s of a bare closed loop of gRPC callbacks against
-// those of the LoadGenerator library over the same echo server, channels and bytes, in one
-// run, taking turns, medians of the rounds. Prints generator / bare, which is to be at
-// least 0.9, and the processor time that each takes for a request on the client's side,
-// which other work on the machine disturbs less.
+// Measures the cost of the load generator: requests/s of a bare closed loop of gRPC callbacks
+// against those of the LoadGenerator library over the same echo server, channels and bytes, in one
+// run, taking turns, medians of the rounds. Prints generator / bare, which is to be at least 0.9,
+// and the processor time that each takes for a request on the client's side, which other work on
+// the machine disturbs less.
 //
 //   bazel run --config=opt //tests/load:generator_overhead [-- ROUNDS [CHANNELS [IN_FLIGHT]]]
 //

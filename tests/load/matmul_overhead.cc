@@ -1,4 +1,4 @@
-// What one `gemm matmul` costs beyond the arithmetic and the bytes. In one run, taking
+// Measures the cost of one `gemm matmul` beyond the arithmetic and the bytes. In one run, taking
 // turns, medians of the rounds:
 //   blas    OpenBLAS called directly, with every core
 //   echo    the same bytes through generated protobuf code to a server and back: the

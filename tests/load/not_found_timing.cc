@@ -1,4 +1,4 @@
-// Whether NOT_FOUND takes another time where the operand is somebody else's than where it is
+// Tests whether NOT_FOUND takes another time where the operand is somebody else's than where it is
 // nobody's. Two tenants; one keeps a matrix, and the other asks for its name and for one that
 // nobody has, in random order, on one connection. Prints the medians, and Welch's t of the times
 // below the ninth decile, as dudect does (Reparaz, Balasch and Verbauwhede, 2017), who take 4.5 for
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   };
   gemmd::Compare("Get", calls, {foreign, absent}, get);
   gemmd::Compare("Release", calls, {foreign, absent}, release);
-  // What the method finds where both names are nobody's.
+  // The baseline: both names are nobody's.
   gemmd::Compare("neither", calls, {absent, absent}, get);
   return 0;
 }

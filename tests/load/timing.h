@@ -1,4 +1,4 @@
-// What benchmarks share: a wall clock around something, and medians.
+// Helpers that benchmarks share: a wall clock around something, and medians.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What TLS costs. Two servers, in plain text and with TLS whose clients show certificates; `gemm
-// bench --ceiling` measures each, and the bare echo in the same way, in turns. Medians of the
-// rounds:
+// Measures the cost of TLS. Two servers, in plain text and with TLS whose clients show
+// certificates; `gemm bench --ceiling` measures each, and the bare echo in the same way, in turns.
+// Medians of the rounds:
 //   requests/s, GB/s     of gemmd and of the echo
 //   ratio                TLS by plain text, of each
 // Target: gemmd's ratio is at least 0.95 of the echo's, for small and for large products.

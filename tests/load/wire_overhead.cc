@@ -1,5 +1,5 @@
-// How near transport is to what the wire carries. 1 x N by N x N in f64, so that nearly all
-// bytes are B's and go to the server. In one run, taking turns, medians of the rounds:
+// Measures how near transport is to what the wire carries. 1 x N by N x N in f64, so that nearly
+// all bytes are B's and go to the server. In one run, taking turns, medians of the rounds:
 //   echo       the same bytes as a bare byte buffer to a server that parses nothing: one
 //              message, or chunks of 1 MiB over one stream
 //   generated  the same request through generated protobuf code on both sides, one message

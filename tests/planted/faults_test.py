@@ -17,7 +17,7 @@ class FaultsTest(unittest.TestCase):
     def test_each_can_be_planted_beside_the_others(self):
         texts = {}
         for fault in FAULTS:
-            # Once in the file, and still once with all that is planted before it.
+            # A fault's text is once in the file, and still once with all that is planted before it.
             fault.plant((ROOT / fault.file).read_text())
             text = texts.get(fault.file) or (ROOT / fault.file).read_text()
             texts[fault.file] = fault.plant(text)

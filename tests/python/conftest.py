@@ -13,7 +13,7 @@ import pytest
 
 import gemmd
 
-# Of shared memory's files: this run's own, because other runs may leave theirs.
+# The prefix of shared memory's files: this run's own, because other runs may leave theirs.
 SHARED_PREFIX = f"gemmd-test-{os.getpid()}-"
 
 

@@ -136,7 +136,7 @@ def test_closing_ends_what_is_under_way(server):
         pending = [client.submit(a, a) for _ in range(4)]
         client.close()
         for each in pending:
-            # Those that were done by then have their results; nobody waits for ever.
+            # Products that were done by then have their results; nobody waits for ever.
             assert each.exception(60) is None or isinstance(each.exception(), gemmd.Error)
 
 

@@ -10,7 +10,7 @@
 namespace gemmd {
 namespace {
 
-// As the process reads them, with every other option at its default.
+// Reads options as the process does, with every other option at its default.
 config::ServerConfig ConfigOf(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "gemmd");
   std::vector<char*> argv;

@@ -51,7 +51,7 @@ TEST(MutexTest, LetsOneThreadInAtATime) {
   CountOnThreads<AdaptiveMutex>();
 }
 
-// Whether nobody else has it.
+// Returns whether nobody else has it.
 bool CanLock(Mutex& mutex) {
   if (!mutex.try_lock()) return false;
   const MutexLock lock(mutex, std::adopt_lock);

@@ -18,20 +18,20 @@ class CertificateAuthority {
  public:
   explicit CertificateAuthority(const std::string& name);
 
-  // Of its own certificate, PEM.
+  // The path of its own certificate, PEM.
   std::string certificate_file() const { return folder_.Path("ca.pem"); }
 
   struct Request {
     std::string subject = "/CN=client";
     std::string names;  // as openssl takes subjectAltName: "DNS:gemmd.test,URI:spiffe://a/b"
-    // As 20991231235959Z; empty: valid for a day from now.
+    // Written as 20991231235959Z; empty: valid for a day from now.
     std::string not_before;
     std::string not_after;
   };
   // A new key and its certificate, in files of this name.
   CertificateFiles Issue(const std::string& name, const Request& request) const;
 
-  // From the next list on.
+  // The certificate is revoked from the next list on.
   void Revoke(const CertificateFiles& issued) const;
 
   // Writes the list of what was revoked, under the name that OpenSSL looks for, and gives its

@@ -20,7 +20,7 @@ bool IsName(const std::string& name) {
   return std::regex_match(name, form);
 }
 
-// What is left of a line.
+// The rest of a line.
 class Cursor {
  public:
   explicit Cursor(absl::string_view text) : text_(text) {}

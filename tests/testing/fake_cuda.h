@@ -24,7 +24,7 @@ class FakeCuda : public CudaBackend {
   explicit FakeCuda(std::uint32_t seed, CudaProperties properties = H200());
   ~FakeCuda() override;
 
-  // What an H200, and a seventh of one as MIG cuts it, say of themselves.
+  // The properties that an H200, and a seventh of one as MIG cuts it, report.
   static CudaProperties H200();
   static CudaProperties MigSlice();
 
@@ -38,12 +38,13 @@ class FakeCuda : public CudaBackend {
 
   // Makes the memory what OpenIpcMemory() finds under the handle.
   void ExportIpcMemory(const std::string& handle, CudaSpan span);
-  // How often it is open.
+  // The number of times that it is open.
   int open_ipc_memory() const;
   // Host memory that is registered now, and bytes copied from and to it.
   std::uint64_t registered_bytes() const;
   std::uint64_t copied_in_place_bytes() const;
-  // What crossed between host and device so far, in either direction, by whatever command.
+  // The bytes that crossed between host and device so far, in either direction, by whatever
+  // command.
   std::uint64_t crossed_bytes() const;
 
   std::uint64_t allocated_bytes() const;
@@ -87,7 +88,7 @@ class FakeCuda : public CudaBackend {
     std::int64_t time_ns = 0;    // of the last that happened
   };
   struct Command {
-    // Null: ready. Else waits until that many records of the event have happened.
+    // Null: ready. Otherwise it waits until that many records of the event have happened.
     const Event* wait_for = nullptr;
     std::uint64_t wait_count = 0;
     LaunchFunction run;  // may be null
@@ -96,7 +97,7 @@ class FakeCuda : public CudaBackend {
 
   absl::Status CheckCall(const std::string& method) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsPinned(const void* data, std::uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the memory is pinned, or a block on the device.
+  // Returns whether the memory is pinned, or a block on the device.
   bool IsReachable(const void* data, std::uint64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The address at which a copy reaches registered memory; others stay.

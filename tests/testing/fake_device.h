@@ -94,7 +94,7 @@ class FakeDevice final : public Device {
   int ordinary_operands = 0;  // allocated so far
   // Results come in pieces of so much, as page-locked memory does.
   std::uint64_t result_piece_bytes = std::numeric_limits<std::uint64_t>::max();
-  // What happens just before a job comes to its scheduler; set while nothing is submitted.
+  // Called just before a job comes to its scheduler; set while nothing is submitted.
   std::function<void()> on_form;
 
  private:

@@ -23,8 +23,8 @@ struct HttpResult {
 // A connection whose client does what it likes.
 class HttpConnection {
  public:
-  // To HOST:PORT with a numeric IPv4 host; `source`: the client's address, empty: the system's
-  // choice. A server that refuses closes, which what follows then says.
+  // Connects to HOST:PORT with a numeric IPv4 host; `source`: the client's address, empty: the
+  // system's choice. A server that refuses closes, which what follows then says.
   explicit HttpConnection(const std::string& address, const std::string& source = "",
                           const HttpTls* tls = nullptr, int receive_buffer = 0);
   ~HttpConnection();
@@ -32,7 +32,7 @@ class HttpConnection {
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   bool Write(const std::string& bytes);
-  // Of one answer, with as much body as it announces; none where `has_body` is false.
+  // Reads one answer, with as much body as it announces; none where `has_body` is false.
   HttpResult ReadAnswer(bool has_body = true);
   // All that comes until the server closes.
   std::string ReadToEnd();

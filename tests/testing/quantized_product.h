@@ -30,7 +30,7 @@ class Draws {
   }
   double Normal() { return std::normal_distribution<double>()(random_); }
 
-  // What operands may be drawn.
+  // The limits on operands that are drawn.
   struct Limits {
     bool is_tight = false;        // no padding between lines
     bool is_on_the_wire = false;  // scales in no order that a client cannot send
@@ -68,7 +68,7 @@ QuantizedProduct MakeQuantizedProduct(QuantizedOperand a, QuantizedOperand b, st
 // (kernels/cpu/quantized_gemm.h), else the first that is not.
 std::string CheckQuantizedProduct(QuantizedProduct* product, const std::string& kernel);
 
-// What a format is multiplied with: any format, or 32 and 16 bit floats.
+// Draws a format to multiply another with: any format, or 32 and 16 bit floats.
 QuantFormat Partner(Draws* draws);
 
 }  // namespace gemmd::testing

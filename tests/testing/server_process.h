@@ -25,7 +25,7 @@ class ServerProcess {
   // "127.0.0.1:43231"; empty if the process ended without serving.
   const std::string& address() const { return address_; }
 
-  // Of --observe.listen; empty if it has none.
+  // The address of --observe.listen; empty if it has none.
   const std::string& observe_address() const { return observe_address_; }
 
   // A channel of its own connection, with unlimited messages.

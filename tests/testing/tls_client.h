@@ -12,7 +12,7 @@
 namespace gemmd::testing {
 
 struct TlsClient {
-  std::string roots;             // PEM: whom it trusts
+  std::string roots;             // PEM: the authorities that it trusts
   CertificateFiles certificate;  // which it shows; empty: none
   std::string server_name = "gemmd.test";
 };

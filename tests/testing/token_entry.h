@@ -10,7 +10,7 @@
 
 namespace gemmd::testing {
 
-// Of a token whose name is itself; `rest` follows, "role: USER".
+// An entry for a token whose name is itself; `rest` follows, "role: USER".
 inline std::string TokenEntry(const std::string& token, const std::string& tenant,
                               const std::string& rest) {
   Sha256 hash;

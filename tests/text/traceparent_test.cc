@@ -8,7 +8,7 @@
 namespace gemmd {
 namespace {
 
-// Of the W3C recommendation.
+// The example of the W3C recommendation.
 constexpr char kExample[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 std::string With(std::size_t at, absl::string_view text) {
@@ -50,7 +50,7 @@ TEST(TraceparentTest, LaterVersionsMaySayMore) {
        {With(0, "01") + "more", With(0, "01") + "0", With(0, "01") + "-\n"}) {
     EXPECT_FALSE(ParseTraceparent("traceparent", bad).ok()) << bad;
   }
-  // What their other flags mean nobody knows.
+  // Nobody knows what their other flags mean.
   EXPECT_EQ(ParseTraceparent("traceparent", With(53, "ff"))->flags, 0xff);
   std::string later = With(0, "01");
   later.replace(53, 2, "ff");

@@ -27,7 +27,7 @@ SIDE = 32
 # They need a daemon, a cluster or a GPU; what they name must be in the tree.
 FOREIGN = {"podman", "docker", "kubectl", "bazel", "tar", "deploy/demo.sh", "deploy/test.sh",
            "deploy/gpu/bundle.sh"}
-# Of the text between backticks, what is a command of ours to the end.
+# A command of ours in the text between backticks, to its end.
 INLINE = re.compile(r"`(gemmd?(?: [^`\n]+)?)`")
 HANDLE = re.compile(r"\b[0-9a-f]{8}-\d+\b|\bHANDLE\b")
 
@@ -105,7 +105,8 @@ class Example(unittest.TestCase):
             (self.work / f"{name}.bin").write_bytes(halves.tobytes())
         for name in "bqw":
             numpy.save(self.work / f"{name}.npy", numpy.ones(SIDE, "f4"))
-        # Of formats: F mxfp4, I int8, N nvfp4, Z uint4 with zero points. Two elements of 4 bits a byte.
+        # Formats: F mxfp4, I int8, N nvfp4, Z uint4 with zero points. Two elements of 4 bits a
+        # byte.
         packed = self.random.integers(0, 256, (SIDE, SIDE // 2)).astype("u1")
         formats = {"F": packed, "N": packed, "Z": packed,
                    "I": self.random.integers(-127, 128, (SIDE, SIDE)).astype("i1"),

@@ -13,7 +13,7 @@ LAYERS = ["observe_http", "rpc", "auth", "net", "transfer", "admission", "schedu
 LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
-# As in tests/kernels/emulator/deletions.cc, which checks that it knows every one.
+# The same list is in tests/kernels/emulator/deletions.cc, which checks that it knows every one.
 SYNCHRONISES = re.compile(r"\bptx::(CopyAsync(Wait|Commit)|Sync(Threads|Warp)|NamedBarrier|"
                           r"Mbarrier(Wait|Arrive)|Fence|Cluster(Sync|Arrive|Wait)|Bulk(Commit|Wait)|"
                           r"Wgmma(Fence|Commit|Wait)|Tcgen05(Fence|Commit|Wait)|"
@@ -118,7 +118,7 @@ class LayersTest(unittest.TestCase):
         self.complain(faults)
 
     def test_no_two_classes_of_a_namespace_have_one_name(self):
-        # To the linker their functions are the same, and one of them is taken for both.
+        # Their functions are the same to the linker, and one of them is taken for both.
         defined = {}
         faults = []
         for path in sources("server", "client", "kernels", "digest", "ranges", "sync", "text"):

@@ -28,7 +28,7 @@ namespace gemmd {
 using CudaStream = CUstream_st*;
 using CudaEvent = CUevent_st*;
 
-// What a device is. Names as in cudaDeviceProp.
+// The properties of a device. Names as in cudaDeviceProp.
 struct CudaProperties {
   int ordinal = 0;
   std::string name;
@@ -58,8 +58,8 @@ enum class CopyDirection : std::uint8_t { kToDevice, kFromDevice, kWithinDevice 
 // Blocks that wait go first where their stream is high.
 enum class StreamPriority : std::uint8_t { kNormal, kHigh };
 
-// How long a block of the device's memory is meant to be held: while a launch is under way, or
-// for as long as an operand stays.
+// The life of a block of the device's memory: while a launch is under way, or for as long as an
+// operand stays.
 enum class BlockLife : std::uint8_t { kLaunch, kStays };
 
 // Memory on the device.
@@ -78,7 +78,7 @@ class CudaBackend {
   // these in sum. Called once, first.
   virtual absl::Status ReservePool(std::uint64_t bytes) = 0;
 
-  // Stream-ordered, from the pool, aligned to 256 bytes: `stream` waits for whoever used it.
+  // Stream-ordered, from the pool, aligned to 256 bytes: `stream` waits for its last use.
   virtual absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream,
                                          BlockLife life) = 0;
   virtual absl::Status Free(void* memory, CudaStream stream) = 0;
@@ -101,9 +101,9 @@ class CudaBackend {
   virtual absl::StatusOr<CudaEvent> CreateEvent() = 0;
 
   virtual absl::Status Record(CudaEvent event, CudaStream stream) = 0;
-  // What comes later on `stream` waits for the event's last record.
+  // Makes later work on `stream` wait for the event's last record.
   virtual absl::Status Wait(CudaStream stream, CudaEvent event) = 0;
-  // Whether everything before the event's last record has happened.
+  // Returns whether everything before the event's last record has happened.
   virtual absl::StatusOr<bool> IsDone(CudaEvent event) = 0;
   // Nanoseconds from one event to a later one. REQUIRES: both are done.
   virtual absl::StatusOr<std::int64_t> ElapsedNs(CudaEvent from, CudaEvent to) = 0;

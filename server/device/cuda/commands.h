@@ -15,15 +15,15 @@
 
 namespace gemmd {
 
-// What a launch has while it is in flight. Used by one launch at a time.
+// The streams, events and staging memory of a launch in flight. Used by one launch at a time.
 class CudaSlot {
  public:
   // `staging` is pinned memory of its own.
   static absl::StatusOr<std::unique_ptr<CudaSlot>> Create(CudaBackend* backend, HostPiece staging);
 
-  // What goes before the panels of large works.
+  // The stream of work before the panels of large works.
   CudaStream stream() const { return stream_; }
-  // What goes beside them.
+  // The stream of work beside them.
   CudaStream long_stream() const { return long_stream_; }
   const HostPiece& staging() const { return staging_; }
 
@@ -46,7 +46,7 @@ class CudaSlot {
   std::size_t used_events_ = 0;
 };
 
-// When one stage ran, by the device's own clock.
+// The interval of one stage, by the device's own clock.
 struct TimedStage {
   Stage stage = Stage::kCompute;
   CudaEvent begin = nullptr;
@@ -67,7 +67,7 @@ class CudaCommands {
   CudaEvent Mark(CudaStream stream);
   void Wait(CudaStream stream, CudaEvent event);
   void Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream);
-  // As many launches as it takes.
+  // It uses as many launches as it takes.
   void CopySpans(absl::Span<const CopySpan> spans, CudaStream stream);
   void Zero(void* memory, std::uint64_t bytes, CudaStream stream);
   void Launch(CudaBackend::LaunchFunction launch, CudaStream stream);
@@ -77,10 +77,10 @@ class CudaCommands {
   // Between host and device, by the commands so far.
   const CopiedBytes& copied() const { return copied_; }
 
-  // For commands that are issued elsewhere.
+  // Takes the status of commands that are issued elsewhere.
   void Update(absl::Status status) { status_.Update(std::move(status)); }
 
-  // What came first of all failures. Taking it lets commands through again, to clean up.
+  // The first failure. Taking it lets commands through again, to clean up.
   const absl::Status& status() const { return status_; }
   absl::Status TakeStatus() { return std::exchange(status_, absl::OkStatus()); }
 

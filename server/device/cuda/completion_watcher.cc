@@ -73,7 +73,7 @@ void CompletionWatcher::Complete() {
     }
     std::move(issued_.begin(), issued_.end(), std::back_inserter(watched));
     issued_.clear();
-    // Whoever submits wants the lock meanwhile, and the driver's, too.
+    // Threads that submit want the lock meanwhile, and the driver's, too.
     lock.unlock();
     absl::StatusOr<std::vector<LaunchPtr>> done = TakeDone(&watched);
     const TimeNs now = clock_->Now();
@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<CompletionWatcher::LaunchPtr>> CompletionWatcher::Tak
   for (auto position = watched->begin(); position != watched->end();) {
     const absl::StatusOr<bool> is_done = backend_->IsDone((*position)->issued.last);
     if (!is_done.ok()) {
-      // What was done a moment ago is told with the rest: its data may be wrong too.
+      // Launches found done a moment ago end with the rest: their data may be wrong too.
       std::move(done.begin(), done.end(), std::back_inserter(*watched));
       return is_done.status();
     }

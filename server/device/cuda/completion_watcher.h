@@ -1,5 +1,6 @@
-// How launches end: a thread watches the marks at the end of their commands and tells each one's
-// end, so that no thread waits for one launch. It knows nothing of what a launch is made of.
+// Watches for the ends of launches: a thread polls the event at the end of each one's commands and
+// reports its end, so that no thread waits for one launch. It knows nothing of what a launch is
+// made of.
 //
 // It also knows whether the device is lost (errors.h, or no progress for a time): then every
 // launch in it and every later one ends with UNAVAILABLE, and on_lost is told once. Only a new
@@ -48,9 +49,9 @@ class WatchedLaunch {
 class CompletionWatcher {
  public:
   struct Options {
-    std::string device;  // its name, in what loss is told with
+    std::string device;  // its name, in the report of a loss
     std::int64_t stall_timeout_ms = 30000;
-    // Called once, on any thread, before launches are told.
+    // Called once, on any thread, before launches end for the loss.
     std::function<void(const absl::Status&)> on_lost = [](const absl::Status&) {};
   };
 
@@ -64,9 +65,9 @@ class CompletionWatcher {
   // A launch with nothing under way ends here, with its status or the device's.
   void Watch(std::unique_ptr<WatchedLaunch> launch);
 
-  // What every launch ends with once the device is lost; OK until then.
+  // The status that every launch ends with once the device is lost; OK until then.
   absl::Status lost() const;
-  // Gives the status back. Where it says that the device is lost, this is remembered.
+  // Returns the status as it is. If it says that the device is lost, this is remembered.
   absl::Status Noticed(absl::Status status);
 
   // OK once the event is done; UNAVAILABLE if the device is lost or stalls before.
@@ -74,7 +75,7 @@ class CompletionWatcher {
   // Waits until fewer launches are under way than now, or the device is lost. False: none is.
   bool AwaitAnEnd();
 
-  // What the launches that ended copied.
+  // Bytes copied by the launches that ended.
   CopiedBytes copied() const { return {copied_in_bytes_, copied_out_bytes_}; }
 
  private:

@@ -42,7 +42,7 @@ class CudaDevice final : public Device {
     int in_flight = 8;                    // works at a time
     std::uint64_t panel_bytes = 4 << 20;  // see CutIntoPanels()
     std::int64_t stall_timeout_ms = 30000;
-    // Called once, on any thread, before the works are told.
+    // Called once, on any thread, before works end for the loss.
     std::function<void(const absl::Status&)> on_lost = [](const absl::Status&) {};
   };
 

@@ -1,4 +1,4 @@
-// What a CUDA error means for the server. Pure.
+// Classifies CUDA errors for the server. Pure.
 #pragma once
 
 #include "absl/status/status.h"

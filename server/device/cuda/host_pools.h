@@ -34,10 +34,10 @@ class HostPools {
   MemoryUsage usage() const;
   HostMemoryLimits limits() const;
 
-  // Whose memory operands may come from without staging, and results go to.
+  // Pools whose memory operands may come from without staging, and results go to.
   std::vector<const PinnedPool*> pinned() const { return {large_.get(), small_.get()}; }
   const std::shared_ptr<PinnedPool>& large() const { return large_; }
-  // Of the device's own slots and rings, for good.
+  // The pool of the device's own slots and rings, which keep their memory for good.
   PinnedPool& staging() { return *staging_; }
 
  private:

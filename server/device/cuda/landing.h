@@ -1,5 +1,5 @@
-// How a problem's operands lie in the device's memory: the service owns the layout, so
-// that kernels see aligned lines whatever the client sent. Pure functions of the problem.
+// The layout of a problem's operands in the device's memory: the service owns it, so that kernels
+// see aligned lines whatever the client sent. Pure functions of the problem.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace gemmd {
 //     operands are zero there, and what that adds to D is never copied out.
 Problem LandedProblem(const Problem& problem);
 
-// Whether the operand is transposed on its way: its landed order is the other one.
+// Returns whether the operand is transposed on its way: its landed order is the other one.
 inline bool IsTransposed(const MatrixLayout& sent, const MatrixLayout& landed) {
   return sent.order != landed.order;
 }
@@ -31,9 +31,8 @@ std::uint64_t LandedBytes(const MatrixLayout& landed);
 // lines at multiples of 16 bytes.
 MatrixLayout ScratchLayout(const MatrixLayout& sent);
 
-// Where the parts of one work lie in one allocation, in bytes from its start. Parts that
-// the problem does not have are empty. Inputs come first, so that those of a small work
-// travel in one copy.
+// The places of one work's parts in one allocation, in bytes from its start. Parts that the problem
+// does not have are empty. Inputs come first, so that those of a small work travel in one copy.
 struct BlockLayout {
   struct Part {
     std::uint64_t offset = 0;
@@ -43,7 +42,7 @@ struct BlockLayout {
     char* In(char* block) const { return block == nullptr ? nullptr : block + offset; }
     const char* In(const char* block) const { return block == nullptr ? nullptr : block + offset; }
   };
-  // What the copies fill: a transposed operand's scratch, else the operand itself.
+  // The destination of the copies: a transposed operand's scratch, else the operand itself.
   Part a_input;
   Part b_input;
   Part c;

@@ -48,7 +48,7 @@ IssuedWork LargeIssuer::IssuePanels(const PreparedWork& prepared, std::size_t fi
   return issued;
 }
 
-// What arrives before the first panel: vectors, and operands that are not cut.
+// Copies the operands that arrive before the first panel: vectors, and operands that are not cut.
 void LargeIssuer::CopyInWhole(const PreparedWork& prepared, char* block, StagingRing* ring,
                               CudaCommands* commands) const {
   const Problem& sent = prepared.work->problem;

@@ -19,7 +19,7 @@ struct CudaStreams {
   CudaStream copy_out = nullptr;
 };
 
-// Where an operand's bytes are.
+// The address of an operand's bytes, and who may touch them.
 struct OperandSource {
   const void* data = nullptr;
   Access access = Access::kHost;

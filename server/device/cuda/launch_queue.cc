@@ -36,7 +36,7 @@ class LaunchQueue::Item final : public WatchedLaunch {
   void End(DeviceResult result) override {
     // The slot is free before the callback, which may submit the next work.
     if (slot != nullptr) slots_->GiveBack(std::move(slot));
-    // What it holds is free before its end is told.
+    // The memory is free before the callback, too.
     launch.works.clear();
     launch.sliced = nullptr;
     reservation.Release();
@@ -92,7 +92,7 @@ void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
   if (item->slot != nullptr && parts_.watcher->lost().ok()) {
     if (std::optional<IssuedWork> issued = IssueQuickly(*item)) {
       item->issued = *std::move(issued);
-      // Where memory is fragmented, the feeder waits until works before this one end.
+      // If memory is fragmented, the feeder waits until works before this one end.
       if (item->issued.last != nullptr || !absl::IsResourceExhausted(item->issued.status)) {
         parts_.watcher->Watch(std::move(item));
         return;

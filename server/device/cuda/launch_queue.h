@@ -1,7 +1,7 @@
-// Which way each launch takes to a CUDA device: small works are issued at once, on the thread that
-// submits them, alone or as batches (small_issuer.h). Large ones, and what finds no slot or no
-// memory, go to the feeder thread, which gathers their operands into pinned memory and issues
-// their panels (large_issuer.h). A watcher tells their ends.
+// Routes each launch to a CUDA device: small works are issued at once, on the thread that submits
+// them, alone or as batches (small_issuer.h). Large ones, and what finds no slot or no memory, go
+// to the feeder thread, which gathers their operands into pinned memory and issues their panels
+// (large_issuer.h). A watcher tells their ends.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class LaunchQueue {
   class Item;
   using ItemPtr = std::unique_ptr<Item>;
 
-  // Whether the works can go as rows, with room for what their plan needs.
+  // Returns whether the works can go as rows, with room for what their plan needs.
   bool ReserveForRows(Item* item) const;
   // Empty: the launch is for the feeder. REQUIRES: the item has a slot.
   std::optional<IssuedWork> IssueQuickly(const Item& item) const;

@@ -19,7 +19,7 @@ namespace gemmd {
 std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& resident, const Plan& plan,
                                  std::uint64_t panel_bytes);
 
-// What the panels' launches need, one after another.
+// The workspace that the panels' launches need, one after another.
 std::uint64_t PanelWorkspaceBytes(const Problem& landed, const std::vector<Panel>& panels,
                                   const Plan& plan);
 

@@ -38,7 +38,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   std::uint64_t slab_bytes() const { return slab_bytes_; }
   std::uint64_t total_bytes() const { return slabs_ * slab_bytes_; }
 
-  // Whether the bytes lie in the pool, so that a device reads them without staging.
+  // Returns whether the bytes lie in the pool, so that a device reads them without staging.
   bool Contains(const void* data, std::uint64_t bytes) const;
 
   // Slabs taken count as in flight.
@@ -50,7 +50,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // Shares the slabs from that one on.
   std::shared_ptr<void> Own(char* slab, std::uint64_t count);
   void GiveBack(char* slab, std::uint64_t count);
-  // Of the first of `count` free neighbours, now taken; slabs_: there are none.
+  // Takes `count` free neighbours and returns the first one's number; slabs_: there are none.
   std::uint64_t TakeLocked(std::uint64_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CudaBackend> backend_;

@@ -21,8 +21,8 @@ PlaneRect RectOf(const MatrixLayout& layout, std::int64_t row_begin, std::int64_
   return {column_begin, column_end, ElementBytes(layout, row_begin), ElementBytes(layout, row_end)};
 }
 
-// What a piece of a plane holds: whole lines (the last may lack its padding), or part of
-// one line.
+// The piece of a plane in these bytes: whole lines (the last may lack its padding), or part of one
+// line.
 PlaneRect RectOfBytes(std::uint64_t begin, std::uint64_t end, std::uint64_t pitch) {
   const auto line = static_cast<std::int64_t>(begin / pitch);
   const std::uint64_t byte = begin % pitch;
@@ -30,7 +30,7 @@ PlaneRect RectOfBytes(std::uint64_t begin, std::uint64_t end, std::uint64_t pitc
   return {line, static_cast<std::int64_t>((end + pitch - 1) / pitch), 0, pitch};
 }
 
-// Whether the second copy's lines come right after the first's on both sides: each copy
+// Returns whether the second copy's lines come right after the first's on both sides: each copy
 // costs the engine more than a microsecond beside its bytes.
 bool Continues(const CudaRect& first, const CudaRect& second) {
   const auto end = [](const void* begin, std::uint64_t pitch, std::uint64_t lines) {

@@ -26,13 +26,14 @@ PlaneRect WholePlane(const MatrixLayout& layout);
 // The part of the plane that is in both.
 PlaneRect Intersect(const PlaneRect& x, const PlaneRect& y);
 
-// Of op(A), op(B) and D (or C): what a panel needs of the plane as the client laid it out.
-// A panel of a padded problem may reach beyond the plane; the rectangle does not.
+// The rectangles of op(A), op(B) and D (or C): the part that a panel needs of the plane as the
+// client laid it out. A panel of a padded problem may reach beyond the plane; the rectangle does
+// not.
 PlaneRect RectOfA(const Problem& sent, const Panel& panel);
 PlaneRect RectOfB(const Problem& sent, const Panel& panel);
 PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel);
 
-// How a plane is cut into slabs: each piece holds whole lines, or part of one line.
+// A piece of a plane that is cut into slabs: it holds whole lines, or part of one line.
 struct PlanePiece {
   PlaneRect rect;  // whole lines include their padding
   std::uint64_t size_bytes = 0;

@@ -94,7 +94,7 @@ void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_fi
   const Problem& sent = prepared.work->problem;
   const Problem& landed = prepared.landed;
   const BlockLayout& layout = prepared.block;
-  // What came whole is transposed once.
+  // Operands that came whole are transposed once.
   const bool a_is_due = is_first || CutsRows(prepared.panels);
   const bool b_is_due = is_first || CutsColumns(prepared.panels);
   if (a_is_due && !prepared.resident.a && IsTransposed(sent.a, landed.a)) {

@@ -49,17 +49,17 @@ inline MatrixLayout InputLayout(const MatrixLayout& sent, const MatrixLayout& la
   return IsTransposed(sent, landed) ? ScratchLayout(sent) : landed;
 }
 
-// What was sent does not fill what lands: rows, columns or both are padded.
+// Returns whether rows, columns or both are padded: the operand sent does not fill the landed one.
 inline bool IsPadded(const MatrixLayout& sent, const MatrixLayout& landed) {
   return sent.rows != landed.rows || sent.columns != landed.columns;
 }
 
-// How the device copies what the CPU may not.
+// The direction of a device's copy from memory of this access.
 inline CopyDirection DirectionFrom(Access access) {
   return access == Access::kDevice ? CopyDirection::kWithinDevice : CopyDirection::kToDevice;
 }
 
-// Whether the panels cut M, or N.
+// Returns whether the panels cut M, or N.
 bool CutsRows(const std::vector<Panel>& panels);
 bool CutsColumns(const std::vector<Panel>& panels);
 
@@ -80,13 +80,13 @@ void TransposeInput(const MatrixLayout& sent, const MatrixLayout& landed, std::i
 // Transposes what this panel brought; `is_first`: what came whole before it, too.
 void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
                     CudaStream stream, CudaCommands* commands);
-// Where the panel's operands and result are.
+// The kernel's arguments for the panel.
 Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char* block);
 // Transposes and launches the kernel.
 void ComputePanel(const PreparedWork& prepared, const Panel& panel, bool is_first, char* block,
                   CudaStream stream, CudaCommands* commands);
 
-// Whether one launch may serve both works as a batch: the same plan for equal problems.
+// Returns whether one launch may serve both works as a batch: the same plan for equal problems.
 bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y);
 
 // Has the streams wait for the memory of a D that stays, where another block's last use of it may
@@ -94,7 +94,7 @@ bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y);
 void AwaitKept(const DeviceWork& work, std::initializer_list<CudaStream> streams,
                CudaCommands* commands);
 
-// To the host, or to where D stays if the kernel could not write it there.
+// Copies the panel's D to the host, or to where D stays if the kernel could not write it there.
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaStream stream, CudaCommands* commands);
 

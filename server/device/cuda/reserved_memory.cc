@@ -107,7 +107,7 @@ bool ReservedMemory::FindLocked(std::uint64_t bytes, BlockLife life, bool may_be
     run.bytes += range->second.bytes;
     run.last = std::next(range);
     end = range->first + range->second.bytes;
-    // From what begins the run only as much as is needed.
+    // Ranges at the run's begin that are not needed are dropped.
     while (run.bytes - run.first->second.bytes >= bytes) {
       run.bytes -= run.first->second.bytes;
       ++run.first;
@@ -121,7 +121,7 @@ bool ReservedMemory::FindLocked(std::uint64_t bytes, BlockLife life, bool may_be
 }
 
 std::uint64_t ReservedMemory::TakeLocked(const Run& run, std::uint64_t bytes, BlockLife life) {
-  // What stays is cut from the run's end.
+  // A block that stays is cut from the run's end.
   const std::uint64_t begin = run.first->first;
   const std::uint64_t end = begin + run.bytes;
   const std::uint64_t offset = life == BlockLife::kStays ? end - bytes : begin;

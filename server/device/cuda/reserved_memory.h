@@ -1,8 +1,8 @@
 // One allocation of the device's memory, handed out in stream-ordered blocks.
 //
-// Where CUDA's own stream-ordered pool finds a freed block that is still in use, it makes the
-// new stream wait for it even when other memory is free: copies in then waited for copies out,
-// a seventh of the time of large products. Here a stream waits only where nothing else is left.
+// If CUDA's own stream-ordered pool finds a freed block that is still in use, it makes the new
+// stream wait for it even when other memory is free: copies in then waited for copies out, a
+// seventh of the time of large products. Here a stream waits only where nothing else is left.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ namespace gemmd {
 // not cut each other's free memory to pieces.
 class ReservedMemory {
  public:
-  // `memory` of `bytes` is aligned to 256 bytes. Of the backend, which outlives this, it uses
-  // events.
+  // `memory` of `bytes` is aligned to 256 bytes. It uses the events of the backend, which outlives
+  // this.
   ReservedMemory(CudaBackend* backend, void* memory, std::uint64_t bytes);
 
   // See CudaBackend. RESOURCE_EXHAUSTED: there is no such piece.
@@ -35,7 +35,7 @@ class ReservedMemory {
   std::uint64_t free_bytes() const;
 
  private:
-  // In the stream that freed it; kept for reuse once no range needs it.
+  // Recorded in the stream that freed it; kept for reuse once no range needs it.
   using Event = std::shared_ptr<CUevent_st>;
   struct Range {
     std::uint64_t bytes = 0;

@@ -18,7 +18,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   explicit EventPool(std::shared_ptr<CudaBackend> backend) : backend_(std::move(backend)) {}
 
-  // Nobody else's until the last reference is gone. What waits for its record by then still does.
+  // The event is nobody else's until the last reference is gone. Streams that wait for its record
+  // by then still do.
   absl::StatusOr<std::shared_ptr<CUevent_st>> Take();
 
  private:
@@ -27,8 +28,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::vector<CudaEvent> spare_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What a plane of that layout takes of the device's memory, where blocks are multiples of 256
-// bytes.
+// The bytes that a plane of that layout takes of the device's memory, where blocks are multiples of
+// 256 bytes.
 std::uint64_t ResidentBytes(const MatrixLayout& landed);
 
 // A D lies as an operand of the same layout lands: in lines of their padded length.
@@ -40,7 +41,7 @@ class CudaResident final : public ResidentResult {
   struct Block {
     void* memory = nullptr;
     CudaStream stream = nullptr;  // in whose order it is given back, with its last use behind it
-    // Before it the block may still be used by whoever had it; null: by nobody.
+    // Before it the block may still be used by its last owner; null: by nobody.
     std::shared_ptr<CUevent_st> ready;
   };
 
@@ -52,7 +53,7 @@ class CudaResident final : public ResidentResult {
         reservation_(std::move(reservation)),
         given_(given),
         landed_(landed) {}
-  // A failure to free means that the device is lost, which is told elsewhere.
+  // A failure to free means that the device is lost, which is reported elsewhere.
   ~CudaResident() override { backend_->Free(block_.memory, block_.stream).IgnoreError(); }
   CudaResident(const CudaResident&) = delete;
   CudaResident& operator=(const CudaResident&) = delete;
@@ -73,7 +74,7 @@ class CudaResident final : public ResidentResult {
   const MatrixLayout landed_;
 };
 
-// Of a work whose D stays.
+// Returns the D that stays, of a work that has one.
 inline const CudaResident& KeptOf(const DeviceWork& work) {
   return static_cast<const CudaResident&>(*work.resident.d);
 }

@@ -36,7 +36,7 @@ struct FetchedPart {
   std::uint64_t bytes = 0;
 };
 
-// Of the landed plane, without what pads it.
+// Cuts the landed plane, without what pads it, into parts that fit a slab.
 std::vector<FetchedPart> CutForSlabs(std::int64_t lines, std::uint64_t width,
                                      std::uint64_t slab_bytes) {
   const std::uint64_t most = std::min(width, slab_bytes);
@@ -50,7 +50,7 @@ std::vector<FetchedPart> CutForSlabs(std::int64_t lines, std::uint64_t width,
   return parts;
 }
 
-// What both layouts have.
+// The bytes of the matrix that both layouts have in common.
 std::uint64_t CommonBytes(std::int64_t x, std::int64_t y, DataType type) {
   return static_cast<std::uint64_t>(std::min(x, y)) * static_cast<std::uint64_t>(SizeBits(type)) /
          8;

@@ -32,7 +32,7 @@ class ResidentMemory {
     MemoryBudget* memory = nullptr;
     CompletionWatcher* watcher = nullptr;
   };
-  // What landing and fetching have to themselves.
+  // Resources that only landing and fetching use.
   struct Resources {
     CudaStream stream = nullptr;  // in whose order blocks of results that stay come and go
     std::unique_ptr<StagingRing> landing_ring;
@@ -45,7 +45,7 @@ class ResidentMemory {
   ResidentMemory(const ResidentMemory&) = delete;
   ResidentMemory& operator=(const ResidentMemory&) = delete;
 
-  // As the device's functions of these names (device.h).
+  // See the device's functions of these names (device.h).
   absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
                                                                WorkPlane plane, const void* data);
@@ -54,7 +54,7 @@ class ResidentMemory {
                                                                     WorkPlane plane);
   absl::Status Fetch(const ResidentOperand& operand, void* to);
 
-  // What Store() and Fetch() copied.
+  // Bytes copied by Store() and Fetch().
   CopiedBytes copied() const { return {copied_in_bytes_, copied_out_bytes_}; }
 
  private:

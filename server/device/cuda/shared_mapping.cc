@@ -56,7 +56,7 @@ class IpcMemory final : public SharedMapping {
   const std::uint64_t offset_;
 };
 
-// What the client asked for cannot be done here, unless the device is lost.
+// Turns an error into a refusal of the client's request, unless the device is lost.
 absl::Status Refusal(const absl::Status& status, absl::string_view what) {
   if (absl::IsUnavailable(status)) return status;
   return absl::FailedPreconditionError(absl::StrCat(what, ": ", status.message()));

@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// As Device::MapShared() and Device::MapDeviceMemory(). UNAVAILABLE: the device is lost.
+// See Device::MapShared() and Device::MapDeviceMemory(). UNAVAILABLE: the device is lost.
 absl::StatusOr<std::shared_ptr<const SharedMapping>> MapLockedFile(
     std::shared_ptr<CudaBackend> backend, int file, std::uint64_t offset, std::uint64_t bytes);
 absl::StatusOr<std::shared_ptr<const SharedMapping>> MapIpcMemory(

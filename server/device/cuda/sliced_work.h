@@ -20,7 +20,7 @@ class SlicedCudaWork final : public SlicedWork {
         work_(std::move(work)),
         prepared_(PrepareInPanels(work_, work_.resident.which(), std::move(panels))),
         stream_(issuer->streams().copy_out) {}
-  // A failure to free means that the device is lost, which is told elsewhere. All slices that
+  // A failure to free means that the device is lost, which is reported elsewhere. All slices that
   // were issued have ended: each holds the work.
   ~SlicedCudaWork() override {
     if (block_ != nullptr) backend_->Free(block_, stream_).IgnoreError();
@@ -31,7 +31,7 @@ class SlicedCudaWork final : public SlicedWork {
   int slices() const override { return static_cast<int>(prepared_.panels.size()); }
   const PreparedWork& prepared() const { return prepared_; }
 
-  // By the ring's thread. INTERNAL with nothing under way: a slice before this one failed.
+  // Called by the ring's thread. INTERNAL with nothing under way: a slice before this one failed.
   IssuedWork Issue(int slice, CudaSlot* slot, StagingRing* ring) {
     IssuedWork issued;
     if (has_failed_) {
@@ -52,7 +52,7 @@ class SlicedCudaWork final : public SlicedWork {
   const DeviceWork work_;
   const PreparedWork prepared_;
   const CudaStream stream_;
-  // Of the ring's thread while slices are submitted.
+  // Used by the ring's thread while slices are submitted.
   char* block_ = nullptr;
   bool has_failed_ = false;
 };

@@ -18,12 +18,13 @@ class SmallIssuer {
   SmallIssuer(CudaBackend* backend, std::vector<const PinnedPool*> pinned)
       : backend_(backend), pinned_(std::move(pinned)) {}
 
-  // Whether little or nothing is copied for the work: beyond this, copying on the caller's thread
-  // would cost more than handing over.
+  // Returns whether little or nothing is copied for the work: beyond this, copying on the caller's
+  // thread would cost more than handing over.
   static bool IsSmall(const PreparedWork& prepared);
-  // Whether, besides, its result is small wherever it lies: others may share a launch with it.
+  // Returns whether, besides, its result is small wherever it lies: others may share a launch with
+  // it.
   static bool IsShort(const PreparedWork& prepared);
-  // Whether the inputs of small works fit the slot together.
+  // Returns whether the inputs of small works fit the slot together.
   static bool Fit(const std::vector<PreparedWork>& works, const CudaSlot& slot);
 
   // Inputs travel in one copy; equal products are launched as one batch, others one after
@@ -33,12 +34,12 @@ class SmallIssuer {
   // REQUIRES: Fit(works, *slot).
   IssuedWork IssueTogether(std::vector<PreparedWork> works, CudaSlot* slot) const;
 
-  // Whether the work's rows may travel with others': they are few, its B is on the device, and
-  // the device reaches A where it lies.
+  // Returns whether the work's rows may travel with others': they are few, its B is on the device,
+  // and the device reaches A where it lies.
   bool HasRows(const DeviceWork& work) const;
 
   // The rows of all works as the one product that `joined` is, straight from each one's A and
-  // straight into each one's D. `joined.block` has no B. As above else.
+  // straight into each one's D. `joined.block` has no B. Otherwise as above.
   // REQUIRES: HasRows() of each; joined.work->problem is JoinedRows(works); its bias and
   // scales of B fit the slot's staging memory together with all scales of A.
   IssuedWork IssueRows(const std::vector<DeviceWork>& works, const PreparedWork& joined,

@@ -107,7 +107,7 @@ absl::Status StagingRing::Copy(const PlaneRect& rect, const void* host, std::uin
     }
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t slab = SlabOf(i - begin);
-      // Only where it goes counts: it comes from the slab.
+      // Only the destination counts: the source is the slab.
       CudaRect copy = CopyOfRect(parts[i], host, host_pitch, device, device_pitch);
       copy.from = slabs_[slab].data;
       copy.width = copy.from_pitch = pitch_of(parts[i]);

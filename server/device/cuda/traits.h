@@ -1,4 +1,4 @@
-// What selection needs to know of a GPU. Pure.
+// The traits of a GPU that selection needs. Pure.
 #pragma once
 
 #include "kernels/gemm.h"

@@ -59,13 +59,13 @@ TEST(Data, IsTheSameForTheSameSeedAndOtherForAnother) {
   const DataSpec spec;
   EXPECT_EQ(Generate(format, spec, 1).bytes(), Generate(format, spec, 1).bytes());
   EXPECT_NE(Generate(format, spec, 1).bytes(), Generate(format, spec, 2).bytes());
-  // Of this platform and every other.
+  // The values are the same on this and every other platform.
   const client::Matrix integers =
       Generate(Format(DataType::kInt8, 1, 4), {Distribution::kUniform}, 1);
   EXPECT_EQ(ElementAt(DataType::kInt8, integers.bytes(), 0), -98);
 }
 
-// However many threads draw its parts.
+// The parts are the same however many threads draw them.
 TEST(Data, IsOneSequence) {
   constexpr std::uint64_t kCount = (std::uint64_t{5} << 18) + 7;
   const auto expect = [](DataType type, Distribution distribution, auto draw) {

@@ -99,7 +99,8 @@ Simulation::Script Stalls(TimeNs begin_ns) {
   };
 }
 
-// What follows an answer goes where that came from, so that connections do not wait for each other.
+// The request that follows an answer goes where that came from, so that connections do not wait for
+// each other.
 TEST(LoadGenerator, AClosedLoopHasOneRequestInEachLane) {
   std::map<std::uint64_t, TimeNs> free_at;
   Simulation simulation([&](const Request& request, TimeNs now_ns) {
@@ -286,7 +287,7 @@ TEST(LoadGenerator, FiguresCountBytesFlopsStagesAndBatches) {
   EXPECT_EQ(summary.batch_requests.at(1), 7500U);
 }
 
-// From the beginning of what is measured up to, and without, its end.
+// Figures are of the time from the beginning of measurement up to, and without, its end.
 TEST(LoadGenerator, FiguresAreOfWhatWasDueInTheMeasuredTime) {
   LoadRun run;
   run.begin_ns = kMs;

@@ -20,7 +20,7 @@ class Simulation final : public load::Clock, public load::Transport {
     load::TimeNs delay_ns = 0;  // above 0
     load::Reply reply;
   };
-  // What becomes of a request that arrives at `now_ns`.
+  // The answer to a request that arrives at `now_ns`.
   using Script = std::function<Answer(const load::Request&, load::TimeNs now_ns)>;
 
   explicit Simulation(Script script) : script_(std::move(script)) {}

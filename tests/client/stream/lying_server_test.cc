@@ -1,4 +1,4 @@
-// What a session makes of a server that does not keep to the contract.
+// A session survives a server that does not keep to the contract.
 #include <cstdint>
 #include <memory>
 #include <random>

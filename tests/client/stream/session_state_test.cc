@@ -412,7 +412,7 @@ TEST(SessionStateTest, ADrainingServersSessionTakesNoMoreAndEndsWithItsLastReque
   EXPECT_TRUE(wires.cancelled);
 }
 
-// What came over another connection may be slower than the news that this one ends.
+// Results over another connection may be slower than the news that this one ends.
 TEST(SessionStateTest, AStreamOfADrainingServerMayEndBeforeTheOthersBroughtTheResult) {
   absl::Status draining = absl::UnavailableError("use another replica");
   draining.SetPayload("type.googleapis.com/gemmd.v1.Draining", absl::Cord());
@@ -429,7 +429,7 @@ TEST(SessionStateTest, AStreamOfADrainingServerMayEndBeforeTheOthersBroughtTheRe
     EXPECT_EQ(wires.cancelled, !says_so);
     EXPECT_FALSE(wires.state.accepting());
     EXPECT_EQ(second->ends, 0);
-    // What had to come did not.
+    // The result that had to come did not.
     wires.Do(wires.state.Ended(0, absl::CancelledError("")));
     EXPECT_EQ(second->ends, 1);
     EXPECT_EQ(second->status.code(), absl::StatusCode::kUnavailable);

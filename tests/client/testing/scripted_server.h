@@ -15,7 +15,7 @@
 
 namespace gemmd::testing {
 
-// What one Matmul does.
+// Handles one Matmul.
 using Step = std::function<grpc::Status(grpc::ServerContext&, const v1::MatmulRequest&,
                                         v1::MatmulResponse&)>;
 
@@ -25,7 +25,7 @@ Step Fail(grpc::StatusCode code, const std::string& message, const std::string& 
 // Answers rows x columns of int8 in row-major order as one chunk, with a small receipt.
 Step Answer(std::uint64_t rows, std::uint64_t columns, const std::string& bytes);
 
-// As Answer, but 2 x 2, and spoilt by `change` before it is sent.
+// Answers as Answer does, but 2 x 2, and spoilt by `change` before it is sent.
 Step AnswerChanged(std::function<void(v1::MatmulResponse&)> change);
 
 // Thread-safe. Keeps gRPC initialised for the rest of the process: starting it anew for
@@ -49,7 +49,7 @@ class ScriptedServer final : private v1::Gemm::Service, private v1::Admin::Servi
   // Every Matmul request so far.
   std::vector<v1::MatmulRequest> requests() const;
 
-  // What Admin answers: the status if it is an error, else the messages.
+  // The answer of Admin: the status if it is an error, else the messages.
   grpc::Status admin_status;
   v1::ServerInfoResponse server_info;
   v1::ListKernelsResponse kernels;

@@ -45,7 +45,7 @@ class SessionWires {
  public:
   SessionWires(int streams, std::uint64_t seed);
 
-  // What the state asked for: writes, copies and wakes wait below; ends are told.
+  // Does what the state asked for: writes, copies and wakes wait below; ends are told.
   void Do(client::Todo todo);
 
   // One thing that can happen, at random; false where nothing can.
@@ -59,7 +59,7 @@ class SessionWires {
   void Copy(std::size_t index);
   void Start(client::StreamRequest request, std::uint64_t* id, bool waits = false);
   std::uint64_t Start(client::StreamRequest request, bool waits = false);
-  // Of every stream; the first with that status.
+  // Ends every stream; the first with that status.
   void EndAll(const absl::Status& first);
 
   client::SessionState state;

@@ -12,7 +12,7 @@
 
 namespace gemmd::testing {
 
-// The kernel completes connections to it, up to its backlog; nobody reads what they send. Where no
+// The kernel completes connections to it, up to its backlog; nobody reads what they send. If no
 // port can be had, target() names port 0, to which no one connects.
 class SilentListener {
  public:

@@ -16,8 +16,8 @@
 
 namespace gemmd::testing {
 
-// What the peer computes: bytes that depend on every byte of every plane. `planes` are those of
-// A, B, C, bias and then of scales, one after another.
+// Returns the product that the peer computes: bytes that depend on every byte of every plane.
+// `planes` are those of A, B, C, bias and then of scales, one after another.
 std::string ScriptedProduct(const std::string& planes, std::uint64_t bytes);
 
 // Streams are numbers that the caller chooses. Not thread-safe.
@@ -27,11 +27,11 @@ class StreamPeer {
 
   // The script; all may be left as they are.
   //
-  // What a request is refused with when it begins; nothing lets it in.
+  // The refusal of a request when it begins; nothing lets it in.
   std::function<std::optional<v1::MatmulStreamResponse::Finished>(
       const v1::MatmulStreamRequest::Begin&)>
       refuse;
-  // Of what begins, in chunks or in Finished itself.
+  // Small results come in Finished itself, or else in chunks.
   bool small_results_in_finished = true;
   std::uint64_t result_chunk_bytes = 1000;
   int hold_begins = 0;       // the first so many requests never finish
@@ -44,7 +44,7 @@ class StreamPeer {
   std::optional<v1::MatmulStreamResponse> Send(int stream);
   bool has_to_send(int stream) const;
 
-  // What a conforming client never does.
+  // Breaches of the contract, which a conforming client never commits.
   const std::vector<std::string>& faults() const { return faults_; }
   std::uint64_t payload_bytes() const { return payload_bytes_; }
   int begins() const { return begins_; }

@@ -18,7 +18,7 @@ namespace gemmd::testing {
 class StreamServer final : private v1::Gemm::CallbackService {
  public:
   explicit StreamServer(std::uint64_t seed = 1);
-  // Whoever is still connected is cut off.
+  // Clients that are still connected are cut off.
   ~StreamServer() override;
 
   std::string target() const;

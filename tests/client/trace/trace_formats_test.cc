@@ -61,7 +61,7 @@ v1::TracesResponse ManyTimelines() {
 
 using Key = std::pair<std::uint64_t, std::string>;
 
-// Of each request and stage, in ns.
+// Returns the time of each request and stage, in ns.
 std::map<Key, std::int64_t> StagesOf(const v1::TracesResponse& traces) {
   std::map<Key, std::int64_t> sums;
   for (const v1::Timeline& timeline : traces.timelines()) {

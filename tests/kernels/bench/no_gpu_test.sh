@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What kernel_bench says where it can measure nothing. Devices are hidden, so that the test is the
-# same on machines that have some.
+# Tests the messages of kernel_bench where it can measure nothing. Devices are hidden, so that the
+# test is the same on machines that have some.
 set -u
 export CUDA_VISIBLE_DEVICES=
 expect() {

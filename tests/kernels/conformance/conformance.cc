@@ -43,8 +43,8 @@ int Complain(const std::string& what) {
   return 1;
 }
 
-// Of the sets from `first` on. A kernel that faults leaves its process without a GPU, so the sets
-// behind a failed one are recorded by a new one in this one's place.
+// Records the sets from `first` on. A kernel that faults leaves its process without a GPU, so the
+// sets behind a failed one are recorded by a new one in this one's place.
 int Record(const std::string& path, std::uint32_t first, int failed) {
   const std::vector<VectorSet> sets = Sets();
   std::ofstream file(path, first == 0 ? std::ios::trunc : std::ios::app);

@@ -40,10 +40,10 @@ absl::StatusOr<std::vector<std::uint64_t>> RunBlocks(const VectorSet& set, std::
 // All of a set.
 absl::StatusOr<SetHashes> RecordSet(const VectorSet& set, TargetMemory* memory);
 
-// How much of a set is compared.
+// The part of a set that is compared.
 enum class Extent : std::uint8_t { kFirstBlocks, kFirstGroup, kAll };
 
-// Where the set's results differ from the recording, in one line; empty where they do not.
+// Returns the set's differences from the recording, in one line; empty if there are none.
 std::string ReplaySet(const VectorSet& set, const Recording& recording, Extent extent,
                       TargetMemory* memory);
 

@@ -1,4 +1,4 @@
-// How vectors are recorded and compared, with the emulator on both sides.
+// Tests how vectors are recorded and compared, with the emulator on both sides.
 #include "tests/kernels/conformance/recording.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(Recording, TheFirstDifferentResultIsNamedWhereAllAreKept) {
             "recorded 00000004, computed 00000005; 2 of 16384 words differ");
 }
 
-// What a hash covers is what a dump holds.
+// A hash covers the words that a dump holds.
 TEST(Recording, ABlocksHashIsThatOfItsResults) {
   const VectorSet set = Small("wgmma_m64n16k16_bf16_f32", 16);
   const auto hashes = RunBlocks(set, 2, 1, EmulatedMemory().get());

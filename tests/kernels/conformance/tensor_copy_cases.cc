@@ -71,7 +71,7 @@ RandomCopy MakeRandomCopy(TensorCopyKind kind, std::uint32_t set, std::uint32_t 
       static_cast<std::int32_t>(copy.swizzle == 0 ? 1 + random.Below(256 / 16) : copy.swizzle / 16);
   copy.box[0] = static_cast<std::uint32_t>(box_units * unit);
   copy.box[1] = 1 + random.Below(24);
-  // From `least` to a box behind the tensor.
+  // Draws a corner from `least` to a box behind the tensor.
   const auto corner = [&random](std::int32_t least, std::int32_t extent, std::int32_t box) {
     return least + static_cast<std::int32_t>(
                        random.Below(static_cast<std::uint32_t>(extent + box - least)));

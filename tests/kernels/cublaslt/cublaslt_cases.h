@@ -18,7 +18,7 @@ struct VendorCase {
   ErrorBound bound;
 };
 
-// As cublaslt_registry.h states the errors.
+// The error bounds are those that cublaslt_registry.h states.
 inline std::vector<VendorCase> VendorCases() {
   using T = DataType;
   ErrorBound f64;

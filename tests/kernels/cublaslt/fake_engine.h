@@ -77,7 +77,7 @@ class FakeEngine final : public MatmulEngine {
   std::string unavailable;
   absl::Status failure;
   bool fuses_alpha = false;
-  // Of the algorithms offered, in order; the small ones where D' has few columns.
+  // Workspaces of the algorithms offered, in order; the small ones where D' has few columns.
   std::vector<std::uint64_t> workspaces = {0};
   std::vector<std::uint64_t> small_workspaces = {0};
   std::int64_t small_below = 0;

@@ -1,4 +1,4 @@
-// How a problem becomes a column-major call, and why it does not: no GPU, no library.
+// Tests how a problem becomes a column-major call, and why it does not: no GPU, no library.
 #include "kernels/cublaslt/matmul_call.h"
 
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ Counts CheckLargeProducts(const DeviceTraits& device);
 // The landing transposition: every byte, then its bandwidth beside a copy's.
 Counts CheckTransposition();
 
-// How many algorithms there are for extents that are not multiples of 16.
+// Counts the algorithms for extents that are not multiples of 16.
 Counts ProbeExtents(const DeviceTraits& device);
 
 // The vendor path beside cuBLASLt called bare, same algorithm: at most 2 % apart.

@@ -133,7 +133,7 @@ double QueueUs(const std::function<void(int)>& launch) {
   return bench::Median(us);
 }
 
-// What a launch costs the CPU that queues it, at a size where the GPU keeps up.
+// Measures a launch's cost to the CPU that queues it, at a size where the GPU keeps up.
 Counts TimeQueueing(const DeviceTraits& device) {
   const HostProblem host =
       QuickProblem(64, 64, 64, DataType::kBf16, DataType::kBf16, DataType::kBf16, 3);

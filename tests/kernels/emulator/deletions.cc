@@ -41,7 +41,7 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// What any of the runs complains of, under any of the seeds.
+// Returns the first complaint of any of the runs, under any of the seeds.
 std::string FirstWrong(const DeletionCheck& check, emulator::CallWatch& watch) {
   constexpr std::uint64_t kSeeds = 3;
   emulator::Options options;

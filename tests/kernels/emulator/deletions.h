@@ -66,7 +66,7 @@ struct SynchronisingCall {
 };
 std::ostream& operator<<(std::ostream& out, const SynchronisingCall& call);
 
-// From the text of the sources, in order.
+// Lists the calls in the text of the sources, in order.
 std::vector<SynchronisingCall> SynchronisingCalls(const DeletionCheck& check);
 
 // Runs the check with this call left out: it must fail, or be listed as redundant.

@@ -1,4 +1,4 @@
-// How fast the emulator runs kernels, in 10^9 multiply-adds a second with every check on;
+// Measures how fast the emulator runs kernels, in 10^9 multiply-adds a second with every check on;
 // of all kernels, or of those whose name contains the argument.
 // Not a test: timing decides nothing here. Run it by hand:
 //   bazel run --config=opt --config=cpu //tests/kernels/emulator:emulator_speed

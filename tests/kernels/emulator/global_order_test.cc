@@ -71,7 +71,7 @@ TEST(GlobalOrder, HoldsInsideABlock) {
 
 enum class FlagFault { kNone, kNoWait, kNoBarrier, kEarly };
 
-// As split-K does: each block leaves a part, the last one adds all up.
+// Reduces as split-K does: each block leaves a part, the last one adds all up.
 void ReduceParts(FlagFault fault) {
   const std::uint32_t thread = ptx::ThreadIndex();
   const std::uint32_t block = ptx::BlockIndexX();

@@ -59,7 +59,7 @@ const char* Name(ProductForm form);
 std::vector<std::uint16_t> ExactProduct(ProductForm form, const HalfMatrix& a, const HalfMatrix& b,
                                         bool transpose_b);
 
-// How many elements of D differ from the expected bits.
+// Counts the elements of D that differ from the expected bits.
 std::int64_t CountDifferent(const HalfMatrix& d, const std::vector<std::uint16_t>& expected);
 
 }  // namespace gemmd::testing

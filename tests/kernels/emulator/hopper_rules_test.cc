@@ -114,7 +114,8 @@ TEST(RemoteStores, MayBeOrderedByAnMbarrier) {
   }
 }
 
-// What a stored word does not need: a block may write again where another has read.
+// Only stores need the cluster's scope: after an arrival of the block's scope a block may write
+// again where another has read.
 TEST(RemoteReads, MayBeEndedByAnArrivalOfTheBlocksScope) {
   const auto overwrite = [](bool waits) {
     const std::uint32_t rank = ptx::RankInCluster();

@@ -37,7 +37,7 @@ TEST(MmaTypes, Tf32) {
     const int g = lane / 4;
     const int t = lane % 4;
     const auto word = [](int value) {
-      // What lies below tf32's 10 fraction bits is cut off.
+      // Bits below tf32's 10 fraction bits are cut off.
       return ptx::BitsOfFloat(static_cast<float>(value)) | (value == 0 ? 0 : 0x1fff);
     };
     const std::uint32_t a[4] = {word(ElementOfA(g, t)), word(ElementOfA(g + 8, t)),

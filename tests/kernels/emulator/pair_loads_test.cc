@@ -119,7 +119,7 @@ TEST(TensorLoads, HaveFiveDimensions) {
 enum class PairFault { kNone, kOwnBarrier, kNotExpected };
 
 // Both blocks load half a box of rows; the even block's mbarrier counts both, and it tells the odd
-// block. Which expects its own bytes there.
+// block, which expects its own bytes there.
 void LoadInPair(const ptx::TensorMap& map, PairFault fault) {
   const std::uint32_t thread = ptx::ThreadIndex();
   const std::uint32_t rank = ptx::RankInCluster();

@@ -1,4 +1,4 @@
-// What tcgen05's descriptors say and where its data lies, against a second model of both.
+// Tests tcgen05's descriptors and the places of its data, against a second model of both.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -115,7 +115,7 @@ struct Image {
     is_set.at((offset + bytes - 1) / 4) = 1;
     std::memcpy(reinterpret_cast<unsigned char*>(words.data()) + offset, element, bytes);
   }
-  // By all threads of a block.
+  // Called by all threads of a block.
   void Store() const {
     for (std::uint32_t i = ptx::ThreadIndex(); i < words.size(); i += 128) {
       if (is_set[i] != 0) ptx::StoreShared(ptx::SharedBase() + 4 * i, words[i]);
@@ -190,7 +190,7 @@ TEST(Tcgen05Operands, LieWhereTheCanonicalLayoutsSay) {
 
 // ------------------------------------------------------------ registers
 
-// What threads of a warp did in tensor memory comes before what others of it do.
+// Orders earlier accesses of a warp's threads to tensor memory before later ones of others.
 void Exchange() {
   ptx::Tcgen05FenceBefore();
   ptx::SyncWarp();
@@ -379,7 +379,7 @@ void ProductKernel(const ProductCase& test, const std::array<Image, 2>& images,
   if (warp == 0) ptx::Tcgen05Dealloc<kGroup>(sums, 512);
 }
 
-// How many elements of D are wrong, by the model; -1 where the emulator refuses.
+// Counts the elements of D that are wrong, by the model; -1 where the emulator refuses.
 int CountWrong(const ProductCase& test, std::string* message, std::uint64_t seed = 1) {
   const auto blocks = static_cast<std::uint32_t>(test.blocks);
   const std::uint32_t rows = test.rows / blocks;
@@ -486,7 +486,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Tcgen05Products,
                          ::testing::Values(std::pair{1, 64u}, std::pair{1, 128u},
                                            std::pair{2, 128u}, std::pair{2, 256u}));
 
-// Of a right descriptor each field matters: what it says wrongly is refused, or D is wrong.
+// Each field of a right descriptor matters: a wrong value is refused, or D is wrong.
 TEST(Tcgen05Instructions, EachFieldMatters) {
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k128B}) {
     for (int bit = 0; bit < 32; ++bit) {
@@ -494,7 +494,7 @@ TEST(Tcgen05Instructions, EachFieldMatters) {
       test.swizzle = swizzle;
       test.columns = 64;
       test.flipped = 1u << bit;
-      // Which structure a sparse A would have: read with the next bit alone.
+      // These bits select the structure of a sparse A, and are read with bit 2 alone.
       if (bit < 2) test.flipped |= 4;
       for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         std::string message;

@@ -64,7 +64,7 @@ struct ModelOperand {
   std::uint32_t leading;  // LBO, bytes
   std::uint32_t stride;   // SBO, bytes
 
-  // Where the element of that row of M or N and of that k lies.
+  // The address of the element of that row of M or N and of that k.
   std::uint32_t Address(std::uint32_t mn, std::uint32_t k) const {
     const std::uint32_t t = 16 / element_bytes;
     const std::uint32_t span = 1u << bits;

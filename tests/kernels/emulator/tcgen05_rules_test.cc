@@ -14,8 +14,8 @@
 namespace gemmd::testing {
 namespace {
 
-// Where things lie in a rule's 4096 bytes of shared memory: operands of core matrices without a
-// swizzle, 64 lines of 32 bytes of zeros, then the slot and mbarriers.
+// The layout of a rule's 4096 bytes of shared memory: operands of core matrices without a swizzle,
+// 64 lines of 32 bytes of zeros, then the slot and mbarriers.
 constexpr std::uint32_t kSlot = 3072;
 constexpr std::uint32_t kDone = 3080;
 constexpr std::uint32_t kFree = 3088;
@@ -40,7 +40,7 @@ Launching OneWarp() {
   return launching;
 }
 
-// What a case leaves out, or does wrong.
+// The step that a case leaves out, or does wrong.
 enum class Fault {
   kNone,
   kNoCommitWait,
@@ -134,7 +134,7 @@ TEST(Tcgen05, ProductsAreLoadedAfterTheirCommit) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Launching launching = Warpgroup();
     launching.options.seed = seed;
-    // Whoever comes first finds nothing, or what is not complete.
+    // The thread that comes first finds nothing, or what is not complete.
     const Violation violation =
         RunRule([] { MultiplyAndLoad(Fault::kNoCommitWait); }, launching).violation;
     EXPECT_TRUE(violation == Violation::kNotLanded || violation == Violation::kUnwritten);
@@ -334,7 +334,7 @@ TEST(Tcgen05, AnotherThreadsProductsAreOrderedByFences) {
       Violation::kNotLanded, [&] { multiply(true, false); }, Warpgroup());
 }
 
-// What a thread stores is there after its wait, and for a copy's product after the copy.
+// A thread's stores are there after its wait, and for a copy's product after the copy.
 TEST(Tcgen05, StoresAreWaitedFor) {
   const auto move = [](bool waits) {
     const std::uint32_t thread = ptx::ThreadIndex();
@@ -432,7 +432,7 @@ TEST(Tcgen05, DescriptorsAreWhatThereIs) {
     ExpectViolation(Violation::kBadOperand,
                     multiply(good ^ (std::uint64_t{1} << bit), Instruction()), Warpgroup());
   }
-  // Of a swizzle of 128 bytes, started inside its period.
+  // The address is misaligned for a swizzle of 128 bytes, started inside its period.
   ExpectViolation(Violation::kMisaligned,
                   multiply((good + 8) | std::uint64_t{2} << 61, Instruction()), Warpgroup());
   for (const int bit : {2, 3, 5, 6, 8, 23, 29, 30}) {

@@ -86,7 +86,7 @@ TEST_P(Transpose, MovesEveryElementAndZeroesThePadding) {
   EXPECT_EQ(session.report.statistics.extra_wavefronts(), 0u);
   const auto size = static_cast<std::size_t>(bytes);
   const std::vector<unsigned char> zero(size, 0);
-  // What a word holds beyond the padded extent is zero too, and nothing lies beyond it.
+  // The rest of a word beyond the padded extent is zero too, and nothing lies beyond it.
   const std::int64_t word = bytes < 4 ? 4 / bytes : 1;
   const std::int64_t written = (c.t.padded_columns + word - 1) / word * word;
   const std::vector<unsigned char> poison(size, 0xA5);

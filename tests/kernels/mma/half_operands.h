@@ -10,7 +10,7 @@
 
 namespace gemmd::testing {
 
-// What a run found. A planted fault must leave one of both.
+// The findings of a run. A planted fault must leave one of both.
 struct Outcome {
   emulator::Report report;
   std::int64_t different = 0;  // elements of D with other bits than expected
@@ -58,7 +58,7 @@ struct HalfOperands {
   HalfMatrix d;
 };
 
-// How many elements of D's padding between rows are no longer poison: it is not a kernel's.
+// Counts the elements of D's padding between rows that are no longer poison: it is not a kernel's.
 inline std::int64_t CountWrittenPadding(const HalfMatrix& d) {
   std::int64_t written = 0;
   for (std::int64_t row = 0; row + 1 < d.rows(); ++row) {

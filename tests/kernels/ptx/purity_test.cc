@@ -19,7 +19,7 @@ std::vector<std::string> Sources() {
   return {std::istream_iterator<std::string>(list), std::istream_iterator<std::string>()};
 }
 
-// Without comments and the text of string literals.
+// Returns the source without comments and the text of string literals.
 std::string Code(const std::string& path) {
   std::ifstream file(path);
   EXPECT_TRUE(file.good()) << path;
@@ -39,7 +39,7 @@ void ExpectNone(const std::string& path, const std::string& code, const char* pa
       << path << ": " << match.str() << ": " << why;
 }
 
-// As a whole word, in any spelling.
+// A whole word, in any spelling.
 constexpr char kAssembly[] = R"([^\w](asm|__asm|__asm__|__asm_volatile__)[^\w])";
 constexpr char kVendorSpellings[] =
     R"([^\w](threadIdx|blockIdx|blockDim|gridDim|warpSize|__sync\w*|__shared__|)"

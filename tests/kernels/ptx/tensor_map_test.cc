@@ -1,4 +1,4 @@
-// What a tensor map may be, and how descriptors are encoded: host code alone.
+// Tests the rules of tensor maps, and how descriptors are encoded: host code alone.
 #include "kernels/ptx/tensor_map.h"
 
 #include <gtest/gtest.h>

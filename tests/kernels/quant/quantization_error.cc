@@ -1,4 +1,5 @@
-// How far each format's values are from the real ones, as the table of kernels/quant/README.md:
+// Measures how far each format's values are from the real ones, as the table of
+// kernels/quant/README.md:
 //   bazel run --config=opt //tests/kernels/quant:quantization_error
 // Two matrices of 256 lines by 4096: normal, and Student's t with 3 degrees of freedom, whose tails
 // are heavy. The error is the root of the sum of squares over that of the matrix.

@@ -86,7 +86,7 @@ double ScaleOf(DataType type, std::uint32_t code) {
   return code < values.size() ? values[code] : HUGE_VAL;
 }
 
-// Whether the code is that of value / unit, rounded to nearest and saturated.
+// Returns whether the code is that of value / unit, rounded to nearest and saturated.
 bool IsNearestScale(DataType type, std::uint32_t code, double value, double unit) {
   const double scale = ScaleOf(type, code);
   const double above = ScaleOf(type, code + 1);
@@ -99,7 +99,7 @@ bool IsNearestScale(DataType type, std::uint32_t code, double value, double unit
   return high < 0 || (high == 0 && code % 2 == 0);
 }
 
-// Whether 2^(code - 127) is the scale of the MX rules.
+// Returns whether 2^(code - 127) is the scale of the MX rules.
 bool IsMxScale(DataType element, std::uint32_t code, double magnitude, ScaleRule rule) {
   const double scale = std::ldexp(1.0, static_cast<int>(code) - 127);
   const double largest = LargestOf(element);

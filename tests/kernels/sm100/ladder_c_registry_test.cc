@@ -1,4 +1,4 @@
-// What ladder C's registry entries take, and why not otherwise.
+// Tests which problems ladder C's registry entries take, and why not others.
 #include <gtest/gtest.h>
 
 #include "kernels/gemm.h"
@@ -80,7 +80,7 @@ TEST(LadderCRegistry, SaysWhyNot) {
   EXPECT_EQ(Entry("sm100/c1").Rejection(problem), "");
 }
 
-// What was measured on Hopper is not promised of Blackwell.
+// Measurements of Hopper promise nothing of Blackwell.
 TEST(LadderCRegistry, HasNumericsOfItsOwn) {
   EXPECT_EQ(Entry("sm100/c2").NumericsId(Padded()), Entry("sm100/c4").NumericsId(Padded()));
   EXPECT_NE(Entry("sm100/c1").NumericsId(Padded()), Entry("sm100/c4").NumericsId(Padded()));

@@ -23,7 +23,7 @@ inline std::ostream& operator<<(std::ostream& out, const BlackwellCase& each) {
   return out << each.shape << " " << Name(each.form) << (each.b_is_k_major ? " nk" : " kn");
 }
 
-// How D is summed.
+// The order in which D is summed.
 enum class Sums : std::uint8_t { kTensorCore, kOneByOne };
 
 struct BlackwellOperands {

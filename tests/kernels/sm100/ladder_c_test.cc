@@ -28,7 +28,7 @@ Sums SumsOf(const std::string& step) {
   return step == "sm100/c1" ? Sums::kOneByOne : Sums::kTensorCore;
 }
 
-// As a device runs it, by name.
+// Runs a step as a device does, by name.
 emulator::Report RunStep(const char* step, const BlackwellCase& each,
                          const emulator::Options& options, BlackwellOperands* operands) {
   const Problem problem = MakeBlackwellProblem(each);
@@ -130,7 +130,7 @@ TEST(LadderCNumerics, StepsAgreeWhereSumsAreExact) {
   }
 }
 
-// Shared memory of threads alone: what c4's stmatrix costs. What TMA and tcgen05 do, is not
+// Shared memory of threads alone: what c4's stmatrix costs. Accesses of TMA and tcgen05 are not
 // counted.
 TEST(LadderCBanks, NoStepHasConflicts) {
   const BlackwellCase each = {{64, 64, 64}};

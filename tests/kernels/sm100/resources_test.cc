@@ -1,5 +1,6 @@
-// What ptxas gives each kernel of ladder C, for sm_100a and sm_103a: no stack, nothing spilled, few
-// registers, no static shared memory. Says so and is skipped where a build has no device code.
+// Checks the resources that ptxas gives each kernel of ladder C, for sm_100a and sm_103a: no stack,
+// nothing spilled, few registers, no static shared memory. Says so and is skipped where a build has
+// no device code.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What ladder B's registry entries take, and why not otherwise.
+// Tests which problems ladder B's registry entries take, and why not others.
 #include <gtest/gtest.h>
 
 #include "kernels/gemm.h"

@@ -1,4 +1,4 @@
-// What ladder A's registry entries take, and why not otherwise.
+// Tests which problems ladder A's registry entries take, and why not others.
 #include <gtest/gtest.h>
 
 #include "kernels/gemm.h"

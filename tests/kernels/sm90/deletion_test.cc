@@ -35,8 +35,9 @@ DeletionCheck Hopper() {
            "ptx::NamedBarrierSync(kGroupBarrier + me.group, kWarpgroup);", 1,
            "the emulator's wgmma.wait_group is for the product of the whole warpgroup"},
       },
-      // By place in kernels/sm90/tilings.h: short boxes, pairs and drained stages, turns, pairs
-      // of one warpgroup, and the epilogue; whole and ragged lines of D, without TMA and with.
+      // Tilings are named by their place in kernels/sm90/tilings.h: short boxes, pairs and drained
+      // stages, turns, pairs of one warpgroup, and the epilogue; whole and ragged lines of D,
+      // without TMA and with.
       {RunOf(Wrong<6>, {20, 264, 200}), RunOf(Wrong<0>, {260, 520, 330}),
        RunOf(Wrong<4>, {300, 580, 200}), RunOf(Wrong<8>, {150, 262, 650}),
        RunOf(Wrong<5, true>, {70, 140, 580}), RunOf(Wrong<6>, {20, 262, 70}),

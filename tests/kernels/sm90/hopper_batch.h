@@ -95,7 +95,7 @@ struct HopperBatch {
     }
   }
 
-  // With the arenas at these addresses.
+  // Returns the arguments with the arenas at these addresses.
   std::vector<Arguments> At(const void* a_at, const void* b_at, const void* c_at,
                             const void* bias_at, void* d_at) const {
     std::vector<Arguments> all(static_cast<std::size_t>(count));

@@ -1,4 +1,5 @@
-// Which tiling serves what on a Hopper device, and why not the others. Needs no device.
+// Tests which tiling serves which problem on a Hopper device, and why not the others. Needs no
+// device.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +17,8 @@ std::string Chosen(const HopperCase& c) {
   return plan.ok() ? plan->kernel->traits().name : plan.status().ToString();
 }
 
-// What experiments found quickest (docs/lab/hopper-tiles.md), weights K-major.
+// Selection chooses the entries that experiments found quickest (docs/lab/hopper-tiles.md), weights
+// K-major.
 TEST(HopperSelection, TakesWhatMeasuredBest) {
   struct Expected {
     std::int64_t m, n, k;

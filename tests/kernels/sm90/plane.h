@@ -30,7 +30,7 @@ class Plane {
     std::memcpy(data_ + Offset(row, column), &value, sizeof value);
   }
 
-  // Whether what lies between the lines still has the bytes it began with.
+  // Returns whether the bytes between the lines are as they began.
   bool IsPaddingUntouched() const {
     const std::int64_t size = SizeBits(layout_.type) / 8;
     for (std::int64_t line = 0; line + 1 < layout_.outer(); ++line) {

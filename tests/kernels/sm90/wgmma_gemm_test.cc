@@ -158,7 +158,7 @@ TEST_P(HopperTilings, LoadSettledOperandsAhead) {
   }
 }
 
-// Whatever the order of the tiles, each is done, and once.
+// Each tile is computed, and once, whatever the order of the tiles.
 TEST_P(HopperTilings, WalkTheTilesInEveryOrder) {
   DeviceTraits device;
   device.kind = DeviceKind::kEmulated;

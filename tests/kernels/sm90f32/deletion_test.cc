@@ -17,8 +17,8 @@ DeletionCheck F32Product() {
               OnlyAligns("kernels/sm90f32/product.h", 2, "for the next barrier alone"),
               OnlyAligns("kernels/sm90f32/product.h", 3, "nothing comes after it"),
           },
-          // By place in kernels/sm90f32/tilings.h: two groups that take turns, and one; several
-          // tiles for a block, and more stages of K than the ring has.
+          // Tilings are named by their place in kernels/sm90f32/tilings.h: two groups that take
+          // turns, and one; several tiles for a block, and more stages of K than the ring has.
           {RunOf(RunDirect<1, ptx::Major::kK>, {130, 300, 200}),
            RunOf(RunDirect<6, ptx::Major::kMn>, {20, 200, 800})}};
 }

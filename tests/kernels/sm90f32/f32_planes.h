@@ -144,7 +144,7 @@ struct F32Run {
     return MakeModelLine(line);
   }
 
-  // By launch(arguments, target), with a workspace of so many bytes.
+  // Calls launch(arguments, target), with a workspace of so many bytes.
   template <class LaunchFunction>
   emulator::Report LaunchBy(const LaunchFunction& launch, std::uint64_t workspace_bytes,
                             const emulator::Options& options) {

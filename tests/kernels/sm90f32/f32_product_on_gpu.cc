@@ -182,7 +182,7 @@ int Special() {
 
 struct Data {
   const char* name;
-  // Of an operand: 0 is A, 1 is B.
+  // Draws an element; operand 0 is A, 1 is B.
   std::function<float(std::mt19937*, int operand, std::int64_t line, std::int64_t k)> element;
 };
 
@@ -213,7 +213,7 @@ std::vector<Data> AllData() {
   };
 }
 
-// Of |D - exact| over |A| |B|, in units of 2^-24.
+// The error |D - exact| over |A| |B|, in units of 2^-24.
 struct Error {
   double largest = 0;
   double square = 0;

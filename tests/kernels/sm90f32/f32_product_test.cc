@@ -119,8 +119,8 @@ TEST_P(F32Tilings, FuseTheEpilogue) {
   }
 }
 
-// What a sum in f64 makes of them, rounded: in rows and columns that have such elements, and
-// nowhere else.
+// Such elements make of their rows and columns what a sum in f64 does, rounded, and change nothing
+// elsewhere.
 TEST_P(F32Tilings, TakeElementsWithoutParts) {
   F32Case c = {20, 140, 100};
   F32Run plain(c);
@@ -210,7 +210,7 @@ TEST(F32Numerics, KeepsSubnormals) {
       for (std::int64_t i = 0; i < 40; ++i) {
         exact += static_cast<double>(run.A(row, i)) * static_cast<double>(run.B(i, column));
       }
-      // Of subnormal results the last place is an absolute one.
+      // The last place of a subnormal result is an absolute one.
       EXPECT_LE(std::fabs(run.D(row, column) - exact), std::fmax(exact * 0x1p-22, 0x1p-150));
     }
   }
@@ -225,7 +225,7 @@ TEST(F32Numerics, KeepsTheSignsOfZeros) {
     }
   }
   ASSERT_EQ(LaunchF32(&run, 5, {}).message, "");
-  // As a sum that begins with +0 has it.
+  // A sum that begins with +0 gives +0.
   for (std::int64_t row = 0; row < 4; ++row) {
     for (std::int64_t column = 0; column < 4; ++column) EXPECT_EQ(run.BitsAt(row, column), 0U);
   }

@@ -11,7 +11,7 @@ inline constexpr const char* kF32Entry = "sm90/f32_bf16x6";
 
 inline const Kernel& F32Kernel() { return *BuiltinRegistry().Find(kF32Entry); }
 
-// As Configure() gives a tiling's, but that it walks the tiles in small groups.
+// The config that Configure() gives a tiling, but that it walks the tiles in small groups.
 inline Config F32Config(int tiling) {
   const sm90f32::Tiling& values = sm90f32::kTilings[tiling];
   Config config;

@@ -9,7 +9,7 @@
 
 namespace gemmd::testing {
 
-// What of a run is not in its shape.
+// The properties of a run that its shape does not have.
 struct DirectRun {
   bool has_units = true;
   bool a_is_settled = false;

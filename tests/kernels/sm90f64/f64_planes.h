@@ -20,7 +20,7 @@ struct F64Case {
   bool transpose_b = true;
   Order d_order = Order::kRowMajor;
   Epilogue epilogue = {};
-  // Whether A's and B's lines start at multiples of 16 bytes.
+  // True if A's and B's lines start at multiples of 16 bytes.
   bool has_units = true;
 };
 
@@ -123,7 +123,7 @@ struct F64Run {
     return wrong;
   }
 
-  // By launch(arguments, target).
+  // Calls launch(arguments, target).
   template <class LaunchFunction>
   emulator::Report LaunchBy(const LaunchFunction& launch, const emulator::Options& options) {
     Arguments arguments;

@@ -78,7 +78,7 @@ void LaunchOnGpu(F64Run* run, const Config& config) {
   on_gpu.GetD(run->d_plane.data());
 }
 
-// Of operand 0, A, or 1, B.
+// Gives an element of operand 0, A, or 1, B.
 using Element = std::function<double(int operand, std::int64_t line, std::int64_t k)>;
 
 void Fill(const Element& element, F64Run* run) {

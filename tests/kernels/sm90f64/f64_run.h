@@ -11,7 +11,7 @@ inline constexpr const char* kF64Entry = "sm90/f64";
 
 inline const Kernel& F64Kernel() { return *BuiltinRegistry().Find(kF64Entry); }
 
-// As Configure() gives a tiling's, but that it walks the tiles in small groups.
+// The config that Configure() gives a tiling, but that it walks the tiles in small groups.
 inline Config F64Config(int tiling) {
   const sm90f64::Tiling& values = sm90f64::kTilings[tiling];
   Config config;

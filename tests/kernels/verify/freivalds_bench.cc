@@ -1,4 +1,5 @@
-// What a check of three vectors costs, on one thread: time, and time per element of A, B and D.
+// Measures the cost of a check of three vectors, on one thread: time, and time per element of A, B
+// and D.
 #include "benchmark/benchmark.h"
 #include "kernels/gemm.h"
 #include "kernels/verify/freivalds.h"

@@ -30,7 +30,7 @@ class Inline final : public ParallelExecutor {
   int workers() const override { return 1; }
 };
 
-// As the CPU's kernels compute it.
+// Computes as the CPU's kernels do.
 void Compute(const Problem& problem, Operands* operands) {
   DeviceTraits cpu;
   cpu.name = "cpu";
@@ -85,8 +85,8 @@ TEST_P(AllTypes, TakesRightProducts) {
     worst = std::max(worst, residual);
   }
   RecordProperty("worst_residual", std::to_string(worst));
-  // A tolerance far too wide would let wrong products pass. That of fp8 is for tensor cores, and
-  // nothing beside what the CPU loses in f32; int32 has none.
+  // A tolerance far too wide would let wrong products pass. The tolerance of fp8 is for tensor
+  // cores, and nothing beside what the CPU loses in f32; int32 has none.
   const bool is_fp8_in_f32 = IsFp8(GetParam().a) && GetParam().output == DataType::kF32;
   if (GetParam().output != DataType::kInt32 && !is_fp8_in_f32) {
     EXPECT_GT(worst, 0.001);

@@ -212,7 +212,7 @@ TEST_F(AdmissionOfTenants, AnEstimateIsOfTheCallersOwnTurn) {
   EXPECT_NEAR(queue_us(high), 4194, 1);
 }
 
-// Of the hog's, two are still to be done.
+// Two of the hog's jobs are still to be done.
 TEST_F(AdmissionOfTenants, ARequestKeepsItsPriority) {
   device_.FinishOne();
   MatmulCall call = Call(8);

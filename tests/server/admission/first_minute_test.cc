@@ -1,4 +1,4 @@
-// What a new server answers after whatever its first users tried, on the CPU.
+// Tests the answers of a new server after whatever its first users tried, on the CPU.
 #include <cmath>
 #include <memory>
 #include <random>

@@ -36,7 +36,7 @@ Registry MakeRegistry() {
   return Registry(std::move(kernels));
 }
 
-// Of 1, 0 and -1, so that products of a few are exact in f32.
+// Elements are 1, 0 and -1, so that products of a few are exact in f32.
 Matrix RandomMatrix(std::mt19937* random) {
   Matrix matrix(kSize * kSize);
   for (float& element : matrix) element = static_cast<float>((*random)() % 3) - 1;
@@ -90,7 +90,7 @@ struct Server {
   }
   ~Server() { scheduler->WaitUntilIdle(60000); }
 
-  // Whether nothing is held any more.
+  // Returns whether nothing is held any more.
   bool IsEmpty() {
     if (!scheduler->WaitUntilIdle(60000)) return false;
     const CudaEvent looked = *cuda->CreateEvent();

@@ -66,7 +66,7 @@ class MemoryWaitingTest : public ::testing::Test {
     return admission_->Admit(call, kNoDeadline, kCarrier);
   }
 
-  // Of a request that waits: what it was told.
+  // The answer to a request that waits.
   struct Wait {
     bool is_told = false;
     absl::StatusOr<Admitted> admitted = absl::UnknownError("not told");

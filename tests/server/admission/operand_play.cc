@@ -42,7 +42,7 @@ PlaneSpec DrawPlane(Choices& choices, DataType type, std::uint64_t rows, std::ui
   return plane;
 }
 
-// Of a format, or nearly so.
+// Draws an operand of a format, or nearly so.
 OperandSpec DrawOperand(Choices& choices, std::uint64_t rows, std::uint64_t columns,
                         bool k_is_columns, bool is_a) {
   OperandSpec operand;
@@ -146,7 +146,8 @@ OperandPlay PlayOperands(const std::uint8_t* data, std::size_t size) {
         const std::shared_ptr<void> memory = Exactly(bytes);
         return HostPiece{static_cast<char*>(memory.get()), bytes, memory};
       });
-  // What is left of the bytes, over and over. Not all are scales that anybody has.
+  // The planes' bytes repeat the rest of the bytes, over and over. Not all are scales that anybody
+  // has.
   const std::uint32_t mask = choices.Below(4) == 0 ? 0xFF : 0x3F;
   std::vector<char> pattern;
   for (int i = 0; i < 64; ++i) pattern.push_back(static_cast<char>(choices.Next() & mask));

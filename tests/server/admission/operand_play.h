@@ -6,7 +6,7 @@
 
 namespace gemmd::testing {
 
-// What became of them.
+// The outcome of playing the bytes.
 enum class OperandPlay : std::uint8_t { kHeaderRefused, kPayloadRefused, kNoKernel, kComputed };
 
 // Admits what the bytes say, receives planes made of the rest of them, and multiplies what was let

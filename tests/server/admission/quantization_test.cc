@@ -1,4 +1,4 @@
-// What is refused of quantized operands, each with its field, its value and what would be right.
+// Tests the refusals of quantized operands, each with its field, its value and what would be right.
 #include <cstring>
 #include <limits>
 #include <memory>

@@ -1,4 +1,4 @@
-// What a request takes of its tenant's quota, and when it gives that back.
+// Tests what a request takes of its tenant's quota, and when it gives that back.
 #include <memory>
 #include <string>
 #include <utility>
@@ -145,7 +145,7 @@ TEST_F(QuotaTest, TheDevicesTimeIsOwedAsItWas) {
   ASSERT_TRUE(Submit(*Admit(Call(tenant))).ok());
   clock_.Advance(1500 * kMs);
   device_.FinishOne();
-  // Less what was predicted, which is paid by now.
+  // The tenant owes what the work took, less what was predicted, which is paid by now.
   EXPECT_NEAR(static_cast<double>(quotas_.UseOf(tenant).owed), 3000.0 * kMs, 0.1 * kMs);
   const absl::Status refused = Admit(Call(tenant)).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);

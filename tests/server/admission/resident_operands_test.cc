@@ -89,7 +89,7 @@ TEST_F(ResidentOperandsTest, WhatTheCallSaysOfThemMustBeSo) {
             "b.scales is set, and the resident operand has none");
 }
 
-// So that one round of uploads is enough.
+// All that is missing is named at once, so that one round of uploads is enough.
 TEST_F(ResidentOperandsTest, AllThatIsMissingIsToldAtOnce) {
   MatmulCall call = Call();
   call.a = Resident({"none", {}});

@@ -68,7 +68,7 @@ class SharedOperandsTest : public ::testing::Test {
     if (!problem.ok()) return problem.status();
     return SharedOperands::Find(&table_, call, *problem);
   }
-  // Whether D may lie there; else the plane that it overlaps with.
+  // Returns the plane that D would overlap with there; empty if it may lie there.
   std::string Overlap(MatmulCall call, const std::string& region, std::uint64_t offset) {
     call.output = SharedMemorySpec{region, offset};
     const absl::Status status = Find(call).status();
@@ -214,7 +214,7 @@ TEST_F(SharedRequest, DGoesWhereItIsToGoLineByLine) {
   EXPECT_EQ(outcome_.receipt.shared_bytes_in, 2 * kPlaneBytes);
   EXPECT_EQ(outcome_.receipt.shared_bytes_out, 76u);
   EXPECT_EQ(outcome_.receipt.payload_bytes_out, 0u);
-  // What lies between the lines is the client's.
+  // The bytes between the lines are the client's.
   std::string expected(1 + 80, 1);
   for (std::size_t line = 0; line < 4; ++line) expected.replace(1 + line * 20, 16, 16, 'd');
   EXPECT_EQ(file_.Read(1023, 81), expected);

@@ -1,5 +1,5 @@
-// Which plan tuning chooses, on a device that takes for a plan as many microseconds as its tile
-// has rows.
+// Tests which plan tuning chooses, on a device that takes for a plan as many microseconds as its
+// tile has rows.
 #include <cstdint>
 #include <functional>
 #include <future>

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
 
 class TunerTest : public ::testing::Test {
  protected:
-  // How tuning the problem ends.
+  // Tunes the problem, and returns the status that it ends with.
   absl::Status Tune(const Problem& problem) {
     std::promise<absl::Status> end;
     const absl::Status started = tuner_.Start(

@@ -114,7 +114,7 @@ TEST_F(WaitingRoomTest, NeitherManyNamesNorManyAddressesTakeAllTurns) {
   }
 }
 
-// Those of a tenant at an address come to their turn, whatever others its tenant and its address
+// Requests of a tenant at an address come to their turn, whatever others its tenant and its address
 // have.
 TEST_F(WaitingRoomTest, NobodyIsLeftOutForGood) {
   bounds_.requests = 100;

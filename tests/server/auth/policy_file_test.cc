@@ -20,7 +20,7 @@ class PolicyFileTest : public ::testing::Test {
 
   void Write(const std::string& text) const { std::ofstream(path_) << text; }
 
-  // What an anonymous caller may do; none: nothing.
+  // Returns the roles of an anonymous caller; none if nothing is allowed.
   static Roles AnonymousRoles(const PolicyFile& file) {
     const absl::StatusOr<Identity> identity = file.policy()->Identify({}, kNow);
     return identity.ok() ? identity->roles : Roles();

@@ -1,4 +1,4 @@
-// What Predict() and Observe() cost the thread that admits, or ends, a request.
+// Measures what Predict() and Observe() cost the thread that admits, or ends, a request.
 #include <vector>
 
 #include "benchmark/benchmark.h"

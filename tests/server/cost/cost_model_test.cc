@@ -155,7 +155,7 @@ TEST(CostModel, ServesAnUnseenShapeByItsKernelAndAnUnseenKernelByItsDevice) {
   };
   EXPECT_NEAR(ratio(first, unseen), 3, 0.2);
   EXPECT_NEAR(ratio(second, unseen), 0.5, 0.05);
-  // Between what the two kernels had, and nearer to the one that ran more.
+  // The ratio is between those of the two kernels, and nearer to the one that ran more.
   EXPECT_GT(ratio(third, unseen), 1);
   EXPECT_LT(ratio(third, unseen), 3.2);
 }
@@ -212,7 +212,7 @@ TEST(CostModel, IsLessSureOfAnotherShape) {
   EXPECT_NEAR(other_us, own_us / 4, 0.1 * own_us / 4);
 }
 
-// What another kernel took at the size says more than what this one took at a thousandth of it.
+// Another kernel's time at the size says more than this one's at a thousandth of it.
 TEST(CostModel, BelievesTheDeviceNearASizeRatherThanTheKernelFarFromIt) {
   const ReferenceKernel known_when_small("test/small");
   const ReferenceKernel known_when_large("test/large");

@@ -98,7 +98,8 @@ TEST(RatioEstimate, TheLeastIsHardlyEverUndercut) {
   EXPECT_LE(undercut, 10);
 }
 
-// Whoever is refused is not observed: without this a machine that was slow once would be for good.
+// Requests that are refused are not observed: without this a machine that was slow once would be
+// for good.
 TEST(RatioEstimate, RefusalsLowerTheLeastAndObservationsRestoreIt) {
   Noise noise;
   RatioEstimate estimate = Settled(1000, &noise);

@@ -9,7 +9,7 @@
 namespace gemmd {
 namespace {
 
-// What takes an overhead and a slope, give or take 5 %, and sometimes much longer.
+// A machine whose times are an overhead and a slope, give or take 5 %, and sometimes much longer.
 class Machine {
  public:
   explicit Machine(std::uint32_t seed) : random_(seed) {
@@ -115,7 +115,7 @@ TEST(TimeCurve, WhatIsNearTellsTheLeast) {
   EXPECT_LT(curve.Predict(399)->least_us, 0.9 * at_least);
 }
 
-// Whatever happened, a finite positive prediction, and more for more (noise aside).
+// The prediction is finite and positive after any history, and more for more (noise aside).
 TEST(TimeCurve, SurvivesAnyHistory) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
@@ -158,7 +158,7 @@ TEST(TimeCurve, IsWithinAFactorOfTwoOfWhatIsNear) {
     Machine machine(seed);
     const double size_us = machine.LogUniform(1e-4, 1e5);
     check(PredictedNear(0.25, 4, size_us, &machine), machine.Us(size_us), 2);
-    // Of smaller ones alone, noise comes on top.
+    // If only smaller sizes were observed, noise comes on top.
     check(PredictedNear(0.25, 0.5, size_us, &machine), machine.Us(size_us), 2.2);
   }
   EXPECT_LE(wrong, 4);  // of 4000: all observations next to a size may be outliers

@@ -52,7 +52,7 @@ class TestWork {
     fresh.buffers.d = {{results_.back().data(), results_.back().size(), nullptr}};
     return fresh;
   }
-  // Whether the results of all Fresh() have equal bytes, padding too.
+  // Returns whether the results of all Fresh() have equal bytes, padding too.
   bool ResultsAreEqual() const {
     for (const PlaneBytes& result : results_) {
       if (result != results_.front()) return false;

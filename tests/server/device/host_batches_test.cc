@@ -278,7 +278,7 @@ TEST_P(HostBatchesTest, SlicesOfQuantizedOperandsHaveTheBitsOfTheWhole) {
   }
 }
 
-// Where rows of scales follow one another, rows are joined with them; elsewhere no work says so.
+// If rows of scales follow one another, rows are joined with them; elsewhere no work says so.
 TEST_P(HostBatchesTest, JoinedRowsOfQuantizedOperandsHaveTheBitsTheyHaveAlone) {
   if (!is_cpu()) return;
   testing::Draws draws(12);
@@ -373,8 +373,8 @@ TEST(Slices, KeepTheLimitAndCoverD) {
   }
 }
 
-// Where even a unit is predicted above the limit, blocks still have one for each thread: smaller
-// ones would take as long.
+// If even a unit is predicted above the limit, blocks still have one for each thread: smaller ones
+// would take as long.
 TEST(Slices, AreNoSmallerThanKeepsEveryThreadBusy) {
   DeviceTraits traits;
   traits.compute_units = 4;

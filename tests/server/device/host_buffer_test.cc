@@ -20,7 +20,7 @@ TEST(HostBuffer, MemoryLivesAsLongAsACopyOfItsPiece) {
   std::memset(kept.data, 1, kept.size_bytes);
 }
 
-// However a plane is cut into pieces, the same bytes are cleared.
+// The same bytes are cleared however a plane is cut into pieces.
 TEST(HostBuffer, PaddingIsClearedAcrossPieces) {
   const MatrixLayout layout{DataType::kF16, 4, 3, Order::kRowMajor, 5};
   const std::uint64_t size = layout.size_bytes();

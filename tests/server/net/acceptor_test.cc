@@ -82,7 +82,7 @@ TEST_F(AcceptorTest, OnePeerLeavesRoomForOthers) {
   Connect(other, port(), 2);
   served_.WaitFor(5);
 
-  // Where one ends another may begin.
+  // Once one ends, another may begin.
   served_.Close(0);
   clock_.Advance(1'000'000'000);
   const Socket next = NewClient();

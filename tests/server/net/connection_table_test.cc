@@ -87,7 +87,7 @@ TEST(ConnectionTable, APeerOpensFewASecondAfterItsFirst) {
     const Socket socket = OpenOne();
     return table.Add(socket.fd(), peer);
   };
-  // How many of ten come in.
+  // Returns how many of ten come in.
   const auto open_ten = [&](const std::string& peer) {
     int opened = 0;
     for (int i = 0; i < 10; ++i) {
@@ -290,7 +290,7 @@ TEST(ConnectionTable, ClosesConnectionsThatAreNotRead) {
   EXPECT_EQ(send(idle.accepted.fd(), "x", 1, MSG_NOSIGNAL), 1);
 }
 
-// How the server sees a client that connects from 127.0.0.3, or from [::1].
+// Returns the server's name for a client that connects from 127.0.0.3, or from [::1].
 std::string PeerOnLoopback(const std::string& listen, bool is_ipv6) {
   const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen(listen);
   if (!listening.ok()) return std::string(listening.status().message());
@@ -330,7 +330,7 @@ TEST(PeerOf, OfALocalSocketIsUnix) {
   EXPECT_EQ(PeerOf(one.fd()), "unix");
 }
 
-// Whatever comes and goes, the table lets in what the limits allow and nothing else.
+// The table lets in what the limits allow and nothing else, whatever comes and goes.
 TEST(ConnectionTable, CountsThroughRandomHistories) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);

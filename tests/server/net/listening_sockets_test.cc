@@ -80,7 +80,7 @@ TEST(ListeningSockets, OfAPathReplaceAnAbandonedFileAndLeaveNone) {
   }
   EXPECT_NE(lstat(path.c_str(), &file), 0);
   {
-    // As a server that was killed leaves it.
+    // A server that was killed leaves the socket so.
     const Socket gone(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un name{};
     name.sun_family = AF_UNIX;

@@ -21,7 +21,7 @@ constexpr TimeNs kLookPeriod = 500 * kMs;
 class Looks {
  public:
   explicit Looks(std::mt19937* random) : random_(random) {}
-  // By the peer's queue at this time; whether it has stalled.
+  // Looks at the peer's queue at this time; returns whether it has stalled.
   bool At(TimeNs now, const SendQueue& queue) {
     if (now < next_) return false;
     next_ = now + kLookPeriod + static_cast<TimeNs>((*random_)() % 100) * kMs;

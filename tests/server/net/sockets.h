@@ -35,7 +35,7 @@ class Socket {
 // Not connected yet, so that connecting it needs no descriptor.
 inline Socket NewClient() { return Socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
-// From an address of the loopback network, 127.0.0.`last`.
+// Connects from an address of the loopback network, 127.0.0.`last`.
 inline void Connect(const Socket& client, int port, std::uint32_t last = 1) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -42,7 +42,7 @@ class LogPipe : public ::testing::Test {
     if (ends_[0] >= 0) close(ends_[0]);
     ends_[0] = -1;
   }
-  // What is in the pipe.
+  // Reads the text in the pipe.
   std::string Read() const {
     std::string text(1 << 20, '\0');
     text.resize(std::max<ssize_t>(0, read(ends_[0], text.data(), text.size())));

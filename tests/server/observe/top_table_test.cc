@@ -28,7 +28,7 @@ TEST(TopTable, NamesHaveEntriesWhileThereIsRoom) {
   EXPECT_EQ(table.rest(), 4u);
 }
 
-// What the one that goes had is still counted.
+// The counts of the one that goes are still in the total.
 TEST(TopTable, WhatOccursMoreTakesThePlaceOfWhatOccursLeast) {
   TopTable<std::uint64_t> table(2, kPeriod);
   for (int i = 0; i < 5; ++i) table.At("often", 0) += 1;

@@ -132,7 +132,7 @@ TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
   EXPECT_EQ(take(1, "b").message(), "there are 3 regions, of 3 (shared_memory.max_regions)");
 }
 
-// Whoever has another's id has nothing.
+// A tenant that has another's id has nothing.
 TEST_F(RegionTableTest, ARegionIsItsTenantsAlone) {
   const Tenant a = *Tenant::Named("a");
   const Tenant b = *Tenant::Named("b");

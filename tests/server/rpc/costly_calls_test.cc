@@ -50,7 +50,7 @@ TEST(CostlyCallsTest, ShortOnesAreNotCounted) {
   EXPECT_TRUE(calls.Enter().ok());
 }
 
-// Whatever came before, a caller who comes back when it was told to is served once all have ended.
+// A caller who comes back when it was told to is served once all have ended, whatever came before.
 TEST(CostlyCallsTest, NoHistoryShutsThemForGood) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

@@ -168,7 +168,7 @@ struct ClientCall {
   grpc::CompletionQueue queue;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
 
-  // What was asked of it last has happened.
+  // Waits until the last operation on it has happened.
   void Await() {
     void* tag = nullptr;
     bool is_ok = false;

@@ -113,7 +113,7 @@ class BatchBits {
     ThreadAlarm alarm;
     KeyedPool workers(2);
     SchedulerOptions options;
-    // What launches take here must not decide who shares one.
+    // The time of launches here must not decide who shares one.
     options.queue.max_us = options.slice_us = 1e12;
     options.limit.min_us = options.limit.max_us = options.bounds.us = 1e12;
     Scheduler scheduler(&device_, &clock_, &alarm, options, &planted_planner, &workers);

@@ -1,4 +1,4 @@
-// Which jobs share a launch, and when it goes.
+// Tests which jobs share a launch, and when it goes.
 #include <cstdint>
 #include <vector>
 
@@ -85,7 +85,7 @@ TEST(Batching, ABatchClosesWhenItIsFull) {
   for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 8u);
 }
 
-// What a launch costs anyhow is no reason to make several of it.
+// The fixed cost of a launch is no reason to make several of it.
 TEST(Batching, OnlyWhatJobsAddBoundsALaunch) {
   SchedulerOptions options;
   options.queue.max_us = 20;  // less than B alone

@@ -76,7 +76,7 @@ TEST_F(JobQueueTest, BatchMatesAreChargedToTheirOwnTenants) {
   EXPECT_EQ(PopOne(), mates[1]);
 }
 
-// What a launch costs anyhow is shared by size: 8 of 9 rows pay 8 ninths of it.
+// The fixed cost of a launch is shared by size: 8 of 9 rows pay 8 ninths of it.
 TEST_F(JobQueueTest, BatchMatesPayTheirPartOfWhatTheLaunchCostsAnyhow) {
   PushRow("leader", 1, 450);
   for (int i = 0; i < 8; ++i) PushRow("mates", 1, 450);
@@ -249,15 +249,15 @@ TEST_F(JobQueueTest, ALaterJobBringsAnotherWeight) {
 
 class PredictedWait : public JobQueueTest {
  protected:
-  // Of a job of 100 us, of which 60 are certain; -1: it is refused.
+  // The predicted wait of a job of 100 us, of which 60 are certain; -1: it is refused.
   double Wait(const std::string& tenant, TimeNs deadline = kNoDeadline,
               Priority priority = Priority::kNormal) {
     return queue_.PredictWait({tenant, priority, deadline, 100, 60}, 50, now_).value_or(-1);
   }
 };
 
-// 50 us are with the device. Whoever has nothing else waiting goes after one turn of the other and
-// as much of the other's again as it takes itself; whoever has, after all of that.
+// 50 us are with the device. A tenant that has nothing else waiting goes after one turn of the
+// other and as much of the other's again as it takes itself; one that has, after all of that.
 TEST_F(PredictedWait, IsThatOfTheTenantsOwnTurn) {
   EXPECT_DOUBLE_EQ(Wait("hog"), 50);
   for (int i = 0; i < 20; ++i) Push("hog", 100);

@@ -1,4 +1,4 @@
-// What may wait: fixed bounds, the limit that adapts, and the options that set them.
+// Tests how much may wait: fixed bounds, the limit that adapts, and the options that set them.
 #include <string>
 
 #include "gtest/gtest.h"

@@ -69,7 +69,7 @@ TEST_F(RouterTest, TheHolderOfAnOperandComesFirstHoweverBusy) {
   EXPECT_EQ(Order(devices_[2].get()), (std::vector<std::size_t>{2, 0, 1}));
 }
 
-// What was let in before comes later: its payload was on its way.
+// A request that was let in before draining may come later: its payload was on its way.
 TEST_F(RouterTest, DrainingSendsNobodyAway) {
   EXPECT_FALSE(router_->draining());
   router_->StartDraining();

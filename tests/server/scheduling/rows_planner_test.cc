@@ -1,4 +1,4 @@
-// Which rows may be computed together.
+// Tests which rows may be computed together.
 #include "server/scheduling/rows_planner.h"
 
 #include <memory>
@@ -16,7 +16,7 @@
 namespace gemmd {
 namespace {
 
-// As a vendor's: its bits are those of one M.
+// A kernel like a vendor's: its bits are those of one M.
 class OfOneM final : public testing::ReferenceKernel {
  public:
   explicit OfOneM(Determinism determinism) : ReferenceKernel("test/of_one_m", determinism) {}

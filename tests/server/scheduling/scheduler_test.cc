@@ -22,7 +22,7 @@ using testing::FakeDevice;
 
 class SchedulerTest : public ::testing::Test {
  protected:
-  // How each finished job ended, by id; a second end of the same job fails the test.
+  // The end of each finished job, by id; a second end of the same job fails the test.
   std::unique_ptr<Job> MakeJob(std::uint64_t id, TimeNs deadline = kNoDeadline) {
     auto job = std::make_unique<Job>();
     job->id = id;
@@ -117,7 +117,7 @@ TEST_F(SchedulerTest, ACancelledQueuedJobEndsAtOnceAndFreesItsBytes) {
   EXPECT_EQ(End(4), absl::StatusCode::kOk);
 }
 
-// Who is told may send the next request at once.
+// A caller that is told may send the next request at once.
 TEST_F(SchedulerTest, AJobsBytesAreFreeBeforeItsEndIsTold) {
   ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
   device_.FinishOne();

@@ -47,7 +47,7 @@ class SimulatedDevice final : public Device {
   // Problems of this N share launches as groups.
   static constexpr std::int64_t kSmallN = 7;
 
-  // When the launch that runs is done; kNoDeadline: none runs.
+  // The time at which the launch that runs is done; kNoDeadline: none runs.
   TimeNs next_end() const { return launches_.empty() ? kNoDeadline : end_; }
   void FinishOne() {
     Running running = std::move(launches_.front());
@@ -59,9 +59,9 @@ class SimulatedDevice final : public Device {
     std::move(running.done)(std::move(result));
   }
 
-  // How much longer than predicted everything takes.
+  // The factor by which everything takes longer than predicted.
   double slowness = 1;
-  // What becomes of a launch; empty: all is well.
+  // Gives the status of a launch; empty: all is well.
   std::function<absl::Status(const DeviceLaunch&)> fails;
 
  private:
@@ -118,7 +118,7 @@ class SimulatedPlanner final : public BatchPlanner {
   }
   static double RowsUs(std::int64_t rows) { return 30 + 0.3 * static_cast<double>(rows); }
 
-  // Whether there is a plan for the rows; empty: always.
+  // Says whether there is a plan for the rows; empty: always.
   std::function<bool()> may_share;
   std::uint64_t workspace_bytes = 0;  // of every plan for rows
 };
@@ -172,8 +172,8 @@ class Simulation {
     return id;
   }
 
-  // Whatever comes first: the device's end of a launch, the alarm, or `until`, the time to stop
-  // at. False: `until` came.
+  // Goes on to the first of these: the device's end of a launch, the alarm, or `until`, the time to
+  // stop at. False: `until` came.
   bool Step(TimeNs until) {
     const TimeNs end = device.next_end();
     const TimeNs next = std::min({end, alarm.at(), until});

@@ -103,7 +103,7 @@ TEST(Priorities, HighGoesFirstAndLowIsServedAllTheSame) {
   SchedulerOptions options;
   options.queue.ageing = Ns(100 * kMs);
   Simulation simulation(options);
-  // More high work than the device can do.
+  // The high work is more than the device can do.
   std::function<void()> submit_high = [&] {
     simulation.Submit(simulation.MakeJob(1 * kMs, "", Priority::kHigh));
   };
@@ -157,7 +157,7 @@ TEST(Priorities, AnAgedBacklogDelaysOthersByNoMoreThanItsTurn) {
   EXPECT_LE(WaitBehindABacklog(Priority::kNormal, Priority::kHigh), 10);
 }
 
-// What high priority may cost others: they wait until they have aged, and then get their turns.
+// Others wait under high priority until they have aged, and then get their turns.
 TEST(Priorities, UnderALastingLoadEachHasItsShare) {
   SchedulerOptions options;
   options.queue.ageing = Ns(50 * kMs);

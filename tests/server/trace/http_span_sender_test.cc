@@ -1,4 +1,4 @@
-// Against collectors that do what they should not.
+// Tests the sender against collectors that do what they should not.
 #include "server/trace/http_span_sender.h"
 
 #include <arpa/inet.h>
@@ -159,7 +159,7 @@ TEST(HttpSpanSenderTest, OneThatRefusesConnectionsIsTriedAgain) {
 TEST(HttpSpanSenderTest, WaitsNoLongerThanItMay) {
   const Collector stalls([](int fd) { AwaitEnd(fd); });
   EXPECT_EQ(SendTo(stalls, "{}", kShort).kind, Kind::kTryAgain);
-  // More than the system's buffers hold, and nobody reads.
+  // The body is more than the system's buffers hold, and nobody reads.
   const Collector reads_nothing(nullptr);
   EXPECT_EQ(SendTo(reads_nothing, std::string(64 << 20, 'x'), kShort).kind, Kind::kTryAgain);
   const Collector dribbles([](int fd) {

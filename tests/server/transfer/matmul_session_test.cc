@@ -366,7 +366,7 @@ TEST_F(WaitingSession, ItEndsWhenItIsCancelledOrTheSessionBreaks) {
   EXPECT_EQ(server_.statistics.Read().finished.at("CANCELLED"), 3u);
 }
 
-// An id is free again once its request was told; what the old one waited for must not reach the
+// An id is free again once its request has ended; what the old one waited for must not reach the
 // new one.
 TEST_F(WaitingSession, ItsPayloadIsNotAnotherRequestsOfTheSameId) {
   RequestHeader header = Header(2, 8, 0);
@@ -447,7 +447,7 @@ TEST(MatmulSession, AClientMayReadALargeMessageAsSlowlyAsTheRateAllows) {
   EXPECT_TRUE(session->Closing().has_value());
 }
 
-// Of 100 bytes at most.
+// A result of 100 bytes at most goes so.
 TEST(MatmulSession, ASmallResultTravelsWithItsAnswer) {
   Server server;
   auto session = server.NewSession();

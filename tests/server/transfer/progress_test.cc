@@ -64,7 +64,7 @@ TEST(Progress, StallsAsItsDefinitionSaysInEveryHistory) {
   EXPECT_LT(stalled, 1800);
 }
 
-// However the bytes are cut.
+// It is enough to keep the rate, however the bytes are cut.
 TEST(Progress, WhoKeepsTheRateInEveryWindowNeverStalls) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     std::mt19937 random(seed);

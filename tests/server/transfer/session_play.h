@@ -128,7 +128,7 @@ class Receiver {
   }
 
   std::size_t finished() const { return finished_.size(); }
-  // What was wrong, if anything; results of those cancelled may be cut off.
+  // Returns a fault, if there was one; results of those cancelled may be cut off.
   std::string Fault(const std::set<std::uint64_t>& cancelled) const {
     for (const auto& [id, size] : sizes_) {
       if (cancelled.count(id) == 0 && received_.at(id) != size) {

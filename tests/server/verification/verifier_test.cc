@@ -51,7 +51,8 @@ class FetchingDevice final : public Device {
   MemoryBudget memory_{1 << 20};
 };
 
-// Less accurate than its problems' accumulate type promises, and so taken by name only.
+// The kernel is less accurate than its problems' accumulate type promises, and so taken by name
+// only.
 class ReducedKernel final : public Kernel {
  public:
   ReducedKernel() : Kernel({"test/reduced", "cpu", "none", Determinism::kFast, true}) {}

@@ -92,7 +92,7 @@ class CudaBatchesTest : public CudaDeviceTest {
       for (const HostPiece& piece : work.buffers.d) std::memset(piece.data, 7, piece.size_bytes);
     }
   }
-  // What each work gives alone, by itself.
+  // Returns the result of each work when it runs alone.
   std::vector<std::string> Alone(const std::vector<DeviceWork>& works) {
     Poison(works);
     std::vector<std::string> bytes;

@@ -17,7 +17,7 @@ class TestLaunch final : public WatchedLaunch {
   // `losses`: how many were told so far.
   explicit TestLaunch(const std::atomic<int>* losses) : losses_(losses) {}
   void End(DeviceResult result) override {
-    // Whoever ends for a loss has been told of it before.
+    // A launch that ends for a loss was told of it before.
     EXPECT_EQ(*losses_ != 0, absl::IsUnavailable(result.status));
     ended_.set_value(std::move(result));
   }
@@ -77,7 +77,8 @@ TEST_F(CompletionWatcherTest, WithNothingUnderWayALaunchEndsAtOnce) {
   EXPECT_TRUE(watcher_->lost().ok());
 }
 
-// What could not be issued is the launch's end, though commands before it are under way.
+// The error of commands that could not be issued is the launch's end, though commands before them
+// are under way.
 TEST_F(CompletionWatcherTest, ALaunchEndsWithItsOwnStatus) {
   std::unique_ptr<TestLaunch> launch = NewLaunch();
   launch->issued.status = absl::InternalError("too many resources");

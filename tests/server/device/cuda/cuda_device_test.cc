@@ -35,7 +35,7 @@ TEST_F(CudaDeviceTest, EveryLayoutTypeAndEpilogueComesBackRight) {
   EXPECT_EQ(cuda_->allocated_bytes(), 0u);
 }
 
-// Over three streams; a missing wait between them gives a wrong result for some seed.
+// Panels travel over three streams; a missing wait between them gives a wrong result for some seed.
 TEST_F(CudaDeviceTest, LargeOperandsTravelInPanels) {
   Problem tall = MakeProblem(1024, 8, 70, DataType::kF32, DataType::kF32);
   tall.epilogue.beta = 2;
@@ -196,13 +196,13 @@ class SettledKernel final : public testing::ReferenceKernel {
     told.insert({arguments.a_is_settled, arguments.b_is_settled});
     return ReferenceKernel::Launch(problem, config, arguments, target);
   }
-  // Of one work at a time, whose launches follow each other.
+  // Filled by one work at a time, whose launches follow each other.
   mutable std::set<std::pair<bool, bool>> told;
 };
 
 class SettledOperands : public CudaDeviceTest {
  protected:
-  // Whether A and B of the product's launches were settled.
+  // Returns whether A and B of the product's launches were settled.
   std::pair<bool, bool> Told(const Problem& problem, bool stores_b) {
     const Operands operands(problem, Distribution::kNormal, 1);
     SettledKernel kernel;

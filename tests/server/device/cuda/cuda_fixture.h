@@ -71,7 +71,7 @@ class CudaDeviceTest : public ::testing::Test {
     return result;
   }
 
-  // What is wrong with the product; empty if nothing.
+  // Returns an error in the product; empty if there is none.
   std::string Compute(const Problem& problem, std::uint32_t seed) {
     Operands operands(problem, Distribution::kNormal, seed);
     const DeviceWork work = MakeWork(problem, operands);
@@ -81,7 +81,7 @@ class CudaDeviceTest : public ::testing::Test {
     return CompareWithReference(problem, operands);
   }
 
-  // Whether all blocks are given back, once the streams have done what they were given.
+  // Returns whether all blocks are given back, once the streams have done what they were given.
   bool AllIsFree() {
     const CudaEvent looked = *cuda_->CreateEvent();
     constexpr int kLooks = 10000;

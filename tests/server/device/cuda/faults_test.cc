@@ -56,7 +56,7 @@ TEST_F(CudaDeviceTest, TheBudgetIsExact) {
     EXPECT_TRUE(absl::IsResourceExhausted(
         memory.Reserve(footprint.in_flight_bytes, footprint.workspace_bytes + 1).status()));
   }
-  // What was reserved is what the launch takes: the pool is exactly as large as the budget.
+  // The launch takes exactly what was reserved: the pool is as large as the budget.
   std::vector<std::thread> threads;
   std::atomic<int> admitted{0};
   for (std::uint32_t thread = 0; thread < 4; ++thread) {

@@ -1,4 +1,4 @@
-// What one tenant left in a GPU's memory, and in page-locked memory, is in no other's result.
+// No tenant's result has bytes that another one left in a GPU's memory, or in page-locked memory.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -12,9 +12,8 @@ namespace gemmd::testing {
 namespace {
 
 // One tenant's operands are NaN, byte by byte, and so are its results; another's products of the
-// same shapes follow in the same blocks and the same pinned memory. Whatever of the first one they
-// read makes NaN of a result, and where a line has room for more than its numbers, what is sent is
-// 0.
+// same shapes follow in the same blocks and the same pinned memory. A result is NaN if they read
+// any byte of the first tenant; where a line has room for more than its numbers, 0 is sent.
 TEST_F(CudaDeviceTest, AnotherTenantsBytesAreInNoResult) {
   constexpr char kNan = '\xff';
   const std::pair<DataType, DataType> types[] = {{DataType::kF32, DataType::kF32},

@@ -144,7 +144,7 @@ TEST_F(CudaKeptTest, EveryPlaneMayStay) {
       ASSERT_TRUE(result.status.ok()) << result.status;
       EXPECT_EQ(cuda_->crossed_bytes(), crossed);
       EXPECT_TRUE(Fetched(*work.resident.d, problem.d) == expected) << ToString(problem);
-      // What was stored is as it was.
+      // The stored operand is as it was.
       DeviceWork again = MakeWork(problem, operands);
       again.buffers = {};
       again.buffers.d = *device_->AllocateResult(problem.d);
@@ -375,7 +375,7 @@ TEST_F(CudaKeptTest, AResultTakesExactlyWhatIsCounted) {
   EXPECT_EQ(device_->memory().usage().resident_bytes, 256u);
 }
 
-// Whatever call fails: a status, no memory that is held, and a device that goes on.
+// A fault in any call gives a status, holds no memory, and leaves a device that goes on.
 TEST_F(CudaKeptTest, AFaultFailsWhatItHitsAlone) {
   const Problem problem = MakeProblem(200, 60, 300, DataType::kF32, DataType::kF32);
   const Operands operands(problem, Distribution::kNormal, 1);
@@ -446,7 +446,7 @@ TEST_F(CudaKeptTest, ALostDeviceEndsAllOfIt) {
   }
 }
 
-// What stays lands beside large works, and not behind them: the feeder never sees it.
+// Operands that stay land beside large works, and not behind them: the feeder never sees them.
 TEST_F(CudaKeptTest, LandingWaitsForNoLargeWork) {
   Start(11);
   const Problem problem = MakeProblem(3000, 4, 200, DataType::kF32, DataType::kF32);

@@ -59,7 +59,7 @@ class LaunchQueueTest : public testing::CudaPartsTest {
   static bool HasEnded(const Product& product) {
     return product.ended.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  // What is wrong with it; empty if nothing.
+  // Returns an error in the product; empty if there is none.
   static std::string Check(Product* product) {
     const DeviceResult result = product->ended.get();
     if (!result.status.ok()) return result.status.ToString();
@@ -124,7 +124,7 @@ TEST_F(LaunchQueueTest, WhatFindsNoMemoryIsIssuedAgain) {
   slots_->GiveBack(NewSlot());
   cuda_->Hold();
   const std::unique_ptr<Product> first = Submit(small_, 6);
-  // Of the try on this thread: the feeder takes over.
+  // The try on this thread fails: the feeder takes over.
   cuda_->FailCall("Allocate", absl::ResourceExhaustedError("fragments"));
   const std::unique_ptr<Product> second = Submit(small_, 7);
   cuda_->Release();

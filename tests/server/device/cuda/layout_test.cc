@@ -1,4 +1,4 @@
-// How operands land, are cut and leave: pure functions.
+// Tests how operands land, are cut and leave: pure functions.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -129,7 +129,7 @@ TEST(Panels, AKernelWhoseBitsDependOnTheShapeIsNotCutInTheDefaultClass) {
   EXPECT_GT(CutIntoPanels(landed, {}, PlanOf(fast, landed), kPanelBytes).size(), 1u);
 }
 
-// Whatever the slabs, copies of all panels bring every element to its place, once.
+// Copies of all panels bring every element to its place, once, whatever the slabs.
 TEST(Plane, PiecesAndPanelsBringEveryElementOnce) {
   for (const std::int64_t columns : {5, 700}) {
     for (const std::int64_t padding : {0, 3}) {

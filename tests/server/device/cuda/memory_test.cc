@@ -42,7 +42,7 @@ TEST_F(CudaDeviceTest, ProductsAreRightWhereMemoryIsUsedAgain) {
       DeviceWork work = MakeWork(product.problem, *product.operands);
       product.d = work.buffers.d;
       const Footprint footprint = device_->FootprintOf(product.problem, work.plan, {});
-      // As admission does: no more than the budget has.
+      // Memory is reserved as admission does it: no more than the budget has.
       absl::StatusOr<MemoryReservation> reservation =
           device_->memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes);
       while (!reservation.ok()) {

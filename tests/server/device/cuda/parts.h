@@ -1,4 +1,4 @@
-// What a part of a CUDA device stands on, over a fake runtime.
+// Fixtures for the parts of a CUDA device, over a fake runtime.
 #pragma once
 
 #include <atomic>
@@ -73,7 +73,7 @@ class CudaPartsTest : public ::testing::Test {
     return *StagingRing::Create(cuda_.get(), *host_->staging().Take(slabs), &gatherers_,
                                 [this](CudaEvent event) { return watcher_->WaitUntilDone(event); });
   }
-  // Whether all blocks are given back, once the streams have done what they were given.
+  // Returns whether all blocks are given back, once the streams have done what they were given.
   bool AllIsFree() {
     const CudaEvent looked = *cuda_->CreateEvent();
     constexpr int kLooks = 10000;

@@ -20,7 +20,7 @@ std::shared_ptr<PinnedPool> NewPool(std::uint64_t slabs) {
   return *PinnedPool::Create(std::make_shared<testing::FakeCuda>(1), kSlab, slabs);
 }
 
-// Against a set of what is free.
+// The pool is compared with a set of what is free.
 TEST(PinnedPoolTest, SingleSlabsAreTheLowestAndNeighboursTheFirst) {
   for (const std::uint64_t slabs : {1, 63, 64, 65, 200}) {
     SCOPED_TRACE(slabs);

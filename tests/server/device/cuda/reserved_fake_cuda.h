@@ -13,7 +13,7 @@ namespace gemmd::testing {
 
 class ReservedFakeCuda final : public FakeCuda {
  public:
-  // Without poison a block has the bytes of who had it before.
+  // Without poison a block has the bytes that its last owner left.
   explicit ReservedFakeCuda(std::uint32_t seed, bool poisons = true)
       : FakeCuda(seed), poisons_(poisons) {}
 
@@ -33,7 +33,7 @@ class ReservedFakeCuda final : public FakeCuda {
   absl::StatusOr<void*> Allocate(std::uint64_t bytes, CudaStream stream, BlockLife life) override {
     absl::StatusOr<void*> block = memory_->Allocate(bytes, stream, life);
     if (!block.ok()) return block;
-    // Whoever still reads or writes the block, for want of a wait, is found out.
+    // A command that still reads or writes the block, for want of a wait, is found out.
     const auto poison = [data = static_cast<char*>(*block), bytes](const LaunchTarget&) {
       std::fill_n(data, bytes, 'p');
       return absl::OkStatus();
@@ -47,7 +47,7 @@ class ReservedFakeCuda final : public FakeCuda {
     return memory_->Free(memory, stream);
   }
 
-  // How often the whole was given out.
+  // The number of times that the whole was given out.
   std::uint64_t rounds() const { return given_bytes_ / bytes_; }
 
  private:

@@ -15,7 +15,8 @@ constexpr std::uint64_t kFirst = 4099;  // neither a page's start nor an element
 
 class CudaSharedTest : public CudaDeviceTest {
  protected:
-  // The product with A, B, C and D in one region. What is wrong; empty if nothing.
+  // Computes the product with A, B, C and D in one region. Returns an error in it; empty if there
+  // is none.
   std::string ComputeInPlace(const Problem& problem, std::uint32_t seed) {
     Operands operands(problem, Distribution::kNormal, seed);
     const std::uint64_t b = kFirst + operands.a.size();

@@ -20,7 +20,7 @@ class ActivityRecorder {
  public:
   // UNAVAILABLE: libcupti.so.13 is not here, or does not work.
   static absl::StatusOr<std::unique_ptr<ActivityRecorder>> Start();
-  // What happened since the last call. REQUIRES: the device is idle.
+  // Returns the activity since the last call. REQUIRES: the device is idle.
   DeviceActivity Take();
 
  private:

@@ -1,4 +1,4 @@
-// What is run on a GPU; each adds its findings to the report.
+// The checks that are run on a GPU; each adds its findings to the report.
 #pragma once
 
 #include "tests/server/device/gpu/report.h"

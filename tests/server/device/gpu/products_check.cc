@@ -7,8 +7,8 @@
 namespace gemmd::testing {
 namespace {
 
-// What cuBLASLt adds to the bound: its fused epilogues, the sums of its fp8 kernels, the
-// operands of its tf32 ones (kernels/cublaslt/cublaslt_registry.h).
+// cuBLASLt's addition to the bound: its fused epilogues, the sums of its fp8 kernels, the operands
+// of its tf32 ones (kernels/cublaslt/cublaslt_registry.h).
 double Slack(const Problem& problem) {
   const bool has_epilogue =
       problem.epilogue.has_bias || problem.epilogue.activation != Activation::kNone;

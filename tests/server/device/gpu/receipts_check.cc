@@ -43,7 +43,7 @@ struct StageTimes {
   double unattributed = 0;
 };
 
-// What the receipts tell of one shape, or, with a recorder, what the recorder does.
+// Returns the stage times of one shape by its receipts, or, with a recorder, by the recorder.
 StageTimes Measure(ServedGpu* gpu, const DeviceWork& work, ActivityRecorder* recorder) {
   std::vector<double> samples[3];
   StageTimes times;

@@ -1,4 +1,4 @@
-// What a run on a GPU found: one line a finding, one closing line.
+// The report of a run on a GPU: one line a finding, one closing line.
 #pragma once
 
 #include <cstdio>
