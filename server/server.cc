@@ -200,7 +200,7 @@ bool Server::Observe() {
   parts.metrics.room = &room_;
   parts.metrics.admission = &admission_;
   parts.metrics.tuner = &tuner_;
-  parts.metrics.plans = &base_->plans;
+  parts.metrics.measured_plans = [plans = &base_->plans] { return plans->size(); };
   parts.metrics.connections = &connections_;
   auto started = Observability::Start(ObserveOptions(config_), std::move(parts));
   if (!started.ok()) {

@@ -188,7 +188,7 @@ class Admission {
   }
 
   const RequestLimits& limits() const { return limits_; }
-  // What requests hold of the device's memory and of the host's, unread answers included.
+  // Returns what requests hold of the device's memory and of the host's, unread answers included.
   MemoryBytes HeldOf(const Device* device) const { return shares_.at(device)->held(); }
 
  private:

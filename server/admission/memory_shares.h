@@ -74,7 +74,7 @@ class MemoryShares {
   // RESOURCE_EXHAUSTED names who would have more than a share, of what, and the numbers.
   absl::StatusOr<Charge> Take(const MemoryHolder& holder, const MemoryBytes& bytes);
 
-  // What all tenants hold together.
+  // Returns what all tenants hold together.
   MemoryBytes held() const;
   // Tenants and peers that hold something.
   std::size_t holders() const;

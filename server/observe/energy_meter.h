@@ -21,7 +21,8 @@ class EnergyMeter {
   // less than a tenth of the time says little of what they draw: the period before it holds on.
   void AddReading(TimeNs now, double joules);
 
-  // What `seconds` of a launch's computing draw. Nothing: no period was busy enough yet.
+  // Returns the energy of so many seconds of a launch's computing. Nothing: no period was busy
+  // enough yet.
   std::optional<double> JoulesOf(double seconds) const;
 
  private:

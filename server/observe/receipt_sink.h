@@ -1,4 +1,4 @@
-// Who is told of each request that was let in, at its end.
+// An object that is told of each request that was let in, at its end.
 #pragma once
 
 #include "absl/status/status.h"

@@ -28,7 +28,7 @@ HttpAnswer Refusal(const absl::Status& status) {
   return answer;
 }
 
-// Whether a Host header names this host. HTTP/1.0 needs none, and browsers always send one.
+// Returns whether a Host header names this host. HTTP/1.0 needs none, and browsers always send one.
 bool NamesThisHost(absl::string_view header) {
   if (header.empty()) return true;
   const absl::string_view host = SplitHostPort(header).host;

@@ -405,7 +405,7 @@ void AddVerification(const VerificationStatistics& verification, Families* famil
       verification.worst_residual));
 }
 
-void AddTuning(const Tuner& tuner, const PlanCache& plans, Families* families) {
+void AddTuning(const Tuner& tuner, std::size_t measured_plans, Families* families) {
   const Tuner::Counts counts = tuner.counts();
   families->push_back(With(Gauge("gemmd_tuning_running", "", "1 while a call of Tune measures"),
                            counts.is_running));
@@ -418,7 +418,7 @@ void AddTuning(const Tuner& tuner, const PlanCache& plans, Families* families) {
   tried.Add({{"outcome", "rejected"}}, static_cast<double>(counts.rejected_plans));
   families->push_back(std::move(tried));
   families->push_back(With(
-      Gauge("gemmd_measured_plans", "", "Problems whose plan was measured here"), plans.size()));
+      Gauge("gemmd_measured_plans", "", "Problems whose plan was measured here"), measured_plans));
 }
 
 void AddGpus(const GpuSensors& sensors, Families* families) {
@@ -458,7 +458,7 @@ void AddGpus(const GpuSensors& sensors, Families* families) {
   }
 }
 
-// What is remembered of requests, and what a collector was sent.
+// Counts of the trace ring, and of spans sent to a collector.
 void AddTraces(const Tracer& tracer, Families* families) {
   const TraceRing& ring = tracer.ring();
   families->push_back(With(
@@ -540,7 +540,7 @@ std::vector<MetricFamily> CollectMetrics(const MetricSources& sources) {
   AddStore(sources.store->statistics(), &families);
   AddHost(sources, &families);
   AddVerification(sources.verifier->statistics(), &families);
-  AddTuning(*sources.tuner, *sources.plans, &families);
+  AddTuning(*sources.tuner, sources.measured_plans(), &families);
   if (sources.tracer != nullptr) AddTraces(*sources.tracer, &families);
   if (sources.gpus != nullptr) AddGpus(*sources.gpus, &families);
   return families;

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/plan_cache.h"
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
 #include "server/admission/waiting_room.h"
@@ -39,7 +38,7 @@ struct MetricSources {
   const WaitingRoom* room = nullptr;
   const Admission* admission = nullptr;
   const Tuner* tuner = nullptr;
-  const PlanCache* plans = nullptr;
+  std::function<std::size_t()> measured_plans;
   ConnectionTable* connections = nullptr;
   const GpuSensors* gpus = nullptr;  // null: none
   std::function<HttpServer::Counts()> http;

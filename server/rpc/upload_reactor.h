@@ -33,7 +33,7 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   absl::Status Handle(const grpc::ByteBuffer& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the operand is being quantized, and the call is answered when that has ended.
+  // Has the call answered once the operand has been quantized. False: it is not being quantized.
   bool AwaitsEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status EndOf(const absl::Status& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TimeNs OnLate(TimeNs now) override;

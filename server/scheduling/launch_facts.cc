@@ -13,7 +13,7 @@ std::uint64_t NextLaunch() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-// What the launch drew, where the meter can tell.
+// Returns the launch's energy, where the meter can tell.
 std::optional<double> MeasureEnergy(const std::vector<StageSpan>& spans, EnergyMeter* energy) {
   constexpr double kSecondsPerNs = 1e-9;
   TimeNs computed = 0;

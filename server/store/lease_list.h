@@ -1,4 +1,5 @@
-// Who may stay, and who goes first. A pure data structure: it is told the time.
+// The leases of operands: which may stay, and which goes first. A pure data structure: it is told
+// the time.
 #pragma once
 
 #include <cstdint>

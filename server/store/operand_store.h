@@ -6,7 +6,7 @@
 //   gone        released, evicted, or its bytes had another digest
 //
 // Room is made by evicting what has no lease and is not in use, the longest unused first; a
-// leased operand never goes. What has gone stays in memory until its last user lets go.
+// leased operand never goes. Its memory stays until its last user lets go.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct StoreOptions {
 // No handle is longer.
 inline constexpr std::size_t kMaxHandleBytes = 64;
 
-// How a client names an operand: one of both is empty.
+// A client's name of an operand: one of both is empty.
 struct OperandKey {
   std::string handle;
   std::string digest;  // 32 bytes
@@ -93,7 +93,7 @@ class PendingResult {
   // be called where BeginResult() was told of that device, which outlives this.
   absl::Status PlaceOn(Device* device);
 
-  // What the device writes D into, tightly packed; empty of one with memory of its own.
+  // The memory that the device writes D into, tightly packed; empty of one with memory of its own.
   const HostBuffer& memory() const { return memory_; }
   // There D is, of such a device.
   const std::shared_ptr<ResidentResult>& resident() const { return resident_; }
@@ -121,10 +121,9 @@ class OperandStore {
   // One stream's part in an upload. Used by one thread at a time; dropping it leaves what came.
   class Session {
    public:
-    // Takes what is new in the chunk. Whether the operand is resident now. One that is to be
-    // quantized never is: see AwaitEnd().
-    // INVALID_ARGUMENT, RESOURCE_EXHAUSTED: see Upload; INVALID_ARGUMENT also where the whole
-    // does not have the digest, and nothing is kept.
+    // Takes what is new in the chunk. Returns whether the operand is resident now. One that is to
+    // be quantized never is: see AwaitEnd(). INVALID_ARGUMENT, RESOURCE_EXHAUSTED: see Upload;
+    // INVALID_ARGUMENT also where the whole does not have the digest, and nothing is kept.
     absl::StatusOr<bool> Receive(const UploadChunk& chunk);
     // Where every byte is here and the operand is being quantized, has `done` called with the
     // outcome, on another thread. False: it is not, or no more; outcome() tells which.
@@ -205,7 +204,7 @@ class OperandStore {
     std::shared_ptr<StoredOperand> operand;  // resident
   };
   using Entries = std::map<std::uint64_t, Entry>;
-  // What left the store; its memory is given back after the lock.
+  // Entries that left the store; their memory is given back after the lock.
   using Garbage = std::vector<Entry>;
 
   absl::StatusOr<TimeNs> CheckLease(std::optional<TimeNs> lease) const;

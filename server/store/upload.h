@@ -40,7 +40,7 @@ class Upload {
   // By plane: memory of its bytes, in one piece; empty where the form has no such plane.
   using Memory = std::array<HostBuffer, kStoredPlanes>;
 
-  // What is kept instead of the bytes that come, and memory for it.
+  // The form to keep instead of the bytes that come, and memory for it.
   struct Kept {
     StoredAs as;
     Memory memory;
@@ -52,7 +52,7 @@ class Upload {
 
   const OperandForm& form() const { return form_; }
   const Sha256Digest& digest() const { return digest_; }
-  // Whether Finish() takes long, since it quantizes.
+  // Returns whether Finish() quantizes, which takes long.
   bool is_converted() const { return kept_.has_value(); }
 
   struct Received {

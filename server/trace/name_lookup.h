@@ -29,7 +29,7 @@ class NameLookup {
   // `done` is posted to the context, which lives until then or until Forget(): no address means
   // that there is none. REQUIRES: no earlier question waits for its answer.
   void Find(boost::asio::io_context* io, std::function<void(const Addresses&)> done);
-  // The last question's `done` will not be called. Whether it was still to be.
+  // Makes sure that the last question's `done` is not called. Returns whether it was still to be.
   bool Forget();
 
  private:

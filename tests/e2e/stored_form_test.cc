@@ -142,7 +142,7 @@ TEST_F(StoredForm, IsAnsweredWhetherOrNotTheStreamEnds) {
   v1::UploadResponse second;
   ASSERT_TRUE(Upload(source, Mxfp8(false), &second).ok());
   EXPECT_EQ(first.resident().handle(), second.resident().handle());
-  // What is kept as it comes is another operand.
+  // The same matrix kept as it comes is another operand.
   Operands operands(options_);
   const auto plain = operands.Put(source);
   ASSERT_TRUE(plain.ok()) << plain.status();
@@ -191,7 +191,7 @@ TEST_F(StoredForm, BadInputIsNamedByField) {
   stored.set_handle("a-1");
   expect(stored, "begin.stored_form has a source; an upload brings the bytes itself");
 
-  // What is quantized already.
+  // Data that are quantized already.
   v1::UploadResponse response;
   MatrixFormat codes{DataType::kInt8, 2, 2, Order::kRowMajor, 0};
   const OperandSource quantized = *OperandSource::Create(*Matrix::Create(codes, "abcd"));
@@ -201,7 +201,7 @@ TEST_F(StoredForm, BadInputIsNamedByField) {
             "begin.stored_form is set, and begin.operand.data.type is int8; only f32, f16 and bf16 "
             "are quantized");
 
-  // What no block can hold.
+  // An element that no block can hold.
   const float infinity = std::numeric_limits<float>::infinity();
   MatrixFormat one{DataType::kF32, 1, 1, Order::kRowMajor, 0};
   const OperandSource infinite = *OperandSource::Create(

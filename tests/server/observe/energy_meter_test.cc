@@ -28,6 +28,9 @@ TEST(EnergyMeter, SharesAPeriodsEnergyByComputeTime) {
   EXPECT_DOUBLE_EQ(*meter.JoulesOf(0.25), 250) << "each has half of the period's 500 J";
   meter.AddReading(3 * kSecond, 1570);
   EXPECT_DOUBLE_EQ(*meter.JoulesOf(0.25), 250) << "an idle period tells nothing new";
+  meter.AddLaunch(3 * kSecond, 3 * kSecond + kSecond / 20);
+  meter.AddReading(4 * kSecond, 1640);
+  EXPECT_DOUBLE_EQ(*meter.JoulesOf(0.25), 250) << "nor does one that is mostly idle";
 }
 
 TEST(EnergyMeter, OfALongLaunchThePartInThePeriodCounts) {

@@ -60,7 +60,7 @@ class ServerMetricsTest : public ::testing::Test {
     sources_.room = &room_;
     sources_.admission = &admission_;
     sources_.tuner = &tuner_;
-    sources_.plans = &plans_;
+    sources_.measured_plans = [] { return std::size_t{5}; };
     sources_.connections = &connections_;
     sources_.http = [] { return HttpServer::Counts{3, 2, 1}; };
     sources_.certificate_expiry = [] { return std::optional<double>(2e9); };

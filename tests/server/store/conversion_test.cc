@@ -65,7 +65,7 @@ StoredAs As(const QuantFormat& format, std::int64_t rows, std::int64_t columns, 
   return as;
 }
 
-// What Convert() makes of it, plane by plane; memory is dirty before.
+// The planes that Convert() makes; their memory is dirty before.
 std::vector<std::string> Converted(const std::vector<float>& values, const MatrixLayout& from,
                                    const StoredAs& as, absl::Status* status = nullptr) {
   std::vector<std::string> planes(kStoredPlanes);
@@ -166,7 +166,7 @@ class ConvertingStore : public ::testing::Test {
     }
     return sent.status();
   }
-  // How the upload ended.
+  // Waits for the upload's end; returns its status.
   static absl::Status Await(OperandStore::Session* session) {
     std::promise<absl::Status> told;
     if (session->AwaitEnd([&](const absl::Status& outcome) { told.set_value(outcome); })) {
@@ -278,7 +278,7 @@ TEST_F(ConvertingStore, WhatNeverFitsBesideWhatComesIsTheRequestsFault) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Who uploads the quantized planes themselves meanwhile finds them here.
+// A client that uploads the quantized planes themselves meanwhile finds them here.
 TEST_F(ConvertingStore, AnUploadOfTheQuantizedFormGivesWay) {
   StoreOptions roomy = Options();
   roomy.all.bytes = roomy.tenant.bytes = 10 * kSent;
