@@ -39,7 +39,7 @@ struct StageSpan {
   TimeNs end = 0;
 };
 
-// What the device's stages were predicted to take, as gemmd.v1.PredictedTimes.
+// The predicted times of the device's stages, as gemmd.v1.PredictedTimes.
 struct PredictedTimes {
   double copy_in_us = 0;
   double compute_us = 0;
@@ -82,7 +82,7 @@ struct Receipt {
   std::optional<double> joules;  // of its share of the launches that served it
 };
 
-// Who is accountable for each nanosecond between arrival and finish.
+// The nanoseconds between arrival and finish that each span is accountable for.
 struct Attribution {
   std::vector<TimeNs> exposed;  // by index in Receipt::spans
   TimeNs total = 0;

@@ -1,4 +1,4 @@
-// Who is told of each request that was let in, at its end.
+// Takes the receipt of each request that was let in, at its end.
 #pragma once
 
 #include "absl/status/status.h"

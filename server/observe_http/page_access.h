@@ -1,4 +1,4 @@
-// Whether a page is shown: who asks, and what the page asks for.
+// Decides whether a page is shown, by the caller and the roles that pages need.
 #pragma once
 
 #include <functional>

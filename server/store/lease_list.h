@@ -1,4 +1,5 @@
-// Who may stay, and who goes first. A pure data structure: it is told the time.
+// Keeps the leases of entries, and finds the one that goes first. A pure data structure: it is told
+// the time.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ struct OperandForm {
   // Null: it has none.
   const MatrixLayout* plane(StoredPlane plane) const;
   std::uint64_t size_bytes() const;
-  // Whether devices with memory of their own may hold it: those have kernels for elements of whole
-  // bytes and f32 scales of whole lines alone.
+  // Returns whether devices with memory of their own may hold it: those have kernels for elements
+  // of whole bytes and f32 scales of whole lines alone.
   bool may_land() const;
 };
 
