@@ -1,4 +1,4 @@
-// Which scale and zero point a block gets, by the values in it.
+// Chooses the scale and zero point of a block by the values in it.
 #pragma once
 
 #include <cstdint>

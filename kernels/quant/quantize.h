@@ -34,8 +34,8 @@ struct QuantizedView {
   double block_scale(std::int64_t line, std::int64_t k_index) const;
   double scale(std::int64_t line, std::int64_t k_index) const;
   int zero_point(std::int64_t line, std::int64_t k_index) const;
-  // What element (line, k) is worth: exact, because code, scale and tensor scale have at most 9, 24
-  // and 24 bits, and not both scales have more than 4. A NaN scale or code makes it NaN.
+  // Returns the value of element (line, k): exact, because code, scale and tensor scale have at
+  // most 9, 24 and 24 bits, and not both scales have more than 4. A NaN scale or code makes it NaN.
   double value(std::int64_t line, std::int64_t k_index) const;
 };
 
@@ -52,7 +52,7 @@ struct QuantizedMatrix {
   QuantizedView view() const;
 };
 
-// How E8M0 scales are chosen; README.md has both rules.
+// The rule by which E8M0 scales are chosen; README.md has both rules.
 enum class ScaleRule : std::uint8_t { kFloor, kRoundUp };
 
 struct QuantizeOptions {
