@@ -1,4 +1,4 @@
-// What is measured: shapes, types and layouts, from the command line or from tables. Pure.
+// The cases to measure: shapes, types and layouts, from the command line or from tables. Pure.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Types {
 // INVALID_ARGUMENT lists the names there are.
 absl::StatusOr<std::vector<Types>> ParseTypes(absl::string_view list);
 
-// Which operands are transposed, as BLAS says it of row-major matrices.
+// The transpositions of A and B, named as BLAS names them for row-major matrices.
 struct Layout {
   bool transpose_a = false;
   bool transpose_b = false;

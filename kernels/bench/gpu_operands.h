@@ -12,7 +12,8 @@
 
 namespace gemmd::bench {
 
-// How many sets: a power of two from 2 to 64 that together have 200 MB and more where it can.
+// Returns the number of sets: as many as have 200 MB together, rounded up to a power of two from 2
+// to 64.
 int OperandSets(std::uint64_t bytes_of_one);
 
 class GpuOperands {
