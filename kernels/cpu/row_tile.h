@@ -31,7 +31,7 @@ AddRows<Real> AddRowsWithAvx2();
 template <typename Real>
 AddRows<Real> AddRowsWithAvx512();
 
-// Whether this processor has what they need.
+// Return whether this processor has the instructions that these need.
 bool HasAvx2AndFma();
 bool HasAvx512();
 
