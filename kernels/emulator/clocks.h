@@ -65,8 +65,8 @@ inline void JoinForeign(ForeignPointer* to, const ForeignPointer& other) {
   *to = std::move(joined);
 }
 
-// What one thread knows, once for each way of reaching memory. PTX ISA, "Memory
-// Consistency Model: Proxies": an access through the generic proxy is seen by the async
+// The steps that one thread knows to be over, once for each way of reaching memory. PTX ISA,
+// "Memory Consistency Model: Proxies": an access through the generic proxy is seen by the async
 // proxy (TMA, wgmma) only across a proxy fence.
 struct Knowledge {
   VectorClock generic;
@@ -80,7 +80,7 @@ struct Knowledge {
   ForeignPointer foreign;
   ForeignPointer foreign_async;
   // Steps that are over, though what they stored may not be there to be seen: what arrivals of
-  // the block's scope tell other blocks. What `generic` holds is not repeated.
+  // the block's scope tell other blocks. Steps in `generic` are not repeated.
   VectorClock finished;
   // griddepcontrol.wait is behind this thread (grid_dependency.h).
   bool preceding_grid = false;
@@ -88,7 +88,7 @@ struct Knowledge {
   // fence::before_thread_sync passes it on (tensor_memory.h).
   VectorClock tensor_order;
 
-  // Whether a step is over: its reads are done, and its bulk copies have landed.
+  // Returns whether a step is over: its reads are done, and its bulk copies have landed.
   bool IsFinished(Agent agent, Step step) const {
     return generic[agent] >= step || finished[agent] >= step;
   }

@@ -26,7 +26,7 @@ void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const Call
 // As MbarrierArriveRemote(), after expecting `bytes` more there.
 void MbarrierArriveExpectRemote(std::uint32_t address, std::uint32_t bytes, const CallSite& site);
 
-// Whether the phase of this parity has completed; if so, acquires what arrivals released.
+// Returns whether the phase of this parity has completed; if so, acquires what arrivals released.
 bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
 void MbarrierWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
 // Acquires what other blocks released at the cluster's scope, too.

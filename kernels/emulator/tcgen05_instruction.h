@@ -1,4 +1,4 @@
-// What an instruction descriptor of tcgen05.mma says, decoded from its bits.
+// The instruction descriptor of tcgen05.mma, decoded from its bits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What cuTensorMapEncodeTiled puts into a tensor map, in the open.
+// The values that cuTensorMapEncodeTiled puts into a tensor map, as plain fields.
 #pragma once
 
 #include <cstdint>
