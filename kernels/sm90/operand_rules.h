@@ -1,4 +1,5 @@
-// What all kernels of this folder say of devices and operands, as Kernel's methods say it.
+// The rules of all kernels of this folder for devices and operands, in the words of Kernel's
+// methods.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@
 
 namespace gemmd::sm90 {
 
-// What an entry adds is what it takes, how long it expects a tiling to take, and its launches.
+// An entry adds the problems that it takes, the time that it expects of a tiling, and its launches.
 template <class Tiling>
 class TiledKernel : public Kernel {
  public:

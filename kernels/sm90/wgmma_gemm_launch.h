@@ -64,9 +64,9 @@ void SetPrefetch(const Problem& problem, Params* params) {
 // Figures: docs/lab/hopper-launches.md.
 inline constexpr double kLongLaunchCycles = 60e3;
 
-// Whether a grid whose operands are settled still begins when the one ahead has ended: by place, or
-// where it is long and leaves no room for the next. Waves of tiles that products bind begin early
-// nevertheless: the last one leaves multiprocessors idle.
+// Returns whether a grid whose operands are settled still begins when the one ahead has ended: by
+// place, or where it is long and leaves no room for the next. Waves of tiles that products bind
+// begin early nevertheless: the last one leaves multiprocessors idle.
 template <class Layout, class Params>
 bool KeepsItsTurn(const Params& params) {
   constexpr double kBlockCycles = Layout::kValues.k_block_cycles;
@@ -81,10 +81,10 @@ bool KeepsItsTurn(const Params& params) {
   return params.is_placed || (is_long && fills && (kLoadsBind || waves == 1));
 }
 
-// What is loaded before the grid's turn. Of one settled operand a block of K, because more of them
-// stand in the way of the other operand's first boxes; all of the ring where few rows are read, and
-// where a grid leaves room for the next, which then waits on multiprocessors of its own. Of both,
-// everything, and the L2 needs no hints; or B alone, where the grid keeps its turn.
+// Sets what is loaded before the grid's turn. Of one settled operand a block of K, because more of
+// them stand in the way of the other operand's first boxes; all of the ring where few rows are
+// read, and where a grid leaves room for the next, which then waits on multiprocessors of its own.
+// Of both, everything, and the L2 needs no hints; or B alone, where the grid keeps its turn.
 template <class Layout, class Params>
 void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* params) {
   params->settled = SettledOperands::kNone;

@@ -1,4 +1,4 @@
-// What a Hopper GEMM is launched with, in the kernel's frame (tilings.h).
+// The parameters of a Hopper GEMM, in the kernel's frame (tilings.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which line of an operand a lane multiplies, and where the line's elements lie in a stage.
+// The line of an operand that a lane multiplies, and the places of the line's elements in a stage.
 //
 // An instruction's index 0 to 7 may stand for any of eight lines, as long as D's elements go by
 // the same order. A lane loads 8 bytes, so that 16 lanes fill the banks: those of four indices by
