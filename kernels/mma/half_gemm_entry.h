@@ -1,6 +1,6 @@
-// What registry entries of 16-bit products on mma.sync with cp.async or TMA have in common:
-// f16 or bf16 operands, row-major, not transposed, with 16-byte strides and no epilogue,
-// and a result of their own type.
+// The common part of registry entries of 16-bit products on mma.sync with cp.async or TMA: f16 or
+// bf16 operands, row-major, not transposed, with 16-byte strides and no epilogue, and a result of
+// their own type.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace gemmd::mma {
 
 using HalfGemmLaunch = absl::Status (*)(const Problem&, const Arguments&, const LaunchTarget&);
 
-// What a kernel reaches on large products, as a share of DeviceTraits::half_gflops: measured on one
+// A kernel's rate on large products, as a share of DeviceTraits::half_gflops: measured on one
 // device, and taken for those of its compute capability and of later ones.
 struct HalfGemmSpeed {
   int compute_capability = 0;

@@ -39,8 +39,8 @@ struct TensorMapSpec {
   std::uint64_t size[kMaxTensorRank] = {1, 1, 1, 1, 1};
   // Of dimensions 1 and up; multiples of 16, below 2^40. [0] is not read.
   std::uint64_t stride_bytes[kMaxTensorRank] = {0, 0, 0, 0, 0};
-  // What one copy moves: at most 256 in each dimension; in the first a multiple of 16
-  // bytes and, where swizzled, the swizzle's whole span.
+  // The box that one copy moves: at most 256 in each dimension; in the first a multiple of 16 bytes
+  // and, where swizzled, the swizzle's whole span.
   std::uint32_t box[kMaxTensorRank] = {1, 1, 1, 1, 1};
   Swizzle swizzle = Swizzle::kNone;
 };

@@ -1,4 +1,5 @@
-// Who fills a stage by TMA again once it is read, and when. Every thread calls, for each tile of K,
+// Fills a stage by TMA again once it is read; the classes differ in when they do. Every thread
+// calls, for each tile of K,
 //   Begin()              before the first one
 //   DuringTile(k, read)  behind the first step of the tile at k, which the stage `read` holds
 //   HaveRead(k, read)    when its warp has loaded the last fragments of that tile

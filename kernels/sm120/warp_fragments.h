@@ -1,4 +1,4 @@
-// What a warp multiplies in one step of K, loaded from a ring of stages by ldmatrix.
+// A warp's operands in one step of K, loaded from a ring of stages by ldmatrix.
 #pragma once
 
 #include "kernels/ptx/matrix_memory.h"
