@@ -186,8 +186,8 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
     }
   }
 
-  // Of bytes that nobody has read the system would say so by a reset, which takes the answer from
-  // the client. So some more are read, and forgotten, as long as an answer may take.
+  // If bytes were left unread, the system would send a reset, which takes the answer from the
+  // client. So some more are read, and forgotten, as long as an answer may take.
   void Linger() {
     ErrorCode ignored;
     beast::get_lowest_layer(channel_).socket().shutdown(asio::socket_base::shutdown_send, ignored);

@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// As gemmd.v1.PlaneName.
+// The names of gemmd.v1.PlaneName.
 enum class StoredPlane : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
 inline constexpr std::size_t kStoredPlanes = 4;
 absl::string_view Name(StoredPlane plane);

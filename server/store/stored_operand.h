@@ -34,8 +34,8 @@ struct StoreTraffic {
 // Thread-safe. Holders of a reference may use it, whatever the store does with its handle.
 class StoredOperand {
  public:
-  // By plane, any number of pieces; empty where the form has none. `traffic` counts what moves; not
-  // null.
+  // The memory by plane, in any number of pieces; empty where the form has none. `traffic` counts
+  // what moves; not null.
   using Memory = std::array<HostBuffer, kStoredPlanes>;
   StoredOperand(const OperandForm& form, Memory memory, StoreHold hold,
                 std::shared_ptr<StoreTraffic> traffic);
@@ -65,7 +65,7 @@ class StoredOperand {
                                  std::uint64_t* landed_bytes);
 
   // Gives back what it has of the device's memory; what lies nowhere else comes to the host first.
-  // The device's bytes. RESOURCE_EXHAUSTED: the host has no memory. Also the errors of
+  // Returns the device's bytes. RESOURCE_EXHAUSTED: the host has no memory. Also the errors of
   // Device::Fetch().
   absl::StatusOr<std::uint64_t> MoveOut(Device* device);
 
@@ -76,7 +76,7 @@ class StoredOperand {
   std::uint64_t device_bytes(const Device& device) const { return BytesOn(&device); }
 
  private:
-  // As one device wanted it.
+  // A copy as one device wanted it.
   struct Landing {
     Device* device = nullptr;
     std::shared_ptr<const ResidentOperand> memory;
