@@ -60,8 +60,8 @@ struct Case {
   bool is_padded = true;
 };
 
-// Of class fast, without an epilogue. N and K of 8-bit types are rounded up to 16 where padded,
-// as a device pads them.
+// Returns a problem of class fast without an epilogue. N and K of 8-bit types are rounded up to 16
+// where padded, as a device pads them.
 Problem MakeProblem(const Case& c);
 
 }  // namespace gemmd::bench

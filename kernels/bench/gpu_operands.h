@@ -23,10 +23,10 @@ class GpuOperands {
 
   const Problem& problem() const { return problem_; }
 
-  // Of the set that `turn` takes; workspace null.
+  // Returns the arguments of the set that `turn` takes; their workspace is null.
   Arguments arguments(int turn) const;
 
-  // As Machine::Check(); `reference` may be null.
+  // Checks as Machine::Check() does; `reference` may be null.
   absl::StatusOr<Checked> Check(const QueueOne& contender, const QueueOne* reference);
 
  private:

@@ -55,7 +55,7 @@ struct Protocol {
   double idle_ms = 30;
 };
 
-// Of one launch.
+// The times of one launch.
 struct Timing {
   std::string error;  // why there are no figures; empty where there are
   Summary sustained_ms;

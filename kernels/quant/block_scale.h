@@ -7,7 +7,7 @@
 
 namespace gemmd {
 
-// Of the values of a block, or of a matrix.
+// The range of the values of a block, or of a matrix.
 struct ValueRange {
   double lowest = 0;   // at most 0
   double highest = 0;  // at least 0

@@ -24,13 +24,13 @@ struct QuantizedView {
   const void* scales = nullptr;       // format.scaling.count() of them
   const void* zero_points = nullptr;  // as many; null unless the format has them
   float tensor_scale = 1;             // 1 unless the format has one
-  // Of part of an operand: the lines that the planes of scales and zero points, whose addresses
+  // For a part of an operand: the lines that the planes of scales and zero points, whose addresses
   // are those of the part's first line, were made for. 0: `lines`.
   std::int64_t scale_lines = 0;
 
   std::uint32_t code(std::int64_t line, std::int64_t k_index) const;
-  // Of the block of (line, k): its scale, that times the scale of the tensor, and its zero point.
-  // Exact.
+  // Describe the block of (line, k): its scale, that times the scale of the tensor, and its zero
+  // point. Exact.
   double block_scale(std::int64_t line, std::int64_t k_index) const;
   double scale(std::int64_t line, std::int64_t k_index) const;
   int zero_point(std::int64_t line, std::int64_t k_index) const;
