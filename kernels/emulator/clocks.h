@@ -40,7 +40,7 @@ class VectorClock {
 
   void Clear() { std::fill(steps_.begin(), steps_.end(), 0); }
 
-  // As if nothing were known of the agent.
+  // Makes the clock as if nothing were known of the agent.
   void Forget(Agent agent) {
     if (agent < steps_.size()) steps_[agent] = 0;
   }
@@ -75,7 +75,8 @@ struct Knowledge {
   // mbarrier initialisations that a fence has passed on: a fence.mbarrier_init passes on
   // these alone, a fence.proxy.async both.
   VectorClock mbarrier_init;
-  // As async_proxy, for global memory: a fence.proxy.async of .global or of no state space.
+  // The same as async_proxy, for global memory: a fence.proxy.async of .global or of no state
+  // space.
   VectorClock async_global;
   ForeignPointer foreign;
   ForeignPointer foreign_async;

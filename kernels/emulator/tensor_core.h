@@ -33,7 +33,7 @@ constexpr std::uint32_t FactorBytes(FactorFormat format) {
   return format == FactorFormat::kE4m3 || format == FactorFormat::kE5m2 ? 1 : 2;
 }
 
-// Of K: what one block of products takes of a row of A or a column of B.
+// The bytes that one block of products takes of a row of A or a column of B.
 constexpr std::uint32_t kBlockBytes = 32;
 
 constexpr int BlockProducts(std::uint32_t element_bytes) {

@@ -80,7 +80,7 @@ struct TensorRequest {
   CallSite site;
 };
 
-// Of one block; Block::tensor_memory.
+// The memory of one block; Block::tensor_memory.
 struct TensorMemory {
   // Both by column * kTensorLanes + lane, as far as columns have ever been allocated.
   std::vector<std::uint32_t> words;
