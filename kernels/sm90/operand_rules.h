@@ -16,7 +16,7 @@ inline std::string UnavailableReason(const DeviceTraits& device) {
   return absl::StrCat("needs sm_90a, this is sm_", device.compute_capability);
 }
 
-// Of the operands' types and the accumulator's.
+// Says why the operands' types and the accumulator's are not taken; empty if they are.
 inline std::string TypeRejection(const Problem& problem) {
   const DataType type = problem.a.type;
   if ((type != DataType::kF16 && type != DataType::kBf16) || problem.b.type != type) {

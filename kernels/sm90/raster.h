@@ -8,7 +8,7 @@
 
 namespace gemmd::sm90 {
 
-// As Config::raster_order has it.
+// The values of Config::raster_order.
 enum class RasterOrder : std::uint8_t {
   kRowGroups = 0,     // groups of rows, column by column
   kColumnGroups = 1,  // groups of columns, row by row

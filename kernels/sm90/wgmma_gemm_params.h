@@ -66,8 +66,8 @@ struct WgmmaParams {
   bool writes_f32;
 };
 
-// Of a batch in one launch: what leaves the parameters room below 32764 bytes, and costs a
-// launch little.
+// The problems of a batch in one launch: so many leave the parameters room below 32764 bytes, and
+// cost a launch little.
 inline constexpr int kBatchCapacity = 32;
 
 using WgmmaGemmParams = WgmmaParams<1>;

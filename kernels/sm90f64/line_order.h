@@ -49,7 +49,7 @@ class LaneElements {
     for (std::uint32_t i = 0; i < 4; ++i) place_[i] = place ^ (i * 32);
   }
 
-  // Of octet `octet` and K from 4 * `quad` on; `tile` is aligned to 1024 bytes.
+  // Returns the element of octet `octet` and K from 4 * `quad` on; `tile` is aligned to 1024 bytes.
   GEMMD_DEVICE double Load(ptx::SharedAddress tile, std::uint32_t octet, std::uint32_t quad) const {
     if constexpr (Tile::kIsKMajor) {
       // Chunks of K are 2 further for each 4 of it.

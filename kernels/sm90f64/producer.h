@@ -44,7 +44,7 @@ GEMMD_DEVICE void LoadTile(ptx::SharedAddress to, const ptx::TensorMap* map, std
   }
 }
 
-// By TMA: one thread.
+// Produces by TMA: one thread.
 template <class Layout>
 class Producer {
  public:
@@ -142,8 +142,9 @@ GEMMD_DEVICE void CopyTile(ptx::SharedAddress to, const Plane& plane, std::int32
   }
 }
 
-// By elements: every thread of the producer's warpgroup. A stage is full once each has said that
-// its own copies have landed, which it does some stages later, so that several are on their way.
+// Produces by elements: every thread of the producer's warpgroup. A stage is full once each has
+// said that its own copies have landed, which it does some stages later, so that several are on
+// their way.
 template <class Layout>
 GEMMD_DEVICE void ProduceByElements(const ProductParams& params, const mma::Ring<Layout>& stages,
                                     std::uint32_t thread) {
