@@ -61,7 +61,7 @@ struct Problem {
   // says. Only operands of quantized types have them.
   Scaling a_scaling = Scaling::kNone;
   Scaling b_scaling = Scaling::kNone;
-  // Of a part of a product: the lines that its planes of scales were made for, which say how far
+  // For a part of a product: the lines that its planes of scales were made for, which say how far
   // apart those along lines lie. 0: M, and N.
   std::int64_t a_scale_lines = 0;
   std::int64_t b_scale_lines = 0;

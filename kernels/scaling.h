@@ -97,7 +97,7 @@ struct Scaling {
   std::int64_t count(std::int64_t lines, std::int64_t k) const {
     return has_scales ? ScaleCount(order, line_blocks(lines), k_blocks(k)) : 0;
   }
-  // Of the block of element (line, k) in a matrix of lines x k_size.
+  // Returns the index of the block of element (line, k) in a matrix of lines x k_size.
   std::int64_t index(std::int64_t lines, std::int64_t k_size, std::int64_t line,
                      std::int64_t k) const {
     return ScaleIndex(order, line_blocks(lines), k_blocks(k_size),

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kSharedPitch = kTileSquares + 1;  // words
 
 inline namespace GEMMD_BACKEND {
 
-// As in Transposition, but leading dimensions are in words.
+// The fields of Transposition, but leading dimensions are in words.
 struct TransposeParams {
   const void* from;
   void* to;

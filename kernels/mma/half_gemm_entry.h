@@ -47,7 +47,7 @@ class HalfGemmEntry : public Kernel {
   HalfGemmEntry(const HalfGemmTraits& traits, const char* architecture, bool accumulates_f16,
                 HalfGemmLaunch cuda, HalfGemmLaunch emulated);
 
-  // Of a device of that compute capability; empty where its code runs.
+  // Says why a device of that compute capability cannot run it; empty where its code runs.
   virtual std::string CapabilityRejection(int compute_capability) const = 0;
 
   std::string UnavailableReason(const DeviceTraits& device) const override;

@@ -26,11 +26,12 @@ struct LadderCParams {
   ptx::TensorMap d;
 };
 
-// Of a step on tcgen05. A and B are tiles of 64 lines of 64 elements: in chunks of 8 elements that
-// TMA loads one after another, 64 lines of each; or whole lines of 128 bytes, swizzled.
+// The layout of a step on tcgen05. A and B are tiles of 64 lines of 64 elements: in chunks of 8
+// elements that TMA loads one after another, 64 lines of each; or whole lines of 128 bytes,
+// swizzled.
 template <class Step>
 struct LadderCLayout {
-  // As TMA stores it: lines of 128 bytes, swizzled.
+  // The layout that TMA stores: lines of 128 bytes, swizzled.
   using D = mma::TileLayout<Step::kTileM, Step::kTileN, true>;
 
   static constexpr int kLineElements = Step::kTileK;

@@ -20,7 +20,7 @@
 namespace gemmd::sm120 {
 inline namespace GEMMD_BACKEND {
 
-// By thread 0: the first tile of K for each stage.
+// Thread 0 fills each stage with its first tile of K.
 template <class Step>
 GEMMD_DEVICE void FillEveryStage(const TensorStages<Step>& stages, const LadderBParams& params,
                                  std::uint32_t thread) {
@@ -30,7 +30,7 @@ GEMMD_DEVICE void FillEveryStage(const TensorStages<Step>& stages, const LadderB
   }
 }
 
-// By thread 0, as soon as a barrier has shown that everyone has read the stage.
+// Thread 0 fills the stage as soon as a barrier has shown that everyone has read the stage.
 template <class Step>
 class RefillBehindBarrier {
  public:
@@ -55,8 +55,8 @@ class RefillBehindBarrier {
   const std::uint32_t thread_;
 };
 
-// By thread 0, which waits for the other warps a step later than its own has released the stage,
-// when they are likely to have done so.
+// Thread 0 fills the stage; it waits for the other warps a step later than its own has released the
+// stage, when they are likely to have done so.
 template <class Step>
 class RefillWhenReleased {
  public:
