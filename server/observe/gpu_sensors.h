@@ -1,4 +1,4 @@
-// Reads GPUs' sensors by NVIDIA's management library, NVML: clocks, power, temperature, errors of
+// What NVIDIA's management library, NVML, says of GPUs: clocks, power, temperature, errors of
 // memory. It is opened at run time, so that neither building nor serving needs it.
 //   https://docs.nvidia.com/deploy/nvml-api/
 #pragma once

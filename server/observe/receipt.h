@@ -39,7 +39,7 @@ struct StageSpan {
   TimeNs end = 0;
 };
 
-// The predicted times of the device's stages, as gemmd.v1.PredictedTimes.
+// What the device's stages were predicted to take, as gemmd.v1.PredictedTimes.
 struct PredictedTimes {
   double copy_in_us = 0;
   double compute_us = 0;
@@ -82,7 +82,7 @@ struct Receipt {
   std::optional<double> joules;  // of its share of the launches that served it
 };
 
-// The nanoseconds between arrival and finish that each span is accountable for.
+// Who is accountable for each nanosecond between arrival and finish.
 struct Attribution {
   std::vector<TimeNs> exposed;  // by index in Receipt::spans
   TimeNs total = 0;

@@ -1,4 +1,4 @@
-// Takes the receipt of each request that was let in, at its end.
+// Who is told of each request that was let in, at its end.
 #pragma once
 
 #include "absl/status/status.h"

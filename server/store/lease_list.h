@@ -1,5 +1,4 @@
-// Keeps the leases of entries, and finds the one that goes first. A pure data structure: it is told
-// the time.
+// Who may stay, and who goes first. A pure data structure: it is told the time.
 #pragma once
 
 #include <cstdint>

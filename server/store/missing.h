@@ -1,4 +1,4 @@
-// The missing operands, carried on a NOT_FOUND; server/rpc puts them into the answer's details.
+// What is missing, carried on a NOT_FOUND; server/rpc tells it in the answer's details.
 #pragma once
 
 #include <string>

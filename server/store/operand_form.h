@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// The names of gemmd.v1.PlaneName.
+// As gemmd.v1.PlaneName.
 enum class StoredPlane : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
 inline constexpr std::size_t kStoredPlanes = 4;
 absl::string_view Name(StoredPlane plane);
@@ -27,8 +27,8 @@ struct OperandForm {
   // Null: it has none.
   const MatrixLayout* plane(StoredPlane plane) const;
   std::uint64_t size_bytes() const;
-  // Returns whether devices with memory of their own may hold it: those have kernels for elements
-  // of whole bytes and f32 scales of whole lines alone.
+  // Whether devices with memory of their own may hold it: those have kernels for elements of whole
+  // bytes and f32 scales of whole lines alone.
   bool may_land() const;
 };
 

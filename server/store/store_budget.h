@@ -54,7 +54,7 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
   StoreBudget(const StoreShare& all, const StoreShare& tenant, QuotaAccounts* quotas = nullptr)
       : all_(all), tenant_(tenant), quotas_(quotas) {}
 
-  // The limit that stands in the way.
+  // Which limit stands in the way.
   enum class Limit : std::uint8_t { kNone, kStore, kTenant };
 
   // RESOURCE_EXHAUSTED: does not fit now; `*limit` says why. INVALID_ARGUMENT: it never does, not

@@ -15,7 +15,7 @@
 
 namespace gemmd {
 
-// Counts the moves of operands between the host and devices, and their bytes.
+// How often, and how many bytes of, operands moved between the host and devices.
 struct StoreTraffic {
   std::atomic<std::uint64_t> landings{0};  // onto a device, from the host
   std::atomic<std::uint64_t> landed_bytes{0};
@@ -31,15 +31,15 @@ struct StoreTraffic {
 // within the device; one on another device has it brought back first, once. MoveOut() brings all
 // to the host again.
 //
-// Thread-safe. Holders of a reference may use it, whatever the store does with its handle.
+// Thread-safe. Who holds a reference may use it, whatever the store does with its handle.
 class StoredOperand {
  public:
-  // The memory by plane, in any number of pieces; empty where the form has none. `traffic` counts
-  // what moves; not null.
+  // By plane, any number of pieces; empty where the form has none. `traffic` counts what moves; not
+  // null.
   using Memory = std::array<HostBuffer, kStoredPlanes>;
   StoredOperand(const OperandForm& form, Memory memory, StoreHold hold,
                 std::shared_ptr<StoreTraffic> traffic);
-  // An operand in that device's memory, as `data`.
+  // What that device holds.
   StoredOperand(const OperandForm& form, Device* device,
                 std::shared_ptr<const ResidentOperand> data, StoreHold hold,
                 std::shared_ptr<StoreTraffic> traffic);
@@ -53,30 +53,30 @@ class StoredOperand {
   // The same in one piece.
   absl::StatusOr<HostPiece> Whole(StoredPlane plane);
 
-  // A work's source for one of its planes: one of these.
+  // What a work needs for one of its planes: one of these.
   struct Placed {
     HostPiece host;                                 // to be kept until the work ends
     std::shared_ptr<const ResidentOperand> landed;  // on that device
   };
   // Waits for a copy where the plane has to land first, and adds the bytes that came from the
-  // host for it to `*landed_bytes`. The planes that scale the operand serve those of A and of B of
-  // the same names, its data all others. RESOURCE_EXHAUSTED: there is no room for it there now.
+  // host for it to `*landed_bytes`. What scales the operand serves the planes of A and of B of that
+  // name, its data all others. RESOURCE_EXHAUSTED: there is no room for it there now.
   absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem, WorkPlane plane,
                                  std::uint64_t* landed_bytes);
 
   // Gives back what it has of the device's memory; what lies nowhere else comes to the host first.
-  // Returns the device's bytes. RESOURCE_EXHAUSTED: the host has no memory. Also the errors of
+  // The device's bytes. RESOURCE_EXHAUSTED: the host has no memory. Also the errors of
   // Device::Fetch().
   absl::StatusOr<std::uint64_t> MoveOut(Device* device);
 
   // The device in whose own memory its data lie; null: they lie in the host's.
   Device* holder() const;
-  // Return its bytes in the memory of devices, or of that one.
+  // What it has of the memory of devices, or of that one.
   std::uint64_t device_bytes() const { return BytesOn(nullptr); }
   std::uint64_t device_bytes(const Device& device) const { return BytesOn(&device); }
 
  private:
-  // A copy as one device wanted it.
+  // As one device wanted it.
   struct Landing {
     Device* device = nullptr;
     std::shared_ptr<const ResidentOperand> memory;
@@ -84,7 +84,7 @@ class StoredOperand {
   struct Plane {
     HostBuffer host;  // may have gone where there is a landing
     std::vector<Landing> landings;
-    // The bytes that were fetched, as long as somebody reads them: many readers have one copy.
+    // What was fetched, as long as somebody reads it: many readers have one copy.
     std::weak_ptr<void> fetched;
     char* fetched_data = nullptr;
   };

@@ -1,4 +1,4 @@
-// Compares a real server's pages over HTTP with what its clients know.
+// What a real server shows over HTTP, against what its clients know.
 #include <csignal>
 #include <fstream>
 #include <map>
@@ -53,7 +53,7 @@ double SumOf(const ReadPage& page, const std::string& family, const std::string&
   return sum;
 }
 
-// The requests of one client, and the answers that it got.
+// What one client asked for and was told.
 struct Told {
   std::map<std::string, double> by_code;
   std::map<std::string, double> ok_by_tenant;

@@ -98,7 +98,7 @@ TEST_F(OperandsTest, ALargeUploadIsSharedByConnections) {
   const auto back = operands_->Get({{}, source.digest()});
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(back->data.bytes() == matrix.bytes());
-  // A matrix that is there already is not sent again.
+  // What is there already is not sent again.
   ASSERT_TRUE(operands_->Put(source).ok());
   EXPECT_EQ(Statistics().uploaded_bytes() + Statistics().repeated_bytes(), matrix.bytes().size());
 }
@@ -314,7 +314,7 @@ TEST_F(OperandsTest, TheUnleasedGoForOthersAndTheQuotaHolds) {
             "the tenant's quota is full: the operand takes 401000 bytes, and 400000 of 600000 are "
             "taken");
   ASSERT_TRUE(b->Put(second, absl::ZeroDuration()).ok());
-  // Another tenant's matrix is as unknown as anything.
+  // What belongs to another tenant is as unknown as anything.
   EXPECT_EQ(b->Describe({{}, first.digest()}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(a->List()->size(), 1u);
   // The leased one stays; b's own unleased one makes room.
@@ -408,7 +408,7 @@ class BadInput : public OperandsTest {
     stub_ = v1::Operands::NewStub(channel_);
   }
 
-  // Uploads these messages; returns the status in which that ends.
+  // How an upload of these messages ends.
   grpc::Status Upload(const std::vector<v1::UploadRequest>& messages) {
     grpc::ClientContext context;
     v1::UploadResponse response;

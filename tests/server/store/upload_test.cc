@@ -77,8 +77,8 @@ TEST(Upload, AbandonedWhileAChunkComesGivesItsMemoryBackWithTheChunksEnd) {
   FAIL() << "no chunk was under way when its upload was abandoned";
 }
 
-// The thread that brought the last byte makes the operand of it; until that is told, nobody waits
-// in vain and nobody takes the memory away.
+// Who brought the last byte makes the operand of it; until that is told, nobody waits in vain and
+// nobody takes the memory away.
 TEST(Upload, AbandonedWhileItIsFinishedIsDropped) {
   TracedUpload traced(100);
   const auto received = Send(traced.upload.get(), 0, std::string(100, '\0'));
@@ -106,7 +106,7 @@ TEST(Upload, TheLastByteIsToldOnce) {
   upload->SetEnded(absl::OkStatus(), 1);
 }
 
-// The new bytes of a chunk may begin and end in any of its pieces.
+// What is new of it may begin and end in any of its pieces.
 TEST(Upload, AChunkInPiecesBringsWhatIsNewOfIt) {
   const std::string content = "abcdefghij";
   for (std::uint64_t begin = 0; begin < content.size(); ++begin) {
