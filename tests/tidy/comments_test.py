@@ -14,8 +14,6 @@ QUESTION = re.compile(r"(What|Who|Whose|Whom|Which|How|Whether)\b(?!.*\?$)")
 REMAINING = {
     "client/cli": 20,
     "kernels/sm90f32": 2,
-    "server/observe_http": 1,
-    "server/store": 6,
 }
 C_LIKE = {".h", ".cc", ".cu", ".cuh", ".proto"}
 HASH = {".sh", ".bzl", ".bazel"}
