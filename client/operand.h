@@ -50,7 +50,7 @@ using Operand = std::variant<InlineOperand, OperandSource, OperandName, SharedOp
 // Its format; null where only the server knows.
 const MatrixFormat* FormatOf(const Operand& operand);
 
-// How long a matrix on the server is safe from eviction after each use; absent: the server's
+// The time that a matrix on the server is safe from eviction after each use; absent: the server's
 // default.
 using Lease = std::optional<absl::Duration>;
 

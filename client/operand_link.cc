@@ -75,7 +75,8 @@ absl::StatusOr<std::vector<v1::ByteRange>> OperandLink::MissingOf(const OperandS
   return WholeOf(source);
 }
 
-// Whether the server has begun an upload of the source. It tells as soon as bytes have come.
+// Returns whether the server has begun an upload of the source. The server tells as soon as bytes
+// have come.
 bool OperandLink::HasBegun(const OperandSource& source, absl::Time deadline) const {
   constexpr int kMostLooks = 100;
   for (int look = 0; look < kMostLooks; ++look) {
@@ -86,7 +87,7 @@ bool OperandLink::HasBegun(const OperandSource& source, absl::Time deadline) con
   return false;
 }
 
-// One attempt. What is large goes over several connections: the first stream begins the upload,
+// One attempt. A large upload goes over several connections: the first stream begins the upload,
 // others join it with a part of the bytes each, and when they have ended, the first ends it.
 CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
                             const std::vector<v1::ByteRange>& ranges, absl::Time deadline,

@@ -37,7 +37,7 @@ class Operands {
                                                const CallOptions& call = {});
   absl::StatusOr<std::vector<v1::ResidentOperand>> List(const CallOptions& call = {});
   absl::Status Release(const OperandName& name, const CallOptions& call = {});
-  // What remains of the lease.
+  // Returns what remains of the lease.
   absl::StatusOr<absl::Duration> Renew(const OperandName& name, const Lease& lease = {},
                                        const CallOptions& call = {});
 

@@ -1,4 +1,4 @@
-// How a kernel would do a problem: tile, stages and so on, as a printable value.
+// A kernel's way to do a problem: tile, stages and so on, as a printable value.
 #pragma once
 
 #include <cstdint>

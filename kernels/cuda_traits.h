@@ -7,7 +7,7 @@
 
 namespace gemmd {
 
-// As cudaDeviceProp and cudaDeviceGetAttribute() give them.
+// The numbers that cudaDeviceProp and cudaDeviceGetAttribute() give.
 struct CudaDeviceNumbers {
   std::string model;
   int compute_capability_major = 0;

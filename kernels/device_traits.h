@@ -1,5 +1,5 @@
-// What selection needs to know of a device; a value, so that selection is tested
-// without one.
+// The properties of a device that selection needs; a value, so that selection is tested without
+// one.
 #pragma once
 
 #include <cstdint>

@@ -102,7 +102,7 @@ class Kernel {
   }
   virtual double PredictedUs(const Problem& problem, const Config& config,
                              const DeviceTraits& device) const = 0;
-  // Of a batch of that many problems.
+  // Predicts the time of a batch of that many problems.
   virtual double PredictedBatchUs(const Problem& problem, const Config& config,
                                   std::int64_t problems, const DeviceTraits& device) const {
     return static_cast<double>(problems) * PredictedUs(problem, config, device);

@@ -1,4 +1,4 @@
-// How long devices make the lines of a plane that they may lay out themselves. Pure.
+// Computes how long devices make the lines of a plane that they may lay out themselves. Pure.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ struct MeasuredPlan {
 
 bool operator==(const MeasuredPlan& x, const MeasuredPlan& y);
 
-// What two problems share that are measured as one: device model, dimensions, types,
+// Returns the key that problems share which are measured as one: device model, dimensions, types,
 // layouts, scaling, class, and which parts the epilogue has (not their values).
 std::string PlanKey(const Problem& problem, const DeviceTraits& device);
 

@@ -24,8 +24,8 @@ class PlanMemo {
   PlanMemo(const Registry* registry, const PlanCache* measured)
       : registry_(*registry), measured_(measured) {}
 
-  // As Select(), errors too, which are not remembered. REQUIRES: two devices of one name are
-  // alike.
+  // Returns what Select() would, errors too, which are not remembered. REQUIRES: two devices of one
+  // name are alike.
   absl::StatusOr<Plan> Select(const Problem& problem, const DeviceTraits& device,
                               absl::string_view kernel_name = {}, std::int64_t problems = 1);
 

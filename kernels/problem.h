@@ -1,4 +1,4 @@
-// What is asked: a GEMM as a value. How it would be done is a Config (config.h).
+// A GEMM that is asked for, as a value. A Config (config.h) says how it would be done.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ struct Problem {
   // says. Only operands of quantized types have them.
   Scaling a_scaling = Scaling::kNone;
   Scaling b_scaling = Scaling::kNone;
-  // Of a part of a product: the lines that its planes of scales were made for, which say how far
+  // For a part of a product: the lines that its planes of scales were made for, which say how far
   // apart those along lines lie. 0: M, and N.
   std::int64_t a_scale_lines = 0;
   std::int64_t b_scale_lines = 0;
@@ -75,7 +75,7 @@ struct Problem {
   std::int64_t b_inner_stride() const { return transpose_b ? b.column_stride() : b.row_stride(); }
   std::int64_t b_column_stride() const { return transpose_b ? b.row_stride() : b.column_stride(); }
 
-  // Whether consecutive elements of K are neighbours in memory.
+  // Return whether consecutive elements of K are neighbours in memory.
   bool a_is_k_major() const { return (a.order == Order::kRowMajor) != transpose_a; }
   bool b_is_k_major() const { return (b.order == Order::kColumnMajor) != transpose_b; }
 
@@ -93,8 +93,8 @@ std::string ToString(const Problem& problem);
 Problem MakeProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType type,
                     DataType output_type, bool transpose_a = false, bool transpose_b = false);
 
-// What D and the accumulator are where the caller does not say. `scaled`: an operand has
-// scales, which make what would be int32 f32.
+// The types of D and of the accumulator where the caller does not say. `scaled`: an operand has
+// scales, with which D is f32 where it would be int32.
 DataType DefaultOutputType(DataType operand_type, bool scaled = false);
 DataType DefaultAccumulateType(DataType operand_type);
 

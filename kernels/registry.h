@@ -29,7 +29,7 @@ class Registry {
 // Every kernel of this build.
 const Registry& BuiltinRegistry();
 
-// What measured plans hold for: this project's version and that of its vendor library.
+// Returns the versions that measured plans hold for: this project's and that of its vendor library.
 std::string PlanVersion();
 
 }  // namespace gemmd

@@ -1,5 +1,6 @@
-// How the values of an operand follow from what is stored, as a value: the scales of its blocks,
-// their zero points, and where both lie. Which elements they scale is the operand's type.
+// The scaling of an operand says how its values follow from what is stored: by the scales of its
+// blocks and their zero points, and where both lie. It is a value. The operand's type says which
+// elements they scale.
 //
 // An operand is looked at as lines of K elements: rows of op(A), columns of op(B). Element (line,
 // k) is worth
@@ -25,9 +26,9 @@ enum class ScaleOrder : std::uint8_t {
   kAlongLines,  // index k * line_blocks + line: B's scales row-major
   // Tiles of 128 lines by 4 blocks of K, 512 scales each, whole at the edges; tiles of the same
   // lines follow each other. Within a tile (line, k) is at (line % 32) * 16 + (line / 32) * 4 + k.
-  // What tcgen05.cp.32x128b.warpx4 takes and cuBLASLt reads for VEC32_UE8M0 and VEC16_UE4M3.
-  // Sources: PTX ISA, "tcgen05", "Scale factor A/B"; cuBLAS documentation, "1D Block Scaling
-  // Factors Layout".
+  // tcgen05.cp.32x128b.warpx4 takes this order, and cuBLASLt reads it for VEC32_UE8M0 and
+  // VEC16_UE4M3. Sources: PTX ISA, "tcgen05", "Scale factor A/B"; cuBLAS documentation, "1D Block
+  // Scaling Factors Layout".
   kTiles128x4,
 };
 
@@ -82,7 +83,7 @@ struct Scaling {
   static const Scaling kTensor;  // one f32
   static const Scaling kVector;  // one f32 for each line
 
-  // Whether it is one of these three: a sum over K may be scaled when it is done.
+  // Returns whether it is one of these three: a sum over K may be scaled when it is done.
   bool scales_whole_lines() const;
 
   // Blocks along a dimension of that size.
@@ -96,7 +97,7 @@ struct Scaling {
   std::int64_t count(std::int64_t lines, std::int64_t k) const {
     return has_scales ? ScaleCount(order, line_blocks(lines), k_blocks(k)) : 0;
   }
-  // Of the block of element (line, k) in a matrix of lines x k_size.
+  // Returns the index of the block of element (line, k) in a matrix of lines x k_size.
   std::int64_t index(std::int64_t lines, std::int64_t k_size, std::int64_t line,
                      std::int64_t k) const {
     return ScaleIndex(order, line_blocks(lines), k_blocks(k_size),

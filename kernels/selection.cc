@@ -27,7 +27,7 @@ std::string Rejection(const Kernel& kernel, const Problem& problem, const Device
   return reason;
 }
 
-// Whether kernels of class fast may serve the request.
+// Returns whether kernels of class fast may serve the request.
 bool AdmitsFast(const Problem& problem, const DeviceTraits& device,
                 const std::vector<Candidate>& candidates) {
   if (problem.determinism == Determinism::kFast) return true;
@@ -69,8 +69,8 @@ void PreferMeasured(const MeasuredPlan& measured, const Problem& problem,
   }
 }
 
-// Whether the kernel multiplies operands of these types at all: a reason not to take the problem is
-// then about what else was asked for.
+// Returns whether the kernel multiplies operands of these types at all: a reason not to take the
+// problem is then about what else was asked for.
 bool TakesTypes(const Kernel& kernel, const Problem& problem) {
   constexpr std::int64_t kSide = 256;  // a multiple of every alignment
   const DataType a = problem.a.type;

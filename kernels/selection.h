@@ -1,4 +1,5 @@
-// Which kernel serves a problem on a device, and why not the others. Pure functions.
+// Chooses the kernel that serves a problem on a device, and says why the others do not. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ struct Candidate {
 // empty; the fastest legal one by prediction is chosen, the first of equals.
 //
 // A plan in `measured` (null: none) goes before predictions where its kernel is legal and
-// still offers its config. What a batch-invariant kernel was chosen for keeps its numerics
-// id: measuring must not change bits there.
+// still offers its config. A problem that a batch-invariant kernel was chosen for keeps its
+// numerics id: measuring must not change bits there.
 //
 // `problems` > 1: for a batch of that many equal problems in one Kernel::LaunchBatch().
 // predicted_us is then the batch's, and measured plans, which are of one, are passed over.

@@ -30,19 +30,19 @@ enum class DataType : std::uint8_t {
   kFp4E2M1,
 };
 
-// Which index runs fastest in memory.
+// The index that runs fastest in memory.
 enum class Order : std::uint8_t { kRowMajor, kColumnMajor };
 
 enum class Activation : std::uint8_t { kNone, kRelu, kGeluTanh, kSilu };
 
-// What a result's bits may depend on; ARCHITECTURE.md defines the classes.
+// The conditions that a result's bits may depend on; ARCHITECTURE.md defines the classes.
 enum class Determinism : std::uint8_t { kBatchInvariant, kFast };
 
 // Bits one element takes in memory: 4 or 6, else a multiple of 8. kernels/quant/packed_codes.h
 // says where the bits of those lie.
 int SizeBits(DataType type);
 
-// Whether operands of the type may have scales: integers and floats of at most 8 bits.
+// Returns whether operands of the type may have scales: integers and floats of at most 8 bits.
 bool IsQuantizedType(DataType type);
 
 absl::string_view Name(DataType type);

@@ -1,4 +1,4 @@
-// What stands in for a launch where a build has no device code.
+// Stands in for a launch where a build has no device code.
 #pragma once
 
 #include "absl/status/status.h"

@@ -19,8 +19,8 @@ class PayloadViews {
   absl::Span<const absl::string_view> of(const v1::Chunk& chunk) const;
   std::uint64_t data_bytes() const;
 
-  // What the message has besides. Two bytes of it can become an object of a hundred, so that
-  // a message with more than this is not parsed: a mebibyte, and a quarter of its data.
+  // The bytes of the message besides data. Two bytes of it can become an object of a hundred, so
+  // that a message with more than this is not parsed: a mebibyte, and a quarter of its data.
   std::uint64_t other_bytes() const { return other_bytes_; }
   std::uint64_t most_other_bytes() const;
 
@@ -38,8 +38,8 @@ class PayloadViews {
 // copied once more than the generated parser does. Refused is also what has more than
 // most_other_bytes(), which `payload` then tells.
 //
-// How: everything but data is copied into a message of its own, where each data is replaced
-// by its number, and the generated parser reads that. So its rules are the rules here.
+// Everything but data is copied into a message of its own, where each data is replaced by its
+// number, and the generated parser reads that. So its rules are the rules here.
 bool ParseAroundPayload(absl::Span<const absl::string_view> pieces, v1::MatmulRequest* message,
                         PayloadViews* payload);
 bool ParseAroundPayload(absl::Span<const absl::string_view> pieces, v1::MatmulResponse* message,

@@ -1,4 +1,4 @@
-// What is measured: shapes, types and layouts, from the command line or from tables. Pure.
+// The cases to measure: shapes, types and layouts, from the command line or from tables. Pure.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Types {
 // INVALID_ARGUMENT lists the names there are.
 absl::StatusOr<std::vector<Types>> ParseTypes(absl::string_view list);
 
-// Which operands are transposed, as BLAS says it of row-major matrices.
+// The transpositions of A and B, named as BLAS names them for row-major matrices.
 struct Layout {
   bool transpose_a = false;
   bool transpose_b = false;
@@ -60,8 +60,8 @@ struct Case {
   bool is_padded = true;
 };
 
-// Of class fast, without an epilogue. N and K of 8-bit types are rounded up to 16 where padded,
-// as a device pads them.
+// Returns a problem of class fast without an epilogue. N and K of 8-bit types are rounded up to 16
+// where padded, as a device pads them.
 Problem MakeProblem(const Case& c);
 
 }  // namespace gemmd::bench

@@ -1,4 +1,4 @@
-// What the benchmark's own kernels are launched with: plain values that host code fills.
+// The parameters of the benchmark's own kernels: plain values that host code fills.
 #pragma once
 
 #include <cstdint>

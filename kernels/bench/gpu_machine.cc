@@ -177,7 +177,7 @@ class GpuMachine final : public Machine {
     AddContender(queue, static_cast<int>(workspaces.size()));
   }
 
-  // Of its own for each that asks: recorded sequences keep the address.
+  // Returns memory of its own for each call: recorded sequences keep the address.
   absl::StatusOr<void*> Workspace(std::uint64_t bytes) {
     if (bytes == 0) return static_cast<void*>(nullptr);
     absl::StatusOr<DeviceMemory> memory = Allocate(bytes);

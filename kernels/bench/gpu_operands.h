@@ -12,7 +12,8 @@
 
 namespace gemmd::bench {
 
-// How many sets: a power of two from 2 to 64 that together have 200 MB and more where it can.
+// Returns the number of sets: as many as have 200 MB together, rounded up to a power of two from 2
+// to 64.
 int OperandSets(std::uint64_t bytes_of_one);
 
 class GpuOperands {
@@ -22,10 +23,10 @@ class GpuOperands {
 
   const Problem& problem() const { return problem_; }
 
-  // Of the set that `turn` takes; workspace null.
+  // Returns the arguments of the set that `turn` takes; their workspace is null.
   Arguments arguments(int turn) const;
 
-  // As Machine::Check(); `reference` may be null.
+  // Checks as Machine::Check() does; `reference` may be null.
   absl::StatusOr<Checked> Check(const QueueOne& contender, const QueueOne* reference);
 
  private:

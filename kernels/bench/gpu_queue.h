@@ -50,7 +50,7 @@ class GpuQueue {
 
   cudaStream_t stream() const { return stream_; }
 
-  // As Stage::Time() and TimeOneByOne().
+  // See Stage::Time() and TimeOneByOne().
   absl::StatusOr<double> Time(Sequence* sequence, int launches);
   absl::StatusOr<double> TimeOneByOne(Sequence* sequence, int launches);
 

@@ -1,5 +1,5 @@
-// What the benchmark needs of a GPU: memory, launches, checks and clocks behind one seam, which
-// tests play.
+// The interface to the GPU that the benchmark runs on: memory, launches, checks and clocks. Tests
+// implement it too.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct MachineInfo {
   double highest_sm_mhz = 0;
 };
 
-// What this machine reaches at most, measured by kernels of ours in the same run.
+// The highest rates of this machine, measured by kernels of ours in the same run.
 struct Peaks {
   double read_gbps = 0;
   // TFLOP/s of f16 or bf16 operands; 0 where the device has no such instruction.
@@ -38,7 +38,7 @@ struct Peaks {
   double burst() const { return mma_burst > wgmma_burst ? mma_burst : wgmma_burst; }
 };
 
-// What a contender's result is like.
+// The errors of a contender's result.
 struct Checked {
   double error_over_bound = 0;    // worst of the sampled elements, against binary64
   double largest_difference = 0;  // from the reference contender, over all elements

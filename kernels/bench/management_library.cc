@@ -7,7 +7,7 @@
 namespace gemmd::bench {
 namespace {
 
-// Of NVML's interface, whose header not every toolkit has.
+// These are from NVML's interface, whose header not every toolkit has.
 constexpr int kClockOfMultiprocessors = 1;
 constexpr unsigned int kVersionBytes = 80;
 

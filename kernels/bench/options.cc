@@ -157,7 +157,7 @@ absl::Status SetFlag(absl::string_view argument, Options* options) {
   return absl::InvalidArgumentError(absl::StrCat("no flag is called ", argument));
 }
 
-// What was not asked for: the ladder's own, or the defaults.
+// Fills in the options that were not given: the ladder's own, or the defaults.
 absl::Status Complete(Options* options, bool names_kernels) {
   const char* shapes = "ladder";
   const char* types = "f16";

@@ -1,4 +1,4 @@
-// What the command line asks for, checked. Pure.
+// The command line's options, checked. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gemmd::bench {
 
-// Which configs of a kernel are timed.
+// The configs of a kernel that are timed.
 enum class ConfigChoice : std::uint8_t {
   kPlanned,
   kQuickest,  // of all, by a search ahead
@@ -19,7 +19,7 @@ enum class ConfigChoice : std::uint8_t {
   kShipped,   // that of the plan which comes with the build; no row for other kernels
 };
 
-// Which operands a kernel is promised to be settled (Arguments).
+// The operands that a kernel is promised to be settled (Arguments).
 enum class Settled : std::uint8_t { kNone, kB, kBoth };
 
 struct Options {
@@ -48,7 +48,7 @@ std::vector<Case> Cases(const Options& options);
 
 std::string UsageText();
 
-// Whether a name matches one of the globs.
+// Returns whether a name matches one of the globs.
 bool MatchesAny(const std::vector<std::string>& globs, const std::string& name);
 
 }  // namespace gemmd::bench

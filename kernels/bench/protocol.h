@@ -1,4 +1,4 @@
-// How kernels are timed beside each other. Pure: the machine is a seam, so that tests play it.
+// Times kernels beside each other. Pure: the machine is a seam, so that tests play it.
 //
 // At its power limit a GPU's clock follows the power of what ran before, so two figures are taken
 // and neither trusts an order:
@@ -55,7 +55,7 @@ struct Protocol {
   double idle_ms = 30;
 };
 
-// Of one launch.
+// The times of one launch.
 struct Timing {
   std::string error;  // why there are no figures; empty where there are
   Summary sustained_ms;
@@ -65,7 +65,7 @@ struct Timing {
   double watts = 0;
 };
 
-// How many launches take about so long, at least two.
+// Returns the number of launches that take about so long, at least two.
 int LaunchesFor(double milliseconds, double milliseconds_each);
 
 // Times contenders 0 to count - 1. One that fails drops out, and its Timing says why.

@@ -1,4 +1,4 @@
-// What a run found, as values, and what follows from them. Pure.
+// The results of a run, as values, and the figures that follow from them. Pure.
 #pragma once
 
 #include <map>
@@ -51,7 +51,7 @@ struct Report {
 // TFLOP/s of a time in milliseconds; 0 where there is none.
 double Tflops(double flops, double milliseconds);
 
-// What a row's two times are, in the words of a table; each 0 where it cannot be said.
+// The figures of a table that follow from a row's two times; each is 0 where it is not known.
 struct Derived {
   double sustained_tflops = 0;
   double burst_tflops = 0;
@@ -72,7 +72,7 @@ std::string SummaryText(const Report& report);
 std::string ToJson(const Report& report);
 std::string ToMarkdown(const Report& report);
 
-// How many rows are wrong.
+// Returns the number of wrong rows.
 int WrongRows(const Report& report);
 
 }  // namespace gemmd::bench

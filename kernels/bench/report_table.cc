@@ -32,7 +32,7 @@ Cells Header(const Report& report) {
   return cells;
 }
 
-// As many cells as Header() has.
+// Returns as many cells as Header() has.
 Cells Body(const Report& report, const CaseReport& c, const std::string& kernel,
            const std::string& published, const Timing& timing, const Checked& checked) {
   const Derived derived = Derive(c, timing, PeaksFor(report, c.c));

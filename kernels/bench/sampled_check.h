@@ -16,7 +16,8 @@ inline constexpr std::uint64_t kSeedOfB = 0x5eed0b;
 // there are fewer.
 std::vector<std::int64_t> Sampled(std::int64_t extent, int count);
 
-// What RandomWord() put at an index of a plane, or what lies at an index of a result.
+// Return the element that RandomWord() put at an index of a plane, and the one at an index of a
+// result.
 double RandomElement(DataType type, std::uint64_t seed, std::uint64_t index);
 double ReadElement(DataType type, const char* plane, std::int64_t index);
 
@@ -29,9 +30,9 @@ double WorstError(const Problem& problem, const std::vector<std::int64_t>& rows,
                   const std::vector<std::int64_t>& columns,
                   const std::vector<std::vector<char>>& lines);
 
-// How far two right results may be from each other at any element: a multiple of sqrt(K), which is
-// the deviation of D's elements, so that a wrong or unwritten element is nearly always beyond it. 0
-// for integers.
+// Returns the largest difference that two right results may have at any element: a multiple of
+// sqrt(K), which is the deviation of D's elements, so that a wrong or unwritten element is nearly
+// always beyond it. 0 for integers.
 double LooseLimit(const Problem& problem);
 
 }  // namespace gemmd::bench

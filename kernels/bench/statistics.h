@@ -1,4 +1,4 @@
-// What a handful of repeated measurements say. Pure.
+// Summaries of a handful of repeated measurements. Pure.
 #pragma once
 
 #include <vector>

@@ -11,7 +11,7 @@ namespace gemmd {
 
 // ------------------------------------------------------------- as stored
 
-// What is stored, the value that BLAS multiplies (exact), and rounding back.
+// Element types: what is stored, the value that BLAS multiplies (exact), and rounding back.
 struct F64 {
   using Storage = double;
   using Wide = double;

@@ -1,4 +1,4 @@
-// How cpu/vnni_int8 computes D: A is packed by units of 64 rows, B once, or, where there is one
+// Computes D for cpu/vnni_int8: A is packed by units of 64 rows, B once, or, where there is one
 // such unit of rows, a strip at a time, which then stays in the cache until it is multiplied.
 #pragma once
 

@@ -12,7 +12,7 @@ constexpr std::int64_t kGroup = 4;      // elements of K in a lane
 constexpr std::int64_t kLanes = 16;     // of a vector
 constexpr std::int64_t kTileRows = 12;  // with two vectors of columns they fill 24 registers
 constexpr std::int64_t kVectorBytes = 64;
-// Of K at a time: a strip of that length stays in the first cache.
+// The elements of K at a time: a strip of that length stays in the first cache.
 constexpr std::int64_t kDepth = 1024;
 
 #define GEMMD_WITH_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
@@ -121,7 +121,7 @@ GEMMD_WITH_VNNI void SumColumns(std::int64_t groups, const std::int8_t* strip, s
 
 using AddTileFunction = void (*)(std::int64_t, const std::uint8_t*, std::int64_t,
                                  const std::int8_t*, std::int32_t*, std::int64_t);
-// By the number of rows, less one.
+// The functions by their number of rows, less one.
 constexpr AddTileFunction kAddTile[kTileRows] = {AddTile<1>, AddTile<2>,  AddTile<3>,  AddTile<4>,
                                                  AddTile<5>, AddTile<6>,  AddTile<7>,  AddTile<8>,
                                                  AddTile<9>, AddTile<10>, AddTile<11>, AddTile<12>};

@@ -13,7 +13,7 @@ namespace gemmd {
 // B is kept in strips of so many columns, K in groups of four.
 inline constexpr std::int64_t kInt8StripColumns = 32;
 
-// Whether this machine has the instructions. Nothing below may be called where it has not.
+// Returns whether this machine has the instructions. Nothing below may be called where it has not.
 bool HasInt8Rows();
 
 // K rounded up to a group: the pitch of a line of A, and what a strip of B is long.

@@ -78,7 +78,7 @@ void DecodeRun(const QuantizedView& view, std::int64_t first, std::int64_t lines
       const std::int64_t at = (first + i) * view.line_stride + k * view.k_stride;
       out[i * view.k + k] = static_cast<Real>((value_at(at) - zeros[i]) * factors[i]);
     };
-    // As they lie in memory.
+    // Elements are read as they lie in memory.
     if (view.k_stride == 1) {
       for (std::int64_t i = 0; i < lines; ++i) {
         for (std::int64_t k = begin; k < end; ++k) decode(i, k);

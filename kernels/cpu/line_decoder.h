@@ -18,7 +18,8 @@ class LineDecoder {
  public:
   explicit LineDecoder(const QuantizedView& view);
 
-  // As binary64 holds it, without the scale of the tensor. Reads every scale of the line.
+  // Returns the scale as binary64 holds it, without the scale of the tensor. Reads every scale of
+  // the line.
   double LineScale(std::int64_t line) const;
   // REQUIRES: line_scale is the line's. Exact: a division by a power of two, or 1.
   double BlockFactor(std::int64_t line, std::int64_t k, double line_scale) const;

@@ -1,4 +1,4 @@
-// How a CPU kernel computes D: in units of 64 rows by 512 columns; panel_gemm.h says why.
+// Computes D for a CPU kernel, in units of 64 rows by 512 columns; panel_gemm.h says why.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ struct PanelWorkspace {
         total_bytes(wide_b +
                     (kWidened ? problem.k * problem.n * sizeof(typename Product::Multiply) : 0)) {}
 
-  // Whether operands are converted before BLAS sees them, and whether products of
-  // pieces of K are summed outside BLAS.
+  // kWidened: operands are converted before BLAS sees them. kSummed: products of pieces of K are
+  // summed outside BLAS.
   static constexpr bool kWidened =
       !std::is_same_v<typename Product::A::Storage, typename Product::Multiply>;
   static constexpr bool kSummed =
@@ -136,7 +136,7 @@ class PanelLauncher {
     return panel;
   }
 
-  // Whether what is multiplied is D as it stands: the same bits as through a tile.
+  // Returns whether products go straight into D: they have the same bits as through a tile.
   bool WritesInPlace(std::int64_t rows) const {
     const Epilogue& e = problem_.epilogue;
     return !PanelWorkspace<Product>::kWidened && rows == kPanelRows &&

@@ -25,7 +25,7 @@ bool IsScaleType(DataType type) {
   return IsReal(type) || type == DataType::kE8M0 || type == DataType::kFp8E4M3;
 }
 
-// Whether cpu/panel_* take operands of these types and scalings.
+// Returns whether cpu/panel_* take operands of these types and scalings.
 bool IsOfPanels(const Problem& problem) {
   const DataType a = problem.a.type;
   const DataType b = problem.b.type;

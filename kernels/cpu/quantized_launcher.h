@@ -1,4 +1,4 @@
-// How a CPU kernel multiplies quantized operands: B is decoded once, A by units of 64 rows, and
+// Multiplies quantized operands for a CPU kernel: B is decoded once, A by units of 64 rows, and
 // units of D are computed as panel_gemm.h has them.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace gemmd {
 
-// What operands are decoded to and how products are summed.
+// The type that operands are decoded to, and the way products are summed.
 enum class QuantizedSum : std::uint8_t {
   kF32,       // f32, each element one chain of FMAs
   kF64,       // f64 likewise

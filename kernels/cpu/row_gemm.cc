@@ -9,7 +9,8 @@
 namespace gemmd {
 namespace {
 
-// Of K at a time: a strip of packed B of that length stays in the first cache, or the second.
+// The elements of K at a time: a strip of packed B of that length stays in the first cache, or the
+// second.
 constexpr std::int64_t kDepth = 256;
 // Rows of A are copied to lie apart by what is no power of two, which the cache would mind.
 constexpr std::int64_t kLeftPitch = kDepth + 16;

@@ -14,7 +14,8 @@
 
 namespace gemmd {
 
-// How it is computed; the best that the processor has is chosen when the program runs.
+// The instructions that compute it; the best that the processor has are chosen when the program
+// runs.
 enum class RowGemmForm : std::uint8_t {
   kPlain,   // any processor's; products and sums
   kAvx2,    // with FMA

@@ -24,14 +24,14 @@ struct WideTile {
   static constexpr std::int64_t kColumnBytes = 128;
 };
 
-// Null where the build has none, because it is for another processor. Of NarrowTile, and of
-// WideTile.
+// Return the function for NarrowTile, and the one for WideTile; null where the build has none,
+// because it is for another processor.
 template <typename Real>
 AddRows<Real> AddRowsWithAvx2();
 template <typename Real>
 AddRows<Real> AddRowsWithAvx512();
 
-// Whether this processor has what they need.
+// Return whether this processor has the instructions that these need.
 bool HasAvx2AndFma();
 bool HasAvx512();
 

@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// What Out::Narrow takes.
+// The type that Out::Narrow takes.
 template <typename Out>
 using Rounded =
     std::conditional_t<std::is_same_v<Out, F64> || std::is_same_v<Out, Int32>, double, float>;

@@ -109,7 +109,7 @@ class Engine final : public MatmulEngine {
   }
 
   mutable Mutex mutex_;
-  // What is here stays, with its handle, as long as the process.
+  // An entry stays, with its handle, as long as the process.
   mutable std::map<int, std::unique_ptr<DeviceState>> states_ ABSL_GUARDED_BY(mutex_);
 };
 

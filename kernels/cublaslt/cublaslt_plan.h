@@ -32,7 +32,7 @@ class CublasLtPlan final : public MatmulPlan {
 
   const cublasLtHandle_t handle_;
   const MatmulCall call_;
-  // Without addresses: a launch copies it and puts its own in.
+  // The description has no addresses: a launch copies it and puts its own in.
   cublasLtMatmulDescOpaque_t description_;
   cublasLtMatrixLayoutOpaque_t a_;
   cublasLtMatrixLayoutOpaque_t b_;

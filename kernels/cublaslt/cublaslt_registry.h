@@ -9,8 +9,8 @@
 //
 // Output: f16 and bf16 operands write f32, f16 or bf16; int8 writes the exact int32 product
 // or, through scales, alpha, beta and so on, f32, f16 or bf16; fp8 writes f32, f16 or bf16;
-// the others write their own type. What cuBLASLt fuses is fused; for the rest it writes
-// the bare product into the workspace, and kernels/epilogue follows in the same stream.
+// the others write their own type. cuBLASLt fuses the epilogues that it can; for the others it
+// writes the bare product into the workspace, and kernels/epilogue follows in the same stream.
 //
 // Class fast: cuBLASLt chooses tiles and splits of K by M, so a row's bits may change with
 // M. (int8 to int32 is exact all the same, and its numerics id says so.)

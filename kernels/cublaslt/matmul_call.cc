@@ -134,12 +134,13 @@ FusedEpilogue ToFused(const Epilogue& e) {
   }
 }
 
-// Whether a scale type of f16, which comes with f16 accumulation, holds the value.
+// Returns whether a scale type of f16, which comes with f16 accumulation, holds the value.
 bool IsExactInF16(double value) {
   return static_cast<double>(FromF16(ToF16(static_cast<float>(value)))) == value;
 }
 
-// What the library's documentation promises for cublasLtMatmul(), "supported" tables.
+// Returns whether the library fuses the problem's epilogue, by the "supported" tables in its
+// documentation of cublasLtMatmul().
 bool IsFusible(Arithmetic arithmetic, const Problem& problem) {
   const Epilogue& e = problem.epilogue;
   const bool is_elementwise = e.has_bias || e.activation != Activation::kNone;

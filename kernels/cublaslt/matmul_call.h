@@ -1,4 +1,4 @@
-// What is asked of a vendor's matrix product for a problem: a value, made without a GPU.
+// The call of a vendor's matrix product that a problem needs: a value, made without a GPU.
 //
 // BLAS libraries are column-major: they compute D' = op(A') op(B') with D' m x n. A
 // column-major D is asked for as it is. A row-major D is D'^T, so the operands change
@@ -25,7 +25,7 @@ enum class Arithmetic : std::uint8_t {
   kFp8Fast,      // sums stay in the tensor core's own 13 fraction bits
 };
 
-// What the library does after the product.
+// The steps that the library does after the product.
 enum class FusedEpilogue : std::uint8_t {
   kNone,
   kBias,

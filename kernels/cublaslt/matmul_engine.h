@@ -44,7 +44,7 @@ class MatmulEngine {
   virtual ~MatmulEngine() = default;
   // Why the library cannot be used here, in one line; empty if it can.
   virtual std::string UnavailableReason() const = 0;
-  // What results' bits depend on.
+  // The library's version, on which results' bits depend.
   virtual std::string version() const = 0;
   // The calling thread's current device.
   virtual absl::StatusOr<int> CurrentDevice() const = 0;

@@ -17,7 +17,7 @@ OperationId Post(Cluster& cluster, std::function<void()> land, std::uint64_t cha
 // has landed.
 void LandNow(OperationId id);
 
-// Whether the operation has not landed.
+// Returns whether the operation has not landed.
 bool IsPending(OperationId id);
 
 // Lands one operation that the seed chooses. REQUIRES: one is pending.

@@ -40,7 +40,7 @@ class VectorClock {
 
   void Clear() { std::fill(steps_.begin(), steps_.end(), 0); }
 
-  // As if nothing were known of the agent.
+  // Makes the clock as if nothing were known of the agent.
   void Forget(Agent agent) {
     if (agent < steps_.size()) steps_[agent] = 0;
   }
@@ -65,8 +65,8 @@ inline void JoinForeign(ForeignPointer* to, const ForeignPointer& other) {
   *to = std::move(joined);
 }
 
-// What one thread knows, once for each way of reaching memory. PTX ISA, "Memory
-// Consistency Model: Proxies": an access through the generic proxy is seen by the async
+// The steps that one thread knows to be over, once for each way of reaching memory. PTX ISA,
+// "Memory Consistency Model: Proxies": an access through the generic proxy is seen by the async
 // proxy (TMA, wgmma) only across a proxy fence.
 struct Knowledge {
   VectorClock generic;
@@ -75,12 +75,13 @@ struct Knowledge {
   // mbarrier initialisations that a fence has passed on: a fence.mbarrier_init passes on
   // these alone, a fence.proxy.async both.
   VectorClock mbarrier_init;
-  // As async_proxy, for global memory: a fence.proxy.async of .global or of no state space.
+  // The same as async_proxy, for global memory: a fence.proxy.async of .global or of no state
+  // space.
   VectorClock async_global;
   ForeignPointer foreign;
   ForeignPointer foreign_async;
   // Steps that are over, though what they stored may not be there to be seen: what arrivals of
-  // the block's scope tell other blocks. What `generic` holds is not repeated.
+  // the block's scope tell other blocks. Steps in `generic` are not repeated.
   VectorClock finished;
   // griddepcontrol.wait is behind this thread (grid_dependency.h).
   bool preceding_grid = false;
@@ -88,7 +89,7 @@ struct Knowledge {
   // fence::before_thread_sync passes it on (tensor_memory.h).
   VectorClock tensor_order;
 
-  // Whether a step is over: its reads are done, and its bulk copies have landed.
+  // Returns whether a step is over: its reads are done, and its bulk copies have landed.
   bool IsFinished(Agent agent, Step step) const {
     return generic[agent] >= step || finished[agent] >= step;
   }

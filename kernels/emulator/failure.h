@@ -1,4 +1,4 @@
-// How a broken rule ends a launch.
+// Ends a launch that broke a rule.
 #pragma once
 
 #include <string>

@@ -81,7 +81,7 @@ class Fiber {
     }
   }
 
-  // Who gave control away last; null where Resume() did.
+  // The fiber that gave control away last; null where Resume() did.
   static __thread Fiber* giver;
 
   void* stack_ = nullptr;

@@ -37,7 +37,7 @@ struct GlobalByte {
 constexpr std::uint64_t kPageBytes = 1024;
 using Page = std::array<GlobalByte, kPageBytes>;
 
-// What a flag passes on.
+// The knowledge that a flag passes on.
 struct Flag {
   ForeignPointer generic;
   ForeignPointer async;
@@ -99,7 +99,8 @@ std::string Describe(const GlobalAccess& access) {
       cluster.blocks.size() > 1 ? absl::StrCat(" of rank ", thread.block->rank) : "");
 }
 
-// What one use meets, byte by byte; equal neighbours are judged once.
+// Judges one use against the last ones of each byte that it meets; equal neighbours are judged
+// once.
 class Checker {
  public:
   Checker(GlobalOrder& order, const Buffer& buffer, const GlobalUse& use, const char* what,

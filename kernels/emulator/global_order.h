@@ -34,7 +34,7 @@ struct GlobalUse {
   Step step;
 };
 
-// What the running thread does itself.
+// Returns an access that the running thread does itself.
 GlobalUse OwnGlobalUse(bool writes, bool is_atomic = false);
 
 // The bytes must lie in one buffer, at a multiple of `alignment`, and be ordered.
@@ -45,8 +45,8 @@ void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alig
 void CheckGlobalBounds(const void* address, std::uint64_t bytes, const char* what,
                        const CallSite& site);
 
-// What the flag at `address` passes on: a release by the running thread, which for a plain
-// store replaces what others released there; and an acquire.
+// The running thread releases to the flag at `address`, or acquires from it. A release by a plain
+// store replaces what others released there.
 void ReleaseFlag(const void* address, bool replaces);
 void AcquireFlag(const void* address);
 

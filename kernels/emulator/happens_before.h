@@ -33,8 +33,8 @@ namespace gemmd::emulator {
 std::uint8_t* SharedBytes(std::uint32_t address, std::uint32_t bytes, std::uint32_t alignment,
                           const char* what, const CallSite& site);
 
-// As SharedBytes(), and the address must lie in the running thread's own block, as
-// the state space .shared::cta demands.
+// Does as SharedBytes(), and the address must lie in the running thread's own block, as the state
+// space .shared::cta demands.
 std::uint8_t* OwnSharedBytes(std::uint32_t address, std::uint32_t bytes, std::uint32_t alignment,
                              const char* what, const CallSite& site);
 

@@ -1,6 +1,6 @@
-// What a launch consists of: a grid of clusters of blocks of warps of threads, each
-// with the state that instructions change. Behaviour lives in the files named beside
-// each part; nothing outside kernels/emulator/ includes this header.
+// The parts of a launch: a grid of clusters of blocks of warps of threads, each with the state that
+// instructions change. Behaviour lives in the files named beside each part; nothing outside
+// kernels/emulator/ includes this header.
 //
 // Not thread-safe: a launch runs on one OS thread, and each OS thread has its own.
 #pragma once
@@ -157,7 +157,7 @@ struct FlyingTensorLoad {
   std::vector<std::uint32_t> words;
 };
 
-// What a thread has under way in tensor memory (tcgen05.h), and what it knows of others there.
+// A thread's operations under way in tensor memory (tcgen05.h), and what it knows of others there.
 struct TensorWork {
   TensorEngine products;  // and copies
   TensorEngine loads;
@@ -189,7 +189,7 @@ struct Warpgroup {
 
 // ------------------------------------------------------------ threads
 
-// What a blocked thread waits for; made a sentence only in a report.
+// The reason why a blocked thread waits; made a sentence only in a report.
 struct WaitReason {
   const char* what = "";
   CallSite site;
@@ -336,7 +336,8 @@ inline void Wake(Thread& thread) {
 // Lets others run.
 void YieldCurrent();
 
-// Whether a synchronising call is to do nothing. It is noted where somebody watches.
+// Returns whether a synchronising call is to do nothing. The watch, if there is one, notes the
+// call.
 bool IsSkippedBy(CallWatch& watch, const CallSite& site);
 inline bool IsSkipped(const CallSite& site) {
   CallWatch* const watch = CurrentGrid().options.watch;

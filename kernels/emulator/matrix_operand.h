@@ -26,7 +26,7 @@ struct MatrixOperand {
   std::uint32_t ChunkAddress(std::uint32_t index, std::uint32_t chunk) const;
 };
 
-// What an instruction says of an operand besides its descriptor.
+// The form that an instruction gives an operand, besides its descriptor.
 struct OperandForm {
   std::uint32_t element_bytes;
   bool is_mn_major;

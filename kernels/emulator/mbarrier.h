@@ -19,14 +19,14 @@ void MbarrierArrive(std::uint32_t address, const CallSite& site);
 // The same at an object of any block of the cluster, which must not exit before: a cluster
 // barrier has to ensure it. Another block learns that accesses are over, and not what they wrote.
 void MbarrierArriveRemote(std::uint32_t address, const CallSite& site);
-// As above, and releases at the cluster's scope.
+// Arrives as above, and releases at the cluster's scope.
 void MbarrierArriveCluster(std::uint32_t address, const CallSite& site);
-// As above, in this block, after expecting `bytes` more.
+// Arrives as above, in this block, after expecting `bytes` more.
 void MbarrierArriveExpect(std::uint32_t address, std::uint32_t bytes, const CallSite& site);
-// As MbarrierArriveRemote(), after expecting `bytes` more there.
+// Arrives as MbarrierArriveRemote(), after expecting `bytes` more there.
 void MbarrierArriveExpectRemote(std::uint32_t address, std::uint32_t bytes, const CallSite& site);
 
-// Whether the phase of this parity has completed; if so, acquires what arrivals released.
+// Returns whether the phase of this parity has completed; if so, acquires what arrivals released.
 bool MbarrierTryWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
 void MbarrierWait(std::uint32_t address, std::uint32_t parity, const CallSite& site);
 // Acquires what other blocks released at the cluster's scope, too.

@@ -20,7 +20,7 @@ void CompleteTransaction(Cluster& cluster, std::uint32_t address, std::uint32_t 
 struct EngineArrival {
   Agent agent;
   Step done;
-  // What is over by then: of what the issuing thread knew, all but its own steps.
+  // The steps that are over by then: all that the issuing thread knew, except its own.
   Knowledge before;
 };
 

@@ -1,4 +1,4 @@
-// How a launch is emulated, and what it reports. Plain values.
+// The options of an emulated launch, and its report. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ struct LaunchRequest {
   std::vector<Buffer> buffers;
 };
 
-// What kind of rule a kernel broke.
+// The kind of rule that a kernel broke.
 enum class Violation : std::uint8_t {
   kNone,
   kBadLaunch,

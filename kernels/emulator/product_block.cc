@@ -14,10 +14,10 @@ using Ints = std::int32_t __attribute__((vector_size(32)));
 using Doubles = double __attribute__((vector_size(64)));
 using Longs = std::int64_t __attribute__((vector_size(64)));
 
-// Of a zero: below every sum of two exponents that takes part, and far from overflow.
+// The exponent of a zero: below every sum of two exponents that takes part, and far from overflow.
 constexpr std::int32_t kNoExponent = -2000;
 constexpr std::int32_t kAlignedBits = 25;  // tensor_core.h, step 3
-// Of moderate factors.
+// The largest exponent of moderate factors, and minus the smallest.
 constexpr std::int32_t kModerate = 60;
 // Where every result is a normal f32 whatever its 25 to 33 bits are.
 constexpr std::int32_t kLowestExponent = -101;
@@ -247,7 +247,7 @@ void MultiplyAddF16(const RowFactors& row, const ColumnFactors& columns, std::ui
   float truncated[kBlockColumns];
   std::int32_t lost[kBlockColumns];
   if (SumQuickly(kFormat, row, columns, addend, truncated, lost)) {
-    // As RoundToF16(): lost bits are marked in the last place.
+    // Rounds as RoundToF16(): lost bits are marked in the last place.
     for (int i = 0; i < kBlockColumns; ++i) {
       sum[i] = ToF16(FloatOf(BitsOf(truncated[i]) | (lost[i] != 0 ? 1u : 0u)));
     }

@@ -12,8 +12,8 @@ namespace gemmd::emulator {
 
 constexpr int kBlockColumns = 8;
 
-// What a block takes of one line of A or of one column of B, as it lies in memory: 32, 16 or 8
-// elements of 8, 16 or 32 bits.
+// A block's part of one line of A or of one column of B, as it lies in memory: 32, 16 or 8 elements
+// of 8, 16 or 32 bits.
 template <typename Element>
 using OperandLine = std::array<Element, BlockProducts(sizeof(Element))>;
 using HalfLine = OperandLine<std::uint16_t>;

@@ -16,7 +16,8 @@ constexpr std::uint32_t kFewest = 24;
 constexpr std::uint32_t kMost = 256;
 constexpr std::uint32_t kUnit = 8;
 
-// What setmaxnreg starts from: the kernels that use it are compiled for one block a multiprocessor.
+// Returns the count that setmaxnreg starts from: the kernels that use it are compiled for one block
+// a multiprocessor.
 std::uint32_t AtLaunch(const LaunchRequest& request) {
   return std::min(kMost, kRegistersOfMultiprocessor / request.threads / kUnit * kUnit);
 }
@@ -56,7 +57,7 @@ void Note(Warpgroup& group) {
   }
 }
 
-// What both have in common; `execute` gets what the warpgroup has and may change it.
+// Does either setmaxnreg: checks the count, then calls `execute`, which may change the warpgroup's.
 template <typename F>
 void Set(std::uint32_t count, const char* what, bool decreases, const CallSite& site, F execute) {
   CheckOperand(count, site);

@@ -5,8 +5,8 @@
 // more comes: what one warpgroup takes, another gave back. Reported: a count that is no
 // multiple of 8 in 24..256; an increase to less than the warpgroup has, a decrease to more;
 // warps of a warpgroup that did not synchronise since the last one; warps that diverge; an
-// increase that waits for registers which nobody gives back (a deadlock). Whether the
-// compiler's code keeps to the count, only a GPU shows.
+// increase that waits for registers which nobody gives back (a deadlock). Only a GPU shows whether
+// the compiler's code keeps to the count.
 #pragma once
 
 #include <cstdint>

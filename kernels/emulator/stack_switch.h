@@ -47,7 +47,7 @@ inline void EndHistory(StackPlace& place) {
   place.history = nullptr;
 }
 
-// Of the stack in use.
+// Returns the history of the stack in use.
 inline void* CurrentHistory() {
 #if defined(GEMMD_THREAD_SANITIZER)
   return __tsan_get_current_fiber();

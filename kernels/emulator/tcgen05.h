@@ -16,12 +16,12 @@
 
 namespace gemmd::emulator {
 
-// By all lanes of a warp, of one in each block of a pair. `columns` is a power of two, 32 to 512,
-// and no more than of any allocation before; the address comes to shared memory at `slot`. Waits
-// while too few columns are free.
+// All lanes of a warp call it, of one warp in each block of a pair. `columns` is a power of two, 32
+// to 512, and no more than of any allocation before; the address comes to shared memory at `slot`.
+// Waits while too few columns are free.
 void Tcgen05Alloc(std::uint32_t slot, std::uint32_t columns, std::uint32_t group,
                   const CallSite& site);
-// Of a whole allocation, in which nothing may be under way.
+// Frees a whole allocation, in which nothing may be under way.
 void Tcgen05Dealloc(std::uint32_t address, std::uint32_t columns, std::uint32_t group,
                     const CallSite& site);
 // The block allocates no more.

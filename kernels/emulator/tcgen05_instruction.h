@@ -1,4 +1,4 @@
-// What an instruction descriptor of tcgen05.mma says, decoded from its bits.
+// The instruction descriptor of tcgen05.mma, decoded from its bits.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct Tcgen05Instruction {
   bool b_is_mn_major;
 };
 
-// Of kind::f16. Ends the launch where the bits say what there is not, or what is not emulated.
+// Decodes a descriptor of kind::f16. Ends the launch where the bits say what there is not, or what
+// is not emulated.
 Tcgen05Instruction DecodeTcgen05Instruction(std::uint32_t bits, std::uint32_t group,
                                             const CallSite& site);
 

@@ -65,7 +65,7 @@ void JoinMove(const Tcgen05Move& move, const char* what, const CallSite& site) {
   });
 }
 
-// What the thread waited for is over for what it issues next.
+// The operations that the thread waited for are over for those that it issues next.
 void FinishWait(TensorEngine& engine) {
   if (!engine.has_agent) return;
   engine.done = engine.issued;

@@ -1,4 +1,4 @@
-// What the files of tcgen05 have in common: addresses, groups of blocks, the engines' steps.
+// The parts that the files of tcgen05 share: addresses, groups of blocks, the engines' steps.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ std::uint8_t* GlobalByte(const TensorMap& map, std::int64_t offset) {
   return const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(map.base)) + offset;
 }
 
-// How many of the 16 bytes from byte `at` of a tensor's line lie before `end`.
+// Returns how many of the 16 bytes from byte `at` of a tensor's line lie before `end`.
 std::uint32_t InsideUnit(std::int64_t at, std::int64_t end) {
   if (at < 0 || at >= end) return 0;
   return static_cast<std::uint32_t>(std::min<std::int64_t>(kUnit, end - at));

@@ -11,7 +11,7 @@ namespace gemmd::emulator {
 namespace {
 
 constexpr int kFractionBits = 25;
-// Of a zero: below every sum of two exponents that takes part.
+// The exponent of a zero: below every sum of two exponents that takes part.
 constexpr std::int32_t kNoExponent = -100000;
 constexpr std::uint32_t kCanonicalNan = 0x7fffffffu;
 

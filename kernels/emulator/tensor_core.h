@@ -25,7 +25,7 @@
 
 namespace gemmd::emulator {
 
-// What an operand's elements are. The 8-bit formats are those of OFP8 (kernels/quant/fp8.h).
+// The format of an operand's elements. The 8-bit formats are those of OFP8 (kernels/quant/fp8.h).
 enum class FactorFormat : std::uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2 };
 
 constexpr std::uint32_t FactorBytes(FactorFormat format) {
@@ -33,7 +33,7 @@ constexpr std::uint32_t FactorBytes(FactorFormat format) {
   return format == FactorFormat::kE4m3 || format == FactorFormat::kE5m2 ? 1 : 2;
 }
 
-// Of K: what one block of products takes of a row of A or a column of B.
+// The bytes that one block of products takes of a row of A or a column of B.
 constexpr std::uint32_t kBlockBytes = 32;
 
 constexpr int BlockProducts(std::uint32_t element_bytes) {

@@ -1,4 +1,4 @@
-// What cuTensorMapEncodeTiled puts into a tensor map, in the open.
+// The values that cuTensorMapEncodeTiled puts into a tensor map, as plain fields.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace gemmd::emulator {
 
 constexpr int kMaxTensorRank = 5;
 
-// As in PTX ISA, "Tensors: swizzling modes": the value is the span in bytes.
+// The modes of PTX ISA, "Tensors: swizzling modes": the value is the span in bytes.
 enum class Swizzle : std::uint32_t { kNone = 0, k32B = 32, k64B = 64, k128B = 128 };
 
 enum class TensorElement : std::uint32_t { kU8, kF16, kBf16, kF32, kU32 };

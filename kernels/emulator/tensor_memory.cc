@@ -30,12 +30,13 @@ const char* DescribeWriter(TensorCell::Writer by) {
   return "";
 }
 
-// Whether something is over for tcgen05 instructions of the thread.
+// Returns whether a step is over for tcgen05 instructions of the thread.
 bool IsInView(const Thread& thread, Agent agent, Step step) {
   return thread.tensor.view[agent] >= step;
 }
 
-// Whether the pair is pipelined: then it is enough that the write was issued before.
+// Returns whether the write and the access are a pipelined pair and the write was issued before:
+// that is enough.
 bool IsPipelined(const Thread& thread, const TensorCell& cell, const TensorAccess& access) {
   if (access.by != TensorCell::Writer::kProduct) return false;
   const bool is_pair =
@@ -295,7 +296,7 @@ void ServeTensorRequests(Block& block, std::uint32_t group) {
     Block& peer = BlockOfRank(*block.cluster, block.rank ^ 1);
     blocks.insert(block.rank % 2 == 0 ? blocks.end() : blocks.begin(), &peer);
   }
-  // What is given back may be what somebody waits for.
+  // Another warp may wait for columns that are given back.
   while (Serve(blocks, false) || Serve(blocks, true)) {
   }
 }

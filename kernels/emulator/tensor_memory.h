@@ -12,9 +12,9 @@
 //                     is pipelined (below)
 //   every read since  in the thread's view, where it writes
 //
-// What a thread waited for itself is in its view; what others did comes there from its clocks by
-// fence::after_thread_sync alone. PTX ISA, "Memory Consistency Model for 5th generation of
-// TensorCore operations": the pipelined pairs that are emulated are mma and mma with the same
+// A thread's view has the operations that it waited for itself; those of others come there from its
+// clocks by fence::after_thread_sync alone. PTX ISA, "Memory Consistency Model for 5th generation
+// of TensorCore operations": the pipelined pairs that are emulated are mma and mma with the same
 // accumulator and shape, and cp and mma.
 #pragma once
 
@@ -56,7 +56,7 @@ struct TensorAllocation {
   Step at;
 };
 
-// What pipelined products have in common.
+// The accumulator and shape that pipelined products share.
 struct Accumulator {
   std::uint32_t address;
   std::uint32_t rows;
@@ -80,7 +80,7 @@ struct TensorRequest {
   CallSite site;
 };
 
-// Of one block; Block::tensor_memory.
+// The memory of one block; Block::tensor_memory.
 struct TensorMemory {
   // Both by column * kTensorLanes + lane, as far as columns have ever been allocated.
   std::vector<std::uint32_t> words;

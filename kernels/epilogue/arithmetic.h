@@ -62,7 +62,7 @@ struct F16 {
   }
 };
 
-// As ActivateAs() in kernels/cpu/epilogue.h.
+// Computes as ActivateAs() in kernels/cpu/epilogue.h.
 template <typename T>
 GEMMD_DEVICE T Activate(Activation activation, T x) {
   switch (activation) {

@@ -1,6 +1,6 @@
-// What follows a product, for a product that lies in memory: scales, alpha, beta * C, bias,
-// activation and the rounding to D's type in one pass. A kernel that cannot fuse these
-// writes its product into its workspace and queues this behind itself.
+// The epilogue of a product that lies in memory: scales, alpha, beta * C, bias, activation and the
+// rounding to D's type in one pass. A kernel that cannot fuse these writes its product into its
+// workspace and queues this behind itself.
 //
 // Arithmetic, as on the CPU (cpu/panel_gemm.h): binary64 for f64 and int32 products, else
 // binary32; ((product * a scale) * b scale), times alpha, plus beta * C, plus bias, each

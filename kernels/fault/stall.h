@@ -7,7 +7,7 @@ struct CUstream_st;
 
 namespace gemmd {
 
-// What comes later on the stream waits for a minute.
+// Makes all that comes later on the stream wait for a minute.
 // UNIMPLEMENTED: this build has no CUDA.
 absl::Status StallStream(CUstream_st* stream);
 

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kSharedPitch = kTileSquares + 1;  // words
 
 inline namespace GEMMD_BACKEND {
 
-// As in Transposition, but leading dimensions are in words.
+// The fields of Transposition, but leading dimensions are in words.
 struct TransposeParams {
   const void* from;
   void* to;
@@ -38,7 +38,7 @@ struct TransposeParams {
   std::uint32_t tiles_along_columns;  // of the source; neighbouring blocks share its lines
 };
 
-// What differs between element sizes. A word holds kSide elements.
+// The numbers that depend on the size of an element. A word holds kSide elements.
 template <int kElementBytes>
 struct TransposeShape {
   static constexpr int kSide = kElementBytes < 4 ? 4 / kElementBytes : 1;

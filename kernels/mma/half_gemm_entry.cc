@@ -10,9 +10,9 @@ namespace gemmd::mma {
 namespace {
 
 constexpr std::int64_t kStrideElements = 8;  // 16 bytes
-// What one core emulates, with checks: it ranks emulated kernels behind real ones.
+// The rate at which one core emulates, with checks: it ranks emulated kernels behind real ones.
 constexpr double kEmulatedMacsPerUs = 100;
-// What a launch takes beside its products: a05 and a06 take 4 to 5 us longer on an H200 at 2048
+// The time of a launch beside its products: a05 and a06 take 4 to 5 us longer on an H200 at 2048
 // cubed than at the rate of 8192 cubed.
 constexpr double kLaunchUs = 5;
 // Indices of rows and columns, and block numbers, are 32 bits wide, with room for a tile past

@@ -1,6 +1,6 @@
-// What registry entries of 16-bit products on mma.sync with cp.async or TMA have in common:
-// f16 or bf16 operands, row-major, not transposed, with 16-byte strides and no epilogue,
-// and a result of their own type.
+// The common part of registry entries of 16-bit products on mma.sync with cp.async or TMA: f16 or
+// bf16 operands, row-major, not transposed, with 16-byte strides and no epilogue, and a result of
+// their own type.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace gemmd::mma {
 
 using HalfGemmLaunch = absl::Status (*)(const Problem&, const Arguments&, const LaunchTarget&);
 
-// What a kernel reaches on large products, as a share of DeviceTraits::half_gflops: measured on one
+// A kernel's rate on large products, as a share of DeviceTraits::half_gflops: measured on one
 // device, and taken for those of its compute capability and of later ones.
 struct HalfGemmSpeed {
   int compute_capability = 0;
@@ -47,7 +47,7 @@ class HalfGemmEntry : public Kernel {
   HalfGemmEntry(const HalfGemmTraits& traits, const char* architecture, bool accumulates_f16,
                 HalfGemmLaunch cuda, HalfGemmLaunch emulated);
 
-  // Of a device of that compute capability; empty where its code runs.
+  // Says why a device of that compute capability cannot run it; empty where its code runs.
   virtual std::string CapabilityRejection(int compute_capability) const = 0;
 
   std::string UnavailableReason(const DeviceTraits& device) const override;

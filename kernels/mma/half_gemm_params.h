@@ -1,4 +1,4 @@
-// What a 16-bit GEMM on mma.sync is launched with.
+// The parameters of a 16-bit GEMM on mma.sync.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct RingPosition {
   std::uint32_t stage = 0;
   std::uint32_t parity = 0;
 
-  // Whether the ring starts again.
+  // Moves to the next stage; returns whether the ring starts again.
   GEMMD_DEVICE bool Next() {
     if (++stage != kStages) return false;
     stage = 0;

@@ -26,8 +26,8 @@ class TileCopies {
     b_bytes_ = BytesInside(b_column, params.n);
   }
 
-  // Issues the copies of the next tile of K, which starts at `first_k`. What lies outside the
-  // matrices becomes zero, which adds nothing to the product.
+  // Issues the copies of the next tile of K, which starts at `first_k`. Elements outside the
+  // matrices become zero, which adds nothing to the product.
   GEMMD_DEVICE void Issue(const HalfGemmParams& params, std::uint32_t thread, std::int32_t first_k,
                           ptx::SharedAddress a_tile, ptx::SharedAddress b_tile) {
     const auto a_column = static_cast<std::int32_t>(thread % ALayout::kRowChunks * 8);
@@ -40,7 +40,7 @@ class TileCopies {
   }
 
  private:
-  // How many of a chunk's 16 bytes lie before the end of its row.
+  // Returns how many of a chunk's 16 bytes lie before the end of its row.
   static GEMMD_DEVICE std::uint32_t BytesInside(std::int32_t column, std::int32_t columns) {
     const std::int32_t left = columns - column;
     return left <= 0 ? 0u : left >= 8 ? 16u : static_cast<std::uint32_t>(2 * left);

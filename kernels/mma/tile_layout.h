@@ -1,4 +1,4 @@
-// How a tile of 16-bit elements lies in shared memory.
+// The layout of a tile of 16-bit elements in shared memory.
 #pragma once
 
 #include "kernels/ptx/platform.h"

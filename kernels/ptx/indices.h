@@ -1,4 +1,4 @@
-// Which thread this is. PTX ISA, "Special Registers".
+// The running thread's index, its block's, and the size of the grid. PTX ISA, "Special Registers".
 #pragma once
 
 #include "kernels/ptx/platform.h"

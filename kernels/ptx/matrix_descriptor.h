@@ -9,12 +9,13 @@
 namespace gemmd::ptx {
 inline namespace GEMMD_BACKEND {
 
-// Which elements of an operand lie side by side: those of one row of M or N (K-major), or
-// those of one k (MN-major, the transposed form, for 16-bit elements alone).
+// The elements of an operand that lie side by side: those of one row of M or N (K-major), or those
+// of one k (MN-major, the transposed form, for 16-bit elements alone).
 enum class Major : int { kK = 0, kMn = 1 };
 
-// What leading and stride mean; chunk is 16 bytes, 8 elements; span is the swizzle's 32, 64
-// or 128 bytes. "Dense" is what a TMA box with that swizzle leaves.
+// Makes a descriptor. Leading and stride mean the following, where a chunk is 16 bytes, 8 elements,
+// and a span is the swizzle's 32, 64 or 128 bytes. "Dense" is the layout that a TMA box with that
+// swizzle leaves.
 //
 // K-major: rows of M or N with elements of K side by side; eight rows form a group.
 //   swizzled  rows of a group lie one span apart, groups `stride_bytes` apart (8 spans where

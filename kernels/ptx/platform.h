@@ -1,5 +1,5 @@
-// What makes one kernel source compile twice: by nvcc for a GPU, and by any C++17
-// compiler for the emulator (kernels/emulator/). Every other header here builds on it.
+// Makes one kernel source compile twice: by nvcc for a GPU, and by any C++17 compiler for the
+// emulator (kernels/emulator/). Every other header here builds on it.
 //
 // Rules for kernel source, which tests/kernels/ptx:purity_test enforces:
 //   * no inline assembly, threadIdx, __syncthreads, __shared__ or __half: only the
@@ -61,7 +61,7 @@ struct alignas(16) Vector4 {
   std::uint32_t w;
 };
 
-// What the code may use in the compilation at hand. The host pass of nvcc says yes to
+// The features that the code may use in the compilation at hand. The host pass of nvcc says yes to
 // all; a kernel tests them by `if constexpr`, so that it compiles for every target.
 #if defined(__CUDA_ARCH__)
 inline constexpr bool kHasBulkCopies = __CUDA_ARCH__ >= 900;  // TMA, clusters, mbarrier waits

@@ -1,4 +1,4 @@
-// How many registers a warp may use (sm_90a).
+// Sets the number of registers that a warp may use (sm_90a).
 #pragma once
 
 #include "kernels/ptx/platform.h"

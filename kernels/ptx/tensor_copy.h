@@ -67,8 +67,8 @@ GEMMD_DEVICE void TensorLoad2DMulticast(SharedAddress destination, const TensorM
   GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{x, y}}, mbarrier, mask, site);)
 }
 
-// How long lines of a load stay in the L2: the words that createpolicy.fractional gives for all
-// of an access. PTX ISA, "Data Movement and Conversion Instructions: createpolicy". A hint.
+// The policy by which lines of a load stay in the L2: the words that createpolicy.fractional gives
+// for all of an access. PTX ISA, "Data Movement and Conversion Instructions: createpolicy". A hint.
 enum class CachePolicy : std::uint64_t {
   kNormal = 0x1000000000000000,
   kEvictFirst = 0x12f0000000000000,

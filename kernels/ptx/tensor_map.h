@@ -37,10 +37,10 @@ struct TensorMapSpec {
   TensorElement element = TensorElement::kU8;
   int rank = 2;
   std::uint64_t size[kMaxTensorRank] = {1, 1, 1, 1, 1};
-  // Of dimensions 1 and up; multiples of 16, below 2^40. [0] is not read.
+  // The strides of dimensions 1 and up; multiples of 16, below 2^40. [0] is not read.
   std::uint64_t stride_bytes[kMaxTensorRank] = {0, 0, 0, 0, 0};
-  // What one copy moves: at most 256 in each dimension; in the first a multiple of 16
-  // bytes and, where swizzled, the swizzle's whole span.
+  // The box that one copy moves: at most 256 in each dimension; in the first a multiple of 16 bytes
+  // and, where swizzled, the swizzle's whole span.
   std::uint32_t box[kMaxTensorRank] = {1, 1, 1, 1, 1};
   Swizzle swizzle = Swizzle::kNone;
 };
@@ -50,9 +50,9 @@ inline std::uint32_t TensorElementBytes(TensorElement element) {
   return element == TensorElement::kF16 || element == TensorElement::kBf16 ? 2 : 4;
 }
 
-// Why it is refused, in one line; empty if it is not. By the driver, but for one: it takes
-// swizzled rows shorter than the span, which then lie a span apart and reach beyond the bytes of
-// the box in shared memory. docs/lab/tma.md says what is known of them.
+// Says why the driver refuses it, in one line; empty if it does not. One is refused here alone: the
+// driver takes swizzled rows shorter than the span, which then lie a span apart and reach beyond
+// the bytes of the box in shared memory. docs/lab/tma.md says what is known of them.
 inline std::string TensorMapError(const TensorMapSpec& spec) {
   if (spec.rank < 1 || spec.rank > kMaxTensorRank) return absl::StrCat("rank ", spec.rank);
   if (reinterpret_cast<std::uint64_t>(spec.base) % 16 != 0) return "base not aligned to 16 bytes";

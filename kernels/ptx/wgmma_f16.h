@@ -1,9 +1,9 @@
 // wgmma with f16 operands and an f16 accumulator (sm_90a). PTX ISA, "Asynchronous Warpgroup
 // Level Matrix Multiply-Accumulate Instructions: wgmma.mma_async", D of type .f16.
 //
-// As wgmma.h says, but a register holds two accumulators: half h of register i of thread t is
-// row t / 32 * 16 + t % 32 / 4 + i % 2 * 8, column i / 2 * 8 + t % 4 * 2 + h. kColumns is a
-// multiple of 16 here; the instruction allows 8, which no tile needs.
+// Everything is as wgmma.h says, but a register holds two accumulators: half h of register i of
+// thread t is row t / 32 * 16 + t % 32 / 4 + i % 2 * 8, column i / 2 * 8 + t % 4 * 2 + h. kColumns
+// is a multiple of 16 here; the instruction allows 8, which no tile needs.
 #pragma once
 
 #include "kernels/ptx/wgmma.h"

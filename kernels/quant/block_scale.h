@@ -1,4 +1,4 @@
-// Which scale and zero point a block gets, by the values in it.
+// Chooses the scale and zero point of a block by the values in it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gemmd {
 
-// Of the values of a block, or of a matrix.
+// The range of the values of a block, or of a matrix.
 struct ValueRange {
   double lowest = 0;   // at most 0
   double highest = 0;  // at least 0

@@ -64,7 +64,7 @@ absl::StatusOr<ValueRange> RangeOfMatrix(const RealView& real) {
   return range;
 }
 
-// Of the block of (line, k) in the planes of scales and zero points.
+// Returns the index of the block of (line, k) in the planes of scales and zero points.
 std::int64_t BlockIndex(const QuantizedView& view, std::int64_t line, std::int64_t k) {
   const std::int64_t lines = view.scale_lines == 0 ? view.lines : view.scale_lines;
   return view.format.scaling.index(lines, view.k, line, k);

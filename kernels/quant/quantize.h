@@ -24,18 +24,18 @@ struct QuantizedView {
   const void* scales = nullptr;       // format.scaling.count() of them
   const void* zero_points = nullptr;  // as many; null unless the format has them
   float tensor_scale = 1;             // 1 unless the format has one
-  // Of part of an operand: the lines that the planes of scales and zero points, whose addresses
+  // For a part of an operand: the lines that the planes of scales and zero points, whose addresses
   // are those of the part's first line, were made for. 0: `lines`.
   std::int64_t scale_lines = 0;
 
   std::uint32_t code(std::int64_t line, std::int64_t k_index) const;
-  // Of the block of (line, k): its scale, that times the scale of the tensor, and its zero point.
-  // Exact.
+  // Describe the block of (line, k): its scale, that times the scale of the tensor, and its zero
+  // point. Exact.
   double block_scale(std::int64_t line, std::int64_t k_index) const;
   double scale(std::int64_t line, std::int64_t k_index) const;
   int zero_point(std::int64_t line, std::int64_t k_index) const;
-  // What element (line, k) is worth: exact, because code, scale and tensor scale have at most 9, 24
-  // and 24 bits, and not both scales have more than 4. A NaN scale or code makes it NaN.
+  // Returns the value of element (line, k): exact, because code, scale and tensor scale have at
+  // most 9, 24 and 24 bits, and not both scales have more than 4. A NaN scale or code makes it NaN.
   double value(std::int64_t line, std::int64_t k_index) const;
 };
 
@@ -52,7 +52,7 @@ struct QuantizedMatrix {
   QuantizedView view() const;
 };
 
-// How E8M0 scales are chosen; README.md has both rules.
+// The rule by which E8M0 scales are chosen; README.md has both rules.
 enum class ScaleRule : std::uint8_t { kFloor, kRoundUp };
 
 struct QuantizeOptions {

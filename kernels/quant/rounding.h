@@ -1,4 +1,4 @@
-// How an encoder rounds: to nearest, or by the random bits of a seed.
+// An encoder's rounding: to nearest, or by the random bits of a seed.
 #pragma once
 
 #include <cstdint>

@@ -2,16 +2,17 @@
 //
 // A code is a sign bit above `exponent_bits` above `fraction_bits`. With exponent field E and
 // fraction field F its magnitude is 2^(E - bias) * (1 + F / 2^fraction_bits), or, where E is 0,
-// 2^(1 - bias) * F / 2^fraction_bits. What the largest E means differs:
+// 2^(1 - bias) * F / 2^fraction_bits. The formats give the largest E different meanings:
 //
-//             sign exponent fraction bias  largest        smallest    largest exponent
-//   E4M3      1    4        3        7     448            2^-9        NaN where F is 7
-//   E5M2      1    5        2        15    57344          2^-16       infinity where F is 0, else
-//   NaN E3M2      1    3        2        3     28             2^-4        finite E2M3      1    2
-//   3        1     7.5            2^-3        finite E2M1      1    2        1        1     6 2^-1
-//   finite binary16  1    5        10       15    65504          2^-24       as E5M2 bfloat16  1 8
-//   7        127   about 2^128    2^-133      as E5M2 binary32  1    8        23       127   about
-//   2^128    2^-149      as E5M2
+//             exponent  fraction  bias  largest      smallest  largest exponent
+//   E4M3      4         3         7     448          2^-9      NaN where F is 7
+//   E5M2      5         2         15    57344        2^-16     infinity where F is 0, else NaN
+//   E3M2      3         2         3     28           2^-4      finite
+//   E2M3      2         3         1     7.5          2^-3      finite
+//   E2M1      2         1         1     6            2^-1      finite
+//   binary16  5         10        15    65504        2^-24     as E5M2
+//   bfloat16  8         7         127   about 2^128  2^-133    as E5M2
+//   binary32  8         23        127   about 2^128  2^-149    as E5M2
 //
 // Sources: E4M3 and E5M2, "OCP 8-bit Floating Point Specification (OFP8)", revision 1.0, 2023,
 // table 1; E3M2, E2M3 and E2M1, "OCP Microscaling Formats (MX) Specification", version 1.0, 2023,
@@ -23,7 +24,7 @@
 namespace gemmd {
 
 struct FloatFormat {
-  // What codes with the largest exponent field are.
+  // The meaning of codes with the largest exponent field.
   enum class Top : std::uint8_t { kFinite, kOneNan, kInfinityAndNans };
 
   int exponent_bits;

@@ -79,8 +79,8 @@ class LadderCWorker {
     }
   }
 
-  // A tile of A and one of B, box by box along their lines. What lies outside the
-  // matrices becomes zero.
+  // A tile of A and one of B, box by box along their lines. Elements outside the matrices become
+  // zero.
   GEMMD_DEVICE void LoadTiles(std::int32_t k) const {
     const ptx::SharedAddress loaded = shared_ + Layout::kLoaded;
     const std::int32_t b_x = kBMajor == ptx::Major::kK ? k : corner_.column;

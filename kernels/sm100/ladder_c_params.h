@@ -1,4 +1,4 @@
-// What a ladder C kernel is launched with, and where things lie in its shared memory.
+// The parameters of a ladder C kernel, and the places in its shared memory.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,12 @@ struct LadderCParams {
   ptx::TensorMap d;
 };
 
-// Of a step on tcgen05. A and B are tiles of 64 lines of 64 elements: in chunks of 8 elements that
-// TMA loads one after another, 64 lines of each; or whole lines of 128 bytes, swizzled.
+// The layout of a step on tcgen05. A and B are tiles of 64 lines of 64 elements: in chunks of 8
+// elements that TMA loads one after another, 64 lines of each; or whole lines of 128 bytes,
+// swizzled.
 template <class Step>
 struct LadderCLayout {
-  // As TMA stores it: lines of 128 bytes, swizzled.
+  // The layout that TMA stores: lines of 128 bytes, swizzled.
   using D = mma::TileLayout<Step::kTileM, Step::kTileN, true>;
 
   static constexpr int kLineElements = Step::kTileK;
@@ -50,8 +51,8 @@ struct LadderCLayout {
   static constexpr std::uint32_t kSharedBytes = kSlot + 16;
 };
 
-// What a matrix descriptor says of such a tile (matrix_descriptor.h), and how far the next 16 of K
-// are.
+// The strides in the matrix descriptor of such a tile (matrix_descriptor.h), and the distance to
+// the next 16 of K.
 template <class Step, ptx::Major kMajor>
 struct OperandPlaces {
   static constexpr bool kIsKMajor = kMajor == ptx::Major::kK;
@@ -59,7 +60,7 @@ struct OperandPlaces {
   static constexpr std::uint32_t kBoxBytes = LadderCLayout<Step>::kBoxBytes;
 
   // Without a swizzle: the next chunk of a line is a box away, the next 8 lines a core matrix.
-  // Which of both is along K, the major says. With it: 8 lines of 128 bytes are a kilobyte, and
+  // The major says which of both is along K. With it: 8 lines of 128 bytes are a kilobyte, and
   // there is no second span.
   static constexpr std::uint32_t kLeadingBytes =
       Step::kSwizzle ? 16 : (kIsKMajor ? kBoxBytes : kCoreBytes);

@@ -17,7 +17,7 @@ namespace {
 // DeviceTraits::half_gflops of a B200 with 148 multiprocessors at 1.965 GHz, in TFLOP/s.
 constexpr double kB200 = 1787;
 
-// What ladder_c_steps.h says about a step, as values. `published` is in TFLOP/s on a B200.
+// Returns what ladder_c_steps.h says about a step, as values. `published` is in TFLOP/s on a B200.
 template <class Step>
 constexpr mma::HalfGemmTraits Describe(double published) {
   mma::HalfGemmTraits traits;

@@ -109,9 +109,9 @@ class LadderBWorker {
     }
   }
 
-  // By TMA: thread 0 fills the stage, and past the last tile nothing does. By cp.async: a
-  // thread's copies are one group; past the last tile the group is empty, so that waits count
-  // groups alike in every iteration.
+  // Steps with TMA: thread 0 fills the stage, and past the last tile nothing does. Steps with
+  // cp.async: a thread's copies are one group; past the last tile the group is empty, so that waits
+  // count groups alike in every iteration.
   GEMMD_DEVICE void IssueTile(std::int32_t k_tile, std::uint32_t stage) {
     if constexpr (Step::kTensorLoads) {
       if (thread_ == 0 && k_tile < k_tiles_) stages_.Fill(stage, k_tile * Step::kTileK);
@@ -124,7 +124,7 @@ class LadderBWorker {
     }
   }
 
-  // By TMA: the tile is visible. By cp.async: this thread's part of it has landed.
+  // After it, with TMA the tile is visible; with cp.async this thread's part of it has landed.
   GEMMD_DEVICE void WaitTile(const Turn& read) {
     if constexpr (Step::kTensorLoads) {
       stages_.WaitFull(read);

@@ -1,4 +1,4 @@
-// What a ladder B kernel is launched with, and the shape of its launch.
+// The parameters of a ladder B kernel, and the shape of its launch.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline constexpr int kTileM = 128;
 inline constexpr int kTileN = 128;
 inline constexpr int kWarpM = 64;
 
-// What a block of sm_120 may have.
+// The shared memory that a block of sm_120 may have.
 inline constexpr std::uint32_t kSharedBytesLimit = 99 * 1024;
 
 inline namespace GEMMD_BACKEND {

@@ -25,7 +25,7 @@ struct Measured {
 constexpr double kH200 = 803;
 constexpr double kRtx5060 = 25;
 
-// What ladder_b_steps.h says about a step, as values.
+// The facts that ladder_b_steps.h states about a step, as values.
 struct StepTraits {
   mma::HalfGemmTraits half_gemm;
   bool loads_by_tma = false;

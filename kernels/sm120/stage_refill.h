@@ -1,4 +1,5 @@
-// Who fills a stage by TMA again once it is read, and when. Every thread calls, for each tile of K,
+// Fills a stage by TMA again once it is read; the classes differ in when they do. Every thread
+// calls, for each tile of K,
 //   Begin()              before the first one
 //   DuringTile(k, read)  behind the first step of the tile at k, which the stage `read` holds
 //   HaveRead(k, read)    when its warp has loaded the last fragments of that tile
@@ -19,7 +20,7 @@
 namespace gemmd::sm120 {
 inline namespace GEMMD_BACKEND {
 
-// By thread 0: the first tile of K for each stage.
+// Thread 0 fills each stage with its first tile of K.
 template <class Step>
 GEMMD_DEVICE void FillEveryStage(const TensorStages<Step>& stages, const LadderBParams& params,
                                  std::uint32_t thread) {
@@ -29,7 +30,7 @@ GEMMD_DEVICE void FillEveryStage(const TensorStages<Step>& stages, const LadderB
   }
 }
 
-// By thread 0, as soon as a barrier has shown that everyone has read the stage.
+// Thread 0 fills the stage as soon as a barrier has shown that everyone has read the stage.
 template <class Step>
 class RefillBehindBarrier {
  public:
@@ -54,8 +55,8 @@ class RefillBehindBarrier {
   const std::uint32_t thread_;
 };
 
-// By thread 0, which waits for the other warps a step later than its own has released the stage,
-// when they are likely to have done so.
+// Thread 0 fills the stage; it waits for the other warps a step later than its own has released the
+// stage, when they are likely to have done so.
 template <class Step>
 class RefillWhenReleased {
  public:

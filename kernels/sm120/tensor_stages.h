@@ -28,7 +28,7 @@ class TensorStages {
     return ATile(stage) + Layout::A::kBytes;
   }
 
-  // By one thread; a barrier of the block follows.
+  // One thread calls it; a barrier of the block follows.
   GEMMD_DEVICE void InitBarriers() const {
     for (std::uint32_t stage = 0; stage < Step::kStages; ++stage) {
       ptx::MbarrierInit(ring_.Full(stage), 1);
@@ -39,7 +39,7 @@ class TensorStages {
     ptx::FenceMbarrierInit();
   }
 
-  // By one thread, once the stage is free: with the tile of K that starts at k.
+  // One thread fills the stage, once it is free, with the tile of K that starts at k.
   GEMMD_DEVICE void Fill(std::uint32_t stage, std::int32_t k) const {
     using BPanel = typename Layout::B::Panel;
     ptx::MbarrierArriveExpect(ring_.Full(stage), Layout::kStageBytes);
@@ -58,7 +58,7 @@ class TensorStages {
     ptx::MbarrierWait(ring_.Empty(turn.stage), turn.parity);
   }
 
-  // By every warp that has read the stage.
+  // Every warp that has read the stage calls it.
   GEMMD_DEVICE void ReleaseByWarp(std::uint32_t stage, std::uint32_t lane) const {
     ptx::SyncWarp();
     if (lane == 0) {

@@ -1,4 +1,4 @@
-// What a warp multiplies in one step of K, loaded from a ring of stages by ldmatrix.
+// A warp's operands in one step of K, loaded from a ring of stages by ldmatrix.
 #pragma once
 
 #include "kernels/ptx/matrix_memory.h"
@@ -20,14 +20,14 @@ class FragmentReader {
   using ARow = std::uint32_t[4];             // a 16x16 tile of A
   using B = std::uint32_t[kColumnTiles][2];  // 16x8 tiles of B
 
-  // Of the warp that computes rows from `row` on and columns from `column` on. Tiles are
+  // The reader of the warp that computes rows from `row` on and columns from `column` on. Tiles are
   // aligned to 1024 bytes; columns to a warp's width.
   GEMMD_DEVICE FragmentReader(ptx::SharedAddress a_tile, ptx::SharedAddress b_tile,
                               std::uint32_t row, std::uint32_t column, std::uint32_t lane)
       : a_(a_tile + ALayout::Chunk(row + lane % 16, lane / 16)),
         b_(b_tile + BLayout::Chunk(lane % 16, column / 8 + lane / 16)) {}
 
-  // To the stage that lies so many bytes on.
+  // Moves to the stage that lies so many bytes on.
   GEMMD_DEVICE void Move(std::uint32_t bytes) {
     a_ += bytes;
     b_ += bytes;

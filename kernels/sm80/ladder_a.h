@@ -57,7 +57,7 @@ class LadderAWorker {
   static constexpr int kSteps = Step::kTileK / 16;  // mma.sync steps in a tile of K
   static_assert(kColumnTiles % 2 == 0, "LoadB() fills two");
 
-  // What one step of K multiplies.
+  // The operands of one step of K.
   struct Fragments {
     std::uint32_t a[kRowTiles][4];
     std::uint32_t b[kColumnTiles][2];

@@ -5,7 +5,7 @@
 
 namespace gemmd::sm80 {
 
-// What follows from a step's tile (ladder_a_steps.h).
+// The numbers that follow from a step's tile (ladder_a_steps.h).
 template <class Step>
 struct LadderAShape {
   static constexpr int kWarpM = Step::kTileM / Step::kWarpsM;

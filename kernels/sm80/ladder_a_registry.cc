@@ -42,7 +42,7 @@ std::uint32_t SharedKilobytes(int compute_capability) {
   return kilobytes;
 }
 
-// What ladder_a_steps.h says about a step, as values.
+// The facts that ladder_a_steps.h states about a step, as values.
 struct StepTraits {
   mma::HalfGemmTraits half_gemm;
   std::uint32_t shared_kilobytes = 0;

@@ -24,7 +24,7 @@ inline std::int64_t BytesBetween(const void* from, const void* to) {
                                    reinterpret_cast<std::uintptr_t>(from));
 }
 
-// What TMA takes as a third dimension's stride.
+// Returns whether TMA takes the step as a third dimension's stride.
 inline bool IsTensorStep(std::int64_t step) {
   return step > 0 && step % 16 == 0 && step < std::int64_t{1} << 40;
 }

@@ -1,4 +1,4 @@
-// Which clusters of a grid lie side by side. Multiprocessors of one GPC ask the L2 for a line
+// Finds which clusters of a grid lie side by side. Multiprocessors of one GPC ask the L2 for a line
 // once, so tiles that share an operand belong on neighbours; but clusters are numbered round robin
 // over the GPCs. A launch "by place" numbers them anew, by a permutation that is found once for a
 // device (device_places.h). A wrong one costs speed and nothing else. Pure.

@@ -13,10 +13,9 @@ struct DevicePlaces {
   ClusterPlaces places;
 };
 
-// Of the grid of pairs of blocks that fills the device, on the calling thread's current device,
-// which a device is asked once about: the first call for it launches probes and waits for them,
-// some hundred microseconds; thread-safe. The emulator has a permutation of its own. INTERNAL:
-// CUDA's message.
+// Returns the places of the grid of pairs of blocks that fills the calling thread's current device.
+// Each device is asked once: the first call for it launches probes and waits for them, some hundred
+// microseconds; thread-safe. The emulator has a permutation of its own. INTERNAL: CUDA's message.
 absl::StatusOr<DevicePlaces> PlacesOfPairs();
 
 }  // namespace GEMMD_BACKEND

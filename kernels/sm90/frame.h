@@ -42,7 +42,7 @@ inline std::uint32_t FrameTiles(std::int64_t lines, int tile) {
   return static_cast<std::uint32_t>((lines + tile - 1) / tile);
 }
 
-// Whether D is more than the rounded sums.
+// Returns whether D is more than the rounded sums.
 inline bool NeedsEpilogue(const Problem& problem) {
   const Epilogue& epilogue = problem.epilogue;
   return epilogue.alpha != 1 || epilogue.beta != 0 || epilogue.has_bias ||

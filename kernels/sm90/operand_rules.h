@@ -1,4 +1,5 @@
-// What all kernels of this folder say of devices and operands, as Kernel's methods say it.
+// The rules of all kernels of this folder for devices and operands, in the words of Kernel's
+// methods.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ inline std::string UnavailableReason(const DeviceTraits& device) {
   return absl::StrCat("needs sm_90a, this is sm_", device.compute_capability);
 }
 
-// Of the operands' types and the accumulator's.
+// Says why the operands' types and the accumulator's are not taken; empty if they are.
 inline std::string TypeRejection(const Problem& problem) {
   const DataType type = problem.a.type;
   if ((type != DataType::kF16 && type != DataType::kBf16) || problem.b.type != type) {

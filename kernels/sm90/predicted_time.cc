@@ -60,9 +60,10 @@ double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int6
 }
 
 void SetRaster(const Tiling& tiling, const Problem& problem, Config* config) {
-  // Measured, docs/lab/hopper-tiles.md. By rows, 8 cluster rows, of which a cluster tile of 512
-  // rows has as many in 4. By place, where there are waves of pairs: columns, so that neighbours
-  // share rows; more of them where the tile is higher. With a short K, D's lines decide.
+  // Measured, docs/lab/hopper-tiles.md. Groups of rows have 8 cluster rows, of which a cluster tile
+  // of 512 rows has as many in 4. Launches by place walk groups of columns where there are waves of
+  // pairs, so that neighbours share rows; more of them where the tile is higher. With a short K,
+  // D's lines decide.
   constexpr std::int64_t kShortK = 2048;
   const TileGrid grid = GridOf(tiling, problem);
   const bool is_high = tiling.tile_m * tiling.cluster_m >= 512;

@@ -1,4 +1,4 @@
-// What a tiling needs for a product on a Hopper device: waves of tiles, and the roofline.
+// Predicts a tiling's time for a product on a Hopper device, by waves of tiles and the roofline.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace gemmd::sm90 {
 
-// Microseconds. What it is for is the order of the tilings; figures behind its constants are
-// in docs/lab/hopper-tiles.md. REQUIRES: device.kind is kCuda.
+// Returns a time in microseconds, which serves to order the tilings; figures behind its constants
+// are in docs/lab/hopper-tiles.md. REQUIRES: device.kind is kCuda.
 // `problems`: how many equal ones are one launch.
 double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
                          const DeviceTraits& device);

@@ -1,5 +1,5 @@
 // The Hopper GEMM of operands whose lines start anywhere: D = A * transposed B, lines of K of any
-// pitch. What its two launches take.
+// pitch. These are the parameters of its two launches.
 //
 // A's lines are copied to a workspace, aligned. B's, the larger operand's, are not: rows
 // n = c mod 8 share one alignment, so each of eight classes is a tensor of its own whose lines

@@ -63,7 +63,7 @@ constexpr RaggedTiling SmallTiling() {
 
 double Tiles(std::int64_t lines, int tile) { return std::ceil(static_cast<double>(lines) / tile); }
 
-// What both entries take: lines of K of any pitch.
+// The common part of both entries, which take lines of K of any pitch.
 class RaggedEntry : public Kernel {
  public:
   RaggedEntry(Traits traits, const RaggedTiling& tiling)

@@ -19,7 +19,7 @@ inline bool AreLinesAligned(const void* data, const MatrixLayout& layout) {
   return layout.leading_dimension % 8 == 0 && reinterpret_cast<std::uint64_t>(data) % 16 == 0;
 }
 
-// Which operands are copied, A before B.
+// The operands that are copied, A before B.
 struct RaggedCopies {
   bool a = false;
   bool b = false;

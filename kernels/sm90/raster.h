@@ -8,15 +8,15 @@
 
 namespace gemmd::sm90 {
 
-// As Config::raster_order has it.
+// The values of Config::raster_order.
 enum class RasterOrder : std::uint8_t {
   kRowGroups = 0,     // groups of rows, column by column
   kColumnGroups = 1,  // groups of columns, row by row
   kHilbert = 2,       // groups of rows, squares in them along Hilbert curves that join
 };
 
-// Which clusters of a grid lie side by side: number[c] is that of cluster c among its neighbours.
-// A permutation (cluster_places.h).
+// The order in which clusters of a grid lie side by side: number[c] is that of cluster c among its
+// neighbours. A permutation (cluster_places.h).
 inline constexpr std::uint32_t kMostPlaces = 144;
 struct ClusterPlaces {
   std::uint8_t number[kMostPlaces];
@@ -47,7 +47,7 @@ struct Raster {
   std::uint32_t tiles_n;
   std::uint32_t group;  // lines that are walked together; a power of two where kHilbert
   RasterOrder order;
-  // What follows from these (MakeRaster()).
+  // These follow from those above (MakeRaster()).
   Divisor tiles_of_group;
   Divisor lines;       // of a group,
   Divisor last_lines;  // and of the last one where it has fewer
@@ -107,7 +107,7 @@ GEMMD_DEVICE RasterTile TileAt(const Raster& raster, std::uint32_t at) {
   const std::uint32_t within = at - nth * raster.tiles_of_group.value;
   const bool is_whole = across - first >= raster.group;
   if (raster.order == RasterOrder::kHilbert && is_whole) {
-    // What is left of a group behind its last whole square is walked column by column.
+    // The part of a group behind its last whole square is walked column by column.
     const std::uint32_t nth_square = raster.square.Quotient(within);
     if (nth_square < raster.lines.Quotient(raster.tiles_n)) {
       const RasterTile tile = HilbertTile(within - nth_square * raster.square.value, raster.group);

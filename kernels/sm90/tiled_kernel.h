@@ -15,7 +15,7 @@
 
 namespace gemmd::sm90 {
 
-// What an entry adds is what it takes, how long it expects a tiling to take, and its launches.
+// An entry adds the problems that it takes, the time that it expects of a tiling, and its launches.
 template <class Tiling>
 class TiledKernel : public Kernel {
  public:
@@ -67,7 +67,7 @@ class TiledKernel : public Kernel {
   TiledKernel(Traits traits, absl::Span<const Tiling> tilings)
       : Kernel(std::move(traits)), tilings_(tilings) {}
 
-  // Of the config, in whatever groups it walks the tiles; null where it is none's.
+  // Returns the config's tiling, in whatever groups it walks the tiles; null where there is none.
   const Tiling* TilingOf(Config config) const {
     const auto found = std::find_if(tilings_.begin(), tilings_.end(), [&](const Tiling& tiling) {
       config.raster_group = ConfigOf(tiling).raster_group;
@@ -80,7 +80,7 @@ class TiledKernel : public Kernel {
   virtual Config ConfigOf(const Tiling& tiling) const = 0;
   virtual double PredictedTilingUs(const Tiling& tiling, const Problem& problem,
                                    const DeviceTraits& device) const = 0;
-  // By the tiling's place in the table.
+  // `tiling` is the tiling's place in the table.
   virtual absl::Status LaunchTiling(int tiling, const Problem& problem, const Config& config,
                                     const Arguments& arguments,
                                     const LaunchTarget& target) const = 0;

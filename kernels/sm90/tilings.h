@@ -185,7 +185,7 @@ inline constexpr Tiling kTilings[] = {
     Coop128x256c2(), Coop128x256(), Coop128x112c2(), Coop256x192c2(), Pp128x192c2(),
     One64x128(),     One64x64(),    One64x32(),      One64x128c2(),   Coop128x128c2()};
 
-// Whether a batch of equal problems is one launch. Pairs share operands by multicast, which
+// Returns whether a batch of equal problems is one launch. Pairs share operands by multicast, which
 // has no form here for maps of a batch; their problems are large enough for launches of their own.
 constexpr bool TakesBatches(const Tiling& tiling) {
   return tiling.cluster_m * tiling.cluster_n == 1;

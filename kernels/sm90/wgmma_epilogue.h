@@ -22,7 +22,7 @@ struct EpilogueTypeOf<Bf16Element> {
   using Type = epilogue::Bf16;
 };
 
-// Of the tile's problem.
+// The planes of the tile's problem.
 struct FinishPlanes {
   void* d;
   const void* c;     // null: none

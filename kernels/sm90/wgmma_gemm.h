@@ -24,7 +24,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
     const std::uint32_t lane = thread % 32;
     const Block<Layout> block;
     ptx::LaunchDependentGrid();
-    // What comes before the first load is what the multiprocessor stands still for: warps share it.
+    // The multiprocessor stands still until the first load: warps share the work before it.
     TileWalk<Params> walk(params, block);
     TileCorner corner = {};
     if (warp == 0) {

@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kSpreadBelowBytes = 8 << 20;
 inline constexpr std::uint64_t kSpreadBytes = 2 << 20;
 inline constexpr std::uint64_t kEarlyBelowBytes = 16 << 20;
 inline constexpr std::uint64_t kEarlyBytes = 2 << 20;
-// Of one launch: what numbers of 32 bits count, with room for a wave past the end.
+// The tiles of one launch: what numbers of 32 bits count, with room for a wave past the end.
 inline constexpr std::uint32_t kMaxTiles = 0x7ffffc00;
 
 template <class Params>
@@ -64,9 +64,9 @@ void SetPrefetch(const Problem& problem, Params* params) {
 // Figures: docs/lab/hopper-launches.md.
 inline constexpr double kLongLaunchCycles = 60e3;
 
-// Whether a grid whose operands are settled still begins when the one ahead has ended: by place, or
-// where it is long and leaves no room for the next. Waves of tiles that products bind begin early
-// nevertheless: the last one leaves multiprocessors idle.
+// Returns whether a grid whose operands are settled still begins when the one ahead has ended: by
+// place, or where it is long and leaves no room for the next. Waves of tiles that products bind
+// begin early nevertheless: the last one leaves multiprocessors idle.
 template <class Layout, class Params>
 bool KeepsItsTurn(const Params& params) {
   constexpr double kBlockCycles = Layout::kValues.k_block_cycles;
@@ -81,10 +81,10 @@ bool KeepsItsTurn(const Params& params) {
   return params.is_placed || (is_long && fills && (kLoadsBind || waves == 1));
 }
 
-// What is loaded before the grid's turn. Of one settled operand a block of K, because more of them
-// stand in the way of the other operand's first boxes; all of the ring where few rows are read, and
-// where a grid leaves room for the next, which then waits on multiprocessors of its own. Of both,
-// everything, and the L2 needs no hints; or B alone, where the grid keeps its turn.
+// Sets what is loaded before the grid's turn. Of one settled operand a block of K, because more of
+// them stand in the way of the other operand's first boxes; all of the ring where few rows are
+// read, and where a grid leaves room for the next, which then waits on multiprocessors of its own.
+// Of both, everything, and the L2 needs no hints; or B alone, where the grid keeps its turn.
 template <class Layout, class Params>
 void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* params) {
   params->settled = SettledOperands::kNone;
@@ -168,7 +168,7 @@ absl::Status Queue(const Problem& problem, const Params& params, absl::Span<cons
                      shape, params, buffers, target);
 }
 
-// As many launches as the batch needs: one where its problems lie at equal distances.
+// Queues as many launches as the batch needs: one where its problems lie at equal distances.
 template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue>
 absl::Status QueueBatch(const Problem& problem, const Config& config,
                         absl::Span<const Arguments> batch, const LaunchTarget& target) {
@@ -233,7 +233,7 @@ absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const
                                                                         target);
 }
 
-// By element type and majors. REQUIRES: Rejection() of the tiling's entry is empty.
+// Chooses the kernel of the operands' majors. REQUIRES: Rejection() of the tiling's entry is empty.
 template <int kTiling, class Element, bool kHasEpilogue>
 absl::Status LaunchByMajor(const Problem& problem, const Config& config,
                            absl::Span<const Arguments> batch, const LaunchTarget& target) {
@@ -270,7 +270,7 @@ absl::Status LaunchByEpilogue(const Problem& problem, const Config& config,
   return LaunchByMajor<kTiling, Element, false>(problem, config, batch, target);
 }
 
-// Of one problem, or, where the tiling TakesBatches(), of a batch of equal ones.
+// Launches one problem, or, where the tiling TakesBatches(), a batch of equal ones.
 template <int kTiling>
 absl::Status LaunchTiling(const Problem& problem, const Config& config,
                           absl::Span<const Arguments> batch, const LaunchTarget& target) {

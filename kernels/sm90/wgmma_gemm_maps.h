@@ -23,7 +23,7 @@ inline void AddDepth(const MapDepth& depth, std::int64_t step, ptx::TensorMapSpe
   if (!depth.is_batch) return;
   spec->rank = 3;
   spec->size[2] = depth.problems;
-  // Of one problem any stride will do.
+  // For one problem any stride will do.
   spec->stride_bytes[2] =
       depth.problems > 1 ? static_cast<std::uint64_t>(step) : spec->stride_bytes[1];
 }

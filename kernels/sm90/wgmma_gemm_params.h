@@ -1,4 +1,4 @@
-// What a Hopper GEMM is launched with, in the kernel's frame (tilings.h).
+// The parameters of a Hopper GEMM, in the kernel's frame (tilings.h).
 #pragma once
 
 #include <cstdint>
@@ -66,8 +66,8 @@ struct WgmmaParams {
   bool writes_f32;
 };
 
-// Of a batch in one launch: what leaves the parameters room below 32764 bytes, and costs a
-// launch little.
+// The problems of a batch in one launch: so many leave the parameters room below 32764 bytes, and
+// cost a launch little.
 inline constexpr int kBatchCapacity = 32;
 
 using WgmmaGemmParams = WgmmaParams<1>;

@@ -24,8 +24,8 @@ using sm90::Tiling;
 
 static_assert(sm90::kTilingCount == sm90::kWgmmaGemmVariants);
 
-// What one core emulates, with checks: it ranks emulated kernels behind real ones, and a
-// little behind ladder A, which serves emulated devices where it can.
+// The rate at which one core emulates, with checks: it ranks emulated kernels behind real ones, and
+// a little behind ladder A, which serves emulated devices where it can.
 constexpr double kEmulatedMacsPerUs = 80;
 
 std::string StrideRejection(const char* name, const MatrixLayout& layout) {

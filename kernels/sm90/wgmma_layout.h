@@ -1,4 +1,4 @@
-// What follows from a tiling and the operands' majors: sizes of boxes, stages and shared
+// The numbers that follow from a tiling and the operands' majors: sizes of boxes, stages and shared
 // memory. Elements have 16 bits.
 #pragma once
 

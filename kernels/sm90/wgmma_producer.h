@@ -37,7 +37,7 @@ GEMMD_DEVICE void LoadOperand(ptx::SharedAddress to, const ptx::TensorMap* map, 
   }
 }
 
-// Of the maps that a tile needs.
+// Prefetches the maps that a tile needs.
 template <class Layout, class Params>
 GEMMD_DEVICE void PrefetchMaps(const Params& params, const Block<Layout>& block,
                                std::uint32_t tile) {

@@ -10,7 +10,7 @@
 namespace gemmd::sm90 {
 inline namespace GEMMD_BACKEND {
 
-// Which consumer this is, and which of its threads.
+// The running consumer, and the place of the thread in it.
 struct Consumer {
   std::uint32_t group;  // of the consumers
   std::uint32_t warp;   // of the group

@@ -49,7 +49,8 @@ class Consumer {
   }
 
  private:
-  // Of the warp, in the tile. Asked for anew: there is no register to keep them in.
+  // Return the warp's place in the tile. They are computed anew: there is no register to keep them
+  // in.
   GEMMD_DEVICE static std::uint32_t Warp() { return (ptx::ThreadIndex() - kProducerThreads) / 32; }
   GEMMD_DEVICE static std::uint32_t FirstRow() {
     return Warp() / Layout::kColumnWarps * Layout::kWarpRows;

@@ -22,7 +22,7 @@ using sm90f64::Tiling;
 static_assert(sm90f64::kProductVariants == kTilingCount);
 
 constexpr double kCyclesPerUs = 1900;  // under load
-// Of a tile: its first stage's way, and D's.
+// The cycles of a tile besides its products: its first stage's way, and D's.
 constexpr double kTileCycles = 3000;
 constexpr double kLaunchUs = 2.5;
 constexpr double kMemoryShare = 0.92;  // of what the memory could move

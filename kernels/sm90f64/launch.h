@@ -20,7 +20,7 @@ inline Plane PlaneOf(const MatrixLayout& layout, const void* data) {
           static_cast<std::int32_t>(layout.inner()), static_cast<std::int32_t>(layout.outer())};
 }
 
-// Whether every line starts at a multiple of 16 bytes, as TMA has it.
+// Returns whether every line starts at a multiple of 16 bytes, as TMA has it.
 inline bool HasUnits(const Plane& plane) {
   return reinterpret_cast<std::uint64_t>(plane.data) % 16 == 0 && plane.stride % 2 == 0;
 }

@@ -1,4 +1,4 @@
-// Which line of an operand a lane multiplies, and where the line's elements lie in a stage.
+// The line of an operand that a lane multiplies, and the places of the line's elements in a stage.
 //
 // An instruction's index 0 to 7 may stand for any of eight lines, as long as D's elements go by
 // the same order. A lane loads 8 bytes, so that 16 lanes fill the banks: those of four indices by
@@ -49,7 +49,7 @@ class LaneElements {
     for (std::uint32_t i = 0; i < 4; ++i) place_[i] = place ^ (i * 32);
   }
 
-  // Of octet `octet` and K from 4 * `quad` on; `tile` is aligned to 1024 bytes.
+  // Returns the element of octet `octet` and K from 4 * `quad` on; `tile` is aligned to 1024 bytes.
   GEMMD_DEVICE double Load(ptx::SharedAddress tile, std::uint32_t octet, std::uint32_t quad) const {
     if constexpr (Tile::kIsKMajor) {
       // Chunks of K are 2 further for each 4 of it.

@@ -44,7 +44,7 @@ GEMMD_DEVICE void LoadTile(ptx::SharedAddress to, const ptx::TensorMap* map, std
   }
 }
 
-// By TMA: one thread.
+// Produces by TMA: one thread.
 template <class Layout>
 class Producer {
  public:
@@ -54,7 +54,8 @@ class Producer {
   GEMMD_DEVICE void Run() {
     const std::uint32_t tiles = TilesOf(params_);
     std::uint32_t tile = ptx::BlockIndexX();
-    // What no launch ahead writes is loaded before this one's turn, as far as the ring reaches.
+    // Operands that no launch ahead writes are loaded before this one's turn, as far as the ring
+    // reaches.
     std::int32_t ahead = 0;
     if (tile < tiles && (params_.rows_are_settled || params_.columns_are_settled)) {
       ahead = k_stages_ < Layout::kStages ? k_stages_ : Layout::kStages;
@@ -116,7 +117,7 @@ class Producer {
   const std::int32_t k_stages_;
 };
 
-// A thread's part of a tile: one element of every eighth line. What lies outside is zeros.
+// A thread's part of a tile: one element of every eighth line. Elements outside are zeros.
 template <class Tile>
 GEMMD_DEVICE void CopyTile(ptx::SharedAddress to, const Plane& plane, std::int32_t line,
                            std::int32_t k, std::uint32_t thread) {
@@ -141,8 +142,9 @@ GEMMD_DEVICE void CopyTile(ptx::SharedAddress to, const Plane& plane, std::int32
   }
 }
 
-// By elements: every thread of the producer's warpgroup. A stage is full once each has said that
-// its own copies have landed, which it does some stages later, so that several are on their way.
+// Produces by elements: every thread of the producer's warpgroup. A stage is full once each has
+// said that its own copies have landed, which it does some stages later, so that several are on
+// their way.
 template <class Layout>
 GEMMD_DEVICE void ProduceByElements(const ProductParams& params, const mma::Ring<Layout>& stages,
                                     std::uint32_t thread) {

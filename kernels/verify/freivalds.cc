@@ -15,7 +15,7 @@ namespace {
 constexpr double kDeviations = 6;
 constexpr std::int64_t kRowsOfBlock = 64;  // of what one thread does at a time
 
-// Of D's type.
+// The rounding of D's type.
 struct OutputRounding {
   double unit_roundoff = 0;
   double smallest = 0;  // what rounding near zero loses at most
@@ -37,7 +37,7 @@ OutputRounding RoundingOf(DataType type) {
   }
 }
 
-// Of the magnitude.
+// Returns the share of the magnitude that accumulation loses at most.
 double AccumulationLoss(const Problem& problem, bool reduced_accuracy) {
   const auto k = static_cast<double>(problem.k);
   const double reduced = reduced_accuracy ? 0x1p-9 : 0;

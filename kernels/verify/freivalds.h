@@ -1,8 +1,8 @@
-// Whether D is the product that it should be, for the price of a few matrix-vector products.
+// Checks whether D is the product that it should be, for the price of a few matrix-vector products.
 //
 // Freivalds' check (R. Freivalds, "Fast probabilistic algorithms", MFCS 1979): for random x of 1
 // and -1, D x is compared with alpha op(A) (op(B) x) + beta C x + bias x, in binary64 (80 bits
-// for f64). What rounding explains of the difference in row i is, with N the columns of D,
+// for f64). Rounding explains a difference of at most t_i in row i, with N the columns of D:
 //
 //   t_i = 6 (u ||D_i|| + e s_i + w sqrt(N))
 //   s_i = |alpha| sum_k |op(A)_ik| ||op(B)_k|| + |beta| ||C_i|| + ||bias||
@@ -31,8 +31,8 @@
 
 namespace gemmd {
 
-// Whether the bounds above are known of the problem: no activation, operands of one type or both
-// fp8, at least 8 bits an element, scales of whole lines and no zero points.
+// Returns whether the bounds above are known of the problem: no activation, operands of one type or
+// both fp8, at least 8 bits an element, scales of whole lines and no zero points.
 bool CanVerify(const Problem& problem);
 
 struct VerificationOptions {

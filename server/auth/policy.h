@@ -26,7 +26,8 @@ class Policy {
   // The bytes of a file that a policy names, or what is wrong with it.
   using ReadFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
   // Parses a policy, a text as policy.proto has it. INVALID_ARGUMENT names the line, or the entry,
-  // its field, its value and what is accepted; never a digest. Without `read` no file is to be had.
+  // its field, its value and what is accepted; never a digest. If `read` is null, no file is to be
+  // had.
   static absl::StatusOr<Policy> Parse(const std::string& text, const ReadFile& read = nullptr);
 
   // Identifies the caller.

@@ -6,7 +6,8 @@
 
 namespace gemmd {
 
-// Of the first certificate of a PEM file, in seconds since 1970; none where it cannot be read.
+// Returns the end of the first certificate of a PEM file, in seconds since 1970; none where it
+// cannot be read.
 std::optional<double> CertificateExpiry(const std::string& path);
 
 }  // namespace gemmd

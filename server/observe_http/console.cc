@@ -24,7 +24,8 @@ absl::string_view Content(absl::string_view page, absl::string_view element) {
   return page.substr(begin, page.find(absl::StrCat("</", element, ">")) - begin);
 }
 
-// As CSP names an inline block (https://www.w3.org/TR/CSP3/#grammardef-hash-source).
+// Returns the name that CSP gives an inline block
+// (https://www.w3.org/TR/CSP3/#grammardef-hash-source).
 std::string Source(absl::string_view content) {
   Sha256 hash;
   hash.Update(content);

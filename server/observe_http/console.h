@@ -18,9 +18,9 @@ absl::string_view ConsolePage();
 // digests, and ask this server; nothing else, and nobody may frame it.
 const std::string& ConsolePolicy();
 
-// What the page shows: {"seconds": of the clock, "families": {sample's name: [{"labels",
-// "value"}]}, "slow": receipts}. Histograms have "bounds", "counts", "sum" and "count" under their
-// family's name.
+// Returns the numbers that the page shows: {"seconds": of the clock, "families": {sample's name:
+// [{"labels", "value"}]}, "slow": receipts}. Histograms have "bounds", "counts", "sum" and "count"
+// under their family's name.
 std::string ConsoleNumbers(TimeNs now, const std::vector<MetricFamily>& families,
                            const std::vector<Receipt>& slow);
 

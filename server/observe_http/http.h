@@ -26,7 +26,7 @@ struct HttpRequest {
   std::string path;    // without what follows a "?"
   std::string accept;  // of the header; empty: anything
   std::string host;    // of the header; empty: none came
-  // Of each header of that name, in their order.
+  // The values of all headers of that name, in their order.
   std::vector<std::string> authorization;
   std::string peer;               // as EndpointOf() names it
   CallerCredentials certificate;  // what the TLS handshake has shown, and nothing else

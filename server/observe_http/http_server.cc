@@ -34,7 +34,7 @@ using Socket = asio::generic::stream_protocol::socket;
 using Plain = beast::basic_stream<asio::generic::stream_protocol>;
 using Tls = beast::ssl_stream<Plain>;
 
-// What all connections of a server share. Counters are read on other threads.
+// The state that all connections of a server share. Counters are read on other threads.
 struct Shared {
   HttpServer::Handler handler;
   std::chrono::milliseconds timeout{0};
@@ -142,7 +142,7 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
     Write(shared_->handler(RequestOf(request, peer_, certificate_)));
   }
 
-  // What follows is not known to be a request's beginning.
+  // Answers, and takes no more requests: the bytes that follow may not be a request's beginning.
   void Reject(HttpCode code, const std::string& why) {
     ++shared_->rejected;
     is_rejected_ = true;
@@ -186,8 +186,8 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
     }
   }
 
-  // Of bytes that nobody has read the system would say so by a reset, which takes the answer from
-  // the client. So some more are read, and forgotten, as long as an answer may take.
+  // If bytes were left unread, the system would send a reset, which takes the answer from the
+  // client. So some more are read, and forgotten, as long as an answer may take.
   void Linger() {
     ErrorCode ignored;
     beast::get_lowest_layer(channel_).socket().shutdown(asio::socket_base::shutdown_send, ignored);

@@ -21,8 +21,8 @@ struct HttpServerOptions {
   std::string listen;  // "HOST:PORT" or "unix:PATH"; port 0 takes a free one
   ConnectionTable::Limits connections;
   ProgressLimit reading;  // how fast clients must read
-  // What a client has for its handshake, for each request whole, the wait for it included, and for
-  // reading each answer.
+  // The time that a client has for its handshake, for each request whole, the wait for it included,
+  // and for reading each answer.
   std::int64_t timeout_ms = 10000;
   TlsFiles tls;  // no certificate: plaintext
 };

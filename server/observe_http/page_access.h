@@ -1,4 +1,4 @@
-// Whether a page is shown: who asks, and what the page asks for.
+// Decides whether a page is shown, by the caller and the roles that pages need.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace gemmd {
 
-// By the policy that rules the gRPC side. Thread-safe.
+// The policy is the one that rules the gRPC side. Thread-safe.
 class PageAccess {
  public:
   struct Options {
@@ -27,7 +27,7 @@ class PageAccess {
   PageAccess(const PolicyFile* policy, AuditLog* audit, const Options& options, Now now = absl::Now)
       : policy_(policy), audit_(audit), options_(options), now_(std::move(now)) {}
 
-  // Of a page for those who observe or operate; the log has each refusal.
+  // Checks the access to a page for those who observe or operate; the log has each refusal.
   // UNAUTHENTICATED, PERMISSION_DENIED: as Policy::Identify(). PERMISSION_DENIED: the caller has
   // neither role. INVALID_ARGUMENT: Authorization is given twice with different values, or is none
   // of "Bearer TOKEN".

@@ -39,8 +39,8 @@ absl::Status Refusal(const boost::system::error_code& error) {
       absl::StrCat("--observe.listen cannot speak TLS: ", error.message()));
 }
 
-// As OpenSSL does with a directory of lists: only a client's own certificate is looked for, and an
-// authority without a list has revoked nothing.
+// Revokes as OpenSSL does with a directory of lists: only a client's own certificate is looked for,
+// and an authority without a list has revoked nothing.
 absl::Status AddRevocations(const TlsBytes& bytes, ssl::context* context) {
   X509_STORE* const store = SSL_CTX_get_cert_store(context->native_handle());
   for (const auto& [name, pem] : bytes.revocations) {

@@ -32,8 +32,8 @@ class TlsContext {
   TimeNs next_look_;
 };
 
-// What the client's certificate says, which the handshake has verified; empty where it showed none.
-// Names with a zero byte are left out: C strings would read them as another's.
+// Returns the names in the client's certificate, which the handshake has verified; none where it
+// showed none. Names with a zero byte are left out: C strings would read them as another's.
 CallerCredentials CertificateOf(SSL* connection);
 
 }  // namespace gemmd

@@ -12,8 +12,8 @@ Array = np.ndarray[Any, Any]
 
 ROW_MAJOR = 0
 COLUMN_MAJOR = 1
-# An array's lines may lie this much further apart than tightly packed ones: the gaps are sent too. What is
-# sparser is copied once.
+# An array's lines may lie this much further apart than tightly packed ones: the gaps are sent too. A sparser array
+# is copied once.
 _MOST_STRETCH = 1.25
 MAX_DIMENSION = 2**31 - 1
 

@@ -15,7 +15,7 @@ from gemmd._status import error_of
 from gemmd.retry import NO_PUSHBACK
 
 _METHOD = "/gemmd.v1.Gemm/MatmulStream"
-# What these say of a stream holds for each of its requests; everything else is a broken connection.
+# The end of a stream with one of these codes holds for each of its requests; any other end is a broken connection.
 _TELLING = ("INVALID_ARGUMENT", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNIMPLEMENTED")
 
 

@@ -47,7 +47,7 @@ class Error(Exception):
         field, limit = _FIELD.match(message), _LIMIT.search(message)
         self.field = field[1] if field else None
         self.limit = int(limit[1]) if limit else None
-        # Whether it may be tried again although the server said nothing about it (retry.py).
+        # True: it may be tried again although the server said nothing about it (retry.py).
         self.may_retry = True
 
     def __str__(self) -> str:

@@ -439,7 +439,7 @@ TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
 
 class CompletionTest : public CliTest {
  protected:
-  // What bash offers for the last of `words`.
+  // Returns what bash offers for the last of `words`.
   std::string Complete(const std::string& words) {
     const std::string script = directory_.File("script", Gemm({"completion", "bash"}).output);
     const ProcessResult result = RunProcess(

@@ -23,7 +23,7 @@ GEMMD_DEVICE void FillRows(std::uint64_t key) {
   ptx::SyncThreads();
 }
 
-// What a store left, 16 words a lane from `first` on.
+// Adds what a store left, 16 words a lane from `first` on.
 GEMMD_DEVICE void AddRows(std::uint32_t instruction, std::uint32_t first, VectorSink* sink) {
   ptx::SyncThreads();
   for (std::uint32_t i = 0; i < 16; ++i) {

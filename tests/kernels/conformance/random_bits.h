@@ -8,7 +8,7 @@
 
 namespace gemmd::conformance {
 
-// What operands are like. Blocks of a set go through the classes in turn.
+// The classes of operands. Blocks of a set go through them in turn.
 enum class OperandClass : std::uint32_t {
   kNormal,      // between 2^-3 and 2^3
   kWide,        // any finite exponent, zeros and subnormals among them
@@ -126,7 +126,8 @@ GEMMD_DEVICE std::uint32_t RandomAddend(OperandClass operands, std::uint64_t ran
   return sign | exponent << 23 | fraction;
 }
 
-// What a result adds to its block's hash: sums of these do not depend on the order of threads.
+// Returns the number that a result adds to its block's hash: sums of these do not depend on the
+// order of threads.
 GEMMD_DEVICE std::uint64_t HashTerm(std::uint64_t position, std::uint32_t word) {
   return Mix(word ^ Mix(position));
 }

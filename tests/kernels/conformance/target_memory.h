@@ -14,7 +14,7 @@ class TargetMemory {
  public:
   virtual ~TargetMemory() = default;
 
-  // What runs the vectors, in one line, for the head of a recording.
+  // Names the machine that runs the vectors, in one line, for the head of a recording.
   virtual std::string machine() const = 0;
   // Valid until the next call; launches of it are complete when Wait() returns OK.
   virtual LaunchTarget target() = 0;

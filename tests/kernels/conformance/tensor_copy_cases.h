@@ -8,7 +8,7 @@
 
 namespace gemmd::conformance {
 
-// What a set's cases do, and with which numbers.
+// The operations of a set's cases, and their numbers.
 enum class TensorCopyKind : std::uint8_t {
   kMove,        // loads and stores of all types
   kAdd,         // additions of moderate numbers

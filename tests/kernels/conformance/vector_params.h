@@ -1,4 +1,4 @@
-// What kernels of vectors are launched with.
+// The parameters of kernels of vectors.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ std::vector<VectorSet> EmulatedVectorSets();
 // A block's hash from those of its threads.
 std::uint64_t BlockHash(const std::uint64_t* threads, std::uint32_t count);
 
-// Which operand of which instruction result `word` of a block is, in words.
+// Describes result `word` of a block in words: the operand and the instruction that it is of.
 std::string Describe(const VectorSet& set, std::uint32_t block, std::uint64_t word);
 
 }  // namespace gemmd::conformance

@@ -220,7 +220,7 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual([], browser.value("""[...document.querySelectorAll("svg, .bar, .scroll")]
             .filter(each => !each.getAttribute("aria-label") && !each.getAttribute("aria-labelledby"))
             .map(each => each.outerHTML)"""))
-        # What scrolls can be reached, and so be scrolled, without a mouse.
+        # Everything that scrolls can be reached, and so be scrolled, without a mouse.
         self.assertEqual(0, browser.value("""[...document.querySelectorAll(".scroll")]
             .filter(each => each.tabIndex !== 0).length"""))
 

@@ -207,7 +207,7 @@ TEST_F(LandingTest, TheLargestThatIsIdleMovesOutAndComesBack) {
   const std::string first = Keep(&store_, &device_, matrix_.form.data, '1');
   Keep(&store_, &device_, large, '2');
   const std::string third = Keep(&store_, &device_, matrix_.form.data, '3');
-  // Leases are no hindrance, since nothing is lost. What is in use stays.
+  // Leases are no hindrance, since nothing is lost. An operand in use stays.
   auto used = *store_.Use(Tenant(), {first, {}}, "b");
   EXPECT_EQ(store_.MoveOutOf(&device_), 16u);
   EXPECT_EQ(store_.MoveOutOf(&device_), 8u);
