@@ -45,7 +45,7 @@ class FloatFormat(NamedTuple):
     @property
     def largest(self) -> float:
         """The largest finite value."""
-        return float(decode(self, np.array([self.largest_code], np.uint32))[0])
+        return _largest(self)
 
 
 FLOATS = {
@@ -58,6 +58,11 @@ FLOATS = {
     "bf16": FloatFormat(8, 7, 127, "infinity"),
     "f32": FloatFormat(8, 23, 127, "infinity"),
 }
+
+
+@lru_cache(maxsize=16)
+def _largest(form: FloatFormat) -> float:
+    return float(decode(form, np.array([form.largest_code], np.uint32))[0])
 
 
 def decode(form: FloatFormat, codes: Array) -> Array:

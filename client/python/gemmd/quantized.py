@@ -206,7 +206,8 @@ class Quantized:
             or memory.size < self.nbytes
         ):
             raise ValueError(
-                f"memory is {memory.dtype} of shape {memory.shape}; it must be 1-D uint8 of at least {self.nbytes}"
+                f"memory is {memory.dtype} of shape {memory.shape}; it must be 1-D contiguous uint8 of at least "
+                f"{self.nbytes}"
             )
         return Quantized._of(self.stored.placed_in(memory))
 
