@@ -137,7 +137,7 @@ class Quantized:
 
     @property
     def scales(self) -> Array | None:
-        """Of blocks, rows x columns of their plane; of lines as given."""
+        """Of blocks rows x columns of their plane; of whole lines one, M x 1 or 1 x N, or 1-D where both fit."""
         return self.stored.scales
 
     @property
@@ -215,7 +215,7 @@ class Quantized:
         """Rows x columns of codes, one in each unsigned integer: uint8 for elements of at most 8 bits."""
         return self.stored.codes()
 
-    def dequantize(self, dtype: Any = np.float64) -> Array:
+    def dequantize(self, dtype: Any = "float64") -> Array:
         """The values, rows x columns: exact as float64, else rounded once."""
         return self.stored.values().astype(types.parse(dtype).dtype, copy=False)
 
