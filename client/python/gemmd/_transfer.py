@@ -246,7 +246,7 @@ def _planes_of(call: Any, progress: Callable[[int], Progress] | None) -> tuple[A
             left[chunk.plane] -= len(chunk.data)
             if tell is not None:
                 tell(len(chunk.data))
-    if operand is None or any(left.values()):
+    if operand is None or not operand.HasField("data") or any(left.values()):
         raise bad_response("some of the operand is missing")
     return operand, planes
 

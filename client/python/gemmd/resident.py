@@ -9,6 +9,7 @@ import numpy as np
 
 from gemmd import _messages, _progress, types
 from gemmd._digest import Source
+from gemmd._encoded import bad_response
 from gemmd._header import (
     DATA,
     SCALES,
@@ -124,6 +125,10 @@ class Resident:
         blocks: dict[str, Any] = {}
         if spec.blocks is not None:
             layouts = {number: name for name, number in LAYOUTS.items()}
+            if spec.blocks.scale_layout not in layouts:
+                raise bad_response(
+                    f"scales lie in layout {spec.blocks.scale_layout}, which this version does not know"
+                )
             blocks = {"block_k": spec.blocks.block_k, "block_lines": spec.blocks.block_lines}
             blocks["scale_layout"] = layouts[spec.blocks.scale_layout]
         return Quantized(

@@ -84,6 +84,7 @@ _TYPES = tuple(
     )
 )
 _BY_NAME = {each.name: each for each in _TYPES}
+NAMES = tuple(_BY_NAME)
 _BY_NUMBER = {each.number: each for each in _TYPES}
 # tf32 is said, never guessed: a float32 array is f32.
 _BY_NUMPY_NAME = {each.numpy_name: each for each in _TYPES if each.name != "tf32"}
@@ -118,6 +119,11 @@ def of_dtype(dtype: np.dtype[Any]) -> ElementType:
             f"its types are {', '.join(_BY_NUMPY_NAME)}, in this machine's byte order"
         )
     return found
+
+
+def is_name(name: str) -> bool:
+    """Whether by_name() knows it."""
+    return name.replace("-", "_") in _BY_NAME
 
 
 def by_name(name: str) -> ElementType:
