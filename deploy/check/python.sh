@@ -50,6 +50,7 @@ import gemmd
 alien = [name for name in ("ml_dtypes", "torch", "dask", "tqdm", "gemmd.v1") if name in sys.modules]
 assert not alien, f"import gemmd imports {alien}"
 assert gemmd.Quantized.of([[1.0, 2.0]]).data.tolist() == [[64, 127]]
+assert gemmd.Quantized.of([[1.0, 2.0]], "mxfp4", 0).data.tolist() == [0x64]
 PY
 )
 

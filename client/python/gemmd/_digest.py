@@ -7,8 +7,8 @@ import os
 import struct
 from concurrent.futures import ThreadPoolExecutor
 
-from gemmd._header import DATA, SCALES, OperandSpec
-from gemmd._layout import Plane
+from gemmd._header import OperandSpec
+from gemmd._layout import Blocks, Laid, Plane
 
 _CHUNK = 1 << 20
 _FROM_THREADS = 4 << 20  # bytes from which hashing in threads pays; hashlib lets others run meanwhile
@@ -22,30 +22,37 @@ def _chunk_digests(data: memoryview) -> bytes:
         return b"".join(threads.map(lambda each: hashlib.sha256(each).digest(), pieces))
 
 
-def operand_digest(stored_type: int, planes: list[tuple[int, Plane, memoryview]]) -> bytes:
-    """32 bytes. planes: PlaneName, layout and tightly packed bytes, in the order of PlaneName."""
-    whole = hashlib.sha256(b"gemmd.v1.operand\n" + struct.pack("<II", stored_type, len(planes)))
+def operand_digest(planes: list[tuple[int, Plane, memoryview]], blocks: Blocks | None) -> bytes:
+    """32 bytes. planes: PlaneName, layout and tightly packed bytes, in the order of PlaneName, data first."""
+    whole = hashlib.sha256(b"gemmd.v1.operand\n" + struct.pack("<II", planes[0][1].type, len(planes)))
     for name, plane, data in planes:
         whole.update(struct.pack("<IIQQIQ", name, plane.type, plane.rows, plane.columns, plane.order, len(data)))
         whole.update(_chunk_digests(data))
+    if blocks is not None:
+        whole.update(struct.pack("<III", *blocks))
     return whole.digest()
 
 
 class Source:
-    """An operand whose bytes are here, so that a server that lost it gets it again. It never changes."""
+    """An operand whose bytes are here, so that a server that lost it gets it again. It never changes.
 
-    __slots__ = ("digest", "keeps", "planes", "size_bytes")
+    planes: by PlaneName, in its order, tightly packed. stored_form: what the server is to keep instead of it.
+    """
+
+    __slots__ = ("blocks", "digest", "keeps", "planes", "size_bytes", "stored_form")
 
     def __init__(
-        self, data: tuple[Plane, memoryview], scales: tuple[Plane, memoryview] | None, keeps: object
+        self, planes: list[tuple[int, Laid]], blocks: Blocks | None, stored_form: OperandSpec | None = None
     ) -> None:
-        self.planes = [(DATA, *data)]
-        if scales is not None:
-            self.planes.append((SCALES, *scales))
-        self.digest = operand_digest(data[0].type, self.planes)
+        self.planes = [(name, laid.plane, laid.data) for name, laid in planes]
+        self.blocks = blocks
+        self.digest = operand_digest(self.planes, blocks)
         self.size_bytes = sum(len(each[2]) for each in self.planes)
-        self.keeps = keeps  # the arrays that the views are of
+        self.stored_form = stored_form
+        self.keeps = planes  # the arrays that the views are of
 
     def spec(self) -> OperandSpec:
         """Its planes, as an upload describes them."""
-        return OperandSpec(self.planes[0][1], self.planes[1][1] if len(self.planes) > 1 else None)
+        return OperandSpec(
+            self.planes[0][1], tuple((name, plane) for name, plane, _ in self.planes[1:]), self.blocks
+        )

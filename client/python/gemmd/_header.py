@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gemmd import _messages
-from gemmd._layout import Plane
+from gemmd._layout import Blocks, Plane
 
 OPERANDS = _messages.enum_numbers("OperandName")
 ACTIVATIONS = {name.lower(): number for name, number in _messages.enum_numbers("Activation").items()}
@@ -14,7 +14,8 @@ DETERMINISM = {name.lower(): number for name, number in _messages.enum_numbers("
 PRIORITIES = {
     name.removeprefix("PRIORITY_").lower(): number for name, number in _messages.enum_numbers("Priority").items()
 }
-DATA, SCALES = 0, 1  # PlaneName
+DATA, SCALES, ZERO_POINTS, TENSOR_SCALE = 0, 1, 2, 3  # PlaneName
+PLANES = {number: name.lower() for name, number in _messages.enum_numbers("PlaneName").items()}  # Operand's fields
 
 
 class Place(NamedTuple):
@@ -29,10 +30,11 @@ INLINE = Place()
 
 
 class OperandSpec(NamedTuple):
-    """Operand in matrix.proto."""
+    """Operand in matrix.proto. scaling: its planes of scales, zero points and the tensor's scale, as there are."""
 
-    data: Plane | None
-    scales: Plane | None = None
+    data: Plane
+    scaling: tuple[tuple[int, Plane], ...] = ()  # by PlaneName
+    blocks: Blocks | None = None
     place: Place = INLINE
 
 
@@ -98,11 +100,33 @@ def _set_place(place: Place, message: Any) -> None:
 
 def set_operand(spec: OperandSpec, message: Any) -> None:
     """Fills an Operand."""
-    if spec.data is not None:
-        set_plane(spec.data, message.data)
-    if spec.scales is not None:
-        set_plane(spec.scales, message.scales)
+    set_plane(spec.data, message.data)
+    for name, plane in spec.scaling:
+        set_plane(plane, getattr(message, PLANES[name]))
+    if spec.blocks is not None:
+        quantization = message.quantization
+        quantization.block_k, quantization.block_lines = spec.blocks.block_k, spec.blocks.block_lines
+        quantization.scale_layout = spec.blocks.scale_layout
     _set_place(spec.place, message)
+
+
+def spec_of(message: Any) -> OperandSpec:
+    """What an Operand says of its planes."""
+    scaling = tuple(
+        (name, plane_of(getattr(message, field)))
+        for name, field in PLANES.items()
+        if name and message.HasField(field)
+    )
+    found = message.quantization
+    blocks = None
+    if message.HasField("quantization"):
+        blocks = Blocks(found.block_k, found.block_lines or 1, found.scale_layout)
+    return OperandSpec(plane_of(message.data), scaling, blocks)
+
+
+def plane_of(message: Any) -> Plane:
+    """A Plane, tightly packed."""
+    return Plane(message.type, message.rows, message.columns, message.order)
 
 
 def header_message(operands: tuple[OperandSpec | None, ...], options: Options, output: Place | None = None) -> Any:

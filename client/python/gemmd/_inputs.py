@@ -37,6 +37,6 @@ def _from_dlpack(x: Any, name: str) -> Array:
         import torch
 
         element = types.parse(dtype)
-        codes = x.view({2: torch.int16, 1: torch.uint8}[element.size])
+        codes = x.view({2: torch.int16, 1: torch.uint8}[element.dtype.itemsize])
         return np.from_dlpack(codes).view(element.dtype)
     return np.asarray(x)

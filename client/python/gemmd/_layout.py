@@ -28,6 +28,14 @@ class Plane(NamedTuple):
     leading_dimension: int = 0  # elements; 0: tightly packed
 
 
+class Blocks(NamedTuple):
+    """Quantization in matrix.proto: elements of K and lines that share a scale, and the scales' ScaleLayout."""
+
+    block_k: int
+    block_lines: int
+    scale_layout: int
+
+
 class Laid(NamedTuple):
     """A plane, its bytes up to and with its last element, and an array that begins where they do."""
 
@@ -83,6 +91,11 @@ def lay_out_packed(x: Array, element: ElementType) -> Laid:
 
 def _packed(lines: Array, plane: Plane) -> Laid:
     flat = lines.reshape(-1)
+    return Laid(plane, _bytes_of(flat), flat)
+
+
+def lay_out_codes(flat: Array, plane: Plane) -> Laid:
+    """A tightly packed plane whose bytes, or elements, `flat` has in its order: 1-D and contiguous."""
     return Laid(plane, _bytes_of(flat), flat)
 
 

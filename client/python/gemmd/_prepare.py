@@ -13,24 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from gemmd import _layout, types
+from gemmd import _checks, _formats, _layout, _planes, types
 from gemmd._digest import Source
 from gemmd._encoded import Encoded, PlaneBytes
 from gemmd._header import (
     ACTIVATIONS,
-    DATA,
     DETERMINISM,
-    INLINE,
     OPERANDS,
     PRIORITIES,
     SCALES,
+    TENSOR_SCALE,
+    ZERO_POINTS,
     OperandSpec,
     Options,
     Place,
 )
 from gemmd._inputs import to_numpy
-from gemmd._layout import Array, Plane
+from gemmd._layout import Array, Blocks, Plane
 from gemmd._regions import Region, Regions
+from gemmd._scale_layout import LAYOUTS, PLAIN
 from gemmd._trace import trace_headers
 from gemmd.quantized import Quantized
 from gemmd.resident import Resident
@@ -111,7 +112,9 @@ def _matrix(x: Any, name: str) -> Matrix:
     array = to_numpy(x, name)
     if array.ndim == 0:
         raise ValueError(f"{name} is a scalar; matmul multiplies vectors and matrices")
-    types.of_dtype(array.dtype)
+    element = types.of_dtype(array.dtype)
+    if element.needs_scales or element.name == "e8m0":
+        raise TypeError(f"{name} is {array.dtype}, which means nothing without scales: give gemmd.Quantized")
     return array
 
 
@@ -141,18 +144,17 @@ def _element(x: Matrix) -> ElementType:
 def _has_scales(x: Matrix) -> bool:
     if isinstance(x, Quantized):
         return x.scales is not None
-    return isinstance(x, Resident) and x.scales_plane is not None
+    return isinstance(x, Resident) and x.has_scales
 
 
 def _result_type(left: Matrix, right: Matrix, asked: Asked) -> ElementType:
     a, b = _element(left), _element(right)
-    if a != b and not (a.name.startswith("fp8") and b.name.startswith("fp8")):
-        raise TypeError(f"a is {a.name} and b is {b.name}; the factors must have one type, or both be fp8")
+    types.check_factors(a, b)
     if asked.dtype is not None:
         return types.parse(asked.dtype)
     if asked.out is not None:
         return types.of_dtype(asked.out.dtype)
-    return types.result_of(a, _has_scales(left) or _has_scales(right))
+    return types.result_of(a, b, _has_scales(left) or _has_scales(right))
 
 
 def _number(table: dict[str, int], field: str, value: str) -> int:
@@ -315,55 +317,52 @@ class _Maker:
         if x is None:
             return None
         if isinstance(x, Resident):
-            spec = OperandSpec(x.plane, x.scales_plane, x.place)
+            spec = x.spec._replace(place=x.place)
             keeps.append(x)
             return lambda: spec
-        scales: Array | None = None
         if isinstance(x, Quantized):
-            scales = x.scales_as(name == "A")
-            element, x = x.element, x.data
+            made = _planes.of_quantized(x, name == "A", is_packed=False)
         else:
-            element = types.of_dtype(x.dtype)
-        laid = _layout.lay_out(x, element)
-        keeps.append(x)
-        if scales is None and self._regions.is_any:
-            address = _layout.address_of(laid.first)
-            region = self._regions.find(address, len(laid.data))
-            if region is not None:
-                keeps.append(region)
-                return lambda: OperandSpec(laid.plane, None, region.place(address))
-        planes.append(PlaneBytes(OPERANDS[name], DATA, laid.data))
-        scales_plane = None
-        if scales is not None:
-            laid_scales = _layout.lay_out(scales, types.by_name("f32"))
-            scales_plane = laid_scales.plane._replace(order=_layout.ROW_MAJOR)
-            planes.append(PlaneBytes(OPERANDS[name], SCALES, laid_scales.data))
-        spec = OperandSpec(laid.plane, scales_plane, INLINE)
+            made = _planes.of_array(x, is_packed=False)
+        keeps.append(made)
+        spec = made.spec()
+        found = made.region() if self._regions.is_any else None
+        region = None if found is None else self._regions.find(*found)
+        if found is not None and region is not None:
+            keeps.append(region)
+            return lambda: spec._replace(place=region.place(found[0]))
+        planes += [PlaneBytes(OPERANDS[name], plane, laid.data) for plane, laid in made.planes]
         return lambda: spec
 
 
-def source_of(x: Any) -> Source:
+def source_of(x: Any, store_as: str | None = None, axis: int = 1) -> Source:
     """A matrix to be uploaded: tightly packed, which costs a copy where it is not."""
-    scales: tuple[Plane, memoryview] | None = None
-    keeps: tuple[Any, ...] = (x,)
     if isinstance(x, Quantized):
-        element, array = x.element, x.data
-        if x.scales is not None:
-            rows, columns = x.shape
-            values = x.scales
-            if values.ndim < 2:
-                # Weights are right factors as a rule: one scale for each column.
-                shape = (1, 1) if values.size == 1 else (1, columns) if values.size == columns else (rows, 1)
-                values = values.reshape(shape)
-            laid = _layout.lay_out(values, types.by_name("f32"))
-            scales = (laid.plane._replace(order=_layout.ROW_MAJOR), laid.data)
-            keeps = (x, values)
-    else:
-        array = to_numpy(x, "x")
-        if array.ndim != 2:
-            raise ValueError(f"x has shape {array.shape}; what stays on the server is a matrix")
-        element = types.of_dtype(array.dtype)
+        if store_as is not None:
+            raise ValueError(f"store_as is {store_as!r}, and x is quantized already")
+        made = _planes.of_quantized(x, None, is_packed=True)
+        return Source(made.planes, made.blocks)
+    array = to_numpy(x, "x")
+    if array.ndim != 2:
+        raise ValueError(f"x has shape {array.shape}; what stays on the server is a matrix")
     if 0 in array.shape:
         raise ValueError(f"x has shape {array.shape}; it has no element")
-    data = _layout.lay_out_packed(array, element)
-    return Source((data.plane, data.data), scales, keeps)
+    made = _planes.of_array(array, is_packed=True)
+    return Source(made.planes, None, None if store_as is None else _stored_form(made.spec().data, store_as, axis))
+
+
+def _stored_form(data: Plane, store_as: str, axis: int) -> OperandSpec:
+    """The planes that Quantized.of(x, store_as, axis) has."""
+    _checks.choice("axis", axis, (0, 1))
+    element = types.by_number(data.type)
+    if element.name not in ("f64", "f32", "f16", "bf16"):
+        raise TypeError(f"store_as is {store_as!r}, and x is {element.name}; f64, f32, f16 and bf16 are quantized")
+    form = _formats.by_name(store_as, axis)
+    rows, columns = _checks.plane_shape(form, PLAIN, (data.rows, data.columns), axis)
+    scaling = [(SCALES, Plane(form.scale.number, rows, columns))]
+    if form.has_zero_points:
+        scaling.append((ZERO_POINTS, Plane(form.zero_point.number, rows, columns)))
+    if form.has_tensor_scale:
+        scaling.append((TENSOR_SCALE, Plane(types.by_name("f32").number, 1, 1)))
+    blocks = Blocks(form.block_k, form.block_lines, LAYOUTS[PLAIN]) if form.has_blocks else None
+    return OperandSpec(data._replace(type=form.element.number), tuple(scaling), blocks)

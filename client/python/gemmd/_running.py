@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gemmd import _fork, errors
-from gemmd._digest import Source
 from gemmd._engine import Call, Engine, Outcome
+from gemmd._header import OperandSpec
 from gemmd._prepare import Prepared
 from gemmd._regions import Region, Regions
 from gemmd._route import RouteOptions
@@ -100,10 +100,9 @@ class Running:
         """Uploads and registers what the server lacks and this process has."""
         done = False
         if error.missing_digests or error.missing_handles:
-            sources = [each.source for each in keeps if isinstance(each, Resident)]
-            for source in sources:
-                if isinstance(source, Source) and source.digest in error.missing_digests:
-                    put(self._engine, source, None, Deadline(seconds))
+            for each in keeps:
+                if isinstance(each, Resident) and each.source is not None and each.digest in error.missing_digests:
+                    put(self._engine, each.source, None, Deadline(seconds))
                     done = True
             return done
         for each in keeps:
@@ -136,8 +135,7 @@ class Running:
             encoded, outcome = prepared.encoded[0], self._outcomes[0]
             return Resident(
                 self._engine,
-                encoded.expected,
-                None,
+                OperandSpec(encoded.expected),
                 outcome.handle,
                 b"",
                 receipt=receipt_from(outcome),

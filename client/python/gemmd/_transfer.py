@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import grpc
 import numpy as np
 
-from gemmd import _framing, _messages, errors
+from gemmd import _framing, _messages, errors, types
 from gemmd._digest import Source
 from gemmd._encoded import bad_response
 from gemmd._engine import Engine
-from gemmd._header import seconds_into, set_operand
+from gemmd._header import PLANES, OperandSpec, seconds_into, set_operand, spec_of
 from gemmd._interrupts import interruptibly
 from gemmd._layout import Array
 from gemmd._status import error_of
@@ -94,14 +94,34 @@ def call(engine: Engine, name: str, request: Any, answer: Any, end: Deadline) ->
 def put(
     engine: Engine, source: Source, lease: float | None, end: Deadline, progress: Progress | None = None
 ) -> Any:
-    """Uploads what the server does not have of it; a broken upload goes on where it ended. ResidentOperand."""
+    """Uploads what the server does not have of it; a broken upload goes on where it ended. UploadResponse."""
     attempts = 0
     while True:
         attempts += 1
-        resident, error, pushback = _upload(engine, source, _missing(engine, source, end), lease, end, progress)
+        answer, error, pushback = _upload(engine, source, _missing(engine, source, end), lease, end, progress)
         if error is None:
-            return resident
+            _check_kept(source, answer.resident.operand)
+            return answer
         wait_after(engine, error, pushback, attempts, end)
+
+
+def _check_kept(source: Source, operand: Any) -> None:
+    """Unimplemented: the server kept the matrix as it came, because it is older than what was asked for."""
+    wanted = source.stored_form
+    if wanted is not None and spec_of(operand) != spec_of(_operand_of(wanted)):
+        kept = types.by_number(operand.data.type).name
+        raise errors.Unimplemented(
+            f"the server keeps the matrix as {kept}, not as {types.by_number(wanted.data.type).name}: "
+            "it does not know Begin.stored_form"
+        )
+
+
+def _operand_of(spec: OperandSpec) -> Any:
+    """Operand without a source."""
+    operand = _messages.Operand()
+    set_operand(spec, operand)
+    operand.ClearField("inline")
+    return operand
 
 
 def _missing(engine: Engine, source: Source, end: Deadline) -> list[Range]:
@@ -130,8 +150,9 @@ def _upload(
 ) -> tuple[Any, errors.Error | None, Pushback]:
     begin = _messages.UploadRequest()
     begin.begin.digest = source.digest
-    set_operand(source.spec(), begin.begin.operand)
-    begin.begin.operand.ClearField("inline")
+    begin.begin.operand.CopyFrom(_operand_of(source.spec()))
+    if source.stored_form is not None:
+        begin.begin.stored_form.CopyFrom(_operand_of(source.stored_form))
     if lease is not None:
         seconds_into(lease, begin.begin.lease)
     first = begin.SerializeToString()
@@ -176,7 +197,7 @@ def _first_answer(calls: list[Any]) -> tuple[Any, errors.Error | None, Pushback]
     failure: tuple[errors.Error, Pushback] | None = None
     for each in calls:
         try:
-            return _messages.UploadResponse.FromString(each.result()).resident, None, NO_PUSHBACK
+            return _messages.UploadResponse.FromString(each.result()), None, NO_PUSHBACK
         except grpc.FutureCancelledError:
             failure = failure or (errors.Cancelled("the call was given up, or the client closed"), NO_PUSHBACK)
         except grpc.RpcError as failed:
@@ -187,8 +208,8 @@ def _first_answer(calls: list[Any]) -> tuple[Any, errors.Error | None, Pushback]
 
 def download(
     engine: Engine, request: Any, end: Deadline, progress: Callable[[int], Progress] | None = None
-) -> tuple[Any, list[Array]]:
-    """An operand's description and the bytes of its planes. progress(size) makes what is told of bytes."""
+) -> tuple[Any, dict[int, Array]]:
+    """An operand's description, and its planes' bytes by PlaneName. progress(size) makes what is told of bytes."""
     attempts = 0
     while True:
         attempts += 1
@@ -205,32 +226,30 @@ def download(
                 call.cancel()  # nothing where it has ended
 
 
-def _planes_of(call: Any, progress: Callable[[int], Progress] | None) -> tuple[Any, list[Array]]:
+def _planes_of(call: Any, progress: Callable[[int], Progress] | None) -> tuple[Any, dict[int, Array]]:
     operand: Any = None
-    planes: list[Array] = []
-    left: list[int] = []
+    planes: dict[int, Array] = {}
+    left: dict[int, int] = {}
     tell: Progress | None = None
     for message in call:
         rest, chunks = _framing.split(message)
         if rest and operand is None:
             operand = _messages.DownloadResponse.FromString(rest).operand
-            described = [operand.data] + ([operand.scales] if operand.HasField("scales") else [])
-            planes = [np.empty(_plane_bytes(each), np.uint8) for each in described]
-            left = [each.size for each in planes]
-            tell = progress(sum(left)) if progress is not None else None
+            described = {name: getattr(operand, field) for name, field in PLANES.items() if operand.HasField(field)}
+            planes = {name: np.empty(_plane_bytes(plane), np.uint8) for name, plane in described.items()}
+            left = {name: each.size for name, each in planes.items()}
+            tell = progress(sum(left.values())) if progress is not None else None
         for chunk in chunks:
-            if chunk.plane >= len(planes) or chunk.offset + len(chunk.data) > planes[chunk.plane].size:
+            if chunk.plane not in planes or chunk.offset + len(chunk.data) > planes[chunk.plane].size:
                 raise bad_response("a chunk is of no plane of the operand")
             planes[chunk.plane][chunk.offset : chunk.offset + len(chunk.data)] = chunk.data
             left[chunk.plane] -= len(chunk.data)
             if tell is not None:
                 tell(len(chunk.data))
-    if operand is None or any(left):
+    if operand is None or not operand.HasField("data") or any(left.values()):
         raise bad_response("some of the operand is missing")
     return operand, planes
 
 
 def _plane_bytes(plane: Any) -> int:
-    from gemmd import types
-
-    return int(plane.rows * plane.columns * types.by_number(plane.type).size)
+    return types.by_number(plane.type).plane_bytes(plane.rows * plane.columns)

@@ -109,9 +109,19 @@ class Client:
             running.cancel()
             raise
 
-    async def put(self, x: Any, *, lease: float | None = None, deadline: float | None = None) -> Resident:
+    async def put(
+        self,
+        x: Any,
+        *,
+        store_as: str | None = None,
+        axis: int = 1,
+        lease: float | None = None,
+        deadline: float | None = None,
+    ) -> Resident:
         """gemmd.Client.put(), in a thread. The Resident's own methods wait: call them in threads too."""
-        return await _in_thread(lambda: self.sync.put(x, lease=lease, deadline=deadline))
+        return await _in_thread(
+            lambda: self.sync.put(x, store_as=store_as, axis=axis, lease=lease, deadline=deadline)
+        )
 
     async def numpy(self, resident: Resident, deadline: float | None = None) -> Array:
         """Resident.numpy(), in a thread."""

@@ -146,12 +146,13 @@ class Client:
     ) -> Any:
         """D = activation(alpha * a @ b + beta * c + bias), of shapes as numpy.matmul has them.
 
-        a: (..., M, K) or (K,); b: (..., K, N) or (K,): arrays of one type (or both fp8) that are NumPy's or
-            have DLPack on a CPU, gemmd.Quantized, or matrices on the server (gemmd.Resident).
+        a: (..., M, K) or (K,); b: (..., K, N) or (K,): arrays of one type that are NumPy's or have DLPack on a
+            CPU, gemmd.Quantized, or matrices on the server (gemmd.Resident). Any quantized ones go together, and
+            with float32, float16 and bf16.
         c: broadcast to (..., M, N); bias: (N,); both of the result's type. beta: 1 where c is given.
         activation: "none", "relu", "gelu_tanh" or "silu".
-        out: where the result is written; dtype: the result's type, by default a's (int32 for int8, float32
-            with scales, bf16 for fp8).
+        out: where the result is written; dtype: the result's type, by default a's (int32 for integers, float32
+            with scales, bf16 for fp8, fp6 and fp4), b's where a alone is quantized.
         accumulate: "f32", "f64" or "int32" instead of the server's rule. kernel: by name.
         determinism: "batch_invariant" (a row's bits depend on nothing else) or "fast".
         priority: "normal", "high" or "low". verify: random vectors for the server to check the product with.
@@ -201,18 +202,29 @@ class Client:
             running.start()
         return running
 
-    def put(self, x: Any, *, lease: float | None = None, deadline: float | None = None) -> Resident:
+    def put(
+        self,
+        x: Any,
+        *,
+        store_as: str | None = None,
+        axis: int = 1,
+        lease: float | None = None,
+        deadline: float | None = None,
+    ) -> Resident:
         """Uploads a matrix, or what of it the server does not have; it stays there for products to name.
 
         x: 2-D, as matmul() takes it, or Quantized; tightly packed, else copied once. lease: seconds that it is
         safe from eviction after each use; None for the server's default.
+        store_as: a format of docs/quantization.md ("mxfp8-e4m3") that the server quantizes x to, of f64, f32, f16
+        or bf16, and keeps instead, as it would keep Quantized.of(x, store_as, axis). axis: 1 for a right factor, 0
+        for a left one. Unimplemented: the server is older than that.
         """
         self._check()
-        source = source_of(x)
+        source = source_of(x, store_as, axis)
         end = Deadline(_seconds(deadline))
         bar = _progress.bar(source.size_bytes, "upload")
         found = end.run(lambda: _transfer.put(self._engine, source, lease, end, bar))
-        return resident_of(self._engine, found, source)
+        return resident_of(self._engine, found.resident, source, found.saved_bytes)
 
     def resident(self, name: str, deadline: float | None = None) -> Resident:
         """The matrix of that handle, or digest in 64 hexadecimal digits. NotFound: there is none."""
@@ -245,10 +257,16 @@ class Client:
         activation: str = "none",
         *,
         lease: float | None = None,
+        store_as: str | None = None,
         **asked: Any,
     ) -> Linear:
-        """A layer: layer(x) is activation(x @ w + bias), with w (K x N) on the server. `asked` as in matmul()."""
-        resident = w if isinstance(w, Resident) else self.put(w, lease=lease)
+        """A layer: layer(x) is activation(x @ w + bias), with w (K x N) on the server. `asked` as in matmul().
+
+        store_as: as in put().
+        """
+        if isinstance(w, Resident) and store_as is not None:
+            raise ValueError(f"store_as is {store_as!r}, and w is on the server already")
+        resident = w if isinstance(w, Resident) else self.put(w, lease=lease, store_as=store_as)
         return Linear(self, resident, bias, activation, asked)
 
     def shared(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
@@ -261,7 +279,7 @@ class Client:
         self._check()
         dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(each) for each in shape)
         element = types.parse(dtype)
-        size = math.prod(dims) * element.size
+        size = math.prod(dims) * element.dtype.itemsize
         if size <= 0 or min(dims) < 1:
             raise ValueError(f"shape is {dims}; shared memory has at least one element")
         memory = interruptibly(lambda: self._regions.create(size), lambda: None)

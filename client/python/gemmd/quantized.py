@@ -6,103 +6,237 @@ from typing import Any
 
 import numpy as np
 
-from gemmd import types
+from gemmd import _checks, _formats, _packing, _quantize, _scale_layout, _stored, types
+from gemmd._inputs import to_numpy
 from gemmd._layout import Array
+from gemmd._quantize import RULES
+from gemmd._scale_layout import BLOCKED, LAYOUTS, PLAIN
+from gemmd._stored import Stored
 
 
 class Quantized:
-    """A matrix of stored elements, each worth what is stored times its scale.
+    """A matrix of stored elements, each worth (what is stored - zero point) * scale * scale of the tensor.
 
-    data: 2-D, M x K as the left factor or K x N as the right one: int8, an fp8 type of ml_dtypes', or the codes
-        as uint8 (fp8) or uint16 (bf16) with `type` saying what they are. float32 with type="tf32" is
-        multiplied in TF32.
-    scales: None (all are 1), one number, or float32 with one element for each row of the left factor
-        (M or M x 1) or each column of the right one (N or 1 x N). Only int8 and fp8 have scales.
+    data: rows x columns, M x K as the left factor or K x N as the right one: of NumPy's type for the elements, or
+        their codes as uint8 (uint16 of bf16), one a byte. With shape=(rows, columns) elements of 4 and 6 bits are
+        packed: uint8 of ceil(rows * columns * bits / 8) bytes, lowest bits first, lines one after another: rows, or
+        columns where data is in Fortran order or order="F". float32 with type="tf32" is multiplied in TF32.
+    type: a format of docs/quantization.md ("mxfp4", "int4-g64-f16-zp"), or the elements' type ("fp4_e2m1").
+    scales: of whole lines (int8, uint8, fp8): one number, or float32 with one for each row of the left factor
+        (M or M x 1) or each column of the right one (N or 1 x N). Of blocks: of the shape of data with
+        ceil(K / block_k) in place of K and ceil(lines / block_lines) in place of the other; in NumPy's type for
+        them, or codes as uint8 (E8M0, FP8_E4M3) or uint16 (bf16). None: int8 and fp8 may go without, each is 1.
+    zero_points: of integers, one for each scale, within the elements' range.
+    tensor_scale: one number, nvfp4's.
+    block_k, block_lines: elements of K, and lines (1), that share a scale, where `type` is no format's name.
+    scale_layout: "plain", or "blocked-128x4": tcgen05's tiles, as torchao's to_blocked() makes them.
+    axis: where the lines are: 0 for rows (a left factor), 1 for columns (a right one). None: by the scales' shape.
 
-    TypeError or ValueError where they do not fit together.
+    ValueError and TypeError name the argument, its value and what it may be.
     """
 
-    __slots__ = ("data", "element", "scales")
+    __slots__ = ("stored",)
 
-    def __init__(self, data: Any, scales: Any = None, type: str | None = None) -> None:  # noqa: A002
-        array = np.asarray(data)
-        if array.ndim != 2:
-            raise ValueError(f"data has shape {array.shape}; a quantized array is a matrix")
-        self.element = types.of_dtype(array.dtype) if type is None else types.by_name(type)
-        if array.dtype.name != self.element.numpy_name and array.dtype != np.dtype(self.element.code):
-            raise TypeError(f"data is {array.dtype}, which holds no {self.element.name} codes")
-        self.data: Array = array
-        self.scales: Array | None = None
-        if scales is None:
-            return
-        if self.element.name not in ("int8", "fp8_e4m3", "fp8_e5m2"):
-            raise ValueError(f"a {self.element.name} matrix has no scales")
-        self.scales = np.ascontiguousarray(scales, dtype=np.float32)
-        rows, columns = array.shape
-        if self.scales.size != 1 and self.scales.shape not in (
-            (rows,),
-            (columns,),
-            (rows, 1),
-            (1, columns),
-        ):
-            raise ValueError(
-                f"scales have shape {self.scales.shape}; of a {rows} x {columns} matrix there is one, "
-                f"one for each of {rows} rows, or one for each of {columns} columns"
-            )
+    def __init__(
+        self,
+        data: Any,
+        scales: Any = None,
+        type: str | None = None,  # noqa: A002
+        *,
+        zero_points: Any = None,
+        tensor_scale: Any = None,
+        block_k: int | None = None,
+        block_lines: int | None = None,
+        scale_layout: str = PLAIN,
+        axis: int | None = None,
+        shape: tuple[int, int] | None = None,
+        order: str | None = None,
+    ) -> None:
+        self.stored = _stored.check(
+            data, scales, type, zero_points, tensor_scale, block_k, block_lines, scale_layout, axis, shape, order
+        )
 
     @classmethod
-    def of(cls, x: Any, type: str = "int8", axis: int | None = None) -> Quantized:  # noqa: A002
-        """Quantizes a real matrix: each scale is the largest magnitude over the type's largest value.
+    def of(
+        cls,
+        x: Any,
+        type: str = "int8",  # noqa: A002
+        axis: int | None = None,
+        *,
+        rule: str = "floor",
+        scale_layout: str = PLAIN,
+    ) -> Quantized:
+        """Quantizes a real matrix, taken as float32: kernels/quant/README.md has the rules, kept to the bit.
 
-        type: "int8", "fp8_e4m3" or "fp8_e5m2"; fp8 needs ml_dtypes.
-        axis: None for one scale, 0 for one for each row, 1 for one for each column.
+        type: a format of docs/quantization.md; "int8", "fp8_e4m3" and "fp8_e5m2" are "...-tensor" without an axis,
+            else "...-row".
+        axis: where the lines are: 0 for rows (a left factor), 1 for columns (a right one). One scale for the
+            tensor, or for 128 x 128 elements, needs none.
+        rule: of mxfp8, mxfp6 and mxfp4: "floor" saturates what is over the largest element, "round-up" nothing.
+
+        The codes lie as x does, in C or Fortran order. ValueError: an element is NaN or infinite.
         """
-        real = np.asarray(x, dtype=np.float32)
-        element = types.by_name(type)
-        largest = {"int8": 127.0, "fp8_e4m3": 448.0, "fp8_e5m2": 57344.0}.get(element.name)
-        if largest is None:
-            raise ValueError(f"type is {type!r}; it must be int8, fp8_e4m3 or fp8_e5m2")
-        if axis not in (None, 0, 1):
-            raise ValueError(f"axis is {axis}; it must be None, 0 or 1")
-        magnitude = np.abs(real).max(axis=None if axis is None else 1 - axis, keepdims=True)
-        scales = np.where(magnitude > 0, magnitude / np.float32(largest), np.float32(1)).astype(np.float32)
-        stored = real / scales
-        codes = np.rint(stored).astype(np.int8) if type == "int8" else stored.astype(element.dtype)
-        return cls(codes, scales, type)
+        form = _formats.by_name(type, axis)
+        _checks.choice("axis", axis, (None, 0, 1))
+        _checks.choice("rule", rule, RULES)
+        _checks.choice("scale_layout", scale_layout, tuple(LAYOUTS))
+        if axis is None and form.block_lines != form.block_k:
+            raise ValueError(
+                f"axis is None; of {form.name} it must be 0 (rows: a left factor) or 1 (columns: a right one)"
+            )
+        _checks.check_layout(form, scale_layout)
+        real = _real(x)
+        order = "F" if real.flags.f_contiguous and not real.flags.c_contiguous else "C"
+        elements = np.empty(real.shape, np.uint8, order="F" if order == "F" else "C")
+        turned = axis == 1
+        made = _quantize.encode_lines(real.T if turned else real, form, rule, elements.T if turned else elements)
+        data = (
+            _packing.pack(_checks.flat_of(elements, order), form.element.bits)
+            if form.element.is_packed
+            else elements.view(form.element.stored_dtype)
+        )
+        scales = _turned(made.scales, turned)
+        assert scales is not None
+        if scale_layout == BLOCKED:
+            shape = _checks.plane_shape(form, scale_layout, real.shape, 1 if turned else 0)
+            scales = _scale_layout.to_tiles(made.scales).reshape(shape)
+        return cls._of(
+            Stored(
+                form,
+                real.shape,
+                order,
+                data,
+                scales,
+                _turned(made.zero_points, turned),
+                made.tensor_scale,
+                scale_layout,
+                None if form.block_lines == form.block_k else axis,
+            )
+        )
+
+    @classmethod
+    def _of(cls, stored: Stored) -> Quantized:
+        made = cls.__new__(cls)
+        made.stored = stored
+        return made
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        rows, columns = self.data.shape
-        return rows, columns
+        return self.stored.shape
 
-    def dequantize(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """The values, as float32. Codes need ml_dtypes."""
-        values = self.data
-        if values.dtype.kind == "u":
-            values = values.view(self.element.dtype)
-        real: np.ndarray[Any, np.dtype[np.float32]] = values.astype(np.float32)
-        if self.scales is None:
-            return real
-        if self.scales.ndim == 1 and self.scales.size == self.shape[0] != self.shape[1]:
-            return real * self.scales[:, None]
-        return real * self.scales
+    @property
+    def data(self) -> Array:
+        """The elements: rows x columns, or 1-D packed bytes, whose lines are rows or columns by `order`."""
+        return self.stored.data
 
-    def scales_as(self, is_left: bool) -> Array | None:
-        """The scales as the contract has them of A (1 x 1 or M x 1) or B (1 x 1 or 1 x N)."""
-        if self.scales is None:
-            return None
-        lines = self.shape[0 if is_left else 1]
-        if self.scales.size == 1:
-            return self.scales.reshape(1, 1)
-        wrong = (1, self.shape[1]) if is_left else (self.shape[0], 1)
-        if self.scales.size != lines or (self.scales.ndim == 2 and self.scales.shape == wrong != (1, 1)):
+    @property
+    def order(self) -> str:
+        """How elements lie: rows ("C") or columns ("F") one after another."""
+        return self.stored.order
+
+    @property
+    def scales(self) -> Array | None:
+        """Of blocks rows x columns of their plane; of whole lines one, M x 1 or 1 x N, or 1-D where both fit."""
+        return self.stored.scales
+
+    @property
+    def zero_points(self) -> Array | None:
+        """In the shape of scales, int8 or uint8."""
+        return self.stored.zero_points
+
+    @property
+    def tensor_scale(self) -> Array | None:
+        """nvfp4's: 1 x 1 float32."""
+        return self.stored.tensor_scale
+
+    @property
+    def scale_layout(self) -> str:
+        """How scales lie: "plain" or "blocked-128x4"."""
+        return self.stored.scale_layout
+
+    @property
+    def block_k(self) -> int | None:
+        """Elements of K that share a scale; None: all of a line's."""
+        return self.stored.format.block_k or None
+
+    @property
+    def block_lines(self) -> int | None:
+        """Lines that share a scale; None: all."""
+        return self.stored.format.block_lines or None
+
+    @property
+    def axis(self) -> int | None:
+        """Where the lines are, 0 for rows, 1 for columns; None where it does not matter or nobody has said."""
+        return self.stored.axis
+
+    @property
+    def element(self) -> types.ElementType:
+        """The type of the elements."""
+        return self.stored.format.element
+
+    @property
+    def type(self) -> str:
+        """The format's name, or that of the elements' type where the table of formats has none for it."""
+        found = self.stored.format
+        if self.scales is not None:
+            for each in _formats.FORMATS.values():
+                if each[1:] == found[1:]:
+                    return each.name
+        return found.element.name
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all planes."""
+        return sum(
+            each.nbytes
+            for each in (self.data, self.scales, self.zero_points, self.tensor_scale)
+            if each is not None
+        )
+
+    def placed_in(self, memory: Array) -> Quantized:
+        """A copy whose planes lie one after another in memory, as products find them in Client.shared()'s.
+
+        memory: 1-D, contiguous, at least nbytes of uint8: client.shared(q.nbytes, "u1").
+        """
+        if (
+            memory.dtype != np.uint8
+            or memory.ndim != 1
+            or not memory.flags.c_contiguous
+            or memory.size < self.nbytes
+        ):
             raise ValueError(
-                f"scales have shape {self.scales.shape}; the {'left' if is_left else 'right'} factor has "
-                f"one, or one for each of its {lines} {'rows' if is_left else 'columns'}"
+                f"memory is {memory.dtype} of shape {memory.shape}; it must be 1-D contiguous uint8 of at least "
+                f"{self.nbytes}"
             )
-        return self.scales.reshape(-1, 1) if is_left else self.scales.reshape(1, -1)
+        return Quantized._of(self.stored.placed_in(memory))
+
+    def codes(self) -> Array:
+        """Rows x columns of codes, one in each unsigned integer: uint8 for elements of at most 8 bits."""
+        return self.stored.codes()
+
+    def dequantize(self, dtype: Any = "float64") -> Array:
+        """The values, rows x columns: exact as float64, else rounded once."""
+        return self.stored.values().astype(types.parse(dtype).dtype, copy=False)
 
     def __repr__(self) -> str:
-        scales = "no scales" if self.scales is None else f"{self.scales.size} scales"
-        return f"Quantized({self.shape[0]} x {self.shape[1]} {self.element.name}, {scales})"
+        scales = "no scales" if self.scales is None else f"{' x '.join(map(str, self.scales.shape))} scales"
+        return f"Quantized({self.shape[0]} x {self.shape[1]} {self.type}, {scales})"
+
+
+def _real(x: Any) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    array = to_numpy(x, "x")
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"x has shape {array.shape}; what is quantized is a matrix of at least one element")
+    with np.errstate(over="ignore"):
+        real = array.astype(np.float32, order="K", copy=False)
+    finite = np.isfinite(real)
+    _checks.refuse("x", array, ~finite, "quantized matrices are finite, as float32")
+    return real
+
+
+def _turned(plane: Array | None, is_turned: bool) -> Array | None:
+    """Of lines x K as of the matrix, whose columns are lines."""
+    if plane is None or not is_turned:
+        return plane
+    return np.ascontiguousarray(plane.T)

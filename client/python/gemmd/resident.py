@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,21 @@ import numpy as np
 
 from gemmd import _messages, _progress, types
 from gemmd._digest import Source
-from gemmd._header import Place, seconds_into, seconds_of
-from gemmd._layout import Array, Plane
+from gemmd._encoded import bad_response
+from gemmd._header import (
+    DATA,
+    SCALES,
+    TENSOR_SCALE,
+    ZERO_POINTS,
+    OperandSpec,
+    Place,
+    seconds_into,
+    seconds_of,
+    spec_of,
+)
+from gemmd._layout import COLUMN_MAJOR, Array, Plane
+from gemmd._packing import unpack
+from gemmd._scale_layout import LAYOUTS
 from gemmd._transfer import Deadline, call, download
 from gemmd.quantized import Quantized
 from gemmd.receipt import Receipt
@@ -25,32 +37,32 @@ class Resident:
 
     One that put() made holds its bytes here too: where the server has lost it, by a restart or an eviction, it is
     uploaded again in the midst of the product that missed it. The array must not be changed meanwhile.
-    As a context manager it is released at the end.
+    As a context manager it is released at the end. `saved_bytes` is what put(store_as=) saved on the server.
     """
 
     def __init__(
         self,
         engine: Engine,
-        plane: Plane,
-        scales: Plane | None,
+        spec: OperandSpec,
         handle: str,
         digest: bytes,
         source: Source | None = None,
         receipt: Receipt | None = None,
+        saved_bytes: int = 0,
     ) -> None:
         self._engine = engine
         self._released = False
-        self.plane = plane
-        self.scales_plane = scales
+        self.spec = spec
         self.handle = handle
         self.digest = digest
         self.source = source
         self.receipt = receipt
+        self.saved_bytes = saved_bytes
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self.plane.rows, self.plane.columns
+        return self.spec.data.rows, self.spec.data.columns
 
     @property
     def ndim(self) -> int:
@@ -60,7 +72,12 @@ class Resident:
     @property
     def element(self) -> types.ElementType:
         """The type of its elements."""
-        return types.by_number(self.plane.type)
+        return types.by_number(self.spec.data.type)
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether its elements are worth something else than what is stored."""
+        return bool(self.spec.scaling)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -69,8 +86,9 @@ class Resident:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its data."""
-        return math.prod(self.shape) * self.element.size
+        """Bytes on the server, of its data with scales and what else it has."""
+        planes = (self.spec.data, *(plane for _, plane in self.spec.scaling))
+        return sum(types.by_number(each.type).plane_bytes(each.rows * each.columns) for each in planes)
 
     @property
     def place(self) -> Place:
@@ -87,24 +105,47 @@ class Resident:
         return request
 
     def numpy(self, deadline: float | None = None) -> Array:
-        """Its values, downloaded: rows x columns of its dtype; of one with scales the stored elements."""
-        return self._download(deadline)[0]
+        """Its values, downloaded: rows x columns of its dtype; of one with scales the stored elements.
+
+        Elements of types that NumPy lacks without ml_dtypes come as their codes, a byte each.
+        """
+        spec, planes = self._download(deadline)
+        return _matrix(spec.data, planes[DATA])
 
     def quantized(self, deadline: float | None = None) -> Quantized:
-        """Its stored elements and scales, downloaded."""
-        data, scales = self._download(deadline)
-        return Quantized(data, scales, self.element.name)
+        """Its stored elements with all that scales them, downloaded."""
+        spec, planes = self._download(deadline)
+        found = {name: _matrix(plane, planes[name]) for name, plane in spec.scaling}
+        packed: dict[str, Any] = {}
+        data = planes[DATA]
+        if self.element.is_packed:
+            packed = {"shape": self.shape, "order": "F" if spec.data.order == COLUMN_MAJOR else "C"}
+        else:
+            data = _matrix(spec.data, data)
+        blocks: dict[str, Any] = {}
+        if spec.blocks is not None:
+            layouts = {number: name for name, number in LAYOUTS.items()}
+            if spec.blocks.scale_layout not in layouts:
+                raise bad_response(
+                    f"scales lie in layout {spec.blocks.scale_layout}, which this version does not know"
+                )
+            blocks = {"block_k": spec.blocks.block_k, "block_lines": spec.blocks.block_lines}
+            blocks["scale_layout"] = layouts[spec.blocks.scale_layout]
+        return Quantized(
+            data,
+            found.get(SCALES),
+            self.element.name,
+            zero_points=found.get(ZERO_POINTS),
+            tensor_scale=found.get(TENSOR_SCALE),
+            **blocks,
+            **packed,
+        )
 
-    def _download(self, deadline: float | None) -> tuple[Array, Array | None]:
+    def _download(self, deadline: float | None) -> tuple[OperandSpec, dict[int, Array]]:
         end = Deadline(deadline)
         request = self._named(_messages.DownloadRequest())
         operand, planes = end.run(lambda: download(self._engine, request, end, _progress.downloads()))
-        arrays = []
-        for plane, data in zip((operand.data, operand.scales), planes, strict=False):
-            flat = data.view(types.by_number(plane.type).dtype)
-            shape = (plane.rows, plane.columns)
-            arrays.append(flat.reshape(shape) if plane.order == 0 else flat.reshape(shape[::-1]).T)
-        return arrays[0], arrays[1] if len(arrays) > 1 else None
+        return spec_of(operand), planes
 
     def renew(self, lease: float | None = None, deadline: float | None = None) -> float:
         """Begins the lease anew, of so many seconds (None: as before); what remains of it, in seconds."""
@@ -143,12 +184,18 @@ class Resident:
         return f"Resident({self.shape[0]} x {self.shape[1]} {self.element.name}, @{self.handle}{state})"
 
 
-def resident_of(engine: Engine, message: Any, source: Source | None = None) -> Resident:
+def resident_of(engine: Engine, message: Any, source: Source | None = None, saved_bytes: int = 0) -> Resident:
     """A Resident of ResidentOperand."""
-    operand = message.operand
-    scales = _plane_of(operand.scales) if operand.HasField("scales") else None
-    return Resident(engine, _plane_of(operand.data), scales, message.handle, message.digest, source)
+    spec = spec_of(message.operand)
+    return Resident(engine, spec, message.handle, message.digest, source, saved_bytes=saved_bytes)
 
 
-def _plane_of(plane: Any) -> Plane:
-    return Plane(plane.type, plane.rows, plane.columns, plane.order)
+def _matrix(plane: Plane, data: Array) -> Array:
+    """Rows x columns of a plane's tightly packed bytes."""
+    element = types.by_number(plane.type)
+    if element.is_packed:
+        data = unpack(data, element.bits, plane.rows * plane.columns)
+    flat: Array = data.view(element.stored_dtype)
+    is_turned = plane.order == COLUMN_MAJOR
+    lines: Array = flat.reshape((plane.columns, plane.rows) if is_turned else (plane.rows, plane.columns))
+    return lines.T if is_turned else lines

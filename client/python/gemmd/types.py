@@ -1,7 +1,7 @@
 """Element types: the contract's names and numbers, and NumPy's types for them.
 
-bf16 and fp8 are NumPy types where ml_dtypes is installed. Without it their codes can be sent all the same, as
-Quantized(codes, type="bf16") of uint16 or uint8; only results of those types need the package.
+bf16 and the types of 4, 6 and 8 bits are NumPy types where ml_dtypes is installed. Without it their codes can be
+sent all the same, as Quantized(codes, type="bf16") of uint16 or uint8; results of those types alone need it.
 """
 
 from __future__ import annotations
@@ -19,32 +19,72 @@ class ElementType(NamedTuple):
 
     name: str
     number: int  # DataType in matrix.proto
-    size: int  # bytes of an element
+    bits: int  # of an element in a plane; those of 4 and 6 are packed there, and a byte each in NumPy
     numpy_name: str
     code: str
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's type. TypeError: it is ml_dtypes', which is not installed."""
+        """NumPy's type. TypeError: it is ml_dtypes', which is not installed or lacks it."""
         return _dtype_of(self)
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """NumPy's type where there is one, else that of its codes."""
+        try:
+            return _dtype_of(self)
+        except TypeError:
+            return np.dtype(self.code)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether a plane has several elements in a byte."""
+        return self.bits < 8
+
+    @property
+    def is_integer(self) -> bool:
+        """Of those that have scales: whether it is an integer."""
+        return self.name in ("int8", "uint8", "int4", "uint4")
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether matrices of it may have scales."""
+        return self.is_integer or self.name[:3] in ("fp8", "fp6", "fp4")
+
+    @property
+    def needs_scales(self) -> bool:
+        """Whether matrices of it must have scales."""
+        return self.is_quantized and self.name not in ("int8", "fp8_e4m3", "fp8_e5m2")
+
+    def plane_bytes(self, count: int) -> int:
+        """Bytes of that many elements, tightly packed."""
+        return (count * self.bits + 7) // 8
 
 
 _NUMBERS = _messages.enum_numbers("DataType")
 _TYPES = tuple(
-    ElementType(name, _NUMBERS[name.upper()], size, numpy_name, code)
-    for name, size, numpy_name, code in (
-        ("f64", 8, "float64", "f8"),
-        ("f32", 4, "float32", "f4"),
-        ("tf32", 4, "float32", "f4"),
-        ("f16", 2, "float16", "f2"),
-        ("bf16", 2, "bfloat16", "u2"),
-        ("int8", 1, "int8", "i1"),
-        ("int32", 4, "int32", "i4"),
-        ("fp8_e4m3", 1, "float8_e4m3fn", "u1"),
-        ("fp8_e5m2", 1, "float8_e5m2", "u1"),
+    ElementType(name, _NUMBERS[name.upper()], bits, numpy_name, code)
+    for name, bits, numpy_name, code in (
+        ("f64", 64, "float64", "f8"),
+        ("f32", 32, "float32", "f4"),
+        ("tf32", 32, "float32", "f4"),
+        ("f16", 16, "float16", "f2"),
+        ("bf16", 16, "bfloat16", "u2"),
+        ("int8", 8, "int8", "i1"),
+        ("uint8", 8, "uint8", "u1"),
+        ("int32", 32, "int32", "i4"),
+        ("int4", 4, "int4", "u1"),
+        ("uint4", 4, "uint4", "u1"),
+        ("fp8_e4m3", 8, "float8_e4m3fn", "u1"),
+        ("fp8_e5m2", 8, "float8_e5m2", "u1"),
+        ("fp6_e3m2", 6, "float6_e3m2fn", "u1"),
+        ("fp6_e2m3", 6, "float6_e2m3fn", "u1"),
+        ("fp4_e2m1", 4, "float4_e2m1fn", "u1"),
+        ("e8m0", 8, "float8_e8m0fnu", "u1"),  # of scales alone
     )
 )
 _BY_NAME = {each.name: each for each in _TYPES}
+NAMES = tuple(_BY_NAME)
 _BY_NUMBER = {each.number: each for each in _TYPES}
 # tf32 is said, never guessed: a float32 array is f32.
 _BY_NUMPY_NAME = {each.numpy_name: each for each in _TYPES if each.name != "tf32"}
@@ -52,8 +92,9 @@ _BY_NUMPY_NAME = {each.numpy_name: each for each in _TYPES if each.name != "tf32
 
 @lru_cache(maxsize=64)
 def _dtype_of(element: ElementType) -> np.dtype[Any]:
-    if element.code != "u2" and element.code != "u1":
-        return np.dtype(element.code)
+    plain = np.dtype(element.code)
+    if plain.name == element.numpy_name:
+        return plain
     try:
         import ml_dtypes
     except ImportError:
@@ -61,8 +102,11 @@ def _dtype_of(element: ElementType) -> np.dtype[Any]:
             f"{element.name} arrays need the package ml_dtypes, which is not installed; "
             'ask for another result with dtype="float32"'
         ) from None
-    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, element.numpy_name))
-    return found
+    found = getattr(ml_dtypes, element.numpy_name, None)
+    if found is None:
+        raise TypeError(f"{element.name} arrays need {element.numpy_name}, which this version of ml_dtypes lacks")
+    made: np.dtype[Any] = np.dtype(found)
+    return made
 
 
 @lru_cache(maxsize=64)
@@ -75,6 +119,11 @@ def of_dtype(dtype: np.dtype[Any]) -> ElementType:
             f"its types are {', '.join(_BY_NUMPY_NAME)}, in this machine's byte order"
         )
     return found
+
+
+def is_name(name: str) -> bool:
+    """Whether by_name() knows it."""
+    return name.replace("-", "_") in _BY_NAME
 
 
 def by_name(name: str) -> ElementType:
@@ -104,8 +153,24 @@ def parse(dtype: Any) -> ElementType:
     return of_dtype(np.dtype(dtype))
 
 
-def result_of(a: ElementType, has_scales: bool) -> ElementType:
-    """D's type where none is asked for, as MatmulHeader.output_type has it."""
-    if a.name == "int8":
+def check_factors(a: ElementType, b: ElementType) -> None:
+    """TypeError where matrices of these types are not multiplied by each other."""
+    real = ("f32", "f16", "bf16")
+    both_quantized = a.is_quantized and b.is_quantized
+    one_quantized = (a.is_quantized and b.name in real) or (b.is_quantized and a.name in real)
+    if a != b and not both_quantized and not one_quantized:
+        raise TypeError(
+            f"a is {a.name} and b is {b.name}; the factors must have one type, or both be quantized, or one be "
+            f"quantized and the other {', '.join(real)}"
+        )
+
+
+def result_of(a: ElementType, b: ElementType, has_scales: bool) -> ElementType:
+    """D's type where none is asked for, as MatmulHeader.output_type has it. has_scales: one of both has."""
+    if a.is_quantized and not b.is_quantized:
+        return b
+    if a.is_integer:
         return _BY_NAME["f32" if has_scales else "int32"]
-    return _BY_NAME[{"tf32": "f32", "fp8_e4m3": "bf16", "fp8_e5m2": "bf16"}.get(a.name, a.name)]
+    if a.is_quantized:
+        return _BY_NAME["bf16"]
+    return _BY_NAME["f32"] if a.name == "tf32" else a

@@ -1,0 +1,126 @@
+"""Quantized formats as values, and the table of their names: kernels/quant/README.md specifies each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gemmd import types
+from gemmd.types import ElementType
+
+WHOLE = 0  # a block that takes the whole of a dimension
+
+
+class Format(NamedTuple):
+    """What the elements of a matrix are, and what scales them.
+
+    block_lines, block_k: elements that share a scale, of as many lines and of K; WHOLE: all of them.
+    """
+
+    name: str
+    element: ElementType
+    scale: ElementType
+    block_lines: int
+    block_k: int
+    has_zero_points: bool = False
+    has_tensor_scale: bool = False
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether scales change along K."""
+        return self.block_k != WHOLE
+
+    @property
+    def zero_point(self) -> ElementType:
+        """The type of zero points: bytes, signed as the elements are."""
+        return types.by_name("int8" if self.element.name in ("int8", "int4") else "uint8")
+
+    def blocks_of(self, lines: int, k: int) -> tuple[int, int]:
+        """Blocks along lines and along K of a matrix of that size."""
+        return _blocks(lines, self.block_lines), _blocks(k, self.block_k)
+
+
+def _blocks(size: int, block: int) -> int:
+    return 1 if block == WHOLE else -(-size // block)
+
+
+def _make() -> list[Format]:
+    formats = []
+
+    def add(
+        name: str, element: str, scale: str, lines: int, k: int, zero: bool = False, tensor: bool = False
+    ) -> None:
+        formats.append(Format(name, types.by_name(element), types.by_name(scale), lines, k, zero, tensor))
+
+    for element in ("int8", "uint8"):
+        for suffix in ("", "-zp"):
+            add(f"{element}-tensor{suffix}", element, "f32", WHOLE, WHOLE, bool(suffix))
+            add(f"{element}-row{suffix}", element, "f32", 1, WHOLE, bool(suffix))
+            for group in (32, 64, 128):
+                add(f"{element}-g{group}{suffix}", element, "f32", 1, group, bool(suffix))
+    for element in ("fp8-e4m3", "fp8-e5m2"):
+        add(f"{element}-tensor", element, "f32", WHOLE, WHOLE)
+        add(f"{element}-row", element, "f32", 1, WHOLE)
+        add(f"{element}-1x128", element, "f32", 1, 128)
+        add(f"{element}-128x128", element, "f32", 128, 128)
+    for element in ("fp8-e4m3", "fp8-e5m2", "fp6-e3m2", "fp6-e2m3"):
+        add(f"mx{element}", element, "e8m0", 1, 32)
+    add("mxfp4", "fp4_e2m1", "e8m0", 1, 32)
+    add("nvfp4", "fp4_e2m1", "fp8_e4m3", 1, 16, tensor=True)
+    for group in (32, 64, 128):
+        for scale in ("f16", "bf16"):
+            add(f"int4-g{group}-{scale}", "int4", scale, 1, group)
+            add(f"int4-g{group}-{scale}-zp", "uint4", scale, 1, group, zero=True)
+    return formats
+
+
+FORMATS = {each.name: each for each in _make()}
+# What one scale or one for each line was called before there were more formats.
+_SHORT = ("int8", "fp8-e4m3", "fp8-e5m2")
+
+
+def find(name: str) -> Format | None:
+    """The format of that name ("mxfp4", "int8-g128"); None: there is none."""
+    return FORMATS.get(name.replace("_", "-"))
+
+
+def by_name(name: str, axis: int | None) -> Format:
+    """The same; "int8" and fp8's names are of one scale where axis is None, else of one for each line.
+
+    ValueError: there is none.
+    """
+    plain = name.replace("_", "-")
+    if plain in _SHORT:
+        plain += "-tensor" if axis is None else "-row"
+    found = FORMATS.get(plain)
+    if found is None:
+        raise ValueError(f"type is {name!r}; it must be one of {', '.join((*_SHORT, *FORMATS))}")
+    return found
+
+
+def of_blocks(element: ElementType, block_lines: int, block_k: int) -> list[Format]:
+    """The formats of these elements in such blocks, those without zero points first. ValueError: there is none."""
+    formats = [each for each in FORMATS.values() if each.element == element]
+    found = [
+        each for each in formats if each.has_blocks and (each.block_lines, each.block_k) == (block_lines, block_k)
+    ]
+    if not found:
+        raise ValueError(
+            f"block_lines x block_k is {block_lines} x {block_k}; of {element.name} it must be "
+            f"{_known_blocks(formats) or 'left out'}"
+        )
+    return sorted(found, key=lambda each: each.has_zero_points)
+
+
+def of_lines(element: ElementType) -> list[Format]:
+    """The formats of these elements with one scale, or one for each line. ValueError: there is none."""
+    formats = [each for each in FORMATS.values() if each.element == element]
+    found = [each for each in formats if not each.has_blocks]
+    if not found:
+        raise ValueError(
+            f"block_k is missing; of {element.name} block_lines x block_k must be {_known_blocks(formats)}"
+        )
+    return found
+
+
+def _known_blocks(formats: list[Format]) -> str:
+    return " or ".join(dict.fromkeys(f"{each.block_lines} x {each.block_k}" for each in formats if each.has_blocks))

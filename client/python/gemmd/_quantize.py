@@ -1,0 +1,143 @@
+"""Real matrices to codes, scales and zero points: kernels/quant/quantize.h in NumPy, equal in every bit.
+
+A matrix is looked at as lines of K elements. What kernels/quant/README.md specifies is computed in binary64 by the
+same operations as there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gemmd._formats import WHOLE, Format
+from gemmd._layout import Array
+from gemmd._small_float import FLOATS, decode, decode_e8m0, encode
+
+RULES = ("floor", "round-up")
+_AT_ONCE = 1 << 18  # elements that are encoded together: their temporaries stay in a processor's cache
+_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
+
+
+class Codes(NamedTuple):
+    """What encode_lines() makes. Codes are a byte each; scales are codes too, float32 for those of f32.
+
+    elements: lines x K, uint8. scales, zero_points: blocks of lines x blocks of K; zero points int8 or uint8.
+    tensor_scale: 1 x 1 float32.
+    """
+
+    elements: Array
+    scales: Array
+    zero_points: Array | None
+    tensor_scale: Array | None
+
+
+def limits_of(element: str) -> tuple[int, int]:
+    """The first and the last value of an integer type."""
+    return _LIMITS[element]
+
+
+def encode_lines(lines: Array, form: Format, rule: str, elements: Array) -> Codes:
+    """lines: lines x K of finite float32. `elements`, of the same shape and uint8, is written."""
+    low, high = _ranges(lines, form)
+    magnitude = np.maximum(-low, high)
+    tensor: Array | None = None
+    if form.has_tensor_scale:
+        largest = FLOATS[form.scale.name].largest * _largest(form)
+        tensor = np.full((1, 1), magnitude.max() / largest, np.float32)
+    unit = 1.0 if tensor is None else float(tensor[0, 0])
+    codes, zeros = _choose(form, low, high, magnitude, unit, rule)
+    _encode_elements(lines, form, scale_values(codes, form) * unit, zeros, elements)
+    points = None if zeros is None else zeros.astype(form.zero_point.code)
+    return Codes(elements, _stored(codes, form), points, tensor)
+
+
+def scale_values(codes: Array, form: Format) -> Array:
+    """Scales' codes as float64."""
+    if form.scale.name == "e8m0":
+        return decode_e8m0(codes)
+    return decode(FLOATS[form.scale.name], codes)
+
+
+def _stored(codes: Array, form: Format) -> Array:
+    bits = codes.astype(np.dtype(f"u{form.scale.bits // 8}"))
+    return bits.view(form.scale.stored_dtype)
+
+
+def _largest(form: Format) -> float:
+    """The largest magnitude that an encoder makes an element of."""
+    name = form.element.name
+    return float(_LIMITS[name][1]) if form.element.is_integer else FLOATS[name].largest
+
+
+def _ranges(lines: Array, form: Format) -> tuple[Array, Array]:
+    """Of each block the lowest value, at most 0, and the highest, at least 0; float64."""
+    count, k = lines.shape
+    at_lines = np.arange(0, count, count if form.block_lines == WHOLE else form.block_lines)
+    at_k = np.arange(0, k, k if form.block_k == WHOLE else form.block_k)
+
+    def of(reduce: np.ufunc) -> Array:
+        along_k = reduce.reduceat(lines, at_k, axis=1)
+        return reduce.reduceat(along_k, at_lines, axis=0).astype(np.float64)
+
+    return np.minimum(of(np.minimum), 0.0), np.maximum(of(np.maximum), 0.0)
+
+
+def _choose(
+    form: Format, low: Array, high: Array, magnitude: Array, tensor: float, rule: str
+) -> tuple[Array, Array | None]:
+    """Scales' codes and zero points of blocks with such values."""
+    if form.scale.name == "e8m0":
+        return _mx_scales(form, magnitude, rule), None
+    scale = FLOATS[form.scale.name]
+    if form.has_zero_points:
+        first, last = _LIMITS[form.element.name]
+        codes = encode(scale, (high - low) / (last - first))
+        values = decode(scale, codes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            offset = np.where(values == 0, 0.0, np.rint(-low / values))
+        return codes, np.minimum(first + offset, last)
+    has_no_sign = form.element.is_integer and _LIMITS[form.element.name][0] == 0
+    unit = _largest(form) * tensor
+    if unit == 0:
+        return np.zeros(magnitude.shape, np.uint32), None
+    return encode(scale, (high if has_no_sign else magnitude) / unit), None
+
+
+def _mx_scales(form: Format, magnitude: Array, rule: str) -> Array:
+    largest = _largest(form)
+    exponent: Array = np.frexp(magnitude)[1] - int(np.frexp(largest)[1])
+    if rule == "round-up":
+        exponent += magnitude > np.ldexp(largest, exponent)
+    exponent[magnitude == 0] = -127
+    codes: Array = (np.clip(exponent, -127, 127) + 127).astype(np.uint32)
+    return codes
+
+
+def _encode_elements(lines: Array, form: Format, scales: Array, zeros: Array | None, elements: Array) -> None:
+    count, k = lines.shape
+    step = max(1, _AT_ONCE // k)
+    block_lines = count if form.block_lines == WHOLE else form.block_lines
+    block_k = k if form.block_k == WHOLE else form.block_k
+
+    def spread(blocks: Array, begin: int, end: int) -> Array:
+        """Of each of these lines' elements what its block has."""
+        chosen = blocks[np.arange(begin, end) // block_lines]
+        return chosen if block_k == k else np.repeat(chosen, block_k, axis=1)[:, :k]
+
+    for begin in range(0, count, step):
+        end = min(begin + step, count)
+        unit = spread(scales, begin, end)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            quotient = lines[begin:end].astype(np.float64) / unit
+        quotient[np.broadcast_to(unit == 0, quotient.shape)] = 0.0
+        if form.element.is_integer:
+            first, last = _LIMITS[form.element.name]
+            np.rint(quotient, out=quotient)
+            if zeros is not None:
+                quotient += spread(zeros, begin, end)
+            np.clip(quotient, first, last, out=quotient)
+            mask = (1 << form.element.bits) - 1
+            elements[begin:end] = quotient.astype(np.int16) & mask
+        else:
+            elements[begin:end] = encode(FLOATS[form.element.name], quotient)

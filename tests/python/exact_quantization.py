@@ -1,0 +1,138 @@
+"""What kernels/quant/README.md says of each format, in exact fractions and one element at a time.
+
+Written from that page, without gemmd's encoder: types' limits are ml_dtypes', formats are read off their names.
+"""
+
+from fractions import Fraction
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+
+FLOATS = {
+    "fp8-e4m3": ml_dtypes.float8_e4m3fn,
+    "fp8-e5m2": ml_dtypes.float8_e5m2,
+    "fp6-e3m2": ml_dtypes.float6_e3m2fn,
+    "fp6-e2m3": ml_dtypes.float6_e2m3fn,
+    "fp4": ml_dtypes.float4_e2m1fn,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+}
+INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
+NAMES = [
+    *(f"{kind}-{blocks}{zp}" for kind in ("int8", "uint8") for zp in ("", "-zp")
+      for blocks in ("tensor", "row", "g32", "g64", "g128")),
+    *(f"fp8-{kind}-{blocks}" for kind in ("e4m3", "e5m2") for blocks in ("tensor", "row", "1x128", "128x128")),
+    *("mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e3m2", "mxfp6-e2m3", "mxfp4", "nvfp4"),
+    *(f"int4-g{k}-{scale}{zp}" for k in (32, 64, 128) for scale in ("f16", "bf16") for zp in ("", "-zp")),
+]  # fmt: skip
+
+
+@cache
+def parts(name):
+    """The elements, the type of scales, and lines and elements of K in a block (None: all)."""
+    if name.startswith("mx"):
+        return name[2:], "e8m0", 1, 32
+    if name == "nvfp4":
+        return "fp4", "fp8-e4m3", 1, 16
+    words = name.removesuffix("-zp").split("-")
+    if words[0] == "int4":
+        return ("uint4" if name.endswith("-zp") else "int4"), words[2], 1, int(words[1][1:])
+    element = words[0] if words[0] in INTEGERS else "-".join(words[:2])
+    lines, k = {"tensor": (None, None), "row": (1, None), "1x128": (1, 128), "128x128": (128, 128)}.get(
+        words[-1], (1, int(words[-1][1:]) if words[-1][0] == "g" else 0)
+    )
+    return element, "f32", lines, k
+
+
+def exponent_of(x):
+    """floor(log2(x)) of a positive fraction."""
+    found = x.numerator.bit_length() - x.denominator.bit_length()
+    return found if power(found) <= x else found - 1
+
+
+@cache
+def power(exponent):
+    """2^exponent."""
+    return Fraction(2) ** exponent
+
+
+@cache
+def float_limits(kind):
+    """The exponent of the least normal value, and bits of fraction."""
+    info = ml_dtypes.finfo(FLOATS[kind])
+    return int(info.minexp), int(info.nmant)
+
+
+@cache
+def largest(kind):
+    """The largest value."""
+    return Fraction(INTEGERS[kind][1]) if kind in INTEGERS else Fraction(float(ml_dtypes.finfo(FLOATS[kind]).max))
+
+
+def nearest(kind, x):
+    """The value of that type nearest to a fraction of at least 0; ties to even, saturating."""
+    if x == 0:
+        return x
+    least, bits = float_limits(kind)
+    unit = power(max(exponent_of(x), least) - bits)
+    return min(round(x / unit) * unit, largest(kind))
+
+
+def scale_of(name, values, tensor, rule):
+    """Of a block, and its zero point."""
+    element, kind, _, _ = parts(name)
+    low, high = min(0, *values, 0), max(0, *values, 0)
+    magnitude = max(-low, high)
+    if kind == "e8m0":
+        if magnitude == 0:
+            return power(-127), 0
+        exponent = exponent_of(magnitude) - exponent_of(largest(element))
+        if rule == "round-up" and magnitude > largest(element) * power(exponent):
+            exponent += 1
+        return power(min(max(exponent, -127), 127)), 0
+    if name.endswith("-zp"):
+        first, last = INTEGERS[element]
+        scale = nearest(kind, Fraction((float(high) - float(low)) / (last - first)))
+        return scale, min(first + (round(-low / scale) if scale else 0), last)
+    if element == "uint8":
+        magnitude = high
+    unit = largest(element) * tensor
+    return (nearest(kind, magnitude / unit) if unit else Fraction(0)), 0
+
+
+def code_value(name, x, scale, zero_point):
+    """What is stored for x: an integer, or a float's value with its sign."""
+    element = parts(name)[0]
+    quotient = Fraction(float(x)) / scale if scale else Fraction(0)
+    if element in INTEGERS:
+        first, last = INTEGERS[element]
+        return float(min(max(round(quotient) + zero_point, first), last))
+    is_negative = bool(np.signbit(x)) and bool(scale)
+    return float(np.copysign(float(nearest(element, abs(quotient))), -1.0 if is_negative else 1.0))
+
+
+def quantize(name, x, rule="floor"):
+    """Of lines x K of float32: what is stored as lines x K of float64, scales, zero points, the tensor's scale."""
+    _, _, block_lines, block_k = parts(name)
+    lines, k = x.shape
+    exact = [[Fraction(float(value)) for value in line] for line in x]
+    tensor = Fraction(1)
+    if name == "nvfp4":
+        tensor = nearest("f32", max(abs(value) for line in exact for value in line) / (448 * 6))
+    stored = np.empty((lines, k))
+    scales, zero_points = [], []
+    for line in range(0, lines, block_lines or lines):
+        scales.append([])
+        zero_points.append([])
+        for at in range(0, k, block_k or k):
+            rows = range(line, min(line + (block_lines or lines), lines))
+            columns = range(at, min(at + (block_k or k), k))
+            scale, zero_point = scale_of(name, [exact[i][j] for i in rows for j in columns], tensor, rule)
+            scales[-1].append(float(scale))
+            zero_points[-1].append(zero_point)
+            for i in rows:
+                for j in columns:
+                    stored[i, j] = code_value(name, x[i, j], scale * tensor, zero_point)
+    return stored, np.array(scales), np.array(zero_points), np.float32(float(tensor))
