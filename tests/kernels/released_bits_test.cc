@@ -44,7 +44,7 @@ testing::PlaneBytes Plane(const MatrixLayout& layout, std::uint32_t seed) {
       const auto integer = static_cast<int>(generator() % 4001) - 2000;
       const auto power = static_cast<int>(generator() % 8);
       const double value = layout.type == DataType::kInt8
-                               ? integer / 16
+                               ? std::trunc(integer / 16.0)
                                : std::ldexp(static_cast<double>(integer), power - 12);
       StoreElement(layout, plane.data(), row, column, value);
     }
