@@ -3,6 +3,6 @@
 namespace gemmd {
 
 // Of the server, the client and the contract alike; as in CHANGELOG.md.
-inline constexpr char kVersion[] = "0.1.0";
+inline constexpr char kVersion[] = "0.2.0";
 
 }  // namespace gemmd

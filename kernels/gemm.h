@@ -10,6 +10,7 @@
 //   Session   where an emulated launch goes       emulator/session.h
 //   VerificationResidual   whether a product is right   verify/freivalds.h
 //   QuantFormat   a format of quantized matrices  quant/quant_format.h
+//   QuantizeInto  a real matrix to a quantized one  quant/quantize.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
 //   LaunchCopySpans   rows of a batch             landing/copy_spans.h
 #pragma once
@@ -28,6 +29,7 @@
 #include "kernels/quant/elements.h"      // IWYU pragma: export
 #include "kernels/quant/packed_codes.h"  // IWYU pragma: export
 #include "kernels/quant/quant_format.h"  // IWYU pragma: export
+#include "kernels/quant/quantize.h"      // IWYU pragma: export
 #include "kernels/registry.h"            // IWYU pragma: export
 #include "kernels/selection.h"           // IWYU pragma: export
 #include "kernels/shipped_plans.h"       // IWYU pragma: export

@@ -3,7 +3,7 @@
 // The file is JSON:
 //   {
 //     "format": 1,
-//     "version": "0.1.0 cublaslt-130100",   what measured: PlanVersion() of registry.h
+//     "version": "0.2.0 cublaslt-130100",   what measured: PlanVersion() of registry.h
 //     "plans": [
 //       {"key": "NVIDIA H200: 4096x4096x4096 bf16,bf16->bf16 kk acc=f32 batch_invariant",
 //        "kernel": "cublaslt/bf16", "config": {"algorithm": 5}, "measured_us": 172.1}

@@ -63,8 +63,8 @@ if [[ ${1:-} != --whole ]]; then
 fi
 # Chroot isolation, because CI runs this where containers cannot be nested.
 pod build --isolation=chroot --pull=never "${arguments[@]}" \
-  -f deploy/image/Containerfile -t gemmd:0.1.0 .
-pod image inspect gemmd:0.1.0 --format 'image of {{.Size}} bytes, user {{.User}}, {{.Config.Entrypoint}}'
+  -f deploy/image/Containerfile -t gemmd:0.2.0 .
+pod image inspect gemmd:0.2.0 --format 'image of {{.Size}} bytes, user {{.User}}, {{.Config.Entrypoint}}'
 
 step "start, from deploy/kubernetes/gemmd.yaml with the GPU exchanged for the CPU"
 # However slow the machine is, what is to be drained must be let into the queue first.
@@ -72,7 +72,7 @@ sed 's/^\( *\)- --device=cuda/\1- --device=cpu\n\1- --scheduling.max-queued-ms=3
   /nvidia\.com\/gpu:/d' deploy/kubernetes/gemmd.yaml >"$yaml"
 diff deploy/kubernetes/gemmd.yaml "$yaml" || true
 pod kube play "$yaml" >/dev/null
-container=$(pod ps --filter ancestor=localhost/gemmd:0.1.0 --format '{{.Names}}')
+container=$(pod ps --filter ancestor=localhost/gemmd:0.2.0 --format '{{.Names}}')
 [[ -n $container ]] || fail "kube play started no container of the image"
 address=$(pod inspect "$(pod ps --filter name=infra --format '{{.Names}}')" \
   --format '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}')

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/quant/quantize.h"
 
 namespace gemmd {
 namespace {

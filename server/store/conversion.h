@@ -4,7 +4,7 @@
 #include <array>
 
 #include "absl/status/status.h"
-#include "kernels/quant/quant_format.h"
+#include "kernels/gemm.h"
 #include "server/store/operand_form.h"
 
 namespace gemmd {

@@ -3,18 +3,26 @@
 import pathlib
 import re
 import subprocess
+import sys
 import unittest
 
 from headings import anchors
 
 # This file is reached through a link in the test's runfiles: its real place is the tree.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "deploy/docs"))
+from page_code import blocks  # noqa: E402
+
+
+# Folders of the tree's top that git ignores: what builds and releases leave there.
+LEFT_THERE = re.findall(r"^/([\w-]+)/$", (ROOT / ".gitignore").read_text(), re.M)
 
 
 def walk(folder):
-    """The files of the tree: not what builds and editors leave there."""
+    """The files of the tree: not what builds, releases and editors leave there."""
     for path in folder.iterdir():
-        if path.name.startswith((".", "bazel-", "__pycache__")):
+        if path.name.startswith((".", "bazel-", "__pycache__")) or (folder == ROOT and path.name in LEFT_THERE):
             continue
         if path.is_dir():
             yield from walk(path)
@@ -95,6 +103,18 @@ class DocumentsTest(unittest.TestCase):
                 if path.suffix == ".md" and path.exists() and anchor not in anchors(path.read_text()):
                     missing.append(f"{document}: {target}#{anchor}")
         self.assertEqual([], missing)
+
+    def test_changes_that_a_page_shows_fit_the_tree(self):
+        """Below **FILE**, the lines of a difference that are there before it stand so in FILE, once."""
+        shown = 0
+        for document in DOCUMENTS:
+            for path, language, code in blocks(read(document)):
+                if language != "diff":
+                    continue
+                before = "".join(line[1:] + "\n" for line in code.splitlines() if not line.startswith("+"))
+                self.assertEqual(1, read(path).count(before), f"{document}: {path} has not, once:\n{before}")
+                shown += 1
+        self.assertGreater(shown, 5)
 
     def test_decisions_are_numbered_and_listed(self):
         pages = [path for path in FILES if re.match(r"docs/decisions/\d", path)]

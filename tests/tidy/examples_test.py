@@ -26,7 +26,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "kernels/READM
 SIDE = 32
 # They need a daemon, a cluster or a GPU; what they name must be in the tree.
 FOREIGN = {"podman", "docker", "kubectl", "bazel", "tar", "deploy/demo.sh", "deploy/test.sh",
-           "deploy/gpu/bundle.sh"}
+           "deploy/gpu/bundle.sh", "deploy/install_packages.sh"}
 # A command of ours in the text between backticks, to its end.
 INLINE = re.compile(r"`(gemmd?(?: [^`\n]+)?)`")
 HANDLE = re.compile(r"\b[0-9a-f]{8}-\d+\b|\bHANDLE\b")

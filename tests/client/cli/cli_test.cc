@@ -415,7 +415,7 @@ TEST_F(CliTest, EveryHelpHasExamplesAndExitCodes) {
 }
 
 TEST_F(CliTest, VersionAndUsage) {
-  EXPECT_EQ(Gemm({"--version"}).output, "gemm 0.1.0\n");
+  EXPECT_EQ(Gemm({"--version"}).output, "gemm 0.2.0\n");
   const ProcessResult none = Gemm({});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_EQ(none.error, "gemm: usage: A subcommand is required (see gemm --help)\n");

@@ -1,0 +1,184 @@
+// Under a numerics id that was released, a product has the bits that it had then.
+//
+// released_bits.txt has a line for each id, types and shape: a hash of D, whose operands are made
+// of integers alone, so that they are the same everywhere. Kernels that share an id share a line. A
+// line is added and never changed: arithmetic that gives other bits takes another id
+// (docs/compatibility.md). An id that no kernel has any longer has "gone VERSION" before its line.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/reference.h"
+#include "kernels/cpu/row_gemm.h"
+#include "kernels/emulator/session.h"
+#include "kernels/gemm.h"
+#include "tests/testing/matrices.h"
+
+namespace gemmd {
+namespace {
+
+class InTurns final : public ParallelExecutor {
+ public:
+  void Run(std::int64_t count, absl::FunctionRef<void(int, std::int64_t)> body) override {
+    for (std::int64_t i = 0; i < count; ++i) body(0, i);
+  }
+  int workers() const override { return 1; }
+};
+
+// Of 11 bits and several magnitudes, so that sums round: in every type that holds them, exact.
+testing::PlaneBytes Plane(const MatrixLayout& layout, std::uint32_t seed) {
+  testing::PlaneBytes plane = testing::PoisonedPlane(layout);
+  std::mt19937 generator(seed);
+  for (std::int64_t row = 0; row < layout.rows; ++row) {
+    for (std::int64_t column = 0; column < layout.columns; ++column) {
+      const auto integer = static_cast<int>(generator() % 4001) - 2000;
+      const auto power = static_cast<int>(generator() % 8);
+      const double value = layout.type == DataType::kInt8
+                               ? std::trunc(integer / 16.0)
+                               : std::ldexp(static_cast<double>(integer), power - 12);
+      StoreElement(layout, plane.data(), row, column, value);
+    }
+  }
+  return plane;
+}
+
+std::vector<Problem> Problems() {
+  constexpr DataType kFp8[] = {DataType::kFp8E4M3, DataType::kFp8E5M2};
+  std::vector<Problem> problems;
+  // Part of a tile, and more than one; K of several steps, and ragged.
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{5, 24, 136}, {66, 136, 200}}) {
+    for (const DataType type : {DataType::kF64, DataType::kF32, DataType::kF16, DataType::kBf16}) {
+      problems.push_back(MakeProblem(m, n, k, type, type));
+    }
+    problems.push_back(MakeProblem(m, n, k, DataType::kF16, DataType::kF32));
+    problems.push_back(MakeProblem(m, n, k, DataType::kBf16, DataType::kF32));
+    problems.push_back(MakeProblem(m, n, k, DataType::kF16, DataType::kF16));
+    problems.back().accumulate = DataType::kF16;
+    problems.push_back(MakeProblem(m, n, k, DataType::kInt8, DataType::kInt32));
+    problems.push_back(MakeProblem(m, n, k, DataType::kInt8, DataType::kF32));
+    for (const DataType a : kFp8) {
+      for (const DataType b : kFp8) {
+        problems.push_back(MakeProblem(m, n, k, a, DataType::kF32));
+        problems.back().b.type = b;
+      }
+    }
+  }
+  return problems;
+}
+
+std::string Hash(const testing::PlaneBytes& bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char byte : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  }
+  return absl::StrCat(absl::Hex(hash, absl::kZeroPad16));
+}
+
+DeviceTraits Device(DeviceKind kind) {
+  DeviceTraits device;
+  device.kind = kind;
+  device.compute_capability = kind == DeviceKind::kEmulated ? 90 : 0;
+  return device;
+}
+
+// "id, problem": what a line is of.
+std::string KeyOf(const Kernel& kernel, const Problem& problem) {
+  return absl::StrCat(kernel.NumericsId(problem), " ", ToString(problem),
+                      " acc=", Name(problem.accumulate));
+}
+
+std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
+  const testing::PlaneBytes a = Plane(problem.a, 1);
+  const testing::PlaneBytes b = Plane(problem.b, 2);
+  testing::PlaneBytes d = testing::PoisonedPlane(problem.d);
+  const Config config = kernel.Configure(problem, device);
+  const testing::Workspace workspace(kernel.WorkspaceBytes(problem, config));
+  Arguments arguments;
+  arguments.a = a.data();
+  arguments.b = b.data();
+  arguments.d = d.data();
+  arguments.workspace = workspace.data();
+  InTurns executor;
+  emulator::Session session;
+  LaunchTarget target;
+  if (device.kind == DeviceKind::kCpu) target.executor = &executor;
+  if (device.kind == DeviceKind::kEmulated) target.emulator = &session;
+  const absl::Status status = kernel.Launch(problem, config, arguments, target);
+  if (!status.ok()) return status.ToString();
+  return session.report.ok() ? Hash(d) : session.report.message;
+}
+
+// Lines of the file by what they are of, and what is gone.
+struct Released {
+  std::map<std::string, std::string> bits;
+  std::set<std::string> gone;
+};
+
+Released Read() {
+  Released released;
+  std::ifstream file("tests/kernels/released_bits.txt");
+  EXPECT_TRUE(file.is_open());
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const std::size_t at = line.rfind(' ');
+    if (absl::StartsWith(line, "gone ")) {
+      const std::size_t begin = line.find(' ', 5) + 1;
+      released.gone.insert(line.substr(begin, at - begin));
+    } else {
+      released.bits[line.substr(0, at)] = line.substr(at + 1);
+    }
+  }
+  return released;
+}
+
+TEST(ReleasedBits, AreThoseOfTheirIdForEver) {
+  if (std::string(RowGemmArithmetic()) != "fma") {
+    GTEST_SKIP() << "the lines are of processors with FMA";
+  }
+  const Released released = Read();
+  const std::vector<Problem> problems = Problems();
+  std::set<std::string> met;
+  std::set<std::string> tried;
+  for (const auto& kernel : BuiltinRegistry().kernels()) {
+    if (kernel->traits().determinism != Determinism::kBatchInvariant) continue;
+    for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kEmulated}) {
+      const DeviceTraits device = Device(kind);
+      if (!kernel->UnavailableReason(device).empty()) continue;
+      for (const Problem& problem : problems) {
+        if (!kernel->Rejection(problem).empty()) continue;
+        const std::string key = KeyOf(*kernel, problem);
+        // One of a family: its own tests compare its variants.
+        const std::string& family = kernel->traits().architecture;
+        if (!tried.insert(absl::StrCat(family, " ", key)).second) continue;
+        const std::string bits = BitsOf(*kernel, problem, device);
+        met.insert(key);
+        EXPECT_EQ(released.gone.count(key), 0u) << key << " was gone, and is not to come back";
+        const auto line = released.bits.find(key);
+        if (line == released.bits.end()) {
+          ADD_FAILURE() << kernel->traits().name << " has a new id; the line is\n"
+                        << key << " " << bits;
+        } else {
+          EXPECT_EQ(bits, line->second)
+              << kernel->traits().name << " gives other bits than were released: " << key
+              << "\nIt needs another numerics id.";
+        }
+      }
+    }
+  }
+  for (const auto& [key, bits] : released.bits) {
+    EXPECT_EQ(met.count(key), 1u) << "no kernel has it any longer: " << key;
+  }
+}
+
+}  // namespace
+}  // namespace gemmd
