@@ -5,7 +5,7 @@
 #   deploy/release.sh --skip=ci 0.2.0      leaves out a step; the tag's message says so
 #
 # Steps that can be left out, each by its name: ci, binaries, wheel. No check of the tree can be.
-# What is released lies in release/VERSION afterwards. Nothing is pushed.
+# The files to release lie in release/VERSION afterwards. Nothing is pushed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -108,7 +108,7 @@ check_changelog() {
   fi
 }
 
-# What CHANGELOG.md says of the version, without its heading.
+# The version's part of CHANGELOG.md, without its heading.
 changes() {
   awk -v heading="## $version " '
     /^## / { inside = index($0, heading) == 1; next }

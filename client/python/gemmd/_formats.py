@@ -74,7 +74,7 @@ def _make() -> list[Format]:
 
 
 FORMATS = {each.name: each for each in _make()}
-# What one scale or one for each line was called before there were more formats.
+# The names of one scale and of one for each line before there were more formats.
 _SHORT = ("int8", "fp8-e4m3", "fp8-e5m2")
 
 
