@@ -91,7 +91,7 @@ bool OperandLink::HasBegun(const OperandSource& source, absl::Time deadline) con
 // others join it with a part of the bytes each, and when they have ended, the first ends it.
 CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
                             const std::vector<v1::ByteRange>& ranges, absl::Time deadline,
-                            v1::ResidentOperand* resident) const {
+                            v1::UploadResponse* response) const {
   const std::size_t streams = SizeOf(ranges) < kMinSharedUploadBytes ? 1 : 1 + more_channels.size();
   const std::vector<std::vector<v1::ByteRange>> parts = CutRanges(ranges, streams);
   BlockingCall call = Call("Operands/Upload", deadline);
@@ -99,7 +99,7 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
   first.Begin(begin);
   if (parts.size() == 1) {
     first.Send(source, ranges);
-    return first.End(resident);
+    return first.End(response);
   }
   // Streams that begin at once would each have room made for all of it.
   v1::ByteRange head = parts.front().front();
@@ -114,7 +114,7 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
       UploadStream stream(&more);
       stream.Begin(begin);
       stream.Send(source, parts[i]);
-      v1::ResidentOperand ignored;
+      v1::UploadResponse ignored;
       ends[i] = stream.End(&ignored);
     });
   }
@@ -122,7 +122,7 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
   rest.front().set_begin_bytes(head.end_bytes());
   first.Send(source, rest);
   for (std::thread& thread : threads) thread.join();
-  CallEnd end = first.End(resident);
+  CallEnd end = first.End(response);
   if (end.status.ok()) return end;
   // Streams that ended before the operand was whole say that bytes are missing, which they
   // were; one that broke says why they still are.
@@ -142,9 +142,33 @@ absl::StatusOr<v1::ResidentOperand> OperandLink::Put(const OperandSource& source
   for (int attempts = 1;; ++attempts) {
     const absl::StatusOr<std::vector<v1::ByteRange>> ranges = MissingOf(source, deadline);
     if (!ranges.ok()) return ranges.status();
-    v1::ResidentOperand resident;
-    const CallEnd end = Upload(begin, source, *ranges, deadline, &resident);
-    if (end.status.ok()) return resident;
+    v1::UploadResponse response;
+    const CallEnd end = Upload(begin, source, *ranges, deadline, &response);
+    if (end.status.ok()) return std::move(*response.mutable_resident());
+    if (!WaitAfter(end, attempts, deadline)) return end.status;
+  }
+}
+
+absl::StatusOr<v1::UploadResponse> OperandLink::PutAs(const OperandSource& source,
+                                                      const v1::Operand& stored_form,
+                                                      const Lease& lease,
+                                                      absl::Time deadline) const {
+  v1::UploadRequest::Begin begin;
+  begin.set_digest(source.digest());
+  *begin.mutable_operand() = source.Describe();
+  *begin.mutable_stored_form() = stored_form;
+  if (lease) SetDuration(*lease, begin.mutable_lease());
+  for (int attempts = 1;; ++attempts) {
+    v1::UploadResponse response;
+    CallEnd end;
+    {
+      BlockingCall call = Call("Operands/Upload", deadline);
+      UploadStream stream(&call);
+      stream.Begin(begin);
+      stream.Send(source, WholeOf(source));
+      end = stream.End(&response);
+    }
+    if (end.status.ok()) return response;
     if (!WaitAfter(end, attempts, deadline)) return end.status;
   }
 }

@@ -195,15 +195,13 @@ void UploadStream::Send(const OperandSource& source, const std::vector<v1::ByteR
   }
 }
 
-CallEnd UploadStream::End(v1::ResidentOperand* resident) {
+CallEnd UploadStream::End(v1::UploadResponse* response) {
   if (goes_on_) call_.WritesDone();
   grpc::ByteBuffer answer;
   if (std::optional<grpc::ByteBuffer> message = call_.Read()) answer = *std::move(message);
   CallEnd end = call_.Finish();
   if (!end.status.ok()) return end;
-  v1::UploadResponse response;
-  end.status = Parse(answer, &response);
-  *resident = std::move(*response.mutable_resident());
+  end.status = Parse(answer, response);
   return end;
 }
 

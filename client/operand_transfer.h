@@ -41,7 +41,7 @@ class UploadStream {
   // The ranges' bytes, from where the source has them, in chunks.
   void Send(const OperandSource& source, const std::vector<v1::ByteRange>& ranges);
   // INVALID_ARGUMENT where bytes are missing still; the server has taken all that was sent.
-  CallEnd End(v1::ResidentOperand* resident);
+  CallEnd End(v1::UploadResponse* response);
 
  private:
   BlockingCall& call_;

@@ -37,6 +37,12 @@ absl::StatusOr<v1::ResidentOperand> Operands::Put(const OperandSource& source, c
   return link_->Put(source, lease, absl::Now() + call.timeout);
 }
 
+absl::StatusOr<v1::UploadResponse> Operands::PutAs(const OperandSource& source,
+                                                   const v1::Operand& stored_form,
+                                                   const Lease& lease, const CallOptions& call) {
+  return link_->PutAs(source, stored_form, lease, absl::Now() + call.timeout);
+}
+
 absl::StatusOr<InlineOperand> Operands::Get(const OperandName& name, const CallOptions& call) {
   const absl::Time deadline = absl::Now() + call.timeout;
   for (int attempts = 1;; ++attempts) {

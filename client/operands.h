@@ -30,6 +30,13 @@ class Operands {
   absl::StatusOr<v1::ResidentOperand> Put(const OperandSource& source, const Lease& lease = {},
                                           const CallOptions& call = {});
 
+  // Uploads an f32, f16 or bf16 matrix that the server quantizes as it arrives: `stored_form` has
+  // the planes to keep, as UploadRequest.Begin says. The answer has the operand that is kept and
+  // the bytes that it saves. A broken upload begins anew.
+  absl::StatusOr<v1::UploadResponse> PutAs(const OperandSource& source,
+                                           const v1::Operand& stored_form, const Lease& lease = {},
+                                           const CallOptions& call = {});
+
   // Brings it here. INTERNAL also where what came has another digest than was asked for.
   absl::StatusOr<InlineOperand> Get(const OperandName& name, const CallOptions& call = {});
 

@@ -144,6 +144,11 @@ TEST_F(StoredForm, IsAnsweredWhetherOrNotTheStreamEnds) {
   EXPECT_EQ(first.resident().handle(), second.resident().handle());
   // The same matrix kept as it comes is another operand.
   Operands operands(options_);
+  const auto by_library = operands.PutAs(source, Mxfp8(false), absl::Minutes(3));
+  ASSERT_TRUE(by_library.ok()) << by_library.status();
+  EXPECT_EQ(by_library->resident().handle(), first.resident().handle());
+  EXPECT_EQ(by_library->resident().lease().seconds(), 600) << "a lease does not get shorter";
+  EXPECT_EQ(by_library->saved_bytes(), first.saved_bytes());
   const auto plain = operands.Put(source);
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(plain->digest(), source.digest());
