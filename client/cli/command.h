@@ -31,6 +31,7 @@ void AddKernelsCommand(Commands& commands);
 void AddEstimateCommand(Commands& commands);
 void AddTuneCommand(Commands& commands);
 void AddBenchCommand(Commands& commands);
+void AddQuantizeCommand(Commands& commands);
 void AddPutCommand(Commands& commands);
 void AddGetCommand(Commands& commands);
 void AddLsCommand(Commands& commands);

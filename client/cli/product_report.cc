@@ -156,4 +156,20 @@ nlohmann::ordered_json ReportJson(const client::Product& product, const std::str
             {"gflops", ClientGflops(product)}}}};
 }
 
+std::string Describe(const client::ProductError& error) {
+  return absl::StrFormat(
+      "error  %.3g of ||D_full||; the largest of an element is %.3g, at (%d, %d): %.6g for %.6g\n",
+      error.relative, error.largest, error.row, error.column, error.d, error.full);
+}
+
+nlohmann::ordered_json ToJson(const client::ProductError& error) {
+  return {{"relative", error.relative},
+          {"largest",
+           {{"error", error.largest},
+            {"row", error.row},
+            {"column", error.column},
+            {"d", error.d},
+            {"d_full", error.full}}}};
+}
+
 }  // namespace gemmd::cli

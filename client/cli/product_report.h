@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client/matmul.h"
+#include "client/product_error.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::cli {
@@ -13,5 +14,9 @@ namespace gemmd::cli {
 std::string Report(const client::Product& product, const std::string& output_path);
 
 nlohmann::ordered_json ReportJson(const client::Product& product, const std::string& output_path);
+
+// What --report-error says: a line, and an object. Errors that are not finite are null there.
+std::string Describe(const client::ProductError& error);
+nlohmann::ordered_json ToJson(const client::ProductError& error);
 
 }  // namespace gemmd::cli
