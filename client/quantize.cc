@@ -70,6 +70,8 @@ Bytes ToBytes(std::vector<std::uint8_t> plane) {
 
 }  // namespace
 
+absl::Status Check(const QuantizeRequest& request) { return FormatFor(request).status(); }
+
 absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
                                               const QuantizeRequest& request) {
   const absl::StatusOr<QuantFormat> format = FormatFor(request);

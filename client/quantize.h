@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/matrix.h"
 #include "client/quantized_array.h"
@@ -18,11 +19,14 @@ struct QuantizeRequest {
   QuantizeOptions options;  // how scales are chosen and elements rounded
 };
 
+// INVALID_ARGUMENT: the format has no such name, or its scales cannot be tiled.
+absl::Status Check(const QuantizeRequest& request);
+
 // The matrix may be f32, f16 or bf16, whose values f32 holds exactly, in any order and with any
 // leading dimension; they do not matter to the result.
 //
-// INVALID_ARGUMENT: the format has no such name, its scales cannot be tiled, the matrix has another
-// type, or an element is NaN or infinite; the error names it by row and column.
+// INVALID_ARGUMENT: as Check() says, the matrix has another type, or an element is NaN or infinite;
+// the error names it by row and column.
 absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
                                               const QuantizeRequest& request);
 

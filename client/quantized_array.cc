@@ -1,7 +1,7 @@
 #include "client/quantized_array.h"
 
 #include <cstring>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -68,37 +68,44 @@ absl::Status CheckKAxis(const QuantizedArray& array, KAxis k_axis) {
       "; axis 1 is K of A, and of B transposed, axis 0 of the others"));
 }
 
-absl::StatusOr<InlineOperand> ToOperand(const QuantizedArray& array, Side side) {
+OperandPlanes PlanesOf(const QuantizedArray& array, Side side) {
   const Scaling& scaling = array.format.scaling;
-  MatrixFormat data{array.format.element, array.rows, array.columns};
-  if (array.k_axis == KAxis::kRows) data.order = Order::kColumnMajor;
-  absl::StatusOr<Matrix> codes = Matrix::Create(data, array.codes);
-  if (!codes.ok()) return codes.status();
-  InlineOperand operand(*std::move(codes));
-
   const bool has_blocks = scaling.block_k != kWhole;
-  if (has_blocks) {
-    operand.blocks = BlockScaling{scaling.block_k, scaling.block_lines, array.is_tiled()};
-  }
-  const auto add = [&](DataType type, const Bytes& bytes,
-                       std::optional<Matrix>& plane) -> absl::Status {
-    absl::StatusOr<Matrix> made = Matrix::Create(
-        has_blocks ? BlocksFormat(array, type) : LinesFormat(array, type, side), bytes);
-    if (!made.ok()) return made.status();
-    plane = *std::move(made);
-    return absl::OkStatus();
+  const auto format = [&](DataType type) {
+    return has_blocks ? BlocksFormat(array, type) : LinesFormat(array, type, side);
   };
-  if (absl::Status s = add(scaling.type, array.scales, operand.scales); !s.ok()) return s;
+  OperandPlanes planes;
+  planes.data = {array.format.element, array.rows, array.columns};
+  if (array.k_axis == KAxis::kRows) planes.data.order = Order::kColumnMajor;
+  planes.scales = format(scaling.type);
   if (scaling.has_zero_points) {
     const bool is_signed = RangeOf(array.format.element).lowest < 0;
-    const absl::Status added =
-        add(is_signed ? DataType::kInt8 : DataType::kUint8, array.zero_points, operand.zero_points);
-    if (!added.ok()) return added;
+    planes.zero_points = format(is_signed ? DataType::kInt8 : DataType::kUint8);
   }
-  if (scaling.has_tensor_scale) {
+  if (scaling.has_tensor_scale) planes.tensor_scale = MatrixFormat{DataType::kF32, 1, 1};
+  if (has_blocks) {
+    planes.blocks = BlockScaling{scaling.block_k, scaling.block_lines, array.is_tiled()};
+  }
+  return planes;
+}
+
+absl::StatusOr<InlineOperand> ToOperand(const QuantizedArray& array, Side side) {
+  const OperandPlanes planes = PlanesOf(array, side);
+  absl::StatusOr<Matrix> data = Matrix::Create(planes.data, array.codes);
+  if (!data.ok()) return data.status();
+  absl::StatusOr<Matrix> scales = Matrix::Create(planes.scales, array.scales);
+  if (!scales.ok()) return scales.status();
+  InlineOperand operand(*std::move(data), *std::move(scales));
+  operand.blocks = planes.blocks;
+  if (planes.zero_points) {
+    absl::StatusOr<Matrix> made = Matrix::Create(*planes.zero_points, array.zero_points);
+    if (!made.ok()) return made.status();
+    operand.zero_points = *std::move(made);
+  }
+  if (planes.tensor_scale) {
     std::string bytes(sizeof array.tensor_scale, '\0');
     std::memcpy(bytes.data(), &array.tensor_scale, bytes.size());
-    absl::StatusOr<Matrix> made = Matrix::Create({DataType::kF32, 1, 1}, std::move(bytes));
+    absl::StatusOr<Matrix> made = Matrix::Create(*planes.tensor_scale, std::move(bytes));
     if (!made.ok()) return made.status();
     operand.tensor_scale = *std::move(made);
   }

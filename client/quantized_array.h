@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/bytes.h"
 #include "client/inline_operand.h"
@@ -55,8 +56,20 @@ struct QuantizedArray {
 // INVALID_ARGUMENT: K of that side is the other dimension (for the matrix as it is or transposed).
 absl::Status CheckKAxis(const QuantizedArray& array, KAxis k_axis);
 
-// The operand of a product, sharing the bytes. The side matters to scales of whole lines alone:
-// they are a column of A and a row of B.
+// What the planes of an operand are, without their bytes.
+struct OperandPlanes {
+  MatrixFormat data;
+  MatrixFormat scales;
+  std::optional<MatrixFormat> zero_points;
+  std::optional<MatrixFormat> tensor_scale;
+  std::optional<BlockScaling> blocks;
+};
+
+// Reads none of the bytes. The side matters to scales of whole lines alone: they are a column of A
+// and a row of B.
+OperandPlanes PlanesOf(const QuantizedArray& array, Side side);
+
+// The operand of a product, sharing the bytes.
 absl::StatusOr<InlineOperand> ToOperand(const QuantizedArray& array, Side side);
 
 // What its elements are worth, each rounded once to f32, in row-major order.

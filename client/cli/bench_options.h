@@ -46,6 +46,7 @@ struct BenchArguments {
   std::uint64_t null_bytes = 0;  // 0: a gemmd server
 
   // Output.
+  bool explain = false;
   bool csv = false;
   bool quiet = false;
   std::string save;

@@ -35,6 +35,7 @@ struct PutArguments {
   QuantizeAsked asked;  // without a format: they go as they are
   ScaleFiles scales;
   OperandFormats formats;
+  bool says_format = false;  // --type, --order or --scale-layout was given
   absl::Duration lease;
   bool has_lease = false;
 };
@@ -77,6 +78,10 @@ Outcome ReadSource(const PutArguments& arguments, const std::string& path,
   }
   if (IsContainer(arguments.formats, "a", path)) {
     if (!arguments.scales.empty()) return UsageFailure("--scales: " + path + " has its own");
+    if (arguments.says_format) {
+      return UsageFailure(path +
+                          " says its type and scale layout itself; drop --type and the like");
+    }
     if (Outcome failure = ReadContainer(arguments.formats, "a", path, array)) return failure;
     return MakeSource(*array, source);
   }
@@ -155,7 +160,9 @@ void AddPutCommand(Commands& commands) {
                   "Of scales of blocks: plain (unless given) or blocked-128x4, tcgen05's tiles");
   AddLease(app, arguments->lease, arguments->has_lease);
   app.footer(Footer(kExamples));
-  app.callback([&commands, arguments] {
+  app.callback([&commands, &app, arguments] {
+    arguments->says_format =
+        app.count("--type") + app.count("--order") + app.count("--scale-layout") > 0;
     commands.selected = [&commands, arguments] { return RunPut(commands.global, *arguments); };
   });
 }

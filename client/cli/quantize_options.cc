@@ -68,13 +68,16 @@ Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
   if (IsContainer(formats, operand, path)) {
     return UsageFailure(absl::StrCat(asked.option, ": ", path, " is quantized already"));
   }
-  if (Outcome failure = formats.Read(operand, path, real)) return failure;
   client::QuantizeRequest request;
   request.format = asked.format;
   request.k_axis = asked.k_axis;
   request.is_tiled = formats.IsTiled(operand);
   request.options.scale_rule = asked.choices.scale_rule;
   if (asked.choices.seed) request.options.rounding = {true, *asked.choices.seed};
+  if (absl::Status good = Check(request); !good.ok()) {
+    return UsageFailure(absl::StrCat(asked.option, ": ", good.message()));
+  }
+  if (Outcome failure = formats.Read(operand, path, real)) return failure;
   absl::StatusOr<client::QuantizedArray> made = client::QuantizeMatrix(real->view(), request);
   if (!made.ok()) {
     return FileFailure(absl::InvalidArgumentError(
