@@ -86,6 +86,7 @@ int Run(int argc, const char* const* argv) {
   AddEstimateCommand(commands);
   AddTuneCommand(commands);
   AddBenchCommand(commands);
+  AddQuantizeCommand(commands);
   AddPutCommand(commands);
   AddGetCommand(commands);
   AddLsCommand(commands);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cli/bench_explain.h"
 #include "client/cli/bench_options.h"
 #include "client/cli/bench_run.h"
 #include "client/cli/bench_table.h"
@@ -24,6 +25,8 @@ namespace {
 constexpr char kExamples[] = R"(  gemm bench -c 1,2,4,8,16 -s 512x512x512 --html report.html
   gemm bench -r 200 -s 1x4096x4096:9 -s 64x4096x4096:1 --type bf16 --duration 30s
   gemm bench --slo p99=20ms,errors=0.1% -s 256x256x256 --verify-fraction 0.01
+  gemm bench -s 1x4096x4096 --type mxfp8-e4m3 --operands resident-b
+  gemm bench -s 1x4096x4096 --type int4-g128-f16 --explain
   gemm bench -c 64 --channels 8 --ceiling --save before.json
   gemm bench diff before.json after.json
 )";
@@ -73,9 +76,18 @@ Outcome Verdict(const GlobalOptions& global, const load::Json& report) {
                        absl::Status(status, "no request was answered with OK (see the report)"));
 }
 
+Outcome RunExplain(const GlobalOptions& global, const BenchArguments& arguments) {
+  if (arguments.csv || arguments.null_bytes > 0 || !arguments.save.empty() ||
+      !arguments.html.empty()) {
+    return UsageFailure("--explain sends no load; drop --csv, --save, --html and --null");
+  }
+  return ExplainBench(global, arguments);
+}
+
 Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
                  const std::string& command) {
   if (arguments.csv && global.json) return UsageFailure("--csv and --json exclude each other");
+  if (arguments.explain) return RunExplain(global, arguments);
   if (Outcome failure = CheckWritable(arguments.save)) return failure;
   if (Outcome failure = CheckWritable(arguments.html)) return failure;
   load::Json report = {

@@ -94,7 +94,9 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   Spec& spec = arguments.shared;
   AddField(
       app, "--type", spec, [](Spec& s, const Text& t) { s.set_type(t); },
-      "Of A and B: f64, f32, tf32, f16, bf16, int8, fp8-e4m3 or fp8-e5m2", "f32");
+      "Of A and B: f64, f32, tf32, f16, bf16, int8, fp8-e4m3, fp8-e5m2, or a quantized format: "
+      "int8-g128, mxfp8-e4m3, nvfp4, int4-g64-f16-zp and so on, quantized before the load",
+      "f32");
   AddField(
       app, "--output-type", spec, [](Spec& s, const Text& t) { s.set_output_type(t); },
       "Of D; the server's rule unless given", "");
@@ -233,6 +235,10 @@ void AddBenchOptions(CLI::App& app, BenchArguments& arguments) {
   AddLoadOptions(app, arguments);
   AddWorkloadOptions(app, arguments);
   AddMeasurementOptions(app, arguments);
+  app.add_flag("--explain", arguments.explain,
+               "Send no load: print which kernel and plan the server chooses for each kind of "
+               "request, and what it predicts")
+      ->group("Output");
   app.add_flag("--csv", arguments.csv, "Print CSV instead of a table")->group("Output");
   app.add_option("--save", arguments.save, "Write the JSON report too, for gemm bench diff")
       ->type_name("FILE")

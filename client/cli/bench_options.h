@@ -1,4 +1,4 @@
-// What `gemm bench` is asked for, as options say it.
+// The options of `gemm bench` as values.
 #pragma once
 
 #include <optional>
@@ -39,13 +39,14 @@ struct BenchArguments {
   int max_windows = 30;
   double verify_fraction = 0;
 
-  // What else is measured.
+  // Further measurements.
   bool find_knee = false;
   std::string slo;
   bool ceiling = false;
   std::uint64_t null_bytes = 0;  // 0: a gemmd server
 
   // Output.
+  bool explain = false;
   bool csv = false;
   bool quiet = false;
   std::string save;
@@ -64,7 +65,7 @@ Outcome ReadWorkload(const BenchArguments& arguments, load::Workload& workload);
 // search, whose rates are not known before.
 Outcome MakeLoads(const BenchArguments& arguments, std::vector<load::LoadOptions>& loads);
 
-// What all loads share: everything but concurrency and arrivals.
+// The part that all loads share: everything but concurrency and arrivals.
 load::LoadOptions SharedLoad(const BenchArguments& arguments);
 
 }  // namespace gemmd::cli

@@ -1,4 +1,4 @@
-// What `gemm bench` says while it measures.
+// The lines that `gemm bench` prints while it measures.
 #pragma once
 
 #include <string>

@@ -84,7 +84,7 @@ load::Json WorkloadJson(const load::Workload& workload) {
                     {"m", entry.m()},
                     {"n", entry.n()},
                     {"k", entry.k()},
-                    {"type", std::string(Name(entry.a.type))},
+                    {"type", entry.type_name()},
                     {"call", CallName(entry.route)},
                     {"operands", OperandsName(entry)},
                     {"stripes", entry.route.channels},

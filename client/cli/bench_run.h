@@ -18,7 +18,7 @@ namespace gemmd::cli {
 Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
                    load::Json& report);
 
-// Whether one came while MeasureAll() measured.
+// Returns whether one came while MeasureAll() measured.
 bool WasInterrupted();
 
 }  // namespace gemmd::cli

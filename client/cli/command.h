@@ -1,4 +1,4 @@
-// What every subcommand gives to app.cc.
+// The things that every subcommand gives to app.cc.
 #pragma once
 
 #include <functional>
@@ -31,6 +31,7 @@ void AddKernelsCommand(Commands& commands);
 void AddEstimateCommand(Commands& commands);
 void AddTuneCommand(Commands& commands);
 void AddBenchCommand(Commands& commands);
+void AddQuantizeCommand(Commands& commands);
 void AddPutCommand(Commands& commands);
 void AddGetCommand(Commands& commands);
 void AddLsCommand(Commands& commands);

@@ -13,7 +13,7 @@
 namespace gemmd::cli {
 namespace {
 
-// What may stand where.
+// A command, with the words that may stand after it.
 struct Command {
   std::string name;                // empty for the words before any subcommand
   std::vector<std::string> words;  // options, and the values of positionals that have a set

@@ -25,7 +25,8 @@ Outcome ReadWhole(const std::string& path, std::string& text) {
   return std::nullopt;
 }
 
-// What no header can carry is no token; neither is a whole file of something else.
+// Reads the token. Bytes that no header can carry are no token; neither is a whole file of
+// something else.
 Outcome ReadToken(const GlobalOptions& options, std::string& token) {
   constexpr std::size_t kMost = 4096;
   if (options.token_file.empty()) return std::nullopt;

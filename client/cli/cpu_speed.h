@@ -1,4 +1,4 @@
-// How fast this machine multiplies by itself.
+// The speed of this machine's own products.
 #pragma once
 
 #include <string>

@@ -33,7 +33,7 @@ class EchoProcess {
   std::string certificate_;  // PEM; empty: plain text
 };
 
-// What that process does: prints its address, with TLS its certificate after it, and serves until
+// That process: prints its address, with TLS its certificate after it, and serves until
 // standard input ends.
 Outcome RunEchoServer(bool tls);
 

@@ -95,7 +95,7 @@ v1::EstimateRequest Request(const EstimateArguments& arguments,
   return request;
 }
 
-// What this network takes where it was measured, else what the server says.
+// Returns the time of this network where it was measured, else the server's prediction.
 double TransferUs(double gbps, std::uint64_t bytes, double server_us) {
   return gbps > 0 ? static_cast<double>(bytes) / (gbps * 1e3) : server_us;
 }

@@ -1,4 +1,4 @@
-// How a command ends other than well: an exit code for scripts, a line for people.
+// The end of a command that failed: an exit code for scripts, a line for people.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ struct Failure {
   bool in_output = false;                // --json has been printed, this failure inside
 };
 
-// What a command returns: nothing is success.
+// The result of a command: nothing is success.
 using Outcome = std::optional<Failure>;
 
 Failure UsageFailure(absl::string_view why);

@@ -2,7 +2,7 @@
 // each; failure.h has the exit codes, connection.h the global options.
 //
 //   products    matmul_command.cc, estimate_command.cc, bench_command.cc
-//   operands    put_command.cc, get_command.cc, ls_command.cc, rm_command.cc
+//   operands    quantize_command.cc, put_command.cc, get_command.cc, ls_command.cc, rm_command.cc
 //   the server  info_command.cc, stats_command.cc, top_command.cc, kernels_command.cc,
 //               trace_command.cc, tune_command.cc
 //   the shell   completion_command.cc

@@ -10,15 +10,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
+#include "client/cli/matmul_operands.h"
 #include "client/cli/message_format.h"
-#include "client/cli/operand_file.h"
 #include "client/cli/options.h"
 #include "client/cli/output_file.h"
 #include "client/cli/product_report.h"
+#include "client/cli/quantize_options.h"
 #include "client/cli/scale_files.h"
 #include "client/matmul.h"
-#include "client/npy.h"
-#include "client/operand.h"
+#include "client/product_error.h"
 #include "client/trace_headers.h"
 
 namespace gemmd::cli {
@@ -31,6 +31,8 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --type bf16 --output-type f32 -o D.npy
   gemm matmul Q.npy W.npy --type fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
   gemm matmul A.npy F.npy --type b=mxfp4 --b-scales f.npy -o D.npy
+  gemm matmul A.npy W.gq -o D.npy                     # of gemm quantize
+  gemm matmul A.npy B.npy --quantize-a int8-row --quantize-b int8-row --report-error -o D.npy
   gemm --json matmul A.npy B.npy --deadline 250ms
   gemm matmul A.npy B.npy -o D.npy --verify 3         # the receipt has the residual
   gemm matmul A.npy @a1b2c3d4-7 -o D.npy              # B stays on the server (gemm put)
@@ -38,14 +40,8 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
 )";
 
 struct MatmulArguments {
-  std::string a;
-  std::string b;
-  std::string c;
-  std::string bias;
-  ScaleFiles a_scales;
-  ScaleFiles b_scales;
+  OperandsArguments operands;
   std::string output;
-  OperandFormats formats;
   client::MatmulOptions options;
   absl::Duration deadline;  // zero: the global timeout
   client::RouteOptions route;
@@ -62,10 +58,15 @@ const Choices<v1::Priority>& PriorityChoices() {
 }
 
 void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
-  app.add_option("A", arguments.a, "Left operand, M x K: a file, or @HANDLE of one on the server")
+  app.add_option(
+         "A", arguments.operands.a.path,
+         "Left operand, M x K: a file (.npy, raw, or of gemm quantize), or @HANDLE of one on "
+         "the server")
       ->required()
       ->type_name("FILE");
-  app.add_option("B", arguments.b, "Right operand, K x N: likewise")->required()->type_name("FILE");
+  app.add_option("B", arguments.operands.b.path, "Right operand, K x N: likewise")
+      ->required()
+      ->type_name("FILE");
   app.add_option("-o,--output", arguments.output,
                  "Write D as .npy, whole or not at all; - is standard output")
       ->type_name("FILE")
@@ -73,19 +74,38 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_flag("--keep", arguments.keep, "Leave D on the server and print its handle")
       ->group("Files");
   AddLease(app, arguments.lease, arguments.has_lease);
-  AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments.formats,
+  AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape,
+                  arguments.operands.formats,
                   "The operand's file is raw bytes of this shape. OPERAND is a, b, c or bias; "
                   "without it: all");
-  AddFormatOption(app, "--type", "TYPE", &OperandFormats::AddType, arguments.formats,
+  AddFormatOption(app, "--type", "TYPE", &OperandFormats::AddType, arguments.operands.formats,
                   "Type of a raw file, or of a .npy file that leaves it open (of at most 8 bits: "
                   "as ml_dtypes saves it, or as bytes of uint8, packed); or a quantized format: "
                   "int8-g128, fp8-e4m3-1x128, mxfp8-e4m3, mxfp4, nvfp4, int4-g64-f16-zp and so on");
-  AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments.formats,
+  AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments.operands.formats,
                   "Order of a raw file: row-major (unless given) or column-major");
+}
+
+void AddQuantizing(CLI::App& app, OperandsArguments& operands) {
+  AddQuantFormat(app, "--quantize-a", operands.a.quantize,
+                 "Quantize A here, along K, before it goes: int8-row, fp8-e4m3-row, mxfp8-e4m3 and "
+                 "so on (docs/quantization.md)")
+      ->group("Product");
+  AddQuantFormat(app, "--quantize-b", operands.b.quantize, "B likewise")->group("Product");
+  AddQuantizeChoices(app, operands.choices, "Product");
+  app.add_flag(
+         "--report-error", operands.report_error,
+         "Also report ||D - D_full|| / ||D_full|| and the largest element's error. D_full is the "
+         "product of A and B in f32 before --quantize-a and --quantize-b, and the server computes "
+         "it too, as a second request: it does so as fast as D, with the same alpha, C, bias and "
+         "activation, and its rounding to f32 is far below any format's. What a file holds "
+         "quantized counts as it is; D's own rounding is in the error")
+      ->group("Product");
 }
 
 void AddEpilogueOptions(CLI::App& app, MatmulArguments& arguments) {
   client::MatmulOptions& options = arguments.options;
+  AddQuantizing(app, arguments.operands);
   app.add_flag("--transpose-a", options.transpose_a, "Multiply by A's transpose")->group("Product");
   app.add_flag("--transpose-b", options.transpose_b, "Multiply by B's transpose")->group("Product");
   app.add_option("--alpha", options.alpha, "Factor of A B")
@@ -96,18 +116,20 @@ void AddEpilogueOptions(CLI::App& app, MatmulArguments& arguments) {
                           ->check(IsFinite())
                           ->capture_default_str()
                           ->group("Product");
-  CLI::Option* c = app.add_option("--c", arguments.c, "M x N matrix of D's type, added beta times")
-                       ->type_name("FILE")
-                       ->group("Product");
+  CLI::Option* c =
+      app.add_option("--c", arguments.operands.c.path, "M x N matrix of D's type, added beta times")
+          ->type_name("FILE")
+          ->group("Product");
   beta->needs(c);
   c->needs(beta);
-  app.add_option("--bias", arguments.bias, "N elements of D's type, added to every row")
+  app.add_option("--bias", arguments.operands.bias.path,
+                 "N elements of D's type, added to every row")
       ->type_name("FILE")
       ->group("Product");
-  AddScaleFiles(app, "a-", "row of op(A)", arguments.a_scales, "Product");
-  AddScaleFiles(app, "b-", "column of op(B)", arguments.b_scales, "Product");
+  AddScaleFiles(app, "a-", "row of op(A)", arguments.operands.a.scales, "Product");
+  AddScaleFiles(app, "b-", "column of op(B)", arguments.operands.b.scales, "Product");
   AddFormatOption(app, "--scale-layout", "LAYOUT", &OperandFormats::AddScaleLayout,
-                  arguments.formats,
+                  arguments.operands.formats,
                   "Of scales of blocks: plain (unless given) or blocked-128x4, tcgen05's tiles");
   AddChoice(app, "--activation", ActivationChoices(), options.activation, "Applied last")
       ->default_str("none")
@@ -185,46 +207,6 @@ Outcome ReadTrace(const client::TraceHeaders& given, client::TraceHeaders* trace
       is_given ? "--" : "of TRACEPARENT and TRACESTATE in the environment: ", status.message()));
 }
 
-// A file, or what "@HANDLE" names. `scales` are paths, or empty.
-Outcome ReadOperand(const MatmulArguments& arguments, const std::string& operand,
-                    const std::string& path, const ScaleFiles& scales,
-                    std::optional<client::Operand>& input) {
-  if (path.empty()) return std::nullopt;
-  if (path[0] == '@') {
-    if (!scales.empty()) {
-      return UsageFailure("--" + operand + "-scales: " + path + " has its own, if any");
-    }
-    input = client::ParseOperandName(path.substr(1));
-    return std::nullopt;
-  }
-  std::optional<client::Matrix> data;
-  if (Outcome failure = arguments.formats.Read(operand, path, data)) return failure;
-  client::InlineOperand sent(*std::move(data));
-  if (Outcome failure = ReadScaleFiles(scales, operand + "-", arguments.formats.Format(operand),
-                                       arguments.formats.IsTiled(operand), operand == "a", sent)) {
-    return failure;
-  }
-  input = std::move(sent);
-  return std::nullopt;
-}
-
-Outcome ReadInputs(const MatmulArguments& arguments, std::optional<client::MatmulInputs>& inputs) {
-  std::optional<client::Operand> a;
-  std::optional<client::Operand> b;
-  std::optional<client::Operand> c;
-  std::optional<client::Operand> bias;
-  if (Outcome failure = ReadOperand(arguments, "a", arguments.a, arguments.a_scales, a)) {
-    return failure;
-  }
-  if (Outcome failure = ReadOperand(arguments, "b", arguments.b, arguments.b_scales, b)) {
-    return failure;
-  }
-  if (Outcome failure = ReadOperand(arguments, "c", arguments.c, {}, c)) return failure;
-  if (Outcome failure = ReadOperand(arguments, "bias", arguments.bias, {}, bias)) return failure;
-  inputs = client::MatmulInputs{*std::move(a), *std::move(b), std::move(c), std::move(bias)};
-  return std::nullopt;
-}
-
 void ReportKept(const GlobalOptions& global, const client::Product& product) {
   const v1::Receipt& receipt = product.receipt.server;
   if (global.json) {
@@ -237,18 +219,46 @@ void ReportKept(const GlobalOptions& global, const client::Product& product) {
   }
 }
 
+// The same product of the operands before they were quantized, and how far D is from it.
+Outcome CompareWithFull(const GlobalOptions& global, client::Client& connection,
+                        client::MatmulInputs full, client::MatmulOptions options,
+                        const client::CallOptions& call, const client::MatrixView& d,
+                        std::optional<client::ProductError>& error) {
+  options.output_type = DataType::kF32;
+  options.accumulate_type = std::nullopt;  // of other types than D's: the server's rule
+  options.kernel.clear();
+  options.verification_vectors = 0;
+  const absl::StatusOr<client::Product> product = connection.Matmul(std::move(full), options, call);
+  if (!product.ok()) {
+    return ServerFailure(
+        global.server,
+        absl::Status(product.status().code(), absl::StrCat("--report-error: of the product before "
+                                                           "quantizing: ",
+                                                           product.status().message())));
+  }
+  const absl::StatusOr<client::ProductError> compared =
+      client::CompareProducts(d, product->d->view());
+  if (!compared.ok())
+    return UsageFailure(absl::StrCat("--report-error: ", compared.status().message()));
+  error = *compared;
+  return std::nullopt;
+}
+
 // Writes and reports it.
 Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
-                 const client::Product& product) {
+                 const client::Product& product, const std::optional<client::ProductError>& error) {
   if (!product.d.has_value()) {
     ReportKept(global, product);
     return std::nullopt;
   }
   if (Outcome failure = WriteOutput(arguments.output, product.d->view())) return failure;
   if (global.json) {
-    std::cout << ReportJson(product, arguments.output).dump() << "\n";
+    nlohmann::ordered_json report = ReportJson(product, arguments.output);
+    if (error) report["quantization_error"] = ToJson(*error);
+    std::cout << report.dump() << "\n";
   } else {
-    PrintBeside(Report(product, arguments.output), {arguments.output});
+    PrintBeside(absl::StrCat(Report(product, arguments.output), error ? Describe(*error) : ""),
+                {arguments.output});
   }
   return std::nullopt;
 }
@@ -259,12 +269,18 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
   if (arguments.keep && !arguments.output.empty()) {
     return UsageFailure("--keep leaves D on the server; -o would have it sent (see gemm get)");
   }
+  if (arguments.keep && arguments.operands.report_error) {
+    return UsageFailure("--report-error compares D, which --keep leaves on the server");
+  }
   client::TraceHeaders trace;
   if (Outcome failure = ReadTrace(arguments.trace, &trace)) return failure;
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
-  std::optional<client::MatmulInputs> inputs;
-  if (Outcome failure = ReadInputs(arguments, inputs)) return failure;
+  OperandsArguments operands = arguments.operands;
+  operands.transpose_a = arguments.options.transpose_a;
+  operands.transpose_b = arguments.options.transpose_b;
+  std::optional<Inputs> inputs;
+  if (Outcome failure = ReadInputs(operands, inputs)) return failure;
   client::MatmulOptions options = arguments.options;
   if (arguments.keep) {
     options.destination =
@@ -274,9 +290,17 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
       CallWithin(arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout);
   call.route = arguments.route;
   call.trace = trace;
-  absl::StatusOr<client::Product> product = connection->Matmul(*std::move(inputs), options, call);
+  absl::StatusOr<client::Product> product =
+      connection->Matmul(std::move(inputs->given), options, call);
   if (!product.ok()) return ServerFailure(global.server, product.status());
-  return Conclude(global, arguments, *product);
+  std::optional<client::ProductError> error;
+  if (inputs->full) {
+    if (Outcome failure = CompareWithFull(global, *connection, *std::move(inputs->full), options,
+                                          call, product->d->view(), error)) {
+      return failure;
+    }
+  }
+  return Conclude(global, arguments, *product, error);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How fast a server is reached from here, as its products would find it.
+// The speed of the way to a server from here, as its products would find it.
 #pragma once
 
 #include <cstdint>

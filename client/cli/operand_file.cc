@@ -85,6 +85,16 @@ bool OperandFormats::IsTiled(const std::string& operand) const {
   return Find(are_tiled_, operand).value_or(false);
 }
 
+bool OperandFormats::IsRaw(const std::string& operand) const {
+  return Find(shapes_, operand).has_value();
+}
+
+bool OperandFormats::HasOwn(const std::string& operand) const {
+  return shapes_.count(operand) + types_.count(operand) + orders_.count(operand) +
+             are_tiled_.count(operand) >
+         0;
+}
+
 Outcome OperandFormats::Read(const std::string& operand, const std::string& path,
                              std::optional<client::Matrix>& matrix) const {
   const std::optional<client::OperandType> found = Find(types_, operand);

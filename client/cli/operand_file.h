@@ -37,6 +37,10 @@ class OperandFormats {
   // The format that the operand's --type names, if any, and whether its scales are in tiles.
   std::optional<QuantFormat> Format(const std::string& operand) const;
   bool IsTiled(const std::string& operand) const;
+  // Returns whether its file is raw.
+  bool IsRaw(const std::string& operand) const;
+  // Returns whether any of these options names this very operand.
+  bool HasOwn(const std::string& operand) const;
 
  private:
   using Shape = std::pair<std::uint64_t, std::uint64_t>;

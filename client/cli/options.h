@@ -68,7 +68,7 @@ void AddFormatOption(CLI::App& app, const std::string& name, const std::string& 
 // --lease; `given` says whether it was. 0 is none.
 void AddLease(CLI::App& app, absl::Duration& lease, bool& given);
 
-// What --help ends with: the examples, then the exit codes.
+// Returns the end of --help: the examples, then the exit codes.
 std::string Footer(absl::string_view examples);
 
 }  // namespace gemmd::cli

@@ -11,7 +11,7 @@ namespace gemmd::cli {
 
 bool IsStandardOutput(const std::string& path);
 
-// Whether the path can be expected to take a matrix; an empty one is not asked for. Standard
+// Checks whether the path can be expected to take a matrix; an empty one is not asked for. Standard
 // output takes nothing else, so that --json excludes it.
 Outcome CheckOutput(const std::string& path, bool json);
 

@@ -14,7 +14,7 @@ namespace {
 
 double Us(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
 
-// What no other row shows: failed attempts, and the client's own bookkeeping.
+// Returns the time that no other row shows: failed attempts, and the client's own bookkeeping.
 double OtherUs(const client::ClientTimes& times) {
   return Us(times.total - times.encode - times.waited - times.round_trip - times.decode);
 }
@@ -157,6 +157,22 @@ nlohmann::ordered_json ReportJson(const client::Product& product, const std::str
             {"decode_us", Us(times.decode)},
             {"total_us", Us(times.total)},
             {"gflops", ClientGflops(product)}}}};
+}
+
+std::string Describe(const client::ProductError& error) {
+  return absl::StrFormat(
+      "error  %.3g of ||D_full||; the largest of an element is %.3g, at (%d, %d): %.6g for %.6g\n",
+      error.relative, error.largest, error.row, error.column, error.d, error.full);
+}
+
+nlohmann::ordered_json ToJson(const client::ProductError& error) {
+  return {{"relative", error.relative},
+          {"largest",
+           {{"error", error.largest},
+            {"row", error.row},
+            {"column", error.column},
+            {"d", error.d},
+            {"d_full", error.full}}}};
 }
 
 }  // namespace gemmd::cli

@@ -4,14 +4,19 @@
 #include <string>
 
 #include "client/matmul.h"
+#include "client/product_error.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::cli {
 
-// What computed it, then every stage with its start and end on its own side's clock and
-// the time it alone accounts for; those times sum to the client's total.
+// Returns a table of what computed it, then every stage with its start and end on its own side's
+// clock and the time it alone accounts for; those times sum to the client's total.
 std::string Report(const client::Product& product, const std::string& output_path);
 
 nlohmann::ordered_json ReportJson(const client::Product& product, const std::string& output_path);
+
+// The answers to --report-error: a line, and an object. Errors that are not finite are null there.
+std::string Describe(const client::ProductError& error);
+nlohmann::ordered_json ToJson(const client::ProductError& error);
 
 }  // namespace gemmd::cli

@@ -12,6 +12,7 @@
 #include "client/cli/message_format.h"
 #include "client/cli/operand_file.h"
 #include "client/cli/options.h"
+#include "client/cli/quantize_options.h"
 #include "client/cli/scale_files.h"
 #include "client/npy.h"
 #include "client/operands.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr char kExamples[] = R"(  gemm put W.npy
   gemm put W.npy --lease 2h
   gemm put Q.npy --type fp8-e4m3 --scales q.npy
+  gemm put W.npy --as int4-g128-f16                   # quantized here, before it goes
+  gemm put W.gq                                       # of gemm quantize
   gemm put Z.npy --type int4-g64-f16-zp --scales s.npy --zero-points z.npy
   gemm put W.bin --shape 4096x4096 --type bf16
   gemm matmul A.npy @$(gemm --json put W.npy | jq -r .residents[0].handle) -o D.npy
@@ -29,13 +32,16 @@ constexpr char kExamples[] = R"(  gemm put W.npy
 
 struct PutArguments {
   std::vector<std::string> files;
+  QuantizeAsked asked;  // without a format: they go as they are
   ScaleFiles scales;
   OperandFormats formats;
+  bool says_format = false;  // --type, --order or --scale-layout was given
   absl::Duration lease;
   bool has_lease = false;
 };
 
-// Whether a vector of scales is one for each row, which it is where there are as many as rows.
+// Finds out whether a vector of scales is one for each row, which it is where there are as many as
+// rows.
 Outcome IsColumn(const ScaleFiles& files, const client::Matrix& data, bool& is_column) {
   const absl::StatusOr<client::Matrix> scales = client::ReadNpyScales(files.scales, true);
   if (!scales.ok()) return FileFailure(scales.status());
@@ -44,9 +50,42 @@ Outcome IsColumn(const ScaleFiles& files, const client::Matrix& data, bool& is_c
   return std::nullopt;
 }
 
+Outcome MakeSource(client::InlineOperand operand, std::optional<client::OperandSource>& source) {
+  absl::StatusOr<client::OperandSource> made = client::OperandSource::Create(std::move(operand));
+  if (!made.ok()) return UsageFailure(made.status().message());
+  source = *std::move(made);
+  return std::nullopt;
+}
+
+// Scales of whole lines are those of A's rows where K is the columns, else of B's columns.
+Outcome MakeSource(const client::QuantizedArray& array,
+                   std::optional<client::OperandSource>& source) {
+  absl::StatusOr<client::InlineOperand> operand = ToOperand(
+      array, array.k_axis == client::KAxis::kColumns ? client::Side::kA : client::Side::kB);
+  if (!operand.ok()) return UsageFailure(operand.status().message());
+  return MakeSource(*std::move(operand), source);
+}
+
 Outcome ReadSource(const PutArguments& arguments, const std::string& path,
                    std::optional<client::OperandSource>& source) {
+  std::optional<client::QuantizedArray> array;
   std::optional<client::Matrix> data;
+  if (!arguments.asked.format.empty()) {
+    if (Outcome failure =
+            QuantizeFile(arguments.asked, arguments.formats, "a", path, data, array)) {
+      return failure;
+    }
+    return MakeSource(*array, source);
+  }
+  if (IsContainer(arguments.formats, "a", path)) {
+    if (!arguments.scales.empty()) return UsageFailure("--scales: " + path + " has its own");
+    if (arguments.says_format) {
+      return UsageFailure(path +
+                          " says its type and scale layout itself; drop --type and the like");
+    }
+    if (Outcome failure = ReadContainer(arguments.formats, "a", path, array)) return failure;
+    return MakeSource(*array, source);
+  }
   if (Outcome failure = arguments.formats.Read("a", path, data)) return failure;
   client::InlineOperand operand(*std::move(data));
   const std::optional<QuantFormat> format = arguments.formats.Format("a");
@@ -59,15 +98,18 @@ Outcome ReadSource(const PutArguments& arguments, const std::string& path,
                                        is_column, operand)) {
     return failure;
   }
-  absl::StatusOr<client::OperandSource> made = client::OperandSource::Create(std::move(operand));
-  if (!made.ok()) return UsageFailure(made.status().message());
-  source = *std::move(made);
-  return std::nullopt;
+  return MakeSource(std::move(operand), source);
 }
 
 Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   if (!arguments.scales.empty() && arguments.files.size() > 1) {
     return UsageFailure("--scales: its matrix must be the only one");
+  }
+  if (!arguments.scales.empty() && !arguments.asked.format.empty()) {
+    return UsageFailure("--as makes the scales; drop --scales and the like");
+  }
+  if (arguments.asked.choices.are_given() && arguments.asked.format.empty()) {
+    return UsageFailure("--scale-rule and --stochastic go with --as");
   }
   std::unique_ptr<client::Operands> operands;
   if (Outcome failure = Connect(global, operands)) return failure;
@@ -96,7 +138,15 @@ void AddPutCommand(Commands& commands) {
   CLI::App& app =
       *commands.app.add_subcommand("put", "Upload matrices that stay; print handle and digest");
   const auto arguments = std::make_shared<PutArguments>();
-  app.add_option("files", arguments->files, ".npy or raw files")->required()->type_name("FILE");
+  arguments->asked.option = "--as";
+  app.add_option("files", arguments->files, ".npy or raw files, or what gemm quantize wrote")
+      ->required()
+      ->type_name("FILE");
+  CLI::Option* const as =
+      AddQuantFormat(app, "--as", arguments->asked.format,
+                     "Quantize files of f32, f16 or bf16 here, and upload what comes of it");
+  AddKAxis(app, arguments->asked.k_axis)->needs(as);
+  AddQuantizeChoices(app, arguments->asked.choices, "");
   AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments->formats,
                   "The files are raw bytes of this shape");
   AddFormatOption(
@@ -111,7 +161,9 @@ void AddPutCommand(Commands& commands) {
                   "Of scales of blocks: plain (unless given) or blocked-128x4, tcgen05's tiles");
   AddLease(app, arguments->lease, arguments->has_lease);
   app.footer(Footer(kExamples));
-  app.callback([&commands, arguments] {
+  app.callback([&commands, &app, arguments] {
+    arguments->says_format =
+        app.count("--type") + app.count("--order") + app.count("--scale-layout") > 0;
     commands.selected = [&commands, arguments] { return RunPut(commands.global, *arguments); };
   });
 }

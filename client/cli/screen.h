@@ -20,7 +20,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Whether somebody looks at it.
+  // Returns whether somebody looks at it.
   bool is_terminal() const { return is_terminal_; }
   // Of the terminal; 0: not known.
   std::size_t columns() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,8 @@
 #include "client/load/verifier.h"
 #include "client/message.h"
 #include "client/operands.h"
+#include "client/quantize.h"
+#include "client/quantized_array.h"
 #include "sync/mutex.h"
 
 namespace gemmd::load {
@@ -50,28 +53,62 @@ client::ClientOptions ClientOptionsFor(const MatmulTransportOptions& options,
   return client;
 }
 
-// Uploads the matrix, and names it. The name alone brings nothing back: where a server loses it,
+// Uploads the operand, and names it. The name alone brings nothing back: where a server loses it,
 // that is to be seen.
 absl::StatusOr<client::Operand> MakeResident(client::Operands& operands,
-                                             const client::Matrix& matrix, absl::Duration timeout) {
-  const absl::StatusOr<client::OperandSource> source = client::OperandSource::Create(matrix);
+                                             const client::InlineOperand& operand,
+                                             absl::Duration timeout) {
+  const absl::StatusOr<client::OperandSource> source = client::OperandSource::Create(operand);
   if (!source.ok()) return source.status();
   client::CallOptions call;
   call.timeout = timeout;
   const absl::StatusOr<v1::ResidentOperand> resident = operands.Put(*source, {}, call);
   if (!resident.ok()) return resident.status();
-  return client::OperandName{{}, source->digest(), matrix.format()};
+  return client::OperandName{{}, source->digest(), operand.data.format()};
+}
+
+// One operand, and what its elements are worth where that is asked for.
+struct Drawn {
+  client::InlineOperand operand;
+  std::optional<client::Matrix> values;
+};
+
+absl::StatusOr<Drawn> Draw(const WorkloadEntry& entry, client::Side side, const DataSpec& data,
+                           std::uint64_t seed, bool wants_values) {
+  client::MatrixFormat format = side == client::Side::kA ? entry.a : entry.b;
+  if (!entry.quantized.empty()) format.type = DataType::kF32;
+  client::Matrix real = Generate(format, data, seed);
+  if (entry.quantized.empty()) return Drawn{real, real};
+  const absl::StatusOr<client::QuantizedArray> array = client::QuantizeMatrix(
+      real.view(), {entry.quantized, client::KAxisOf(side, false), false, {}});
+  if (!array.ok()) return array.status();
+  absl::StatusOr<client::InlineOperand> operand = ToOperand(*array, side);
+  if (!operand.ok()) return operand.status();
+  Drawn drawn{*std::move(operand), std::nullopt};
+  if (!wants_values) return drawn;
+  absl::StatusOr<client::Matrix> values = client::Dequantize(*array);
+  if (!values.ok()) return values.status();
+  drawn.values = *std::move(values);
+  return drawn;
 }
 
 absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry,
                                     const MatmulTransportOptions& options, std::uint64_t seed) {
   DataSpec b_data = entry.data;
   b_data.nan = false;  // in A alone: a row of D is all NaN or none
-  const client::Matrix a = Generate(entry.a, entry.data, Mix64(seed));
-  const client::Matrix b = Generate(entry.b, b_data, Mix64(seed + 1));
+  const bool verifies = options.verify_fraction > 0;
+  const absl::StatusOr<Drawn> drawn_a =
+      Draw(entry, client::Side::kA, entry.data, Mix64(seed), verifies);
+  if (!drawn_a.ok()) return drawn_a.status();
+  const absl::StatusOr<Drawn> drawn_b =
+      Draw(entry, client::Side::kB, b_data, Mix64(seed + 1), verifies);
+  if (!drawn_b.ok()) return drawn_b.status();
+  const client::InlineOperand& a = drawn_a->operand;
+  const client::InlineOperand& b = drawn_b->operand;
   Payload payload;
-  if (options.verify_fraction > 0) {
-    payload.verifier = std::make_unique<Verifier>(a.view(), b.view(), seed);
+  if (verifies) {
+    payload.verifier = std::make_unique<Verifier>(drawn_a->values->view(), drawn_b->values->view(),
+                                                  seed, entry.a.type);
   }
   if (entry.is_shared) {
     absl::StatusOr<SharedPayload> shared =

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/codec.h"
+#include "client/inline_operand.h"
 #include "client/matmul.h"
 #include "grpcpp/channel.h"
 #include "kernels/types.h"
@@ -26,7 +27,7 @@ struct SharedPayload {
 // Copies A and B there. Errors are SharedRegion::Create()'s. REQUIRES: the result's type is
 // `output`.
 absl::StatusOr<SharedPayload> Share(const std::shared_ptr<grpc::Channel>& channel,
-                                    const client::Matrix& a, const client::Matrix& b,
+                                    const client::InlineOperand& a, const client::InlineOperand& b,
                                     client::MatmulOptions options, DataType output);
 
 // Payloads, by number, that one request at a time uses: two would write into the same D.

@@ -49,12 +49,20 @@ double SumError(DataType type, std::uint64_t inner) {
   return terms * 0x1p-24 + (type == DataType::kTf32 ? 0x1p-10 : 0);
 }
 
+// Of values of that type, as which elements of another one may be given. Integers with scales are
+// no exact integers; of fp8 tensor cores keep fewer bits than f32 has.
+DataType SummedAs(DataType values, DataType element) {
+  return element == values || IsFp8(element) ? element : values;
+}
+
 bool CanRead(DataType type) { return CanGenerate(type) || type == DataType::kInt32; }
 
 }  // namespace
 
-Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed)
-    : type_(a.format().type), inner_(a.format().columns) {
+Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed,
+                   DataType element)
+    : summed_(SummedAs(a.format().type, element)), inner_(a.format().columns) {
+  const DataType type = a.format().type;
   const std::uint64_t rows = a.format().rows;
   const std::uint64_t columns = b.format().columns;
   Random random(seed);
@@ -66,7 +74,7 @@ Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std
     std::vector<Row> product(inner_);  // B x and |B| 1
     for (std::uint64_t k = 0; k < inner_; ++k) {
       for (std::uint64_t c = 0; c < columns; ++c) {
-        const double value = ElementAt(type_, b.bytes(), k * columns + c);
+        const double value = ElementAt(type, b.bytes(), k * columns + c);
         product[k].value += value * check.signs[c];
         product[k].magnitude += std::abs(value);
       }
@@ -74,7 +82,7 @@ Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std
     check.rows.resize(rows);
     for (std::uint64_t r = 0; r < rows; ++r) {
       for (std::uint64_t k = 0; k < inner_; ++k) {
-        const double value = ElementAt(type_, a.bytes(), r * inner_ + k);
+        const double value = ElementAt(type, a.bytes(), r * inner_ + k);
         check.rows[r].value += value * product[k].value;
         check.rows[r].magnitude += std::abs(value) * product[k].magnitude;
       }
@@ -88,7 +96,7 @@ std::string Verifier::WhyWrong(const client::Product& product) {
   if (!CanRead(format.type) || format.order != Order::kRowMajor) {
     return absl::StrCat("a result of ", client::ToString(format), " cannot be checked");
   }
-  const double sum_error = SumError(type_, inner_);
+  const double sum_error = SumError(summed_, inner_);
   for (const Check& check : checks_) {
     for (std::uint64_t r = 0; r < format.rows; ++r) {
       const Row& truth = check.rows[r];

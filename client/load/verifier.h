@@ -25,7 +25,12 @@ namespace gemmd::load {
 class Verifier {
  public:
   // REQUIRES: A is M x K, B is K x N, tightly packed in row-major order.
-  Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed);
+  Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed)
+      : Verifier(a, b, seed, a.format().type) {}
+  // Of quantized operands: what their elements are worth, as f32, and the elements' type, which
+  // says how exactly they are summed.
+  Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed,
+           DataType element);
 
   // Empty where right; else what is wrong, and where. Results of types that elements
   // cannot be read of are refused as wrong.
@@ -43,7 +48,7 @@ class Verifier {
 
   std::string WhyBitsDiffer(const client::Product& product);
 
-  DataType type_;
+  DataType summed_;      // whose sums are as exact as the product's
   std::uint64_t inner_;  // K
   std::vector<Check> checks_;
   Mutex mutex_;

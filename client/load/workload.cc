@@ -7,7 +7,9 @@
 #include "client/names.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "kernels/quant/elements.h"
 #include "kernels/quant/fp8.h"
+#include "kernels/quant/quant_format.h"
 
 namespace gemmd::load {
 namespace {
@@ -61,12 +63,13 @@ absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   return route;
 }
 
-absl::StatusOr<DataType> ElementType(const std::string& text) {
-  absl::StatusOr<DataType> type = client::ParseDataType(text);
+absl::StatusOr<client::OperandType> TypeOf(const std::string& text) {
+  absl::StatusOr<client::OperandType> type = client::ParseOperandType(text);
   if (!type.ok()) return type;
-  if (!CanGenerate(*type)) {
+  if (!type->format && !CanGenerate(type->element)) {
     return Refuse("type", text,
-                  "data is made of f64, f32, tf32, f16, bf16, int8, fp8-e4m3 and fp8-e5m2");
+                  "data is made of f64, f32, tf32, f16, bf16, int8, fp8-e4m3, fp8-e5m2 and "
+                  "formats such as mxfp4 and int4-g128-f16");
   }
   return type;
 }
@@ -96,10 +99,13 @@ absl::StatusOr<client::MatmulOptions> Options(const RequestSpec& spec) {
   return options;
 }
 
-absl::StatusOr<DataSpec> Data(const RequestSpec& spec, DataType type) {
+absl::StatusOr<DataSpec> Data(const RequestSpec& spec, const client::OperandType& type) {
   DataSpec data;
   data.nan = spec.nan();
-  if (data.nan && type == DataType::kInt8) {
+  if (data.nan && type.format) {
+    return Refuse("nan", "true", absl::StrCat(spec.type(), " is made of finite values"));
+  }
+  if (data.nan && type.element == DataType::kInt8) {
     return Refuse("nan", "true", "int8 has no NaN");
   }
   if (spec.data() == "normal") {
@@ -119,7 +125,7 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   if (!residents.ok()) return residents.status();
   const absl::StatusOr<client::RouteOptions> route = RouteOf(spec);
   if (!route.ok()) return route.status();
-  const absl::StatusOr<DataType> type = ElementType(spec.type());
+  const absl::StatusOr<client::OperandType> type = TypeOf(spec.type());
   if (!type.ok()) return type.status();
   absl::StatusOr<client::MatmulOptions> options = Options(spec);
   if (!options.ok()) return options.status();
@@ -128,14 +134,15 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
 
   WorkloadEntry entry;
   entry.name = spec.name();
+  if (type->format) entry.quantized = client::OptionName(spec.type());
+  entry.a.type = entry.b.type = type->element;
   if (entry.name.empty()) {
-    entry.name =
-        absl::StrCat(spec.m(), "x", spec.n(), "x", spec.k(), " ", client::OptionName(Name(*type)));
+    entry.name = absl::StrCat(spec.m(), "x", spec.n(), "x", spec.k(), " ",
+                              client::OptionName(entry.type_name()));
   }
   entry.weight = spec.weight();
   if (!(entry.weight > 0))
     return Refuse("weight", absl::StrCat(entry.weight), "it must be above 0");
-  entry.a.type = entry.b.type = *type;
   entry.a.rows = spec.m();
   entry.a.columns = entry.b.rows = spec.k();
   entry.b.columns = spec.n();
@@ -156,6 +163,21 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   return entry;
 }
 
+// With its scales, where it is of a quantized format.
+std::uint64_t OperandBytes(const client::MatrixFormat& matrix, const std::string& quantized,
+                           std::uint64_t lines, std::uint64_t k) {
+  std::uint64_t bytes = client::SizeBytes(matrix).value_or(0);
+  const QuantFormat* const format = FindQuantFormat(quantized);
+  if (format == nullptr) return bytes;
+  const Scaling& scaling = format->scaling;
+  const auto scales = static_cast<std::uint64_t>(
+      scaling.count(static_cast<std::int64_t>(lines), static_cast<std::int64_t>(k)));
+  bytes += scales * static_cast<std::uint64_t>(SizeBits(scaling.type)) / 8;
+  if (scaling.has_zero_points) bytes += scales;
+  if (scaling.has_tensor_scale) bytes += sizeof(float);
+  return bytes;
+}
+
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -168,8 +190,15 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 
 DataType WorkloadEntry::output_type() const {
   if (options.output_type) return *options.output_type;
+  if (!quantized.empty()) {
+    return IsQuantizedInteger(a.type) ? DataType::kF32 : DataType::kBf16;
+  }
   if (IsFp8(a.type)) return DataType::kBf16;
   return a.type == DataType::kInt8 ? DataType::kInt32 : a.type;
+}
+
+std::string WorkloadEntry::type_name() const {
+  return quantized.empty() ? std::string(Name(a.type)) : quantized;
 }
 
 EntryCost WorkloadEntry::cost() const {
@@ -178,8 +207,8 @@ EntryCost WorkloadEntry::cost() const {
   d.rows = m();
   d.columns = n();
   EntryCost cost;
-  if (residents != Residents::kBoth) cost.bytes_in += client::SizeBytes(a).value_or(0);
-  if (residents == Residents::kNone) cost.bytes_in += client::SizeBytes(b).value_or(0);
+  if (residents != Residents::kBoth) cost.bytes_in += OperandBytes(a, quantized, m(), k());
+  if (residents == Residents::kNone) cost.bytes_in += OperandBytes(b, quantized, n(), k());
   cost.bytes_out = client::SizeBytes(d).value_or(0);
   cost.flops = 2 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k());
   return cost;

@@ -23,6 +23,9 @@ struct WorkloadEntry {
   double weight = 1;
   client::MatrixFormat a;
   client::MatrixFormat b;
+  // A name of kernels/quant/README.md: both operands are drawn as f32 and quantized before the
+  // load, along K; their types above are then those of the elements. Empty: neither is.
+  std::string quantized;
   client::MatmulOptions options;
   client::RouteOptions route;
   Residents residents = Residents::kNone;
@@ -35,7 +38,8 @@ struct WorkloadEntry {
   std::uint64_t n() const { return b.columns; }
   std::uint64_t k() const { return a.columns; }
   DataType output_type() const;
-  // Bytes of A and B where they travel, of D, and 2 M N K.
+  std::string type_name() const;  // the format's, or the type's
+  // Bytes of A and B where they travel, scales included, of D, and 2 M N K.
   EntryCost cost() const;
 };
 

@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 runs=${1:-20000}
 targets=("${@:2}")
-((${#targets[@]} > 0)) || targets=(http jwt operands payload_codec policy session tls_files traceparent)
+((${#targets[@]} > 0)) || targets=(http jwt operands payload_codec policy quantized_file \
+  session tls_files traceparent)
 
 deploy/install_packages.sh clang-14 libclang-rt-14-dev
 labels=("${targets[@]/#/\/\/tests/fuzz:}")
@@ -24,8 +25,8 @@ trap 'rm -rf "$work"' EXIT
 # A session's input is a play of a third as many events as it has bytes: longer ones meet no more
 # states and take longer. Its choices weigh about the same, so rare features earn no preference.
 declare -A how=([http]="-max_len=2048" [jwt]="-max_len=2048" [operands]="-max_len=128"
-  [payload_codec]="-max_len=4096" [policy]="-max_len=2048" [session]="-max_len=512 -entropic=0"
-  [tls_files]="-max_len=8192" [traceparent]="-max_len=1024")
+  [payload_codec]="-max_len=4096" [policy]="-max_len=2048" [quantized_file]="-max_len=1024"
+  [session]="-max_len=512 -entropic=0" [tls_files]="-max_len=8192" [traceparent]="-max_len=1024")
 for target in "${targets[@]}"; do
   mkdir "$work/$target"
   # Keys have no place in the tree, not even those that open nothing.

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUESTION = re.compile(r"(What|Who|Whose|Whom|Which|How|Whether)\b(?!.*\?$)")
 # The sentences that are left, by place; the longest name counts. Elsewhere there are none.
 REMAINING = {
-    "client/cli": 20,
+    "client/cli": 0,
     "kernels/sm90f32": 2,
 }
 C_LIKE = {".h", ".cc", ".cu", ".cuh", ".proto"}

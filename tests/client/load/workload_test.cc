@@ -41,6 +41,19 @@ TEST(Workload, Int8GivesInt32) {
   EXPECT_EQ((*Make("request { m: 2 n: 3 k: 4 type: 'fp8_e5m2' }"))[0].cost().bytes_out, 12U);
 }
 
+TEST(Workload, AFormatIsOfBothOperandsAndCountsItsScales) {
+  const WorkloadEntry entry = (*Make("request { m: 2 n: 3 k: 40 type: 'int4_g32_f16_zp' }"))[0];
+  EXPECT_EQ(entry.quantized, "int4-g32-f16-zp");
+  EXPECT_EQ(entry.a.type, DataType::kUint4);
+  EXPECT_EQ(entry.name, "2x3x40 int4-g32-f16-zp");
+  // Codes of 4 bits, and for each of two blocks of a line an f16 and a byte.
+  EXPECT_EQ(entry.cost().bytes_in, (2 + 3) * (20U + 2 * 3));
+  EXPECT_EQ(entry.output_type(), DataType::kF32);
+  const WorkloadEntry nvfp4 = (*Make("request { m: 2 n: 3 k: 32 type: 'nvfp4' }"))[0];
+  EXPECT_EQ(nvfp4.cost().bytes_in, (2 + 3) * (16U + 2) + 2 * 4);
+  EXPECT_EQ(nvfp4.output_type(), DataType::kBf16);
+}
+
 TEST(Workload, SharedMemoryIsNoStream) {
   EXPECT_TRUE((*Make("request { m: 1 n: 1 k: 1 operands: 'shared-memory' }"))[0].is_shared);
   for (const char* call : {"stream", "auto"}) {
@@ -99,6 +112,7 @@ TEST(Workload, ErrorsNameRequestFieldAndValue) {
   EXPECT_THAT(why("m: 2 data: 'zeros'"), HasSubstr("data is \"zeros\""));
   EXPECT_THAT(why("m: 2 determinism: 'lazy'"), HasSubstr("determinism is \"lazy\""));
   EXPECT_THAT(why("m: 2 type: 'int8' nan: true"), HasSubstr("int8 has no NaN"));
+  EXPECT_THAT(why("m: 2 type: 'mxfp4' nan: true"), HasSubstr("mxfp4 is made of finite values"));
   EXPECT_THAT(std::string(Make("").status().message()), HasSubstr("has no request"));
   EXPECT_THAT(std::string(Make("request {\n  rows: 1 }").status().message()), HasSubstr("2:"));
 }

@@ -1,0 +1,122 @@
+#include "client/quantize.h"
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/quant/elements.h"
+#include "kernels/quant/packed_codes.h"
+
+namespace gemmd::client {
+namespace {
+
+absl::StatusOr<QuantFormat> FormatFor(const QuantizeRequest& request) {
+  const QuantFormat* const found = FindQuantFormat(request.format);
+  if (found == nullptr) {
+    const auto append = [](std::string* out, const NamedFormat& each) { *out += each.name; };
+    return absl::InvalidArgumentError(absl::StrCat("format '", request.format, "': one of ",
+                                                   absl::StrJoin(QuantFormats(), ", ", append),
+                                                   " is accepted"));
+  }
+  QuantFormat format = *found;
+  if (!request.is_tiled) return format;
+  if (SizeBits(format.scaling.type) != 8) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scale layout blocked-128x4: scales of ", request.format, " are ",
+                     Name(format.scaling.type), "; tiles are of e8m0 and fp8_e4m3 alone"));
+  }
+  format.scaling.order = ScaleOrder::kTiles128x4;
+  return format;
+}
+
+// Every value, row by row.
+absl::StatusOr<std::vector<float>> ValuesOf(const MatrixView& matrix) {
+  const MatrixFormat& format = matrix.format();
+  const DataType type = format.type;
+  if (type != DataType::kF32 && type != DataType::kF16 && type != DataType::kBf16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToString(format), ": f32, f16 and bf16 are accepted"));
+  }
+  const int bits = SizeBits(type);
+  const bool is_row_major = format.order == Order::kRowMajor;
+  const std::uint64_t row_step = is_row_major ? format.stride() : 1;
+  const std::uint64_t column_step = is_row_major ? 1 : format.stride();
+  std::vector<float> values;
+  values.reserve(format.rows * format.columns);
+  for (std::uint64_t row = 0; row < format.rows; ++row) {
+    for (std::uint64_t column = 0; column < format.columns; ++column) {
+      const std::uint64_t index = row * row_step + column * column_step;
+      if (type == DataType::kF32) {
+        float value = 0;
+        std::memcpy(&value, matrix.bytes().data() + index * sizeof value, sizeof value);
+        values.push_back(value);
+      } else {
+        values.push_back(static_cast<float>(DecodeElement(
+            type, LoadCode(matrix.bytes().data(), bits, static_cast<std::int64_t>(index)))));
+      }
+    }
+  }
+  return values;
+}
+
+Bytes ToBytes(std::vector<std::uint8_t> plane) {
+  const auto owner = std::make_shared<const std::vector<std::uint8_t>>(std::move(plane));
+  return {owner, absl::string_view(reinterpret_cast<const char*>(owner->data()), owner->size())};
+}
+
+}  // namespace
+
+absl::Status Check(const QuantizeRequest& request) { return FormatFor(request).status(); }
+
+absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
+                                              const QuantizeRequest& request) {
+  const absl::StatusOr<QuantFormat> format = FormatFor(request);
+  if (!format.ok()) return format.status();
+  const absl::StatusOr<std::vector<float>> values = ValuesOf(matrix);
+  if (!values.ok()) return values.status();
+
+  QuantizedArray array;
+  array.format_name = request.format;
+  array.format = *format;
+  array.rows = matrix.format().rows;
+  array.columns = matrix.format().columns;
+  array.k_axis = request.k_axis;
+  for (std::size_t i = 0; i < values->size(); ++i) {
+    const float value = (*values)[i];
+    if (std::isfinite(value)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("element (", i / array.columns, ", ",
+                                                   i % array.columns, ") is ", value,
+                                                   ": quantized matrices are finite"));
+  }
+
+  RealView real;
+  real.data = values->data();
+  real.lines = static_cast<std::int64_t>(array.lines());
+  real.k = static_cast<std::int64_t>(array.k());
+  const auto columns = static_cast<std::int64_t>(array.columns);
+  const bool k_is_rows = request.k_axis == KAxis::kRows;
+  real.line_stride = k_is_rows ? 1 : columns;
+  real.k_stride = k_is_rows ? columns : 1;
+  absl::StatusOr<QuantizedMatrix> made = Quantize(*format, real, request.options);
+  if (!made.ok()) return made.status();
+  array.codes = ToBytes(std::move(made->codes));
+  array.scales = ToBytes(std::move(made->scales));
+  array.zero_points = ToBytes(std::move(made->zero_points));
+  array.tensor_scale = made->tensor_scale;
+  return array;
+}
+
+absl::StatusOr<Matrix> ToF32(const MatrixView& matrix) {
+  const absl::StatusOr<std::vector<float>> values = ValuesOf(matrix);
+  if (!values.ok()) return values.status();
+  const MatrixFormat format{DataType::kF32, matrix.format().rows, matrix.format().columns};
+  std::string bytes(values->size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values->data(), bytes.size());
+  return Matrix::Create(format, std::move(bytes));
+}
+
+}  // namespace gemmd::client
