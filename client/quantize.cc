@@ -14,25 +14,6 @@
 namespace gemmd::client {
 namespace {
 
-absl::StatusOr<QuantFormat> FormatFor(const QuantizeRequest& request) {
-  const QuantFormat* const found = FindQuantFormat(request.format);
-  if (found == nullptr) {
-    const auto append = [](std::string* out, const NamedFormat& each) { *out += each.name; };
-    return absl::InvalidArgumentError(absl::StrCat("format '", request.format, "': one of ",
-                                                   absl::StrJoin(QuantFormats(), ", ", append),
-                                                   " is accepted"));
-  }
-  QuantFormat format = *found;
-  if (!request.is_tiled) return format;
-  if (SizeBits(format.scaling.type) != 8) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scale layout blocked-128x4: scales of ", request.format, " are ",
-                     Name(format.scaling.type), "; tiles are of e8m0 and fp8_e4m3 alone"));
-  }
-  format.scaling.order = ScaleOrder::kTiles128x4;
-  return format;
-}
-
 // Every value, row by row.
 absl::StatusOr<std::vector<float>> ValuesOf(const MatrixView& matrix) {
   const MatrixFormat& format = matrix.format();
@@ -70,11 +51,30 @@ Bytes ToBytes(std::vector<std::uint8_t> plane) {
 
 }  // namespace
 
-absl::Status Check(const QuantizeRequest& request) { return FormatFor(request).status(); }
+absl::StatusOr<QuantFormat> FormatOf(const QuantizeRequest& request) {
+  const QuantFormat* const found = FindQuantFormat(request.format);
+  if (found == nullptr) {
+    const auto append = [](std::string* out, const NamedFormat& each) { *out += each.name; };
+    return absl::InvalidArgumentError(absl::StrCat("format '", request.format, "': one of ",
+                                                   absl::StrJoin(QuantFormats(), ", ", append),
+                                                   " is accepted"));
+  }
+  QuantFormat format = *found;
+  if (!request.is_tiled) return format;
+  if (SizeBits(format.scaling.type) != 8) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scale layout blocked-128x4: scales of ", request.format, " are ",
+                     Name(format.scaling.type), "; tiles are of e8m0 and fp8_e4m3 alone"));
+  }
+  format.scaling.order = ScaleOrder::kTiles128x4;
+  return format;
+}
+
+absl::Status Check(const QuantizeRequest& request) { return FormatOf(request).status(); }
 
 absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
                                               const QuantizeRequest& request) {
-  const absl::StatusOr<QuantFormat> format = FormatFor(request);
+  const absl::StatusOr<QuantFormat> format = FormatOf(request);
   if (!format.ok()) return format.status();
   const absl::StatusOr<std::vector<float>> values = ValuesOf(matrix);
   if (!values.ok()) return values.status();

@@ -21,6 +21,8 @@ struct QuantizeRequest {
 
 // INVALID_ARGUMENT: the format has no such name, or its scales cannot be tiled.
 absl::Status Check(const QuantizeRequest& request);
+// The format, with scales along K or in tiles. Errors as Check()'s.
+absl::StatusOr<QuantFormat> FormatOf(const QuantizeRequest& request);
 
 // The matrix may be f32, f16 or bf16, whose values f32 holds exactly, in any order and with any
 // leading dimension; they do not matter to the result.

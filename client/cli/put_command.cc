@@ -16,6 +16,7 @@
 #include "client/cli/scale_files.h"
 #include "client/npy.h"
 #include "client/operands.h"
+#include "client/stored_form.h"
 
 namespace gemmd::cli {
 namespace {
@@ -24,6 +25,7 @@ constexpr char kExamples[] = R"(  gemm put W.npy
   gemm put W.npy --lease 2h
   gemm put Q.npy --type fp8-e4m3 --scales q.npy
   gemm put W.npy --as int4-g128-f16                   # quantized here, before it goes
+  gemm put W.npy --as int4-g128-f16 --on-arrival      # quantized by the server
   gemm put W.gq                                       # of gemm quantize
   gemm put Z.npy --type int4-g64-f16-zp --scales s.npy --zero-points z.npy
   gemm put W.bin --shape 4096x4096 --type bf16
@@ -32,7 +34,8 @@ constexpr char kExamples[] = R"(  gemm put W.npy
 
 struct PutArguments {
   std::vector<std::string> files;
-  QuantizeAsked asked;  // without a format: they go as they are
+  QuantizeAsked asked;      // without a format: they go as they are
+  bool on_arrival = false;  // the server quantizes
   ScaleFiles scales;
   OperandFormats formats;
   bool says_format = false;  // --type, --order or --scale-layout was given
@@ -101,6 +104,26 @@ Outcome ReadSource(const PutArguments& arguments, const std::string& path,
   return MakeSource(std::move(operand), source);
 }
 
+// Uploads the file as it is, for the server to quantize.
+Outcome PutOnArrival(const GlobalOptions& global, const PutArguments& arguments,
+                     const std::string& path, const client::Lease& lease,
+                     client::Operands& operands, v1::ResidentOperand& resident) {
+  client::QuantizeRequest request;
+  if (Outcome failure = RequestFor(arguments.asked, arguments.formats, "a", path, request)) {
+    return failure;
+  }
+  std::optional<client::Matrix> data;
+  if (Outcome failure = arguments.formats.Read("a", path, data)) return failure;
+  const absl::StatusOr<v1::Operand> stored = StoredFormOf(data->format(), request);
+  if (!stored.ok()) return UsageFailure(stored.status().message());
+  std::optional<client::OperandSource> source;
+  if (Outcome failure = MakeSource(client::InlineOperand(*std::move(data)), source)) return failure;
+  auto response = operands.PutAs(*source, *stored, lease, CallWithin(global.timeout));
+  if (!response.ok()) return ServerFailure(global.server, response.status());
+  resident = std::move(*response->mutable_resident());
+  return std::nullopt;
+}
+
 Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   if (!arguments.scales.empty() && arguments.files.size() > 1) {
     return UsageFailure("--scales: its matrix must be the only one");
@@ -115,16 +138,24 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   if (Outcome failure = Connect(global, operands)) return failure;
   nlohmann::ordered_json residents = nlohmann::ordered_json::array();
   for (const std::string& path : arguments.files) {
-    std::optional<client::OperandSource> source;
-    if (Outcome failure = ReadSource(arguments, path, source)) return failure;
     const client::Lease lease =
         arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
-    const auto resident = operands->Put(*source, lease, CallWithin(global.timeout));
-    if (!resident.ok()) return ServerFailure(global.server, resident.status());
-    if (global.json) {
-      residents.push_back(ToJson(*resident));
+    v1::ResidentOperand resident;
+    if (arguments.on_arrival) {
+      if (Outcome failure = PutOnArrival(global, arguments, path, lease, *operands, resident)) {
+        return failure;
+      }
     } else {
-      std::cout << resident->handle() << "  " << absl::BytesToHexString(resident->digest()) << "  "
+      std::optional<client::OperandSource> source;
+      if (Outcome failure = ReadSource(arguments, path, source)) return failure;
+      auto put = operands->Put(*source, lease, CallWithin(global.timeout));
+      if (!put.ok()) return ServerFailure(global.server, put.status());
+      resident = *std::move(put);
+    }
+    if (global.json) {
+      residents.push_back(ToJson(resident));
+    } else {
+      std::cout << resident.handle() << "  " << absl::BytesToHexString(resident.digest()) << "  "
                 << path << "\n";
     }
   }
@@ -145,6 +176,9 @@ void AddPutCommand(Commands& commands) {
   CLI::Option* const as =
       AddQuantFormat(app, "--as", arguments->asked.format,
                      "Quantize files of f32, f16 or bf16 here, and upload what comes of it");
+  app.add_flag("--on-arrival", arguments->on_arrival,
+               "The server quantizes to --as: the files go as they are")
+      ->needs(as);
   AddKAxis(app, arguments->asked.k_axis)->needs(as);
   AddQuantizeChoices(app, arguments->asked.choices, "");
   AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments->formats,

@@ -57,10 +57,9 @@ CLI::Option* AddKAxis(CLI::App& app, client::KAxis& k_axis) {
       ->default_str("0");
 }
 
-Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
-                     const std::string& operand, const std::string& path,
-                     std::optional<client::Matrix>& real,
-                     std::optional<client::QuantizedArray>& array) {
+Outcome RequestFor(const QuantizeAsked& asked, const OperandFormats& formats,
+                   const std::string& operand, const std::string& path,
+                   client::QuantizeRequest& request) {
   if (formats.Format(operand)) {
     return UsageFailure(absl::StrCat(asked.option, ": --type says that ", path,
                                      " is quantized already; drop one of both"));
@@ -68,7 +67,6 @@ Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
   if (IsContainer(formats, operand, path)) {
     return UsageFailure(absl::StrCat(asked.option, ": ", path, " is quantized already"));
   }
-  client::QuantizeRequest request;
   request.format = asked.format;
   request.k_axis = asked.k_axis;
   request.is_tiled = formats.IsTiled(operand);
@@ -77,6 +75,15 @@ Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
   if (absl::Status good = Check(request); !good.ok()) {
     return UsageFailure(absl::StrCat(asked.option, ": ", good.message()));
   }
+  return std::nullopt;
+}
+
+Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
+                     const std::string& operand, const std::string& path,
+                     std::optional<client::Matrix>& real,
+                     std::optional<client::QuantizedArray>& array) {
+  client::QuantizeRequest request;
+  if (Outcome failure = RequestFor(asked, formats, operand, path, request)) return failure;
   if (Outcome failure = formats.Read(operand, path, real)) return failure;
   absl::StatusOr<client::QuantizedArray> made = client::QuantizeMatrix(real->view(), request);
   if (!made.ok()) {

@@ -42,6 +42,11 @@ struct QuantizeAsked {
   QuantizeChoices choices;
 };
 
+// The request that was asked for; wrong ones are refused.
+Outcome RequestFor(const QuantizeAsked& asked, const OperandFormats& formats,
+                   const std::string& operand, const std::string& path,
+                   client::QuantizeRequest& request);
+
 // Reads the operand's file of real numbers, .npy or raw, and quantizes what it holds.
 Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
                      const std::string& operand, const std::string& path,

@@ -106,6 +106,30 @@ TEST_F(QuantizeCommands, OfEveryFormatAContainerAResidentAndAnOptionGiveTheSameB
   }
 }
 
+TEST_F(QuantizeCommands, AServerQuantizesOnArrivalAsThisSideDoes) {
+  for (const NamedFormat& named : QuantFormats()) {
+    SCOPED_TRACE(named.name);
+    const std::string d = D({a_, b_, "--quantize-b", named.name});
+    const nlohmann::json arrived =
+        Json({"put", b_, "--as", named.name, "--on-arrival"})["residents"][0];
+    EXPECT_EQ(D({a_, "@" + arrived["handle"].get<std::string>()}), d);
+    // Along columns both lie row-major, so that they are one operand.
+    const nlohmann::json columns =
+        Json({"put", a_, "--as", named.name, "--k-axis", "1", "--on-arrival"})["residents"][0];
+    const nlohmann::json here =
+        Json({"put", a_, "--as", named.name, "--k-axis", "1"})["residents"][0];
+    EXPECT_EQ(columns["digest"], here["digest"]);
+    EXPECT_EQ(columns["handle"], here["handle"]);
+  }
+  EXPECT_THAT(Refusal({"put", b_, "--on-arrival"}, 2), HasSubstr("--as"));
+  EXPECT_THAT(Refusal({"put", b_, "--as", "mxfp4", "--on-arrival", "--stochastic", "1"}, 2),
+              HasSubstr("a server that quantizes rounds to nearest, by the floor rule"));
+  std::vector<float> values = Normal(kK * kN, 2);
+  values[kN + 3] = NAN;
+  EXPECT_THAT(Refusal({"put", File("nan.npy", kK, kN, values), "--as", "mxfp4", "--on-arrival"}, 4),
+              HasSubstr("counted by (column, row), element (3, 1) is nan"));
+}
+
 TEST_F(QuantizeCommands, TransposedOperandsAreQuantizedAlongTheirK) {
   // The same values the other way round give the same product.
   const std::vector<float> a = Normal(kM * kK, 1);
