@@ -354,9 +354,6 @@ def source_of(x: Any, store_as: str | None = None, axis: int = 1) -> Source:
 def _stored_form(data: Plane, store_as: str, axis: int) -> OperandSpec:
     """The planes that Quantized.of(x, store_as, axis) has."""
     _checks.choice("axis", axis, (0, 1))
-    element = types.by_number(data.type)
-    if element.name not in ("f64", "f32", "f16", "bf16"):
-        raise TypeError(f"store_as is {store_as!r}, and x is {element.name}; f64, f32, f16 and bf16 are quantized")
     form = _formats.by_name(store_as, axis)
     rows, columns = _checks.plane_shape(form, PLAIN, (data.rows, data.columns), axis)
     scaling = [(SCALES, Plane(form.scale.number, rows, columns))]

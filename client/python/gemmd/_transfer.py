@@ -125,13 +125,16 @@ def _operand_of(spec: OperandSpec) -> Any:
 
 
 def _missing(engine: Engine, source: Source, end: Deadline) -> list[Range]:
+    whole = [(name, 0, len(data)) for name, _, data in source.planes]
+    if source.stored_form is not None:
+        return whole  # what the digest names, if anything, is kept in another form
     request = _messages.FindMissingRequest(digests=[source.digest])
     found = call(engine, "Operands/FindMissing", request, _messages.FindMissingResponse, end)
     if not found.missing:
         return []
     for partial in found.partial:
         return [(each.plane, each.begin_bytes, each.end_bytes) for each in partial.missing]
-    return [(name, 0, len(data)) for name, _, data in source.planes]
+    return whole
 
 
 def _pieces(ranges: list[Range]) -> list[Range]:
@@ -161,7 +164,9 @@ def _upload(
     over = threading.Event()
     lock = threading.Lock()
     count = sum(stop - at for _, at, stop in ranges)
-    channels = max(1, min(engine.max_channels, count // _BYTES_PER_CHANNEL))
+    # Where the server quantizes, a stream that begins after the others have ended would begin an upload anew.
+    most = 1 if source.stored_form is not None else engine.max_channels
+    channels = max(1, min(most, count // _BYTES_PER_CHANNEL))
 
     # Several calls share the pieces. Each stays open until one has the answer: an upload whose stream ends
     # before every byte came is refused.

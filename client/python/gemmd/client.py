@@ -215,8 +215,8 @@ class Client:
 
         x: 2-D, as matmul() takes it, or Quantized; tightly packed, else copied once. lease: seconds that it is
         safe from eviction after each use; None for the server's default.
-        store_as: a format of docs/quantization.md ("mxfp8-e4m3") that the server quantizes x to, of f64, f32, f16
-        or bf16, and keeps instead, as it would keep Quantized.of(x, store_as, axis). axis: 1 for a right factor, 0
+        store_as: a format of docs/quantization.md ("mxfp8-e4m3") that the server quantizes x to, of f32, f16 or
+        bf16, and keeps instead, as it would keep Quantized.of(x, store_as, axis). axis: 1 for a right factor, 0
         for a left one. Unimplemented: the server is older than that.
         """
         self._check()
