@@ -70,6 +70,13 @@ def test_a_region_ends_with_its_last_view(server):
     assert files() == []
 
 
+def test_a_region_where_another_one_was_is_found(client):
+    for _ in range(20):
+        a = client.shared((30, 30), "f8")
+        assert client.matmul(a, a).receipt.payload_bytes_in == 0
+        del a
+
+
 def test_closing_unregisters_and_arrays_go_on(server):
     client = gemmd.Client(server.address)
     a = client.shared((100, 100))

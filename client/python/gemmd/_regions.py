@@ -109,8 +109,10 @@ class Regions:
             return None
         with self._lock:
             for region in self._regions.values():
-                if region.address <= address and address + size <= region.address + region.size:
-                    return None if region in self._dead else region
+                # A new one may lie where a dead one did, which is unregistered only later.
+                is_there = region.address <= address and address + size <= region.address + region.size
+                if is_there and region not in self._dead:
+                    return region
         return None
 
     def register_again(self, region: Region) -> None:
