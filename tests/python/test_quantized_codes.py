@@ -175,6 +175,14 @@ def test_tiles_are_worth_what_plain_scales_are(random, name, axis):
     np.testing.assert_array_equal(flat.dequantize(), plain.dequantize())
 
 
+def test_the_shape_of_tiles_says_the_axis_and_their_number_may_not():
+    for axis in (0, 1):
+        q = gemmd.Quantized.of(np.ones((32, 64), np.float32), "mxfp8-e4m3", axis, scale_layout="blocked-128x4")
+        assert gemmd.Quantized(q.data, q.scales, q.type, scale_layout=q.scale_layout).axis == axis
+        with pytest.raises(ValueError, match="axis is None; 512 scales in tiles fit both"):
+            gemmd.Quantized(q.data, q.scales.reshape(-1), q.type, scale_layout=q.scale_layout)
+
+
 def test_packed_bytes_are_taken_as_they_lie(random):
     x = random.standard_normal((6, 64)).astype(np.float32)
     q = gemmd.Quantized.of(x, "mxfp4", 0)

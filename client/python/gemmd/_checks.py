@@ -129,11 +129,9 @@ def block_scales(
     check_layout(form, layout)
     is_tiled = layout == BLOCKED
     wanted = {each: plane_shape(form, layout, shape, each) for each in ((0, 1) if axis is None else (axis,))}
-    fitting = {}
-    for each, plane in wanted.items():
-        # Tiles are a stream of bytes: it is their number that counts.
-        if array.shape == plane or (is_tiled and array.size == plane[0] * plane[1]):
-            fitting[each] = plane
+    fitting = {each: plane for each, plane in wanted.items() if array.shape == plane}
+    if is_tiled and not fitting:  # they are a stream of bytes: any shape of so many will do
+        fitting = {each: plane for each, plane in wanted.items() if array.size == plane[0] * plane[1]}
     if not fitting:
         ways = " or ".join(f"{plane[0]} x {plane[1]} (axis {each})" for each, plane in wanted.items())
         raise ValueError(
