@@ -160,7 +160,7 @@ def test_digests_are_those_of_the_contract(client, random, name):
 
 
 def test_axes_and_types_that_do_not_go_together(client, random):
-    a, b = factors(random, "mxfp4")
+    b = factors(random, "mxfp4")[1]
     with pytest.raises(ValueError, match=r"b was quantized with axis 0: .* must run along columns, axis 1"):
         client.matmul(np.ones((M, K), "f4"), gemmd.Quantized.of(np.ones((K, K)), "mxfp4", 0))
     with pytest.raises(ValueError, match="a was quantized with axis 1"):
