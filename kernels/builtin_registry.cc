@@ -12,6 +12,7 @@
 #include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/sm90/wgmma_gemm_registry.h"
+#include "kernels/sm90f16x3/f16x3_registry.h"
 #include "kernels/sm90f32/f32_registry.h"
 #include "kernels/sm90f64/f64_registry.h"
 #include "version.h"
@@ -27,6 +28,7 @@ const Registry& BuiltinRegistry() {
     AppendHopperGemm(&kernels);
     AppendHopperRaggedGemm(&kernels);
     AppendHopperF32(&kernels);
+    AppendHopperF16x3(&kernels);
     AppendHopperF64(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);

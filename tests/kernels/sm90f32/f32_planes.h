@@ -22,6 +22,7 @@ struct F32Case {
   Order d_order = Order::kRowMajor;
   Epilogue epilogue = {};
   int a_gap = 0;  // elements between A's lines, which may start anywhere
+  int b_gap = 0;  // and B's, after as many as make a multiple of 16 bytes
 };
 
 inline Problem MakeF32Problem(const F32Case& c) {
@@ -31,7 +32,7 @@ inline Problem MakeF32Problem(const F32Case& c) {
   problem.d.order = c.d_order;
   problem.c = problem.d;
   problem.a.leading_dimension = problem.a.inner() + c.a_gap;
-  problem.b.leading_dimension = (problem.b.inner() + 3) / 4 * 4;
+  problem.b.leading_dimension = (problem.b.inner() + 3) / 4 * 4 + c.b_gap;
   problem.c.leading_dimension = problem.c.inner() + 1;
   problem.d.leading_dimension = problem.d.inner() + 3;
   return problem;
