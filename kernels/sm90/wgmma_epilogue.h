@@ -21,6 +21,10 @@ template <>
 struct EpilogueTypeOf<Bf16Element> {
   using Type = epilogue::Bf16;
 };
+template <>
+struct EpilogueTypeOf<Tf32Element> {
+  using Type = epilogue::F32;
+};
 
 // Of the tile's problem.
 struct FinishPlanes {

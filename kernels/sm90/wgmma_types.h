@@ -19,5 +19,11 @@ struct Bf16Element {
   static GEMMD_DEVICE std::uint32_t Pack(float low, float high) { return ptx::PackBf16(low, high); }
 };
 
+// Lines of K in units of 16 bits, two for each element (tf32_units.h). D is f32.
+struct Tf32Element {
+  static constexpr ptx::WgmmaType kType = ptx::WgmmaType::kTf32;
+  static constexpr ptx::TensorElement kMapElement = ptx::TensorElement::kBf16;
+};
+
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::sm90

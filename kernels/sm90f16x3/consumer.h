@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/ptx/barriers.h"
+#include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/wgmma.h"
 #include "kernels/sm90/wgmma_consumer.h"
 #include "kernels/sm90f16x3/producer.h"
@@ -20,24 +21,48 @@ inline constexpr std::uint32_t kTurnBarrier = 1;
 template <class Layout>
 using Sums = float[Layout::kSums];
 
-// The products of a stage, committed. Rows are B's: the terms are lo(A) hi(B), hi lo, hi hi.
-template <class Layout>
-GEMMD_DEVICE void MultiplyStage(Sums<Layout>& sums, std::uint64_t rows, std::uint64_t columns) {
-  constexpr int kTerms[3][2] = {{0, 1}, {1, 0}, {0, 0}};
-  ptx::WgmmaFence();
+// A thread's share of 64 rows by a stage of K, as wgmma takes A from registers.
+using Fragments = std::uint32_t[kParts][kSteps][4];
+
+// `rows`: the warp's 16 in a stage.
+GEMMD_DEVICE void LoadRows(ptx::SharedAddress rows, std::uint32_t lane, Fragments& fragments) {
+  const std::uint32_t line = lane % 8;
+  const std::uint32_t matrix = lane / 8;
+  const ptx::SharedAddress own = rows + matrix % 2 * kPartGroupBytes + line * kPartLineBytes;
   GEMMD_UNROLL
-  for (int x = 0; x < 3 * kSteps; ++x) {
-    const int step = x % kSteps * 32;
+  for (std::uint32_t part = 0; part < kParts; ++part) {
+    GEMMD_UNROLL
+    for (std::uint32_t step = 0; step < kSteps; ++step) {
+      ptx::LoadMatrix4(fragments[part][step],
+                       own + part * kPartAtomBytes + ((step * 2 + matrix / 2) ^ line) * 16);
+    }
+  }
+}
+
+// The products kFirst to kLast of a stage's three, not committed. Rows are B's: they are lo(A)
+// hi(B), hi lo, hi hi.
+template <class Layout, int kFirst, int kLast>
+GEMMD_DEVICE void MultiplyParts(Sums<Layout>& sums, const Fragments& fragments, std::uint64_t rows,
+                                std::uint64_t columns) {
+  constexpr int kTerms[3][2] = {{0, 1}, {1, 0}, {0, 0}};
+  GEMMD_UNROLL
+  for (int x = kFirst * kSteps; x < (kLast + 1) * kSteps; ++x) {
+    const int step = x % kSteps;
     const int row_part = kTerms[x / kSteps][0];
     const int column_part = kTerms[x / kSteps][1];
-    ptx::Wgmma<ptx::WgmmaType::kF16, Layout::kGroupColumns>(
-        sums,
-        sm90::MoveDescriptor(rows, static_cast<std::uint32_t>(row_part * kPartAtomBytes + step)),
-        sm90::MoveDescriptor(columns,
-                             static_cast<std::uint32_t>(column_part * kPartAtomBytes + step)),
-        true);
+    const std::uint64_t part_of_columns = sm90::MoveDescriptor(
+        columns, static_cast<std::uint32_t>(column_part * kPartAtomBytes + step * 32));
+    if constexpr (Layout::kRowsInRegisters) {
+      ptx::WgmmaRegisters<ptx::WgmmaType::kF16, Layout::kTileColumns>(
+          sums, fragments[row_part][step], part_of_columns, true);
+    } else {
+      ptx::Wgmma<ptx::WgmmaType::kF16, Layout::kTileColumns>(
+          sums,
+          sm90::MoveDescriptor(rows,
+                               static_cast<std::uint32_t>(row_part * kPartAtomBytes + step * 32)),
+          part_of_columns, true);
+    }
   }
-  ptx::WgmmaCommit();
 }
 
 template <class Layout>
@@ -46,10 +71,8 @@ class ConsumerOf {
   GEMMD_DEVICE ConsumerOf(const ProductParams& params, const Block<Layout>& block,
                           const sm90::Consumer& me)
       : params_(params), block_(block), me_(me) {
-    const std::uint32_t rows = RowGroup() * (64 / 8) * kPartGroupBytes;
-    const std::uint32_t columns = ColumnGroup() * (Layout::kGroupColumns / 8) * kPartGroupBytes;
-    rows_ = Descriptor(block.shared + rows);
-    columns_ = Descriptor(block.shared + Layout::kColumnOffset + columns);
+    rows_ = Descriptor(block.shared + OwnRows());
+    columns_ = Descriptor(block.shared + Layout::kColumnOffset);
   }
 
   // The producer arms a stage once the grid's turn has come, so that whoever has one may read
@@ -76,25 +99,45 @@ class ConsumerOf {
   GEMMD_DEVICE static std::uint64_t Descriptor(ptx::SharedAddress address) {
     return ptx::MakeWgmmaDescriptor(address, 16, kPartGroupBytes, ptx::Swizzle::k128B);
   }
-  GEMMD_DEVICE std::uint32_t RowGroup() const { return me_.group % Layout::kRowGroups; }
-  GEMMD_DEVICE std::uint32_t ColumnGroup() const { return me_.group / Layout::kRowGroups; }
+  GEMMD_DEVICE std::uint32_t OwnRows() const { return me_.group * (64 / 8) * kPartGroupBytes; }
+
+  GEMMD_DEVICE void PassTurn(bool is_last) {
+    if constexpr (Layout::kTakesTurns) {
+      if (!is_last || me_.group == 0) {
+        ptx::NamedBarrierArrive(kTurnBarrier + (me_.group ^ 1), 2 * kWarpgroup);
+      }
+    }
+  }
 
   GEMMD_DEVICE void SumTile(Sums<Layout>& sum, Sums<Layout>& rest, bool is_last_tile) {
     const std::int32_t k_stages = StagesOfK(params_);
     GEMMD_NO_UNROLL
     for (std::int32_t k_stage = 0; k_stage < k_stages; ++k_stage) {
+      const bool is_last = is_last_tile && k_stage + 1 == k_stages;
       ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
+      Fragments fragments;
+      if constexpr (Layout::kRowsInRegisters) {
+        LoadRows(block_.Stage(ring_.stage) + OwnRows() + me_.warp * (16 / 8) * kPartGroupBytes,
+                 me_.lane, fragments);
+      }
       if constexpr (Layout::kTakesTurns) {
         ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup);
       }
       const std::uint32_t offset = ring_.stage * Layout::kStageBytes;
-      MultiplyStage<Layout>(rest, sm90::MoveDescriptor(rows_, offset),
-                            sm90::MoveDescriptor(columns_, offset));
-      if constexpr (Layout::kTakesTurns) {
-        if (k_stage + 1 < k_stages || !is_last_tile || me_.group == 0) {
-          ptx::NamedBarrierArrive(kTurnBarrier + (me_.group ^ 1), 2 * kWarpgroup);
-        }
+      const std::uint64_t rows = sm90::MoveDescriptor(rows_, offset);
+      const std::uint64_t columns = sm90::MoveDescriptor(columns_, offset);
+      ptx::WgmmaFence();
+      if constexpr (Layout::kTakesTurns && Layout::kPassesTurnLate) {
+        MultiplyParts<Layout, 0, 1>(rest, fragments, rows, columns);
+        ptx::WgmmaCommit();
+        MultiplyParts<Layout, 2, 2>(rest, fragments, rows, columns);
+        ptx::WgmmaCommit();
+        ptx::WgmmaWait<1>();
+      } else {
+        MultiplyParts<Layout, 0, 2>(rest, fragments, rows, columns);
+        ptx::WgmmaCommit();
       }
+      PassTurn(is_last);
       ptx::WgmmaWait<0>();
       ptx::SyncWarp();
       if (me_.lane == 0) ptx::MbarrierArrive(block_.Empty(ring_.stage));
@@ -106,9 +149,8 @@ class ConsumerOf {
   GEMMD_DEVICE void Finish(Sums<Layout>& sum, const Sums<Layout>& rest, std::uint32_t tile) const {
     const sm90::RasterTile at = sm90::TileAt(params_.sums.raster, tile);
     const std::uint32_t row =
-        at.row * Layout::kTileRows + RowGroup() * 64 + me_.warp * 16 + me_.lane / 4;
-    const std::uint32_t column =
-        at.column * Layout::kTileColumns + ColumnGroup() * Layout::kGroupColumns + me_.lane % 4 * 2;
+        at.row * Layout::kTileRows + me_.group * 64 + me_.warp * 16 + me_.lane / 4;
+    const std::uint32_t column = at.column * Layout::kTileColumns + me_.lane % 4 * 2;
     Scale(sum, rest, row, column);
     constexpr int kTogether = Layout::kSumsTogether;
     constexpr int kPitch = Layout::kConsumers * kWarpgroup * 4;

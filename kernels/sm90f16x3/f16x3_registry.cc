@@ -37,7 +37,7 @@ double PredictedUsOf(const Tiling& tiling, const Problem& problem, const DeviceT
   const double tiles = area / (tiling.rows() * tiling.columns());
   const double waves = std::ceil(tiles / std::max(1, device.compute_units));
   const double stages = std::ceil(static_cast<double>(problem.k) / 64);
-  const double cycles = waves * (stages * tiling.k_block_cycles + kTileCycles);
+  const double cycles = waves * (stages * tiling.stage_cycles + kTileCycles);
   const auto parts = static_cast<double>(workspace.bytes());
   double bytes = parts + static_cast<double>(problem.d.size_bytes());
   if (problem.epilogue.beta != 0) bytes += static_cast<double>(problem.c.size_bytes());
@@ -53,7 +53,8 @@ Kernel::Traits TraitsOfEntry() {
   traits.name = "sm90/f32_f16x3";
   traits.architecture = "sm_90a";
   traits.description =
-      "f32 as two f16 parts, three products; errs by 2^-38 K of the lines' largest elements";
+      "f32 as two f16 parts, three products, by name only: errs by up to 85 2^-24 |A||B| + 2^-38 K "
+      "max|a| max|b|, of a row of A and a column of B";
   traits.determinism = Determinism::kBatchInvariant;
   traits.only_by_name = true;
   return traits;
@@ -88,7 +89,10 @@ class F16x3Entry final : public sm90::TiledKernel<Tiling> {
     return tiling == nullptr ? 0 : sm90f16x3::WorkspaceOf(*tiling, problem).bytes();
   }
 
-  std::string NumericsId(const Problem&) const override { return "f16x3-k64:f32:compensated"; }
+  // A receipt shows it: the error that the elements themselves do not bound is part of it.
+  std::string NumericsId(const Problem&) const override {
+    return "f16x3-k64:f32:compensated:2^-38*K*max|a|*max|b|";
+  }
 
  private:
   double PredictedTilingUs(const Tiling& tiling, const Problem& problem,
@@ -107,8 +111,9 @@ class F16x3Entry final : public sm90::TiledKernel<Tiling> {
     config.tile_n = tiling.rows();
     config.tile_k = 64;
     config.stages = tiling.max_stages;
-    config.warps = 4 * (tiling.row_groups * tiling.column_groups + 1);
+    config.warps = 4 * (tiling.row_groups + 1);
     config.raster_group = 16;
+    config.algorithm = static_cast<int>(&tiling - kTilings) + 1;  // EXPERIMENT
     return config;
   }
 };

@@ -32,13 +32,14 @@ template <int kTiling>
 struct ProductLayout {
   static constexpr Tiling kValues = kTilings[kTiling];
   static constexpr int kRowGroups = kValues.row_groups;
-  static constexpr int kConsumers = kRowGroups * kValues.column_groups;
+  static constexpr int kConsumers = kRowGroups;
   static constexpr int kTileRows = kValues.rows();
-  static constexpr int kGroupColumns = kValues.group_columns;
   static constexpr int kTileColumns = kValues.columns();
-  static constexpr bool kTakesTurns = kValues.takes_turns;
+  static constexpr bool kTakesTurns = kValues.takes_turns();
+  static constexpr bool kRowsInRegisters = kValues.rows_in_registers;
+  static constexpr bool kPassesTurnLate = kValues.passes_turn_late;
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
-  static constexpr int kSums = kGroupColumns / 2;  // of a thread
+  static constexpr int kSums = kTileColumns / 2;  // of a thread
   // How many of them are finished together (sm90f32/finish.h).
   static constexpr int kSumsTogether = kSums > 32 ? kSums / 2 : kSums;
 
@@ -59,9 +60,9 @@ struct ProductLayout {
   static constexpr int kSharedBytes = kEmpty + kStages * static_cast<int>(ptx::kMbarrierBytes);
 
   static_assert(kStages >= 2 && kSharedBytes <= sm90::kMaxSharedBytes);
-  static_assert(kGroupColumns % 8 == 0 && kStageBytes % sm90::kAtomBytes == 0 &&
+  static_assert(kTileColumns % 8 == 0 && kStageBytes % sm90::kAtomBytes == 0 &&
                 kRowPieceLines <= 256 && kColumnPieceLines <= 256);
-  static_assert(kConsumers <= 2 && (!kTakesTurns || kConsumers == 2));
+  static_assert(kConsumers <= 2);
 };
 
 }  // namespace GEMMD_BACKEND

@@ -22,7 +22,7 @@ DeletionCheck F16x3Product() {
           // By place in kernels/sm90f16x3/tilings.h: two groups that take turns, and one; several
           // tiles for a block, more stages of K than the ring has, and more lines than the split
           // has blocks for.
-          {RunOf(RunF16x3<2, false>, {130, 300, 328}), RunOf(RunF16x3<4, true>, {20, 200, 800})}};
+          {RunOf(RunF16x3<4, false>, {130, 300, 328}), RunOf(RunF16x3<6, true>, {20, 200, 800})}};
 }
 DELETION_TEST(F16x3Product)
 

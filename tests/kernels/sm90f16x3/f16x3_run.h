@@ -19,8 +19,9 @@ inline Config F16x3Config(int tiling) {
   config.tile_n = values.rows();
   config.tile_k = 64;
   config.stages = values.max_stages;
-  config.warps = 4 * (values.row_groups * values.column_groups + 1);
+  config.warps = 4 * (values.row_groups + 1);
   config.raster_group = 2;
+  config.algorithm = tiling + 1;  // EXPERIMENT
   return config;
 }
 

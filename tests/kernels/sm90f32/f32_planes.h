@@ -103,8 +103,10 @@ inline float ModelElement(const ModelLine& a, const ModelLine& b) {
 
 // A problem with its planes. Logical A and B are the same whatever their layouts.
 struct F32Run {
-  explicit F32Run(const F32Case& c)
-      : problem(MakeF32Problem(c)),
+  explicit F32Run(const F32Case& c) : F32Run(c, MakeF32Problem(c)) {}
+  // The case's, in other layouts or types of 32 bits.
+  F32Run(const F32Case& c, const Problem& its)
+      : problem(its),
         a_plane(problem.a),
         b_plane(problem.b),
         c_plane(problem.c),
