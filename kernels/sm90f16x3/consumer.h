@@ -5,7 +5,6 @@
 #pragma once
 
 #include "kernels/ptx/barriers.h"
-#include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/wgmma.h"
 #include "kernels/sm90/wgmma_consumer.h"
 #include "kernels/sm90f16x3/producer.h"
@@ -21,47 +20,22 @@ inline constexpr std::uint32_t kTurnBarrier = 1;
 template <class Layout>
 using Sums = float[Layout::kSums];
 
-// A thread's share of 64 rows by a stage of K, as wgmma takes A from registers.
-using Fragments = std::uint32_t[kParts][kSteps][4];
-
-// `rows`: the warp's 16 in a stage.
-GEMMD_DEVICE void LoadRows(ptx::SharedAddress rows, std::uint32_t lane, Fragments& fragments) {
-  const std::uint32_t line = lane % 8;
-  const std::uint32_t matrix = lane / 8;
-  const ptx::SharedAddress own = rows + matrix % 2 * kPartGroupBytes + line * kPartLineBytes;
-  GEMMD_UNROLL
-  for (std::uint32_t part = 0; part < kParts; ++part) {
-    GEMMD_UNROLL
-    for (std::uint32_t step = 0; step < kSteps; ++step) {
-      ptx::LoadMatrix4(fragments[part][step],
-                       own + part * kPartAtomBytes + ((step * 2 + matrix / 2) ^ line) * 16);
-    }
-  }
-}
-
 // The products kFirst to kLast of a stage's three, not committed. Rows are B's: they are lo(A)
 // hi(B), hi lo, hi hi.
 template <class Layout, int kFirst, int kLast>
-GEMMD_DEVICE void MultiplyParts(Sums<Layout>& sums, const Fragments& fragments, std::uint64_t rows,
-                                std::uint64_t columns) {
+GEMMD_DEVICE void MultiplyParts(Sums<Layout>& sums, std::uint64_t rows, std::uint64_t columns) {
   constexpr int kTerms[3][2] = {{0, 1}, {1, 0}, {0, 0}};
   GEMMD_UNROLL
   for (int x = kFirst * kSteps; x < (kLast + 1) * kSteps; ++x) {
-    const int step = x % kSteps;
+    const int step = x % kSteps * 32;
     const int row_part = kTerms[x / kSteps][0];
     const int column_part = kTerms[x / kSteps][1];
-    const std::uint64_t part_of_columns = sm90::MoveDescriptor(
-        columns, static_cast<std::uint32_t>(column_part * kPartAtomBytes + step * 32));
-    if constexpr (Layout::kRowsInRegisters) {
-      ptx::WgmmaRegisters<ptx::WgmmaType::kF16, Layout::kTileColumns>(
-          sums, fragments[row_part][step], part_of_columns, true);
-    } else {
-      ptx::Wgmma<ptx::WgmmaType::kF16, Layout::kTileColumns>(
-          sums,
-          sm90::MoveDescriptor(rows,
-                               static_cast<std::uint32_t>(row_part * kPartAtomBytes + step * 32)),
-          part_of_columns, true);
-    }
+    ptx::Wgmma<ptx::WgmmaType::kF16, Layout::kTileColumns>(
+        sums,
+        sm90::MoveDescriptor(rows, static_cast<std::uint32_t>(row_part * kPartAtomBytes + step)),
+        sm90::MoveDescriptor(columns,
+                             static_cast<std::uint32_t>(column_part * kPartAtomBytes + step)),
+        true);
   }
 }
 
@@ -71,7 +45,7 @@ class ConsumerOf {
   GEMMD_DEVICE ConsumerOf(const ProductParams& params, const Block<Layout>& block,
                           const sm90::Consumer& me)
       : params_(params), block_(block), me_(me) {
-    rows_ = Descriptor(block.shared + OwnRows());
+    rows_ = Descriptor(block.shared + me.group * (64 / 8) * kPartGroupBytes);
     columns_ = Descriptor(block.shared + Layout::kColumnOffset);
   }
 
@@ -99,8 +73,6 @@ class ConsumerOf {
   GEMMD_DEVICE static std::uint64_t Descriptor(ptx::SharedAddress address) {
     return ptx::MakeWgmmaDescriptor(address, 16, kPartGroupBytes, ptx::Swizzle::k128B);
   }
-  GEMMD_DEVICE std::uint32_t OwnRows() const { return me_.group * (64 / 8) * kPartGroupBytes; }
-
   GEMMD_DEVICE void PassTurn(bool is_last) {
     if constexpr (Layout::kTakesTurns) {
       if (!is_last || me_.group == 0) {
@@ -115,11 +87,6 @@ class ConsumerOf {
     for (std::int32_t k_stage = 0; k_stage < k_stages; ++k_stage) {
       const bool is_last = is_last_tile && k_stage + 1 == k_stages;
       ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
-      Fragments fragments;
-      if constexpr (Layout::kRowsInRegisters) {
-        LoadRows(block_.Stage(ring_.stage) + OwnRows() + me_.warp * (16 / 8) * kPartGroupBytes,
-                 me_.lane, fragments);
-      }
       if constexpr (Layout::kTakesTurns) {
         ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup);
       }
@@ -127,16 +94,13 @@ class ConsumerOf {
       const std::uint64_t rows = sm90::MoveDescriptor(rows_, offset);
       const std::uint64_t columns = sm90::MoveDescriptor(columns_, offset);
       ptx::WgmmaFence();
-      if constexpr (Layout::kTakesTurns && Layout::kPassesTurnLate) {
-        MultiplyParts<Layout, 0, 1>(rest, fragments, rows, columns);
-        ptx::WgmmaCommit();
-        MultiplyParts<Layout, 2, 2>(rest, fragments, rows, columns);
-        ptx::WgmmaCommit();
-        ptx::WgmmaWait<1>();
-      } else {
-        MultiplyParts<Layout, 0, 2>(rest, fragments, rows, columns);
-        ptx::WgmmaCommit();
-      }
+      // The turn passes while the last third is at work: were all of it at work, the two groups'
+      // products would mix and end together, and nobody would multiply while both add.
+      MultiplyParts<Layout, 0, 1>(rest, rows, columns);
+      ptx::WgmmaCommit();
+      MultiplyParts<Layout, 2, 2>(rest, rows, columns);
+      ptx::WgmmaCommit();
+      if constexpr (Layout::kTakesTurns) ptx::WgmmaWait<1>();
       PassTurn(is_last);
       ptx::WgmmaWait<0>();
       ptx::SyncWarp();

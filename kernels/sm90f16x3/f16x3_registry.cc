@@ -112,8 +112,7 @@ class F16x3Entry final : public sm90::TiledKernel<Tiling> {
     config.tile_k = 64;
     config.stages = tiling.max_stages;
     config.warps = 4 * (tiling.row_groups + 1);
-    config.raster_group = 16;
-    config.algorithm = static_cast<int>(&tiling - kTilings) + 1;  // EXPERIMENT
+    config.raster_group = 8;
     return config;
   }
 };

@@ -18,8 +18,10 @@
 namespace gemmd::sm90f16x3 {
 inline namespace GEMMD_BACKEND {
 
-// Blocks of the split at work: what keeps the memory busy and leaves lines in the L2.
-inline constexpr std::uint32_t kSplitBlocksPerMultiprocessor = 2;
+// Blocks of the split at work: what keeps the memory busy; and of groups of lines, which are read
+// twice, what leaves them in the L2.
+inline constexpr std::uint32_t kGroupBlocksPerMultiprocessor = 2;
+inline constexpr std::uint32_t kLineBlocksPerMultiprocessor = 4;
 
 inline sm90f32::Lines LinesOfA(const Problem& problem, const Arguments& arguments) {
   return {static_cast<const float*>(arguments.a), problem.a_row_stride(), problem.a_inner_stride()};
@@ -55,14 +57,17 @@ inline absl::Status LaunchSplit(const Tiling& tiling, const Problem& problem,
   params.columns.exponents = reinterpret_cast<std::int32_t*>(base + workspace.column_exponents());
   params.k = static_cast<std::int32_t>(problem.k);
   params.k_stages = static_cast<std::uint32_t>((problem.k + kStageK - 1) / kStageK);
+  const bool by_line = params.rows.has_units && params.columns.has_units;
+  const std::uint32_t groups = params.rows.groups + params.columns.groups;
   ptx::LaunchShape shape;
   shape.kernel = "sm90/f32_f16x3 split";
-  shape.blocks_x = std::min(params.rows.groups + params.columns.groups,
-                            kSplitBlocksPerMultiprocessor * ptx::Multiprocessors());
-  shape.threads = kSplitThreads;
-  shape.shared_bytes = kSplitSharedBytes;
+  shape.blocks_x = by_line
+                       ? std::min(groups * 8, kLineBlocksPerMultiprocessor * ptx::Multiprocessors())
+                       : std::min(groups, kGroupBlocksPerMultiprocessor * ptx::Multiprocessors());
+  shape.threads = by_line ? kLineThreads : kSplitThreads;
+  shape.shared_bytes = by_line ? kLineSharedBytes : kSplitSharedBytes;
   shape.overlaps_preceding = true;
-  return ptx::Launch(SplitOperands, shape, params,
+  return ptx::Launch(by_line ? SplitLines : SplitOperands, shape, params,
                      {{arguments.a, problem.a.size_bytes(), "A"},
                       {arguments.b, problem.b.size_bytes(), "B"},
                       {arguments.workspace, workspace.bytes(), "parts", false}},

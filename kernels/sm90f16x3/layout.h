@@ -36,8 +36,6 @@ struct ProductLayout {
   static constexpr int kTileRows = kValues.rows();
   static constexpr int kTileColumns = kValues.columns();
   static constexpr bool kTakesTurns = kValues.takes_turns();
-  static constexpr bool kRowsInRegisters = kValues.rows_in_registers;
-  static constexpr bool kPassesTurnLate = kValues.passes_turn_late;
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
   static constexpr int kSums = kTileColumns / 2;  // of a thread
   // How many of them are finished together (sm90f32/finish.h).

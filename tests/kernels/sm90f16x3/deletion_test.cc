@@ -14,6 +14,10 @@ DeletionCheck F16x3Product() {
               {"kernels/sm90f16x3/consumer.h",
                "ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup);", 1,
                "turns say when, and order no memory: each group has sums of its own"},
+              {"kernels/sm90f16x3/consumer.h", "ptx::WgmmaCommit();", 1,
+               "groups of wgmma say when a turn passes, and the last wait is for all"},
+              {"kernels/sm90f16x3/consumer.h", "ptx::WgmmaWait<1>();", 1,
+               "says when a turn passes, and the last wait is for all"},
               OnlyAligns("kernels/sm90f16x3/consumer.h", 1, "no thread reads a stage but by wgmma"),
               OnlyAligns("kernels/sm90f16x3/product.h", 1, "for the next barrier alone"),
               OnlyAligns("kernels/sm90f16x3/product.h", 2, "for the next barrier alone"),
@@ -22,7 +26,7 @@ DeletionCheck F16x3Product() {
           // By place in kernels/sm90f16x3/tilings.h: two groups that take turns, and one; several
           // tiles for a block, more stages of K than the ring has, and more lines than the split
           // has blocks for.
-          {RunOf(RunF16x3<4, false>, {130, 300, 328}), RunOf(RunF16x3<6, true>, {20, 200, 800})}};
+          {RunOf(RunF16x3<1, false>, {130, 300, 328}), RunOf(RunF16x3<3, true>, {20, 200, 800})}};
 }
 DELETION_TEST(F16x3Product)
 

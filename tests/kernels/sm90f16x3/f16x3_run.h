@@ -21,7 +21,6 @@ inline Config F16x3Config(int tiling) {
   config.stages = values.max_stages;
   config.warps = 4 * (values.row_groups + 1);
   config.raster_group = 2;
-  config.algorithm = tiling + 1;  // EXPERIMENT
   return config;
 }
 
