@@ -22,6 +22,8 @@ inline namespace GEMMD_BACKEND {
 // twice, what leaves them in the L2.
 inline constexpr std::uint32_t kGroupBlocksPerMultiprocessor = 2;
 inline constexpr std::uint32_t kLineBlocksPerMultiprocessor = 4;
+// From this K on a line keeps a block's threads busy, and groups of lines no longer fit the L2.
+inline constexpr std::int64_t kLongLine = 4096;
 
 inline sm90f32::Lines LinesOfA(const Problem& problem, const Arguments& arguments) {
   return {static_cast<const float*>(arguments.a), problem.a_row_stride(), problem.a_inner_stride()};
@@ -57,7 +59,7 @@ inline absl::Status LaunchSplit(const Tiling& tiling, const Problem& problem,
   params.columns.exponents = reinterpret_cast<std::int32_t*>(base + workspace.column_exponents());
   params.k = static_cast<std::int32_t>(problem.k);
   params.k_stages = static_cast<std::uint32_t>((problem.k + kStageK - 1) / kStageK);
-  const bool by_line = params.rows.has_units && params.columns.has_units;
+  const bool by_line = params.rows.has_units && params.columns.has_units && problem.k >= kLongLine;
   const std::uint32_t groups = params.rows.groups + params.columns.groups;
   ptx::LaunchShape shape;
   shape.kernel = "sm90/f32_f16x3 split";

@@ -26,7 +26,8 @@ DeletionCheck F16x3Product() {
           // By place in kernels/sm90f16x3/tilings.h: two groups that take turns, and one; several
           // tiles for a block, more stages of K than the ring has, and more lines than the split
           // has blocks for.
-          {RunOf(RunF16x3<1, false>, {130, 300, 328}), RunOf(RunF16x3<3, true>, {20, 200, 800})}};
+          {RunOf(RunF16x3<1, false>, {130, 300, 328}), RunOf(RunF16x3<3, true>, {20, 200, 800}),
+           RunOf(RunF16x3<3, false>, {9, 24, 4096})}};
 }
 DELETION_TEST(F16x3Product)
 

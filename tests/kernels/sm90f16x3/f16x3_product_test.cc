@@ -48,6 +48,7 @@ constexpr Shape kShapes[] = {
     {16, 400, 64},   // few rows
     {9, 70, 1000},   // more stages than the ring has
     {3, 5, 8300},    // lines longer than the split keeps
+    {9, 5, 4100},    // lines that it takes one by one, and keeps
 };
 
 class F16x3Product : public ::testing::TestWithParam<std::tuple<int, Shape>> {};
