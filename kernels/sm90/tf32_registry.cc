@@ -38,9 +38,8 @@ class HopperTf32Entry final : public Kernel {
  public:
   explicit HopperTf32Entry(int variant)
       : Kernel({NameOf(sm90::kTilings[kTf32Tilings[variant]]), "sm_90a",
-                absl::StrCat("tf32, operands cut and not rounded: ",
-                             sm90::kTilings[kTf32Tilings[variant]].idea),
-                Determinism::kBatchInvariant, true}),
+                absl::StrCat("tf32: ", sm90::kTilings[kTf32Tilings[variant]].idea),
+                Determinism::kBatchInvariant}),
         variant_(variant),
         tiling_(sm90::kTilings[kTf32Tilings[variant]]) {}
 

@@ -5,6 +5,7 @@
 // Without arguments: all. Build with
 //   bazel build --config=h200 --config=opt //tests/kernels/sm90:tf32_gemm_on_gpu
 #include <cstdio>
+#include <cstring>
 #include <random>
 #include <string>
 
@@ -15,6 +16,40 @@
 
 namespace gemmd::testing {
 namespace {
+
+// To nearest, ties away from zero.
+std::uint32_t RoundAway(std::uint32_t bits) {
+  if ((bits & 0x7f800000) == 0x7f800000) return bits;
+  return (bits + 0x1000) & ~std::uint32_t{0x1fff};
+}
+std::uint32_t Cut(std::uint32_t bits) { return bits; }
+
+// What single numbers become.
+int Probe() {
+  const std::uint32_t numbers[] = {0x3f801000, 0x3f803000, 0x3f801001, 0x3f800fff, 0xbf801000,
+                                   0xbf803000, 0x7f7fffff, 0x7f7ff000, 0x7f7fefff, 0x7f800000,
+                                   0xff800000, 0x7f800001, 0x7fc00001, 0x7fffffff, 0x00000fff,
+                                   0x00001000, 0x00001001, 0x00003000, 0x007fffff, 0x80001001};
+  Tf32Run run({64, 8, 8});
+  for (std::int64_t row = 0; row < 64; ++row) {
+    for (std::int64_t i = 0; i < 8; ++i) run.SetA(row, i, 0);
+  }
+  for (std::int64_t i = 0; i < 8; ++i) {
+    for (std::int64_t n = 0; n < 8; ++n) run.SetB(i, n, i == 0 && n == 0 ? 1.0F : 0.0F);
+  }
+  for (std::size_t i = 0; i < std::size(numbers); ++i) {
+    float x;
+    std::memcpy(&x, &numbers[i], 4);
+    run.SetA(static_cast<std::int64_t>(i), 0, x);
+  }
+  const Kernel& kernel = Tf32Kernel("sm90/tf32_one64x64");
+  LaunchOnGpu(&run, kernel, kernel.Configure(run.problem, H200()));
+  for (std::size_t i = 0; i < std::size(numbers); ++i) {
+    std::printf("probe %08x -> %08x, even %08x\n", numbers[i],
+                run.BitsAt(static_cast<std::int64_t>(i), 0), emulator::RoundToTf32(numbers[i]));
+  }
+  return 0;
+}
 
 int Check() {
   int wrong = 0;
@@ -29,8 +64,10 @@ int Check() {
       const std::int64_t different = run.CountWrong();
       const bool is_right = different == 0 && run.d_plane.IsPaddingUntouched();
       if (!is_right) {
-        std::printf("%s, %s: %lld elements differ\n", name, ToString(run.problem).c_str(),
-                    static_cast<long long>(different));
+        std::printf("%s, %s: %lld elements differ, %lld from away, %lld from cut\n", name,
+                    ToString(run.problem).c_str(), static_cast<long long>(different),
+                    static_cast<long long>(run.CountWrong(RoundAway)),
+                    static_cast<long long>(run.CountWrong(Cut)));
       }
       wrong += !is_right;
       ++runs;
@@ -102,6 +139,7 @@ int Errors() {
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   int failures = 0;
+  if (mode == "probe") failures += gemmd::testing::Probe();
   if (mode.empty() || mode == "check") failures += gemmd::testing::Check();
   if (mode.empty() || mode == "rows") failures += gemmd::testing::Rows();
   if (mode.empty() || mode == "errors") failures += gemmd::testing::Errors();

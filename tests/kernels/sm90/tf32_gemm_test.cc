@@ -136,7 +136,7 @@ TEST(Tf32Numerics, KeepsItsBound) {
   const F32Case c = {24, 64, 512};
   Tf32Run run(c);
   ASSERT_EQ(run.Launch("sm90/tf32_one64x64", {}).message, "");
-  const double bound = 0x1p-9 + 0x1p-20 + (512.0 / 8 + 1) * 10 * 0x1p-24;
+  const double bound = 0x1p-10 + 0x1p-22 + (512.0 / 8 + 1) * 10 * 0x1p-24;
   double largest = 0;
   for (std::int64_t row = 0; row < c.m; ++row) {
     for (std::int64_t column = 0; column < c.n; ++column) {

@@ -48,7 +48,7 @@ struct Tf32Run : F32Run {
 
   // Elements of D whose bits are not those of 8 products an instruction in order of K, without an
   // epilogue.
-  std::int64_t CountWrong() const {
+  std::int64_t CountWrong(std::uint32_t (*round)(std::uint32_t) = emulator::RoundToTf32) const {
     using Line = std::vector<emulator::Factors>;
     const auto line = [&](bool is_row, std::int64_t index) {
       Line factors(static_cast<std::size_t>((problem.k + 7) / 8));
@@ -56,7 +56,7 @@ struct Tf32Run : F32Run {
         const float x = i >= problem.k ? 0 : is_row ? A(index, i) : B(i, index);
         emulator::Factors& block = factors[static_cast<std::size_t>(i / 8)];
         block.count = 8;
-        block.Set(emulator::FactorFormat::kTf32, static_cast<int>(i % 8), Bits(x));
+        block.Set(emulator::FactorFormat::kTf32, static_cast<int>(i % 8), round(Bits(x)));
       }
       return factors;
     };
