@@ -11,7 +11,9 @@
 #include "kernels/sm100/ladder_c_registry.h"
 #include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
+#include "kernels/sm90/tf32_registry.h"
 #include "kernels/sm90/wgmma_gemm_registry.h"
+#include "kernels/sm90f16x3/f16x3_registry.h"
 #include "kernels/sm90f32/f32_registry.h"
 #include "kernels/sm90f64/f64_registry.h"
 #include "version.h"
@@ -26,7 +28,9 @@ const Registry& BuiltinRegistry() {
     // Before the ladders: of equal predictions the first is taken.
     AppendHopperGemm(&kernels);
     AppendHopperRaggedGemm(&kernels);
+    AppendHopperTf32(&kernels);
     AppendHopperF32(&kernels);
+    AppendHopperF16x3(&kernels);
     AppendHopperF64(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);

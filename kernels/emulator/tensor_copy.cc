@@ -85,6 +85,16 @@ void CheckBox(const TensorMap& map, const Coordinates& corner, const GlobalUse& 
   });
 }
 
+// What a map of tf32 makes of binary32 as it loads it.
+void RoundWords(std::uint8_t* words, std::uint32_t bytes) {
+  for (std::uint32_t i = 0; i < bytes; i += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, words + i, sizeof word);
+    word = RoundToTf32(word);
+    std::memcpy(words + i, &word, sizeof word);
+  }
+}
+
 void LandLoad(Cluster& cluster, const TensorMap& map, const Coordinates& corner,
               std::uint32_t destination) {
   const std::uint32_t row_bytes = RowBytes(map);
@@ -96,6 +106,7 @@ void LandLoad(Cluster& cluster, const TensorMap& map, const Coordinates& corner,
       std::uint8_t* to =
           LandedBytes(cluster, SwizzleAddress(destination + row * row_bytes + byte, map.swizzle));
       if (count > 0) std::memcpy(to, GlobalByte(map, line + x), count);
+      if (map.element == TensorElement::kTf32) RoundWords(to, count);
       std::memset(to + count, 0, kUnit - count);
     }
   });

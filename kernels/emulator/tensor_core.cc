@@ -71,6 +71,11 @@ std::uint16_t Narrow(HalfFormat format, float value) {
   return format == HalfFormat::kF16 ? ToF16(value) : ToBf16(value);
 }
 
+std::uint32_t RoundToTf32(std::uint32_t bits) {
+  if ((bits & 0x7f800000) == 0x7f800000) return bits;
+  return (bits + 0xfff + (bits >> 13 & 1)) & ~std::uint32_t{0x1fff};
+}
+
 void Factors::Set(FactorFormat format, int k, std::uint32_t bits) {
   const Layout layout = LayoutOf(format);
   const std::uint32_t element = bits >> layout.ignored_bits;

@@ -53,6 +53,10 @@ float Widen(HalfFormat format, std::uint16_t bits);
 // To nearest even; NaN becomes the canonical 0x7fff, as cvt.rn gives it.
 std::uint16_t Narrow(HalfFormat format, float value);
 
+// The bits of a binary32 rounded to tf32's 11 bits, to nearest even, as TMA does it for a map of
+// tf32; infinities and NaN as they are.
+std::uint32_t RoundToTf32(std::uint32_t bits);
+
 // A block of one row of A or one column of B, prepared: 16 factors, or as many as `count` says.
 struct Factors {
   std::array<double, kMostBlockProducts> value;

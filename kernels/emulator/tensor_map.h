@@ -10,7 +10,7 @@ constexpr int kMaxTensorRank = 5;
 // The modes of PTX ISA, "Tensors: swizzling modes": the value is the span in bytes.
 enum class Swizzle : std::uint32_t { kNone = 0, k32B = 32, k64B = 64, k128B = 128 };
 
-enum class TensorElement : std::uint32_t { kU8, kF16, kBf16, kF32, kU32 };
+enum class TensorElement : std::uint32_t { kU8, kF16, kBf16, kF32, kU32, kTf32 };
 
 constexpr std::uint32_t ElementBytes(TensorElement element) {
   switch (element) {

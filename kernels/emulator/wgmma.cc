@@ -30,7 +30,6 @@ struct AccumulatorTile {
 namespace {
 
 constexpr std::uint32_t kRows = 64;
-constexpr std::uint32_t kHalfBytes = 2;
 constexpr std::uint32_t kPoison = 0x7fff7fffu;  // NaN as f32, and as two f16
 
 // Register i of thread t holds this row and column of f32; of f16, a pair of columns with
@@ -157,30 +156,61 @@ void CheckFragmentsUnchanged(const FlyingFragments& flying) {
   }
 }
 
-// One product, once its operands are known.
+void Clear(AccumulatorTile* tile) {
+  std::fill(tile->f32.begin(), tile->f32.end(), 0.0f);
+  std::fill(tile->f16.begin(), tile->f16.end(), std::uint16_t{0});
+}
+
+// One product of halves, once its operands are known.
 void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
               const std::vector<HalfLine>& b, AccumulatorTile* tile) {
-  if (!product.accumulate) {
-    std::fill(tile->f32.begin(), tile->f32.end(), 0.0f);
-    std::fill(tile->f16.begin(), tile->f16.end(), std::uint16_t{0});
-  }
+  if (!product.accumulate) Clear(tile);
+  const HalfFormat format =
+      product.format == FactorFormat::kF16 ? HalfFormat::kF16 : HalfFormat::kBf16;
   std::vector<RowFactors> rows;
   rows.reserve(a.size());
-  for (const HalfLine& line : a) rows.push_back(PrepareRow(product.format, line));
+  for (const HalfLine& line : a) rows.push_back(PrepareRow(format, line));
   ColumnFactors columns;
   for (std::uint32_t column = 0; column < product.columns; column += kBlockColumns) {
     ColumnBits bits;
     for (int k = 0; k < kBlockProducts; ++k) {
       for (int i = 0; i < kBlockColumns; ++i) bits[k][i] = b[column + i][k];
     }
-    PrepareColumns(product.format, bits, &columns);
+    PrepareColumns(format, bits, &columns);
     for (std::uint32_t row = 0; row < kRows; ++row) {
       const std::size_t at = std::size_t{row} * product.columns + column;
       if (tile->is_f16) {
         MultiplyAddF16(rows[row], columns, &tile->f16[at]);
       } else {
-        MultiplyAddF32(product.format, rows[row], columns, &tile->f32[at]);
+        MultiplyAddF32(format, rows[row], columns, &tile->f32[at]);
       }
+    }
+  }
+}
+
+// One of tf32, by the definition.
+using WordLine = OperandLine<std::uint32_t>;
+
+std::vector<Factors> FactorsOf(const std::vector<WordLine>& lines) {
+  std::vector<Factors> factors(lines.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    factors[i].count = static_cast<int>(lines[i].size());
+    for (int k = 0; k < factors[i].count; ++k) {
+      factors[i].Set(FactorFormat::kTf32, k, lines[i][static_cast<std::size_t>(k)]);
+    }
+  }
+  return factors;
+}
+
+void MultiplyTf32(const WgmmaProduct& product, const std::vector<WordLine>& a,
+                  const std::vector<WordLine>& b, AccumulatorTile* tile) {
+  if (!product.accumulate) Clear(tile);
+  const std::vector<Factors> rows = FactorsOf(a);
+  const std::vector<Factors> columns = FactorsOf(b);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      float& sum = tile->f32[row * columns.size() + column];
+      sum = RoundToF32(AlignedSum(sum, rows[row], columns[column]));
     }
   }
 }
@@ -192,23 +222,30 @@ void Issue(Warpgroup& group, bool is_f16, const CallSite& site) {
   Block& block = *CurrentThread().block;
   Cluster& cluster = *block.cluster;
   const bool has_fragments = call.fragments != nullptr;
+  const bool is_tf32 = product.format == FactorFormat::kTf32;
+  const std::uint32_t bytes = FactorBytes(product.format);
   MatrixOperand a = {};
   std::vector<HalfLine> fragments;
   if (has_fragments) {
     fragments = TakeFragments(group, site);
   } else {
-    a = DecodeWgmmaMatrix(product.a, {kHalfBytes, product.transpose_a}, block.rank, site);
+    a = DecodeWgmmaMatrix(product.a, {bytes, product.transpose_a}, block.rank, site);
     CheckMatrixRead(a, kRows, group.agent, group.open_group, "wgmma", site);
   }
   const MatrixOperand b =
-      DecodeWgmmaMatrix(product.b, {kHalfBytes, product.transpose_b}, block.rank, site);
+      DecodeWgmmaMatrix(product.b, {bytes, product.transpose_b}, block.rank, site);
   CheckMatrixRead(b, product.columns, group.agent, group.open_group, "wgmma", site);
   FlyingAccumulator& flying = TakeOff(group, is_f16, product.columns, site);
   flying.group = group.open_group;
   const OperationId id = Post(
       cluster,
-      [&cluster, product, a, b, has_fragments, fragments = std::move(fragments),
+      [&cluster, product, a, b, has_fragments, is_tf32, fragments = std::move(fragments),
        tile = flying.tile] {
+        if (is_tf32) {
+          MultiplyTf32(product, LoadLines<std::uint32_t>(cluster, a, kRows),
+                       LoadLines<std::uint32_t>(cluster, b, product.columns), tile.get());
+          return;
+        }
         Multiply(product, has_fragments ? fragments : LoadLines<std::uint16_t>(cluster, a, kRows),
                  LoadLines<std::uint16_t>(cluster, b, product.columns), tile.get());
       },

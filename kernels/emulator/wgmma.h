@@ -9,10 +9,11 @@
 
 namespace gemmd::emulator {
 
-// d[64 x columns] (+)= a * b, 16 products deep. `a` and `b` are descriptors of operands in
-// shared memory; the transpose bits say that they are MN-major.
+// d[64 x columns] (+)= a * b, 32 bytes of K deep: 16 products of halves, 8 of tf32. `a` and `b` are
+// descriptors of operands in shared memory; the transpose bits say that they are MN-major, as
+// halves may be. REQUIRES: kF16, kBf16 or kTf32.
 struct WgmmaProduct {
-  HalfFormat format;
+  FactorFormat format;
   std::uint32_t columns;
   bool transpose_a;
   bool transpose_b;
@@ -25,8 +26,8 @@ struct WgmmaProduct {
 void WgmmaFence(const CallSite& site);
 
 // `registers` is this thread's accumulators: columns / 2 of f32, or columns / 4 words of two
-// f16. Where `fragments` is not null, it is this thread's four words of A, and product.a is
-// not used.
+// f16. Where `fragments` is not null, it is this thread's four words of A, of halves, and product.a
+// is not used.
 //
 // Checked of fragments: a fence since the last wait, and that they are the same at the wait.
 // Not seen: a fragment that is first written after the fence.

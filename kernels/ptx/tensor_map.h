@@ -23,7 +23,7 @@ inline namespace GEMMD_BACKEND {
 
 #ifdef __CUDACC__
 using TensorMap = CUtensorMap;
-enum class TensorElement : std::uint32_t { kU8, kF16, kBf16, kF32, kU32 };
+enum class TensorElement : std::uint32_t { kU8, kF16, kBf16, kF32, kU32, kTf32 };
 #else
 using emulator::TensorElement;
 using emulator::TensorMap;
@@ -98,9 +98,9 @@ inline absl::StatusOr<TensorMap> MakeTensorMap(const TensorMapSpec& spec) {
   static void* const entry = FindTensorMapEncoder();  // once: launches are counted in microseconds
   if (entry == nullptr) return absl::UnavailableError("the driver has no cuTensorMapEncodeTiled");
   static constexpr CUtensorMapDataType kTypes[] = {
-      CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+      CU_TENSOR_MAP_DATA_TYPE_UINT8,    CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
       CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-      CU_TENSOR_MAP_DATA_TYPE_UINT32};
+      CU_TENSOR_MAP_DATA_TYPE_UINT32,   CU_TENSOR_MAP_DATA_TYPE_TFLOAT32};
   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
   if (spec.swizzle == Swizzle::k32B) swizzle = CU_TENSOR_MAP_SWIZZLE_32B;
   if (spec.swizzle == Swizzle::k64B) swizzle = CU_TENSOR_MAP_SWIZZLE_64B;

@@ -43,7 +43,7 @@ GEMMD_DEVICE void WgmmaWait(GEMMD_ONLY_SITE) {
   GEMMD_IN_EMULATOR(emulator::WgmmaWait(kPending, site);)
 }
 
-enum class WgmmaType : int { kF16, kBf16 };
+enum class WgmmaType : int { kF16, kBf16, kTf32 };
 
 #ifdef __CUDACC__
 // wgmma.mma_async.sync.aligned.m64nNk16.f32.TYPE.TYPE, scales 1. The predicate scale-d says
@@ -57,9 +57,20 @@ enum class WgmmaType : int { kF16, kBf16 };
       : GEMMD_WGMMA_ALL_FLOATS_##columns                                                    \
       : "l"(a_descriptor), "l"(b_descriptor), "r"(static_cast<std::uint32_t>(accumulate)),  \
         "n"(static_cast<int>(kAMajor)), "n"(static_cast<int>(kBMajor)))
+// ...m64nNk8.f32.tf32.tf32, of K-major operands.
+#define GEMMD_WGMMA_TF32_ASM(columns, i0, i1, i2)                                           \
+  asm volatile(                                                                             \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, " i2                                                \
+      ", 0;\n"                                                                              \
+      "wgmma.mma_async.sync.aligned.m64n" #columns                                          \
+      "k8.f32.tf32.tf32 {" GEMMD_WGMMA_ALL_NAMES_##columns "}, " i0 ", " i1 ", p, 1, 1;\n}" \
+      : GEMMD_WGMMA_ALL_FLOATS_##columns                                                    \
+      : "l"(a_descriptor), "l"(b_descriptor), "r"(static_cast<std::uint32_t>(accumulate)))
 #define GEMMD_WGMMA_SHARED(columns, twice, i0, i1, i2, i3, i4, i5, i6) \
   if constexpr (kColumns == columns) {                                 \
-    if constexpr (kType == WgmmaType::kBf16) {                         \
+    if constexpr (kType == WgmmaType::kTf32) {                         \
+      GEMMD_WGMMA_TF32_ASM(columns, i0, i1, i2);                       \
+    } else if constexpr (kType == WgmmaType::kBf16) {                  \
       GEMMD_WGMMA_SHARED_ASM(columns, "bf16", i0, i1, i2, i3, i4);     \
     } else {                                                           \
       GEMMD_WGMMA_SHARED_ASM(columns, "f16", i0, i1, i2, i3, i4);      \
@@ -85,16 +96,20 @@ enum class WgmmaType : int { kF16, kBf16 };
 #else
 // The emulator's word for what the wrapper was asked.
 template <WgmmaType kType>
-constexpr emulator::HalfFormat kWgmmaFormat =
-    kType == WgmmaType::kF16 ? emulator::HalfFormat::kF16 : emulator::HalfFormat::kBf16;
+constexpr emulator::FactorFormat kWgmmaFormat =
+    kType == WgmmaType::kF16    ? emulator::FactorFormat::kF16
+    : kType == WgmmaType::kBf16 ? emulator::FactorFormat::kBf16
+                                : emulator::FactorFormat::kTf32;
 #endif
 
 // d[64 x kColumns] = a * b (+ d where `accumulate`): a is 64x16, b is kColumns x 16, by
-// descriptor, f16 or bf16; kColumns is a multiple of 8 up to 256.
+// descriptor, f16 or bf16; kColumns is a multiple of 8 up to 256. tf32: 64x8 and kColumns x 8
+// binary32 numbers, K-major, of which the lowest 13 bits are not read.
 template <WgmmaType kType, int kColumns, Major kAMajor = Major::kK, Major kBMajor = Major::kK>
 GEMMD_DEVICE void Wgmma(float (&d)[kColumns / 2], std::uint64_t a_descriptor,
                         std::uint64_t b_descriptor, bool accumulate GEMMD_SITE) {
   static_assert(kColumns % 8 == 0 && kColumns >= 8 && kColumns <= 256);
+  static_assert(kType != WgmmaType::kTf32 || (kAMajor == Major::kK && kBMajor == Major::kK));
 #ifdef __CUDACC__
   GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_SHARED)
   GEMMD_WGMMA_EACH_ABOVE_128(GEMMD_WGMMA_SHARED)
@@ -111,6 +126,7 @@ template <WgmmaType kType, int kColumns, Major kBMajor = Major::kK>
 GEMMD_DEVICE void WgmmaRegisters(float (&d)[kColumns / 2], const std::uint32_t (&a)[4],
                                  std::uint64_t b_descriptor, bool accumulate GEMMD_SITE) {
   static_assert(kColumns % 8 == 0 && kColumns >= 8 && kColumns <= 256);
+  static_assert(kType != WgmmaType::kTf32);  // no kernel needs it
 #ifdef __CUDACC__
   GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_REGISTERS)
   GEMMD_WGMMA_EACH_ABOVE_128(GEMMD_WGMMA_REGISTERS)
@@ -126,6 +142,7 @@ GEMMD_DEVICE void WgmmaRegisters(float (&d)[kColumns / 2], const std::uint32_t (
 #undef GEMMD_WGMMA_REGISTERS_ASM
 #undef GEMMD_WGMMA_SHARED
 #undef GEMMD_WGMMA_SHARED_ASM
+#undef GEMMD_WGMMA_TF32_ASM
 #endif
 
 }  // namespace GEMMD_BACKEND

@@ -49,7 +49,7 @@ GEMMD_DEVICE void WgmmaF16(std::uint32_t (&d)[kColumns / 4], std::uint64_t a_des
 #ifdef __CUDACC__
   GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_SHARED)
 #else
-  emulator::WgmmaMultiply({emulator::HalfFormat::kF16, kColumns, kAMajor == Major::kMn,
+  emulator::WgmmaMultiply({emulator::FactorFormat::kF16, kColumns, kAMajor == Major::kMn,
                            kBMajor == Major::kMn, accumulate, a_descriptor, b_descriptor},
                           d, nullptr, site);
 #endif
@@ -63,7 +63,7 @@ GEMMD_DEVICE void WgmmaF16Registers(std::uint32_t (&d)[kColumns / 4], const std:
 #ifdef __CUDACC__
   GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_REGISTERS)
 #else
-  emulator::WgmmaMultiply({emulator::HalfFormat::kF16, kColumns, false, kBMajor == Major::kMn,
+  emulator::WgmmaMultiply({emulator::FactorFormat::kF16, kColumns, false, kBMajor == Major::kMn,
                            accumulate, 0, b_descriptor},
                           d, a, site);
 #endif

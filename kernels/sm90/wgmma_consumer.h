@@ -138,7 +138,11 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
     if (waits) ptx::WaitForPrecedingGrid();
     waits = false;
     if constexpr (kHasEpilogue) {
-      FinishTile<Layout, Element>(params, me, sums, output, corner);
+      if (Element::kType == ptx::WgmmaType::kTf32 && params.writes_sums) {
+        StoreSums<Layout>(params, me, sums, corner);
+      } else {
+        FinishTile<Layout, Element>(params, me, sums, output, corner);
+      }
     } else {
       StoreTile<Layout, Element>(params, me, sums, output, own_rows, is_last, corner);
     }

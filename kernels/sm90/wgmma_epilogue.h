@@ -21,6 +21,10 @@ template <>
 struct EpilogueTypeOf<Bf16Element> {
   using Type = epilogue::Bf16;
 };
+template <>
+struct EpilogueTypeOf<Tf32Element> {
+  using Type = epilogue::F32;
+};
 
 // The planes of the tile's problem.
 struct FinishPlanes {
@@ -109,6 +113,34 @@ GEMMD_DEVICE void FinishBox(const Params& params, const FinishPlanes& planes,
         ptx::LoadShared<FourFloats>(box + line * (kChunks * 16) + (chunk ^ (line % kChunks)) * 16);
     if (row < params.m && column < params.n) {
       FinishFour<Out>(params, planes, sums, row, column, params.n - column);
+    }
+  }
+}
+
+// Sums as they are, each thread its own: a warp's stores fill units of 32 bytes.
+template <class Layout, class Params>
+GEMMD_DEVICE void StoreSums(const Params& params, const Consumer& me, Accumulators<Layout>& sums,
+                            TileCorner corner) {
+  struct alignas(8) Pair {
+    float value[2];
+  };
+  const std::int32_t first_row = corner.m + static_cast<std::int32_t>(me.warp * 16 + me.lane / 4);
+  const std::int32_t first_column = corner.n + static_cast<std::int32_t>(me.lane % 4 * 2);
+  auto* const d = static_cast<float*>(DataOfD(params, corner)) + first_column;
+  GEMMD_UNROLL
+  for (int i = 0; i < 2 * Layout::kRowBlocks; ++i) {
+    const std::int32_t row = first_row + i / 2 * 64 + i % 2 * 8;
+    if (row >= params.m) continue;
+    float* const line = d + row * params.d_row_stride;
+    GEMMD_UNROLL
+    for (int j = 0; j < Layout::kTileN / 8; ++j) {
+      const float* const v = &sums[i / 2][j * 4 + i % 2 * 2];
+      const std::int32_t column = first_column + j * 8;
+      if (column + 1 < params.n) {
+        ptx::StoreGlobal(reinterpret_cast<Pair*>(line + j * 8), Pair{{v[0], v[1]}});
+      } else if (column < params.n) {
+        ptx::StoreGlobal(line + j * 8, v[0]);
+      }
     }
   }
 }

@@ -36,6 +36,8 @@ void SetEpilogue(const Problem& problem, const Frame& frame, Params* params) {
   params->beta = static_cast<float>(epilogue.beta);
   params->activation = epilogue.activation;
   params->writes_f32 = problem.d.type == DataType::kF32;
+  params->writes_sums = params->writes_f32 && epilogue.alpha == 1 && epilogue.beta == 0 &&
+                        !epilogue.has_bias && epilogue.activation == Activation::kNone;
 }
 
 template <class Layout, class Params>
@@ -109,11 +111,13 @@ void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* p
 }
 
 // All but the operands.
-template <class Layout, class Params>
+template <class Layout, class Element, class Params>
 void SetShape(const Problem& problem, const Config& config, const Frame& frame, Params* params) {
   params->m = static_cast<std::int32_t>(frame.rows.lines);
   params->n = static_cast<std::int32_t>(frame.columns.lines);
   params->k = static_cast<std::int32_t>(problem.k);
+  params->k_step =
+      kTileK / static_cast<std::int32_t>(ptx::TensorElementBytes(Element::kMapElement) / 2);
   params->raster = MakeRaster(FrameTiles(frame.rows.lines, Layout::kTileM * Layout::kClusterM),
                               FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN),
                               static_cast<std::uint32_t>(std::max(1, config.raster_group)),
@@ -176,7 +180,7 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
   WgmmaBatchParams params = {};
   const BatchSteps steps = StepsOf(batch);
   const Frame frame = MakeFrame(problem, batch[0]);
-  SetShape<Layout>(problem, config, frame, &params);
+  SetShape<Layout, Element>(problem, config, frame, &params);
   params.prefetched = 0;
   params.is_strided = steps.is_strided;
   params.stores_by_map = !kHasEpilogue && !Layout::kStoresByUnit;
@@ -217,7 +221,7 @@ absl::Status LaunchWgmmaGemm(const Problem& problem, const Config& config, const
     }
   }
   WgmmaGemmParams params = {};
-  SetShape<Layout>(problem, config, frame, &params);
+  SetShape<Layout, Element>(problem, config, frame, &params);
   const absl::StatusOr<WgmmaOperands> operands = MakeOperands<Layout, Element, kHasEpilogue>(
       problem, frame, batch[0], params.box_rows, MapDepth());
   if (!operands.ok()) return operands.status();

@@ -34,11 +34,13 @@ inline ptx::TensorMapSpec OperandSpec(const FrameOperand& operand, std::int64_t 
   spec.base = operand.data;
   spec.element = element;
   const auto lines = static_cast<std::uint64_t>(operand.lines);
-  const auto length = static_cast<std::uint64_t>(k);
+  // Of 32 bits, an element is two of K.
+  const std::uint32_t unit = ptx::TensorElementBytes(element) / 2;
+  const auto length = static_cast<std::uint64_t>(k) / unit;
   spec.size[0] = operand.is_k_major ? length : lines;
   spec.size[1] = operand.is_k_major ? lines : length;
   spec.stride_bytes[1] = static_cast<std::uint64_t>(operand.leading_dimension) * 2;
-  spec.box[0] = kSpan;
+  spec.box[0] = kSpan / unit;
   spec.box[1] = box_lines;
   spec.swizzle = ptx::Swizzle::k128B;
   return spec;

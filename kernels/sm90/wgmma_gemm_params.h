@@ -35,6 +35,7 @@ struct WgmmaParams {
   std::int32_t m;             // rows
   std::int32_t n;             // columns
   std::int32_t k;
+  std::int32_t k_step;  // of the maps' elements, in a block of K
   Raster raster;
   bool is_placed;             // clusters take tiles by their places in waves that are full
   ClusterPlaces places;       // a permutation of the grid's clusters
@@ -64,6 +65,7 @@ struct WgmmaParams {
   float beta;
   Activation activation;
   bool writes_f32;
+  bool writes_sums;  // f32, and nothing is to be applied
 };
 
 // The problems of a batch in one launch: so many leave the parameters room below 32764 bytes, and

@@ -59,7 +59,7 @@ struct Loader {
     const std::uint32_t mask = (Layout::kClusterN == 2 ? 1u | 1u << Layout::kClusterM : 1u)
                                << block.rank_m;
     LoadOperand<typename Layout::Rows, Layout::kClusterN, Params::kIsBatch>(
-        block.Stage(stage), &OperandsOf(params, corner).rows, k_block * kTileK, corner.m,
+        block.Stage(stage), &OperandsOf(params, corner).rows, k_block * params.k_step, corner.m,
         DepthOf(params, corner), block.rank_n, mask, block.Full(stage), ptx::CachePolicy::kNormal);
   }
   GEMMD_DEVICE void LoadColumns(const TileCorner& corner, std::uint32_t stage,
@@ -69,8 +69,8 @@ struct Loader {
                                << (block.rank_n * Layout::kClusterM);
     LoadOperand<typename Layout::Columns, Layout::kClusterM, Params::kIsBatch>(
         block.Stage(stage) + Layout::Rows::kBytes, &OperandsOf(params, corner).columns,
-        k_block * kTileK, corner.n, DepthOf(params, corner), block.rank_m, mask, block.Full(stage),
-        params.column_policy);
+        k_block * params.k_step, corner.n, DepthOf(params, corner), block.rank_m, mask,
+        block.Full(stage), params.column_policy);
   }
 
   // The first blocks of K of the first tile, ahead of the grid's turn: the settled operand alone.
@@ -156,7 +156,7 @@ GEMMD_DEVICE void PrefetchOperands(const WgmmaGemmParams& params) {
   const std::uint32_t all_boxes = row_boxes + boxes(params.n, kColumnLines);
   std::uint32_t box = ptx::BlockIndexX();
   for (std::uint32_t k_block = 0; k_block < params.prefetched; ++k_block) {
-    const auto k = static_cast<std::int32_t>(k_block) * kTileK;
+    const auto k = static_cast<std::int32_t>(k_block) * params.k_step;
     for (; box < all_boxes; box += params.prefetchers) {
       const bool is_row = box < row_boxes;
       const auto i = static_cast<std::int32_t>(is_row ? box : box - row_boxes);

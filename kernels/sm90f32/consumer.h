@@ -12,6 +12,7 @@
 #include "kernels/sm90f32/finish.h"
 #include "kernels/sm90f32/fragments.h"
 #include "kernels/sm90f32/producer.h"
+#include "kernels/sm90f32/rests.h"
 
 namespace gemmd::sm90f32 {
 inline namespace GEMMD_BACKEND {
@@ -40,18 +41,6 @@ GEMMD_DEVICE void MultiplyBlock(Sums<Layout>& sums, const Fragments& rows, std::
         true);
   }
   ptx::WgmmaCommit();
-}
-
-// sum + rest, exactly: as `sum` and what is left in `rest`, but where |rest| > |sum|, which costs
-// as much as a rounding of rest.
-template <int kSums>
-GEMMD_DEVICE void AddRest(float (&sum)[kSums], float (&rest)[kSums]) {
-  GEMMD_UNROLL
-  for (int i = 0; i < kSums; ++i) {
-    const float total = sum[i] + rest[i];
-    rest[i] -= total - sum[i];
-    sum[i] = total;
-  }
 }
 
 template <class Layout, Major kRowMajor>

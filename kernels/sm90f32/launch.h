@@ -10,7 +10,7 @@
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
 #include "kernels/ptx/tensor_map.h"
-#include "kernels/sm90/frame.h"
+#include "kernels/sm90f32/epilogue_params.h"
 #include "kernels/sm90f32/product.h"
 #include "kernels/sm90f32/split.h"
 #include "kernels/sm90f32/workspace.h"
@@ -83,21 +83,6 @@ ptx::TensorMapSpec PartSpec(const void* workspace, std::uint64_t workspace_bytes
   spec.box[0] = kPieceLineBytes / 4;
   spec.box[1] = Layout::kPieceLines;
   return spec;
-}
-
-inline void SetEpilogue(const Problem& problem, const Arguments& arguments, ProductParams* params) {
-  const Epilogue& epilogue = problem.epilogue;
-  params->d = static_cast<float*>(arguments.d);
-  params->d_row_stride = problem.d.column_stride();
-  params->d_column_stride = problem.d.row_stride();
-  params->has_epilogue = sm90::NeedsEpilogue(problem);
-  if (epilogue.beta != 0) params->c = static_cast<const float*>(arguments.c);
-  params->c_row_stride = problem.c.column_stride();
-  params->c_column_stride = problem.c.row_stride();
-  if (epilogue.has_bias) params->bias = static_cast<const float*>(arguments.bias);
-  params->alpha = static_cast<float>(epilogue.alpha);
-  params->beta = static_cast<float>(epilogue.beta);
-  params->activation = epilogue.activation;
 }
 
 template <int kTiling, Major kRowMajor>

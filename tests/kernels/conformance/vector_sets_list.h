@@ -9,6 +9,7 @@
 #include "tests/kernels/conformance/mma_vectors.h"
 #include "tests/kernels/conformance/tensor_copy_set.h"
 #include "tests/kernels/conformance/vector_sets.h"
+#include "tests/kernels/conformance/wgmma_tf32_vectors.h"
 #include "tests/kernels/conformance/wgmma_vectors.h"
 
 namespace gemmd::conformance {
@@ -91,6 +92,13 @@ void AppendWgmmas(std::vector<VectorSet>* sets) {
   }
 }
 
+template <int kColumns>
+void AppendWgmmaTf32(std::vector<VectorSet>* sets) {
+  sets->push_back({absl::StrCat("wgmma_m64n", kColumns, "k8_tf32"), 7000 + kColumns, kWgmmaBlocks,
+                   kWgmmaThreads, kWgmmaInstructions, WgmmaWords(Form::kF16ToF32, kColumns),
+                   RunVectors<WgmmaTf32Vectors<kColumns>, WgmmaSharedBytes(kColumns)>});
+}
+
 inline std::vector<VectorSet> MakeVectorSets() {
   std::vector<VectorSet> sets;
   AppendMma<Form::kF16ToF32>(&sets);
@@ -112,6 +120,11 @@ inline std::vector<VectorSet> MakeVectorSets() {
   AppendWgmmas<Form::kF16ToF32>(&sets);
   AppendWgmmas<Form::kBf16ToF32>(&sets);
   AppendWgmmas<Form::kF16ToF16>(&sets);
+  AppendWgmmaTf32<8>(&sets);
+  AppendWgmmaTf32<64>(&sets);
+  AppendWgmmaTf32<128>(&sets);
+  AppendWgmmaTf32<192>(&sets);
+  AppendWgmmaTf32<256>(&sets);
   // Last, because an illegal one would end all that follows.
   sets.push_back(
       {"tma_load_store", 20, 1024, 1, 1, kTensorCopyWords, RunTensorCopies<TensorCopyKind::kMove>});

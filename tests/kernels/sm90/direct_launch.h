@@ -45,6 +45,7 @@ std::string RunDirect(const Shape& shape, const emulator::Options& options,
   params.m = static_cast<std::int32_t>(rows.rows());
   params.n = static_cast<std::int32_t>(columns.rows());
   params.k = static_cast<std::int32_t>(shape.k);
+  params.k_step = sm90::kTileK;
   const auto tiles = [](std::int64_t lines, int tile) {
     return static_cast<std::uint32_t>((lines + tile - 1) / tile);
   };

@@ -22,6 +22,7 @@ struct F32Case {
   Order d_order = Order::kRowMajor;
   Epilogue epilogue = {};
   int a_gap = 0;  // elements between A's lines, which may start anywhere
+  int b_gap = 0;  // and B's, after as many as make a multiple of 16 bytes
 };
 
 inline Problem MakeF32Problem(const F32Case& c) {
@@ -31,7 +32,7 @@ inline Problem MakeF32Problem(const F32Case& c) {
   problem.d.order = c.d_order;
   problem.c = problem.d;
   problem.a.leading_dimension = problem.a.inner() + c.a_gap;
-  problem.b.leading_dimension = (problem.b.inner() + 3) / 4 * 4;
+  problem.b.leading_dimension = (problem.b.inner() + 3) / 4 * 4 + c.b_gap;
   problem.c.leading_dimension = problem.c.inner() + 1;
   problem.d.leading_dimension = problem.d.inner() + 3;
   return problem;
@@ -102,8 +103,10 @@ inline float ModelElement(const ModelLine& a, const ModelLine& b) {
 
 // A problem with its planes. Logical A and B are the same whatever their layouts.
 struct F32Run {
-  explicit F32Run(const F32Case& c)
-      : problem(MakeF32Problem(c)),
+  explicit F32Run(const F32Case& c) : F32Run(c, MakeF32Problem(c)) {}
+  // The case's, in other layouts or types of 32 bits.
+  F32Run(const F32Case& c, const Problem& its)
+      : problem(its),
         a_plane(problem.a),
         b_plane(problem.b),
         c_plane(problem.c),
