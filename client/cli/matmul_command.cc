@@ -96,9 +96,9 @@ void AddQuantizing(CLI::App& app, OperandsArguments& operands) {
   app.add_flag(
          "--report-error", operands.report_error,
          "Also report ||D - D_full|| / ||D_full|| and the largest element's error. D_full is the "
-         "product of A and B in f32 before --quantize-a and --quantize-b, and the server computes "
-         "it too, as a second request: it does so as fast as D, with the same alpha, C, bias and "
-         "activation, and its rounding to f32 is far below any format's. What a file holds "
+         "product of A and B in f32 before --quantize-a and --quantize-b. The server computes it, "
+         "as a second request, because it has the kernels and does the same with alpha, C, bias "
+         "and activation; its rounding to f32 is far below any format's. What a file holds "
          "quantized counts as it is; D's own rounding is in the error")
       ->group("Product");
 }

@@ -478,8 +478,8 @@ TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
   EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
                             HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                            HasSubstr("matmul|info|stats|top|trace|kernels|estimate|tune|bench|put|"
-                                      "get|ls|rm|completion)")));
+                            HasSubstr("matmul|info|stats|top|trace|kernels|estimate|tune|bench|"
+                                      "quantize|put|get|ls|rm|completion)")));
 }
 
 }  // namespace
