@@ -85,7 +85,7 @@ void CheckBox(const TensorMap& map, const Coordinates& corner, const GlobalUse& 
   });
 }
 
-// What a map of tf32 makes of binary32 as it loads it.
+// The value that a map of tf32 makes of a binary32 as it loads it.
 void RoundWords(std::uint8_t* words, std::uint32_t bytes) {
   for (std::uint32_t i = 0; i < bytes; i += 4) {
     std::uint32_t word;

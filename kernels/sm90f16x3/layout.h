@@ -38,7 +38,7 @@ struct ProductLayout {
   static constexpr bool kTakesTurns = kValues.takes_turns();
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
   static constexpr int kSums = kTileColumns / 2;  // of a thread
-  // How many of them are finished together (sm90f32/finish.h).
+  // The number of them that are finished together (sm90f32/finish.h).
   static constexpr int kSumsTogether = kSums > 32 ? kSums / 2 : kSums;
 
   static constexpr int kRowBytes = kTileRows / 8 * kPartGroupBytes;

@@ -1,9 +1,9 @@
 // The consumers of the f32 product: warpgroups that split rows, multiply, sum and write D.
 //
 // wgmma truncates, so that a long accumulation drifts. Each 32 of K is therefore summed by itself,
-// small products first, and added to an f32 sum. What rounding takes from that addition is not
-// lost: it is the value the next accumulation begins with. So one register holds accumulator and
-// rest, and three additions do what TwoSum and a sum of rests need seven for.
+// small products first, and added to an f32 sum. The part that rounding
+// takes from that addition is not lost: the next accumulation begins with it. So one register holds
+// accumulator and rest, and three additions do what TwoSum and a sum of rests need seven for.
 #pragma once
 
 #include "kernels/ptx/barriers.h"

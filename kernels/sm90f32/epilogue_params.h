@@ -1,4 +1,4 @@
-// What a product's parameters say of D and of the epilogue. Host code.
+// The part of a product's parameters that describes D and the epilogue. Host code.
 #pragma once
 
 #include "kernels/kernel.h"

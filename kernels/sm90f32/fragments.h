@@ -10,7 +10,7 @@ inline namespace GEMMD_BACKEND {
 // A thread's share of 64 rows by a block of K.
 using Fragments = std::uint32_t[kSteps][kParts][4];
 
-// Which row of eight a lane's fragments and sums are of. wgmma says lane / 4; rows may go by any
+// The row of eight that a lane's fragments and sums are of. wgmma says lane / 4; rows may go by any
 // names as long as D's do, and with these the loads of K-major rows touch every bank once.
 GEMMD_DEVICE std::uint32_t RowOfLane(std::uint32_t lane) { return lane / 4 % 4 * 2 + lane / 16; }
 

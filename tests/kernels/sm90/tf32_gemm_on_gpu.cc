@@ -24,7 +24,7 @@ std::uint32_t RoundAway(std::uint32_t bits) {
 }
 std::uint32_t Cut(std::uint32_t bits) { return bits; }
 
-// What single numbers become.
+// The values that single numbers become.
 int Probe() {
   const std::uint32_t numbers[] = {0x3f801000, 0x3f803000, 0x3f801001, 0x3f800fff, 0xbf801000,
                                    0xbf803000, 0x7f7fffff, 0x7f7ff000, 0x7f7fefff, 0x7f800000,

@@ -114,7 +114,7 @@ TEST_P(F16x3Tilings, FuseTheEpilogue) {
   }
 }
 
-// What a sum in f64 makes of them, rounded: in rows and columns that have such elements, and
+// Compares with a sum in f64, rounded: in rows and columns that have such elements, and
 // nowhere else.
 TEST_P(F16x3Tilings, TakeInfinitiesAndNaN) {
   const F32Case c = {20, 140, 100};
@@ -251,7 +251,7 @@ TEST(F16x3Numerics, KeepsItsBound) {
         for (std::int64_t row = 0; row < c.m; ++row) {
           run.SetA(row, i, std::ldexp(run.A(row, i), i == row ? 40 : -static_cast<int>(i % 9)));
         }
-        // What the large element meets is nothing, so that D is made of the others.
+        // The large element meets zeros, so that D is made of the others.
         for (std::int64_t n = 0; n < c.n; ++n) {
           if (i < c.m) run.SetB(i, n, 0);
         }
