@@ -311,9 +311,9 @@ TEST_F(ConvertingStore, AnyHistoryLeavesTheCountsRight) {
       switch (random() % 5) {
         case 0: {
           const bool converts = random() % 2 == 0;
-          auto session =
-              fixture.store.BeginUpload(tenant_, digest_, form_, TimeNs{random() % 3} * kSecond,
-                                        converts ? std::optional<StoredAs>(as_) : std::nullopt);
+          auto session = fixture.store.BeginUpload(
+              tenant_, digest_, form_, static_cast<TimeNs>(random() % 3) * kSecond,
+              converts ? std::optional<StoredAs>(as_) : std::nullopt);
           if (!session.ok()) break;
           sessions.push_back(*std::move(session));
           sent.push_back(0);
