@@ -20,7 +20,7 @@ std::string Rejection(const Kernel& kernel, const Problem& problem, const Device
                       bool is_named) {
   std::string reason = kernel.UnavailableReason(device);
   if (reason.empty() && kernel.traits().only_by_name && !is_named) {
-    reason = "less accurate than the accumulate type promises: serves only requests that name it";
+    reason = "serves only requests that name it";
   }
   if (reason.empty()) reason = kernel.Rejection(problem);
   if (reason.empty()) reason = kernel.DeviceRejection(problem, device);
