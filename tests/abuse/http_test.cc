@@ -78,7 +78,8 @@ TEST_F(HttpTest, AnswersThatAreNotReadHoldOneEach) {
   for (int i = 0; i < kConnections; ++i) {
     held.push_back(
         std::make_unique<HttpConnection>(server_.observe_address(), "", nullptr, kSmall));
-    for (int j = 0; j < 100; ++j) held.back()->Write("GET /metrics HTTP/1.1\r\nHost: g\r\n\r\n");
+    for (int j = 0; j < 100; ++j)
+      held.back()->Write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   }
   for (int i = 0; i < 10; ++i) ExpectServed();
 }

@@ -117,8 +117,8 @@ std::string HttpConnection::ReadToEnd() {
 HttpResult HttpGet(const std::string& address, const std::string& path, const std::string& headers,
                    const HttpTls* tls, const std::string& source) {
   HttpConnection connection(address, source, tls);
-  connection.Write(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: gemmd\r\nConnection: close\r\n",
-                                headers, "\r\n"));
+  connection.Write(absl::StrCat(
+      "GET ", path, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", headers, "\r\n"));
   return connection.ReadAnswer();
 }
 
