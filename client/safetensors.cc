@@ -205,6 +205,7 @@ absl::Status CheckCovered(const SafetensorsHeader& header, std::uint64_t data_by
     const std::string* name;
   };
   std::vector<Range> ranges;
+  ranges.reserve(header.tensors.size());
   for (const auto& [name, tensor] : header.tensors) {
     ranges.push_back({tensor.begin, tensor.end, &name});
   }
