@@ -22,7 +22,7 @@ std::string RunF16x3(const Shape& shape, const emulator::Options& options) {
       },
       sm90f16x3::WorkspaceOf(sm90f16x3::kTilings[kTiling], run.problem).bytes(), options);
   if (!report.message.empty()) return report.message;
-  return run.CountWrong() == 0 ? "" : "wrong bits";
+  return run.CountWrongHalves() == 0 ? "" : "wrong bits";
 }
 
 }  // namespace gemmd::testing

@@ -69,18 +69,21 @@ struct F16x3Run : F32Run {
 
   HalfLineModel HalvesOfA(std::int64_t row) const {
     std::vector<float> line;
+    line.reserve(static_cast<std::size_t>(problem.k));
     for (std::int64_t i = 0; i < problem.k; ++i) line.push_back(A(row, i));
     return MakeHalfLine(line);
   }
   HalfLineModel HalvesOfB(std::int64_t column) const {
     std::vector<float> line;
+    line.reserve(static_cast<std::size_t>(problem.k));
     for (std::int64_t i = 0; i < problem.k; ++i) line.push_back(B(i, column));
     return MakeHalfLine(line);
   }
 
   // Elements of D whose bits are not the model's, without an epilogue.
-  std::int64_t CountWrong() const {
+  std::int64_t CountWrongHalves() const {
     std::vector<HalfLineModel> columns;
+    columns.reserve(static_cast<std::size_t>(problem.n));
     for (std::int64_t column = 0; column < problem.n; ++column) {
       columns.push_back(HalvesOfB(column));
     }
