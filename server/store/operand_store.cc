@@ -101,6 +101,7 @@ absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload
   if (!checked.ok()) return checked.status();
   auto session = std::make_unique<Session>();
   session->store_ = this;
+  session->tenant_ = tenant;
   session->lease_ = *checked;
   const OperandKey key{{}, KeyOf(digest, as)};
   {
@@ -168,9 +169,11 @@ absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
     if (found != store_->entries_.end()) store_->leases_.Use(id_, store_->clock_->Now());
   }
   if (received->is_last && upload_->is_converted()) {
-    store_->converter_.Post(0, [store = store_, id = id_, lease = lease_, upload = upload_] {
-      store->FinishUpload(id, lease, upload, nullptr).IgnoreError();  // those who wait are told
-    });
+    const std::uint64_t bytes = upload_->form().size_bytes();
+    store_->converter_.Post(
+        tenant_, bytes, [store = store_, id = id_, lease = lease_, upload = upload_] {
+          store->FinishUpload(id, lease, upload, nullptr).IgnoreError();  // those who wait are told
+        });
     return false;
   }
   if (received->is_last) {
@@ -525,9 +528,11 @@ bool OperandStore::EvictLocked(const std::function<bool(const Entry&)>& may_go, 
   const std::optional<std::uint64_t> victim = leases_.OldestUnleased(
       clock_->Now(), [&](std::uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         const Entry& entry = entries_.at(id);
-        // Dropping what a product uses would give nothing back. References are taken under
-        // this lock, so a count of one stays one.
-        return (entry.operand == nullptr || entry.operand.use_count() == 1) && may_go(entry);
+        // Dropping what a product uses, or what is being quantized, would give nothing back.
+        // References are taken under this lock, so a count of one stays one.
+        const bool is_used = entry.operand != nullptr ? entry.operand.use_count() != 1
+                                                      : entry.upload->is_finishing();
+        return !is_used && may_go(entry);
       });
   if (!victim.has_value()) return false;
   RemoveLocked(entries_.find(*victim), garbage);

@@ -21,8 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/device/device.h"
-#include "server/device/keyed_pool.h"
 #include "server/observe/clock.h"
+#include "server/store/converter.h"
 #include "server/store/lease_list.h"
 #include "server/store/missing.h"
 #include "server/store/operand_form.h"
@@ -139,6 +139,7 @@ class OperandStore {
    private:
     friend class OperandStore;
     OperandStore* store_ = nullptr;
+    Tenant tenant_;
     std::uint64_t id_ = 0;
     TimeNs lease_ = 0;
     std::shared_ptr<Upload> upload_;  // null: it was here
@@ -255,8 +256,7 @@ class OperandStore {
   LeaseList leases_ ABSL_GUARDED_BY(mutex_);
   StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
-  // Quantizes, one operand after another: seconds, which no thread of a call has.
-  KeyedPool converter_{1};  // last: it uses all else
+  Converter converter_;  // last: it uses all else
 };
 
 }  // namespace gemmd

@@ -198,6 +198,11 @@ bool Upload::AwaitEnd(std::function<void(const absl::Status&)> done) {
   return true;
 }
 
+bool Upload::is_finishing() const {
+  const MutexLock lock(mutex_);
+  return finishing_;
+}
+
 std::optional<absl::Status> Upload::outcome() const {
   const MutexLock lock(mutex_);
   return outcome_;

@@ -77,6 +77,9 @@ class Upload {
   absl::StatusOr<Finished> Finish(std::shared_ptr<StoreTraffic> traffic);
   void SetEnded(const absl::Status& outcome, std::uint64_t resident_id);
 
+  // Returns whether every byte is here, and SetEnded() is to come: until then Abandon() gives
+  // nothing back.
+  bool is_finishing() const;
   // Has `done` called with the outcome at SetEnded(), by whoever calls that. False: every byte is
   // not here yet, or SetEnded() was called before.
   bool AwaitEnd(std::function<void(const absl::Status&)> done);

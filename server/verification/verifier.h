@@ -9,7 +9,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/device/thread_executor.h"
-#include "server/verification/fair_queue.h"
+#include "server/tenants/fair_queue.h"
 #include "server/verification/finished_product.h"
 #include "sync/mutex.h"
 

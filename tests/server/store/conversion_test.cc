@@ -178,6 +178,41 @@ class ConvertingStore : public ::testing::Test {
     return outcome->ok() ? session->End() : *outcome;
   }
 
+  // Returns whether there was something to see.
+  bool TryEviction(StoreFixture* fixture) const {
+    // The first upload's end keeps the converter busy.
+    std::promise<void> gate;
+    std::shared_future<void> is_open(gate.get_future());
+    auto first = fixture->store.BeginUpload(tenant_, digest_, form_, std::nullopt, as_);
+    EXPECT_TRUE(Send(first->get(), bytes_, 0, kSent - 4).ok());
+    std::promise<void> is_busy;
+    EXPECT_TRUE(Send(first->get(), bytes_, kSent - 4, kSent).ok());
+    if (!(*first)->AwaitEnd([&](const absl::Status& /*outcome*/) {
+          is_busy.set_value();
+          is_open.wait();
+        })) {
+      return false;
+    }
+    is_busy.get_future().wait();
+    std::string other_bytes(bytes_.rbegin(), bytes_.rend());
+    for (std::size_t i = 0; i < other_bytes.size(); i += 4)
+      other_bytes.replace(i, 4, "\0\0\x80?", 4);
+    const Sha256Digest other = DigestOf(form_, {ChunkDigests(other_bytes), {}, {}, {}});
+    auto second = fixture->store.BeginUpload(tenant_, other, form_, std::nullopt, as_);
+    EXPECT_TRUE(second.ok()) << second.status();
+    EXPECT_TRUE(Send(second->get(), other_bytes, 0, kSent).ok());
+    fixture->clock.Advance(30 * kSecond);  // its lease is over
+    const testing::StoredMatrix innocent(std::string(90, 'i'));
+    const auto put = fixture->Put(tenant_, innocent, TimeNs{0});
+    EXPECT_TRUE(put.ok()) << put.status();
+    // Room for this there will be once the innocent one has gone, and not before.
+    const testing::StoredMatrix needs_room(std::string(kSent + 50, 'n'));
+    EXPECT_TRUE(fixture->Put(tenant_, needs_room).ok());
+    gate.set_value();
+    EXPECT_TRUE(Await(second->get()).ok());
+    return true;
+  }
+
   static constexpr std::uint64_t kSent = 8 * 64 * 4;
   static constexpr std::uint64_t kKept = 8 * 64 + 8 * 2;  // mxfp8: a byte each, and one for 32
   const Tenant tenant_;
@@ -295,6 +330,18 @@ TEST_F(ConvertingStore, AnUploadOfTheQuantizedFormGivesWay) {
   ASSERT_TRUE(direct.ok() && (*direct)->resident());
   EXPECT_EQ((*direct)->info().handle, (*session)->info().handle);
   EXPECT_EQ(large.store.statistics().reserved_bytes, kKept);
+}
+
+// Dropping it would give nothing back until it has been quantized, and cost others their operands.
+TEST_F(ConvertingStore, AnUploadThatIsBeingQuantizedIsNotEvicted) {
+  StoreOptions roomy = Options();
+  roomy.all.bytes = roomy.tenant.bytes = 2 * (kSent + kKept) + 100;
+  // The converter may be too quick to be awaited; then the store is another one.
+  for (int round = 0; round < 1000; ++round) {
+    StoreFixture fixture(roomy);
+    if (TryEviction(&fixture)) return;
+  }
+  FAIL() << "no upload was awaited while it was quantized";
 }
 
 // Streams that come, stop, begin again, lose their leases and are evicted, in any order: the store

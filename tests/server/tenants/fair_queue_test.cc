@@ -1,4 +1,4 @@
-#include "server/verification/fair_queue.h"
+#include "server/tenants/fair_queue.h"
 
 #include <algorithm>
 #include <map>
