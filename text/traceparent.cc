@@ -97,7 +97,7 @@ absl::StatusOr<TraceContext> ParseTraceparent(absl::string_view field, absl::str
   }
   if (IsZero(context.trace_id)) return Wrong(field, text, "its trace is zero");
   if (IsZero(context.parent_id)) return Wrong(field, text, "its parent is zero");
-  // Nobody knows the meaning of the other flags in later versions.
+  // Later versions may give the other flags a meaning.
   if (version != 0) context.flags &= TraceContext::kSampled;
   return context;
 }

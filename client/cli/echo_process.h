@@ -33,7 +33,7 @@ class EchoProcess {
   std::string certificate_;  // PEM; empty: plain text
 };
 
-// That process: prints its address, with TLS its certificate after it, and serves until
+// Runs that process: prints its address, with TLS its certificate after it, and serves until
 // standard input ends.
 Outcome RunEchoServer(bool tls);
 

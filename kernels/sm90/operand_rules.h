@@ -2,6 +2,7 @@
 // methods.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,15 @@ inline std::string TypeRejection(const Problem& problem) {
     return absl::StrCat("does not accumulate in ", Name(problem.accumulate));
   }
   return "";
+}
+
+// Says why TMA does not take the layout's lines; empty if it does. They begin at multiples of 16
+// bytes.
+inline std::string StrideRejection(const char* name, const MatrixLayout& layout) {
+  const std::int64_t unit = 128 / SizeBits(layout.type);  // elements of 16 bytes
+  if (layout.leading_dimension % unit == 0) return "";
+  return absl::StrCat("takes a leading dimension of ", name, " that is a multiple of ", unit,
+                      ", not ", layout.leading_dimension);
 }
 
 }  // namespace gemmd::sm90

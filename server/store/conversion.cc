@@ -13,11 +13,6 @@ char* PlaneOf(const KeptPlanes& planes, StoredPlane plane) {
 
 }  // namespace
 
-bool operator==(const StoredAs& x, const StoredAs& y) {
-  return x.form == y.form && x.format.element == y.format.element &&
-         x.format.scaling == y.format.scaling && x.k_is_columns == y.k_is_columns;
-}
-
 absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs& as,
                      const KeptPlanes& planes) {
   for (std::size_t i = 0; i < kStoredPlanes; ++i) {

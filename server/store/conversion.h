@@ -16,8 +16,6 @@ struct StoredAs {
   bool k_is_columns = true;  // blocks lie along rows of the data, else along columns
 };
 
-bool operator==(const StoredAs& x, const StoredAs& y);
-
 // Of each plane of `as.form`, memory of its bytes; null where it has none.
 using KeptPlanes = std::array<char*, kStoredPlanes>;
 

@@ -50,7 +50,7 @@ TEST(TraceparentTest, LaterVersionsMaySayMore) {
        {With(0, "01") + "more", With(0, "01") + "0", With(0, "01") + "-\n"}) {
     EXPECT_FALSE(ParseTraceparent("traceparent", bad).ok()) << bad;
   }
-  // Nobody knows what their other flags mean.
+  // Later versions may give the other flags a meaning.
   EXPECT_EQ(ParseTraceparent("traceparent", With(53, "ff"))->flags, 0xff);
   std::string later = With(0, "01");
   later.replace(53, 2, "ff");
