@@ -1,0 +1,255 @@
+// Uploads of a store, from their begin until they are operands.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/store/operand_store.h"
+
+namespace gemmd {
+namespace {
+
+// Memory for each plane, or for none.
+absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* memory) {
+  *memory = {};
+  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
+    const MatrixLayout* const layout = form.plane(static_cast<StoredPlane>(i));
+    if (layout == nullptr) continue;
+    absl::StatusOr<HostPiece> piece = host->AllocateResident(layout->size_bytes());
+    if (!piece.ok()) {
+      *memory = {};
+      return piece.status();
+    }
+    (*memory)[i] = {*std::move(piece)};
+  }
+  return absl::OkStatus();
+}
+
+// By which an upload is found: of one that is to be quantized by no digest that anybody can name.
+std::string KeyOf(const Sha256Digest& digest, const std::optional<StoredAs>& as) {
+  std::string key = ToBytes(digest);
+  if (as.has_value())
+    key += ToBytes(DigestOf(as->form, std::vector<std::vector<Sha256Digest>>(kStoredPlanes)));
+  return key;
+}
+
+// A product that uses the plane as A, K-major as it lies.
+Problem AsFactor(const MatrixLayout& data) {
+  Problem problem;
+  problem.a = data;
+  problem.transpose_a = data.order == Order::kColumnMajor;
+  problem.m = data.outer();
+  problem.n = 1;
+  problem.k = data.inner();
+  problem.b = {data.type, problem.k, 1, Order::kRowMajor, 1};
+  problem.d = {data.type, problem.m, 1, Order::kRowMajor, 1};
+  problem.c = problem.d;
+  return problem;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload(
+    const Tenant& tenant, const Sha256Digest& digest, const OperandForm& form,
+    std::optional<TimeNs> lease, const std::optional<StoredAs>& as) {
+  const absl::StatusOr<TimeNs> checked = CheckLease(lease);
+  if (!checked.ok()) return checked.status();
+  auto session = std::make_unique<Session>();
+  session->store_ = this;
+  session->tenant_ = tenant;
+  session->lease_ = *checked;
+  const OperandKey key{{}, KeyOf(digest, as)};
+  {
+    const MutexLock lock(mutex_);
+    const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+    if (!joined.ok()) return joined.status();
+    if (*joined) return session;
+  }
+  Upload::Memory memory;
+  std::optional<Upload::Kept> kept;
+  if (as.has_value()) kept = Upload::Kept{*as, {}};
+  const std::uint64_t bytes = form.size_bytes() + (as.has_value() ? as->form.size_bytes() : 0);
+  absl::StatusOr<StoreHold> hold = MakeRoom(tenant, bytes, [&] {
+    absl::Status status = Allocate(form, host_, &memory);
+    if (status.ok() && kept.has_value()) status = Allocate(as->form, host_, &kept->memory);
+    if (!status.ok()) memory = {};
+    return status;
+  });
+  if (!hold.ok()) return hold.status();
+  const MutexLock lock(mutex_);
+  // Another stream may have begun the same meanwhile.
+  const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+  if (!joined.ok()) return joined.status();
+  if (*joined) return session;
+  session->upload_ =
+      std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold), std::move(kept));
+  session->id_ =
+      AddLocked({tenant, key.digest, {}, session->upload_, nullptr}, options_.upload_lease);
+  return session;
+}
+
+absl::StatusOr<bool> OperandStore::JoinLocked(const Tenant& tenant, const OperandKey& key,
+                                              const OperandForm& form, Session* session) {
+  const auto found = FindLocked(tenant, key);
+  if (found == entries_.end()) return false;
+  Entry& entry = found->second;
+  const OperandForm& earlier =
+      entry.upload != nullptr ? entry.upload->form() : entry.operand->form();
+  if (!(earlier == form)) {
+    return absl::InvalidArgumentError(
+        "begin.operand is not what an earlier upload of this digest began with");
+  }
+  const TimeNs now = clock_->Now();
+  session->id_ = found->first;
+  session->upload_ = entry.upload;
+  leases_.Use(found->first, now);
+  if (entry.operand != nullptr) {
+    if (session->lease_ > leases_.lease(found->first)) {
+      leases_.Renew(found->first, session->lease_, now);
+    }
+    session->info_ = InfoLocked(found->first, entry);
+  }
+  return true;
+}
+
+absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
+  if (resident()) return true;
+  const absl::StatusOr<Upload::Received> received = upload_->Receive(chunk);
+  if (!received.ok()) return received.status();
+  {
+    const MutexLock lock(store_->mutex_);
+    store_->counts_.uploaded_bytes += received->new_bytes;
+    store_->counts_.repeated_bytes += received->repeated_bytes;
+    const auto found = store_->entries_.find(id_);
+    if (found != store_->entries_.end()) store_->leases_.Use(id_, store_->clock_->Now());
+  }
+  if (received->is_last && upload_->is_converted()) {
+    const std::uint64_t bytes = upload_->form().size_bytes();
+    store_->converter_.Post(
+        tenant_, bytes, [store = store_, id = id_, lease = lease_, upload = upload_] {
+          store->FinishUpload(id, lease, upload, nullptr).IgnoreError();  // those who wait are told
+        });
+    return false;
+  }
+  if (received->is_last) {
+    if (absl::Status s = store_->FinishUpload(id_, lease_, upload_, &info_); !s.ok()) return s;
+  } else {
+    store_->FillInfo(this);
+  }
+  return resident();
+}
+
+bool OperandStore::Session::AwaitEnd(std::function<void(const absl::Status&)> done) {
+  if (resident() || !upload_->is_converted()) return false;
+  return upload_->AwaitEnd(std::move(done));
+}
+
+std::optional<absl::Status> OperandStore::Session::outcome() const {
+  if (upload_ == nullptr || !upload_->is_converted()) return std::nullopt;
+  return upload_->outcome();
+}
+
+absl::Status OperandStore::Session::End() {
+  if (resident()) return absl::OkStatus();
+  // Others may be copying, or finishing, the last bytes.
+  upload_->WaitUntilStill();
+  store_->FillInfo(this);
+  if (resident()) return absl::OkStatus();
+  const std::vector<MissingRange> missing = upload_->Missing();
+  if (missing.empty()) {
+    return absl::InvalidArgumentError(
+        "the bytes did not have the digest, or the operand was released meanwhile");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the upload ended with ", upload_->received_bytes(), " of ",
+                   upload_->form().size_bytes(), " bytes; the next one missing is ",
+                   missing.front().bytes.begin, " of ", Name(missing.front().plane)));
+}
+
+void OperandStore::LandUpload(StoredOperand* operand) const {
+  if (!operand->form().may_land()) return;
+  const auto free_bytes = [](Device* device) { return device->memory().usage().free_bytes(); };
+  const auto device =
+      std::max_element(options_.landing_devices.begin(), options_.landing_devices.end(),
+                       [&](Device* x, Device* y) { return free_bytes(x) < free_bytes(y); });
+  if (device == options_.landing_devices.end()) return;
+  // The first use lands it where this cannot, and says why if that fails too.
+  std::uint64_t landed_bytes = 0;
+  operand->PlaceOn(*device, AsFactor(operand->form().data), WorkPlane::kA, &landed_bytes)
+      .status()
+      .IgnoreError();
+}
+
+absl::Status OperandStore::FinishUpload(std::uint64_t id, TimeNs lease,
+                                        const std::shared_ptr<Upload>& upload,
+                                        std::optional<StoredInfo>* info) {
+  absl::StatusOr<Upload::Finished> finished = upload->Finish(traffic_);
+  absl::Status status = finished.status();
+  std::uint64_t resident_id = 0;
+  std::shared_ptr<StoredOperand> whole;
+  {
+    Garbage garbage;
+    const MutexLock lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) {
+      status.Update(absl::ResourceExhaustedError("the upload was dropped as its last bytes came"));
+    } else if (!finished.ok()) {
+      RemoveLocked(found, &garbage);
+    } else {
+      resident_id = MakeResidentLocked(found, *std::move(finished), lease, &garbage);
+      const Entry& resident = entries_.at(resident_id);
+      whole = resident.operand;
+      if (info != nullptr) *info = InfoLocked(resident_id, resident);
+    }
+  }
+  upload->SetEnded(status, resident_id);
+  if (whole != nullptr) LandUpload(whole.get());
+  return status;
+}
+
+std::uint64_t OperandStore::MakeResidentLocked(Entries::iterator entry, Upload::Finished finished,
+                                               TimeNs lease, Garbage* garbage) {
+  std::uint64_t id = entry->first;
+  Entry& made = entry->second;
+  const std::string digest = ToBytes(finished.digest);
+  if (digest != made.digest) {  // it was quantized
+    const auto same = FindLocked(made.tenant, {{}, digest});
+    if (same != entries_.end() && same->second.operand != nullptr) {
+      id = same->first;
+      RemoveLocked(entry, garbage);
+      if (lease > leases_.lease(id)) leases_.Renew(id, lease, clock_->Now());
+      return id;
+    }
+    // Somebody who uploads the same in this form finds it here, and need not go on.
+    if (same != entries_.end()) RemoveLocked(same, garbage);
+    digests_.erase({made.tenant, made.digest});
+    digests_[{made.tenant, digest}] = id;
+    made.digest = digest;
+  }
+  made.operand = std::move(finished.operand);
+  made.upload = nullptr;
+  made.handle = HandleOf(id);
+  handles_[{made.tenant, made.handle}] = id;
+  leases_.Renew(id, lease, clock_->Now());
+  return id;
+}
+
+void OperandStore::FillInfo(Session* session) {
+  const std::uint64_t resident_id = session->upload_->resident_id();
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(resident_id != 0 ? resident_id : session->id_);
+  if (found == entries_.end() || found->second.operand == nullptr) return;
+  session->info_ = InfoLocked(found->first, found->second);
+}
+
+std::optional<std::vector<MissingRange>> OperandStore::FindMissing(const Tenant& tenant,
+                                                                   const std::string& digest) {
+  const MutexLock lock(mutex_);
+  const auto found = FindLocked(tenant, {{}, digest});
+  if (found == entries_.end()) return std::vector<MissingRange>();
+  leases_.Use(found->first, clock_->Now());
+  if (found->second.operand != nullptr) return std::nullopt;
+  if (found->second.upload->received_bytes() == 0) return std::vector<MissingRange>();
+  return found->second.upload->Missing();
+}
+
+}  // namespace gemmd
