@@ -138,6 +138,9 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
       ++shared_->rejected;
       return Write(std::move(answer));
     }
+    if (request.target().empty() || request.target().front() != '/') {
+      return Reject(HttpCode::kBadRequest, "a request's target is a path, which begins with /");
+    }
     ++shared_->requests;
     Write(shared_->handler(RequestOf(request, peer_, certificate_)));
   }

@@ -29,8 +29,9 @@ void CheckOneLine(const std::string& text) {
 gemmd::HttpAnswer Check(const gemmd::HttpRequest& request) {
   CheckOneLine(request.path);
   CheckOneLine(request.accept);
+  CheckOneLine(request.host);
   for (const std::string& each : request.authorization) CheckOneLine(each);
-  if (request.path.empty() || request.path.find('?') != std::string::npos) std::abort();
+  if (request.path.substr(0, 1) != "/" || request.path.find('?') != std::string::npos) std::abort();
   gemmd::HttpAnswer answer;
   answer.body = request.path;
   return answer;

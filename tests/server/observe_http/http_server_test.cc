@@ -107,6 +107,8 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsAnsweredAndEndsTheConnection) {
       {"\x16\x03\x01 this is TLS\r\n\r\n", 400},
       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
       {"GET /x HTTP/1.1\r\nHost : g\r\n\r\n", 400},
+      {"GET ?/x HTTP/1.1\r\nHost: g\r\n\r\n", 400},
+      {"GET http://g/x HTTP/1.1\r\nHost: g\r\n\r\n", 400},
       {absl::StrCat("GET /x HTTP/1.1\r\nX: ", long_value, "\r\n\r\n"), 431},
       {absl::StrCat("GET /", long_value, " HTTP/1.1\r\n\r\n"), 431},
       {absl::StrCat("GET /x HTTP/1.1\r\nX: ", long_value, long_value, long_value), 431},
@@ -118,7 +120,7 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsAnsweredAndEndsTheConnection) {
     connection.ReadToEnd();  // which ends
   }
   EXPECT_EQ(server_->counts().requests, 0u);
-  EXPECT_EQ(server_->counts().rejected, 8u);
+  EXPECT_EQ(server_->counts().rejected, 10u);
 }
 
 // Nothing is known of when it closes, but that it does.
