@@ -6,6 +6,7 @@
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/quantized_gemm.h"
 #include "kernels/cublaslt/cublaslt_registry.h"
+#include "kernels/dequantize/dequantized_gemm.h"
 #include "kernels/fault/fault_kernels.h"
 #include "kernels/registry.h"
 #include "kernels/sm100/ladder_c_registry.h"
@@ -36,6 +37,7 @@ const Registry& BuiltinRegistry() {
     AppendLadderB(&kernels);
     AppendLadderC(&kernels);
     AppendCublasLt(&cublaslt::CublasLtEngine(), &kernels);
+    AppendDequantizedGemm(&kernels);
 #if GEMMD_FAULTS
     AppendFaultKernels(&kernels);
 #endif

@@ -11,27 +11,29 @@
 //   VerificationResidual   whether a product is right   verify/freivalds.h
 //   QuantFormat   a format of quantized matrices  quant/quant_format.h
 //   QuantizeInto  a real matrix to a quantized one  quant/quantize.h
+//   IsDequantized     how quantized operands land   dequantize/dequantized_problem.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
 //   LaunchCopySpans   rows of a batch             landing/copy_spans.h
 #pragma once
 
-#include "kernels/config.h"              // IWYU pragma: export
-#include "kernels/cuda_traits.h"         // IWYU pragma: export
-#include "kernels/device_traits.h"       // IWYU pragma: export
-#include "kernels/emulator/session.h"    // IWYU pragma: export
-#include "kernels/kernel.h"              // IWYU pragma: export
-#include "kernels/landing/copy_spans.h"  // IWYU pragma: export
-#include "kernels/landing/transpose.h"   // IWYU pragma: export
-#include "kernels/padded_line.h"         // IWYU pragma: export
-#include "kernels/plan_cache.h"          // IWYU pragma: export
-#include "kernels/plan_memo.h"           // IWYU pragma: export
-#include "kernels/problem.h"             // IWYU pragma: export
-#include "kernels/quant/elements.h"      // IWYU pragma: export
-#include "kernels/quant/packed_codes.h"  // IWYU pragma: export
-#include "kernels/quant/quant_format.h"  // IWYU pragma: export
-#include "kernels/quant/quantize.h"      // IWYU pragma: export
-#include "kernels/registry.h"            // IWYU pragma: export
-#include "kernels/selection.h"           // IWYU pragma: export
-#include "kernels/shipped_plans.h"       // IWYU pragma: export
-#include "kernels/types.h"               // IWYU pragma: export
-#include "kernels/verify/freivalds.h"    // IWYU pragma: export
+#include "kernels/config.h"                          // IWYU pragma: export
+#include "kernels/cuda_traits.h"                     // IWYU pragma: export
+#include "kernels/dequantize/dequantized_problem.h"  // IWYU pragma: export
+#include "kernels/device_traits.h"                   // IWYU pragma: export
+#include "kernels/emulator/session.h"                // IWYU pragma: export
+#include "kernels/kernel.h"                          // IWYU pragma: export
+#include "kernels/landing/copy_spans.h"              // IWYU pragma: export
+#include "kernels/landing/transpose.h"               // IWYU pragma: export
+#include "kernels/padded_line.h"                     // IWYU pragma: export
+#include "kernels/plan_cache.h"                      // IWYU pragma: export
+#include "kernels/plan_memo.h"                       // IWYU pragma: export
+#include "kernels/problem.h"                         // IWYU pragma: export
+#include "kernels/quant/elements.h"                  // IWYU pragma: export
+#include "kernels/quant/packed_codes.h"              // IWYU pragma: export
+#include "kernels/quant/quant_format.h"              // IWYU pragma: export
+#include "kernels/quant/quantize.h"                  // IWYU pragma: export
+#include "kernels/registry.h"                        // IWYU pragma: export
+#include "kernels/selection.h"                       // IWYU pragma: export
+#include "kernels/shipped_plans.h"                   // IWYU pragma: export
+#include "kernels/types.h"                           // IWYU pragma: export
+#include "kernels/verify/freivalds.h"                // IWYU pragma: export

@@ -6,14 +6,20 @@
 namespace gemmd {
 
 std::string EpilogueRejection(DataType product_type, DataType output_type) {
-  const bool has_output =
-      product_type == DataType::kF64
-          ? output_type == DataType::kF64
-          : (product_type == DataType::kF32 || product_type == DataType::kF16 ||
-             product_type == DataType::kInt32) &&
-                (output_type == DataType::kF32 || output_type == DataType::kF16 ||
-                 output_type == DataType::kBf16);
-  if (has_output) return "";
+  const bool is_narrow = output_type == DataType::kF32 || output_type == DataType::kF16 ||
+                         output_type == DataType::kBf16;
+  switch (product_type) {
+    case DataType::kF64:
+      if (is_narrow || output_type == DataType::kF64) return "";
+      break;
+    case DataType::kF32:
+    case DataType::kF16:
+    case DataType::kInt32:
+      if (is_narrow) return "";
+      break;
+    default:
+      break;
+  }
   return absl::StrCat("has no epilogue from ", Name(product_type), " to ", Name(output_type));
 }
 

@@ -25,7 +25,8 @@ struct Product {
 };
 
 // Why there is no epilogue from a product of one type to D of the other, in one line;
-// empty if there is: f64 to f64; f32, f16 and int32 to f32, f16 and bf16.
+// empty if there is: f64, f32, f16 and int32 to f32, f16 and bf16; f64 to f64. From f64 to one of
+// fewer bits the value is rounded to f32 on the way.
 std::string EpilogueRejection(DataType product_type, DataType output_type);
 
 // Reads c, bias and the scales of `arguments`, as far as the problem has them, and writes

@@ -99,6 +99,9 @@ inline absl::Status LaunchChecked(const Problem& problem, const Product& product
                                   const Arguments& arguments, const LaunchTarget& target) {
   switch (product.type) {
     case DataType::kF64:
+      if (problem.d.type != DataType::kF64) {
+        return LaunchFrom<F64>(problem, product, arguments, target);
+      }
       return LaunchAs<F64, F64>(problem, product, arguments, target);
     case DataType::kInt32:
       return LaunchFrom<Int32>(problem, product, arguments, target);

@@ -41,14 +41,26 @@ void CopyLines(const MatrixLayout& from_layout, const void* from, const MatrixLa
   }
 }
 
-// Null if there is no memory, or nothing to land.
-HostMemory Land(const MatrixLayout& layout, const void* data, const MatrixLayout& landed) {
-  if (data == nullptr) return nullptr;
-  HostMemory memory = AllocateHostMemory(PaddedBytes(landed));
-  if (memory == nullptr) return nullptr;
-  std::memset(memory.get(), 0, PaddedBytes(landed));
-  CopyLines(layout, data, landed, memory.get());
-  return memory;
+// A plane where a kernel reads it: in memory of its own, or where it was if it is quantized and
+// lands as it was sent.
+struct LandedPlane {
+  const void* data = nullptr;  // null if there is no memory, or nothing to land
+  HostMemory memory;
+};
+
+LandedPlane Land(const MatrixLayout& layout, const void* data, const MatrixLayout& landed) {
+  LandedPlane plane;
+  if (data == nullptr) return plane;
+  if (IsQuantizedType(layout.type) && landed.leading_dimension == layout.leading_dimension) {
+    plane.data = data;
+    return plane;
+  }
+  plane.memory = AllocateHostMemory(PaddedBytes(landed));
+  if (plane.memory == nullptr) return plane;
+  std::memset(plane.memory.get(), 0, PaddedBytes(landed));
+  CopyLines(layout, data, landed, plane.memory.get());
+  plane.data = plane.memory.get();
+  return plane;
 }
 
 }  // namespace
@@ -66,7 +78,10 @@ EmulatedDevice::EmulatedDevice(std::uint64_t memory_bytes, const Clock* clock)
 
 Problem EmulatedDevice::Landed(const Problem& problem) const {
   Problem landed = problem;
-  for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) PadLines(layout);
+  const bool is_dequantized = IsDequantized(problem);
+  for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) {
+    if (!is_dequantized || !IsQuantizedType(layout->type)) PadLines(layout);
+  }
   return landed;
 }
 
@@ -99,27 +114,39 @@ DeviceResult EmulatedDevice::Run(const DeviceWork& work) const {
   const Problem landed = Landed(work.problem);
   DeviceResult result;
   const TimeNs start = clock_->Now();
-  const HostMemory a = Land(work.problem.a, work.buffers.a, landed.a);
-  const HostMemory b = Land(work.problem.b, work.buffers.b, landed.b);
-  const HostMemory c = Land(work.problem.c, work.buffers.c, landed.c);
+  const HostBuffers& buffers = work.buffers;
+  const LandedPlane a = Land(work.problem.a, buffers.a, landed.a);
+  const LandedPlane b = Land(work.problem.b, buffers.b, landed.b);
+  const LandedPlane c = Land(work.problem.c, buffers.c, landed.c);
   const HostMemory d = AllocateHostMemory(PaddedBytes(landed.d));
   const HostMemory workspace = AllocateHostMemory(work.plan.workspace_bytes);
-  const bool c_is_missing = work.buffers.c != nullptr && c == nullptr;
-  if (a == nullptr || b == nullptr || c_is_missing || d == nullptr || workspace == nullptr) {
+  const bool c_is_missing = buffers.c != nullptr && c.data == nullptr;
+  if (a.data == nullptr || b.data == nullptr || c_is_missing || d == nullptr ||
+      workspace == nullptr) {
     result.status = absl::ResourceExhaustedError("the host has no memory for the landed operands");
     return result;
   }
   const TimeNs landed_at = clock_->Now();
-  const HostBuffers& buffers = work.buffers;
-  const Arguments arguments{a.get(), b.get(),         c.get(),          buffers.bias,
-                            d.get(), workspace.get(), buffers.a_scales, buffers.b_scales};
+  Arguments arguments;
+  arguments.a = a.data;
+  arguments.b = b.data;
+  arguments.c = c.data;
+  arguments.bias = buffers.bias;
+  arguments.d = d.get();
+  arguments.workspace = workspace.get();
+  arguments.a_scales = buffers.a_scales;
+  arguments.b_scales = buffers.b_scales;
+  arguments.a_zero_points = buffers.a_zero_points;
+  arguments.b_zero_points = buffers.b_zero_points;
+  arguments.a_tensor_scale = static_cast<const float*>(buffers.a_tensor_scale);
+  arguments.b_tensor_scale = static_cast<const float*>(buffers.b_tensor_scale);
   emulator::Session session;
   LaunchTarget target;
   target.emulator = &session;
   result.status = work.plan.kernel->Launch(landed, work.plan.config, arguments, target);
   const TimeNs computed_at = clock_->Now();
   if (result.status.ok()) {
-    CopyLines(landed.d, d.get(), work.problem.d, work.buffers.d.front().data);
+    CopyLines(landed.d, d.get(), work.problem.d, buffers.d.front().data);
   }
   result.spans = {{Stage::kCopyIn, start, landed_at},
                   {Stage::kCompute, landed_at, computed_at},

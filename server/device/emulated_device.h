@@ -18,7 +18,8 @@ class EmulatedDevice final : public Device {
   MemoryBudget& memory() override { return memory_; }
   int max_in_flight() const override { return 1; }
 
-  // Lines padded to 16 bytes, as TMA and 16-byte copies need them.
+  // Lines padded to 16 bytes, as TMA and 16-byte copies need them; quantized operands that are
+  // decoded lie as they were sent.
   Problem Landed(const Problem& problem) const override;
 
   // The form is that of a GPU, so that its kernels meet batches wherever there is none.

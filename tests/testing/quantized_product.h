@@ -65,7 +65,8 @@ QuantizedProduct MakeQuantizedProduct(QuantizedOperand a, QuantizedOperand b, st
                                       DataType output);
 
 // Empty where every element of D is within the bound of the kernel of that name
-// (kernels/cpu/quantized_gemm.h), else the first that is not.
+// (kernels/cpu/quantized_gemm.h, kernels/dequantize/dequantized_gemm.h), else the first that is
+// not.
 std::string CheckQuantizedProduct(QuantizedProduct* product, const std::string& kernel);
 
 // Draws a format to multiply another with: any format, or 32 and 16 bit floats.

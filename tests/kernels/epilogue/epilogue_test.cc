@@ -89,9 +89,11 @@ TEST_P(EpilogueKernel, EqualsTheCpusFormulaBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(
     AllTypes, EpilogueKernel,
-    ::testing::Values(Types(DataType::kF64, DataType::kF64), Types(DataType::kF32, DataType::kF32),
-                      Types(DataType::kF32, DataType::kF16), Types(DataType::kF32, DataType::kBf16),
-                      Types(DataType::kF16, DataType::kF32), Types(DataType::kF16, DataType::kBf16),
+    ::testing::Values(Types(DataType::kF64, DataType::kF64), Types(DataType::kF64, DataType::kF32),
+                      Types(DataType::kF64, DataType::kF16), Types(DataType::kF64, DataType::kBf16),
+                      Types(DataType::kF32, DataType::kF32), Types(DataType::kF32, DataType::kF16),
+                      Types(DataType::kF32, DataType::kBf16), Types(DataType::kF16, DataType::kF32),
+                      Types(DataType::kF16, DataType::kBf16),
                       Types(DataType::kInt32, DataType::kF32),
                       Types(DataType::kInt32, DataType::kF16),
                       Types(DataType::kInt32, DataType::kBf16)),
@@ -101,7 +103,8 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(EpilogueRefusal, NamesTheTypes) {
-  EXPECT_EQ(EpilogueRejection(DataType::kF64, DataType::kF32), "has no epilogue from f64 to f32");
+  EXPECT_EQ(EpilogueRejection(DataType::kF64, DataType::kInt32),
+            "has no epilogue from f64 to int32");
   EXPECT_EQ(EpilogueRejection(DataType::kInt32, DataType::kInt32),
             "has no epilogue from int32 to int32");
   EXPECT_EQ(EpilogueRejection(DataType::kF32, DataType::kBf16), "");

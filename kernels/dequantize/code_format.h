@@ -1,0 +1,21 @@
+// The bits of a code, as device code reads them. A value.
+#pragma once
+
+#include <cstdint>
+
+namespace gemmd::dequantize {
+
+enum class CodeKind : std::uint8_t { kSigned, kUnsigned, kFloat, kE8M0 };
+
+// The meaning of a float's codes with the largest exponent field: kernels/quant/small_float.h.
+enum class CodeTop : std::uint8_t { kFinite, kOneNan, kInfinityAndNans };
+
+struct CodeFormat {
+  CodeKind kind = CodeKind::kUnsigned;
+  CodeTop top = CodeTop::kFinite;
+  int bits = 8;
+  int fraction_bits = 0;
+  float unit = 1;  // of floats: 2^(127 - bias)
+};
+
+}  // namespace gemmd::dequantize

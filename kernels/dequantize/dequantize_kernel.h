@@ -1,0 +1,359 @@
+// The kernels behind dequantize.h. Both are bound by memory.
+//
+//   LineFactors   the factors of each line, by threads that share it
+//   Dequantize    values, eight neighbours along K a thread. Where K does not run fastest in
+//                 memory, a block brings a tile of 64 lines by 64 of K into shared memory first.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/dequantize/code_format.h"
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/convert.h"
+#include "kernels/ptx/global_memory.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/platform.h"
+#include "kernels/ptx/shared_memory.h"
+#include "kernels/scaling.h"
+
+namespace gemmd::dequantize {
+
+inline constexpr int kThreads = 256;
+inline constexpr int kRun = 8;  // values of a thread; blocks of scales begin at multiples of it
+inline constexpr int kTile = 64;
+inline constexpr int kTilePitch = kTile + 1;  // words; neighbours of either direction do not clash
+inline constexpr std::uint32_t kTileBytes = kTile * kTilePitch * 4;
+inline constexpr int kLineThreads = 32;  // that share a line's scales
+
+inline namespace GEMMD_BACKEND {
+
+// Null pointers stand for what is absent.
+struct DequantizeParams {
+  const void* codes;
+  const void* scales;
+  const void* zero_points;
+  const float* tensor_scale;
+  void* values;
+  float* line_scales;
+  float* line_factors;
+  std::int64_t lines;
+  std::int64_t k;
+  std::int64_t line_stride;
+  std::int64_t k_stride;
+  std::int64_t pitch;
+  std::int64_t line_blocks;  // of scales
+  std::int64_t k_blocks;
+  CodeFormat element;
+  CodeFormat scale;
+  ScaleOrder order;
+  std::uint16_t block_lines;
+  std::uint16_t block_k;
+  bool zero_points_are_signed;
+  std::uint32_t line_threads_log2;  // of Dequantize: threads that share a line, of kThreads
+  std::uint32_t blocks_along_line;
+};
+
+// Exact.
+GEMMD_DEVICE float ValueOfCode(const CodeFormat& format, std::uint32_t code) {
+  switch (format.kind) {
+    case CodeKind::kUnsigned:
+      return static_cast<float>(code);
+    case CodeKind::kSigned: {
+      const std::uint32_t sign = 1u << (format.bits - 1);
+      return static_cast<float>(static_cast<std::int32_t>(code ^ sign) -
+                                static_cast<std::int32_t>(sign));
+    }
+    case CodeKind::kE8M0:
+      if (code == 0xff) return ptx::FloatOfBits(0x7fc00000u);
+      return ptx::FloatOfBits(code == 0 ? 0x00400000u : code << 23);
+    case CodeKind::kFloat:
+      break;
+  }
+  const std::uint32_t sign_bit = 1u << (format.bits - 1);
+  const std::uint32_t sign = (code & sign_bit) << (32 - format.bits);
+  const std::uint32_t magnitude = code & (sign_bit - 1);
+  const std::uint32_t fraction_mask = (1u << format.fraction_bits) - 1;
+  if (format.top == CodeTop::kOneNan && magnitude == sign_bit - 1) {
+    return ptx::FloatOfBits(sign | 0x7fc00000u);
+  }
+  const std::uint32_t exponent_mask = (sign_bit - 1) & ~fraction_mask;
+  const std::uint32_t shifted = magnitude << (23 - format.fraction_bits);
+  if (format.top == CodeTop::kInfinityAndNans && (magnitude & exponent_mask) == exponent_mask) {
+    return ptx::FloatOfBits(sign | 0x7f800000u | shifted);
+  }
+  // The magnitude in binary32's fields; the unit corrects its exponent and normalises subnormals.
+  return ptx::FloatOfBits(sign | ptx::BitsOfFloat(ptx::FloatOfBits(shifted) * format.unit));
+}
+
+// The code of that index in a plane, byte by byte.
+GEMMD_DEVICE std::uint32_t LoadPackedCode(const void* codes, int bits, std::int64_t index) {
+  const std::int64_t first_bit = index * bits;
+  const auto* at = static_cast<const std::uint8_t*>(codes) + first_bit / 8;
+  const int shift = static_cast<int>(first_bit % 8);
+  std::uint32_t code = std::uint32_t{ptx::LoadGlobal(at)} >> shift;
+  for (int have = 8 - shift; have < bits; have += 8) {
+    code |= std::uint32_t{ptx::LoadGlobal(++at)} << have;
+  }
+  return bits == 32 ? code : code & ((1u << bits) - 1);
+}
+
+// The index of the scale of element (line, k).
+GEMMD_DEVICE std::int64_t ScaleIndexOf(const DequantizeParams& params, std::int64_t line,
+                                       std::int64_t block) {
+  const std::int64_t line_block = params.block_lines == 0 ? 0 : line / params.block_lines;
+  switch (params.order) {
+    case ScaleOrder::kAlongK:
+      return line_block * params.k_blocks + block;
+    case ScaleOrder::kAlongLines:
+      return block * params.line_blocks + line_block;
+    default:
+      break;
+  }
+  const std::int64_t tile = line_block / 128 * ((params.k_blocks + 3) / 4) + block / 4;
+  const std::int64_t in_tile = line_block % 128;
+  return tile * 512 + in_tile % 32 * 16 + in_tile / 32 * 4 + block % 4;
+}
+
+GEMMD_DEVICE float LoadScale(const DequantizeParams& params, std::int64_t index) {
+  return ValueOfCode(params.scale, LoadPackedCode(params.scales, params.scale.bits, index));
+}
+
+// The largest power of two up to a positive finite value.
+GEMMD_DEVICE float PowerOfTwoBelow(float value) {
+  std::uint32_t bits = ptx::BitsOfFloat(value);
+  if (bits >= 0x00800000u) return ptx::FloatOfBits(bits & 0x7f800000u);
+  while ((bits & (bits - 1)) != 0) bits &= bits - 1;  // a subnormal's highest bit
+  return ptx::FloatOfBits(bits);
+}
+
+// The bits of a magnitude, which order as the values do; 0 for what is not finite.
+GEMMD_DEVICE std::uint32_t FiniteMagnitude(float value) {
+  const std::uint32_t bits = ptx::BitsOfFloat(value) & 0x7fffffffu;
+  return bits < 0x7f800000u ? bits : 0;
+}
+
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
+    LineFactors(GEMMD_GRID_CONSTANT const DequantizeParams params) {
+  const std::uint32_t thread = ptx::ThreadIndex();
+  const std::uint32_t lane = thread % kLineThreads;
+  const std::int64_t line =
+      static_cast<std::int64_t>(ptx::BlockIndexX()) * (kThreads / kLineThreads) +
+      thread / kLineThreads;
+  const ptx::SharedAddress shared = ptx::SharedBase();
+  std::uint32_t largest = 0;
+  if (line < params.lines && params.k_blocks > 1) {
+    for (std::int64_t block = lane; block < params.k_blocks; block += kLineThreads) {
+      const std::uint32_t bits =
+          FiniteMagnitude(LoadScale(params, ScaleIndexOf(params, line, block)));
+      if (bits > largest) largest = bits;
+    }
+  }
+  ptx::StoreShared(shared + thread * 4, largest);
+  ptx::SyncThreads();
+  if (lane != 0 || line >= params.lines) return;
+  float scale = 1;
+  if (params.k_blocks == 1) {
+    scale = LoadScale(params, ScaleIndexOf(params, line, 0));
+  } else {
+    for (std::uint32_t i = 1; i < kLineThreads; ++i) {
+      const auto other = ptx::LoadShared<std::uint32_t>(shared + (thread + i) * 4);
+      if (other > largest) largest = other;
+    }
+    if (largest != 0) scale = PowerOfTwoBelow(ptx::FloatOfBits(largest));
+  }
+  ptx::StoreGlobal(params.line_scales + line, scale);
+  if (params.tensor_scale != nullptr) {
+    ptx::StoreGlobal(params.line_factors + line, scale * ptx::LoadGlobal(params.tensor_scale));
+  }
+}
+
+// How values of a type are stored: what they are computed in, and so many of them in 16 bytes.
+struct ToBf16 {
+  using Arithmetic = float;
+  static constexpr int kPerVector = 8;
+  GEMMD_DEVICE static void Pack(const float* values, std::uint32_t* words) {
+    GEMMD_UNROLL
+    for (int i = 0; i < 4; ++i) words[i] = ptx::PackBf16(values[2 * i], values[2 * i + 1]);
+  }
+};
+struct ToF16 {
+  using Arithmetic = float;
+  static constexpr int kPerVector = 8;
+  GEMMD_DEVICE static void Pack(const float* values, std::uint32_t* words) {
+    GEMMD_UNROLL
+    for (int i = 0; i < 4; ++i) words[i] = ptx::PackF16(values[2 * i], values[2 * i + 1]);
+  }
+};
+struct ToF32 {
+  using Arithmetic = float;
+  static constexpr int kPerVector = 4;
+  GEMMD_DEVICE static void Pack(const float* values, std::uint32_t* words) {
+    GEMMD_UNROLL
+    for (int i = 0; i < 4; ++i) words[i] = ptx::BitsOfFloat(values[i]);
+  }
+};
+struct ToF64 {
+  using Arithmetic = double;
+  static constexpr int kPerVector = 2;
+  GEMMD_DEVICE static void Pack(const double* values, std::uint32_t* words) {
+    memcpy(words, values, 16);
+  }
+};
+
+struct alignas(16) Vector {
+  std::uint32_t words[4];
+};
+
+// Scales the elements [k, k + kRun) of a line and stores them, with zeros past K.
+template <class To>
+GEMMD_DEVICE void StoreRun(const DequantizeParams& params, std::int64_t line, std::int64_t k,
+                           const float (&elements)[kRun]) {
+  using T = typename To::Arithmetic;
+  T factor = 1;
+  T zero_point = 0;
+  if (params.scales != nullptr) {
+    const std::int64_t block = params.block_k == 0 ? 0 : k / params.block_k;
+    const std::int64_t index = ScaleIndexOf(params, line, block);
+    if (params.k_blocks > 1) {
+      // Exact, but where the quotient is subnormal: a division by a power of two.
+      factor = static_cast<T>(LoadScale(params, index)) /
+               static_cast<T>(ptx::LoadGlobal(params.line_scales + line));
+    }
+    if (params.zero_points != nullptr) {
+      const std::uint32_t code =
+          ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.zero_points) + index);
+      zero_point =
+          static_cast<T>(params.zero_points_are_signed && code >= 128 ? static_cast<int>(code) - 256
+                                                                      : static_cast<int>(code));
+    }
+  }
+  T values[kRun];
+  GEMMD_UNROLL
+  for (int i = 0; i < kRun; ++i) {
+    values[i] = k + i < params.k ? (static_cast<T>(elements[i]) - zero_point) * factor : T{0};
+  }
+  constexpr int kVectors = kRun / To::kPerVector;
+  auto* to = reinterpret_cast<Vector*>(static_cast<char*>(params.values)) +
+             (line * params.pitch + k) / To::kPerVector;
+  GEMMD_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    Vector vector;
+    To::Pack(values + i * To::kPerVector, vector.words);
+    ptx::StoreGlobal(to + i, vector);
+  }
+}
+
+// The codes [index, index + kRun) of a plane as 32-bit words, where they begin a word of theirs.
+template <int kBits>
+GEMMD_DEVICE void LoadAlignedCodes(const void* codes, std::int64_t index,
+                                   std::uint32_t (&out)[kRun]) {
+  using Piece = std::conditional_t<kBits == 6, std::uint16_t, std::uint32_t>;
+  constexpr int kPieceBits = 8 * sizeof(Piece);
+  constexpr int kPieces = kRun * kBits / kPieceBits;
+  const auto* from =
+      reinterpret_cast<const Piece*>(static_cast<const char*>(codes) + index * kBits / 8);
+  std::uint64_t held = 0;
+  int bits = 0;
+  int next = 0;
+  GEMMD_UNROLL
+  for (int piece = 0; piece < kPieces; ++piece) {
+    held |= std::uint64_t{ptx::LoadGlobal(from + piece)} << bits;
+    bits += kPieceBits;
+    GEMMD_UNROLL
+    for (int i = 0; i < kPieceBits; ++i) {
+      if (bits < kBits) break;
+      out[next++] = static_cast<std::uint32_t>(held & ((std::uint64_t{1} << kBits) - 1));
+      held >>= kBits;
+      bits -= kBits;
+    }
+  }
+}
+
+// The elements [k, k + kRun) of a line whose neighbours along K are neighbours in memory.
+GEMMD_DEVICE void LoadRun(const DequantizeParams& params, std::int64_t line, std::int64_t k,
+                          float (&elements)[kRun]) {
+  const std::int64_t index = line * params.line_stride + k;
+  const int bits = params.element.bits;
+  std::uint32_t codes[kRun] = {};
+  // Lines may begin anywhere in a byte.
+  const auto address = reinterpret_cast<std::uintptr_t>(params.codes);
+  const std::uint32_t piece_bytes = bits == 6 ? 2 : 4;
+  const bool is_aligned =
+      k + kRun <= params.k && index * bits % (8 * piece_bytes) == 0 && address % piece_bytes == 0;
+  if (is_aligned && bits == 4) {
+    LoadAlignedCodes<4>(params.codes, index, codes);
+  } else if (is_aligned && bits == 6) {
+    LoadAlignedCodes<6>(params.codes, index, codes);
+  } else if (is_aligned && bits == 8) {
+    LoadAlignedCodes<8>(params.codes, index, codes);
+  } else if (is_aligned && bits == 16) {
+    LoadAlignedCodes<16>(params.codes, index, codes);
+  } else {
+    GEMMD_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      if (k + i < params.k) codes[i] = LoadPackedCode(params.codes, bits, index + i);
+    }
+  }
+  GEMMD_UNROLL
+  for (int i = 0; i < kRun; ++i) elements[i] = ValueOfCode(params.element, codes[i]);
+}
+
+// K runs fastest in memory.
+template <class To>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
+    DequantizeLines(GEMMD_GRID_CONSTANT const DequantizeParams params) {
+  const std::uint32_t line_threads = 1u << params.line_threads_log2;
+  const std::uint32_t lines_per_block = kThreads >> params.line_threads_log2;
+  const std::uint32_t block = ptx::BlockIndexX();
+  const std::int64_t line =
+      static_cast<std::int64_t>(block / params.blocks_along_line) * lines_per_block +
+      (ptx::ThreadIndex() >> params.line_threads_log2);
+  const std::int64_t k =
+      (static_cast<std::int64_t>(block % params.blocks_along_line) * line_threads +
+       (ptx::ThreadIndex() & (line_threads - 1))) *
+      kRun;
+  if (line >= params.lines || k >= params.k) return;
+  float elements[kRun];
+  LoadRun(params, line, k, elements);
+  StoreRun<To>(params, line, k, elements);
+}
+
+// Lines run fastest in memory.
+template <class To>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
+    DequantizeTiles(GEMMD_GRID_CONSTANT const DequantizeParams params) {
+  const std::uint32_t block = ptx::BlockIndexX();
+  const std::int64_t first_k = static_cast<std::int64_t>(block % params.blocks_along_line) * kTile;
+  const std::int64_t first_line =
+      static_cast<std::int64_t>(block / params.blocks_along_line) * kTile;
+  const ptx::SharedAddress shared = ptx::SharedBase();
+  const auto thread = static_cast<int>(ptx::ThreadIndex());
+  for (int i = thread; i < kTile * kTile; i += kThreads) {
+    const std::int64_t line = first_line + i % kTile;
+    const std::int64_t k = first_k + i / kTile;
+    if (line >= params.lines || k >= params.k) continue;
+    const float element = ValueOfCode(
+        params.element, LoadPackedCode(params.codes, params.element.bits,
+                                       line * params.line_stride + k * params.k_stride));
+    ptx::StoreShared(shared + static_cast<std::uint32_t>(i / kTile * kTilePitch + i % kTile) * 4,
+                     element);
+  }
+  ptx::SyncThreads();
+  for (int run = thread; run < kTile * kTile / kRun; run += kThreads) {
+    const int line = run / (kTile / kRun);
+    const int k = run % (kTile / kRun) * kRun;
+    if (first_line + line >= params.lines || first_k + k >= params.k) continue;
+    float elements[kRun] = {};
+    GEMMD_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      if (first_k + k + i >= params.k) continue;
+      elements[i] = ptx::LoadShared<float>(
+          shared + static_cast<std::uint32_t>((k + i) * kTilePitch + line) * 4);
+    }
+    StoreRun<To>(params, first_line + line, first_k + k, elements);
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::dequantize

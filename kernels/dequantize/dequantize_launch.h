@@ -1,0 +1,145 @@
+// Host code of dequantization, compiled for the device and for the emulator.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/dequantize/dequantize.h"
+#include "kernels/dequantize/dequantize_kernel.h"
+#include "kernels/ptx/launch.h"
+#include "kernels/quant/elements.h"
+
+namespace gemmd::dequantize {
+inline namespace GEMMD_BACKEND {
+
+inline CodeFormat CodeFormatOf(DataType type) {
+  CodeFormat format;
+  format.bits = SizeBits(type);
+  if (type == DataType::kE8M0) {
+    format.kind = CodeKind::kE8M0;
+  } else if (IsQuantizedInteger(type)) {
+    format.kind = RangeOf(type).lowest < 0 ? CodeKind::kSigned : CodeKind::kUnsigned;
+  } else {
+    const FloatFormat& real = *FormatOf(type);
+    format.kind = CodeKind::kFloat;
+    format.fraction_bits = real.fraction_bits;
+    // bf16's and f32's infinities and NaNs are binary32's own.
+    if (real.top == FloatFormat::Top::kOneNan) format.top = CodeTop::kOneNan;
+    if (real.top == FloatFormat::Top::kInfinityAndNans && real.exponent_bits < 8) {
+      format.top = CodeTop::kInfinityAndNans;
+    }
+    format.unit = static_cast<float>(std::ldexp(1.0, 127 - real.bias));
+  }
+  return format;
+}
+
+inline DequantizeParams MakeParams(const Dequantization& d) {
+  const Scaling& scaling = d.scaling;
+  const std::int64_t scale_lines = d.scale_lines == 0 ? d.lines : d.scale_lines;
+  DequantizeParams params = {};
+  params.codes = d.codes;
+  params.scales = scaling.has_scales ? d.scales : nullptr;
+  params.zero_points = scaling.has_zero_points ? d.zero_points : nullptr;
+  params.tensor_scale = scaling.has_tensor_scale ? d.tensor_scale : nullptr;
+  params.values = d.values;
+  params.line_scales = d.line_scales;
+  params.line_factors = d.line_factors;
+  params.lines = d.lines;
+  params.k = d.k;
+  params.line_stride = d.line_stride;
+  params.k_stride = d.k_stride;
+  params.pitch = DequantizedPitch(d.k);
+  params.line_blocks = scaling.line_blocks(scale_lines);
+  params.k_blocks = scaling.k_blocks(d.k);
+  params.element = CodeFormatOf(d.element);
+  if (scaling.has_scales) params.scale = CodeFormatOf(scaling.type);
+  params.order = scaling.order;
+  params.block_lines = scaling.block_lines;
+  params.block_k = scaling.block_k;
+  params.zero_points_are_signed = params.element.kind == CodeKind::kSigned;
+  return params;
+}
+
+// The planes that a launch reads, and those that it writes.
+inline std::vector<ptx::DeviceBuffer> Buffers(const Dequantization& d) {
+  const Scaling& scaling = d.scaling;
+  // A part's scales are bounded by those of its lines along K, else by what follows them.
+  const std::int64_t scale_lines = d.scale_lines == 0 ? d.lines : d.scale_lines;
+  const auto scales = static_cast<std::uint64_t>(scaling.count(scale_lines, d.k));
+  const auto lines = static_cast<std::uint64_t>(d.lines);
+  const auto value_bytes = static_cast<std::uint64_t>(SizeBits(d.output)) / 8;
+  std::vector<ptx::DeviceBuffer> buffers = {
+      {d.codes, d.codes_bytes, "codes"},
+      {d.values, lines * static_cast<std::uint64_t>(DequantizedPitch(d.k)) * value_bytes, "values",
+       false}};
+  if (scaling.has_scales) {
+    buffers.push_back(
+        {d.scales, scales * static_cast<std::uint64_t>(SizeBits(scaling.type)) / 8, "scales"});
+    buffers.push_back({d.line_scales, lines * 4, "line_scales", false});
+  }
+  if (scaling.has_zero_points) buffers.push_back({d.zero_points, scales, "zero_points"});
+  if (scaling.has_tensor_scale) {
+    buffers.push_back({d.tensor_scale, 4, "tensor_scale"});
+    buffers.push_back({d.line_factors, lines * 4, "line_factors", false});
+  }
+  return buffers;
+}
+
+inline std::uint32_t CeilOfRatio(std::int64_t x, std::int64_t y) {
+  return static_cast<std::uint32_t>((x + y - 1) / y);
+}
+
+inline absl::Status LaunchLineFactors(const Dequantization& d, const DequantizeParams& params,
+                                      const LaunchTarget& target) {
+  ptx::LaunchShape shape;
+  shape.kernel = "dequantize/line_factors";
+  shape.blocks_x = CeilOfRatio(d.lines, kThreads / kLineThreads);
+  shape.threads = kThreads;
+  shape.shared_bytes = kThreads * 4;
+  return ptx::Launch(LineFactors, shape, params, Buffers(d), target);
+}
+
+template <class To>
+absl::Status LaunchTo(const Dequantization& d, DequantizeParams params,
+                      const LaunchTarget& target) {
+  ptx::LaunchShape shape;
+  shape.kernel = "dequantize/values";
+  shape.threads = kThreads;
+  if (d.k_stride == 1) {
+    while ((1 << params.line_threads_log2) < kThreads &&
+           (std::int64_t{kRun} << params.line_threads_log2) < d.k) {
+      ++params.line_threads_log2;
+    }
+    params.blocks_along_line = CeilOfRatio(d.k, std::int64_t{kRun} << params.line_threads_log2);
+    shape.blocks_x = params.blocks_along_line *
+                     CeilOfRatio(d.lines, std::int64_t{kThreads} >> params.line_threads_log2);
+    return ptx::Launch(DequantizeLines<To>, shape, params, Buffers(d), target);
+  }
+  params.blocks_along_line = CeilOfRatio(d.k, kTile);
+  shape.blocks_x = params.blocks_along_line * CeilOfRatio(d.lines, kTile);
+  shape.shared_bytes = kTileBytes;
+  return ptx::Launch(DequantizeTiles<To>, shape, params, Buffers(d), target);
+}
+
+// REQUIRES: what Dequantization does.
+inline absl::Status LaunchChecked(const Dequantization& d, const LaunchTarget& target) {
+  const DequantizeParams params = MakeParams(d);
+  if (d.scaling.has_scales) {
+    if (absl::Status s = LaunchLineFactors(d, params, target); !s.ok()) return s;
+  }
+  switch (d.output) {
+    case DataType::kF64:
+      return LaunchTo<ToF64>(d, params, target);
+    case DataType::kF32:
+      return LaunchTo<ToF32>(d, params, target);
+    case DataType::kF16:
+      return LaunchTo<ToF16>(d, params, target);
+    default:
+      return LaunchTo<ToBf16>(d, params, target);
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::dequantize

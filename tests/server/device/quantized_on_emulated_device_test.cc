@@ -1,0 +1,56 @@
+// Every quantized format on the emulated device: random products within the bounds of
+// kernels/dequantize/dequantized_gemm.h, by the kernels that a GPU would take.
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "gtest/gtest.h"
+#include "server/device/emulated_device.h"
+#include "tests/server/device/batches.h"
+#include "tests/testing/quantized_work.h"
+
+namespace gemmd {
+namespace {
+
+using testing::Draws;
+using testing::QuantizedProduct;
+
+constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
+
+// Products of each format; GEMMD_QUANT_PRODUCTS is another number, for a longer search.
+int ProductCount() {
+  const char* given = std::getenv("GEMMD_QUANT_PRODUCTS");
+  return given == nullptr ? 4 : std::atoi(given);
+}
+
+class QuantizedOnEmulatedDevice : public ::testing::TestWithParam<NamedFormat> {
+ protected:
+  const SteadyClock clock_;
+  EmulatedDevice device_{kMemory, &clock_};
+};
+
+TEST_P(QuantizedOnEmulatedDevice, RandomProductsAreWithinTheStatedBound) {
+  Draws draws(static_cast<std::uint32_t>(11 + 31 * GetParam().name.size()));
+  for (int i = 0; i < ProductCount(); ++i) {
+    QuantizedProduct product =
+        testing::DrawQuantizedProduct(GetParam().format, &draws, static_cast<std::uint32_t>(i));
+    const absl::StatusOr<Plan> plan =
+        Select(BuiltinRegistry(), device_.Landed(product.problem), device_.traits());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const std::string kernel = plan->kernel->traits().name;
+    EXPECT_TRUE(absl::StartsWith(kernel, "dequantize/")) << kernel;
+    const DeviceResult result =
+        testing::RunLaunch(&device_, DeviceLaunch(testing::WorkOf(&product, *plan)));
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_EQ(CheckQuantizedProduct(&product, kernel), "") << "product " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, QuantizedOnEmulatedDevice, ::testing::ValuesIn(QuantFormats()),
+                         [](const auto& info) {
+                           return absl::StrReplaceAll(info.param.name, {{"-", "_"}});
+                         });
+
+}  // namespace
+}  // namespace gemmd
