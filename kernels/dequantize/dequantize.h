@@ -7,9 +7,10 @@
 //     (code - zero point) * block factor * line factor
 //
 // The line factor is the scale itself where all of K has one scale, else the power of two of the
-// line's largest scale; so block factors are below 2 and no value overflows. Values have the first
-// two factors, in the arithmetic of f32 (f64 for f64), rounded once. A product of values is
-// multiplied by both line factors when it is done.
+// line's largest scale; so block factors are below 2 and no value overflows. It has the scale of
+// the tensor too, and is then a power of two times that, which is exact. Values have the first two
+// factors, in the arithmetic of f32 (f64 for f64), rounded once. A product of values is multiplied
+// by both line factors when it is done.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,11 @@ struct Dequantization {
   float* line_scales = nullptr;
   float* line_factors = nullptr;
 };
+
+// Returns whether values have a block factor: else it is 1.
+inline bool HasBlockFactors(const Scaling& scaling, std::int64_t k) {
+  return scaling.has_scales && (scaling.k_blocks(k) > 1 || scaling.has_tensor_scale);
+}
 
 // Values from line to line: whole lines of 128 bytes of bf16.
 constexpr std::int64_t DequantizedPitch(std::int64_t k) { return (k + 63) / 64 * 64; }

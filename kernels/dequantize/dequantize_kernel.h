@@ -44,6 +44,7 @@ struct DequantizeParams {
   std::int64_t pitch;
   std::int64_t line_blocks;  // of scales
   std::int64_t k_blocks;
+  bool has_block_factors;  // else a line's one scale is its line factor
   CodeFormat element;
   CodeFormat scale;
   ScaleOrder order;
@@ -142,7 +143,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
       thread / kLineThreads;
   const ptx::SharedAddress shared = ptx::SharedBase();
   std::uint32_t largest = 0;
-  if (line < params.lines && params.k_blocks > 1) {
+  if (line < params.lines && params.has_block_factors) {
     for (std::int64_t block = lane; block < params.k_blocks; block += kLineThreads) {
       const std::uint32_t bits =
           FiniteMagnitude(LoadScale(params, ScaleIndexOf(params, line, block)));
@@ -153,7 +154,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
   ptx::SyncThreads();
   if (lane != 0 || line >= params.lines) return;
   float scale = 1;
-  if (params.k_blocks == 1) {
+  if (!params.has_block_factors) {
     scale = LoadScale(params, ScaleIndexOf(params, line, 0));
   } else {
     for (std::uint32_t i = 1; i < kLineThreads; ++i) {
@@ -168,7 +169,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
   }
 }
 
-// How values of a type are stored: what they are computed in, and so many of them in 16 bytes.
+// The types of values. Each has the arithmetic that makes them, and packs 16 bytes of them.
 struct ToBf16 {
   using Arithmetic = float;
   static constexpr int kPerVector = 8;
@@ -215,7 +216,7 @@ GEMMD_DEVICE void StoreRun(const DequantizeParams& params, std::int64_t line, st
   if (params.scales != nullptr) {
     const std::int64_t block = params.block_k == 0 ? 0 : k / params.block_k;
     const std::int64_t index = ScaleIndexOf(params, line, block);
-    if (params.k_blocks > 1) {
+    if (params.has_block_factors) {
       // Exact, but where the quotient is subnormal: a division by a power of two.
       factor = static_cast<T>(LoadScale(params, index)) /
                static_cast<T>(ptx::LoadGlobal(params.line_scales + line));

@@ -53,6 +53,7 @@ inline DequantizeParams MakeParams(const Dequantization& d) {
   params.pitch = DequantizedPitch(d.k);
   params.line_blocks = scaling.line_blocks(scale_lines);
   params.k_blocks = scaling.k_blocks(d.k);
+  params.has_block_factors = HasBlockFactors(scaling, d.k);
   params.element = CodeFormatOf(d.element);
   if (scaling.has_scales) params.scale = CodeFormatOf(scaling.type);
   params.order = scaling.order;

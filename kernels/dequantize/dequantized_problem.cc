@@ -16,9 +16,8 @@ int SignificandBits(DataType type) { return FormatOf(type)->fraction_bits + 1; }
 // Integers less a zero point are at most 255 in magnitude, so 8 bits.
 bool IsExactIn(DataType type, DataType element, const Scaling& scaling, std::int64_t k) {
   if (!IsQuantizedType(element)) return element == type;
-  const bool has_blocks = scaling.has_scales && scaling.k_blocks(k) > 1;
   // Every code of 8 bits is exact in either; the exponents of fp8_e5m2 are those of f16.
-  if (!has_blocks) return true;
+  if (!HasBlockFactors(scaling, k)) return true;
   // The range of f16 is too small for block factors.
   if (type != DataType::kBf16 || IsQuantizedInteger(element)) return false;
   if (scaling.type == DataType::kE8M0) return true;

@@ -109,6 +109,32 @@ std::shared_ptr<const ResidentOperand>& ResidentPlanes::of(WorkPlane plane) {
   return MemberOf(*this, plane);
 }
 
+const std::shared_ptr<const ResidentOperand>& ResidentPlanes::of(WorkPlane plane) const {
+  return MemberOf(*this, plane);
+}
+
+bool Residency::of(WorkPlane plane) const {
+  switch (plane) {
+    case WorkPlane::kA:
+      return a;
+    case WorkPlane::kB:
+      return b;
+    case WorkPlane::kC:
+      return c;
+    case WorkPlane::kBias:
+      return bias;
+    case WorkPlane::kAScales:
+    case WorkPlane::kAZeroPoints:
+    case WorkPlane::kATensorScale:
+      return a_scales;
+    case WorkPlane::kBScales:
+    case WorkPlane::kBZeroPoints:
+    case WorkPlane::kBTensorScale:
+      break;
+  }
+  return b_scales;
+}
+
 Residency ResidentPlanes::which() const {
   return {a != nullptr,        b != nullptr,        c != nullptr, bias != nullptr,
           a_scales != nullptr, b_scales != nullptr, d != nullptr};

@@ -33,6 +33,11 @@ inline constexpr WorkPlane kWorkPlanes[] = {
     WorkPlane::kAZeroPoints, WorkPlane::kBZeroPoints, WorkPlane::kATensorScale,
     WorkPlane::kBTensorScale};
 inline constexpr std::size_t kWorkPlaneCount = std::size(kWorkPlanes);
+// The planes of one line: bias, and what scales the operands.
+inline constexpr WorkPlane kVectorPlanes[] = {WorkPlane::kBias,        WorkPlane::kAScales,
+                                              WorkPlane::kBScales,     WorkPlane::kAZeroPoints,
+                                              WorkPlane::kBZeroPoints, WorkPlane::kATensorScale,
+                                              WorkPlane::kBTensorScale};
 
 // Returns whether the problem has the plane.
 bool HasPlane(const Problem& problem, WorkPlane plane);
@@ -93,9 +98,11 @@ struct Residency {
   bool b = false;
   bool c = false;
   bool bias = false;
-  bool a_scales = false;
+  bool a_scales = false;  // zero points and the scale of the tensor too
   bool b_scales = false;
   bool d = false;
+
+  bool of(WorkPlane plane) const;
 };
 
 // Planes in the memory of one device, landed as its Landed(problem) says; null where the plane is
@@ -114,6 +121,7 @@ struct ResidentPlanes {
   std::shared_ptr<ResidentResult> d;  // as AllocateKept() gave it
 
   std::shared_ptr<const ResidentOperand>& of(WorkPlane plane);
+  const std::shared_ptr<const ResidentOperand>& of(WorkPlane plane) const;
   Residency which() const;
 };
 

@@ -23,6 +23,12 @@ void Transpose(MatrixLayout* layout) {
 
 Problem LandedProblem(const Problem& problem) {
   Problem landed = problem;
+  if (IsDequantized(problem)) {
+    for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) {
+      if (!IsQuantizedType(layout->type)) PadLines(layout);
+    }
+    return landed;
+  }
   const bool is_8_bit = Is8Bit(problem.a.type);
   if (is_8_bit || problem.a.type == DataType::kTf32) {
     if (!landed.a_is_k_major()) Transpose(&landed.a);
@@ -52,6 +58,12 @@ MatrixLayout ScratchLayout(const MatrixLayout& sent) {
   return scratch;
 }
 
+MatrixLayout CopiedLayout(const MatrixLayout& layout) {
+  if (SizeBits(layout.type) >= 8) return layout;
+  const auto bytes = static_cast<std::int64_t>(layout.size_bytes());
+  return {DataType::kUint8, 1, bytes, Order::kRowMajor, bytes};
+}
+
 BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,
                         std::uint64_t workspace_bytes) {
   constexpr std::uint64_t kAlignment = 256;
@@ -61,21 +73,17 @@ BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Reside
     block.total_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     return part;
   };
-  const auto scales = [&add](Scaling scaling, std::int64_t count) {
-    if (scaling == Scaling::kNone) return BlockLayout::Part();
-    return add(sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kTensor ? 1 : count));
-  };
   const auto input = [&add](const MatrixLayout& from, const MatrixLayout& to) {
-    return add(LandedBytes(IsTransposed(from, to) ? ScratchLayout(from) : to));
+    return add(LandedBytes(IsTransposed(from, to) ? ScratchLayout(from) : CopiedLayout(to)));
   };
   if (!resident.a) block.a_input = input(sent.a, landed.a);
   if (!resident.b) block.b_input = input(sent.b, landed.b);
   if (sent.epilogue.beta != 0 && !resident.c) block.c = add(LandedBytes(landed.c));
-  if (sent.epilogue.has_bias && !resident.bias) {
-    block.bias = add(ElementBytes(landed.d, landed.n));
+  for (const WorkPlane plane : kVectorPlanes) {
+    if (HasPlane(sent, plane) && !resident.of(plane)) {
+      block.vector(plane) = add(PlaneBytes(landed, plane));
+    }
   }
-  if (!resident.a_scales) block.a_scales = scales(sent.a_scaling, landed.m);
-  if (!resident.b_scales) block.b_scales = scales(sent.b_scaling, landed.n);
   block.inputs_bytes = block.total_bytes;
   block.a = block.a_input;
   block.b = block.b_input;

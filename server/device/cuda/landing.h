@@ -2,6 +2,8 @@
 // see aligned lines whatever the client sent. Pure functions of the problem.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm.h"
@@ -17,6 +19,8 @@ namespace gemmd {
 //   - 8-bit and tf32 operands are K-major: wgmma and cuBLASLt take no other.
 //   - 8-bit problems have M, N and K rounded up to 16, which cuBLASLt asks for; the
 //     operands are zero there, and what that adds to D is never copied out.
+//   - Quantized operands that are decoded (IsDequantized()) lie as they were sent, since their
+//     decoder reads every layout.
 Problem LandedProblem(const Problem& problem);
 
 // Returns whether the operand is transposed on its way: its landed order is the other one.
@@ -30,6 +34,10 @@ std::uint64_t LandedBytes(const MatrixLayout& landed);
 // The layout that an operand has between its copy and its transposition: as sent, with
 // lines at multiples of 16 bytes.
 MatrixLayout ScratchLayout(const MatrixLayout& sent);
+
+// The plane as copies see it: elements of less than a byte, of which lines may begin anywhere in
+// one, are one line of bytes.
+MatrixLayout CopiedLayout(const MatrixLayout& layout);
 
 // The places of one work's parts in one allocation, in bytes from its start. Parts that the problem
 // does not have are empty. Inputs come first, so that those of a small work travel in one copy.
@@ -46,15 +54,16 @@ struct BlockLayout {
   Part a_input;
   Part b_input;
   Part c;
-  Part bias;
-  Part a_scales;
-  Part b_scales;
-  std::uint64_t inputs_bytes = 0;  // up to the last input
-  Part a;                          // equal to a_input where nothing is transposed
+  std::array<Part, kWorkPlaneCount> vectors;  // of kVectorPlanes
+  std::uint64_t inputs_bytes = 0;             // up to the last input
+  Part a;                                     // equal to a_input where nothing is transposed
   Part b;
   Part d;
   Part workspace;
   std::uint64_t total_bytes = 0;
+
+  Part& vector(WorkPlane plane) { return vectors[static_cast<std::size_t>(plane)]; }
+  const Part& vector(WorkPlane plane) const { return vectors[static_cast<std::size_t>(plane)]; }
 };
 
 BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,

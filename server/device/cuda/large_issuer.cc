@@ -129,16 +129,18 @@ void LargeIssuer::CopyInA(const PreparedWork& prepared, const Panel& panel, char
                           StagingRing* ring, CudaCommands* commands) const {
   if (prepared.resident.a) return;
   const Problem& sent = prepared.work->problem;
-  CopyIn(sent.a, prepared.landed.a, {prepared.work->buffers.a, prepared.work->buffers.a_access},
-         RectOfA(sent, panel), prepared.block.a_input.In(block), streams_.copy_in, ring, commands);
+  CopyIn(CopiedLayout(sent.a), CopiedLayout(prepared.landed.a),
+         {prepared.work->buffers.a, prepared.work->buffers.a_access}, RectOfA(sent, panel),
+         prepared.block.a_input.In(block), streams_.copy_in, ring, commands);
 }
 
 void LargeIssuer::CopyInB(const PreparedWork& prepared, const Panel& panel, char* block,
                           StagingRing* ring, CudaCommands* commands) const {
   if (prepared.resident.b) return;
   const Problem& sent = prepared.work->problem;
-  CopyIn(sent.b, prepared.landed.b, {prepared.work->buffers.b, prepared.work->buffers.b_access},
-         RectOfB(sent, panel), prepared.block.b_input.In(block), streams_.copy_in, ring, commands);
+  CopyIn(CopiedLayout(sent.b), CopiedLayout(prepared.landed.b),
+         {prepared.work->buffers.b, prepared.work->buffers.b_access}, RectOfB(sent, panel),
+         prepared.block.b_input.In(block), streams_.copy_in, ring, commands);
 }
 
 bool LargeIssuer::IsPinned(const void* data, std::uint64_t bytes) const {

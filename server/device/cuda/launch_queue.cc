@@ -70,6 +70,8 @@ BatchForm LaunchQueue::FormOf(const DeviceWork& work) const {
 }
 
 std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slice_us) const {
+  // Each slice would decode all of the operand that is not cut.
+  if (IsDequantized(work.problem)) return nullptr;
   DeviceWork placed = work;
   UseInPlace(panel_bytes_, &placed);
   std::vector<Panel> blocks =
@@ -123,11 +125,12 @@ std::optional<IssuedWork> LaunchQueue::IssueQuickly(const Item& item) const {
     DeviceWork joined;
     joined.problem = JoinedRows(works);
     joined.plan = item.launch.rows_plan;
-    joined.buffers.bias = works.front().buffers.bias;
-    joined.buffers.b_scales = works.front().buffers.b_scales;
     joined.resident.b = works.front().resident.b;
-    joined.resident.bias = works.front().resident.bias;
-    joined.resident.b_scales = works.front().resident.b_scales;
+    for (const WorkPlane plane : {WorkPlane::kBias, WorkPlane::kBScales, WorkPlane::kBZeroPoints,
+                                  WorkPlane::kBTensorScale}) {
+      joined.buffers.of(plane) = works.front().buffers.of(plane);
+      joined.resident.of(plane) = works.front().resident.of(plane);
+    }
     const Problem landed = LandedProblem(joined.problem);
     const PreparedWork prepared =
         PrepareInPanels(joined, joined.resident.which(), {{0, landed.m, 0, landed.n}});

@@ -30,7 +30,8 @@ std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& residen
   const std::uint64_t d_bytes = resident.d ? 0 : LandedBytes(landed.d);
   const std::uint64_t bytes = std::max({a_bytes, b_bytes, d_bytes});
   const auto count = std::min(kMaxPanels, static_cast<std::int64_t>(bytes / panel_bytes));
-  if (count > 1) {
+  // Each panel would decode all of the operand that is not cut.
+  if (count > 1 && !IsDequantized(landed)) {
     std::vector<Panel> panels = Cut(landed, cut_rows, count);
     const Problem first = PanelProblem(landed, panels.front());
     const Problem last = PanelProblem(landed, panels.back());

@@ -55,11 +55,13 @@ PlaneRect Intersect(const PlaneRect& x, const PlaneRect& y) {
 }
 
 PlaneRect RectOfA(const Problem& sent, const Panel& panel) {
+  if (SizeBits(sent.a.type) < 8) return WholePlane(CopiedLayout(sent.a));
   return sent.transpose_a ? RectOf(sent.a, 0, sent.a.rows, panel.m_begin, panel.m_end)
                           : RectOf(sent.a, panel.m_begin, panel.m_end, 0, sent.a.columns);
 }
 
 PlaneRect RectOfB(const Problem& sent, const Panel& panel) {
+  if (SizeBits(sent.b.type) < 8) return WholePlane(CopiedLayout(sent.b));
   return sent.transpose_b ? RectOf(sent.b, panel.n_begin, panel.n_end, 0, sent.b.columns)
                           : RectOf(sent.b, 0, sent.b.rows, panel.n_begin, panel.n_end);
 }

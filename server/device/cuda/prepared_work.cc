@@ -31,20 +31,10 @@ Residency InPlace(const Problem& sent, const Problem& landed, Residency resident
 std::vector<VectorInput> VectorInputs(const PreparedWork& prepared) {
   const Problem& sent = prepared.work->problem;
   const HostBuffers& buffers = prepared.work->buffers;
-  const auto scale_bytes = [](Scaling scaling, std::int64_t count) {
-    return sizeof(float) * static_cast<std::uint64_t>(scaling == Scaling::kVector ? count : 1);
-  };
   std::vector<VectorInput> vectors;
-  if (sent.epilogue.has_bias && !prepared.resident.bias) {
-    vectors.push_back({buffers.bias, ElementBytes(sent.d, sent.n), prepared.block.bias});
-  }
-  if (sent.a_scaling != Scaling::kNone && !prepared.resident.a_scales) {
-    vectors.push_back(
-        {buffers.a_scales, scale_bytes(sent.a_scaling, sent.m), prepared.block.a_scales});
-  }
-  if (sent.b_scaling != Scaling::kNone && !prepared.resident.b_scales) {
-    vectors.push_back(
-        {buffers.b_scales, scale_bytes(sent.b_scaling, sent.n), prepared.block.b_scales});
+  for (const WorkPlane plane : kVectorPlanes) {
+    if (!HasPlane(sent, plane) || prepared.resident.of(plane)) continue;
+    vectors.push_back({buffers.of(plane), PlaneBytes(sent, plane), prepared.block.vector(plane)});
   }
   return vectors;
 }
@@ -125,15 +115,17 @@ Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char*
   arguments.a_is_settled = prepared.resident.a;
   arguments.b_is_settled = prepared.resident.b;
   if (problem.epilogue.beta != 0) arguments.c = at(resident.c, layout.c, offsets.c);
-  if (problem.epilogue.has_bias) arguments.bias = at(resident.bias, layout.bias, offsets.bias);
-  if (problem.a_scaling != Scaling::kNone) {
-    arguments.a_scales =
-        reinterpret_cast<const float*>(at(resident.a_scales, layout.a_scales, offsets.a_scales));
-  }
-  if (problem.b_scaling != Scaling::kNone) {
-    arguments.b_scales =
-        reinterpret_cast<const float*>(at(resident.b_scales, layout.b_scales, offsets.b_scales));
-  }
+  const auto vector = [&](WorkPlane plane, std::uint64_t offset) -> const void* {
+    if (!HasPlane(problem, plane)) return nullptr;
+    return at(resident.of(plane), layout.vector(plane), offset);
+  };
+  arguments.bias = vector(WorkPlane::kBias, offsets.bias);
+  arguments.a_scales = vector(WorkPlane::kAScales, offsets.a_scales);
+  arguments.b_scales = vector(WorkPlane::kBScales, offsets.b_scales);
+  arguments.a_zero_points = vector(WorkPlane::kAZeroPoints, offsets.a_zero_points);
+  arguments.b_zero_points = vector(WorkPlane::kBZeroPoints, offsets.b_zero_points);
+  arguments.a_tensor_scale = static_cast<const float*>(vector(WorkPlane::kATensorScale, 0));
+  arguments.b_tensor_scale = static_cast<const float*>(vector(WorkPlane::kBTensorScale, 0));
   char* const d =
       prepared.resident.d ? static_cast<char*>(resident.d->memory()) : layout.d.In(block);
   arguments.d = d + offsets.d;

@@ -46,7 +46,7 @@ inline std::uint64_t Pitch(const MatrixLayout& layout) {
 
 // The layout that the copies of an operand fill.
 inline MatrixLayout InputLayout(const MatrixLayout& sent, const MatrixLayout& landed) {
-  return IsTransposed(sent, landed) ? ScratchLayout(sent) : landed;
+  return IsTransposed(sent, landed) ? ScratchLayout(sent) : CopiedLayout(landed);
 }
 
 // Returns whether rows, columns or both are padded: the operand sent does not fill the landed one.

@@ -144,8 +144,8 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Store(con
   return Land(given, landed, scratch_bytes,
               [&](char* scratch, char* to, CudaStream stream, CudaCommands* commands) {
                 landing_.AssertHeld();
-                parts_.large_issuer->Land(given, landed, data, scratch, to, stream,
-                                          landing_ring_.get(), commands);
+                parts_.large_issuer->Land(CopiedLayout(given), CopiedLayout(landed), data, scratch,
+                                          to, stream, landing_ring_.get(), commands);
               });
 }
 
@@ -188,8 +188,8 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreAgai
 absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
   if (absl::Status status = parts_.watcher->lost(); !status.ok()) return status;
   const auto& resident = static_cast<const CudaResident&>(operand);
-  const MatrixLayout& given = resident.given();
-  const MatrixLayout& landed = resident.layout();
+  const MatrixLayout given = CopiedLayout(resident.given());
+  const MatrixLayout landed = CopiedLayout(resident.layout());
   const bool is_transposed = IsTransposed(given, landed);
   const std::int64_t lines = is_transposed ? given.inner() : given.outer();
   const std::uint64_t width = ElementBytes(landed, is_transposed ? given.outer() : given.inner());

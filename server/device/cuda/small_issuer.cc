@@ -31,7 +31,7 @@ void Pack(const MatrixLayout& sent, const void* from, const MatrixLayout& to_lay
 struct SmallInput {
   const void* data = nullptr;
   Access access = Access::kHost;
-  const MatrixLayout* sent = nullptr;
+  MatrixLayout sent;
   MatrixLayout to_layout;
   BlockLayout::Part part;
 };
@@ -43,15 +43,15 @@ std::vector<SmallInput> SmallInputs(const PreparedWork& prepared) {
   const BlockLayout& layout = prepared.block;
   std::vector<SmallInput> inputs;
   if (buffers.a != nullptr) {
-    inputs.push_back(
-        {buffers.a, buffers.a_access, &sent.a, InputLayout(sent.a, landed.a), layout.a_input});
+    inputs.push_back({buffers.a, buffers.a_access, CopiedLayout(sent.a),
+                      InputLayout(sent.a, landed.a), layout.a_input});
   }
   if (buffers.b != nullptr) {
-    inputs.push_back(
-        {buffers.b, buffers.b_access, &sent.b, InputLayout(sent.b, landed.b), layout.b_input});
+    inputs.push_back({buffers.b, buffers.b_access, CopiedLayout(sent.b),
+                      InputLayout(sent.b, landed.b), layout.b_input});
   }
   if (layout.c.bytes != 0) {
-    inputs.push_back({buffers.c, buffers.c_access, &sent.c, landed.c, layout.c});
+    inputs.push_back({buffers.c, buffers.c_access, sent.c, landed.c, layout.c});
   }
   return inputs;
 }
@@ -113,11 +113,11 @@ SharedBlock LayOutTogether(std::vector<PreparedWork>* works) {
                                            : shared.total_bytes + (part->offset - inputs);
     };
     const std::uint64_t rest = block.total_bytes - inputs;
-    for (BlockLayout::Part* part :
-         {&block.a_input, &block.b_input, &block.c, &block.bias, &block.a_scales, &block.b_scales,
-          &block.a, &block.b, &block.d, &block.workspace}) {
+    for (BlockLayout::Part* part : {&block.a_input, &block.b_input, &block.c, &block.a, &block.b,
+                                    &block.d, &block.workspace}) {
       move(part);
     }
+    for (BlockLayout::Part& part : block.vectors) move(&part);
     inputs_begin += inputs;
     shared.total_bytes += rest;
   }
@@ -230,7 +230,7 @@ IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot
   for (const PreparedWork& work : placed) {
     for (const SmallInput& input : SmallInputs(work)) {
       if (input.access == Access::kHost) {
-        Pack(*input.sent, input.data, input.to_layout, input.part, staging);
+        Pack(input.sent, input.data, input.to_layout, input.part, staging);
       } else {
         std::memset(staging + input.part.offset, 0, input.part.bytes);  // its padding
         in_place.push_back(input);
@@ -249,7 +249,7 @@ IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot
   }
   for (const SmallInput& input : in_place) {
     commands.Copy(DirectionFrom(input.access),
-                  CopyOfRect(WholePlane(*input.sent), input.data, Pitch(*input.sent),
+                  CopyOfRect(WholePlane(input.sent), input.data, Pitch(input.sent),
                              block + input.part.offset, Pitch(input.to_layout)),
                   stream);
   }
@@ -284,7 +284,9 @@ IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot
 }
 
 bool SmallIssuer::HasRows(const DeviceWork& work) const {
+  const Scaling& of_rows = work.problem.a_scaling;
   return HasJoinableRows(work) && work.resident.b != nullptr &&
+         (of_rows == Scaling::kNone || of_rows == Scaling::kVector) &&
          work.problem.a.size_bytes() + work.problem.d.size_bytes() <= kMaxBytes &&
          IsPinned(work.buffers.a, work.problem.a.size_bytes());
 }
@@ -330,8 +332,8 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
     }
   }
   if (staging != a_scales) {
-    in.push_back(
-        {a_scales, block + layout.a_scales.offset, static_cast<std::uint64_t>(staging - a_scales)});
+    in.push_back({a_scales, layout.vector(WorkPlane::kAScales).In(block),
+                  static_cast<std::uint64_t>(staging - a_scales)});
   }
   for (const VectorInput& vector : VectorInputs(joined)) {
     if (vector.host == nullptr) continue;  // the scales of A, which every work has its own of

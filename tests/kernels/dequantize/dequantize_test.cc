@@ -111,7 +111,21 @@ std::string Compare(Case* c, DataType output) {
   const LineDecoder decoder(c->view);
   std::vector<double> scales;
   for (std::int64_t line = 0; line < d.lines; ++line) {
-    scales.push_back(c->view.format.scaling.has_scales ? decoder.LineScale(line) : 1);
+    scales.push_back(d.scaling.has_scales ? decoder.LineScale(line) : 1);
+  }
+  // The CPU has such a scale in its line factor, which is of f64 there.
+  std::vector<double> block_factors(scales.size(), 1);
+  if (d.scaling.has_tensor_scale && d.scaling.k_blocks(d.k) == 1) {
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      if (scales[i] == 0) {
+        block_factors[i] = 0;
+        scales[i] = 1;
+      } else if (std::isfinite(scales[i])) {
+        const double power = std::ldexp(1.0, std::ilogb(scales[i]));
+        block_factors[i] = scales[i] / power;
+        scales[i] = power;
+      }
+    }
   }
   std::vector<double> wanted(static_cast<std::size_t>(d.lines * d.k));
   if (output == DataType::kF64) {
@@ -130,7 +144,9 @@ std::string Compare(Case* c, DataType output) {
       }
     }
     for (std::int64_t k = 0; k < d.k; ++k) {
-      const double value = wanted[at * static_cast<std::size_t>(d.k) + static_cast<std::size_t>(k)];
+      const double value =
+          wanted[at * static_cast<std::size_t>(d.k) + static_cast<std::size_t>(k)] *
+          block_factors[at];
       if (Wanted(output, value) != BitsOf(output, d.values, line * DequantizedPitch(d.k) + k)) {
         return absl::StrCat("(", line, ", ", k, ") is not ", value);
       }

@@ -56,9 +56,16 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
   sent.a_scaling = Scaling::kVector;
   sent.b_scaling = Scaling::kTensor;
   const BlockLayout block = LayOutBlock(sent, LandedProblem(sent), {}, 1000);
-  const BlockLayout::Part* const parts[] = {&block.a_input,  &block.b_input,  &block.c, &block.bias,
-                                            &block.a_scales, &block.b_scales, &block.a, &block.b,
-                                            &block.d,        &block.workspace};
+  const BlockLayout::Part* const parts[] = {&block.a_input,
+                                            &block.b_input,
+                                            &block.c,
+                                            &block.vector(WorkPlane::kBias),
+                                            &block.vector(WorkPlane::kAScales),
+                                            &block.vector(WorkPlane::kBScales),
+                                            &block.a,
+                                            &block.b,
+                                            &block.d,
+                                            &block.workspace};
   std::uint64_t end = 0;
   for (const BlockLayout::Part* part : parts) {
     EXPECT_GT(part->bytes, 0u);
@@ -67,7 +74,7 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
     end = part->end();
   }
   EXPECT_GE(block.total_bytes, end);
-  EXPECT_LE(block.b_scales.end(), block.inputs_bytes);
+  EXPECT_LE(block.vector(WorkPlane::kBScales).end(), block.inputs_bytes);
   const BlockLayout resident = LayOutBlock(sent, LandedProblem(sent), {false, true}, 1000);
   EXPECT_EQ(resident.b_input.bytes + resident.b.bytes, 0u);
 }

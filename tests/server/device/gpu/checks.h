@@ -8,6 +8,8 @@ namespace gemmd::testing {
 // Products of every plain type through the device against binary64: ragged shapes, both
 // orders, epilogues, and large ones in panels.
 void CheckProducts(GpuReport* report);
+// Random products of every quantized format that is decoded, within the kernels' bounds.
+void CheckQuantized(int products, GpuReport* report);
 // 100,000 mixed jobs from several threads: accounting at zero, host memory flat.
 void CheckAccounting(int jobs, GpuReport* report);
 // Stages against CUPTI's activity records, and what no stage covers.

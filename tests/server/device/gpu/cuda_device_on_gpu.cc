@@ -1,6 +1,7 @@
 // CudaDevice on this machine's GPUs. Not a test: it needs a GPU. Build with
 //   bazel build --config=h200 --config=opt //tests/server/device/gpu:cuda_device_on_gpu
-// and run with one or more of the words below; `accounting=N` takes the number of jobs.
+// and run with one or more of the words below; `accounting=N` takes the number of jobs,
+// `quantized=N` that of products a format.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -9,8 +10,8 @@
 
 int Usage(const std::string& word) {
   std::fprintf(stderr,
-               "'%s' is none of: products, accounting=N, receipts, stream, latency, batches, rows, "
-               "two_gpus, loss\n",
+               "'%s' is none of: products, quantized=N, accounting=N, receipts, stream, latency, "
+               "batches, rows, two_gpus, loss\n",
                word.c_str());
   return 2;
 }
@@ -22,10 +23,13 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const std::string accounting = "accounting=";
+    const std::string quantized = "quantized=";
     if (word == "products") {
       CheckProducts(&report);
     } else if (word.rfind(accounting, 0) == 0) {
       CheckAccounting(std::atoi(word.c_str() + accounting.size()), &report);
+    } else if (word.rfind(quantized, 0) == 0) {
+      CheckQuantized(std::atoi(word.c_str() + quantized.size()), &report);
     } else if (word == "receipts") {
       CheckReceipts(&report);
     } else if (word == "stream") {
