@@ -4,16 +4,20 @@
 #include <cfloat>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
-#include "kernels/quant/fp8.h"
+#include "kernels/cpu/operand_view.h"
+#include "kernels/dequantize/dequantized_problem.h"
+#include "kernels/verify/quantized_elements.h"
 #include "kernels/verify/weighted_sums.h"
 
 namespace gemmd {
 namespace {
 
 constexpr double kDeviations = 6;
-constexpr std::int64_t kRowsOfBlock = 64;  // of what one thread does at a time
+constexpr double kVanishingShare = 0x1p-100;  // of a line's largest scale
+constexpr std::int64_t kRowsOfBlock = 64;     // of what one thread does at a time
 
 // The rounding of D's type.
 struct OutputRounding {
@@ -41,6 +45,11 @@ OutputRounding RoundingOf(DataType type) {
 double AccumulationLoss(const Problem& problem, bool reduced_accuracy) {
   const auto k = static_cast<double>(problem.k);
   const double reduced = reduced_accuracy ? 0x1p-9 : 0;
+  if (IsDequantized(problem)) {
+    const bool is_f32 = problem.accumulate == DataType::kF32;
+    const double narrowing = problem.d.type == DataType::kF64 ? 0 : 0x1p-24;
+    return (is_f32 ? (k / 8 + 8) * 0x1p-23 : (k / 8 + 8) * 0x1p-52 + narrowing) + reduced;
+  }
   switch (problem.a.type) {
     case DataType::kF64:
       return (k / 8 + 8) * 0x1p-52 + reduced;
@@ -95,9 +104,10 @@ MatrixSpan Span(const MatrixLayout& layout, const void* data) {
           layout.column_stride()};
 }
 
+// The scale that multiplies a whole line, of operands that are not decoded.
 template <typename Real>
 Real ScaleAt(const Scaling& scaling, const void* scales, std::int64_t index) {
-  if (scaling == Scaling::kNone) return 1;
+  if (!scaling.has_scales) return 1;
   return static_cast<const float*>(scales)[scaling == Scaling::kVector ? index : 0];
 }
 
@@ -106,6 +116,11 @@ class Check {
  public:
   Check(const Problem& problem, const Arguments& arguments, const VerificationOptions& options)
       : problem_(problem), arguments_(arguments), options_(options) {
+    if (IsDequantized(problem)) {
+      if (IsQuantizedType(problem.a.type)) a_.emplace(ViewOfA(problem, arguments));
+      if (IsQuantizedType(problem.b.type)) b_.emplace(ViewOfB(problem, arguments));
+      scaling_of_a_ = scaling_of_b_ = Scaling::kNone;  // which values have already
+    }
     RandomSigns random(options.seed);
     for (int v = 0; v < options.vectors; ++v) x_.push_back(random.Vector<Real>(problem.n));
   }
@@ -126,7 +141,7 @@ class Check {
     double residual = 0;
     for (std::int64_t row = 0; row < problem_.m; ++row) {
       const Real factor = static_cast<Real>(epilogue.alpha) *
-                          ScaleAt<Real>(problem_.a_scaling, arguments_.a_scales, row);
+                          ScaleAt<Real>(scaling_of_a_, arguments_.a_scales, row);
       Row each;
       each.accumulated = product.gauge[row];
       each.magnitude = std::abs(factor) * product.gauge[row];
@@ -180,18 +195,30 @@ class Check {
     std::vector<std::vector<Real>> scaled = x_;
     std::vector<Real> squares = Ones();
     for (std::int64_t j = 0; j < problem_.n; ++j) {
-      const Real scale = ScaleAt<Real>(problem_.b_scaling, arguments_.b_scales, j);
+      const Real scale = ScaleAt<Real>(scaling_of_b_, arguments_.b_scales, j);
       for (std::vector<Real>& x : scaled) x[j] *= scale;
       squares[j] = scale * scale;
     }
-    const MatrixSpan b{
-        problem_.b.type,           arguments_.b, problem_.k, problem_.n, problem_.b_inner_stride(),
-        problem_.b_column_stride()};
+    const MatrixSpan b{problem_.b.type,
+                       arguments_.b,
+                       problem_.k,
+                       problem_.n,
+                       problem_.b_inner_stride(),
+                       problem_.b_column_stride(),
+                       b_.has_value() ? &*b_ : nullptr,
+                       false,
+                       kVanishingShare};
     SumsOfRows<Real> bx = Times(b, scaled, Gauge::kSquare, squares);
     for (Real& square : bx.gauge) square = std::sqrt(square);
-    const MatrixSpan a{
-        problem_.a.type,          arguments_.a, problem_.m, problem_.k, problem_.a_row_stride(),
-        problem_.a_inner_stride()};
+    const MatrixSpan a{problem_.a.type,
+                       arguments_.a,
+                       problem_.m,
+                       problem_.k,
+                       problem_.a_row_stride(),
+                       problem_.a_inner_stride(),
+                       a_.has_value() ? &*a_ : nullptr,
+                       true,
+                       kVanishingShare};
     return Times(a, bx.sums, Gauge::kAbsolute, bx.gauge);
   }
 
@@ -218,22 +245,17 @@ class Check {
   const Problem& problem_;
   const Arguments& arguments_;
   const VerificationOptions& options_;
+  // Operands that kernels decode.
+  std::optional<QuantizedElements> a_;
+  std::optional<QuantizedElements> b_;
+  Scaling scaling_of_a_ = problem_.a_scaling;
+  Scaling scaling_of_b_ = problem_.b_scaling;
   std::vector<std::vector<Real>> x_;
 };
 
 }  // namespace
 
-bool CanVerify(const Problem& problem) {
-  const auto is_fp8 = [](DataType type) {
-    return type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2;
-  };
-  const DataType a = problem.a.type;
-  const DataType b = problem.b.type;
-  const bool has_bounds = is_fp8(a) || a == DataType::kInt8 || !IsQuantizedType(a);
-  return problem.epilogue.activation == Activation::kNone &&
-         (a == b ? has_bounds : is_fp8(a) && is_fp8(b)) && problem.a_scaling.scales_whole_lines() &&
-         problem.b_scaling.scales_whole_lines();
-}
+bool CanVerify(const Problem& problem) { return problem.epilogue.activation == Activation::kNone; }
 
 double VerificationResidual(const Problem& problem, const Arguments& arguments,
                             const VerificationOptions& options) {

@@ -19,6 +19,11 @@
 //   int32  0      0         int8       0, or 2^-20 where D is not int32
 //                           fp8        (K/32 + 4) 2^-13
 //
+// Of quantized operands that kernels decode (IsDequantized()) values are exact here, and e is that
+// of f32, or of f64 where accumulate is f64 or int32, whose D of fewer bits may be rounded to f32
+// on its way. To an element's magnitude in s_i 2^-100 of its line's largest scale is added, because
+// values below 2^-132 of that may be lost.
+//
 // Signs are random and do not depend on the rounding, so a right row is over t_i with a
 // probability below 2 exp(-18) (Hoeffding), and far below where errors are not the worst
 // possible. A row with one wrong element that is off by 2 t_i is always over it; one with
@@ -31,8 +36,7 @@
 
 namespace gemmd {
 
-// Returns whether the bounds above are known of the problem: no activation, operands of one type or
-// both fp8, at least 8 bits an element, scales of whole lines and no zero points.
+// Returns whether the bounds above are known of the problem: it has no activation.
 bool CanVerify(const Problem& problem);
 
 struct VerificationOptions {

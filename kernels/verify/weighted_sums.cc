@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/float_bits.h"
 #include "kernels/quant/fp8.h"
+#include "kernels/verify/quantized_elements.h"
 
 namespace gemmd {
 namespace {
@@ -56,6 +57,18 @@ void WidenRun(DataType type, const void* data, std::int64_t index, std::int64_t 
   }
 }
 
+// `count` neighbours from (row, column) on, along the columns of a row or the rows of a column.
+template <typename Real>
+void ReadRun(const MatrixSpan& matrix, std::int64_t row, std::int64_t column, std::int64_t count,
+             Real* run) {
+  if (matrix.quantized == nullptr) {
+    return WidenRun(matrix.type, matrix.data,
+                    row * matrix.row_stride + column * matrix.column_stride, count, run);
+  }
+  const bool by_rows = matrix.lines_are_rows;
+  matrix.quantized->Values(by_rows ? row : column, by_rows ? column : row, count, run);
+}
+
 // Eight sums side by side, so that no addition waits for the last.
 template <typename Real>
 Real Dot(const Real* x, const Real* y, std::int64_t count) {
@@ -71,8 +84,14 @@ Real Dot(const Real* x, const Real* y, std::int64_t count) {
   return sum;
 }
 
+// Of the values that a run has just read.
 template <typename Real>
-void MakeGauge(Gauge gauge, Real* values, std::int64_t count) {
+void MakeGauge(const MatrixSpan& matrix, Gauge gauge, std::int64_t row, std::int64_t column,
+               std::int64_t count, Real* values) {
+  if (matrix.quantized != nullptr) {
+    matrix.quantized->AddFloors(matrix.lines_are_rows ? row : column, count, matrix.gauge_floor,
+                                values);
+  }
   if (gauge == Gauge::kAbsolute) {
     for (std::int64_t i = 0; i < count; ++i) values[i] = std::abs(values[i]);
   } else {
@@ -93,11 +112,11 @@ void SumRows(const MatrixSpan& matrix, const std::vector<std::vector<Real>>& wei
     for (std::int64_t row = begin; row < end; ++row) {
       for (std::int64_t column = 0; column < matrix.columns; column += kRun) {
         const std::int64_t count = std::min(kRun, matrix.columns - column);
-        WidenRun(matrix.type, matrix.data, row * matrix.row_stride + column, count, run);
+        ReadRun(matrix, row, column, count, run);
         for (std::size_t v = 0; v < weights.size(); ++v) {
           result->sums[v][row] += Dot(run, weights[v].data() + column, count);
         }
-        MakeGauge(gauge, run, count);
+        MakeGauge(matrix, gauge, row, column, count, run);
         result->gauge[row] += Dot(run, gauge_weights.data() + column, count);
       }
     }
@@ -106,14 +125,14 @@ void SumRows(const MatrixSpan& matrix, const std::vector<std::vector<Real>>& wei
   for (std::int64_t row = begin; row < end; row += kRun) {
     const std::int64_t count = std::min(kRun, end - row);
     for (std::int64_t column = 0; column < matrix.columns; ++column) {
-      WidenRun(matrix.type, matrix.data, column * matrix.column_stride + row, count, run);
+      ReadRun(matrix, row, column, count, run);
       const auto add = [&run, count](Real weight, Real* sums) {
         for (std::int64_t i = 0; i < count; ++i) sums[i] += run[i] * weight;
       };
       for (std::size_t v = 0; v < weights.size(); ++v) {
         add(weights[v][column], result->sums[v].data() + row);
       }
-      MakeGauge(gauge, run, count);
+      MakeGauge(matrix, gauge, row, column, count, run);
       add(gauge_weights[column], result->gauge.data() + row);
     }
   }

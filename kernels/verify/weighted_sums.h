@@ -8,6 +8,8 @@
 
 namespace gemmd {
 
+class QuantizedElements;
+
 // Elements in host memory, one of the two strides 1.
 struct MatrixSpan {
   DataType type = DataType::kF32;
@@ -16,6 +18,11 @@ struct MatrixSpan {
   std::int64_t columns = 0;
   std::int64_t row_stride = 0;  // elements
   std::int64_t column_stride = 0;
+  // Not null: the elements, whatever type and data say. Its lines are the rows, or the columns.
+  const QuantizedElements* quantized = nullptr;
+  bool lines_are_rows = false;
+  // In the gauge a quantized element counts this share of its line's largest scale more.
+  double gauge_floor = 0;
 };
 
 // Real is double or long double.

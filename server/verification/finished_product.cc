@@ -1,8 +1,6 @@
 #include "server/verification/finished_product.h"
 
 #include <cstring>
-#include <iterator>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,7 +32,8 @@ absl::StatusOr<const void*> Fetch(Device* device, const ResidentOperand* operand
 }  // namespace
 
 std::uint64_t FinishedProduct::size_bytes() const {
-  std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes();
+  std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes() +
+                        ScaleBytes(problem);
   if (problem.epilogue.beta != 0) bytes += problem.c.size_bytes();
   return bytes;
 }
@@ -55,29 +54,27 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
                                   ParallelExecutor* executor) {
   const Problem& problem = product.problem;
   const HostBuffers& buffers = product.buffers;
-  Arguments arguments{buffers.a, buffers.b, buffers.c,        buffers.bias,
-                      nullptr,   nullptr,   buffers.a_scales, buffers.b_scales};
   ResidentPlanes resident = product.resident;
   std::vector<HostBuffer> memory;
-  const void* fetched[std::size(kWorkPlanes)] = {};
-  for (std::size_t i = 0; i < std::size(kWorkPlanes); ++i) {
-    const WorkPlane plane = kWorkPlanes[i];
+  const void* planes[kWorkPlaneCount] = {};
+  for (const WorkPlane plane : kWorkPlanes) {
     const absl::StatusOr<const void*> data =
         Fetch(product.device, resident.of(plane).get(), PlaneOf(problem, plane), &memory);
     if (!data.ok()) return data.status();
-    fetched[i] = *data;
+    planes[static_cast<std::size_t>(plane)] = *data != nullptr ? *data : buffers.of(plane);
   }
-  const auto take = [&fetched](WorkPlane plane, auto** to) {
-    const void* const data = fetched[static_cast<std::size_t>(plane)];
-    if (data != nullptr) *to = static_cast<std::remove_reference_t<decltype(*to)>>(data);
-  };
-  take(WorkPlane::kA, &arguments.a);
-  take(WorkPlane::kB, &arguments.b);
-  take(WorkPlane::kC, &arguments.c);
-  take(WorkPlane::kBias, &arguments.bias);
-  take(WorkPlane::kAScales, &arguments.a_scales);
-  take(WorkPlane::kBScales, &arguments.b_scales);
-  // Products that can be verified have no other planes.
+  const auto at = [&planes](WorkPlane plane) { return planes[static_cast<std::size_t>(plane)]; };
+  Arguments arguments;
+  arguments.a = at(WorkPlane::kA);
+  arguments.b = at(WorkPlane::kB);
+  arguments.c = at(WorkPlane::kC);
+  arguments.bias = at(WorkPlane::kBias);
+  arguments.a_scales = at(WorkPlane::kAScales);
+  arguments.b_scales = at(WorkPlane::kBScales);
+  arguments.a_zero_points = at(WorkPlane::kAZeroPoints);
+  arguments.b_zero_points = at(WorkPlane::kBZeroPoints);
+  arguments.a_tensor_scale = static_cast<const float*>(at(WorkPlane::kATensorScale));
+  arguments.b_tensor_scale = static_cast<const float*>(at(WorkPlane::kBTensorScale));
   HostBuffer d = buffers.d;
   if (d.size() != 1) {
     absl::StatusOr<HostBuffer> whole = Allocate(problem.d.size_bytes());

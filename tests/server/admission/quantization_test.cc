@@ -330,18 +330,6 @@ const BadCall kBadCalls[] = {
        SetA(c, DataType::kInt8, Plane(DataType::kF32, 5, 3), {32, 1, false});
        c->accumulate_type = DataType::kF16;
      }},
-    {"verification.vectors is 3, and a is fp4_e2m1 with scales fp8_e4m3/1x16+tensor, b is uint4 "
-     "with "
-     "scales f16/1x64+zp@lines: the check has no bounds for these",
-     [](MatmulCall* c) { c->verification_vectors = 3; }, absl::StatusCode::kUnimplemented},
-    {"verification.vectors is 1, and a is int8 with scales f32/allxall+zp, b is int8 with scales "
-     "tensor: the check has no bounds for these",
-     [](MatmulCall* c) {
-       SetInt8(c);
-       c->a->zero_points = Plane(DataType::kInt8, 1, 1);
-       c->verification_vectors = 1;
-     },
-     absl::StatusCode::kUnimplemented},
     // Sizes: scales count where they are the larger part, and none of these overflows.
     {"the operands and the result take 117440514 bytes; one request may take 67108864",
      [](MatmulCall* c) {

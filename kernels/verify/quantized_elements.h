@@ -1,0 +1,44 @@
+// The values of a quantized operand, which binary64 holds exactly, in the order in which they lie
+// in memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/quant/quantize.h"
+
+namespace gemmd {
+
+// Decodes all scales of the operand when it is made. Immutable afterwards; the view's planes
+// outlive it.
+class QuantizedElements {
+ public:
+  explicit QuantizedElements(const QuantizedView& view);
+
+  bool k_runs_fastest() const { return view_.k_stride == 1; }
+
+  // Values of `count` neighbours: elements k and on of a line, or, where lines run fastest, of that
+  // line and on at k.
+  template <typename Real>
+  void Values(std::int64_t line, std::int64_t k, std::int64_t count, Real* values) const;
+
+  // Makes such values their magnitudes, and adds to each a share of its line's largest finite
+  // scale, that of the tensor included.
+  template <typename Real>
+  void AddFloors(std::int64_t line, std::int64_t count, double share, Real* values) const;
+
+ private:
+  std::size_t LineBlock(std::int64_t line) const;
+  std::size_t Block(std::int64_t line, std::int64_t k) const;
+
+  const QuantizedView view_;
+  const std::int64_t k_blocks_;
+  std::array<double, 256> values_of_codes_;
+  // By block: line block * k_blocks_ + block of K.
+  std::vector<double> scales_;
+  std::vector<double> zero_points_;
+  std::vector<double> largest_;
+};
+
+}  // namespace gemmd
