@@ -35,7 +35,8 @@ GEMMD_DEVICE void StoreGlobal(T* address, const T& value GEMMD_SITE) {
   *address = value;
 }
 
-// How the caches treat what a store writes, a hint. PTX ISA, "Cache Eviction Priority Hints".
+// A hint to the caches about the lines that a store writes. PTX ISA, "Cache Eviction Priority
+// Hints".
 enum class StoreHint : std::uint8_t {
   kNone,
   kNoAllocate,  // .L1::no_allocate

@@ -64,7 +64,6 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kLadderDThreads, 1)
     PrefetchMaps<Step, kTensorStores>(params);
     InitMbarriers<Layout>(place.shared);
   }
-  ptx::SyncThreads();
   ptx::ClusterSync();
   place.tensor = ptx::LoadShared<std::uint32_t>(place.shared + Layout::kSlot);
 

@@ -74,7 +74,7 @@ struct LadderDLayout {
       mma::FittingStages(kMaxSharedBytes - kOtherBytes, kStageBytes, kMostStages);
   static_assert(kStages >= 2, "loads run ahead of products");
 
-  // What TMA and tcgen05 swizzle comes first, at multiples of a kilobyte.
+  // The swizzled tiles come first, at multiples of a kilobyte.
   static constexpr std::uint32_t kOperands = 0;
   static constexpr std::uint32_t kOperandBytes = kABytes + kBBytes;
   static constexpr std::uint32_t kBox = kStages * kOperandBytes;

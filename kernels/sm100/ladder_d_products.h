@@ -39,7 +39,8 @@ class LadderDProducts {
   using Layout = LadderDLayout<Step, kTensorStores>;
   static constexpr std::uint32_t kBothBlocks = 3;
 
-  // Both are free before they are first used.
+  // Both are free before they are first used. The fence that follows each stage's wait puts
+  // products behind these waits, too.
   GEMMD_DEVICE void WaitForAccumulator() {
     ptx::MbarrierWait(own_free_.address(), own_free_.parity());
     own_free_.Next();
@@ -47,7 +48,6 @@ class LadderDProducts {
       ptx::MbarrierWait(shared_free_.address(), shared_free_.parity());
       shared_free_.Next();
     }
-    ptx::Tcgen05FenceAfter();
   }
 
   // Where there are fewer slots of scales than stages, the next one is free once the products of

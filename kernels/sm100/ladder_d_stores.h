@@ -41,7 +41,6 @@ class LadderDStores {
     if constexpr (kTensorStores) {
       if (thread_ == 0) ptx::BulkWaitRead<0>();
     }
-    ptx::Tcgen05FenceBefore();
   }
 
  private:

@@ -1,4 +1,4 @@
-// What the warps of a ladder D block share: the tiles of D that their pair takes, and where it is.
+// The tiles of D that a pair of blocks takes, and its place, which all warps of a block share.
 #pragma once
 
 #include <cstdint>
