@@ -13,7 +13,8 @@ namespace gemmd::sm100 {
 inline namespace GEMMD_BACKEND {
 
 // One thread of the even block. Tiles take the two accumulators in turn: while one is stored the
-// other one is summed. Columns that both share are stored first and given back by themselves.
+// other one is summed. Columns that both share are stored first, and are all that the next tile
+// waits for.
 template <class Step, bool kTensorStores>
 class LadderDProducts {
  public:
@@ -39,14 +40,16 @@ class LadderDProducts {
   using Layout = LadderDLayout<Step, kTensorStores>;
   static constexpr std::uint32_t kBothBlocks = 3;
 
-  // Both are free before they are first used. The fence that follows each stage's wait puts
-  // products behind these waits, too.
+  // Both are free before they are first used. Where they share columns, the storing warps have
+  // loaded all of the tile that had this accumulator before they give back the next tile's shared
+  // columns. The fence that follows each stage's wait puts products behind these waits, too.
   GEMMD_DEVICE void WaitForAccumulator() {
-    ptx::MbarrierWait(own_free_.address(), own_free_.parity());
-    own_free_.Next();
     if constexpr (Step::kOverlap > 0) {
       ptx::MbarrierWait(shared_free_.address(), shared_free_.parity());
       shared_free_.Next();
+    } else {
+      ptx::MbarrierWait(own_free_.address(), own_free_.parity());
+      own_free_.Next();
     }
   }
 

@@ -41,6 +41,7 @@ class LadderDStores {
     if constexpr (kTensorStores) {
       if (thread_ == 0) ptx::BulkWaitRead<0>();
     }
+    ptx::Tcgen05FenceBefore();
   }
 
  private:
@@ -50,18 +51,20 @@ class LadderDStores {
   static constexpr int kOwnColumns = Step::kTileN - Step::kOverlap;
   static_assert(kOwnColumns % Step::kLoadColumns == 0 && Step::kOverlap % Step::kLoadColumns == 0);
 
-  // The columns that both accumulators share first: the next tile's products wait for them.
+  // The columns that both accumulators share first: the next tile's products wait for them alone.
   GEMMD_DEVICE void StoreTile(const TilePlace& tile) {
-    const bool is_second = summed_.index() != 0;
     if constexpr (Step::kOverlap > 0) {
-      StorePart<Step::kOverlap>(tile, is_second ? 0 : kOwnColumns,
-                                place_.shared + Layout::kSharedFree);
+      const bool is_second = summed_.index() != 0;
+      const ptx::SharedAddress free = place_.shared + Layout::kSharedFree;
+      StorePart<Step::kOverlap, true>(tile, is_second ? 0 : kOwnColumns, free);
+      StorePart<kOwnColumns, false>(tile, is_second ? Step::kOverlap : 0, free);
+    } else {
+      StorePart<kOwnColumns, true>(tile, 0, own_free_.address());
     }
-    StorePart<kOwnColumns>(tile, is_second ? Step::kOverlap : 0, own_free_.address());
   }
 
-  // So many columns of the tile from `first` on, which `free` says are free once they are loaded.
-  template <int kPartColumns>
+  // So many columns of the tile from `first` on; they may be given back once they are loaded.
+  template <int kPartColumns, bool kGivesBack>
   GEMMD_DEVICE void StorePart(const TilePlace& tile, std::uint32_t first, ptx::SharedAddress free) {
     const ptx::TensorAddress from = place_.tensor + summed_.index() * Layout::kSecond + first +
                                     ptx::TensorLane(thread_ / 32 * 32);
@@ -69,7 +72,7 @@ class LadderDStores {
       std::uint32_t sums[Step::kLoadColumns];
       ptx::Tcgen05Load32x32b(sums, from + column);
       ptx::Tcgen05WaitLoad();
-      if (column + Step::kLoadColumns == kPartColumns) GiveBack(free);
+      if (kGivesBack && column + Step::kLoadColumns == kPartColumns) GiveBack(free);
       StoreColumns(tile, first + column, sums);
     }
   }

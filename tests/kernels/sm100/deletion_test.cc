@@ -30,6 +30,9 @@ constexpr MxCase kManyStages = {{256, 256, 1000}};
 // Five tiles on two pairs, stored by TMA: three rounds of accumulators, many of boxes.
 constexpr MxCase kManyTiles = {{256, 1280, 32}};
 
+// Accumulators that share no columns.
+constexpr MxCase kManyNarrowTiles = {{256, 640, 32}};
+
 template <class Step>
 std::string WrongMx(const MxCase& each, const emulator::Options& options) {
   return RunMx(sm100::LaunchLadderD<Step>, each, options);
@@ -41,7 +44,8 @@ DeletionCheck LadderD() {
                    "kernels/sm100/ladder_d_products.h", "kernels/sm100/ladder_d_stores.h"};
   check.redundant = {OnlyAligns("kernels/sm100/ladder_d.h", 1, "barrier.cluster is .aligned")};
   check.runs = {RunOf<MxCase>(WrongMx<sm100::D11>, kManyStages),
-                RunOf<MxCase>(WrongMx<sm100::D9>, kManyTiles)};
+                RunOf<MxCase>(WrongMx<sm100::D9>, kManyTiles),
+                RunOf<MxCase>(WrongMx<sm100::D12Narrow>, kManyNarrowTiles)};
   return check;
 }
 DELETION_TEST(LadderD)

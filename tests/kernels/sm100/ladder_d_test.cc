@@ -106,6 +106,23 @@ TEST_P(LadderD, RaisesNothingHoweverCopiesLand) {
   }
 }
 
+// One step of each form: with arrays, with TMA's stores, with fewer slots than stages, without
+// overlap.
+class LadderDSeeds : public ::testing::TestWithParam<Step> {};
+
+TEST_P(LadderDSeeds, RaiseNothing) {
+  const MxCase each = {{200, 700, 264}, kE5m2, kE4m3};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    emulator::Options options;
+    options.seed = seed;
+    ASSERT_EQ(RunMx(GetParam().launch, each, options, ExpectedOf(each)), "") << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, LadderDSeeds,
+                         ::testing::Values(kSteps[4], kSteps[11], kSteps[14], kSteps[17]),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 INSTANTIATE_TEST_SUITE_P(AllSteps, LadderD, ::testing::ValuesIn(kSteps),
                          [](const auto& info) { return std::string(info.param.name); });
 
