@@ -28,7 +28,8 @@ GEMMD_DEVICE void PrefetchMaps(const LadderDParams& params) {
   if constexpr (kTensorStores) ptx::PrefetchTensorMap(&params.stored);
 }
 
-// Each block has all mbarriers; a stage's, and those of what is stored, are used in the even one.
+// Each block has all mbarriers, so that they lie alike; ladder_d_params.h says which of them are
+// used in the even one alone.
 template <class Layout>
 GEMMD_DEVICE void InitMbarriers(ptx::SharedAddress shared) {
   for (int stage = 0; stage < Layout::kStages; ++stage) {

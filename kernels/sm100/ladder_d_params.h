@@ -81,7 +81,7 @@ struct LadderDLayout {
   static constexpr std::uint32_t kScales = kBox + kBoxes * kBoxBytes;
   static constexpr std::uint32_t kScaleBytes = kAScaleBytes + kBScaleBytes;
   static_assert(kASpan % 1024 == 0 && kBSpan % 1024 == 0 && kBoxBytes % 1024 == 0);
-  // Mbarriers, which only those of the even block of a pair are for both.
+  // Mbarriers. Those of full stages and of free columns are used in the even block alone, for both.
   static constexpr std::uint32_t kFull = kScales + kStages * kScaleBytes;
   static constexpr std::uint32_t kEmpty = kFull + kStages * ptx::kMbarrierBytes;
   static constexpr std::uint32_t kSummed = kEmpty + kStages * ptx::kMbarrierBytes;  // accumulators
