@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kernels/cpu/float_bits.h"
 #include "kernels/emulator/session.h"
 #include "kernels/emulator/tensor_core.h"
 #include "kernels/kernel.h"
@@ -103,7 +103,8 @@ struct MxOperands {
         ldd(each.shape.n + each.d_padding),
         memory(static_cast<std::size_t>(each.shape.m * ldd + each.d_offset) + 16, kPoison) {
     const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
-    d = memory.data() + (32 - at % 32) % 32 / sizeof(float) + each.d_offset;
+    const std::uintptr_t to_aligned = (32 - at % 32) % 32;
+    d = memory.data() + static_cast<std::int64_t>(to_aligned / 4) + each.d_offset;
   }
 
   Problem MakeProblem() const {
@@ -188,7 +189,7 @@ inline std::string FindWrong(const MxOperands& operands, const std::vector<float
         continue;
       }
       const float right = expected[static_cast<std::size_t>(row * shape.n + column)];
-      if (std::memcmp(&value, &right, sizeof value) != 0) return "wrong bits" + where;
+      if (BitsOf(value) != BitsOf(right)) return "wrong bits" + where;
     }
   }
   return "";

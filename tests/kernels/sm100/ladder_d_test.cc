@@ -140,10 +140,10 @@ TEST(LadderDNumerics, BitsAreWithinTheirBound) {
     const MxOperands operands(each);
     const ExactProductResult exact = ExactProduct(operands.a.View(), operands.b.View());
     const std::vector<float>& bits = ExpectedOf(each);
-    const auto blocks = static_cast<double>((each.shape.k + 31) / 32);
+    const std::int64_t blocks = (each.shape.k + 31) / 32;
     for (std::size_t i = 0; i < bits.size(); ++i) {
       ASSERT_LE(std::fabs(bits[i] - exact.d[i]),
-                blocks * (33 * 0x1p-25 + 0x1p-23) * exact.magnitude[i])
+                static_cast<double>(blocks) * (33 * 0x1p-25 + 0x1p-23) * exact.magnitude[i])
           << each << ", element " << i;
     }
   }
