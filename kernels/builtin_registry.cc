@@ -10,6 +10,7 @@
 #include "kernels/fault/fault_kernels.h"
 #include "kernels/registry.h"
 #include "kernels/sm100/ladder_c_registry.h"
+#include "kernels/sm100/ladder_d_registry.h"
 #include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/sm90/tf32_registry.h"
@@ -36,6 +37,7 @@ const Registry& BuiltinRegistry() {
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
     AppendLadderC(&kernels);
+    AppendLadderD(&kernels);
     AppendCublasLt(&cublaslt::CublasLtEngine(), &kernels);
     AppendDequantizedGemm(&kernels);
 #if GEMMD_FAULTS

@@ -4,36 +4,13 @@
 #include <cstring>
 
 #include "kernels/cpu/float_bits.h"
+#include "kernels/emulator/aligned_sum.h"
 
 namespace gemmd::emulator {
 namespace {
 
-// Lanes are outputs. The compiler splits these where registers are shorter.
-using Floats = float __attribute__((vector_size(32)));
-using Ints = std::int32_t __attribute__((vector_size(32)));
-using Doubles = double __attribute__((vector_size(64)));
-using Longs = std::int64_t __attribute__((vector_size(64)));
-
-// The exponent of a zero: below every sum of two exponents that takes part, and far from overflow.
-constexpr std::int32_t kNoExponent = -2000;
-constexpr std::int32_t kAlignedBits = 25;  // tensor_core.h, step 3
 // The largest exponent of moderate factors, and minus the smallest.
 constexpr std::int32_t kModerate = 60;
-// Where every result is a normal f32 whatever its 25 to 33 bits are.
-constexpr std::int32_t kLowestExponent = -101;
-constexpr std::int32_t kHighestExponent = 120;
-
-// 2^exponent, by its bits. REQUIRES: a normal f32.
-inline __attribute__((always_inline)) void PowerOfTwo(const Ints& exponent, Floats* power) {
-  const Ints bits = (exponent + 127) << 23;
-  std::memcpy(power, &bits, sizeof bits);
-}
-
-inline __attribute__((always_inline)) bool IsNone(const Ints& wrong) {
-  std::int32_t any = 0;
-  for (int i = 0; i < kBlockColumns; ++i) any |= wrong[i];
-  return any == 0;
-}
 
 // Eight factors' values and exponents; in *wrong, which of them are not moderate.
 template <HalfFormat kFormat>
@@ -98,71 +75,12 @@ void SumByDefinition(HalfFormat format, const RowFactors& row, const ColumnFacto
   }
 }
 
-// Steps 2 to 4 of tensor_core.h with the sum rounded toward zero to f32's 24 bits, and in
-// *lost whether that lost any. False where the quick way does not apply.
-inline __attribute__((always_inline)) bool Sum(const RowFactors& row, const ColumnFactors& columns,
-                                               const float* addend, float* result,
-                                               std::int32_t* lost) {
-  Floats addends;
-  Ints bits;
-  std::memcpy(&addends, addend, sizeof addends);
-  std::memcpy(&bits, addend, sizeof bits);
-  const Ints field = (bits >> 23) & 255;
-  const Ints is_zero = (bits & 0x7fffffff) == 0;
-  const Ints is_odd = (field == 255) | ((field == 0) & ~is_zero);
-
-  Ints largest = is_zero ? Ints{} + kNoExponent : field - 127;
-  for (int k = 0; k < kBlockProducts; ++k) {
-    Ints of_product;
-    std::memcpy(&of_product, &columns.exponent[k], sizeof of_product);
-    of_product += row.exponent[k];
-    largest = of_product > largest ? of_product : largest;
-  }
-  const Ints is_out =
-      is_odd | (largest > kHighestExponent) | ((largest < kLowestExponent) & (largest > -1000));
-  if (!IsNone(is_out)) return false;
-
-  // Products have at most 22 bits, so that they are exact, and so is their multiplication by
-  // a power of two, except where the result is far below one; the conversion truncates.
-  const Ints exponent = (largest > kLowestExponent ? largest : Ints{} + kLowestExponent);
-  Floats scale;
-  PowerOfTwo(kAlignedBits - exponent, &scale);
-  const Ints first = __builtin_convertvector(addends * scale, Ints);
-  // An aligned product is below 2^27: eight of them fit 32 bits, sixteen need not.
-  Ints partial[2] = {};
-  for (int k = 0; k < kBlockProducts; ++k) {
-    Floats value;
-    std::memcpy(&value, &columns.value[k], sizeof value);
-    partial[k / 8] += __builtin_convertvector(value * row.value[k] * scale, Ints);
-  }
-  const Doubles sum = __builtin_convertvector(partial[0], Doubles) +
-                      __builtin_convertvector(partial[1], Doubles) +
-                      __builtin_convertvector(first, Doubles);
-  Floats unscale;
-  PowerOfTwo(exponent - kAlignedBits, &unscale);
-  // The sum has at most 32 bits, so the product is exact.
-  const Doubles exact = sum * __builtin_convertvector(unscale, Doubles);
-  Longs exact_bits;
-  std::memcpy(&exact_bits, &exact, sizeof exact_bits);
-  constexpr std::int64_t kBeyondF32 = (std::int64_t{1} << 29) - 1;
-  const Longs kept = exact_bits & ~kBeyondF32;
-  Doubles truncated;
-  std::memcpy(&truncated, &kept, sizeof truncated);
-  const Floats rounded = __builtin_convertvector(truncated, Floats);
-  std::memcpy(result, &rounded, sizeof rounded);
-  if (lost != nullptr) {
-    const Ints some = __builtin_convertvector((exact_bits & kBeyondF32) != 0, Ints);
-    std::memcpy(lost, &some, sizeof some);
-  }
-  return true;
-}
-
 // The same code for any processor and for one with AVX2.
 template <HalfFormat kFormat>
 struct Baseline {
   static bool DoSum(const RowFactors& row, const ColumnFactors& columns, const float* addend,
                     float* result, std::int32_t* lost) {
-    return Sum(row, columns, addend, result, lost);
+    return SumAligned<kBlockProducts>(row, columns, nullptr, addend, result, lost);
   }
   static void DoRow(const HalfLine& line, RowFactors* row) { SplitRow<kFormat>(line, row); }
   static void DoColumns(const ColumnBits& bits, ColumnFactors* columns) {
@@ -176,7 +94,7 @@ template <HalfFormat kFormat>
 struct Avx2 {
   GEMMD_AVX2 static bool DoSum(const RowFactors& row, const ColumnFactors& columns,
                                const float* addend, float* result, std::int32_t* lost) {
-    return Sum(row, columns, addend, result, lost);
+    return SumAligned<kBlockProducts>(row, columns, nullptr, addend, result, lost);
   }
   GEMMD_AVX2 static void DoRow(const HalfLine& line, RowFactors* row) {
     SplitRow<kFormat>(line, row);

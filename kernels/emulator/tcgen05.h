@@ -5,9 +5,10 @@
 // not ordered there is a violation where it conflicts. All of a kernel's instructions say the same
 // `group`: 1, or 2 for the blocks of ranks 2 * i and 2 * i + 1 together.
 //
-// Not emulated, and reported: .ws, .sp, kinds but f16, disabled lanes, scaled input, shift, the
-// shapes of ld, st and cp that have no wrapper, A in tensor memory with M of 128 in a pair. Blocks
-// of different clusters do not share tensor memory here, as those of one multiprocessor do.
+// Not emulated, and reported: .ws, .sp, kinds but f16 and mxf8f6f4, disabled lanes, scaled input,
+// shift, the shapes of ld, st and cp that have no wrapper, M of 128 in a pair with A in tensor
+// memory or with scales. Blocks of different clusters do not share tensor memory here, as those of
+// one multiprocessor do.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,23 @@ struct Tcgen05Product {
   bool accumulate;
 };
 void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site);
+
+// D (+)= (A * scales of A) * (B * scales of B) by kind::mxf8f6f4.block_scale.block32, 32 deep. A
+// and B are matrix descriptors, of lines of 32 bytes: elements of 8 bits, or 16 elements of 4 or 6
+// bits in the first 8 or 12 bytes of each 16. Scales are E8M0, one a row of A in this block's
+// tensor memory and one a column of the whole of B in each block's, alike in all quarters of the
+// lanes: that of line i in lane i % 32, column i / 32, in the byte that `instruction` says.
+struct Tcgen05ScaledProduct {
+  std::uint32_t group;
+  std::uint32_t d;
+  std::uint64_t a;
+  std::uint64_t b;
+  std::uint32_t instruction;
+  std::uint32_t a_scales;
+  std::uint32_t b_scales;
+  bool accumulate;
+};
+void Tcgen05MultiplyScaled(const Tcgen05ScaledProduct& product, const CallSite& site);
 
 // From shared memory, as `descriptor` says, by one thread, in each block of a pair.
 enum class Tcgen05CopyShape : std::uint8_t {

@@ -4,6 +4,59 @@
 #include "kernels/emulator/failure.h"
 
 namespace gemmd::emulator {
+namespace {
+
+// Fields from the lowest bit on, and what is wrong with one.
+class Fields {
+ public:
+  Fields(std::uint32_t bits, const CallSite& site) : bits_(bits), rest_(bits), site_(site) {}
+
+  std::uint32_t Take(int width) {
+    const std::uint32_t field = rest_ & ((1u << width) - 1);
+    rest_ >>= width;
+    return field;
+  }
+  void Demand(bool is_so, const char* what) const {
+    if (is_so) return;
+    Fail(Violation::kBadOperand, site_,
+         absl::StrCat("tcgen05.mma: instruction descriptor ", absl::Hex(bits_), ": ", what));
+  }
+  std::uint32_t rest() const { return rest_; }
+
+ private:
+  const std::uint32_t bits_;
+  std::uint32_t rest_;
+  const CallSite& site_;
+};
+
+// Types of A and B of kind::mxf8f6f4; false where there is none of that number.
+bool ToScaledFormat(std::uint32_t type, FactorFormat* format) {
+  switch (type) {
+    case 0:
+      *format = FactorFormat::kE4m3;
+      return true;
+    case 1:
+      *format = FactorFormat::kE5m2;
+      return true;
+    case 3:
+      *format = FactorFormat::kE2m3;
+      return true;
+    case 4:
+      *format = FactorFormat::kE3m2;
+      return true;
+    case 5:
+      *format = FactorFormat::kE2m1;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsOfFewBits(FactorFormat format) {
+  return format != FactorFormat::kE4m3 && format != FactorFormat::kE5m2;
+}
+
+}  // namespace
 
 // PTX ISA, "Instruction Descriptor" of tcgen05, the table of .kind::f16, from the lowest bit:
 // sparsity selector 2 and sparsity 1; saturation 1; type of D 2 (f16, f32); 1 reserved; types of A
@@ -11,17 +64,9 @@ namespace gemmd::emulator {
 // reserved; M / 16 in 5; 1 reserved; 2 of .ws.
 Tcgen05Instruction DecodeTcgen05Instruction(std::uint32_t bits, std::uint32_t group,
                                             const CallSite& site) {
-  std::uint32_t rest = bits;
-  const auto take = [&rest](int width) {
-    const std::uint32_t field = rest & ((1u << width) - 1);
-    rest >>= width;
-    return field;
-  };
-  const auto demand = [&](bool is_so, const char* what) {
-    if (is_so) return;
-    Fail(Violation::kBadOperand, site,
-         absl::StrCat("tcgen05.mma: instruction descriptor ", absl::Hex(bits), ": ", what));
-  };
+  Fields fields(bits, site);
+  const auto take = [&fields](int width) { return fields.Take(width); };
+  const auto demand = [&fields](bool is_so, const char* what) { fields.Demand(is_so, what); };
   demand(take(3) == 0, "sparsity, which is not emulated");
   demand(take(1) == 0, "saturation, of integers alone");
   const std::uint32_t d = take(2);
@@ -42,7 +87,7 @@ Tcgen05Instruction DecodeTcgen05Instruction(std::uint32_t bits, std::uint32_t gr
   decoded.columns = take(6) * 8;
   demand(take(1) == 0, "bit 23 is reserved");
   decoded.rows = take(5) * 16;
-  demand(rest == 0, "bits 29 to 31 are reserved, or of .ws");
+  demand(fields.rest() == 0, "bits 29 to 31 are reserved, or of .ws");
   // PTX ISA, "Matrix Shape", the table of .kind::f16: M of 64 or 128 for one block, 128 or 256 for
   // two; N in steps of 8 or 16 up to 256. Releases before 9.2 want steps of 16 with M of 128.
   const bool has_rows = decoded.rows == 64 * group || decoded.rows == 128 * group;
@@ -50,6 +95,44 @@ Tcgen05Instruction DecodeTcgen05Instruction(std::uint32_t bits, std::uint32_t gr
   const std::uint32_t step = decoded.rows == 64 ? 8 : 16;
   demand(decoded.columns > 0 && decoded.columns <= 256 && decoded.columns % step == 0,
          "N is not a multiple of 16, or with M of 64 of 8, up to 256");
+  return decoded;
+}
+
+// PTX ISA, "Instruction Descriptor" of tcgen05, the table of .kind::mxf8f6f4, from the lowest bit:
+// 2 reserved; sparsity 1; 1 reserved; scale factor id of B 2; 1 reserved; types of A and of B 3
+// each; negate A, negate B, transpose A, transpose B; N / 8 in 6; type of scales 1 (ue8m0); 3
+// reserved; M / 128 in 2; scale factor id of A 2; 1 reserved.
+Tcgen05ScaledInstruction DecodeTcgen05ScaledInstruction(std::uint32_t bits, std::uint32_t group,
+                                                        const CallSite& site) {
+  Fields fields(bits, site);
+  Tcgen05ScaledInstruction decoded = {};
+  fields.Demand(fields.Take(2) == 0, "bits 0 and 1 are reserved");
+  fields.Demand(fields.Take(1) == 0, "sparsity, which is not emulated");
+  fields.Demand(fields.Take(1) == 0, "bit 3 is reserved");
+  decoded.b_scale_id = fields.Take(2);
+  fields.Demand(fields.Take(1) == 0, "bit 6 is reserved");
+  for (FactorFormat* format : {&decoded.a_format, &decoded.b_format}) {
+    fields.Demand(ToScaledFormat(fields.Take(3), format),
+                  "A or B is none of e4m3, e5m2, e2m3, e3m2 and e2m1");
+  }
+  decoded.negates_a = fields.Take(1) != 0;
+  decoded.negates_b = fields.Take(1) != 0;
+  decoded.a_is_mn_major = fields.Take(1) != 0;
+  decoded.b_is_mn_major = fields.Take(1) != 0;
+  fields.Demand(!(decoded.a_is_mn_major && IsOfFewBits(decoded.a_format)) &&
+                    !(decoded.b_is_mn_major && IsOfFewBits(decoded.b_format)),
+                "MN-major elements of 4 or 6 bits, which are not emulated");
+  decoded.columns = fields.Take(6) * 8;
+  fields.Demand(fields.Take(1) == 1, "scales are not ue8m0");
+  fields.Demand(fields.Take(3) == 0, "bits 24 to 26 are reserved");
+  decoded.rows = fields.Take(2) * 128;
+  decoded.a_scale_id = fields.Take(2);
+  fields.Demand(fields.rest() == 0, "bit 31 is reserved");
+  // PTX ISA, "Matrix Shape", the table of .kind::mxf8f6f4: M of 128 for one block, 128 or 256 for
+  // two; N in steps of 8, or of two blocks 16, up to 256.
+  fields.Demand(decoded.rows == 128 * group, "M is not 128 a block, the only one emulated");
+  fields.Demand(decoded.columns > 0 && decoded.columns <= 256 && decoded.columns % (8 * group) == 0,
+                "N is not a multiple of 8, or of two blocks 16, up to 256");
   return decoded;
 }
 

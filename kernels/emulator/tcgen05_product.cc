@@ -23,15 +23,6 @@ namespace {
 constexpr std::uint32_t kHalfBytes = 2;
 constexpr std::uint32_t kHalfColumns = kBlockBytes / 4;  // a row of A in tensor memory
 constexpr std::uint32_t kChunkBytes = 16;
-// Channels of async_engine.h that no other engine has.
-constexpr std::uint64_t kAccumulatorChannels = std::uint64_t{1} << 40;
-
-// A product or copy is issued: its step, which those that follow are ordered after.
-Step IssueProduct(Thread& thread) {
-  const Step step = ++thread.tensor.products.issued;
-  thread.tensor.order.Raise(AgentOf(thread.tensor.products), step);
-  return step;
-}
 
 // Where rows of D, and of A in tensor memory, lie in one block. PTX ISA, "Data Path Layout
 // Organization": D (M of 128) and A (256 in a pair) have a row a lane; F (64) 16 rows in each
@@ -158,15 +149,39 @@ void LandProduct(const IssuedProduct& product) {
   }
 }
 
-std::uint16_t FindAccumulator(TensorMemory& memory, const Accumulator& accumulator) {
-  auto& all = memory.accumulators;
+}  // namespace
+
+Step IssueProduct(Thread& thread) {
+  const Step step = ++thread.tensor.products.issued;
+  thread.tensor.order.Raise(AgentOf(thread.tensor.products), step);
+  return step;
+}
+
+std::uint16_t FindAccumulator(Block& block, const Accumulator& accumulator) {
+  auto& all = TensorMemoryOf(block).accumulators;
   const auto found = std::find(all.begin(), all.end(), accumulator);
   if (found != all.end()) return static_cast<std::uint16_t>(found - all.begin());
   all.push_back(accumulator);
   return static_cast<std::uint16_t>(all.size() - 1);
 }
 
-}  // namespace
+void PostProduct(Block& first, std::uint16_t accumulator, std::function<void()> land) {
+  // Channels of async_engine.h that no other engine has.
+  constexpr std::uint64_t kAccumulatorChannels = std::uint64_t{1} << 40;
+  Thread& thread = CurrentThread();
+  TensorMemory& memory = TensorMemoryOf(first);
+  DropLanded(&memory.copies);
+  DropLanded(&thread.tensor.product_operations);
+  const std::uint64_t channel =
+      kAccumulatorChannels + (std::uint64_t{first.rank} << 16) + accumulator;
+  thread.tensor.product_operations.push_back(Post(
+      *thread.block->cluster,
+      [land = std::move(land), copies = memory.copies] {
+        for (const OperationId copy : copies) LandNow(copy);
+        land();
+      },
+      channel));
+}
 
 void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
   const char* what = "tcgen05.mma";
@@ -193,10 +208,9 @@ void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
     }
   }
 
-  TensorMemory& memory = TensorMemoryOf(*issued.blocks[0]);
   const std::uint16_t accumulator =
-      FindAccumulator(memory, {product.d, instruction.rows, instruction.columns, product.group,
-                               instruction.accumulates_f16});
+      FindAccumulator(*issued.blocks[0], {product.d, instruction.rows, instruction.columns,
+                                          product.group, instruction.accumulates_f16, false});
   const Step step = IssueProduct(thread);
   const Agent agent = thread.tensor.products.agent;
   const TensorAccess access = {agent, step, TensorCell::Writer::kProduct, accumulator,
@@ -222,17 +236,8 @@ void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
     }
   }
 
-  DropLanded(&memory.copies);
-  DropLanded(&thread.tensor.product_operations);
-  const std::uint64_t channel =
-      kAccumulatorChannels + (std::uint64_t{issued.blocks[0]->rank} << 16) + accumulator;
-  thread.tensor.product_operations.push_back(Post(
-      *thread.block->cluster,
-      [issued = std::move(issued), copies = memory.copies] {
-        for (const OperationId copy : copies) LandNow(copy);
-        LandProduct(issued);
-      },
-      channel));
+  Block& first = *issued.blocks[0];
+  PostProduct(first, accumulator, [issued = std::move(issued)] { LandProduct(issued); });
 }
 
 void Tcgen05Copy(Tcgen05CopyShape shape, std::uint32_t address, std::uint64_t descriptor,

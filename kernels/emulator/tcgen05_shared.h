@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/emulator/call_site.h"
@@ -31,5 +32,15 @@ std::vector<Block*> BlocksOfGroup(std::uint32_t group);
 Agent AgentOf(TensorEngine& engine);
 
 void DropLanded(std::vector<OperationId>* operations);
+
+// A product or copy is issued: its step, which those that follow are ordered after.
+Step IssueProduct(Thread& thread);
+
+// The number of that accumulator in the first block of its group, TensorCell::accumulator.
+std::uint16_t FindAccumulator(Block& block, const Accumulator& accumulator);
+
+// Posts what a product of the running thread does, behind all copies to the first block of its
+// group and behind the products before it of the same accumulator.
+void PostProduct(Block& first, std::uint16_t accumulator, std::function<void()> land);
 
 }  // namespace gemmd::emulator

@@ -37,6 +37,7 @@ struct Layout {
   bool has_infinity;  // and every other exponent of all ones is NaN; else `nan` alone is
   std::uint32_t nan;
 };
+constexpr std::uint32_t kNoNan = ~0u;
 
 Layout LayoutOf(FactorFormat format) {
   switch (format) {
@@ -50,6 +51,12 @@ Layout LayoutOf(FactorFormat format) {
       return {0, 3, 4, false, 0x7f};
     case FactorFormat::kE5m2:
       return {0, 2, 5, true, 0};
+    case FactorFormat::kE2m3:
+      return {0, 3, 2, false, kNoNan};
+    case FactorFormat::kE3m2:
+      return {0, 2, 3, false, kNoNan};
+    case FactorFormat::kE2m1:
+      return {0, 1, 2, false, kNoNan};
   }
   return {};
 }

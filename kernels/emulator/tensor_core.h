@@ -25,12 +25,13 @@
 
 namespace gemmd::emulator {
 
-// The format of an operand's elements. The 8-bit formats are those of OFP8 (kernels/quant/fp8.h).
-enum class FactorFormat : std::uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2 };
+// The format of an operand's elements. Those of 8 bits are of OFP8 (kernels/quant/fp8.h), those of
+// 6 and 4 bits of OCP MX; an element of any of the five takes a byte here.
+enum class FactorFormat : std::uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2, kE2m3, kE3m2, kE2m1 };
 
 constexpr std::uint32_t FactorBytes(FactorFormat format) {
   if (format == FactorFormat::kTf32) return 4;
-  return format == FactorFormat::kE4m3 || format == FactorFormat::kE5m2 ? 1 : 2;
+  return format == FactorFormat::kF16 || format == FactorFormat::kBf16 ? 2 : 1;
 }
 
 // The bytes that one block of products takes of a row of A or a column of B.

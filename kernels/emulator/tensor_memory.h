@@ -56,17 +56,18 @@ struct TensorAllocation {
   Step at;
 };
 
-// The accumulator and shape that pipelined products share.
+// The accumulator, shape and kind that pipelined products share.
 struct Accumulator {
   std::uint32_t address;
   std::uint32_t rows;
   std::uint32_t columns;
   std::uint32_t group;  // blocks
   bool is_f16;
+  bool is_scaled;  // of another kind
 
   bool operator==(const Accumulator& other) const {
     return address == other.address && rows == other.rows && columns == other.columns &&
-           group == other.group && is_f16 == other.is_f16;
+           group == other.group && is_f16 == other.is_f16 && is_scaled == other.is_scaled;
   }
 };
 

@@ -35,6 +35,37 @@ GEMMD_DEVICE void StoreGlobal(T* address, const T& value GEMMD_SITE) {
   *address = value;
 }
 
+// A hint to the caches about the lines that a store writes. PTX ISA, "Cache Eviction Priority
+// Hints".
+enum class StoreHint : std::uint8_t {
+  kNone,
+  kNoAllocate,  // .L1::no_allocate
+  kEvictFirst,  // .L2::evict_first
+};
+
+// st.global.v8.f32 (sm_100): 32 bytes in one instruction, at a multiple of 32.
+template <StoreHint kHint>
+GEMMD_DEVICE void StoreGlobal8(float* address, const float (&value)[8] GEMMD_SITE) {
+  GEMMD_IN_EMULATOR(emulator::CheckGlobal(address, 32, 32, true, "st.v8", site);)
+#ifdef __CUDACC__
+#define GEMMD_STORE_8(hint)                                                                       \
+  asm volatile("st.global" hint ".v8.f32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};" ::"l"(address), \
+               "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "f"(value[4]),         \
+               "f"(value[5]), "f"(value[6]), "f"(value[7])                                        \
+               : "memory")
+  if constexpr (kHint == StoreHint::kNoAllocate) {
+    GEMMD_STORE_8(".L1::no_allocate");
+  } else if constexpr (kHint == StoreHint::kEvictFirst) {
+    GEMMD_STORE_8(".L2::evict_first");
+  } else {
+    GEMMD_STORE_8("");
+  }
+#undef GEMMD_STORE_8
+#else
+  for (int i = 0; i < 8; ++i) address[i] = value[i];
+#endif
+}
+
 // prefetch.global.L2: the cache line will be used soon; no access, and no order. PTX ISA,
 // "Data Movement and Conversion Instructions: prefetch, prefetchu".
 GEMMD_DEVICE void PrefetchGlobal(const void* address GEMMD_SITE) {

@@ -7,8 +7,9 @@
 //
 // Order is what "Memory Consistency Model for 5th generation of TensorCore operations" says, and no
 // more:
-//   * products with the same accumulator, shape and group run as issued, and products after the
-//     copies before them; nothing else does;
+//   * products with the same accumulator, shape, kind and group run as issued, and products after
+//     the copies before them; nothing else does, a copy behind products that read its columns
+//     least;
 //   * a load's registers are there after Tcgen05WaitLoad(), a store's cells after
 //     Tcgen05WaitStore(), what products and copies did after the wait for the commit's mbarrier;
 //   * between threads: Tcgen05FenceBefore(), then what orders them (a barrier, an arrival), then
@@ -121,6 +122,33 @@ GEMMD_DEVICE void Tcgen05MultiplyTensor(TensorAddress d, TensorAddress a,
                       : "memory")
 #else
   emulator::Tcgen05Multiply({kGroup, d, true, a, b_descriptor, instruction, accumulate}, site);
+#endif
+}
+
+// tcgen05.mma.kind::mxf8f6f4.block_scale.block32: D = (A * scales) * (B * scales) (+ D where
+// `accumulate`), 32 deep, one E8M0 scale for each row of A and each column of B, by one thread. In
+// the pair's form, of M of 256, a block has half of the rows of A with their scales, and half of
+// the columns of B, but the scales of all.
+//   A and B    lines of 32 bytes: 8-bit elements, or 16 of 4 or 6 bits in the first 8 or 12 bytes
+//              of each 16, K-major
+//   scales     that of line i in lane i % 32 of each quarter, column i / 32, in the byte that the
+//              instruction says: what tcgen05.cp.32x128b.warpx4 makes of a tile of 128 x 4 scales
+//              (kernels/scaling.h, kTiles128x4)
+//   D of f32   row r in lane r of the block, column n in column n
+template <int kGroup = 1>
+GEMMD_DEVICE void Tcgen05MultiplyMx(TensorAddress d, std::uint64_t a_descriptor,
+                                    std::uint64_t b_descriptor, std::uint32_t instruction,
+                                    TensorAddress a_scales, TensorAddress b_scales,
+                                    bool accumulate GEMMD_SITE) {
+#ifdef __CUDACC__
+  GEMMD_TCGEN05_GROUP("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\ntcgen05.mma",
+                      ".kind::mxf8f6f4.block_scale.block32 [%0], %1, %2, %3, [%4], [%5], p;\n}",
+                      ::"r"(d), "l"(a_descriptor), "l"(b_descriptor), "r"(instruction),
+                      "r"(a_scales), "r"(b_scales), "r"(static_cast<std::uint32_t>(accumulate))
+                      : "memory")
+#else
+  emulator::Tcgen05MultiplyScaled(
+      {kGroup, d, a_descriptor, b_descriptor, instruction, a_scales, b_scales, accumulate}, site);
 #endif
 }
 

@@ -50,5 +50,38 @@ constexpr std::uint32_t MakeTcgen05Instruction(const Tcgen05Form& form) {
          static_cast<std::uint32_t>(form.rows / 16) << 24;
 }
 
+// Types of A and B of kind::mxf8f6f4, in any combination.
+enum class Tcgen05MxType : std::uint32_t { kE4m3 = 0, kE5m2 = 1, kE2m3 = 3, kE3m2 = 4, kE2m1 = 5 };
+
+// A product of kind::mxf8f6f4.block_scale with E8M0 scales, 32 deep, sums of f32. M is 128 for a
+// block alone, 256 for a pair; N a multiple of 8, or for a pair of 16, up to 256. A scale's id is
+// its byte in a word of four scales.
+struct Tcgen05MxForm {
+  Tcgen05MxType a_type = Tcgen05MxType::kE4m3;
+  Tcgen05MxType b_type = Tcgen05MxType::kE4m3;
+  int rows = 0;
+  int columns = 0;
+  int a_scale_id = 0;
+  int b_scale_id = 0;
+  Major a_major = Major::kK;
+  Major b_major = Major::kK;
+  bool negate_a = false;
+  bool negate_b = false;
+};
+
+// Scale id of B in bits 4-5; type of A in 7-9, of B in 10-12; negate A and B in 13 and 14, MN-major
+// A and B in 15 and 16; N / 8 in 17-22; 1, for E8M0, in 23; M / 128 in 27-28; scale id of A in
+// 29-30.
+constexpr GEMMD_DEVICE std::uint32_t MakeTcgen05MxInstruction(const Tcgen05MxForm& form) {
+  return static_cast<std::uint32_t>(form.b_scale_id) << 4 |
+         static_cast<std::uint32_t>(form.a_type) << 7 |
+         static_cast<std::uint32_t>(form.b_type) << 10 | std::uint32_t{form.negate_a} << 13 |
+         std::uint32_t{form.negate_b} << 14 | static_cast<std::uint32_t>(form.a_major) << 15 |
+         static_cast<std::uint32_t>(form.b_major) << 16 |
+         static_cast<std::uint32_t>(form.columns / 8) << 17 | 1u << 23 |
+         static_cast<std::uint32_t>(form.rows / 128) << 27 |
+         static_cast<std::uint32_t>(form.a_scale_id) << 29;
+}
+
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::ptx

@@ -172,6 +172,21 @@ GEMMD_DEVICE void TensorLoad4DOfPair(SharedAddress destination, const TensorMap*
                                                site);)
 }
 
+// With .multicast::cluster too: to the same offset of both blocks of the pair, all of it counted on
+// the mbarrier of the one of even rank.
+GEMMD_DEVICE void TensorLoad4DToPair(SharedAddress destination, const TensorMap* map,
+                                     const std::int32_t (&at)[4],
+                                     SharedAddress mbarrier GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2"
+                               " [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(destination),
+                               "l"(map), "r"(mbarrier & ~kOddBlock), "r"(at[0]), "r"(at[1]),
+                               "r"(at[2]), "r"(at[3]), "h"(static_cast<std::uint16_t>(3))
+                               : "memory");)
+  GEMMD_IN_EMULATOR(emulator::TensorLoadOfPair(destination, *map, {{at[0], at[1], at[2], at[3]}},
+                                               mbarrier & ~kOddBlock, 3, site);)
+}
+
 // .2d.global.shared::cta.tile.bulk_group: the box at `source` to element (x, y).
 GEMMD_DEVICE void TensorStore2D(const TensorMap* map, SharedAddress source, std::int32_t x,
                                 std::int32_t y GEMMD_SITE) {

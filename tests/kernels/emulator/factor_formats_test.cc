@@ -7,6 +7,7 @@
 #include "kernels/cpu/float_bits.h"
 #include "kernels/emulator/tensor_core.h"
 #include "kernels/quant/fp8.h"
+#include "kernels/quant/small_float.h"
 
 namespace gemmd::testing {
 namespace {
@@ -34,6 +35,13 @@ TEST(FactorFormats, EveryCodeHasItsValue) {
     const auto byte = static_cast<std::uint8_t>(code);
     ExpectSame(ValueOf(FactorFormat::kE4m3, code), FromFp8E4M3(byte), code);
     ExpectSame(ValueOf(FactorFormat::kE5m2, code), FromFp8E5M2(byte), code);
+  }
+  for (std::uint32_t code = 0; code < 64; ++code) {
+    ExpectSame(ValueOf(FactorFormat::kE2m3, code), DecodeFloat(kE2M3, code), code);
+    ExpectSame(ValueOf(FactorFormat::kE3m2, code), DecodeFloat(kE3M2, code), code);
+  }
+  for (std::uint32_t code = 0; code < 16; ++code) {
+    ExpectSame(ValueOf(FactorFormat::kE2m1, code), DecodeFloat(kE2M1, code), code);
   }
   for (std::uint32_t code = 0; code < 65536; ++code) {
     const auto half = static_cast<std::uint16_t>(code);

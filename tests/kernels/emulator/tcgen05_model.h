@@ -48,6 +48,28 @@ struct ModelInstruction {
       transpose_b, n, m, reserved;
 };
 
+// The same section, the table of .kind::mxf8f6f4.
+struct ModelMxInstruction {
+  explicit ModelMxInstruction(std::uint32_t bits)
+      : sparsity(Bits(bits, 2, 2)),
+        b_scale_id(Bits(bits, 4, 5)),
+        a_type(Bits(bits, 7, 9)),
+        b_type(Bits(bits, 10, 12)),
+        negate_a(Bits(bits, 13, 13)),
+        negate_b(Bits(bits, 14, 14)),
+        transpose_a(Bits(bits, 15, 15)),
+        transpose_b(Bits(bits, 16, 16)),
+        n(Bits(bits, 17, 22) << 3),
+        scale_type(Bits(bits, 23, 23)),
+        m(Bits(bits, 27, 28) << 7),
+        a_scale_id(Bits(bits, 29, 30)),
+        reserved(Bits(bits, 0, 1) | Bits(bits, 3, 3) | Bits(bits, 6, 6) | Bits(bits, 24, 26) |
+                 Bits(bits, 31, 31)) {}
+
+  std::uint64_t sparsity, b_scale_id, a_type, b_type, negate_a, negate_b, transpose_a, transpose_b,
+      n, scale_type, m, a_scale_id, reserved;
+};
+
 // 9.7.16.5, "Shared Memory Layout and Swizzling" (9.7.16.10.6 in other releases), the canonical
 // layouts: nested shapes of elements and their strides, T elements to 16 bytes, behind
 // Swizzle<B, 4, 3>, which XORs the B address bits from 4 with those from 7. `bits` is B: 0 without

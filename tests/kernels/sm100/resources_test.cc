@@ -1,72 +1,70 @@
-// Checks the resources that ptxas gives each kernel of ladder C, for sm_100a and sm_103a: no stack,
-// nothing spilled, few registers, no static shared memory. Says so and is skipped where a build has
-// no device code.
+// Checks the resources that ptxas gives each kernel of ladders C and D, for sm_100a and sm_103a:
+// few registers, nothing spilled, no static shared memory, and a stack only where arrays are
+// indexed at run time. Says so and is skipped where a build has no device code.
+#include "tests/kernels/sm100/resources.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <map>
+#include <optional>
 #include <regex>
-#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/sm100/ladder_c_params.h"
 #include "kernels/sm100/ladder_c_steps.h"
 
-namespace gemmd {
+namespace gemmd::testing {
 namespace {
 
-constexpr char kReport[] = "kernels/sm100/ladder_c_resources.txt";
+constexpr const char* kWithoutToolkit =
+    "this build has no CUDA toolkit, or does not use it: ptxas was not asked";
 
-struct Resources {
+struct StepResources {
   int kernels = 0;
   int most_registers = 0;
+  int most_stack_bytes = 0;
 };
 
-int NumberBefore(const std::string& line, const std::string& words) {
-  std::smatch match;
-  const std::regex pattern("(\\d+) " + words);
-  return std::regex_search(line, match, pattern) ? std::stoi(match[1]) : 0;
+// By architecture and what the pattern finds of an entry's name.
+using ByStep = std::map<std::pair<std::string, std::string>, StepResources>;
+
+ByStep Gather(const std::vector<KernelResources>& kernels, const std::regex& pattern) {
+  ByStep steps;
+  for (const KernelResources& kernel : kernels) {
+    EXPECT_EQ(kernel.spilled_bytes, 0) << kernel.entry;
+    EXPECT_EQ(kernel.static_shared_bytes, 0) << kernel.entry;
+    std::smatch match;
+    if (!std::regex_search(kernel.entry, match, pattern)) continue;
+    StepResources& step = steps[{kernel.architecture, match[1]}];
+    ++step.kernels;
+    step.most_registers = std::max(step.most_registers, kernel.registers);
+    step.most_stack_bytes = std::max(step.most_stack_bytes, kernel.stack_bytes);
+  }
+  for (const auto& [name, step] : steps) {
+    std::printf("%s %s: %d registers and %d bytes of stack at most\n", name.first.c_str(),
+                name.second.c_str(), step.most_registers, step.most_stack_bytes);
+  }
+  return steps;
 }
 
 TEST(LadderCResources, AreFewAndSpillNothing) {
-  std::ifstream file(kReport);
-  ASSERT_TRUE(file.good()) << kReport;
-  std::stringstream text;
-  text << file.rdbuf();
-  if (text.str().find("no device code in this build") == 0) {
-    GTEST_SKIP() << "this build has no CUDA toolkit, or does not use it: ptxas was not asked";
-  }
-  std::map<std::pair<std::string, std::string>, Resources> found;  // by architecture and step
-  Resources* current = nullptr;
-  const std::regex entry("Compiling entry function '\\w*LadderC\\w*_2(C\\d)E\\w*' for '(\\w+)'");
-  for (std::string line; std::getline(text, line);) {
-    std::smatch match;
-    if (std::regex_search(line, match, entry)) {
-      current = &found[{match[2], match[1]}];
-      ++current->kernels;
-      continue;
-    }
-    if (current == nullptr) continue;
-    EXPECT_EQ(NumberBefore(line, "bytes stack frame"), 0) << line;
-    EXPECT_EQ(NumberBefore(line, "bytes spill stores"), 0) << line;
-    EXPECT_EQ(NumberBefore(line, "bytes spill loads"), 0) << line;
-    EXPECT_EQ(NumberBefore(line, "bytes smem"), 0) << line;
-    current->most_registers = std::max(current->most_registers, NumberBefore(line, "registers"));
-  }
+  const auto kernels = ReadResources("kernels/sm100/ladder_c_resources.txt");
+  if (!kernels.has_value()) GTEST_SKIP() << kWithoutToolkit;
+  ByStep found = Gather(*kernels, std::regex("LadderC\\w*_2(C\\d)E"));
   // README.md has what CUDA 13.0 gave; another release may take some more.
-  const std::map<std::string, int> limits = {{"C1", 64}, {"C2", 64}, {"C3", 64}, {"C4", 64}};
+  constexpr int kLimit = 64;
   for (const char* architecture : {"sm_100a", "sm_103a"}) {
-    for (const auto& [step, limit] : limits) {
-      const Resources& resources = found[{architecture, step}];
+    for (const char* name : {"C1", "C2", "C3", "C4"}) {
+      const StepResources& step = found[{architecture, name}];
       // f16 and bf16, B of either major.
-      EXPECT_EQ(resources.kernels, 4) << architecture << " " << step;
-      EXPECT_GT(resources.most_registers, 0) << architecture << " " << step;
-      EXPECT_LE(resources.most_registers, limit) << architecture << " " << step;
-      std::printf("%s %s: %d registers at most\n", architecture, step.c_str(),
-                  resources.most_registers);
+      EXPECT_EQ(step.kernels, 4) << architecture << " " << name;
+      EXPECT_EQ(step.most_stack_bytes, 0) << architecture << " " << name;
+      EXPECT_GT(step.most_registers, 0) << architecture << " " << name;
+      EXPECT_LE(step.most_registers, kLimit) << architecture << " " << name;
     }
   }
 }
@@ -78,5 +76,24 @@ TEST(LadderCResources, TakeTwoTilesOfSharedMemory) {
   EXPECT_EQ(sm100::LadderCLayout<sm100::C4>::kSharedBytes, 2 * 8192 + 32u);
 }
 
+// The arrays of d0 to d4 lie in local memory; from d5 on there are none.
+TEST(LadderDResources, SpillNothingAndHaveAStackUpToD4) {
+  const auto kernels = ReadResources("kernels/sm100/ladder_d_resources.txt");
+  if (!kernels.has_value()) GTEST_SKIP() << kWithoutToolkit;
+  ByStep found = Gather(*kernels, std::regex("LadderDINS0_\\d+(D\\d+(?:Narrow)?)ELb"));
+  for (const char* architecture : {"sm_100a", "sm_103a"}) {
+    for (int i = 0; i <= 13; ++i) {
+      const std::string name = i == 13 ? "D12Narrow" : "D" + std::to_string(i);
+      const StepResources& step = found[{architecture, name}];
+      // From d9 on a form that stores by TMA, too.
+      EXPECT_EQ(step.kernels, i >= 9 ? 2 : 1) << architecture << " " << name;
+      EXPECT_EQ(step.most_stack_bytes > 0, i < 5) << architecture << " " << name;
+      EXPECT_GT(step.most_registers, 0) << architecture << " " << name;
+      // 192 threads may have 255 each.
+      EXPECT_LE(step.most_registers, 192) << architecture << " " << name;
+    }
+  }
+}
+
 }  // namespace
-}  // namespace gemmd
+}  // namespace gemmd::testing

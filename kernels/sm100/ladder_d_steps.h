@@ -1,0 +1,139 @@
+// Ladder D: MXFP8 on pairs of blocks, from a persistent kernel with specialised warps to one that
+// chooses how it stores D.
+//
+// One kernel family (ladder_d.h) reads these values; each step is the one that it derives from with
+// one thing changed. A ladder of this shape was published for a B200; README.md has its figures.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/global_memory.h"
+
+namespace gemmd::sm100 {
+
+// The order in which pairs of blocks take tiles of D.
+enum class TileOrder : std::uint8_t {
+  kRows,          // along rows of tiles
+  kHilbert,       // along a Hilbert curve, where the grid is a square of a power of two
+  kLargeHilbert,  // the same where no dimension is below kLargeFrom
+};
+
+enum class StoreWay : std::uint8_t {
+  kThreads,  // each thread stores its row
+  kTensor,   // through shared memory, by TMA
+  kBySize,   // kTensor where no dimension is below kLargeFrom
+};
+
+struct D0 {
+  static constexpr const char* kName = "sm100/d0";
+  static constexpr const char* kIdea =
+      "MXFP8 on pairs: warps that load, multiply or store, tiles of 256x128x128, two accumulators";
+  static constexpr int kTileM = 256;  // of a pair
+  static constexpr int kTileN = 128;
+  static constexpr int kTileK = 128;
+  static constexpr int kOverlap = 0;             // columns that both accumulators share
+  static constexpr int kLoadColumns = 4;         // of tensor memory, by one instruction
+  static constexpr int kStoreFloats = 4;         // by one instruction of a thread
+  static constexpr bool kSharesBScales = false;  // one block loads them for both
+  static constexpr bool kIndexesArrays = true;   // mbarriers and parities, at run time
+  static constexpr TileOrder kOrder = TileOrder::kRows;
+  static constexpr ptx::StoreHint kHint = ptx::StoreHint::kNone;
+  static constexpr StoreWay kStores = StoreWay::kThreads;
+  static constexpr int kLargeFrom = 8192;
+  static constexpr bool kChoosesTile = false;  // kTileN by the number of waves
+};
+
+struct D1 : D0 {
+  static constexpr const char* kName = "sm100/d1";
+  static constexpr const char* kIdea =
+      "d0 with tiles of 256x256, whose accumulators share 128 columns of tensor memory";
+  static constexpr int kTileN = 256;
+  static constexpr int kOverlap = 128;
+  static constexpr int kLoadColumns = 128;
+};
+
+struct D2 : D1 {
+  static constexpr const char* kName = "sm100/d2";
+  static constexpr const char* kIdea = "d1 with stores of 32 bytes";
+  static constexpr int kStoreFloats = 8;
+};
+
+struct D3 : D2 {
+  static constexpr const char* kName = "sm100/d3";
+  static constexpr const char* kIdea = "d2 with 256 of K a stage";
+  static constexpr int kTileK = 256;
+};
+
+struct D4 : D3 {
+  static constexpr const char* kName = "sm100/d4";
+  static constexpr const char* kIdea = "d3 with B's scales loaded once for both blocks";
+  static constexpr bool kSharesBScales = true;
+};
+
+struct D5 : D4 {
+  static constexpr const char* kName = "sm100/d5";
+  static constexpr const char* kIdea = "d4 without arrays that an index reads at run time";
+  static constexpr bool kIndexesArrays = false;
+};
+
+struct D6 : D5 {
+  static constexpr const char* kName = "sm100/d6";
+  static constexpr const char* kIdea = "d5 with tiles in the order of a Hilbert curve";
+  static constexpr TileOrder kOrder = TileOrder::kHilbert;
+};
+
+struct D7 : D6 {
+  static constexpr const char* kName = "sm100/d7";
+  static constexpr const char* kIdea = "d6 with stores that take no place in the L1";
+  static constexpr ptx::StoreHint kHint = ptx::StoreHint::kNoAllocate;
+};
+
+struct D8 : D7 {
+  static constexpr const char* kName = "sm100/d8";
+  static constexpr const char* kIdea = "d7 with the curve for large products alone";
+  static constexpr TileOrder kOrder = TileOrder::kLargeHilbert;
+};
+
+struct D9 : D8 {
+  static constexpr const char* kName = "sm100/d9";
+  static constexpr const char* kIdea = "d8 with D stored by TMA from two buffers";
+  static constexpr StoreWay kStores = StoreWay::kTensor;
+};
+
+struct D10 : D9 {
+  static constexpr const char* kName = "sm100/d10";
+  static constexpr const char* kIdea = "d8's stores for small products, d9's for large ones";
+  static constexpr StoreWay kStores = StoreWay::kBySize;
+};
+
+struct D11 : D10 {
+  static constexpr const char* kName = "sm100/d11";
+  static constexpr const char* kIdea = "d10 with accumulators that share 64 columns";
+  static constexpr int kOverlap = 64;
+  static constexpr int kLoadColumns = 64;
+};
+
+struct D12 : D10 {
+  static constexpr const char* kName = "sm100/d12";
+  static constexpr const char* kIdea =
+      "d10 with tiles of 256x128 where these leave fewer pairs idle in the last wave";
+  static constexpr bool kChoosesTile = true;
+};
+
+// The tiles that d12 takes where 256x256 do not fill the last wave: half as wide, so that both
+// accumulators fit without sharing.
+struct D12Narrow : D12 {
+  static constexpr int kTileN = 128;
+  static constexpr int kOverlap = 0;
+};
+
+// Columns of D that all waves of so many pairs compute one after another, in tiles of that width:
+// the time of a product in units of a column's. 4096 cubed on 74 pairs: 256 tiles of 256x256 are
+// 3.46 waves, run as 4, and 1024 columns; 512 tiles of 256x128 are 6.92, run as 7, and 896.
+constexpr std::int64_t WaveColumns(std::int64_t m, std::int64_t n, std::int64_t pairs,
+                                   std::int64_t tile_n) {
+  const std::int64_t tiles = ((m + D0::kTileM - 1) / D0::kTileM) * ((n + tile_n - 1) / tile_n);
+  return (tiles + pairs - 1) / pairs * tile_n;
+}
+
+}  // namespace gemmd::sm100

@@ -1,0 +1,255 @@
+// Every step of ladder D in the emulator: each bit of D, on whole and ragged shapes, and where
+// tiles and columns lie.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/quant/exact_product.h"
+#include "kernels/sm100/ladder_d_launch.h"
+#include "tests/kernels/sm100/ladder_d_run.h"
+
+namespace gemmd::testing {
+namespace {
+
+// Steps as they are where products are large, on products that are not.
+struct LargeD8 : sm100::D8 {
+  static constexpr int kLargeFrom = 1;
+};
+struct LargeD10 : sm100::D10 {
+  static constexpr int kLargeFrom = 1;
+};
+struct LargeD11 : sm100::D11 {
+  static constexpr int kLargeFrom = 1;
+};
+// The published experiment that made d7 slower.
+struct EvictFirstD7 : sm100::D7 {
+  static constexpr ptx::StoreHint kHint = ptx::StoreHint::kEvictFirst;
+};
+
+struct Step {
+  const char* name;
+  MxLaunch* launch;
+};
+
+std::ostream& operator<<(std::ostream& out, const Step& step) { return out << step.name; }
+
+const Step kSteps[] = {
+    {"d0", sm100::LaunchLadderD<sm100::D0>},
+    {"d1", sm100::LaunchLadderD<sm100::D1>},
+    {"d2", sm100::LaunchLadderD<sm100::D2>},
+    {"d3", sm100::LaunchLadderD<sm100::D3>},
+    {"d4", sm100::LaunchLadderD<sm100::D4>},
+    {"d5", sm100::LaunchLadderD<sm100::D5>},
+    {"d6", sm100::LaunchLadderD<sm100::D6>},
+    {"d7", sm100::LaunchLadderD<sm100::D7>},
+    {"d7_evict_first", sm100::LaunchLadderD<EvictFirstD7>},
+    {"d8", sm100::LaunchLadderD<sm100::D8>},
+    {"d8_large", sm100::LaunchLadderD<LargeD8>},
+    {"d9", sm100::LaunchLadderD<sm100::D9>},
+    {"d10", sm100::LaunchLadderD<sm100::D10>},
+    {"d10_large", sm100::LaunchLadderD<LargeD10>},
+    {"d11", sm100::LaunchLadderD<sm100::D11>},
+    {"d11_large", sm100::LaunchLadderD<LargeD11>},
+    {"d12", sm100::LaunchLadderD<sm100::D12>},
+    {"d12_narrow", sm100::LaunchLadderD<sm100::D12Narrow>},
+};
+
+constexpr DataType kE4m3 = DataType::kFp8E4M3;
+constexpr DataType kE5m2 = DataType::kFp8E5M2;
+const MxCase kCases[] = {
+    {{256, 256, 256}},
+    {{512, 256, 384}},
+    {{300, 200, 173}, kE4m3, kE5m2, 3, 1},  // every edge ragged, D's rows aligned to nothing
+    {{1, 132, 40}, kE5m2, kE4m3, 4},        // N ends in a whole unit of 16 bytes
+};
+// Five tiles of 256x256 on two pairs: each accumulator is taken again.
+const MxCase kManyTiles = {{256, 1280, 64}};
+// The same on both rows of tiles, with more stages than a ring has.
+const MxCase kFiveTilesAPair = {{512, 1280, 256}};
+
+// The bits of a case, computed once for all steps of a process.
+const std::vector<float>& ExpectedOf(const MxCase& each) {
+  static auto* const all = new std::map<std::string, std::vector<float>>();
+  std::ostringstream name;
+  name << each;
+  auto [found, is_new] = all->try_emplace(name.str());
+  if (is_new) {
+    const MxOperands operands(each);
+    found->second = MxProduct(operands.a, operands.b);
+  }
+  return found->second;
+}
+
+class LadderD : public ::testing::TestWithParam<Step> {};
+
+TEST_P(LadderD, GivesEveryBitOfTheProduct) {
+  for (const MxCase& each : kCases) {
+    EXPECT_EQ(RunMx(GetParam().launch, each, {}, ExpectedOf(each)), "") << each;
+  }
+}
+
+TEST_P(LadderD, RaisesNothingHoweverCopiesLand) {
+  for (const emulator::Landing landing :
+       {emulator::Landing::kEager, emulator::Landing::kLazy, emulator::Landing::kRandom}) {
+    emulator::Options options;
+    options.landing = landing;
+    options.seed = 7;
+    EXPECT_EQ(RunMx(GetParam().launch, kManyTiles, options, ExpectedOf(kManyTiles)), "");
+  }
+}
+
+// One step of each form: with arrays, with TMA's stores, with fewer slots than stages, without
+// overlap.
+class LadderDSeeds : public ::testing::TestWithParam<Step> {};
+
+TEST_P(LadderDSeeds, RaiseNothing) {
+  const MxCase each = {{200, 700, 264}, kE5m2, kE4m3};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    emulator::Options options;
+    options.seed = seed;
+    ASSERT_EQ(RunMx(GetParam().launch, each, options, ExpectedOf(each)), "") << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, LadderDSeeds,
+                         ::testing::Values(kSteps[4], kSteps[11], kSteps[14], kSteps[17]),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(AllSteps, LadderD, ::testing::ValuesIn(kSteps),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(LadderDTiles, FiveAPairGiveTheSameBits) {
+  for (const Step& step : kSteps) {
+    const std::string name = step.name;
+    if (name != "d1" && name != "d9" && name != "d11" && name != "d12") continue;
+    EXPECT_EQ(RunMx(step.launch, kFiveTilesAPair, {}, ExpectedOf(kFiveTilesAPair)), "") << name;
+  }
+}
+
+// The registry's bound, with the sum of all products' magnitudes for the largest one.
+TEST(LadderDNumerics, BitsAreWithinTheirBound) {
+  for (const MxCase& each : kCases) {
+    const MxOperands operands(each);
+    const ExactProductResult exact = ExactProduct(operands.a.View(), operands.b.View());
+    const std::vector<float>& bits = ExpectedOf(each);
+    const std::int64_t blocks = (each.shape.k + 31) / 32;
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      ASSERT_LE(std::fabs(bits[i] - exact.d[i]),
+                static_cast<double>(blocks) * (33 * 0x1p-25 + 0x1p-23) * exact.magnitude[i])
+          << each << ", element " << i;
+    }
+  }
+}
+
+// ------------------------------------------------------------ orders and layouts
+
+TEST(TileOrders, TheHilbertCurveGoesThroughEachPlaceToANeighbour) {
+  for (const std::uint32_t side : {1u, 2u, 4u, 8u, 32u}) {
+    std::vector<int> visits(std::size_t{side} * side);
+    sm100::TilePlace last = {};
+    for (std::uint32_t i = 0; i < side * side; ++i) {
+      const sm100::TilePlace place = sm100::PlaceOnHilbertCurve(i, side);
+      ASSERT_LT(place.row, side);
+      ASSERT_LT(place.column, side);
+      ++visits[place.row * side + place.column];
+      if (i > 0) {
+        const int steps = std::abs(static_cast<int>(place.row - last.row)) +
+                          std::abs(static_cast<int>(place.column - last.column));
+        EXPECT_EQ(steps, 1) << "step " << i << " of side " << side;
+      }
+      last = place;
+    }
+    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), static_cast<long>(side * side));
+  }
+}
+
+TEST(TileOrders, TheCurveIsForSquaresOfAPowerOfTwo) {
+  const auto side = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Problem problem = MakeProblem(m, n, k, kE4m3, DataType::kF32, false, true);
+    const auto tiles = [](std::int64_t size) { return static_cast<std::uint32_t>(size / 256); };
+    return std::vector<std::uint32_t>{sm100::HilbertSide<sm100::D5>(problem, tiles(m), tiles(n)),
+                                      sm100::HilbertSide<sm100::D6>(problem, tiles(m), tiles(n)),
+                                      sm100::HilbertSide<sm100::D8>(problem, tiles(m), tiles(n))};
+  };
+  EXPECT_EQ(side(4096, 4096, 4096), (std::vector<std::uint32_t>{0, 16, 0}));
+  EXPECT_EQ(side(8192, 8192, 8192), (std::vector<std::uint32_t>{0, 32, 32}));
+  EXPECT_EQ(side(8192, 8192, 4096), (std::vector<std::uint32_t>{0, 32, 0}));
+  EXPECT_EQ(side(8192, 4096, 8192), (std::vector<std::uint32_t>{0, 0, 0}));
+  EXPECT_EQ(side(768, 768, 256), (std::vector<std::uint32_t>{0, 0, 0}));
+}
+
+template <class Step, bool kTensorStores>
+void ExpectLayout(int stages, int shared_bytes, int columns) {
+  using Layout = sm100::LadderDLayout<Step, kTensorStores>;
+  EXPECT_EQ(int{Layout::kStages}, stages) << Step::kName;
+  EXPECT_EQ(int{Layout::kSharedBytes}, shared_bytes) << Step::kName;
+  EXPECT_EQ(int{Layout::kColumns}, columns) << Step::kName;
+  EXPECT_TRUE(Layout::kFits) << Step::kName;
+}
+
+TEST(LadderDLayouts, FitInSharedAndTensorMemory) {
+  ExpectLayout<sm100::D0, false>(8, 204984, 320);
+  ExpectLayout<sm100::D1, false>(6, 205976, 456);
+  ExpectLayout<sm100::D2, false>(6, 205976, 456);
+  ExpectLayout<sm100::D3, false>(3, 205928, 456);
+  ExpectLayout<sm100::D8, false>(3, 205928, 456);
+  ExpectLayout<sm100::D9, true>(2, 170072, 432);    // two boxes of 16 KB take a stage's place
+  ExpectLayout<sm100::D11, false>(3, 205928, 496);  // slots of scales for two of three stages
+  ExpectLayout<sm100::D11, true>(2, 170072, 496);
+  ExpectLayout<sm100::D12Narrow, false>(4, 204920, 320);
+  ExpectLayout<sm100::D12Narrow, true>(3, 186472, 304);
+  using D3 = sm100::LadderDLayout<sm100::D3, false>;
+  EXPECT_EQ(D3::kStageBytes, 68608u);
+}
+
+// Two whole accumulators of 256 columns leave no room for scales.
+struct NaiveD1 : sm100::D1 {
+  static constexpr const char* kName = "d1 without overlap";
+  static constexpr int kOverlap = 0;
+};
+struct NaiveD3 : sm100::D3 {
+  static constexpr const char* kName = "d3 without overlap";
+  static constexpr int kOverlap = 0;
+};
+
+TEST(LadderDLayouts, NaiveOnesAreRefusedByName) {
+  const MxCase each = {{1, 1, 1}};
+  EXPECT_EQ(RunMx(sm100::LaunchLadderD<NaiveD1>, each, {}),
+            "INVALID_ARGUMENT: d1 without overlap: its layout takes 524 columns of tensor memory, "
+            "512 are there");
+  EXPECT_EQ(RunMx(sm100::LaunchLadderD<NaiveD3>, each, {}),
+            "INVALID_ARGUMENT: d3 without overlap: its layout takes 536 columns of tensor memory, "
+            "512 are there");
+}
+
+// d12's arithmetic: the columns of D that 74 pairs compute one after another.
+TEST(LadderDWaves, NarrowTilesFillTheLastOneOf4096) {
+  EXPECT_EQ(sm100::WaveColumns(4096, 4096, 74, 256), 4 * 256);
+  EXPECT_EQ(sm100::WaveColumns(4096, 4096, 74, 128), 7 * 128);
+  // At 8192 cubed 1024 tiles are 13.84 waves, 2048 27.68: as good, and wide tiles stay.
+  EXPECT_EQ(sm100::WaveColumns(8192, 8192, 74, 256), sm100::WaveColumns(8192, 8192, 74, 128));
+}
+
+// Shared memory of threads alone: what d9's boxes cost.
+TEST(LadderDBanks, NoStepHasConflicts) {
+  for (const Step& step : {kSteps[1], kSteps[11]}) {
+    MxOperands operands(MxCase{{256, 256, 32}});
+    emulator::Session session;
+    session.options.count_bank_conflicts = true;
+    LaunchTarget target;
+    target.emulator = &session;
+    ASSERT_TRUE(step.launch(operands.MakeProblem(), operands.MakeArguments(), target).ok());
+    EXPECT_EQ(session.report.statistics.extra_wavefronts(), 0u) << step;
+  }
+}
+
+}  // namespace
+}  // namespace gemmd::testing
