@@ -63,7 +63,7 @@ class ConnectionTable {
   // Shuts the connection of that endpoint down, which its owner then sees broken, and drops what
   // has come over it and was not read; its peer opens no other for some seconds. Returns whether
   // there was one that is not shut down yet. Local sockets have one endpoint together: of them it
-  // is the one with the most bytes that wait to be read, or none if nothing waits.
+  // is the one with the most bytes that wait to be read, or none if few wait.
   bool Close(const std::string& endpoint);
 
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
