@@ -129,12 +129,14 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
       tuner_({&BuiltinRegistry(), &base_->devices->router(), &admission_, &base_->plans,
               config.tuning().plan_cache_file()}),
       connections_(rpc_.connections, ProgressLimitOf(config.limits()), &base_->clock, &quotas_),
-      watch_(WatchOptions(config.limits(), rpc_), &base_->clock, kWatchPeriod,
-             [this](const std::string& peer) {
-               if (connections_.Close(EndpointOf(peer))) {
-                 Log(Severity::kWarning, "connection_closed", {{"peer", peer}});
-               }
-             }),
+      watch_(
+          WatchOptions(config.limits(), rpc_), &base_->clock, kWatchPeriod,
+          [this](const std::string& peer, absl::string_view why) {
+            if (connections_.Close(EndpointOf(peer))) {
+              Log(Severity::kWarning, "connection_closed", {{"peer", peer}, {"why", why}});
+            }
+          },
+          [this] { return connections_.ReadTraffic(); }),
       authorizer_(policy_.get(), &audit_, AuthorizerOptions(config, &connections_)),
       door_{&watch_, &authorizer_},
       gemm_(&admission_, &base_->statistics, &base_->clock, door_, SessionOptions(config.limits())),

@@ -121,14 +121,16 @@ ProgressLimit ProgressLimitOf(const config::Limits& limits) {
 }
 
 // Calls that are slow to bring their message may hold half of what gRPC may. One address may have
-// half of the calls, and of the slow ones.
+// half of the calls, and of the slow ones. The same goes for all parts of messages, by bytes.
 CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc) {
   CallWatch::Options options;
   options.progress = ProgressLimitOf(limits);
   options.message_bytes = rpc.message_bytes;
   options.slow.all = HalfOf(rpc.memory_bytes / rpc.message_bytes);
   options.slow.per_address = HalfOf(options.slow.all);
-  options.proxies = options.slow.proxies = rpc.connections.proxies;
+  options.partial.all = std::max(rpc.memory_bytes / 2, rpc.message_bytes);
+  options.partial.per_address = std::max(rpc.memory_bytes / 4, rpc.message_bytes);
+  options.proxies = options.slow.proxies = options.partial.proxies = rpc.connections.proxies;
   options.calls = CallsOf(limits);
   options.calls_per_address = HalfOf(options.calls);
   return options;

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,16 +32,28 @@ constexpr TimeNs kMostPenalty = 8 * kPenalty;
 constexpr char kLocal[] = "unix";
 constexpr char kGone[] = "gone";
 
-// Empty where nothing waits, and for local sockets, whose system does not count.
+// Returns the system's count; none for local sockets, and by systems of before 2015.
+std::optional<ConnectionTraffic> TrafficOf(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  if (size < offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) {
+    return std::nullopt;
+  }
+  return ConnectionTraffic{info.tcpi_bytes_received, info.tcpi_bytes_acked};
+}
+
+// Empty where nothing waits; else without what was acknowledged.
 SendQueue SendQueueOf(int fd) {
   int waiting = 0;
   if (ioctl(fd, SIOCOUTQ, &waiting) != 0 || waiting == 0) return {};
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  if (size < offsetof(tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked) return {};
   pollfd room{fd, POLLOUT, 0};
-  return {info.tcpi_bytes_acked, static_cast<std::uint64_t>(waiting), poll(&room, 1, 0) > 0};
+  return {0, static_cast<std::uint64_t>(waiting), poll(&room, 1, 0) > 0};
+}
+
+int UnreadBytesOf(int fd) {
+  int bytes = 0;
+  return ioctl(fd, SIOCINQ, &bytes) == 0 ? bytes : 0;
 }
 
 }  // namespace
@@ -122,7 +135,7 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
     users_[endpoint].clear();  // of one that had the same port before, and was not forgotten yet
   }
   peers_[peer].connections.push_back(
-      {fd, file.st_ino, std::move(endpoint), ReadingProgress(), false});
+      {fd, file.st_ino, std::move(endpoint), ReadingProgress(), false, {}});
   ++count_;
   ++taken_;
   return absl::OkStatus();
@@ -190,6 +203,20 @@ absl::Status ConnectionTable::TryToCount(const Tenant& tenant, const std::string
   return absl::OkStatus();
 }
 
+ConnectionTable::Traffic ConnectionTable::ReadTraffic() {
+  Traffic traffic;
+  const MutexLock lock(mutex_);
+  ForgetClosed();
+  traffic.reserve(count_);
+  for (const auto& [name, peer] : peers_) {
+    for (const Connection& each : peer.connections) {
+      const std::optional<ConnectionTraffic> found = TrafficOf(each.fd);
+      if (found.has_value() && IsOpen(each)) traffic[each.endpoint] = *found;
+    }
+  }
+  return traffic;
+}
+
 ConnectionTable::Usage ConnectionTable::usage() {
   const MutexLock lock(mutex_);
   ForgetClosed();
@@ -197,18 +224,28 @@ ConnectionTable::Usage ConnectionTable::usage() {
 }
 
 bool ConnectionTable::Close(const std::string& endpoint) {
-  if (endpoint == kLocal) return false;
   const MutexLock lock(mutex_);
+  Connection* found = nullptr;
+  Peer* owner = nullptr;
+  // Few bytes wait for a moment of any client.
+  int most = (1 << 15) - 1;
   for (auto& [name, peer] : peers_) {
     for (Connection& each : peer.connections) {
-      if (each.endpoint != endpoint || each.is_shut_down || !ShutDown(each)) continue;
-      each.is_shut_down = true;
-      const TimeNs now = clock_->Now();
-      peer.paid_until = std::min(std::max(peer.paid_until, now) + kPenalty, now + kMostPenalty);
-      return true;
+      if (each.endpoint != endpoint || each.is_shut_down || !IsOpen(each)) continue;
+      if (endpoint == kLocal) {
+        const int unread = UnreadBytesOf(each.fd);
+        if (unread <= most) continue;
+        most = unread;
+      }
+      found = &each;
+      owner = &peer;
     }
   }
-  return false;
+  if (found == nullptr || !ShutDown(*found)) return false;
+  found->is_shut_down = true;
+  const TimeNs now = clock_->Now();
+  owner->paid_until = std::min(std::max(owner->paid_until, now) + kPenalty, now + kMostPenalty);
+  return true;
 }
 
 std::vector<std::string> ConnectionTable::CloseStalled() {
@@ -219,13 +256,32 @@ std::vector<std::string> ConnectionTable::CloseStalled() {
   for (auto& [name, peer] : peers_) {
     for (Connection& each : peer.connections) {
       if (each.is_shut_down || !IsOpen(each)) continue;
-      each.reading.Look(SendQueueOf(each.fd), reading_, now);
+      each.reading.Look(QueueOf(&each), reading_, now);
       if (!each.reading.IsStalled(now) || !ShutDown(each)) continue;
       each.is_shut_down = true;
       closed.push_back(each.endpoint);
     }
   }
   return closed;
+}
+
+SendQueue ConnectionTable::QueueOf(Connection* connection) const {
+  SendQueue queue = SendQueueOf(connection->fd);
+  if (connection->endpoint != kLocal) {
+    const std::optional<ConnectionTraffic> traffic = TrafficOf(connection->fd);
+    if (!traffic.has_value()) return {};
+    queue.acknowledged = traffic->sent;
+    return queue;
+  }
+  // A local client that has no call reads nothing, and a few bytes may wait for it.
+  if (queue.has_room) return {};
+  // Of a local socket the system does not count what was taken. Some was where what waits is not
+  // the same as before, and that is enough: only who takes nothing is slow.
+  SendQueue& last = connection->local_queue;
+  queue.acknowledged = last.acknowledged;
+  if (queue.waiting != last.waiting) queue.acknowledged += std::uint64_t{1} << 40;
+  last = queue;
+  return queue;
 }
 
 TimeNs ConnectionTable::look_period() const {

@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "server/net/partial_messages.h"
 #include "server/net/reading_progress.h"
 #include "server/observe/clock.h"
 #include "server/tenants/quota_accounts.h"
@@ -61,8 +62,8 @@ class ConnectionTable {
 
   // Shuts the connection of that endpoint down, which its owner then sees broken, and drops what
   // has come over it and was not read; its peer opens no other for some seconds. Returns whether
-  // there was one that is not shut down yet; local sockets have no endpoint of their own, so they
-  // are never found.
+  // there was one that is not shut down yet. Local sockets have one endpoint together: of them it
+  // is the one with the most bytes that wait to be read, or none if few wait.
   bool Close(const std::string& endpoint);
 
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
@@ -75,6 +76,11 @@ class ConnectionTable {
   // every look_period().
   std::vector<std::string> CloseStalled();
   TimeNs look_period() const;
+
+  // The bytes of all open connections so far, by endpoint. Those without an endpoint of their own
+  // are not among them.
+  using Traffic = absl::flat_hash_map<std::string, ConnectionTraffic>;
+  Traffic ReadTraffic();
 
   struct Usage {
     std::size_t open = 0;
@@ -92,6 +98,7 @@ class ConnectionTable {
     std::string endpoint;
     ReadingProgress reading;
     bool is_shut_down = false;
+    SendQueue local_queue;  // of a local socket at the last look
   };
   struct Peer {
     std::vector<Connection> connections;
@@ -116,6 +123,7 @@ class ConnectionTable {
   // in a look_interval: connecting to a full server again and again costs it little.
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  SendQueue QueueOf(Connection* connection) const;
   // Shuts down what is behind the descriptor, if it is this one still.
   static bool ShutDown(const Connection& connection);
   absl::Status TryToCount(const Tenant& tenant, const std::string& endpoint);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/peer.h"
@@ -24,10 +26,11 @@ absl::Status Refusal(std::size_t count, const std::string& whose, std::size_t li
 }  // namespace
 
 CallWatch::CallWatch(const Options& options, const Clock* clock, std::chrono::milliseconds period,
-                     CloseConnection close_connection)
+                     CloseConnection close_connection, ReadTraffic read_traffic)
     : options_(options),
       clock_(clock),
       close_connection_(std::move(close_connection)),
+      read_traffic_(std::move(read_traffic)),
       slow_calls_(options.slow) {
   if (period.count() > 0) watcher_ = std::thread([this, period] { Watch(period); });
 }
@@ -41,39 +44,55 @@ CallWatch::~CallWatch() {
   if (watcher_.joinable()) watcher_.join();
 }
 
-CallWatch::Shard& CallWatch::ShardOf(const std::string& peer) {
-  return shards_[std::hash<std::string>()(peer) % shards_.size()];
+CallWatch::Shard& CallWatch::ShardOf(const std::string& endpoint) {
+  return shards_[std::hash<std::string>()(endpoint) % shards_.size()];
 }
 
-absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer) {
-  ++calls_;
-  const std::string address = AddressOf(peer);
-  absl::Status status = Count(address);
-  Shard& shard = ShardOf(peer);
-  const MutexLock lock(shard.mutex);
-  const auto [found, is_new] = shard.connections.try_emplace(peer);
+// Makes it if there is none.
+WatchedCall::Connection* CallWatch::Shard::Find(const std::string& endpoint,
+                                                const std::string& peer) {
+  const auto [found, is_new] = connections.try_emplace(endpoint);
   WatchedCall::Connection& connection = found->second;
   if (is_new) {
-    connection.name = &found->first;
-    connection.address = address;
+    connection.endpoint = endpoint;
+    connection.peer = peer;
+    connection.address = AddressOf(peer);
   }
-  call->connection_ = &connection;
-  call->next_ = connection.first;
-  if (connection.first != nullptr) connection.first->previous_ = call;
-  connection.first = call;
-  return status;
+  return &connection;
+}
+
+absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer,
+                            std::uint64_t header_bytes) {
+  ++calls_;
+  absl::Status status = Count(AddressOf(peer));
+  const std::string endpoint = EndpointOf(peer);
+  {
+    Shard& shard = ShardOf(endpoint);
+    const MutexLock lock(shard.mutex);
+    WatchedCall::Connection& connection = *shard.Find(endpoint, peer);
+    connection.explained += PartialMessages::OfCall(header_bytes);
+    call->partial_before_ = connection.partial.bytes();
+    call->connection_ = &connection;
+    call->next_ = connection.first;
+    if (connection.first != nullptr) connection.first->previous_ = call;
+    connection.first = call;
+  }
+  if (header_bytes <= options_.header_bytes) return status;
+  close_connection_(peer, "a call has more headers than the server's settings allow");
+  return absl::InvalidArgumentError(
+      absl::StrCat("the call's headers have some ", header_bytes, " bytes, and the limit is 8192"));
 }
 
 void CallWatch::Remove(WatchedCall* call) {
   --calls_;
   WatchedCall::Connection* const connection = call->connection_;
   Uncount(connection->address);
-  Shard& shard = ShardOf(*connection->name);
+  Shard& shard = ShardOf(connection->endpoint);
   const MutexLock lock(shard.mutex);
   if (call->next_ != nullptr) call->next_->previous_ = call->previous_;
   (call->previous_ != nullptr ? call->previous_->next_ : connection->first) = call->next_;
-  if (connection->first == nullptr)
-    shard.connections.erase(shard.connections.find(*connection->name));
+  if (call->is_held_back_) --connection->held_back;
+  if (call->is_reading_) connection->most = std::min(connection->most, call->partial_before_);
 }
 
 absl::Status CallWatch::MayConnect(const std::string& address) {
@@ -104,15 +123,70 @@ void CallWatch::Uncount(const std::string& address) {
 }
 
 void CallWatch::Look() {
+  constexpr TimeNs kMostPeriod = 500'000'000;
+  if (clock_->Now() >= next_look_) {
+    next_look_ = clock_->Now() + std::min(kMostPeriod, options_.progress.window / 4);
+    LookAtMessages();
+  }
   for (Shard& shard : shards_) {
     const MutexLock lock(shard.mutex);
     const TimeNs now = clock_->Now();
-    for (const auto& [peer, connection] : shard.connections) {
+    for (const auto& [endpoint, connection] : shard.connections) {
       for (WatchedCall* call = connection.first; call != nullptr; call = call->next_) {
         TimeNs due = call->due_;
         if (now > due) call->due_.compare_exchange_strong(due, call->OnLate(now));
       }
     }
+  }
+}
+
+void CallWatch::LookAtMessages() {
+  // Explanations are read before the bytes that they explain: else some would come too early, and
+  // be forgotten.
+  for (Shard& shard : shards_) {
+    const MutexLock lock(shard.mutex);
+    for (auto& [endpoint, connection] : shard.connections) {
+      connection.events.explained += connection.explained.exchange(0);
+      connection.events.most = std::exchange(connection.most, PartialMessages::kAnyBytes);
+    }
+  }
+  const ConnectionTable::Traffic traffic = read_traffic_();
+  // Connections that bring no call may bring headers.
+  for (const auto& [endpoint, each] : traffic) {
+    Shard& shard = ShardOf(endpoint);
+    const MutexLock lock(shard.mutex);
+    shard.Find(endpoint, absl::StrCat(endpoint.front() == '[' ? "ipv6:" : "ipv4:", endpoint));
+  }
+  const TimeNs now = clock_->Now();
+  std::vector<std::string> stalled;
+  std::vector<PartialHolder> holders;
+  for (Shard& shard : shards_) {
+    const MutexLock lock(shard.mutex);
+    for (auto each = shard.connections.begin(); each != shard.connections.end();) {
+      auto& [endpoint, connection] = *each;
+      const auto found = traffic.find(endpoint);
+      if (found == traffic.end()) {  // closed, or without an endpoint of its own
+        each = connection.first == nullptr ? shard.connections.erase(each) : std::next(each);
+        continue;
+      }
+      connection.events.has_calls = connection.first != nullptr;
+      connection.events.is_held_back = connection.held_back > 0;
+      connection.partial.Look(found->second, connection.events, options_.progress, now);
+      connection.events = PartialMessages::Events();
+      if (connection.partial.IsStalled(now)) {
+        stalled.push_back(connection.peer);
+      } else if (connection.partial.lasting() != 0) {
+        holders.push_back({connection.peer, connection.address, connection.partial.lasting()});
+      }
+      ++each;
+    }
+  }
+  for (const std::string& peer : stalled) {
+    close_connection_(peer, "its client does not go on with a message or a call's headers");
+  }
+  for (const std::string& peer : HoldersOver(options_.partial, std::move(holders))) {
+    close_connection_(peer,
+                      "its address keeps too much of messages and headers that are not whole");
   }
 }
 

@@ -5,13 +5,18 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/net/connection_table.h"
+#include "server/net/partial_messages.h"
 #include "server/observe/clock.h"
 #include "server/rpc/slow_calls.h"
 #include "server/transfer/progress.h"
@@ -19,7 +24,8 @@
 
 namespace gemmd {
 
-// A call that something is expected of by a certain time, which changes as the call goes on.
+// A call that something is expected of by a certain time, which changes as the call goes on, and
+// that says what it reads.
 class WatchedCall {
  protected:
   WatchedCall() = default;
@@ -29,6 +35,20 @@ class WatchedCall {
 
   // Safe on any thread.
   void SetDue(TimeNs due) { due_ = due; }
+
+  // The following are for a call that was added to the watch and not removed.
+
+  // A message has come. Safe on any thread.
+  void CountMessage(std::uint64_t bytes) {
+    connection_->explained += PartialMessages::OfMessage(bytes);
+  }
+  // Says whether a message may be under way: so it is at first.
+  void SetReading(bool is_reading) { is_reading_ = is_reading; }
+  // The server does not read on until something else has happened. One thread at a time calls it.
+  void SetHeldBack(bool is_held_back) {
+    if (std::exchange(is_held_back_, is_held_back) == is_held_back) return;
+    connection_->held_back += is_held_back ? 1 : -1;
+  }
   // Called once that time has passed; returns the next one, which counts unless another was set
   // meanwhile. The watch's thread calls it, under a lock that Remove() takes: it may end the call,
   // not block.
@@ -38,14 +58,24 @@ class WatchedCall {
   friend class CallWatch;
   std::atomic<TimeNs> due_{kNoDeadline};
   struct Connection {
-    const std::string* name = nullptr;
+    std::string endpoint;  // its key
+    std::string peer;      // as gRPC names it
     std::string address;
     WatchedCall* first = nullptr;  // null where it has none left
+    PartialMessages partial;
+    PartialMessages::Events events;                   // since the last look, as far as it was taken
+    std::uint64_t most = PartialMessages::kAnyBytes;  // see Events
+    std::atomic<std::uint64_t> explained{0};          // bytes, and not taken yet
+    std::atomic<int> held_back{0};                    // calls
   };
+
+  std::atomic<bool> is_reading_{true};
+  bool is_held_back_ = false;
   // Guarded by the lock of the connection's shard.
   WatchedCall* previous_ = nullptr;
   WatchedCall* next_ = nullptr;
   Connection* connection_ = nullptr;
+  std::uint64_t partial_before_ = 0;  // of the connection's messages when the call came
 };
 
 // Every call that is watched, by connection. Thread-safe. Adding and removing one costs four short
@@ -59,16 +89,20 @@ class CallWatch {
     ProgressLimit progress;
     std::uint64_t message_bytes = 64 << 20;  // the largest message
     SlowCalls::Limits slow;
+    PartialLimits partial;
+    std::uint64_t header_bytes = 16384;     // of a call, as HeaderBytesOf() counts
     std::size_t calls = 65536;              // alive, of all connections
     std::size_t calls_per_address = 32768;  // the same of one address, but for proxies'
     std::set<std::string> proxies;          // addresses that many clients share
   };
-  // Closes the connection of a call by gRPC's name of its peer.
-  using CloseConnection = std::function<void(const std::string& peer)>;
+  // Closes the connection of a call by gRPC's name of its peer, and says why in the log.
+  using CloseConnection = std::function<void(const std::string& peer, absl::string_view why)>;
+  // ConnectionTable::ReadTraffic().
+  using ReadTraffic = std::function<ConnectionTable::Traffic()>;
 
   // Looks at all calls every `period`; zero: only when told. The clock outlives the watch.
   CallWatch(const Options& options, const Clock* clock, std::chrono::milliseconds period,
-            CloseConnection close_connection);
+            CloseConnection close_connection, ReadTraffic read_traffic);
   // REQUIRES: no call is left in it.
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;
@@ -77,14 +111,16 @@ class CallWatch {
   // `peer` is gRPC's name of the connection's other end. RESOURCE_EXHAUSTED, with a time to retry:
   // one call more than its address may have. If there are too many in all, that is an equal part
   // for each address that has some, so that an address with few calls is served. The call is to end
-  // at once; it was added all the same.
-  absl::Status Add(WatchedCall* call, const std::string& peer);
+  // at once; it was added all the same. INVALID_ARGUMENT, and its connection is closed: it has more
+  // `header_bytes` than a client sends that has seen the server's settings.
+  absl::Status Add(WatchedCall* call, const std::string& peer, std::uint64_t header_bytes);
   // After it the call is not looked at any more. REQUIRES: it was added.
   void Remove(WatchedCall* call);
 
   // Returns OK if the address, as AddressOf() has it, may have another call; else the same error.
   absl::Status MayConnect(const std::string& address);
 
+  // Called by one thread at a time.
   void Look();
 
   const Options& options() const { return options_; }
@@ -95,26 +131,35 @@ class CallWatch {
  private:
   struct Shard {
     AdaptiveMutex mutex;
+    // By endpoint.
     std::unordered_map<std::string, WatchedCall::Connection> connections ABSL_GUARDED_BY(mutex);
+
+    WatchedCall::Connection* Find(const std::string& endpoint, const std::string& peer)
+        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   };
 
-  Shard& ShardOf(const std::string& peer);
+  Shard& ShardOf(const std::string& endpoint);
   absl::Status Count(const std::string& address);
   // Checks that the address may have so many calls.
   absl::Status CheckLocked(const std::string& address, std::size_t calls) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(addresses_mutex_);
   void Uncount(const std::string& address);
+  // Closes connections that keep too much of messages that are not whole, or do not go on with
+  // them.
+  void LookAtMessages();
   void Watch(std::chrono::milliseconds period);
 
   const Options options_;
   const Clock* const clock_;
   const CloseConnection close_connection_;
+  const ReadTraffic read_traffic_;
   SlowCalls slow_calls_;
   std::array<Shard, 16> shards_;
   std::atomic<std::size_t> calls_{0};
   AdaptiveMutex addresses_mutex_;
   // Their calls; none is zero.
   std::unordered_map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(addresses_mutex_);
+  TimeNs next_look_ = 0;  // at messages; of the thread that looks
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

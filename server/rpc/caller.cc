@@ -14,6 +14,15 @@ Caller CallerOf(const grpc::ServerContextBase& context) {
   return {std::hash<std::string>()(peer), AddressOf(peer)};
 }
 
+std::uint64_t HeaderBytesOf(const grpc::ServerContextBase& context) {
+  // Binary values are a third longer on the wire.
+  std::uint64_t bytes = 0;
+  for (const auto& [name, value] : context.client_metadata()) {
+    bytes += name.size() + value.size() + value.size() / 2 + 8;
+  }
+  return bytes;
+}
+
 TraceOrigin TraceOriginOf(const grpc::ServerContextBase& context) {
   const auto& headers = context.client_metadata();
   const auto [parent, parents_end] = headers.equal_range("traceparent");

@@ -15,6 +15,9 @@ struct Caller {
 };
 Caller CallerOf(const grpc::ServerContextBase& context);
 
+// About the bytes that the call's own headers have, as they are and not as HPACK packs them.
+std::uint64_t HeaderBytesOf(const grpc::ServerContextBase& context);
+
 // Reads the headers traceparent and tracestate. Two of traceparent count as none; several of
 // tracestate are one, in their order.
 TraceOrigin TraceOriginOf(const grpc::ServerContextBase& context);

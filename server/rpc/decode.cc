@@ -206,9 +206,9 @@ absl::Status RefusedError(const google::protobuf::Message& message, const Payloa
                    ": a mebibyte and a quarter of its payload"));
 }
 
-ReceivedMessage::ReceivedMessage(const grpc::ByteBuffer& bytes) {
+ReceivedMessage::ReceivedMessage(const grpc::ByteBuffer& bytes) : bytes_(bytes) {
   // Fails only where there are no bytes.
-  if (!bytes.Dump(&slices_).ok()) return;
+  if (!bytes_.Dump(&slices_).ok()) return;
   pieces_.reserve(slices_.size());
   for (const grpc::Slice& slice : slices_) {
     pieces_.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());

@@ -32,6 +32,9 @@ class ReceivedMessage {
   absl::Span<const absl::string_view> pieces() const { return pieces_; }
 
  private:
+  // Destroyed after the slices: where gRPC's memory is short, it crashes if a slice that it
+  // received is the last to go, because grpc_slice_unref() of 1.51 has no ExecCtx.
+  const grpc::ByteBuffer bytes_;
   std::vector<grpc::Slice> slices_;
   std::vector<absl::string_view> pieces_;
 };

@@ -37,7 +37,7 @@ void LiveCallLimit::Look() {
   const std::size_t most =
       all > limits_.all ? limits_.per_connection_if_full : limits_.per_connection;
   for (const LiveCalls::OfConnection& each : calls_->ByConnection()) {
-    if (each.calls > most) close_connection_(each.peer);
+    if (each.calls > most) close_connection_(each.peer, "its client opens and resets calls");
   }
   const TimeNs end = clock_->Now();
   next_count_ = end + kShareOfTime * (end - begin);

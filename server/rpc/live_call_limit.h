@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/string_view.h"
 #include "server/observe/clock.h"
 #include "server/rpc/live_calls.h"
 #include "sync/mutex.h"
@@ -28,8 +29,8 @@ class LiveCallLimit {
     std::size_t per_connection = 768;
     std::size_t per_connection_if_full = 24;  // where there are more than `all`
   };
-  // Closes a connection by gRPC's name of its peer.
-  using CloseConnection = std::function<void(const std::string& peer)>;
+  // Closes a connection by gRPC's name of its peer, and says why in the log.
+  using CloseConnection = std::function<void(const std::string& peer, absl::string_view why)>;
 
   // Looks every `period`; zero: only when told. The clock outlives the limit.
   LiveCallLimit(const Limits& limits, std::unique_ptr<LiveCalls> calls, const Clock* clock,

@@ -27,7 +27,9 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const 
   std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, login, context));
   reactor->self_ = reactor;
   ++*services.active_calls;
-  if (const absl::Status s = services.watch->Add(reactor.get(), context->peer()); !s.ok()) {
+  if (const absl::Status s =
+          services.watch->Add(reactor.get(), context->peer(), HeaderBytesOf(*context));
+      !s.ok()) {
     reactor->FinishOnce(s);
   } else {
     reactor->StartRead(&reactor->incoming_);
@@ -47,6 +49,7 @@ void MatmulStreamReactor::OnReadDone(bool ok) {
     return is_copying ? void() : EndInput();
   }
   const TimeNs arrival = services_.clock->Now();
+  CountMessage(incoming_.Length());
   const auto received = std::make_shared<Received>(incoming_);
   incoming_.Clear();
   absl::Status status = ParseMessage(received->bytes, &received->event, &received->payload);
@@ -237,6 +240,7 @@ void MatmulStreamReactor::Pump() {
     reading_waits_ = false;
     StartRead(&incoming_);
   }
+  SetHeldBack(reading_waits_ && !closing.has_value());
 }
 
 void MatmulStreamReactor::FinishOnce(const absl::Status& status) {

@@ -12,6 +12,7 @@ namespace gemmd {
 
 std::string AddressOf(absl::string_view peer) {
   if (absl::ConsumePrefix(&peer, "ipv4:")) return std::string(peer.substr(0, peer.rfind(':')));
+  if (absl::StartsWith(peer, "unix")) return "unix";  // whatever name the client gave its end
   if (!absl::ConsumePrefix(&peer, "ipv6:")) return std::string(peer.substr(0, peer.find(':')));
   std::string host(peer.substr(0, peer.rfind(':')));
   absl::StrReplaceAll({{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}}, &host);

@@ -3,6 +3,7 @@
 
 #include "grpcpp/grpcpp.h"
 #include "server/rpc/call_watch.h"
+#include "server/rpc/caller.h"
 
 namespace gemmd {
 
@@ -13,7 +14,7 @@ class RefusedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   // Deletes itself when gRPC is done with it. The watch and the context outlive it.
   RefusedCall(CallWatch* watch, grpc::CallbackServerContext* context, const grpc::Status& status)
       : watch_(watch), context_(context) {
-    watch_->Add(this, context->peer()).IgnoreError();  // it ends at once
+    watch_->Add(this, context->peer(), HeaderBytesOf(*context)).IgnoreError();  // it ends at once
     SetDue(watch_->clock().Now() + watch_->options().progress.window);
     Finish(status);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/rpc/caller.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/status.h"
 
@@ -15,7 +16,7 @@ constexpr TimeNs kMoment = 2'000'000'000;
 
 RequestReactor::RequestReactor(CallWatch* watch, grpc::CallbackServerContext* context)
     : watch_(watch), context_(context) {
-  if (const absl::Status s = watch_->Add(this, context->peer()); !s.ok()) {
+  if (const absl::Status s = watch_->Add(this, context->peer(), HeaderBytesOf(*context)); !s.ok()) {
     Fail(s);
   } else {
     StartReading();
@@ -30,6 +31,7 @@ void RequestReactor::ReadNext() {
 void RequestReactor::StartReading() {
   start_ = watch_->clock().Now();
   is_reading_ = true;
+  SetReading(true);
   SetDue(start_ + std::min(kMoment, watch_->options().progress.window));
   StartRead(&incoming_);
 }
@@ -42,6 +44,8 @@ void RequestReactor::OnReadDone(bool ok) {
     // Its memory is gRPC's, and not needed for as long as the call goes on.
     grpc::ByteBuffer message;
     message.Swap(&incoming_);
+    CountMessage(message.Length());
+    SetReading(false);
     return OnMessage(message);
   }
   if (has_message_) return FinishCall(grpc::Status::OK);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gemmd/v1/operands.pb.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/operands_codec.h"
 #include "server/rpc/status.h"
@@ -28,7 +29,7 @@ UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatc
       active_uploads_(active_uploads),
       context_(context),
       tenant_(std::move(tenant)) {
-  absl::Status status = watch_->Add(this, context->peer());
+  absl::Status status = watch_->Add(this, context->peer(), HeaderBytesOf(*context));
   const MutexLock lock(mutex_);
   progress_ = Progress(watch_->options().progress, watch_->clock().Now());
   if (!status.ok()) {
@@ -49,6 +50,7 @@ void UploadReactor::OnReadDone(bool ok) {
   SetDue(kNoDeadline);
   absl::Status status;
   if (ok) {
+    CountMessage(incoming_.Length());
     status = Handle(incoming_);
     incoming_.Clear();
     if (status.ok() && !session_->resident()) {

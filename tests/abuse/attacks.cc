@@ -8,7 +8,6 @@
 
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/operands.pb.h"
-#include "tests/testing/wire.h"
 
 namespace gemmd::testing {
 namespace {
@@ -58,7 +57,7 @@ void SendHalfMessages(const Abuser& abuser) {
 
 void LeaveAnswersUnread(const Abuser& abuser) {
   const auto connection = abuser.ConnectUnread();
-  const std::string product = RawMessage(false, ZeroRequest(256).SerializeAsString());
+  const std::string product = OuterProduct(512);
   for (int i = 0; i < 20; ++i) connection->Send(connection->Begin(kMatmul), product, true);
   connection->ReceiveEnd(0);
 }
@@ -161,6 +160,21 @@ void SendNoise(const Abuser& abuser) {
 }
 
 }  // namespace
+
+std::string OuterProduct(std::uint64_t n) {
+  v1::MatmulRequest request;
+  for (const v1::OperandName name : {v1::A, v1::B}) {
+    v1::Operand* const operand = name == v1::A ? request.mutable_header()->mutable_a()
+                                               : request.mutable_header()->mutable_b();
+    operand->mutable_data()->set_type(v1::F32);
+    operand->mutable_data()->set_rows(name == v1::A ? n : 1);
+    operand->mutable_data()->set_columns(name == v1::A ? 1 : n);
+    v1::Chunk* const chunk = request.add_payload();
+    chunk->set_operand(name);
+    chunk->set_data(std::string(n * 4, '\0'));
+  }
+  return RawMessage(false, request.SerializeAsString());
+}
 
 Abuser::Abuser(std::string server, std::string source) : server_(std::move(server)) {
   options_.source = std::move(source);

@@ -2,6 +2,7 @@
 // likes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "tests/abuse/raw_http2.h"
 
 namespace gemmd::testing {
+
+// A message that asks for the product of a column and a row: n * n f32 results of 2 * n elements.
+std::string OuterProduct(std::uint64_t n);
 
 // An attacker at one address. It waits for 2 s at most.
 class Abuser {

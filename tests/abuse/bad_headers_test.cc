@@ -2,6 +2,7 @@
 // after it that take the headers over their limit of 8 KiB, aborted the server.
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -18,16 +19,28 @@ constexpr std::size_t kFrameBytes = 16384;  // the most that HTTP/2 allows witho
 
 class BadHeadersTest : public testing::AbuseFixture {
  protected:
+  explicit BadHeadersTest(std::vector<std::string> flags = {}) : AbuseFixture(std::move(flags)) {}
   std::string Request(const std::string& scheme) const {
     return RawField(":method", "POST") + RawField(":scheme", scheme) +
            RawField(":path", "/grpc.health.v1.Health/Check") +
            RawField(":authority", server_.address()) + RawField("content-type", "application/grpc");
   }
 
+  // Of an address that no other connection of the test has, because the server takes none from one
+  // for a while whose connection it had to close.
+  static testing::RawConnection::Options FromElsewhere() {
+    static int number = 0;
+    ++number;
+    testing::RawConnection::Options options;
+    options.source =
+        "127.0." + std::to_string(3 + number / 200) + "." + std::to_string(1 + number % 200);
+    return options;
+  }
+
   // Expects that the call was not served, whether it was answered or not.
   void ExpectNotServed(const std::string& block, std::size_t frame_bytes) const {
-    const std::string answer =
-        testing::RawConnection(server_.address()).SendLastHeaders(block, frame_bytes);
+    const std::string answer = testing::RawConnection(server_.address(), FromElsewhere())
+                                   .SendLastHeaders(block, frame_bytes);
     EXPECT_NE(testing::RawHeader(answer, "grpc-status"), "0");
   }
 };
@@ -76,6 +89,35 @@ TEST_F(BadHeadersTest, FieldsThatAreRepeatedByNumberDoNotFillMemory) {
   constexpr char kNewest = static_cast<char>(0x80 | 62);  // the table's first that is not HPACK's
   for (int i = 0; i < 4; ++i) {
     ExpectNotServed(Request("http") + field + std::string(10 * kFrameBytes, kNewest), kFrameBytes);
+  }
+}
+
+// Before a client has acknowledged settings, gRPC takes headers of 16 MiB for each call.
+TEST_F(BadHeadersTest, CallsWithMegabytesOfFieldsEndTheirConnection) {
+  std::string fields;
+  for (int i = 0; i < 1000; ++i)
+    fields += RawField("x-" + std::to_string(i), std::string(4000, 'x'));
+  testing::RawConnection connection(server_.address(), FromElsewhere());
+  const std::string call = Request("http") + RawField("te", "trailers");
+  int begun = 0;
+  while (begun < 100 && connection.BeginWith(call + fields)) ++begun;
+  EXPECT_LT(begun, 100);
+}
+
+class HalfHeadersTest : public BadHeadersTest {
+ protected:
+  HalfHeadersTest() : BadHeadersTest({"--limits.stall-timeout-ms=1000"}) {}
+};
+
+// No call has begun, and none does.
+TEST_F(HalfHeadersTest, EndTheirConnection) {
+  testing::RawConnection connection(server_.address(), FromElsewhere());
+  std::string fields = RawField(":method", "POST");
+  for (int i = 0; i < 1000; ++i)
+    fields += RawField("x-" + std::to_string(i), std::string(4000, 'x'));
+  EXPECT_TRUE(connection.BeginWith(fields, false));
+  std::string answer;
+  while (connection.Receive(&answer)) {
   }
 }
 

@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"
 #include "tests/abuse/raw_http2.h"
+#include "tests/testing/wire.h"
 
 namespace gemmd {
 namespace {
@@ -86,6 +88,88 @@ TEST_F(SlowMessagesTest, AreFewOfOneClient) {
   EXPECT_FALSE(testing::RawHeader(answer, "grpc-retry-pushback-ms").empty());
   EXPECT_NE(testing::RawHeader(answer, "grpc-message").find("MatmulStream"), std::string::npos)
       << testing::RawHeader(answer, "grpc-message");
+}
+
+constexpr char kStream[] = "/gemmd.v1.Gemm/MatmulStream";
+
+// On streams that have no request, whose messages the server does not know of until they are whole.
+class HalfChunksTest : public testing::AbuseFixture {
+ protected:
+  HalfChunksTest() : AbuseFixture({"--limits.stall-timeout-ms=1000"}) {}
+};
+
+// Whole messages of some megabytes leave nothing on the connection of a stream that stays open.
+TEST_F(HalfChunksTest, EndTheirConnectionAndNoOther) {
+  const auto gemm = v1::Gemm::NewStub(channel_);
+  const v1::MatmulRequest product = testing::ZeroRequest(256);
+  v1::MatmulStreamRequest request;
+  *request.mutable_begin()->mutable_header() = product.header();
+  *request.mutable_begin()->mutable_payload() = product.payload();
+  grpc::ClientContext context;
+  const auto stream = gemm->MatmulStream(&context);
+  const auto multiply = [&] {
+    request.mutable_begin()->set_request_id(request.begin().request_id() + 1);
+    EXPECT_TRUE(stream->Write(request));
+    v1::MatmulStreamResponse response;
+    do {
+      ASSERT_TRUE(stream->Read(&response));
+    } while (!response.has_finished());
+    EXPECT_EQ(response.finished().code(), grpc::StatusCode::OK) << response.finished().message();
+  };
+  for (int i = 0; i < 4; ++i) {
+    multiply();
+    grpc::ClientContext once;
+    v1::MatmulResponse response;
+    EXPECT_TRUE(gemm->Matmul(&once, product, &response).ok());
+  }
+  testing::RawConnection idle(server_.address());
+  testing::RawConnection::Options from_elsewhere;
+  from_elsewhere.source = "127.0.3.1";  // which opens no other connection for a while then
+  idle.Begin(kStream);
+  testing::RawConnection half(server_.address(), from_elsewhere);
+  constexpr std::size_t kBytes = 8 << 20;
+  const std::uint32_t call = half.Begin(kStream);
+  EXPECT_EQ(half.SendAsAllowed(call, testing::RawMessageStart(4U * kBytes), kBytes), kBytes);
+  std::string answer;
+  while (half.Receive(&answer)) {
+  }
+  EXPECT_EQ(testing::RawHeader(answer, "grpc-status"), "") << "the server knows of no message";
+  // One that sent nothing for as long is there yet.
+  idle.Begin("/no.such.Service/Method");
+  EXPECT_EQ(testing::RawHeader(idle.ReceiveEnd(3), "grpc-status"), "12");
+  multiply();
+  stream->WritesDone();
+  v1::MatmulStreamResponse rest;
+  while (stream->Read(&rest)) {
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+class ManyHalfChunksTest : public testing::AbuseFixture {
+ protected:
+  // An address may keep 16 MiB of them.
+  ManyHalfChunksTest()
+      : AbuseFixture({"--limits.message-bytes=4194304", "--limits.receive-memory-bytes=67108864"}) {
+  }
+};
+
+// The message that is said to come is far beyond the largest, which gRPC finds when it is whole.
+TEST_F(ManyHalfChunksTest, EndTheConnectionThatKeepsTheMost) {
+  testing::RawConnection::Options options;
+  options.source = "127.0.3.1";
+  std::vector<std::unique_ptr<testing::RawConnection>> connections;
+  for (const std::size_t mebibytes : {6, 9, 6}) {
+    connections.push_back(std::make_unique<testing::RawConnection>(server_.address(), options));
+    const std::uint32_t stream = connections.back()->Begin(kStream);
+    const std::size_t bytes = mebibytes << 20;
+    EXPECT_EQ(connections.back()->SendAsAllowed(stream, testing::RawMessageStart(~0U), bytes),
+              bytes);
+  }
+  std::string answer;
+  while (connections[1]->Receive(&answer)) {
+  }
+  connections[0]->Begin("/no.such.Service/Method");
+  EXPECT_EQ(testing::RawHeader(connections[0]->ReceiveEnd(3), "grpc-status"), "12");
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -49,7 +52,18 @@ std::string HpackString(const std::string& text) {
   return length + text;
 }
 
+int ConnectToPath(const std::string& path) {
+  const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  path.copy(to.sun_path, sizeof to.sun_path - 1);
+  EXPECT_EQ(connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0) << path;
+  return file;
+}
+
 int ConnectTo(const std::string& address, const RawConnection::Options& options) {
+  constexpr std::size_t kScheme = 5;
+  if (address.compare(0, kScheme, "unix:") == 0) return ConnectToPath(address.substr(kScheme));
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (options.receive_buffer != 0) {
     setsockopt(file, SOL_SOCKET, SO_RCVBUF, &options.receive_buffer, sizeof options.receive_buffer);
@@ -97,6 +111,8 @@ std::string RawMessage(bool is_compressed, const std::string& bytes) {
          bytes;
 }
 
+std::string RawMessageStart(std::uint32_t bytes) { return '\0' + BigEndian(bytes, 4); }
+
 RawConnection::RawConnection(const std::string& address, const Options& options)
     : file_(ConnectTo(address, options)), address_(address) {
   constexpr std::uint32_t kInitialWindow = 65535;
@@ -121,6 +137,59 @@ void RawConnection::Send(std::uint32_t stream, const std::string& bytes, bool is
   Write(Frame(kData, is_last ? kEndStream : 0, stream, bytes));
 }
 
+std::size_t RawConnection::SendAsAllowed(std::uint32_t stream, const std::string& begin,
+                                         std::size_t bytes) {
+  constexpr std::int64_t kFrameBytes = 16384;
+  stream_window_ = 0;
+  std::size_t sent = 0;
+  while (sent < bytes) {
+    const std::int64_t room = std::min(
+        {window_, initial_ + stream_window_, kFrameBytes, static_cast<std::int64_t>(bytes - sent)});
+    if (room <= 0) {
+      if (!HeedFrames(stream)) break;
+      continue;
+    }
+    std::string piece(static_cast<std::size_t>(room), 'x');
+    if (sent == 0) piece.replace(0, begin.size(), begin);
+    if (!Write(Frame(kData, 0, stream, piece))) break;
+    sent += piece.size();
+    window_ -= room;
+    stream_window_ -= room;
+  }
+  return sent;
+}
+
+bool RawConnection::HeedFrames(std::uint32_t stream) {
+  constexpr std::size_t kHead = 9;
+  if (!Receive(&unparsed_)) return false;
+  const auto number = [this](std::size_t at, int bytes) {
+    std::uint32_t value = 0;
+    for (int i = 0; i < bytes; ++i)
+      value = value << 8 | static_cast<unsigned char>(unparsed_[at + i]);
+    return value;
+  };
+  std::size_t at = 0;
+  while (unparsed_.size() - at >= kHead && unparsed_.size() - at >= kHead + number(at, 3)) {
+    const std::size_t size = number(at, 3);
+    const auto type = static_cast<FrameType>(unparsed_[at + 3]);
+    const std::uint32_t of = number(at + 5, 4);
+    const bool is_answer = (unparsed_[at + 4] & 1) != 0;
+    at += kHead;
+    if (type == kReset && of == stream) return false;
+    if (type == kWindowUpdate) (of == 0 ? window_ : stream_window_) += number(at, 4);
+    if (type == kSettings && !is_answer) {
+      constexpr std::uint32_t kInitialWindow = 4;
+      for (std::size_t i = 0; i < size; i += 6) {
+        if (number(at + i, 2) == kInitialWindow) initial_ = number(at + i + 2, 4);
+      }
+      Write(Frame(kSettings, 1, 0, ""));
+    }
+    at += size;
+  }
+  unparsed_.erase(0, at);
+  return true;
+}
+
 bool RawConnection::BeginAndReset(const std::string& path, int count) {
   const std::string block = CallBlock(address_, path, {});
   constexpr std::uint32_t kCancel = 8;
@@ -129,6 +198,18 @@ bool RawConnection::BeginAndReset(const std::string& path, int count) {
     frames += Frame(kHeaders, kEndHeaders, next_stream_, block) +
               Frame(kReset, 0, next_stream_, BigEndian(kCancel, 4));
   }
+  return Write(frames);
+}
+
+bool RawConnection::BeginWith(const std::string& block, bool is_whole) {
+  constexpr std::size_t kFrameBytes = 16384;
+  std::string frames;
+  for (std::size_t at = 0; at < block.size(); at += kFrameBytes) {
+    const bool is_last = is_whole && block.size() - at <= kFrameBytes;
+    frames += Frame(at == 0 ? kHeaders : kContinuation, is_last ? kEndHeaders : '\0', next_stream_,
+                    block.substr(at, kFrameBytes));
+  }
+  next_stream_ += 2;
   return Write(frames);
 }
 
@@ -144,6 +225,11 @@ std::string RawConnection::SendLastHeaders(const std::string& block, std::size_t
   // The server may wait for something that never comes: then this ends the connection.
   shutdown(file_, SHUT_WR);
   return ReceiveEnd(next_stream_);
+}
+
+void RawConnection::AwaitClose() const {
+  pollfd closed{file_, 0, 0};  // POLLHUP and POLLERR are told without being asked for
+  poll(&closed, 1, -1);
 }
 
 bool RawConnection::Receive(std::string* bytes) {

@@ -13,6 +13,8 @@ using RawHeaders = std::vector<std::pair<std::string, std::string>>;
 
 // Five bytes before a message: whether it is compressed, and its length.
 std::string RawMessage(bool is_compressed, const std::string& bytes);
+// Those of a message that has so many bytes and is not compressed.
+std::string RawMessageStart(std::uint32_t bytes);
 
 // A header field as HPACK writes it (RFC 7541, 6.2), by names and values in full. Only what is
 // indexed is remembered by the connection's table.
@@ -20,7 +22,8 @@ enum class FieldForm : unsigned char { kPlain, kIndexed, kNeverIndexed };
 std::string RawField(const std::string& name, const std::string& value,
                      FieldForm form = FieldForm::kPlain);
 
-// A connection whose client does what it likes. The address is HOST:PORT with a numeric host.
+// A connection whose client does what it likes. The address is HOST:PORT with a numeric host, or
+// unix:PATH, for which no option counts but the windows.
 class RawConnection {
  public:
   struct Options {
@@ -41,14 +44,23 @@ class RawConnection {
   std::uint32_t Begin(const std::string& path, const RawHeaders& headers = {});
   // A piece of the call's message, as one frame.
   void Send(std::uint32_t stream, const std::string& bytes, bool is_last);
+  // Sends a piece of the call's message in frames, as the server's windows allow, for so many
+  // bytes. Returns how many were sent: fewer if the server closed, reset the call or let no more
+  // come.
+  std::size_t SendAsAllowed(std::uint32_t stream, const std::string& begin, std::size_t bytes);
   // Begins calls and resets them at once, as one piece; false: the server has closed.
   bool BeginAndReset(const std::string& path, int count);
 
+  // Begins a call with these fields and nothing else, which may be the first of its fields; false:
+  // the server has closed.
+  bool BeginWith(const std::string& block, bool is_whole = true);
   // Begins a call with these fields and nothing else, cut into frames of so many bytes: the first
   // is HEADERS, the others CONTINUATION. Nothing is sent after them. It returns what ReceiveEnd()
   // does.
   std::string SendLastHeaders(const std::string& block, std::size_t frame_bytes);
 
+  // Reads nothing until the server closes.
+  void AwaitClose() const;
   // Appends what the server sends next; false: it has closed.
   bool Receive(std::string* bytes);
   // Receives until the stream has ended, by its status or a reset. All that came; without an end if
@@ -57,10 +69,17 @@ class RawConnection {
 
  private:
   bool Write(const std::string& bytes) const;
+  // Takes the server's next frames, of which it heeds those that concern what may be sent; answers
+  // its settings. False: it has closed, or reset the stream.
+  bool HeedFrames(std::uint32_t stream);
 
   const int file_;
   const std::string address_;
   std::uint32_t next_stream_ = 1;
+  std::string unparsed_;            // of what HeedFrames() received
+  std::int64_t window_ = 65535;     // that the server gave to the connection
+  std::int64_t initial_ = 65535;    // and gives to each stream
+  std::int64_t stream_window_ = 0;  // and to the stream that is sent on, besides
 };
 
 // Returns whether the server reset the stream.

@@ -5,28 +5,13 @@
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"
+#include "tests/abuse/attacks.h"
 #include "tests/abuse/raw_http2.h"
 
 namespace gemmd {
 namespace {
 
 constexpr const char* kMatmul = "/gemmd.v1.Gemm/Matmul";
-
-// A product of a column and a row: n * n results of 2 * n elements.
-std::string OuterProduct(std::uint64_t n) {
-  v1::MatmulRequest request;
-  for (const v1::OperandName name : {v1::A, v1::B}) {
-    v1::Operand* const operand = name == v1::A ? request.mutable_header()->mutable_a()
-                                               : request.mutable_header()->mutable_b();
-    operand->mutable_data()->set_type(v1::F32);
-    operand->mutable_data()->set_rows(name == v1::A ? n : 1);
-    operand->mutable_data()->set_columns(name == v1::A ? 1 : n);
-    v1::Chunk* const chunk = request.add_payload();
-    chunk->set_operand(name);
-    chunk->set_data(std::string(n * 4, '\0'));
-  }
-  return testing::RawMessage(false, request.SerializeAsString());
-}
 
 class UnreadAnswersTest : public testing::AbuseFixture {
  protected:
@@ -50,7 +35,7 @@ TEST_F(UnreadAnswersTest, HeldBackByFlowControlEndTheirCall) {
   options.stream_window = 0;
   testing::RawConnection connection(server_.address(), options);
   const std::uint32_t call = connection.Begin(kMatmul);
-  connection.Send(call, OuterProduct(512), true);
+  connection.Send(call, testing::OuterProduct(512), true);
   const std::string answer = connection.ReceiveEnd(call);
   EXPECT_TRUE(testing::IsReset(answer, call));
   AwaitFreeMemory();
@@ -62,7 +47,8 @@ TEST_F(UnreadAnswersTest, ThatFillAConnectionEndIt) {
   options.stream_window = options.window = 0x7fffffff;
   options.receive_buffer = 4096;
   testing::RawConnection connection(server_.address(), options);
-  for (int i = 0; i < 4; ++i) connection.Send(connection.Begin(kMatmul), OuterProduct(1500), true);
+  for (int i = 0; i < 4; ++i)
+    connection.Send(connection.Begin(kMatmul), testing::OuterProduct(1500), true);
   AwaitFreeMemory();
   std::string answer;
   while (connection.Receive(&answer)) {
@@ -74,7 +60,7 @@ TEST_F(UnreadAnswersTest, OfDownloadsEndToo) {
   {
     const auto gemm = v1::Gemm::NewStub(channel_);
     v1::MatmulRequest request;
-    const std::string bytes = OuterProduct(512);
+    const std::string bytes = testing::OuterProduct(512);
     ASSERT_TRUE(request.ParseFromArray(bytes.data() + 5, static_cast<int>(bytes.size() - 5)));
     request.mutable_header()->mutable_keep_result();
     grpc::ClientContext context;

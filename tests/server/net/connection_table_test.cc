@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <memory>
 #include <random>
 #include <string>
@@ -288,6 +289,90 @@ TEST(ConnectionTable, ClosesConnectionsThatAreNotRead) {
   clock.Advance(100 * kSecond);
   EXPECT_TRUE(table.CloseStalled().empty());
   EXPECT_EQ(send(idle.accepted.fd(), "x", 1, MSG_NOSIGNAL), 1);
+}
+
+// Both ends of a local connection.
+struct LocalPair {
+  LocalPair() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    accepted = Socket(ends[0]);
+    client = Socket(ends[1]);
+  }
+  Socket accepted{-1};
+  Socket client{-1};
+};
+
+void Fill(const Socket& socket) {
+  const std::string bytes(1 << 16, 'x');
+  while (send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0) {
+  }
+}
+
+TEST(ConnectionTable, ClosesLocalConnectionsThatAreNotRead) {
+  testing::FakeClock clock;
+  ConnectionTable table({9, 9, {}}, {10 * kSecond, 1000}, &clock);
+  const LocalPair stuck;
+  const LocalPair slow;
+  const LocalPair idle;
+  EXPECT_EQ(send(idle.accepted.fd(), "x", 1, MSG_NOSIGNAL), 1) << "which it never reads";
+  for (const LocalPair* each : {&stuck, &slow, &idle}) {
+    ASSERT_EQ(PeerOf(each->accepted.fd()), "unix");
+    ASSERT_TRUE(table.Add(each->accepted.fd(), "unix").ok());
+  }
+  Fill(stuck.accepted);
+  Fill(slow.accepted);
+  std::string bytes(1 << 15, ' ');
+  int looks = 0;
+  for (; looks < 100 && table.CloseStalled().empty(); ++looks) {
+    clock.Advance(table.look_period());
+    if (looks % 10 != 0) continue;
+    EXPECT_GT(recv(slow.client.fd(), bytes.data(), bytes.size(), 0), 0);
+  }
+  EXPECT_EQ(looks, 21) << "of half a second, and the first began the window";
+  EXPECT_LT(send(stuck.accepted.fd(), "x", 1, MSG_NOSIGNAL), 0);
+  EXPECT_EQ(errno, EPIPE);
+  EXPECT_EQ(send(idle.accepted.fd(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_NE(send(slow.accepted.fd(), "x", 1, MSG_NOSIGNAL) < 0 ? errno : 0, EPIPE);
+}
+
+// Local connections cannot be told apart by their peer's name.
+TEST(ConnectionTable, ClosesTheLocalConnectionThatKeepsTheServerBusy) {
+  testing::FakeClock clock;
+  ConnectionTable table({9, 9, {}, kSecond / 8}, {}, &clock);
+  clock.Advance(100 * kSecond);
+  const LocalPair polite;
+  const LocalPair flood;
+  const LocalPair next;
+  ASSERT_TRUE(table.Add(polite.accepted.fd(), "unix").ok());
+  ASSERT_TRUE(table.Add(flood.accepted.fd(), "unix").ok());
+  EXPECT_EQ(send(polite.client.fd(), "xx", 2, MSG_NOSIGNAL), 2);
+  EXPECT_FALSE(table.Close("unix")) << "hardly anything waits to be read";
+  Fill(flood.client);
+  EXPECT_TRUE(table.Close("unix"));
+  EXPECT_EQ(send(polite.client.fd(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_LT(send(flood.client.fd(), "x", 1, MSG_NOSIGNAL), 0);
+  EXPECT_FALSE(table.Add(next.accepted.fd(), "unix").ok()) << "as one peer they wait";
+}
+
+TEST(ConnectionTable, TellsWhatConnectionsBroughtAndTook) {
+  const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen("127.0.0.1:0");
+  ASSERT_TRUE(listening.ok());
+  testing::FakeClock clock;
+  ConnectionTable table({9, 9, {}}, {}, &clock);
+  const Pair pair(*listening);
+  const LocalPair local;
+  ASSERT_TRUE(table.Add(pair.accepted.fd(), "a").ok());
+  ASSERT_TRUE(table.Add(local.accepted.fd(), "unix").ok());
+  const std::string endpoint = EndpointOf(pair.accepted.fd());
+  EXPECT_EQ(send(pair.client.fd(), "12345", 5, MSG_NOSIGNAL), 5);
+  pollfd ready{pair.accepted.fd(), POLLIN, 0};
+  poll(&ready, 1, -1);
+  const ConnectionTable::Traffic traffic = table.ReadTraffic();
+  ASSERT_EQ(traffic.size(), 1U) << "local ones are not counted";
+  ASSERT_EQ(traffic.count(endpoint), 1U);
+  EXPECT_EQ(traffic.at(endpoint).received, 5U);
+  EXPECT_EQ(traffic.at(endpoint).sent, 0U);
 }
 
 // Returns the server's name for a client that connects from 127.0.0.3, or from [::1].

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -14,7 +15,10 @@ namespace {
 
 class FakeCall final : public WatchedCall {
  public:
+  using WatchedCall::CountMessage;
   using WatchedCall::SetDue;
+  using WatchedCall::SetHeldBack;
+  using WatchedCall::SetReading;
   TimeNs OnLate(TimeNs /*now*/) override {
     ++late;
     return next;
@@ -33,12 +37,13 @@ class CallWatchTest : public ::testing::Test {
 
   testing::FakeClock clock_;
   CallWatch watch_{SmallOptions(), &clock_, std::chrono::milliseconds(0),
-                   [](const std::string& /*peer*/) {}};
+                   [](const std::string& /*peer*/, absl::string_view /*why*/) {},
+                   [] { return ConnectionTable::Traffic(); }};
 };
 
 TEST_F(CallWatchTest, ACallIsLateOnceForEachTimeThatPasses) {
   FakeCall call;
-  EXPECT_TRUE(watch_.Add(&call, "a").ok());
+  EXPECT_TRUE(watch_.Add(&call, "ipv4:a:1", 0).ok());
   watch_.Look();
   EXPECT_EQ(call.late, 0);
   call.SetDue(clock_.Now() + 5);
@@ -63,9 +68,10 @@ TEST_F(CallWatchTest, ACallIsLateOnceForEachTimeThatPasses) {
 
 TEST_F(CallWatchTest, WhereThereAreTooManyEachAddressHasItsPart) {
   std::deque<FakeCall> calls(9);
-  for (int i = 0; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], i < 4 ? "a:1" : "b:1").ok());
-  EXPECT_TRUE(watch_.Add(&calls[6], "c:1").ok()) << "which had none";
-  const absl::Status full = watch_.Add(&calls[7], "a:1");
+  for (int i = 0; i < 6; ++i)
+    EXPECT_TRUE(watch_.Add(&calls[i], i < 4 ? "ipv4:a:1" : "ipv4:b:1", 0).ok());
+  EXPECT_TRUE(watch_.Add(&calls[6], "ipv4:c:1", 0).ok()) << "which had none";
+  const absl::Status full = watch_.Add(&calls[7], "ipv4:a:1", 0);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.message(),
             "4 calls of address a are in progress, and the limit is 2 (limits.calls)");
@@ -74,7 +80,7 @@ TEST_F(CallWatchTest, WhereThereAreTooManyEachAddressHasItsPart) {
   EXPECT_TRUE(watch_.MayConnect("c").ok());
   EXPECT_TRUE(watch_.MayConnect("d").ok());
   for (const int i : {0, 1, 7}) watch_.Remove(&calls[i]);
-  EXPECT_TRUE(watch_.Add(&calls[8], "a:1").ok());
+  EXPECT_TRUE(watch_.Add(&calls[8], "ipv4:a:1", 0).ok());
   EXPECT_TRUE(watch_.MayConnect("a").ok());
   for (const int i : {2, 3, 4, 5, 6, 8}) watch_.Remove(&calls[i]);
 }
@@ -83,29 +89,185 @@ TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
   CallWatch::Options options = SmallOptions();
   options.calls_per_address = 3;
   options.proxies = {"10.0.0.9"};
-  CallWatch watch(options, &clock_, std::chrono::milliseconds(0), [](const std::string&) {});
+  CallWatch watch(
+      options, &clock_, std::chrono::milliseconds(0),
+      [](const std::string& /*peer*/, absl::string_view /*why*/) {},
+      [] { return ConnectionTable::Traffic(); });
   std::deque<FakeCall> calls(6);
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(watch.MayConnect("10.0.0.1").ok());
-    EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.1:", 100 + i)).ok());
+    EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.1:", 100 + i), 0).ok());
   }
   EXPECT_FALSE(watch.MayConnect("10.0.0.1").ok());
   EXPECT_TRUE(watch.MayConnect("10.0.0.2").ok());
-  const absl::Status full = watch.Add(&calls[3], "ipv4:10.0.0.1:103");
+  const absl::Status full = watch.Add(&calls[3], "ipv4:10.0.0.1:103", 0);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.message(),
             "3 calls of address 10.0.0.1 are in progress, and the limit is 3 (limits.calls)");
   EXPECT_TRUE(RetryAfterMs(full).has_value());
-  EXPECT_TRUE(watch.Add(&calls[4], "ipv4:10.0.0.2:100").ok());
+  EXPECT_TRUE(watch.Add(&calls[4], "ipv4:10.0.0.2:100", 0).ok());
   watch.Remove(&calls[3]);
   watch.Remove(&calls[0]);
-  EXPECT_TRUE(watch.Add(&calls[5], "ipv4:10.0.0.1:103").ok());
+  EXPECT_TRUE(watch.Add(&calls[5], "ipv4:10.0.0.1:103", 0).ok());
   for (const int i : {1, 2, 4, 5}) watch.Remove(&calls[i]);
   for (int i = 0; i < 6; ++i) {
-    EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.9:", i)).ok()) << "of a proxy";
+    EXPECT_TRUE(watch.Add(&calls[i], absl::StrCat("ipv4:10.0.0.9:", i), 0).ok()) << "of a proxy";
   }
   EXPECT_TRUE(watch.MayConnect("10.0.0.9").ok());
   for (FakeCall& call : calls) watch.Remove(&call);
+}
+
+// A watch of connections whose traffic the test makes up.
+class MessagesTest : public ::testing::Test {
+ protected:
+  static constexpr TimeNs kSecond = 1'000'000'000;
+  static constexpr std::uint64_t kMiB = 1 << 20;
+  static constexpr char kPeer[] = "ipv4:10.0.0.1:1";
+
+  static CallWatch::Options WithShares() {
+    CallWatch::Options options;
+    options.partial = {40 * kMiB, 20 * kMiB, {}};
+    return options;
+  }
+  void Rest(TimeNs time) {
+    for (const TimeNs end = clock_.Now() + time; clock_.Now() < end;) {
+      clock_.Advance(kSecond / 2);
+      watch_.Look();
+    }
+  }
+  std::uint64_t& Received(const char* endpoint) { return traffic_[endpoint].received; }
+
+  testing::FakeClock clock_;
+  ConnectionTable::Traffic traffic_;
+  std::vector<std::string> closed_;
+  CallWatch watch_{WithShares(), &clock_, std::chrono::milliseconds(0),
+                   [this](const std::string& peer, absl::string_view /*why*/) {
+                     closed_.push_back(peer);
+                     traffic_.erase(EndpointOf(peer));
+                   },
+                   [this] { return traffic_; }};
+};
+
+TEST_F(MessagesTest, WhoDoesNotGoOnWithOneIsClosed) {
+  FakeCall call;
+  FakeCall idle;
+  Received("10.0.0.1:1") = 2000;
+  Received("10.0.0.2:1") = 2000;
+  ASSERT_TRUE(watch_.Add(&call, kPeer, 0).ok());
+  ASSERT_TRUE(watch_.Add(&idle, "ipv4:10.0.0.2:1", 0).ok());
+  Received("10.0.0.1:1") += 10 * kMiB;
+  Rest(30 * kSecond);
+  EXPECT_TRUE(closed_.empty());
+  Rest(2 * kSecond);
+  EXPECT_EQ(closed_, std::vector<std::string>{kPeer});
+  watch_.Remove(&call);
+  watch_.Remove(&idle);
+}
+
+TEST_F(MessagesTest, OneThatCameExplainsItsBytes) {
+  FakeCall call;
+  Received("10.0.0.1:1") = 2000;
+  ASSERT_TRUE(watch_.Add(&call, kPeer, 0).ok());
+  for (int i = 0; i < 10; ++i) {
+    Received("10.0.0.1:1") += 10 * kMiB;
+    Rest(kSecond);
+    call.CountMessage(10 * kMiB);
+  }
+  Rest(60 * kSecond);
+  EXPECT_TRUE(closed_.empty());
+  watch_.Remove(&call);
+}
+
+TEST_F(MessagesTest, HeadersOfCallsAreExplained) {
+  FakeCall idle;
+  Received("10.0.0.1:1") = 2000;
+  ASSERT_TRUE(watch_.Add(&idle, kPeer, 0).ok());
+  for (int i = 0; i < 1000; ++i) {
+    FakeCall call;
+    Received("10.0.0.1:1") += 1400;
+    EXPECT_TRUE(watch_.Add(&call, kPeer, 1200).ok());
+    call.SetReading(false);
+    watch_.Remove(&call);
+    if (i % 100 == 0) Rest(kSecond);
+  }
+  Rest(60 * kSecond);
+  EXPECT_TRUE(closed_.empty());
+  watch_.Remove(&idle);
+}
+
+TEST_F(MessagesTest, ACallThatEndsWithinOneTakesItAlong) {
+  for (const bool is_reading : {true, false}) {
+    FakeCall idle;
+    FakeCall call;
+    Received("10.0.0.1:1") = 2000;
+    ASSERT_TRUE(watch_.Add(&idle, kPeer, 0).ok());
+    Rest(kSecond);
+    ASSERT_TRUE(watch_.Add(&call, kPeer, 0).ok());
+    Received("10.0.0.1:1") += 10 * kMiB;
+    call.SetReading(is_reading);
+    watch_.Remove(&call);
+    Rest(60 * kSecond);
+    EXPECT_EQ(closed_.empty(), is_reading);
+    watch_.Remove(&idle);
+    Rest(kSecond);
+  }
+}
+
+TEST_F(MessagesTest, NoneIsAskedForWhileTheServerHoldsACallBack) {
+  FakeCall call;
+  Received("10.0.0.1:1") = 2000;
+  ASSERT_TRUE(watch_.Add(&call, kPeer, 0).ok());
+  call.SetHeldBack(true);
+  Received("10.0.0.1:1") += 30 * kMiB;
+  Rest(60 * kSecond);
+  EXPECT_TRUE(closed_.empty());
+  watch_.Remove(&call);
+  Rest(20 * kSecond);
+  FakeCall other;
+  ASSERT_TRUE(watch_.Add(&other, kPeer, 0).ok());
+  Received("10.0.0.1:1") += 10 * kMiB;
+  Rest(60 * kSecond);
+  EXPECT_FALSE(closed_.empty()) << "the call that was held back has gone";
+  watch_.Remove(&other);
+}
+
+TEST_F(MessagesTest, HeadersOfNoCallAreAskedForToo) {
+  Received("10.0.0.1:1") = 2000;
+  Received("[2001:db8::1]:1") = 2000;
+  Rest(kSecond);
+  Received("[2001:db8::1]:1") += 10 * kMiB;
+  Rest(60 * kSecond);
+  EXPECT_EQ(closed_, std::vector<std::string>{"ipv6:[2001:db8::1]:1"});
+}
+
+TEST_F(MessagesTest, ACallWithHeadersBeyondTheSettingsEndsItsConnection) {
+  FakeCall fits;
+  EXPECT_TRUE(watch_.Add(&fits, kPeer, 16384).ok());
+  EXPECT_TRUE(closed_.empty());
+  FakeCall call;
+  EXPECT_EQ(watch_.Add(&call, kPeer, 16385).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(closed_, std::vector<std::string>{kPeer});
+  watch_.Remove(&fits);
+  watch_.Remove(&call);
+}
+
+TEST_F(MessagesTest, AnAddressKeepsItsShareOfThem) {
+  std::deque<FakeCall> calls(3);
+  for (int i = 0; i < 3; ++i) {
+    const std::string endpoint = absl::StrCat("10.0.0.1:", i);
+    Received(endpoint.c_str()) = 2000;
+    ASSERT_TRUE(watch_.Add(&calls[i], "ipv4:" + endpoint, 0).ok());
+  }
+  Received("10.0.0.1:0") += 7 * kMiB;
+  Received("10.0.0.1:1") += 8 * kMiB;
+  Rest(10 * kSecond);
+  EXPECT_TRUE(closed_.empty());
+  Received("10.0.0.1:2") += 9 * kMiB;
+  Rest(kSecond);
+  EXPECT_TRUE(closed_.empty()) << "it may come fast";
+  Rest(4 * kSecond);
+  EXPECT_EQ(closed_, std::vector<std::string>{"ipv4:10.0.0.1:2"});
+  for (FakeCall& call : calls) watch_.Remove(&call);
 }
 
 TEST(SlowCalls, AreBoundedInAllAndOfEachAddress) {
@@ -132,6 +294,7 @@ TEST(Peer, HasAnAddressAndAnEndpoint) {
   EXPECT_EQ(AddressOf("ipv4:10.0.0.1:4711"), "10.0.0.1");
   EXPECT_EQ(AddressOf("ipv6:%5B2001:db8::1%5D:4711"), "2001:db8::/64");
   EXPECT_EQ(AddressOf("unix:/run/x"), "unix");
+  EXPECT_EQ(AddressOf("unix-abstract:x"), "unix") << "by whatever name a client has";
   EXPECT_EQ(EndpointOf("ipv4:10.0.0.1:4711"), "10.0.0.1:4711");
   EXPECT_EQ(EndpointOf("ipv6:%5B2001:db8::1%5D:4711"), "[2001:db8::1]:4711");
   EXPECT_EQ(EndpointOf("ipv6:%5Bfe80::1%25eth0%5D:4711"), "[fe80::1]:4711");

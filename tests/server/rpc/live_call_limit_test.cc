@@ -57,11 +57,12 @@ class LiveCallLimitTest : public ::testing::Test {
   testing::FakeClock clock_;
   SaidCalls* const calls_ = new SaidCalls(&clock_);
   std::vector<std::string> closed_;
-  LiveCallLimit limit_{{100, 10, 2},
-                       std::unique_ptr<LiveCalls>(calls_),
-                       &clock_,
-                       std::chrono::milliseconds(0),
-                       [this](const std::string& peer) { closed_.push_back(peer); }};
+  LiveCallLimit limit_{
+      {100, 10, 2},
+      std::unique_ptr<LiveCalls>(calls_),
+      &clock_,
+      std::chrono::milliseconds(0),
+      [this](const std::string& peer, absl::string_view /*why*/) { closed_.push_back(peer); }};
 };
 
 TEST_F(LiveCallLimitTest, ClosesTheConnectionThatHasTooManyCalls) {

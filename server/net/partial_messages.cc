@@ -1,0 +1,103 @@
+#include "server/net/partial_messages.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace gemmd {
+namespace {
+
+constexpr TimeNs kSecond = 1'000'000'000;
+constexpr TimeNs kMoment = 2 * kSecond;
+constexpr TimeNs kUnderWay = 10 * kSecond;
+constexpr std::uint64_t kPart = 64;
+constexpr TimeNs kBytesPerSecond = 128;
+// Before its first call a connection brings TLS, with certificates, and settings.
+constexpr std::uint64_t kFirstBytes = 1 << 16;
+
+std::uint64_t Less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
+
+}  // namespace
+
+void PartialMessages::Look(const ConnectionTraffic& traffic, const Events& events,
+                           const ProgressLimit& limit, TimeNs now) {
+  // Another connection has the same endpoint.
+  if (traffic.received < traffic_.received) *this = PartialMessages();
+  const std::uint64_t received = traffic.received - traffic_.received;
+  std::uint64_t explained = events.explained + Less(traffic.sent, traffic_.sent) / kPart;
+  if (has_looked_) {
+    explained += static_cast<std::uint64_t>((now - last_look_) / (kSecond / kBytesPerSecond));
+  } else {
+    explained += kFirstBytes;
+  }
+  traffic_ = traffic;
+  last_look_ = now;
+  has_looked_ = true;
+  bytes_ = Less(bytes_ + received, explained);
+  const bool has_ended = !events.has_calls && (had_calls_ || events.explained != 0);
+  had_calls_ = events.has_calls;
+  if (has_ended) bytes_ = 0;
+  if (events.most != kAnyBytes) {
+    most_ = now < most_end_ ? std::min(most_, events.most) : events.most;
+    most_end_ = now + kUnderWay;
+  }
+  if (now < most_end_) bytes_ = std::min(bytes_, most_);
+
+  const std::uint64_t counted = events.is_held_back ? 0 : bytes_;
+  least_ = std::min(least_, counted);
+  lasting_ = std::min(lasting_, counted);
+  if (now >= period_end_) {
+    lasting_ = least_;
+    least_ = counted;
+    period_end_ = now + std::min(kMoment, limit.window);
+  }
+
+  const bool was_asked = std::exchange(is_asked_, counted >= kFewBytes);
+  if (!is_asked_) {
+    progress_ = Progress();
+  } else if (!was_asked) {
+    progress_ = Progress(limit, now);
+  } else {
+    progress_.Record(received, now);
+  }
+}
+
+std::vector<std::string> HoldersOver(const PartialLimits& limits,
+                                     std::vector<PartialHolder> holders) {
+  // Each address's connections, the largest last.
+  std::sort(holders.begin(), holders.end(),
+            [](const PartialHolder& a, const PartialHolder& b) { return a.bytes < b.bytes; });
+  struct Address {
+    std::uint64_t bytes = 0;
+    std::vector<const PartialHolder*> holders;
+  };
+  std::map<std::string, Address> addresses;
+  std::uint64_t all = 0;
+  for (const PartialHolder& each : holders) {
+    Address& address = addresses[each.address];
+    address.bytes += each.bytes;
+    address.holders.push_back(&each);
+    all += each.bytes;
+  }
+  std::vector<std::string> closed;
+  const auto close_one = [&](Address* address) {
+    const PartialHolder* const largest = address->holders.back();
+    address->holders.pop_back();
+    address->bytes -= largest->bytes;
+    all -= largest->bytes;
+    closed.push_back(largest->peer);
+  };
+  for (auto& [name, address] : addresses) {
+    if (limits.proxies.count(name) != 0) continue;
+    while (address.bytes > limits.per_address) close_one(&address);
+  }
+  while (all > limits.all) {
+    const auto most = std::max_element(
+        addresses.begin(), addresses.end(),
+        [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+    close_one(&most->second);
+  }
+  return closed;
+}
+
+}  // namespace gemmd

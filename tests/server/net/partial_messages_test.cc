@@ -1,0 +1,223 @@
+#include "server/net/partial_messages.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+constexpr TimeNs kSecond = 1'000'000'000;
+constexpr TimeNs kPeriod = kSecond / 2;
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr ProgressLimit kLimit{30 * kSecond, 16384};
+
+// A connection that is looked at every half a second.
+class Watched {
+ public:
+  Watched() { Look(); }
+
+  void Bring(std::uint64_t bytes) { traffic_.received += bytes; }
+  void Send(std::uint64_t bytes) { traffic_.sent += bytes; }
+  void EndMessage(std::uint64_t bytes) { events_.explained += PartialMessages::OfMessage(bytes); }
+  void BeginCall(std::uint64_t headers) { events_.explained += PartialMessages::OfCall(headers); }
+  void EndWithin(std::uint64_t before) { events_.most = std::min(events_.most, before); }
+  void HoldBack(bool is_held_back) { is_held_back_ = is_held_back; }
+  void HaveCalls(bool has_calls) { has_calls_ = has_calls; }
+
+  void Look() {
+    now_ += kPeriod;
+    events_.is_held_back = is_held_back_;
+    events_.has_calls = has_calls_;
+    messages_.Look(traffic_, events_, kLimit, now_);
+    events_ = {};
+  }
+  // Looks for so long; returns whether it never stalled.
+  bool Rest(TimeNs time) {
+    bool is_well = true;
+    for (TimeNs end = now_ + time; now_ < end;) {
+      Look();
+      is_well = is_well && !IsStalled();
+    }
+    return is_well;
+  }
+
+  bool IsStalled() const { return messages_.IsStalled(now_); }
+  std::uint64_t bytes() const { return messages_.bytes(); }
+  std::uint64_t lasting() const { return messages_.lasting(); }
+
+ private:
+  PartialMessages messages_;
+  ConnectionTraffic traffic_;
+  PartialMessages::Events events_;
+  bool is_held_back_ = false;
+  bool has_calls_ = true;
+  TimeNs now_ = 0;
+};
+
+TEST(PartialMessages, HalfAMessageStallsAfterTheWindow) {
+  Watched connection;
+  connection.Bring(10 * kMiB);
+  EXPECT_TRUE(connection.Rest(30 * kSecond));
+  EXPECT_FALSE(connection.Rest(2 * kSecond));
+  EXPECT_GT(connection.lasting(), 9 * kMiB);
+}
+
+TEST(PartialMessages, AByteNowAndThenChangesNothing) {
+  Watched connection;
+  connection.Bring(10 * kMiB);
+  bool is_well = true;
+  for (int i = 0; i < 80; ++i) {
+    connection.Bring(1000);
+    is_well = is_well && connection.Rest(kPeriod);
+  }
+  EXPECT_FALSE(is_well);
+}
+
+TEST(PartialMessages, AFewBytesAreNotAskedFor) {
+  Watched connection;
+  connection.Bring(PartialMessages::kFewBytes);
+  EXPECT_TRUE(connection.Rest(300 * kSecond));
+}
+
+TEST(PartialMessages, ASlowClientIsWell) {
+  Watched connection;
+  constexpr std::uint64_t kMessage = 64 * kMiB;
+  for (int i = 0; i < 3; ++i) {
+    for (std::uint64_t sent = 0; sent < kMessage; sent += kMiB) {
+      connection.Bring(kMiB + 600);
+      EXPECT_TRUE(connection.Rest(kSecond));
+    }
+    EXPECT_GT(connection.lasting(), kMessage / 2);
+    connection.EndMessage(kMessage);
+    EXPECT_TRUE(connection.Rest(600 * kSecond)) << "though it is idle for minutes";
+    EXPECT_EQ(connection.bytes(), 0U);
+    EXPECT_EQ(connection.lasting(), 0U);
+  }
+}
+
+TEST(PartialMessages, WhatComesFastDoesNotLast) {
+  Watched connection;
+  for (int i = 0; i < 20; ++i) {
+    connection.Bring(64 * kMiB);
+    connection.Look();
+    EXPECT_GE(connection.bytes(), 63 * kMiB);
+    connection.EndMessage(64 * kMiB);
+    connection.Look();
+    EXPECT_EQ(connection.lasting(), 0U);
+  }
+}
+
+// Of a client whose frames have 16 KiB, over TLS, which reads all it is sent, asks for pings, and
+// has headers that are not packed.
+TEST(PartialMessages, NothingIsLeftOfAnHonestClient) {
+  constexpr std::uint64_t kFrame = 16384;
+  constexpr std::uint64_t kFrameBytes = 9 + 29;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const std::uint64_t headers = random() % 2000;
+    const std::uint64_t most = std::uint64_t{1} << (4 + random() % 20);
+    Watched connection;
+    for (int i = 0; i < 2000; ++i) {
+      for (unsigned calls = random() % 8; calls > 0; --calls) {
+        const std::uint64_t message = random() % most;
+        const std::uint64_t answer = random() % most;
+        connection.Bring(headers + 400 + kFrameBytes);
+        connection.BeginCall(headers);
+        connection.Bring(5 + message + (1 + message / kFrame) * kFrameBytes);
+        connection.EndMessage(message);
+        connection.Send(answer + 100);
+        connection.Bring(2 * 13 * (answer / kFrame));  // window updates
+      }
+      connection.Bring(17);
+      connection.Look();
+      ASSERT_LT(connection.bytes(), 4096U) << seed;
+    }
+  }
+}
+
+TEST(PartialMessages, ACallThatEndsWithinAMessageLeavesWhatWasBefore) {
+  Watched connection;
+  connection.Bring(2 * kMiB);
+  connection.Look();
+  const std::uint64_t before = connection.bytes();
+  connection.Bring(20 * kMiB);
+  connection.Look();
+  connection.EndWithin(before);
+  connection.Look();
+  EXPECT_LE(connection.bytes(), before);
+  EXPECT_GT(connection.bytes(), kMiB);
+}
+
+TEST(PartialMessages, WhatWasUnderWayToACallThatEndedIsNotKept) {
+  Watched connection;
+  connection.EndWithin(0);
+  connection.Look();
+  connection.Bring(20 * kMiB);
+  EXPECT_TRUE(connection.Rest(60 * kSecond));
+  connection.Bring(20 * kMiB);
+  EXPECT_FALSE(connection.Rest(60 * kSecond)) << "which is not that call's any more";
+}
+
+TEST(PartialMessages, NothingIsKeptOfCallsThatHaveEnded) {
+  for (const bool is_seen : {true, false}) {
+    Watched connection;
+    connection.HaveCalls(is_seen);
+    connection.Bring(20 * kMiB);
+    connection.Look();
+    connection.HaveCalls(false);
+    if (!is_seen) connection.BeginCall(100);  // it came and went between two looks
+    connection.Look();
+    EXPECT_EQ(connection.bytes(), 0U);
+    EXPECT_TRUE(connection.Rest(60 * kSecond));
+  }
+}
+
+TEST(PartialMessages, HeadersThatNeverEndAreNoCall) {
+  Watched connection;
+  connection.HaveCalls(false);
+  connection.Look();
+  connection.Bring(16 * kMiB);
+  EXPECT_TRUE(connection.Rest(30 * kSecond));
+  EXPECT_GT(connection.lasting(), 15 * kMiB);
+  EXPECT_FALSE(connection.Rest(2 * kSecond));
+}
+
+TEST(PartialMessages, NothingIsAskedForWhileTheServerDoesNotRead) {
+  Watched connection;
+  connection.HoldBack(true);
+  connection.Bring(20 * kMiB);
+  EXPECT_TRUE(connection.Rest(300 * kSecond));
+  EXPECT_EQ(connection.lasting(), 0U);
+  connection.HoldBack(false);
+  EXPECT_TRUE(connection.Rest(29 * kSecond));
+  EXPECT_FALSE(connection.Rest(3 * kSecond));
+}
+
+TEST(PartialMessages, AnotherConnectionOfTheSameEndpointBeginsAnew) {
+  PartialMessages messages;
+  messages.Look({100 * kMiB, 0}, {}, kLimit, kSecond);
+  EXPECT_GT(messages.bytes(), 99 * kMiB);
+  messages.Look({1000, 0}, {}, kLimit, 2 * kSecond);
+  EXPECT_EQ(messages.bytes(), 0U);
+}
+
+TEST(HoldersOver, AreTheLargestOfTheAddressThatHasTheMost) {
+  const PartialLimits limits{100, 50, {"proxy"}};
+  EXPECT_TRUE(HoldersOver(limits, {}).empty());
+  EXPECT_TRUE(HoldersOver(limits, {{"a1", "a", 50}, {"b1", "b", 50}}).empty());
+  EXPECT_EQ(HoldersOver(limits, {{"a1", "a", 20}, {"a2", "a", 25}, {"a3", "a", 10}}),
+            std::vector<std::string>{"a2"});
+  EXPECT_TRUE(HoldersOver(limits, {{"p1", "proxy", 60}, {"p2", "proxy", 40}}).empty());
+  // Each address is below its limit, and all are above theirs.
+  EXPECT_EQ(
+      HoldersOver(limits, {{"a1", "a", 45}, {"b1", "b", 24}, {"b2", "b", 25}, {"c1", "c", 40}}),
+      (std::vector<std::string>{"b2", "a1"}));
+}
+
+}  // namespace
+}  // namespace gemmd
