@@ -1,0 +1,31 @@
+// How many waves of whole tiles the ways to cut D take, by counting alone. A wave is the time in
+// which every pair of blocks computes one whole tile. No memory: kernels may choose by it.
+#pragma once
+
+namespace gemmd::model {
+
+constexpr int CeilingOf(int n, int by) { return (n + by - 1) / by; }
+
+constexpr double WavesOfTiles(int tiles, int pairs) { return CeilingOf(tiles, pairs); }
+
+// `half_cost`: the time of a tile of half the width, of a whole one's: 0.5 at the tensor core's
+// rate.
+constexpr double WavesOfNarrowTail(int tiles, int pairs, double half_cost) {
+  return tiles / pairs + half_cost * CeilingOf(2 * (tiles % pairs), pairs);
+}
+
+constexpr double WavesOfHalvesOfK(int tiles, int pairs) {
+  return CeilingOf(2 * tiles, pairs) / 2.0;
+}
+
+// Without its sums of parts.
+constexpr double WavesOfStreamK(int tiles, int pairs) { return static_cast<double>(tiles) / pairs; }
+
+// The last wave as half tiles: only where all of them fit one wave, since a tile of half the width
+// takes more than half the time. REQUIRES: tiles > 0, pairs > 0.
+constexpr bool NarrowTailPays(int tiles, int pairs) {
+  const int rest = tiles % pairs;
+  return rest > 0 && 2 * rest <= pairs;
+}
+
+}  // namespace gemmd::model
