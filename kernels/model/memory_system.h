@@ -35,7 +35,7 @@ class MemorySystem {
   double Read(double now, int die, std::size_t block, double bytes, double requested);
 
   // Stores are taken at once and go to memory when it has nothing to read, or when more than half
-  // of L2 waits. What is added to is brought to L2 where it is no more.
+  // of L2 waits. A sum's old value is read again if L2 has lost it.
   void Write(double now, int die, std::size_t block, double bytes, Output output);
 
   const Traffic& traffic() const { return traffic_; }

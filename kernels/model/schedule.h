@@ -1,4 +1,4 @@
-// What each pair of blocks computes, in order: a persistent kernel's static schedule.
+// The static schedule of a persistent kernel: the tiles of each pair of blocks, in order.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How many waves of whole tiles the ways to cut D take, by counting alone. A wave is the time in
-// which every pair of blocks computes one whole tile. No memory: kernels may choose by it.
+// Counts the waves of whole tiles that the ways to cut D take, by arithmetic alone. A wave is the
+// time in which every pair of blocks computes one whole tile. No memory: kernels may choose by it.
 #pragma once
 
 namespace gemmd::model {

@@ -128,7 +128,9 @@ void StallUploads(const Abuser& abuser) {
   connection->ReceiveEnd(0);
 }
 
-// Messages of 60 MiB on streams that have no request, most of which comes and the rest never does.
+// Messages of 60 MiB on streams that have no request. It sends more than flow control lets it, so
+// the server ends the connections. Ten that obey fill the quota of this server before two seconds
+// are over, and cost a polite client its calls: docs/security.md, "Not bounded yet".
 void HoldHalfChunks(const Abuser& abuser) {
   constexpr std::size_t kSays = 60 << 20;
   constexpr std::size_t kFrameBytes = 16384;
