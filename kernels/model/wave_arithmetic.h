@@ -11,7 +11,8 @@ constexpr double WavesOfTiles(int tiles, int pairs) { return CeilingOf(tiles, pa
 // `half_cost`: the time of a tile of half the width, of a whole one's: 0.5 at the tensor core's
 // rate.
 constexpr double WavesOfNarrowTail(int tiles, int pairs, double half_cost) {
-  return tiles / pairs + half_cost * CeilingOf(2 * (tiles % pairs), pairs);
+  const int whole = tiles / pairs;
+  return whole + half_cost * CeilingOf(2 * (tiles % pairs), pairs);
 }
 
 constexpr double WavesOfHalvesOfK(int tiles, int pairs) {
