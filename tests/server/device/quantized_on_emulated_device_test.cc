@@ -26,7 +26,7 @@ int ProductCount() {
 
 class QuantizedOnEmulatedDevice : public ::testing::TestWithParam<NamedFormat> {
  protected:
-  const SteadyClock clock_;
+  SteadyClock clock_;
   EmulatedDevice device_{kMemory, &clock_};
 };
 
