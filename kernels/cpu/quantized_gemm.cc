@@ -9,21 +9,10 @@
 #include "kernels/cpu/quantized_launcher.h"
 #include "kernels/quant/elements.h"
 #include "kernels/quant/fp8.h"
+#include "kernels/quant/operand_rejection.h"
 
 namespace gemmd {
 namespace {
-
-bool IsReal(DataType type) {
-  return type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBf16;
-}
-
-bool IsQuantized(DataType type) {
-  return IsQuantizedInteger(type) || (FormatOf(type) != nullptr && !IsReal(type));
-}
-
-bool IsScaleType(DataType type) {
-  return IsReal(type) || type == DataType::kE8M0 || type == DataType::kFp8E4M3;
-}
 
 // Returns whether cpu/panel_* take operands of these types and scalings.
 bool IsOfPanels(const Problem& problem) {
@@ -31,21 +20,6 @@ bool IsOfPanels(const Problem& problem) {
   const DataType b = problem.b.type;
   return ((a == DataType::kInt8 && b == DataType::kInt8) || (IsFp8(a) && IsFp8(b))) &&
          problem.a_scaling.scales_whole_lines() && problem.b_scaling.scales_whole_lines();
-}
-
-// Why the operand is none of ours, in one line; empty if it is.
-std::string OperandRejection(const char* name, DataType type, const Scaling& scaling) {
-  if (IsReal(type)) {
-    return scaling.has_scales ? absl::StrCat("takes no scales of a ", Name(type), " ", name) : "";
-  }
-  if (!IsQuantized(type)) return absl::StrCat("does not take ", Name(type), " as ", name);
-  if (scaling.has_scales && !IsScaleType(scaling.type)) {
-    return absl::StrCat("does not take ", Name(scaling.type), " scales of ", name);
-  }
-  if (scaling.has_zero_points && !IsQuantizedInteger(type)) {
-    return absl::StrCat("takes no zero points of a ", Name(type), " ", name);
-  }
-  return "";
 }
 
 DataType AccumulateType(QuantizedSum sum) {
@@ -95,7 +69,7 @@ class QuantizedKernel final : public Kernel {
       return absl::StrCat("accumulates in ", Name(AccumulateType(kSum)));
     }
     const DataType output = problem.d.type;
-    if (!IsReal(output) && !(kSum == QuantizedSum::kF64 && output == DataType::kF64)) {
+    if (!IsRealOperand(output) && !(kSum == QuantizedSum::kF64 && output == DataType::kF64)) {
       return absl::StrCat("does not write ", Name(output));
     }
     return "";

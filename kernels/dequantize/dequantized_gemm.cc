@@ -9,38 +9,13 @@
 #include "kernels/dequantize/dequantize.h"
 #include "kernels/dequantize/dequantized_problem.h"
 #include "kernels/epilogue/epilogue.h"
-#include "kernels/quant/elements.h"
+#include "kernels/quant/operand_rejection.h"
 
 namespace gemmd {
 namespace {
 
 constexpr double kLaunchUs = 2;  // a queued launch, as the device sees it
 constexpr double kEmulatedElementsPerUs = 2;
-
-bool IsReal(DataType type) {
-  return type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBf16;
-}
-
-bool IsScaleType(DataType type) {
-  return IsReal(type) || type == DataType::kE8M0 || type == DataType::kFp8E4M3;
-}
-
-// Why the operand is none of ours, in one line; empty if it is.
-std::string OperandRejection(const char* name, DataType type, const Scaling& scaling) {
-  if (IsReal(type)) {
-    return scaling.has_scales ? absl::StrCat("takes no scales of a ", Name(type), " ", name) : "";
-  }
-  if (!IsQuantizedType(type) || (!IsQuantizedInteger(type) && FormatOf(type) == nullptr)) {
-    return absl::StrCat("does not take ", Name(type), " as ", name);
-  }
-  if (scaling.has_scales && !IsScaleType(scaling.type)) {
-    return absl::StrCat("does not take ", Name(scaling.type), " scales of ", name);
-  }
-  if (scaling.has_zero_points && !IsQuantizedInteger(type)) {
-    return absl::StrCat("takes no zero points of a ", Name(type), " ", name);
-  }
-  return "";
-}
 
 // Returns whether the vendor's library multiplies the codes of such operands on that device.
 bool IsForLibrary(const Problem& problem, const DeviceTraits& device) {
@@ -109,7 +84,8 @@ class DequantizedGemm final : public Kernel {
       if (!rejection.empty()) return rejection;
     }
     const DataType output = problem.d.type;
-    if (!IsReal(output) && !(output == DataType::kF64 && problem.accumulate == DataType::kF64)) {
+    if (!IsRealOperand(output) &&
+        !(output == DataType::kF64 && problem.accumulate == DataType::kF64)) {
       return absl::StrCat("does not write ", Name(output));
     }
     const std::string rejection = inner_.Rejection(DequantizedLayout(problem).product);

@@ -135,7 +135,7 @@ SumBound SumBoundOf(const Problem& problem, const std::string& kernel) {
       const double narrowing = problem.d.type == DataType::kF64 ? 0 : 0x1p-24;
       return {(k + 12) * 0x1p-53 + narrowing, false};
     }
-    // That of kernels/verify/freivalds.h for sums of tensor cores and of f32.
+    // Sums of tensor cores and of f32 have the bound of kernels/verify/freivalds.h.
     return {(k / 8 + 12) * 0x1p-23, true};
   }
   if (kernel == "cpu/quantized_int") {
