@@ -68,6 +68,14 @@ cublasLtEpilogue_t ToCuda(FusedEpilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+// Of an operand that has scales.
+cublasLtMatmulMatrixScale_t ScaleMode(const Scaling& scaling) {
+  if (scaling == Scaling::kTensor) return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  if (scaling == Scaling::kVector) return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+  return scaling.block_lines == 1 ? CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F
+                                  : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+}
+
 bool HasBias(FusedEpilogue epilogue) {
   return epilogue == FusedEpilogue::kBias || epilogue == FusedEpilogue::kReluBias ||
          epilogue == FusedEpilogue::kGeluBias;
@@ -158,11 +166,11 @@ absl::Status CublasLtPlan::Describe() {
     attributes.Set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                    static_cast<std::int32_t>(ToCuda(call_.d_type)));
   }
-  if (call_.a_scaling == Scaling::kVector) {
-    attributes.Set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+  if (call_.a_scaling.has_scales) {
+    attributes.Set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, ScaleMode(call_.a_scaling));
   }
-  if (call_.b_scaling == Scaling::kVector) {
-    attributes.Set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+  if (call_.b_scaling.has_scales) {
+    attributes.Set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, ScaleMode(call_.b_scaling));
   }
   if (absl::Status s = attributes.status(); !s.ok()) return s;
   const auto init = [&status](cublasLtMatrixLayout_t layout, DataType type, std::int64_t rows,

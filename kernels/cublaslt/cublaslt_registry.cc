@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/cublaslt/block_scales.h"
 #include "kernels/cublaslt/matmul_call.h"
 #include "kernels/epilogue/epilogue.h"
 
@@ -46,7 +47,9 @@ constexpr EntryTraits kEntries[] = {
     {"cublaslt/fp8_promoted", "cuBLASLt, partial sums promoted to f32", &DeviceTraits::byte_gflops,
      89, Arithmetic::kFp8Promoted, false},
     {"cublaslt/fp8_fast", "cuBLASLt, sums kept with 13 fraction bits", &DeviceTraits::byte_gflops,
-     89, Arithmetic::kFp8Fast, true}};
+     89, Arithmetic::kFp8Fast, true},
+    {"cublaslt/fp8_blocks", "cuBLASLt, sums of blocks of 128 scaled and added in f32",
+     &DeviceTraits::byte_gflops, 90, Arithmetic::kFp8Blocks, false}};
 
 std::uint64_t RoundUp(std::uint64_t bytes) {
   return (bytes + kFullAlignmentBytes - 1) / kFullAlignmentBytes * kFullAlignmentBytes;
@@ -63,14 +66,16 @@ std::uint64_t Alignment(const Arguments& arguments) {
 }
 
 // A call, the library's algorithms for it, and what lies in the workspace: first the
-// algorithm's own, then the product where an epilogue of ours follows.
+// algorithm's own, then the scales of blocks that are transposed, then the product where an
+// epilogue of ours follows.
 struct Route {
   MatmulCall call;
   std::shared_ptr<const MatmulPlan> plan;
+  std::uint64_t scale_bytes = 0;
 
   std::uint64_t product_bytes() const { return call.is_product_only ? ProductBytes(call) : 0; }
   std::uint64_t total_bytes(int index) const {
-    return RoundUp(plan->workspace_bytes(index)) + product_bytes();
+    return RoundUp(plan->workspace_bytes(index)) + scale_bytes + product_bytes();
   }
 };
 
@@ -173,7 +178,7 @@ class CublasLtEntry final : public Kernel {
       if (!call.has_value()) continue;
       auto plan = engine_.Plan(*call, device, alignment, limit);
       if (!plan.ok()) return plan.status();
-      if ((*plan)->count() > 0) return Route{*call, *std::move(plan)};
+      if ((*plan)->count() > 0) return Route{*call, *std::move(plan), ScaleBytes(problem)};
     }
     return absl::FailedPreconditionError("cuBLASLt has no algorithm for it on this device");
   }
@@ -191,9 +196,8 @@ class CublasLtEntry final : public Kernel {
     for (int index = 0; index < count; ++index) {
       if (fits(index)) return index;
     }
-    const std::uint64_t product = route->product_bytes();
-    const std::uint64_t left =
-        config.workspace_bytes > product ? config.workspace_bytes - product : 0;
+    const std::uint64_t ours = route->scale_bytes + route->product_bytes();
+    const std::uint64_t left = config.workspace_bytes > ours ? config.workspace_bytes - ours : 0;
     auto plan = engine_.Plan(route->call, device, alignment,
                              left / kFullAlignmentBytes * kFullAlignmentBytes);
     if (!plan.ok()) return plan.status();
@@ -203,28 +207,43 @@ class CublasLtEntry final : public Kernel {
                                             config.workspace_bytes, " bytes of workspace"));
   }
 
-  static absl::Status LaunchRoute(const Route& route, int index, const Problem& problem,
-                                  const Arguments& arguments, const LaunchTarget& target) {
+  bool scales_blocks() const { return entry_.arithmetic == Arithmetic::kFp8Blocks; }
+
+  std::uint64_t ScaleBytes(const Problem& problem) const {
+    return scales_blocks() ? cublaslt::BlockScalesBytes(problem) : 0;
+  }
+
+  absl::Status LaunchRoute(const Route& route, int index, const Problem& problem,
+                           const Arguments& arguments, const LaunchTarget& target) const {
     const MatmulCall& call = route.call;
+    char* const ours =
+        static_cast<char*>(arguments.workspace) + RoundUp(route.plan->workspace_bytes(index));
+    cublaslt::BlockScales scales = {static_cast<const float*>(arguments.a_scales),
+                                    static_cast<const float*>(arguments.b_scales)};
+    if (scales_blocks()) {
+      if (absl::Status s = ArrangeBlockScales(problem, arguments, ours, target, &scales); !s.ok()) {
+        return s;
+      }
+    }
     MatmulArguments to;
     to.a = call.swaps_operands ? arguments.b : arguments.a;
     to.b = call.swaps_operands ? arguments.a : arguments.b;
     to.workspace = arguments.workspace;
+    to.a_scales = call.swaps_operands ? scales.b : scales.a;
+    to.b_scales = call.swaps_operands ? scales.a : scales.b;
     if (!call.is_product_only) {
       to.c = arguments.c;
       to.bias = arguments.bias;
-      to.a_scales =
-          static_cast<const float*>(call.swaps_operands ? arguments.b_scales : arguments.a_scales);
-      to.b_scales =
-          static_cast<const float*>(call.swaps_operands ? arguments.a_scales : arguments.b_scales);
       to.d = arguments.d;
       to.alpha = problem.epilogue.alpha;
       to.beta = problem.epilogue.beta;
       return route.plan->Launch(index, to, target);
     }
-    to.d = static_cast<char*>(arguments.workspace) + RoundUp(route.plan->workspace_bytes(index));
+    to.d = ours + route.scale_bytes;
     if (absl::Status s = route.plan->Launch(index, to, target); !s.ok()) return s;
-    return LaunchEpilogue(problem, {call.d_type, to.d, call.ldd}, arguments, target);
+    Problem left = problem;
+    if (scales_blocks()) left.a_scaling = left.b_scaling = Scaling::kNone;
+    return LaunchEpilogue(left, {call.d_type, to.d, call.ldd}, arguments, target);
   }
 
   const EntryTraits entry_;

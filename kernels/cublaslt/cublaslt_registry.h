@@ -1,11 +1,13 @@
 // Registry entries of cuBLASLt, opened at run time (cublaslt_library.h):
-// cublaslt/f64, f32, tf32, f16, bf16, int8, fp8_promoted, fp8_fast.
+// cublaslt/f64, f32, tf32, f16, bf16, int8, fp8_promoted, fp8_fast, fp8_blocks.
 //
 // They run on CUDA devices, fp8 from sm_89. Every leading dimension is a multiple of 16
 // bytes. int8 and fp8 operands are K-major, and K and the extent that runs fastest in D are
 // multiples of 16, as their tensor core kernels want; the device pads and transposes on
 // landing. cuBLASLt takes tf32 operands in any order, so these entries do too. fp8_e4m3 multiplies
-// with itself and with fp8_e5m2. fp8_fast is chosen only by name.
+// with itself and with fp8_e5m2. fp8_fast is chosen only by name. fp8_blocks, of sm_90 alone, takes
+// f32 scales of 1x128 blocks in both operands, or of 128x128 blocks in one of them
+// (block_scales.h).
 //
 // Output: f16 and bf16 operands write f32, f16 or bf16; int8 writes the exact int32 product
 // or, through scales, alpha, beta and so on, f32, f16 or bf16; fp8 writes f32, f16 or bf16;
@@ -19,7 +21,8 @@
 // on an H200 by //tests/kernels/cublaslt:cublaslt_on_gpu:
 //   (K + 4) * u * S, u = 2^-53 for f64, 2^-24 for f32 and for f16 and bf16 operands, 2^-11
 //   for f16 sums; tf32 adds 2^-9 * S, as its operands are cut to 11 bits; fp8 adds
-//   2^-11 * S, as tensor cores keep 13 fraction bits of a sum; fp8_fast has u = 2^-17;
+//   2^-11 * S, as tensor cores keep 13 fraction bits of a sum, fp8_blocks 2^-9 * S; fp8_fast has
+//   u = 2^-17;
 //   half a unit in the last place of the output.
 //   Where cuBLASLt fuses a bias or an activation behind f16 or bf16 output of the operands'
 //   own type, some algorithms round to that type before it too: half a unit of S more.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/float_bits.h"
+#include "kernels/cublaslt/block_scales.h"
 #include "kernels/epilogue/epilogue.h"
 
 namespace gemmd::cublaslt {
@@ -26,7 +27,8 @@ auto Fields(const MatmulCall& c) {
 }
 
 bool IsFp8(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kFp8Promoted || arithmetic == Arithmetic::kFp8Fast;
+  return arithmetic == Arithmetic::kFp8Promoted || arithmetic == Arithmetic::kFp8Fast ||
+         arithmetic == Arithmetic::kFp8Blocks;
 }
 
 bool IsFp8(DataType type) { return type == DataType::kFp8E4M3 || type == DataType::kFp8E5M2; }
@@ -79,6 +81,7 @@ std::string TypeRejection(Arithmetic arithmetic, const Problem& problem) {
     return absl::StrCat("does not accumulate in ", Name(problem.accumulate));
   }
   if (HasScales(problem) && !IsByte(arithmetic)) return "takes no scales";
+  if (arithmetic == Arithmetic::kFp8Blocks) return BlockScalesRejection(problem);
   if (!problem.a_scaling.scales_whole_lines() || !problem.b_scaling.scales_whole_lines()) {
     return "takes scales of operands or of whole lines";
   }
@@ -160,6 +163,7 @@ bool IsFusible(Arithmetic arithmetic, const Problem& problem) {
     }
     case Arithmetic::kFp8Promoted:
     case Arithmetic::kFp8Fast:
+    case Arithmetic::kFp8Blocks:
       // Vectors of scales go with each other alone; a bias of f32 does not exist.
       if ((problem.a_scaling == Scaling::kVector) != (problem.b_scaling == Scaling::kVector)) {
         return false;
@@ -198,6 +202,11 @@ MatmulCall Operands(Arithmetic arithmetic, const Problem& problem) {
   return call;
 }
 
+void SetScalings(const Problem& problem, MatmulCall* call) {
+  call->a_scaling = call->swaps_operands ? problem.b_scaling : problem.a_scaling;
+  call->b_scaling = call->swaps_operands ? problem.a_scaling : problem.b_scaling;
+}
+
 }  // namespace
 
 bool operator==(const MatmulCall& x, const MatmulCall& y) { return Fields(x) == Fields(y); }
@@ -230,8 +239,7 @@ std::optional<MatmulCall> FusedCall(Arithmetic arithmetic, const Problem& proble
   call.has_c = problem.epilogue.beta != 0;
   call.ldc = call.has_c ? problem.c.leading_dimension : call.ldd;
   call.epilogue = ToFused(problem.epilogue);
-  call.a_scaling = call.swaps_operands ? problem.b_scaling : problem.a_scaling;
-  call.b_scaling = call.swaps_operands ? problem.a_scaling : problem.b_scaling;
+  SetScalings(problem, &call);
   return call;
 }
 
@@ -239,6 +247,8 @@ std::optional<MatmulCall> ProductCall(Arithmetic arithmetic, const Problem& prob
   if (!EpilogueRejection(ProductType(problem), problem.d.type).empty()) return std::nullopt;
   MatmulCall call = Operands(arithmetic, problem);
   call.is_product_only = true;
+  // Nobody can scale blocks when they are summed.
+  if (arithmetic == Arithmetic::kFp8Blocks) SetScalings(problem, &call);
   call.d_type = ProductType(problem);
   const std::int64_t unit = kAlignmentBits / SizeBits(call.d_type);
   call.ldd = (call.m + unit - 1) / unit * unit;

@@ -23,6 +23,7 @@ enum class Arithmetic : std::uint8_t {
   kInt8,
   kFp8Promoted,  // partial sums move to f32 registers every few steps of K
   kFp8Fast,      // sums stay in the tensor core's own 13 fraction bits
+  kFp8Blocks,    // sums of each block of 128 along K are scaled and added in f32
 };
 
 // The steps that the library does after the product.
@@ -79,8 +80,8 @@ std::string MatmulRejection(Arithmetic arithmetic, const Problem& problem);
 // where it has no such epilogue, output type or scaling.
 std::optional<MatmulCall> FusedCall(Arithmetic arithmetic, const Problem& problem);
 
-// The bare product into the workspace, in D's order; nothing where no epilogue of ours
-// takes it to D's type.
+// The product into the workspace, in D's order, without scales but those of blocks; nothing where
+// no epilogue of ours takes it to D's type.
 std::optional<MatmulCall> ProductCall(Arithmetic arithmetic, const Problem& problem);
 
 // Bytes of D' of a ProductCall(): a multiple of 256.

@@ -10,6 +10,7 @@
 #include "kernels/gemm.h"
 #include "tests/kernels/cublaslt/fake_engine.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/quantized_product.h"
 
 namespace gemmd::testing {
 namespace {
@@ -192,6 +193,38 @@ TEST(CublasLt, Fp8IsPromotedUnlessTheFastEntryIsNamed) {
             "cublaslt/fp8_fast");
 }
 
+// Square blocks in either operand or in none, scales in either order, e5m2 in one operand.
+TEST(CublasLt, ScalesOfBlocksLieAsTheLibraryReadsThem) {
+  FakeEngine engine;
+  engine.workspaces = {512};
+  const Registry registry = MakeRegistry(engine);
+  Draws draws(7);
+  int taken = 0;
+  for (std::uint32_t seed = 0; seed < 24; ++seed) {
+    QuantizedProduct product = DrawBlockScaledProduct(&draws, seed);
+    const absl::StatusOr<Plan> plan =
+        Select(registry, product.problem, Gpu(), "cublaslt/fp8_blocks");
+    if (!plan.ok()) {
+      // Square blocks along lines whose number is no multiple of 4.
+      EXPECT_NE(plan.status().message().find("blocks, not for"), std::string::npos)
+          << plan.status();
+      continue;
+    }
+    ++taken;
+    const Workspace workspace(plan->workspace_bytes);
+    Arguments arguments = product.arguments();
+    arguments.workspace = workspace.data();
+    emulator::Session session;
+    LaunchTarget target;
+    target.emulator = &session;
+    const absl::Status status =
+        plan->kernel->Launch(product.problem, plan->config, arguments, target);
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(CheckQuantizedProduct(&product, "cublaslt/fp8_blocks"), "");
+  }
+  EXPECT_GT(taken, 15);
+}
+
 TEST(CublasLt, NumericsIdsNameTheAlgorithmUnlessTheyAreExact) {
   FakeEngine engine;
   engine.fuses_alpha = true;
@@ -204,7 +237,7 @@ TEST(CublasLt, NumericsIdsNameTheAlgorithmUnlessTheyAreExact) {
 
 TEST(BuiltinRegistry, HasEveryVendorEntryInEveryBuild) {
   for (const char* name :
-       {"f64", "f32", "tf32", "f16", "bf16", "int8", "fp8_promoted", "fp8_fast"}) {
+       {"f64", "f32", "tf32", "f16", "bf16", "int8", "fp8_promoted", "fp8_fast", "fp8_blocks"}) {
     const Kernel* kernel = BuiltinRegistry().Find(std::string("cublaslt/") + name);
     ASSERT_NE(kernel, nullptr) << name;
     EXPECT_EQ(kernel->traits().determinism, Determinism::kFast);

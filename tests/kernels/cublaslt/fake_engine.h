@@ -10,7 +10,8 @@
 
 namespace gemmd::cublaslt {
 
-// D' = op(A') op(B'), column-major, as a library that fuses nothing would.
+// D' = op(A') op(B'), column-major, as a library that fuses nothing would; with the scales of
+// blocks in the library's order.
 class FakePlan final : public MatmulPlan {
  public:
   FakePlan(const MatmulCall& call, std::vector<std::uint64_t> workspaces,
@@ -38,7 +39,9 @@ class FakePlan final : public MatmulPlan {
       for (std::int64_t column = 0; column < c.n; ++column) {
         double sum = 0;
         for (std::int64_t k = 0; k < c.k; ++k) {
-          sum += (c.transpose_a ? LoadElement(a, arguments.a, k, row)
+          sum += Scale(c.a_scaling, arguments.a_scales, c.m, row, k) *
+                 Scale(c.b_scaling, arguments.b_scales, c.n, column, k) *
+                 (c.transpose_a ? LoadElement(a, arguments.a, k, row)
                                 : LoadElement(a, arguments.a, row, k)) *
                  (c.transpose_b ? LoadElement(b, arguments.b, column, k)
                                 : LoadElement(b, arguments.b, k, column));
@@ -50,6 +53,15 @@ class FakePlan final : public MatmulPlan {
   }
 
  private:
+  // Along lines where blocks are 1x128; where they are square along K, in lines of a multiple of 4.
+  double Scale(const Scaling& scaling, const float* scales, std::int64_t lines, std::int64_t line,
+               std::int64_t k) const {
+    if (scaling.block_k != 128) return 1;
+    const std::int64_t k_blocks = ((call_.k + 127) / 128 + 3) / 4 * 4;
+    return scales[scaling.block_lines == 1 ? k / 128 * lines + line
+                                           : line / 128 * k_blocks + k / 128];
+  }
+
   const MatmulCall call_;
   const std::vector<std::uint64_t> workspaces_;
   std::vector<int>* const launched_;

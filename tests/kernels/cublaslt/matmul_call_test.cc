@@ -184,5 +184,38 @@ TEST(MatmulCall, TellsDifferentCallsApart) {
   EXPECT_NE(absl::Hash<MatmulCall>()(call), absl::Hash<MatmulCall>()(other));
 }
 
+// Each fault alone in an otherwise fine product of 1x128 by 128x128 blocks.
+TEST(MatmulCall, BlocksAreOf128InOrdersThatTheLibraryReads) {
+  const auto fine = [] {
+    Problem problem = MakeProblem(16, 32, 512, DataType::kFp8E4M3, DataType::kBf16, false, true);
+    problem.a_scaling = problem.b_scaling = Scaling::kVector;
+    problem.a_scaling.block_k = problem.b_scaling.block_k = 128;
+    problem.b_scaling.block_lines = 128;
+    return problem;
+  };
+  const auto rejection = [&](auto change) {
+    Problem problem = fine();
+    change(&problem);
+    return MatmulRejection(Arithmetic::kFp8Blocks, problem);
+  };
+  EXPECT_EQ(rejection([](Problem*) {}), "");
+  EXPECT_EQ(rejection([](Problem* p) { p->a_scaling.block_k = 64; }),
+            "takes f32 scales of 1x128 and 128x128 blocks in both operands");
+  EXPECT_EQ(rejection([](Problem* p) { p->b_scaling = Scaling::kVector; }),
+            "takes f32 scales of 1x128 and 128x128 blocks in both operands");
+  EXPECT_EQ(rejection([](Problem* p) { p->a_scaling.block_lines = 128; }),
+            "takes 128x128 blocks in one operand, not in both");
+  EXPECT_EQ(rejection([](Problem* p) { p->k = p->a.columns = p->b.columns = 640; }),
+            "K has 5 blocks of 128; takes a multiple of 4");
+  EXPECT_EQ(rejection([](Problem* p) { p->m = p->a.rows = p->d.rows = 1; }),
+            "M is 1; scales of blocks need a multiple of 4");
+  EXPECT_EQ(rejection([](Problem* p) { p->a_scale_lines = 64; }),
+            "takes no part of the scales of A");
+  EXPECT_EQ(rejection([](Problem* p) { p->b_scaling.order = ScaleOrder::kAlongLines; }),
+            "takes scales of B along N for a multiple of 4 blocks, not for 1");
+  EXPECT_EQ(MatmulRejection(Arithmetic::kFp8Promoted, fine()),
+            "takes scales of operands or of whole lines");
+}
+
 }  // namespace
 }  // namespace gemmd::cublaslt
