@@ -9,6 +9,7 @@
 //   ShippedPlans  measured before the build       shipped_plans.h
 //   Session   where an emulated launch goes       emulator/session.h
 //   VerificationResidual   whether a product is right   verify/freivalds.h
+//   ErrorBound        what rounding may cost      verify/error_bound.h
 //   QuantFormat   a format of quantized matrices  quant/quant_format.h
 //   QuantizeInto  a real matrix to a quantized one  quant/quantize.h
 //   IsDequantized     how quantized operands land   dequantize/dequantized_problem.h
@@ -36,4 +37,5 @@
 #include "kernels/selection.h"                       // IWYU pragma: export
 #include "kernels/shipped_plans.h"                   // IWYU pragma: export
 #include "kernels/types.h"                           // IWYU pragma: export
+#include "kernels/verify/error_bound.h"              // IWYU pragma: export
 #include "kernels/verify/freivalds.h"                // IWYU pragma: export

@@ -118,6 +118,10 @@ std::string Report(const client::Product& product, const std::string& output_pat
          absl::StrCat(Microseconds(server.predicted().device_us()), " us on the device, ",
                       Microseconds(server.predicted().compute_us()), " us of them computing")});
   }
+  if (server.has_error_bound()) {
+    what.AddRow({"rounding",
+                 absl::StrFormat("at most %.2g of |A| |B|, and D's own", server.error_bound())});
+  }
   if (server.has_joules()) {
     what.AddRow({"energy", absl::StrFormat("%.3g J, by the device's counter", server.joules())});
   }

@@ -41,32 +41,6 @@ OutputRounding RoundingOf(DataType type) {
   }
 }
 
-// Returns the share of the magnitude that accumulation loses at most.
-double AccumulationLoss(const Problem& problem, bool reduced_accuracy) {
-  const auto k = static_cast<double>(problem.k);
-  const double reduced = reduced_accuracy ? 0x1p-9 : 0;
-  if (IsDequantized(problem)) {
-    const bool is_f32 = problem.accumulate == DataType::kF32;
-    const double narrowing = problem.d.type == DataType::kF64 ? 0 : 0x1p-24;
-    return (is_f32 ? (k / 8 + 8) * 0x1p-23 : (k / 8 + 8) * 0x1p-52 + narrowing) + reduced;
-  }
-  switch (problem.a.type) {
-    case DataType::kF64:
-      return (k / 8 + 8) * 0x1p-52 + reduced;
-    case DataType::kInt8:
-      // Sums are exact, and so is binary64 up to 2^53.
-      if (problem.d.type != DataType::kInt32) return 0x1p-20 + reduced;
-      return static_cast<double>(problem.n) * k < 0x1p38 ? 0 : 0x1p-50;
-    case DataType::kFp8E4M3:
-    case DataType::kFp8E5M2:
-      return (k / 32 + 4) * 0x1p-13 + reduced;
-    case DataType::kTf32:
-      return (k / 8 + 8) * 0x1p-23 + 0x1p-9;
-    default:
-      return (k / 8 + 8) * 0x1p-23 + reduced;
-  }
-}
-
 double LargestAccumulated(DataType type) {
   return type == DataType::kF64 ? DBL_MAX : FLT_MAX;  // of an int32 every row is finite
 }
@@ -234,7 +208,7 @@ class Check {
                                 row.accumulated >= LargestAccumulated(problem_.accumulate);
       return may_overflow ? 0 : kInfinity;
     }
-    const auto loss = static_cast<Real>(AccumulationLoss(problem_, options_.reduced_accuracy));
+    const auto loss = static_cast<Real>(AccumulationLoss(problem_, options_.accuracy));
     const Real explained =
         kDeviations * (rounding.unit_roundoff * row.norm + loss * row.magnitude +
                        rounding.smallest * std::sqrt(static_cast<Real>(problem_.n)));

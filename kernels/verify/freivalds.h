@@ -18,11 +18,13 @@
 //   bf16   2^-8   2^-126    f16, bf16  (K/8 + 8) 2^-23
 //   int32  0      0         int8       0, or 2^-20 where D is not int32
 //                           fp8        (K/32 + 4) 2^-13
+//                           any, where accumulate is f16: (K + 4) 2^-11
 //
 // Of quantized operands that kernels decode (IsDequantized()) values are exact here, and e is that
 // of f32, or of f64 where accumulate is f64 or int32, whose D of fewer bits may be rounded to f32
-// on its way. To an element's magnitude in s_i 2^-100 of its line's largest scale is added, because
-// values below 2^-132 of that may be lost.
+// on its way; of fp8 by fp8 by a kernel of class fast or by name alone, which may multiply codes,
+// it is that of fp8. To an element's magnitude in s_i 2^-100 of its line's largest scale is added,
+// because values below 2^-132 of that may be lost.
 //
 // Signs are random and do not depend on the rounding, so a right row is over t_i with a
 // probability below 2 exp(-18) (Hoeffding), and far below where errors are not the worst
@@ -33,6 +35,7 @@
 #include <cstdint>
 
 #include "kernels/kernel.h"
+#include "kernels/verify/error_bound.h"
 
 namespace gemmd {
 
@@ -42,10 +45,9 @@ bool CanVerify(const Problem& problem);
 struct VerificationOptions {
   static constexpr int kMaxVectors = 64;
 
-  int vectors = 3;         // 1 to kMaxVectors
-  std::uint64_t seed = 0;  // of the vectors; not to be foreseen by what computes
-  // Kernel::Traits::only_by_name: 2^-9 more of the magnitude may be lost.
-  bool reduced_accuracy = false;
+  int vectors = 3;                       // 1 to kMaxVectors
+  std::uint64_t seed = 0;                // of the vectors; not to be foreseen by what computes
+  Accuracy accuracy;                     // of the kernel that computed D
   ParallelExecutor* executor = nullptr;  // null: the calling thread alone
 };
 

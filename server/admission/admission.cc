@@ -335,6 +335,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   receipt.plan = ToString(grant.plan.config);
   receipt.numerics_id = grant.plan.numerics_id;
   receipt.determinism = grant.plan.kernel->traits().determinism;
+  receipt.error_bound = ErrorBound(request->problem, AccuracyOf(grant.plan.kernel->traits()));
   receipt.flops = request->problem.flops();
   receipt.payload_bytes_in = grant.payload->received_bytes();
   const bool is_sent_back = grant.kept == nullptr && !request->shared.has_output();

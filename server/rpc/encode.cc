@@ -145,6 +145,7 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   if (receipt.verification_residual.has_value()) {
     wire.set_verification_residual(*receipt.verification_residual);
   }
+  if (receipt.error_bound.has_value()) wire.set_error_bound(*receipt.error_bound);
   if (receipt.joules.has_value()) wire.set_joules(*receipt.joules);
   return wire;
 }

@@ -93,7 +93,7 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
   VerificationOptions options;
   options.vectors = vectors;
   options.seed = seed;
-  options.reduced_accuracy = product.kernel->traits().only_by_name;
+  options.accuracy = AccuracyOf(product.kernel->traits());
   options.executor = executor;
   return VerificationResidual(problem, arguments, options);
 }

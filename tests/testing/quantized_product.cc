@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,6 +13,7 @@
 #include "kernels/quant/elements.h"
 #include "kernels/quant/exact_product.h"
 #include "kernels/quant/packed_codes.h"
+#include "kernels/verify/error_bound.h"
 
 namespace gemmd::testing {
 namespace {
@@ -55,6 +57,9 @@ QuantizedOperand Draws::Lines(const QuantFormat& format, std::int64_t lines, std
   const bool lines_are_rows = is_a != operand.transpose;
   operand.layout = {format.element, lines_are_rows ? lines : k, lines_are_rows ? k : lines,
                     Below(2) == 0 ? Order::kRowMajor : Order::kColumnMajor, 0};
+  if (limits.is_k_major) {
+    operand.layout.order = lines_are_rows ? Order::kRowMajor : Order::kColumnMajor;
+  }
   operand.layout.leading_dimension =
       operand.layout.inner() + (limits.is_tight || Below(2) == 0 ? 0 : Below(9));
   operand.codes.resize(operand.layout.size_bytes());
@@ -118,6 +123,40 @@ QuantizedProduct MakeQuantizedProduct(QuantizedOperand a, QuantizedOperand b, st
   return product;
 }
 
+QuantizedProduct DrawBlockScaledProduct(Draws* draws, std::uint32_t seed) {
+  constexpr DataType kElements[] = {DataType::kFp8E4M3, DataType::kFp8E5M2};
+  constexpr DataType kOutputs[] = {DataType::kF32, DataType::kF16, DataType::kBf16};
+  Draws::Limits limits;
+  limits.is_tight = limits.is_on_the_wire = limits.is_k_major = true;
+  const std::int64_t m = 16 * (1 + draws->Below(4));
+  const std::int64_t n = 16 * (1 + draws->Below(4));
+  const std::int64_t k = 512 * (1 + draws->Below(2)) - 16 * draws->Below(3);
+  const std::int64_t square = draws->Below(3);  // the operand with square blocks; 2: none
+  const std::int64_t e5m2 = draws->Below(3);    // the one of fp8_e5m2
+  // Square blocks along lines are transposed four at a time.
+  const std::int64_t lines = draws->Below(4) == 0 ? 400 : 0;
+  const auto format = [&](std::int64_t operand) {
+    Scaling scaling = Scaling::kVector;
+    scaling.block_k = 128;
+    scaling.block_lines = operand == square ? 128 : 1;
+    return QuantFormat{kElements[operand == e5m2 ? 1 : 0], scaling};
+  };
+  const std::int64_t rows = square == 0 ? m + lines : m;
+  const std::int64_t columns = square == 1 ? n + lines : n;
+  QuantizedProduct product =
+      MakeQuantizedProduct(draws->Lines(format(0), rows, k, true, limits),
+                           draws->Lines(format(1), columns, k, false, limits), rows, columns, k,
+                           DataType::kF32, kOutputs[draws->Below(3)]);
+  Epilogue& e = product.problem.epilogue;
+  if (draws->Below(2) == 0) e.alpha = draws->Normal();
+  if (draws->Below(3) == 0) e.beta = draws->Normal();
+  e.has_bias = draws->Below(3) == 0;
+  product.c = RandomPlane(product.problem.c, Distribution::kNormal, seed);
+  product.bias = RandomPlane({product.problem.d.type, 1, columns, Order::kRowMajor, columns},
+                             Distribution::kNormal, seed + 1);
+  return product;
+}
+
 namespace {
 
 // A kernel's stated bound, before D is rounded.
@@ -138,6 +177,7 @@ SumBound SumBoundOf(const Problem& problem, const std::string& kernel) {
     // Sums of tensor cores and of f32 have the bound of kernels/verify/freivalds.h.
     return {(k / 8 + 12) * 0x1p-23, true};
   }
+  if (kernel == "cublaslt/fp8_blocks") return {(k + 4) * 0x1p-24 + 0x1p-9, false};
   if (kernel == "cpu/quantized_int") {
     const double pieces =
         std::ceil(k / 256) + static_cast<double>(problem.a_scaling.k_blocks(problem.k) +
@@ -158,6 +198,12 @@ std::string CheckQuantizedProduct(QuantizedProduct* product, const std::string& 
   const QuantizedView b = ViewOfB(problem, arguments);
   const ExactProductResult exact = ExactProduct(a, b);
   const SumBound sum = SumBoundOf(problem, kernel);
+  const std::optional<double> of_receipt =
+      ErrorBound(problem, {false, absl::StartsWith(kernel, "cublaslt/")});
+  if (of_receipt.has_value() && sum.relative > *of_receipt) {
+    return absl::StrCat(kernel, " ", ToString(problem), ": the receipt's bound ", *of_receipt,
+                        " is below the kernel's, ", sum.relative);
+  }
   const double half_ulp = problem.d.type == DataType::kF64   ? 0x1p-53
                           : problem.d.type == DataType::kF32 ? 0x1p-24
                           : problem.d.type == DataType::kF16 ? 0x1p-11

@@ -34,6 +34,7 @@ class Draws {
   struct Limits {
     bool is_tight = false;        // no padding between lines
     bool is_on_the_wire = false;  // scales in no order that a client cannot send
+    bool is_k_major = false;      // lines contiguous in memory
   };
   // Lines of K elements, of a quantized format or of a real type without scales. The plane has
   // either order, lies either way, and may have padding between its lines.
@@ -64,9 +65,13 @@ QuantizedProduct MakeQuantizedProduct(QuantizedOperand a, QuantizedOperand b, st
                                       std::int64_t n, std::int64_t k, DataType accumulate,
                                       DataType output);
 
+// Draws a product of fp8 operands with scales of blocks of 128 as cublaslt/fp8_blocks takes them,
+// with any epilogue but an activation.
+QuantizedProduct DrawBlockScaledProduct(Draws* draws, std::uint32_t seed);
+
 // Empty where every element of D is within the bound of the kernel of that name
-// (kernels/cpu/quantized_gemm.h, kernels/dequantize/dequantized_gemm.h), else the first that is
-// not.
+// (kernels/cpu/quantized_gemm.h, kernels/dequantize/dequantized_gemm.h,
+// kernels/cublaslt/cublaslt_registry.h), else the first that is not.
 std::string CheckQuantizedProduct(QuantizedProduct* product, const std::string& kernel);
 
 // Draws a format to multiply another with: any format, or 32 and 16 bit floats.

@@ -58,6 +58,8 @@ class Receipt:
 
     verification_residual is None unless verify= was given; up to 1 is rounding.
     joules is None where the device counts no energy: an estimate of what this product drew.
+    error_bound: rounding moved no element of D by more than error_bound * (|alpha| |A| |B| + |beta C| +
+    |bias|) and half a unit in D's last place, of the operands as they were sent; None with an activation.
     str() is the table that `gemm matmul` prints; in Jupyter it is shown as bars.
     """
 
@@ -82,6 +84,7 @@ class Receipt:
     predicted_device_us: float
     predicted_compute_us: float
     joules: float | None = None
+    error_bound: float | None = None
     result: str = ""  # "1500 x 900 f32 row-major"
     client: ClientTimes = field(default_factory=ClientTimes)
     sent: Sent = field(default_factory=Sent)
@@ -124,6 +127,7 @@ def receipt_of(message: Any, result: str, client: ClientTimes, sent: Sent) -> Re
         predicted_device_us=message.predicted.device_us,
         predicted_compute_us=message.predicted.compute_us,
         joules=message.joules if message.HasField("joules") else None,
+        error_bound=message.error_bound if message.HasField("error_bound") else None,
         result=result,
         client=client,
         sent=sent,
@@ -190,6 +194,8 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
                 f"{receipt.predicted_compute_us:.1f} us of them computing",
             )
         )
+    if receipt.error_bound is not None:
+        rows.append(("rounding", f"at most {receipt.error_bound:.2g} of |A| |B|, and D's own"))
     if receipt.joules is not None:
         rows.append(("energy", f"{receipt.joules:.3g} J, by the device's counter"))
     if receipt.verification_residual is not None:

@@ -2,6 +2,7 @@
 
     model.fc1 = gemmd.torch.Linear.of(model.fc1)
     gemmd.torch.replace(model)                       # every nn.Linear of a model
+    gemmd.torch.replace(model, store_as="nvfp4")     # whose weights the server quantizes
 
 Needs torch; nothing else here imports it. Gradients do not pass through.
 """
@@ -83,7 +84,10 @@ def _view(y: Any) -> Any:
 
 
 def replace(model: Any, client: Client | None = None, **asked: Any) -> list[str]:
-    """Replaces every torch.nn.Linear within a model; the names of those that it replaced."""
+    """Replaces every torch.nn.Linear within a model; the names of those that it replaced.
+
+    Further arguments are Client.linear()'s: store_as="mxfp8-e4m3" has the server quantize the weights that it keeps.
+    """
     names = []
     for name, module in list(model.named_modules()):
         if isinstance(module, torch.nn.Linear):

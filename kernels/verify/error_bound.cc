@@ -1,0 +1,80 @@
+#include "kernels/verify/error_bound.h"
+
+#include <cmath>
+
+#include "kernels/dequantize/dequantized_problem.h"
+#include "kernels/quant/fp8.h"
+
+namespace gemmd {
+namespace {
+
+constexpr double kTf32Rounding = 0x1p-9;  // of two operands
+constexpr double kReduced = 0x1p-9;
+
+// Returns whether the kernel may be one that multiplies codes of fp8. Those of the default class
+// decode them.
+bool UsesTensorCores(const Accuracy& accuracy) { return accuracy.is_fast || accuracy.is_reduced; }
+
+// Returns whether tensor cores, which keep 14 bits of a sum, may multiply the codes.
+bool MayMultiplyFp8(const Problem& problem, const Accuracy& accuracy) {
+  if (!IsFp8(problem.a.type) || !IsFp8(problem.b.type)) return false;
+  return !IsDequantized(problem) ||
+         (problem.accumulate == DataType::kF32 && UsesTensorCores(accuracy));
+}
+
+double Fp8Loss(double k) { return (k / 32 + 4) * 0x1p-13; }
+
+double LossOf(const Problem& problem, const Accuracy& accuracy) {
+  const auto k = static_cast<double>(problem.k);
+  if (problem.accumulate == DataType::kF16) return (k + 4) * 0x1p-11;
+  if (MayMultiplyFp8(problem, accuracy)) return Fp8Loss(k);
+  if (IsDequantized(problem)) {
+    if (problem.accumulate == DataType::kF32) return (k / 8 + 8) * 0x1p-23;
+    return (k / 8 + 8) * 0x1p-52 + (problem.d.type == DataType::kF64 ? 0 : 0x1p-24);
+  }
+  switch (problem.a.type) {
+    case DataType::kF64:
+      return (k / 8 + 8) * 0x1p-52;
+    case DataType::kInt8:
+      // Sums are exact, and so is binary64 up to 2^53.
+      if (problem.d.type != DataType::kInt32) return 0x1p-20;
+      return static_cast<double>(problem.n) * k < 0x1p38 ? 0 : 0x1p-50;
+    case DataType::kTf32:
+      return (k / 8 + 8) * 0x1p-23 + kTf32Rounding;
+    default:
+      return (k / 8 + 8) * 0x1p-23;
+  }
+}
+
+double WorstOf(const Problem& problem, const Accuracy& accuracy) {
+  const auto k = static_cast<double>(problem.k);
+  switch (problem.accumulate) {
+    case DataType::kF64:
+      return (k + 32) * 0x1p-53 + (problem.d.type == DataType::kF64 ? 0 : 0x1p-23);
+    case DataType::kF16:
+      return (k + 32) * 0x1p-11;
+    case DataType::kInt32:
+      return problem.d.type == DataType::kInt32 ? 0 : 0x1p-20;
+    default:
+      break;
+  }
+  double sum = (k + 32) * 0x1p-23;
+  if (problem.a.type == DataType::kTf32) sum += kTf32Rounding;
+  if (UsesTensorCores(accuracy) && MayMultiplyFp8(problem, accuracy)) {
+    sum += 33 * 0x1p-13 * (accuracy.is_reduced ? std::ceil(k / 32) : 4);
+  }
+  return sum;
+}
+
+}  // namespace
+
+double AccumulationLoss(const Problem& problem, const Accuracy& accuracy) {
+  return LossOf(problem, accuracy) + (accuracy.is_reduced ? kReduced : 0);
+}
+
+std::optional<double> ErrorBound(const Problem& problem, const Accuracy& accuracy) {
+  if (problem.epilogue.activation != Activation::kNone) return std::nullopt;
+  return WorstOf(problem, accuracy) + (accuracy.is_reduced ? kReduced : 0);
+}
+
+}  // namespace gemmd

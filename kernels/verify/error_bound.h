@@ -1,0 +1,44 @@
+// What rounding may cost a product. Pure functions of the problem.
+#pragma once
+
+#include <optional>
+
+#include "kernels/kernel.h"
+
+namespace gemmd {
+
+// What a kernel's traits say of its rounding.
+struct Accuracy {
+  bool is_reduced = false;  // only_by_name: 2^-9 more of the magnitude may be lost
+  bool is_fast = false;     // of class fast: tensor cores may multiply codes of fp8
+};
+
+inline Accuracy AccuracyOf(const Kernel::Traits& traits) {
+  return {traits.only_by_name, traits.determinism == Determinism::kFast};
+}
+
+// The share of an element's magnitude that accumulation may lose for all that Freivalds' check
+// knows (e in freivalds.h). Errors of many elements add up there, so it is less than the worst case
+// of one element.
+double AccumulationLoss(const Problem& problem, const Accuracy& accuracy);
+
+// The bound r on every element of D, by any kernel of that accuracy that takes the problem:
+//
+//   |D - exact| <= r (|alpha| |A| |B| + |beta C| + |bias|) + half a unit in the last place of D
+//
+// where A and B are the values of the operands, quantized ones decoded, and products below 2^-126
+// (2^-24 in D of f16) count as nothing. By the accumulate type, r is
+//
+//   f64                  (K + 32) 2^-53, and 2^-23 more where D has fewer bits
+//   f32                  (K + 32) 2^-23, because tensor cores truncate; 2^-9 more of tf32 operands
+//   f32, fp8 by fp8      and is_fast: 132 * 2^-13 more, because tensor cores align the 32 products
+//                        of a step, and the sum so far, at 13 bits, and sums of 128 are promoted;
+//                        where is_reduced nobody promotes them: 33 ceil(K/32) 2^-13 more
+//   f16                  (K + 32) 2^-11
+//   int32                0 where D is int32, else 2^-20
+//
+// and 2^-9 more with is_reduced. It is the worst case: usual errors are far below. Nothing where
+// there is an activation.
+std::optional<double> ErrorBound(const Problem& problem, const Accuracy& accuracy);
+
+}  // namespace gemmd
