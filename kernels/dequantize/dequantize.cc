@@ -33,6 +33,8 @@ bool IsOutput(DataType type) {
          type == DataType::kF64;
 }
 
+bool IsPowerOfTwo(std::uint16_t value) { return (value & (value - 1)) == 0; }  // or 0
+
 bool IsElement(DataType type) { return IsQuantizedInteger(type) || FormatOf(type) != nullptr; }
 
 absl::Status Check(const Dequantization& d) {
@@ -48,8 +50,11 @@ absl::Status Check(const Dequantization& d) {
   if (d.k_stride != 1 && d.line_stride != 1) {
     return Fault("k_stride", d.k_stride, "1, or line_stride");
   }
-  if (scaling.has_scales && scaling.block_k % kRun != 0) {
-    return Fault("scaling.block_k", scaling.block_k, "a multiple of 8");
+  if (scaling.has_scales && (scaling.block_k % kRun != 0 || !IsPowerOfTwo(scaling.block_k))) {
+    return Fault("scaling.block_k", scaling.block_k, "a power of two of at least 8, or 0");
+  }
+  if (scaling.has_scales && !IsPowerOfTwo(scaling.block_lines)) {
+    return Fault("scaling.block_lines", scaling.block_lines, "a power of two, or 0");
   }
   // Blocks have at least this many elements.
   const std::int64_t blocks = (d.lines / kRun + 1) * (d.k / kRun + 1);

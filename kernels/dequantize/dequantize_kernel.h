@@ -1,8 +1,10 @@
-// The kernels behind dequantize.h. Both are bound by memory.
+// The kernels behind dequantize.h. Memory should be their limit, so what a run of eight codes asks
+// for is asked once a line, or when the kernel is compiled, and nothing divides by what varies.
 //
 //   LineFactors   the factors of each line, by threads that share it
-//   Dequantize    values, eight neighbours along K a thread. Where K does not run fastest in
-//                 memory, a block brings a tile of 64 lines by 64 of K into shared memory first.
+//   Dequantize    values, in runs of eight neighbours along K, four runs of a line a thread. Where
+//                 K does not run fastest in memory, a block brings a tile of 64 lines by 64 of K
+//                 into shared memory first.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +22,13 @@
 namespace gemmd::dequantize {
 
 inline constexpr int kThreads = 256;
-inline constexpr int kRun = 8;  // values of a thread; blocks of scales begin at multiples of it
+inline constexpr int kRun = 8;   // values; blocks of scales begin at multiples of it
+inline constexpr int kRuns = 4;  // of a thread
 inline constexpr int kTile = 64;
 inline constexpr int kTilePitch = kTile + 1;  // words; neighbours of either direction do not clash
 inline constexpr std::uint32_t kTileBytes = kTile * kTilePitch * 4;
 inline constexpr int kLineThreads = 32;  // that share a line's scales
+inline constexpr int kWholeLog2 = 62;
 
 inline namespace GEMMD_BACKEND {
 
@@ -48,43 +52,84 @@ struct DequantizeParams {
   CodeFormat element;
   CodeFormat scale;
   ScaleOrder order;
-  std::uint16_t block_lines;
-  std::uint16_t block_k;
+  std::uint8_t block_lines_log2;  // kWholeLog2 where a block takes all of the dimension
+  std::uint8_t block_k_log2;
   bool zero_points_are_signed;
   std::uint32_t line_threads_log2;  // of Dequantize: threads that share a line, of kThreads
   std::uint32_t blocks_along_line;
 };
 
-// Exact.
-GEMMD_DEVICE float ValueOfCode(const CodeFormat& format, std::uint32_t code) {
-  switch (format.kind) {
-    case CodeKind::kUnsigned:
-      return static_cast<float>(code);
-    case CodeKind::kSigned: {
-      const std::uint32_t sign = 1u << (format.bits - 1);
-      return static_cast<float>(static_cast<std::int32_t>(code ^ sign) -
-                                static_cast<std::int32_t>(sign));
-    }
-    case CodeKind::kE8M0:
-      if (code == 0xff) return ptx::FloatOfBits(0x7fc00000u);
-      return ptx::FloatOfBits(code == 0 ? 0x00400000u : code << 23);
-    case CodeKind::kFloat:
-      break;
-  }
+template <CodeTop kTop>
+GEMMD_DEVICE float ValueOfFloatCode(const CodeFormat& format, std::uint32_t code) {
   const std::uint32_t sign_bit = 1u << (format.bits - 1);
   const std::uint32_t sign = (code & sign_bit) << (32 - format.bits);
   const std::uint32_t magnitude = code & (sign_bit - 1);
-  const std::uint32_t fraction_mask = (1u << format.fraction_bits) - 1;
-  if (format.top == CodeTop::kOneNan && magnitude == sign_bit - 1) {
+  const std::uint32_t shifted = magnitude << (23 - format.fraction_bits);
+  if (kTop == CodeTop::kOneNan && magnitude == sign_bit - 1) {
     return ptx::FloatOfBits(sign | 0x7fc00000u);
   }
-  const std::uint32_t exponent_mask = (sign_bit - 1) & ~fraction_mask;
-  const std::uint32_t shifted = magnitude << (23 - format.fraction_bits);
-  if (format.top == CodeTop::kInfinityAndNans && (magnitude & exponent_mask) == exponent_mask) {
-    return ptx::FloatOfBits(sign | 0x7f800000u | shifted);
+  if (kTop == CodeTop::kInfinityAndNans) {
+    const std::uint32_t exponent_mask = (sign_bit - 1) & ~((1u << format.fraction_bits) - 1);
+    if ((magnitude & exponent_mask) == exponent_mask) {
+      return ptx::FloatOfBits(sign | 0x7f800000u | shifted);
+    }
   }
   // The magnitude in binary32's fields; the unit corrects its exponent and normalises subnormals.
   return ptx::FloatOfBits(sign | ptx::BitsOfFloat(ptx::FloatOfBits(shifted) * format.unit));
+}
+
+template <CodeTop kTop, int kCount>
+GEMMD_DEVICE void ValuesOfFloatCodes(const CodeFormat& format, const std::uint32_t (&codes)[kCount],
+                                     float (&values)[kCount]) {
+  GEMMD_UNROLL
+  for (int i = 0; i < kCount; ++i) values[i] = ValueOfFloatCode<kTop>(format, codes[i]);
+}
+
+// Exact.
+template <int kCount>
+GEMMD_DEVICE void ValuesOfCodes(const CodeFormat& format, const std::uint32_t (&codes)[kCount],
+                                float (&values)[kCount]) {
+  switch (format.kind) {
+    case CodeKind::kUnsigned:
+      GEMMD_UNROLL
+      for (int i = 0; i < kCount; ++i) values[i] = static_cast<float>(codes[i]);
+      return;
+    case CodeKind::kSigned: {
+      const std::uint32_t sign = 1u << (format.bits - 1);
+      GEMMD_UNROLL
+      for (int i = 0; i < kCount; ++i) {
+        values[i] = static_cast<float>(static_cast<std::int32_t>(codes[i] ^ sign) -
+                                       static_cast<std::int32_t>(sign));
+      }
+      return;
+    }
+    case CodeKind::kE8M0:
+      GEMMD_UNROLL
+      for (int i = 0; i < kCount; ++i) {
+        std::uint32_t bits = codes[i] << 23;
+        if (codes[i] == 0) bits = 0x00400000u;
+        if (codes[i] == 0xff) bits = 0x7fc00000u;
+        values[i] = ptx::FloatOfBits(bits);
+      }
+      return;
+    case CodeKind::kFloat:
+      break;
+  }
+  switch (format.top) {
+    case CodeTop::kFinite:
+      return ValuesOfFloatCodes<CodeTop::kFinite>(format, codes, values);
+    case CodeTop::kOneNan:
+      return ValuesOfFloatCodes<CodeTop::kOneNan>(format, codes, values);
+    case CodeTop::kInfinityAndNans:
+      return ValuesOfFloatCodes<CodeTop::kInfinityAndNans>(format, codes, values);
+  }
+}
+
+GEMMD_DEVICE float ValueOfCode(const CodeFormat& format, std::uint32_t code) {
+  const std::uint32_t codes[1] = {code};
+  float values[1];
+  ValuesOfCodes(format, codes, values);
+  return values[0];
 }
 
 // The code of that index in a plane, byte by byte.
@@ -102,7 +147,7 @@ GEMMD_DEVICE std::uint32_t LoadPackedCode(const void* codes, int bits, std::int6
 // The index of the scale of element (line, k).
 GEMMD_DEVICE std::int64_t ScaleIndexOf(const DequantizeParams& params, std::int64_t line,
                                        std::int64_t block) {
-  const std::int64_t line_block = params.block_lines == 0 ? 0 : line / params.block_lines;
+  const std::int64_t line_block = line >> params.block_lines_log2;
   switch (params.order) {
     case ScaleOrder::kAlongK:
       return line_block * params.k_blocks + block;
@@ -111,13 +156,28 @@ GEMMD_DEVICE std::int64_t ScaleIndexOf(const DequantizeParams& params, std::int6
     default:
       break;
   }
-  const std::int64_t tile = line_block / 128 * ((params.k_blocks + 3) / 4) + block / 4;
-  const std::int64_t in_tile = line_block % 128;
-  return tile * 512 + in_tile % 32 * 16 + in_tile / 32 * 4 + block % 4;
+  // Unsigned, because signed quotients cost more.
+  const auto of_line = static_cast<std::uint64_t>(line_block);
+  const auto of_k = static_cast<std::uint64_t>(block);
+  const std::uint64_t tile =
+      of_line / 128 * ((static_cast<std::uint64_t>(params.k_blocks) + 3) / 4) + of_k / 4;
+  const std::uint64_t in_tile = of_line % 128;
+  return static_cast<std::int64_t>(tile * 512 + in_tile % 32 * 16 + in_tile / 32 * 4 + of_k % 4);
+}
+
+// The code of a scale, which has whole bytes and lies at a multiple of its size.
+GEMMD_DEVICE std::uint32_t LoadScaleCode(const DequantizeParams& params, std::int64_t index) {
+  if (params.scale.bits == 8) {
+    return ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.scales) + index);
+  }
+  if (params.scale.bits == 16) {
+    return ptx::LoadGlobal(static_cast<const std::uint16_t*>(params.scales) + index);
+  }
+  return ptx::LoadGlobal(static_cast<const std::uint32_t*>(params.scales) + index);
 }
 
 GEMMD_DEVICE float LoadScale(const DequantizeParams& params, std::int64_t index) {
-  return ValueOfCode(params.scale, LoadPackedCode(params.scales, params.scale.bits, index));
+  return ValueOfCode(params.scale, LoadScaleCode(params, index));
 }
 
 // The largest power of two up to a positive finite value.
@@ -132,6 +192,15 @@ GEMMD_DEVICE float PowerOfTwoBelow(float value) {
 GEMMD_DEVICE std::uint32_t FiniteMagnitude(float value) {
   const std::uint32_t bits = ptx::BitsOfFloat(value) & 0x7fffffffu;
   return bits < 0x7f800000u ? bits : 0;
+}
+
+// scale / power, rounded once. REQUIRES: power is a power of two.
+template <typename T>
+GEMMD_DEVICE T DividedByPowerOfTwo(float scale, float power) {
+  const std::uint32_t exponent = ptx::BitsOfFloat(power) >> 23;
+  if (exponent == 0) return static_cast<T>(scale) / static_cast<T>(power);
+  const std::uint32_t inverse = exponent == 254 ? 0x00400000u : (254 - exponent) << 23;
+  return static_cast<T>(scale) * static_cast<T>(ptx::FloatOfBits(inverse));
 }
 
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
@@ -206,37 +275,92 @@ struct alignas(16) Vector {
   std::uint32_t words[4];
 };
 
+// The format of an operand's codes: known to the launch, or to the compiler, which leaves a third
+// of the instructions.
+struct AnyElement {
+  GEMMD_DEVICE static CodeFormat Format(const DequantizeParams& params) { return params.element; }
+};
+template <CodeKind kKind, int kBits>
+struct IntegerElement {
+  GEMMD_DEVICE static CodeFormat Format(const DequantizeParams& /*params*/) {
+    CodeFormat format;
+    format.kind = kKind;
+    format.bits = kBits;
+    return format;
+  }
+};
+template <CodeTop kTop, int kBits, int kFractionBits, int kBias>
+struct FloatElement {
+  GEMMD_DEVICE static CodeFormat Format(const DequantizeParams& /*params*/) {
+    CodeFormat format;
+    format.kind = CodeKind::kFloat;
+    format.top = kTop;
+    format.bits = kBits;
+    format.fraction_bits = kFractionBits;
+    format.unit = ptx::FloatOfBits((254u - kBias) << 23);
+    return format;
+  }
+};
+
+// What the runs of a line share.
+struct Line {
+  std::int64_t index = 0;
+  float scale = 1;                // where runs have factors
+  std::int64_t first_code = 0;    // of K's first element
+  bool is_aligned = false;        // runs of codes begin with a piece
+  std::int64_t first_scale = 0;   // of K's first block, and
+  std::int64_t scale_stride = 0;  // from block to block; meaningless of tiles
+};
+
+// The scale and zero point of a run, as they lie in memory: they are loaded before its codes, so
+// that nothing waits for one after the other.
+struct RunScale {
+  std::uint32_t scale = 0;
+  std::uint32_t zero_point = 0;
+};
+
+GEMMD_DEVICE RunScale LoadRunScale(const DequantizeParams& params, const Line& line,
+                                   std::int64_t k) {
+  RunScale run;
+  if (params.scales == nullptr) return run;
+  const std::int64_t block = k >> params.block_k_log2;
+  const std::int64_t index = params.order == ScaleOrder::kTiles128x4
+                                 ? ScaleIndexOf(params, line.index, block)
+                                 : line.first_scale + block * line.scale_stride;
+  if (params.has_block_factors) run.scale = LoadScaleCode(params, index);
+  if (params.zero_points != nullptr) {
+    run.zero_point = ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.zero_points) + index);
+  }
+  return run;
+}
+
 // Scales the elements [k, k + kRun) of a line and stores them, with zeros past K.
 template <class To>
-GEMMD_DEVICE void StoreRun(const DequantizeParams& params, std::int64_t line, std::int64_t k,
-                           const float (&elements)[kRun]) {
+GEMMD_DEVICE void StoreRun(const DequantizeParams& params, const Line& line, std::int64_t k,
+                           const RunScale& run, const float (&elements)[kRun]) {
   using T = typename To::Arithmetic;
   T factor = 1;
   T zero_point = 0;
-  if (params.scales != nullptr) {
-    const std::int64_t block = params.block_k == 0 ? 0 : k / params.block_k;
-    const std::int64_t index = ScaleIndexOf(params, line, block);
-    if (params.has_block_factors) {
-      // Exact, but where the quotient is subnormal: a division by a power of two.
-      factor = static_cast<T>(LoadScale(params, index)) /
-               static_cast<T>(ptx::LoadGlobal(params.line_scales + line));
-    }
-    if (params.zero_points != nullptr) {
-      const std::uint32_t code =
-          ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.zero_points) + index);
-      zero_point =
-          static_cast<T>(params.zero_points_are_signed && code >= 128 ? static_cast<int>(code) - 256
-                                                                      : static_cast<int>(code));
-    }
+  if (params.has_block_factors) {
+    // Exact, but where the quotient is subnormal.
+    factor = DividedByPowerOfTwo<T>(ValueOfCode(params.scale, run.scale), line.scale);
+  }
+  if (params.zero_points != nullptr) {
+    const int code = static_cast<int>(run.zero_point);
+    zero_point = static_cast<T>(params.zero_points_are_signed && code >= 128 ? code - 256 : code);
   }
   T values[kRun];
   GEMMD_UNROLL
-  for (int i = 0; i < kRun; ++i) {
-    values[i] = k + i < params.k ? (static_cast<T>(elements[i]) - zero_point) * factor : T{0};
+  for (int i = 0; i < kRun; ++i) values[i] = (static_cast<T>(elements[i]) - zero_point) * factor;
+  if (k + kRun > params.k) {
+    GEMMD_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      if (k + i >= params.k) values[i] = 0;
+    }
   }
   constexpr int kVectors = kRun / To::kPerVector;
   auto* to = reinterpret_cast<Vector*>(static_cast<char*>(params.values)) +
-             (line * params.pitch + k) / To::kPerVector;
+             static_cast<std::uint64_t>(line.index * params.pitch + k) / To::kPerVector;
   GEMMD_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     Vector vector;
@@ -245,11 +369,17 @@ GEMMD_DEVICE void StoreRun(const DequantizeParams& params, std::int64_t line, st
   }
 }
 
-// The codes [index, index + kRun) of a plane as 32-bit words, where they begin a word of theirs.
+// The bytes of a plane that are loaded at once where codes of that size begin at a multiple of
+// them.
+template <int kBits>
+using PieceOf = std::conditional_t<kBits == 6, std::uint16_t,
+                                   std::conditional_t<kBits == 4, std::uint32_t, std::uint64_t>>;
+
+// The codes [index, index + kRun) of a plane, where they begin with a piece.
 template <int kBits>
 GEMMD_DEVICE void LoadAlignedCodes(const void* codes, std::int64_t index,
                                    std::uint32_t (&out)[kRun]) {
-  using Piece = std::conditional_t<kBits == 6, std::uint16_t, std::uint32_t>;
+  using Piece = PieceOf<kBits>;
   constexpr int kPieceBits = 8 * sizeof(Piece);
   constexpr int kPieces = kRun * kBits / kPieceBits;
   const auto* from =
@@ -271,53 +401,70 @@ GEMMD_DEVICE void LoadAlignedCodes(const void* codes, std::int64_t index,
   }
 }
 
-// The elements [k, k + kRun) of a line whose neighbours along K are neighbours in memory.
-GEMMD_DEVICE void LoadRun(const DequantizeParams& params, std::int64_t line, std::int64_t k,
-                          float (&elements)[kRun]) {
-  const std::int64_t index = line * params.line_stride + k;
-  const int bits = params.element.bits;
-  std::uint32_t codes[kRun] = {};
-  // Lines may begin anywhere in a byte.
+GEMMD_DEVICE Line LineAt(const DequantizeParams& params, std::int64_t index, int bits) {
+  Line line;
+  line.index = index;
+  if (params.has_block_factors) line.scale = ptx::LoadGlobal(params.line_scales + index);
+  line.first_code = index * params.line_stride;
+  // Lines may begin anywhere in a byte; a run, of eight codes, fills whole pieces.
   const auto address = reinterpret_cast<std::uintptr_t>(params.codes);
-  const std::uint32_t piece_bytes = bits == 6 ? 2 : 4;
-  const bool is_aligned =
-      k + kRun <= params.k && index * bits % (8 * piece_bytes) == 0 && address % piece_bytes == 0;
-  if (is_aligned && bits == 4) {
+  const std::uint32_t piece_bytes = bits == 6 ? 2 : bits == 4 ? 4 : 8;
+  line.is_aligned =
+      (line.first_code * bits & (8 * piece_bytes - 1)) == 0 && (address & (piece_bytes - 1)) == 0;
+  line.first_scale = ScaleIndexOf(params, index, 0);
+  line.scale_stride = params.order == ScaleOrder::kAlongK ? 1 : params.line_blocks;
+  return line;
+}
+
+// The elements [k, k + kRun) of a line whose neighbours along K are neighbours in memory.
+GEMMD_DEVICE void LoadRun(const DequantizeParams& params, const CodeFormat& format,
+                          const Line& line, std::int64_t k, float (&elements)[kRun]) {
+  const std::int64_t index = line.first_code + k;
+  std::uint32_t codes[kRun] = {};
+  const bool is_aligned = line.is_aligned && k + kRun <= params.k;
+  if (is_aligned && format.bits == 4) {
     LoadAlignedCodes<4>(params.codes, index, codes);
-  } else if (is_aligned && bits == 6) {
+  } else if (is_aligned && format.bits == 6) {
     LoadAlignedCodes<6>(params.codes, index, codes);
-  } else if (is_aligned && bits == 8) {
+  } else if (is_aligned && format.bits == 8) {
     LoadAlignedCodes<8>(params.codes, index, codes);
-  } else if (is_aligned && bits == 16) {
+  } else if (is_aligned && format.bits == 16) {
     LoadAlignedCodes<16>(params.codes, index, codes);
+  } else if (is_aligned && format.bits == 32) {
+    LoadAlignedCodes<32>(params.codes, index, codes);
   } else {
     GEMMD_UNROLL
     for (int i = 0; i < kRun; ++i) {
-      if (k + i < params.k) codes[i] = LoadPackedCode(params.codes, bits, index + i);
+      if (k + i < params.k) codes[i] = LoadPackedCode(params.codes, format.bits, index + i);
     }
   }
-  GEMMD_UNROLL
-  for (int i = 0; i < kRun; ++i) elements[i] = ValueOfCode(params.element, codes[i]);
+  ValuesOfCodes(format, codes, elements);
 }
 
 // K runs fastest in memory.
-template <class To>
+template <class To, class Element>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
     DequantizeLines(GEMMD_GRID_CONSTANT const DequantizeParams params) {
+  const CodeFormat format = Element::Format(params);
   const std::uint32_t line_threads = 1u << params.line_threads_log2;
   const std::uint32_t lines_per_block = kThreads >> params.line_threads_log2;
   const std::uint32_t block = ptx::BlockIndexX();
-  const std::int64_t line =
+  const std::int64_t index =
       static_cast<std::int64_t>(block / params.blocks_along_line) * lines_per_block +
       (ptx::ThreadIndex() >> params.line_threads_log2);
-  const std::int64_t k =
-      (static_cast<std::int64_t>(block % params.blocks_along_line) * line_threads +
+  if (index >= params.lines) return;
+  const Line line = LineAt(params, index, format.bits);
+  std::int64_t k =
+      (static_cast<std::int64_t>(block % params.blocks_along_line) * kRuns * line_threads +
        (ptx::ThreadIndex() & (line_threads - 1))) *
       kRun;
-  if (line >= params.lines || k >= params.k) return;
-  float elements[kRun];
-  LoadRun(params, line, k, elements);
-  StoreRun<To>(params, line, k, elements);
+  GEMMD_NO_UNROLL
+  for (int i = 0; i < kRuns && k < params.k; ++i, k += line_threads * kRun) {
+    const RunScale run = LoadRunScale(params, line, k);
+    float elements[kRun];
+    LoadRun(params, format, line, k, elements);
+    StoreRun<To>(params, line, k, run, elements);
+  }
 }
 
 // Lines run fastest in memory.
@@ -352,7 +499,8 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
       elements[i] = ptx::LoadShared<float>(
           shared + static_cast<std::uint32_t>((k + i) * kTilePitch + line) * 4);
     }
-    StoreRun<To>(params, first_line + line, first_k + k, elements);
+    const Line of_run = LineAt(params, first_line + line, params.element.bits);
+    StoreRun<To>(params, of_run, first_k + k, LoadRunScale(params, of_run, first_k + k), elements);
   }
 }
 

@@ -35,6 +35,14 @@ inline CodeFormat CodeFormatOf(DataType type) {
   return format;
 }
 
+// Of a power of two, or of kWhole.
+inline std::uint8_t BlockLog2(std::uint16_t block) {
+  if (block == kWhole) return kWholeLog2;
+  std::uint8_t log2 = 0;
+  while ((1u << log2) < block) ++log2;
+  return log2;
+}
+
 inline DequantizeParams MakeParams(const Dequantization& d) {
   const Scaling& scaling = d.scaling;
   const std::int64_t scale_lines = d.scale_lines == 0 ? d.lines : d.scale_lines;
@@ -57,8 +65,8 @@ inline DequantizeParams MakeParams(const Dequantization& d) {
   params.element = CodeFormatOf(d.element);
   if (scaling.has_scales) params.scale = CodeFormatOf(scaling.type);
   params.order = scaling.order;
-  params.block_lines = scaling.block_lines;
-  params.block_k = scaling.block_k;
+  params.block_lines_log2 = BlockLog2(scaling.block_lines);
+  params.block_k_log2 = BlockLog2(scaling.block_k);
   params.zero_points_are_signed = params.element.kind == CodeKind::kSigned;
   return params;
 }
@@ -103,6 +111,30 @@ inline absl::Status LaunchLineFactors(const Dequantization& d, const DequantizeP
 }
 
 template <class To>
+auto LinesKernel(DataType element) -> void (*)(DequantizeParams) {
+  switch (element) {
+    case DataType::kInt8:
+      return DequantizeLines<To, IntegerElement<CodeKind::kSigned, 8>>;
+    case DataType::kInt4:
+      return DequantizeLines<To, IntegerElement<CodeKind::kSigned, 4>>;
+    case DataType::kUint4:
+      return DequantizeLines<To, IntegerElement<CodeKind::kUnsigned, 4>>;
+    case DataType::kFp8E4M3:
+      return DequantizeLines<To, FloatElement<CodeTop::kOneNan, 8, 3, 7>>;
+    case DataType::kFp8E5M2:
+      return DequantizeLines<To, FloatElement<CodeTop::kInfinityAndNans, 8, 2, 15>>;
+    case DataType::kFp6E3M2:
+      return DequantizeLines<To, FloatElement<CodeTop::kFinite, 6, 2, 3>>;
+    case DataType::kFp6E2M3:
+      return DequantizeLines<To, FloatElement<CodeTop::kFinite, 6, 3, 1>>;
+    case DataType::kFp4E2M1:
+      return DequantizeLines<To, FloatElement<CodeTop::kFinite, 4, 1, 1>>;
+    default:
+      return DequantizeLines<To, AnyElement>;
+  }
+}
+
+template <class To>
 absl::Status LaunchTo(const Dequantization& d, DequantizeParams params,
                       const LaunchTarget& target) {
   ptx::LaunchShape shape;
@@ -113,10 +145,11 @@ absl::Status LaunchTo(const Dequantization& d, DequantizeParams params,
            (std::int64_t{kRun} << params.line_threads_log2) < d.k) {
       ++params.line_threads_log2;
     }
-    params.blocks_along_line = CeilOfRatio(d.k, std::int64_t{kRun} << params.line_threads_log2);
+    params.blocks_along_line =
+        CeilOfRatio(d.k, std::int64_t{kRun * kRuns} << params.line_threads_log2);
     shape.blocks_x = params.blocks_along_line *
                      CeilOfRatio(d.lines, std::int64_t{kThreads} >> params.line_threads_log2);
-    return ptx::Launch(DequantizeLines<To>, shape, params, Buffers(d), target);
+    return ptx::Launch(LinesKernel<To>(d.element), shape, params, Buffers(d), target);
   }
   params.blocks_along_line = CeilOfRatio(d.k, kTile);
   shape.blocks_x = params.blocks_along_line * CeilOfRatio(d.lines, kTile);

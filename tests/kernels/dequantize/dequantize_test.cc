@@ -236,7 +236,11 @@ TEST(DequantizeRefusal, NamesFieldValueAndLimit) {
   EXPECT_EQ(message([](Dequantization* d) { d->k_stride = d->line_stride = 2; }),
             "k_stride is 2; it must be 1, or line_stride");
   EXPECT_EQ(message([](Dequantization* d) { d->scaling.block_k = 12; }),
-            "scaling.block_k is 12; it must be a multiple of 8");
+            "scaling.block_k is 12; it must be a power of two of at least 8, or 0");
+  EXPECT_EQ(message([](Dequantization* d) { d->scaling.block_k = 24; }),
+            "scaling.block_k is 24; it must be a power of two of at least 8, or 0");
+  EXPECT_EQ(message([](Dequantization* d) { d->scaling.block_lines = 3; }),
+            "scaling.block_lines is 3; it must be a power of two, or 0");
   EXPECT_EQ(message([](Dequantization* d) { d->output = DataType::kInt8; }),
             "output is int8; it must be bf16, f16, f32 or f64");
   EXPECT_EQ(message([](Dequantization* d) { d->element = DataType::kInt32; }),
