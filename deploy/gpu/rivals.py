@@ -5,6 +5,7 @@
         [--python DIR]                where the gemmd package is, for its row
         [--batch-invariant-ops DIR]   a clone of thinking-machines-lab/batch_invariant_ops
         [--kernel-bench FILE]         for its rows too: ours, each against cuBLAS in this run
+        [--lupine DIR]                a build of lupinemachines/lupine: server and libcuda.so.1
 
 It needs one CUDA GPU, PyTorch and grpcio. Contenders take turns in random order, --rounds times; a
 figure is the median of the rounds' medians. What each does with one product is in its docstring.
@@ -15,6 +16,7 @@ import csv
 import ctypes
 import io
 import json
+import os
 import pathlib
 import random
 import re
@@ -156,6 +158,57 @@ class CublasXt:
         return min(times)
 
 
+class Lupine:
+    """CUDA over the network by lupine: torch in a process of its own, to whose libcuda a server here
+    answers; as TorchHere, from pageable tensors."""
+
+    PORT = 14833
+    CHILD = """
+import statistics, sys, time, torch
+size, calls, kind = int(sys.argv[1]), int(sys.argv[2]), {"bf16": torch.bfloat16, "f32": torch.float32}[sys.argv[3]]
+a, b = torch.randn(size, size).to(kind), torch.randn(size, size).to(kind)
+def once():
+    return (a.cuda() @ b.cuda()).cpu()
+exact = a[:8].double() @ b.double()
+assert float((once()[:8].double() - exact).norm() / exact.norm()) < 1e-2, "a wrong product"
+times = []
+for _ in range(calls):
+    start = time.perf_counter()
+    once()
+    times.append(time.perf_counter() - start)
+print(statistics.median(times) * 1e3)
+"""
+
+    def __init__(self, operands, folder):
+        self.type_name = operands.type_name
+        self.folder = pathlib.Path(folder)
+        server = str(self.folder / "lupine_driver_server")
+        self.server = subprocess.Popen([server], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(2)
+
+    def measure(self, calls):
+        """None where the product fails, which is printed."""
+        environment = dict(os.environ, LUPINE_SERVER=f"127.0.0.1:{self.PORT}")
+        environment["LD_LIBRARY_PATH"] = f"{self.folder}:{environment.get('LD_LIBRARY_PATH', '')}"
+        command = [sys.executable, "-c", self.CHILD, str(SIZE), str(calls), self.type_name]
+        try:
+            run = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=environment, timeout=90
+            )
+        except subprocess.TimeoutExpired:
+            print(f"lupine, {self.type_name}: no answer in 90 s")
+            return None
+        if run.returncode != 0:
+            print(f"lupine, {self.type_name}: {run.stderr.strip().splitlines()[-1:] or run.returncode}")
+            return None
+        return float(run.stdout)
+
+
+def median_of(times):
+    """None where a round failed."""
+    return None if None in times else statistics.median(times)
+
+
 def find_cublas():
     for folder in (pathlib.Path(torch.__file__).parent.parent, pathlib.Path("/usr/local/cuda/lib64")):
         for path in sorted(folder.glob("**/libcublas.so.1*")):
@@ -241,6 +294,8 @@ def host_products(options):
             }
             if options.python:
                 contenders["gemmd for Python, inline over gRPC"] = GemmdPython(operands, address)
+            if options.lupine:
+                contenders["torch over lupine"] = Lupine(operands, options.lupine)
             if type_name == "f32":
                 contenders["cuBLASXt, page-locked"] = CublasXt(operands)
             times = {name: [] for name in contenders}
@@ -249,8 +304,10 @@ def host_products(options):
                 random.shuffle(order)
                 for name in order:
                     times[name].append(contenders[name].measure(options.calls))
-            rows[type_name] = {name: statistics.median(each) for name, each in times.items()}
-            print(type_name, json.dumps({n: [round(t, 2) for t in ts] for n, ts in times.items()}))
+            rows[type_name] = {name: median_of(each) for name, each in times.items()}
+            print(type_name, json.dumps({n: [t and round(t, 2) for t in ts] for n, ts in times.items()}))
+            if options.lupine:
+                contenders["torch over lupine"].server.kill()
     finally:
         process.terminate()
         process.wait()
@@ -316,6 +373,7 @@ def main():
     parser.add_argument("--python")
     parser.add_argument("--batch-invariant-ops")
     parser.add_argument("--kernel-bench")
+    parser.add_argument("--lupine")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=10)
     parser.add_argument("--json", required=True)

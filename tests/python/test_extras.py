@@ -86,6 +86,15 @@ def test_torch(client):
         with pytest.raises(TypeError, match="float32"):
             remote(rows.float())
         remote.release()
+        layer = torch.nn.Sequential(torch.nn.Linear(96, 40))
+        rows = torch.randn(7, 96)
+        wanted = layer(rows)
+        assert gemmd.torch.replace(layer, client, store_as="mxfp8-e4m3") == ["0"]
+        got = layer(rows)
+        assert got.dtype == torch.float32
+        assert 0 < (got - wanted).norm() / wanted.norm() < 0.05
+        with pytest.raises(ValueError, match="type is 'fp5'"):
+            gemmd.torch.replace(torch.nn.Sequential(torch.nn.Linear(8, 8)), client, store_as="fp5")
     tensor = torch.randn(6, 6)
     np.testing.assert_allclose(client.matmul(tensor, tensor.T), (tensor @ tensor.T).numpy(), rtol=1e-5)
 

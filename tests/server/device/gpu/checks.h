@@ -8,8 +8,12 @@ namespace gemmd::testing {
 // Products of every plain type through the device against binary64: ragged shapes, both
 // orders, epilogues, and large ones in panels.
 void CheckProducts(GpuReport* report);
-// Random products of every quantized format that is decoded, within the kernels' bounds.
+// Random products of every quantized format that is decoded, and of fp8 with scales of blocks of
+// 128 by the library's kernels, within the kernels' bounds.
 void CheckQuantized(int products, GpuReport* report);
+// Products of resident quantized matrices, by what each class of determinism selects: microseconds
+// a launch, launches back to back on operands that no cache holds, beside bf16's.
+void MeasureQuantized(GpuReport* report);
 // 100,000 mixed jobs from several threads: accounting at zero, host memory flat.
 void CheckAccounting(int jobs, GpuReport* report);
 // Stages against CUPTI's activity records, and what no stage covers.

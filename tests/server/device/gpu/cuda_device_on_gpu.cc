@@ -10,7 +10,8 @@
 
 int Usage(const std::string& word) {
   std::fprintf(stderr,
-               "'%s' is none of: products, quantized=N, accounting=N, receipts, stream, latency, "
+               "'%s' is none of: products, quantized=N, quantized_times, accounting=N, receipts, "
+               "stream, latency, "
                "batches, rows, two_gpus, loss\n",
                word.c_str());
   return 2;
@@ -30,6 +31,8 @@ int main(int argc, char** argv) {
       CheckAccounting(std::atoi(word.c_str() + accounting.size()), &report);
     } else if (word.rfind(quantized, 0) == 0) {
       CheckQuantized(std::atoi(word.c_str() + quantized.size()), &report);
+    } else if (word == "quantized_times") {
+      MeasureQuantized(&report);
     } else if (word == "receipts") {
       CheckReceipts(&report);
     } else if (word == "stream") {
