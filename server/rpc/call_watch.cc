@@ -95,6 +95,8 @@ void CallWatch::Remove(WatchedCall* call) {
   (call->previous_ != nullptr ? call->previous_->next_ : connection->first) = call->next_;
   if (call->is_held_back_) --connection->held_back;
   if (call->is_reading_) connection->most = std::min(connection->most, call->partial_before_);
+  // Where no other was there, it took along nothing of others.
+  connection->events.is_reading = connection->events.is_reading && IsReading(*connection);
 }
 
 absl::Status CallWatch::MayConnect(const std::string& address) {
@@ -167,7 +169,7 @@ void CallWatch::LookAtMessages() {
         continue;
       }
       connection.events.has_calls = connection.first != nullptr;
-      connection.events.is_reading = IsReading(connection);
+      connection.events.is_reading = connection.events.is_reading && IsReading(connection);
       connection.events.is_held_back = connection.held_back > 0;
       connection.partial.Look(found->second, connection.events, options_.progress, now);
       connection.events = PartialMessages::Events();
@@ -225,7 +227,7 @@ bool CallWatch::LookForRush() {
     events.whole += connection.whole;
     events.most = std::min(events.most, connection.most);
     events.has_calls = connection.first != nullptr;
-    events.is_reading = IsReading(connection);
+    events.is_reading = events.is_reading && IsReading(connection);
     const PartialMessages::Present present = connection.partial.Now(traffic, events);
     if (present.bytes + present.hidden == 0) continue;
     all += present.bytes + present.hidden;

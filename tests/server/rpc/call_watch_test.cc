@@ -348,6 +348,22 @@ TEST_F(MessagesTest, WhoMayHideTooMuchIsClosed) {
   }
 }
 
+// One call after the other ends within a message, and there is one at each look.
+TEST_F(MessagesTest, WhoHasOneCallAtATimeHidesNothing) {
+  Received("10.0.0.1:1") = 2000;
+  std::deque<FakeCall> calls(100);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (i > 0) watch_.Remove(&calls[i - 1]);
+    ASSERT_TRUE(watch_.Add(&calls[i], kPeer, 0).ok());
+    Rush();
+    Rest(kSecond / 2);
+    Received("10.0.0.1:1") += 10 * kMiB;
+    Rush();
+  }
+  EXPECT_TRUE(closed_.empty());
+  watch_.Remove(&calls.back());
+}
+
 TEST_F(MessagesTest, WhoseCallsHaveAllEndedHidesNothing) {
   for (int i = 0; i < 100; ++i) {
     FakeCall call;
