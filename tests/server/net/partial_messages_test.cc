@@ -322,6 +322,12 @@ TEST(HoldersInTheWay, AreClosedBeforeAllIsFull) {
   EXPECT_TRUE(HoldersInTheWay(limits, {{"a1", "a", 90, 0}, {"b1", "b", 60, 0}}).empty());
   EXPECT_EQ(HoldersInTheWay(limits, {{"a1", "a", 90, 0}, {"b1", "b", 61, 0}}),
             std::vector<std::string>{"a1"});
+  EXPECT_EQ(
+      HoldersInTheWay(
+          limits, {{"a1", "a", 40, 0}, {"b1", "b", 40, 0}, {"c1", "c", 40, 0}, {"d1", "d", 40, 0}})
+          .size(),
+      2U)
+      << "so that there is room again";
   // Those that may hide something go first, and no more of them than must.
   EXPECT_EQ(HoldersInTheWay(limits, {{"a1", "a", 90, 0}, {"b1", "b", 5, 30}, {"b2", "b", 5, 25}}),
             std::vector<std::string>{"b1"});
