@@ -25,7 +25,7 @@ namespace {
 constexpr std::chrono::seconds kPolicyPeriod(1);
 constexpr std::chrono::seconds kLeasePeriod(1);
 constexpr std::chrono::milliseconds kRoomPeriod(10);
-constexpr std::chrono::milliseconds kWatchPeriod(100);
+constexpr std::chrono::milliseconds kWatchPeriod(10);
 
 // The address that clients name: the port is known once it was taken, and a socket of a path has
 // none.

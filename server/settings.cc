@@ -66,10 +66,13 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   GrpcServerOptions options;
   options.listen = config.listen();
   options.message_bytes = static_cast<std::uint64_t>(config.limits().message_bytes());
+  // gRPC ends anybody's calls when its memory is full: a third of it is for messages that are not
+  // whole, and one of them may be a largest message.
   options.memory_bytes =
-      config.limits().receive_memory_bytes() != 0
-          ? static_cast<std::uint64_t>(config.limits().receive_memory_bytes())
-          : std::max(ProcessMemoryBytes() / kReceiveMemoryPart, options.message_bytes);
+      std::max(config.limits().receive_memory_bytes() != 0
+                   ? static_cast<std::uint64_t>(config.limits().receive_memory_bytes())
+                   : ProcessMemoryBytes() / kReceiveMemoryPart,
+               3 * options.message_bytes);
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
   // An overloaded server has been seen to keep 16 times as many of a client that gave up on all of
   // its calls every 20 ms. A client that resets them makes more in 50 ms.
@@ -128,8 +131,11 @@ CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOp
   options.message_bytes = rpc.message_bytes;
   options.slow.all = HalfOf(rpc.memory_bytes / rpc.message_bytes);
   options.slow.per_address = HalfOf(options.slow.all);
-  options.partial.all = std::max(rpc.memory_bytes / 2, rpc.message_bytes);
+  options.partial.all = rpc.memory_bytes / 3;
   options.partial.per_address = std::max(rpc.memory_bytes / 4, rpc.message_bytes);
+  // With the room that is left in gRPC's buffers that is two thirds of it. The rest is for calls
+  // and whole messages, and for what comes until connections are closed.
+  options.partial.at_once = rpc.memory_bytes / 12 * 5;
   options.proxies = options.slow.proxies = options.partial.proxies = rpc.connections.proxies;
   options.calls = CallsOf(limits);
   options.calls_per_address = HalfOf(options.calls);

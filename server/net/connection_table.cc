@@ -40,7 +40,7 @@ std::optional<ConnectionTraffic> TrafficOf(int fd) {
   if (size < offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) {
     return std::nullopt;
   }
-  return ConnectionTraffic{info.tcpi_bytes_received, info.tcpi_bytes_acked};
+  return ConnectionTraffic{info.tcpi_bytes_received, info.tcpi_bytes_acked, 0};
 }
 
 // Empty where nothing waits; else without what was acknowledged.
@@ -210,8 +210,11 @@ ConnectionTable::Traffic ConnectionTable::ReadTraffic() {
   traffic.reserve(count_);
   for (const auto& [name, peer] : peers_) {
     for (const Connection& each : peer.connections) {
-      const std::optional<ConnectionTraffic> found = TrafficOf(each.fd);
-      if (found.has_value() && IsOpen(each)) traffic[each.endpoint] = *found;
+      if (each.is_shut_down) continue;
+      std::optional<ConnectionTraffic> found = TrafficOf(each.fd);
+      if (!found.has_value()) continue;
+      found->unread = static_cast<std::uint64_t>(UnreadBytesOf(each.fd));
+      if (IsOpen(each)) traffic[each.endpoint] = *found;
     }
   }
   return traffic;

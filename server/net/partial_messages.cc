@@ -1,6 +1,7 @@
 #include "server/net/partial_messages.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -33,6 +34,7 @@ void PartialMessages::Look(const ConnectionTraffic& traffic, const Events& event
   traffic_ = traffic;
   last_look_ = now;
   has_looked_ = true;
+  hidden_ = Less(hidden_, Less(events.whole, bytes_ + received));
   bytes_ = Less(bytes_ + received, explained);
   const bool has_ended = !events.has_calls && (had_calls_ || events.explained != 0);
   had_calls_ = events.has_calls;
@@ -41,7 +43,11 @@ void PartialMessages::Look(const ConnectionTraffic& traffic, const Events& event
     most_ = now < most_end_ ? std::min(most_, events.most) : events.most;
     most_end_ = now + kUnderWay;
   }
-  if (now < most_end_) bytes_ = std::min(bytes_, most_);
+  if (now < most_end_) {
+    hidden_ += Less(bytes_, most_);
+    bytes_ = std::min(bytes_, most_);
+  }
+  if (!events.has_calls || !events.is_reading) hidden_ = 0;
 
   const std::uint64_t counted = events.is_held_back ? 0 : bytes_;
   least_ = std::min(least_, counted);
@@ -60,6 +66,19 @@ void PartialMessages::Look(const ConnectionTraffic& traffic, const Events& event
   } else {
     progress_.Record(received, now);
   }
+}
+
+PartialMessages::Present PartialMessages::Now(const ConnectionTraffic& traffic,
+                                              const Events& events) const {
+  if (!events.has_calls && (had_calls_ || events.explained != 0)) return {};
+  if (traffic.received < traffic_.received) return PartialMessages().Now(traffic, events);
+  const std::uint64_t most = last_look_ < most_end_ ? std::min(most_, events.most) : events.most;
+  const std::uint64_t first = has_looked_ ? 0 : kFirstBytes;
+  const std::uint64_t all = bytes_ + traffic.received - traffic_.received;
+  const std::uint64_t bytes = Less(all, events.explained + first + traffic.unread);
+  const bool may_hide = events.has_calls && events.is_reading;
+  const std::uint64_t hidden = Less(hidden_, Less(events.whole, all)) + Less(bytes, most);
+  return {std::min(bytes, most), may_hide ? hidden : 0};
 }
 
 std::vector<std::string> HoldersOver(const PartialLimits& limits,
@@ -98,6 +117,25 @@ std::vector<std::string> HoldersOver(const PartialLimits& limits,
     close_one(&most->second);
   }
   return closed;
+}
+
+std::vector<std::string> HoldersInTheWay(const PartialLimits& limits,
+                                         std::vector<PartialHolder> holders) {
+  std::uint64_t all = 0;
+  std::uint64_t hidden = 0;
+  for (const PartialHolder& each : holders) {
+    all += each.bytes;
+    hidden += each.hidden;
+  }
+  if (all + hidden <= limits.at_once) return {};
+  PartialLimits kept;
+  kept.all = limits.all;
+  kept.per_address = std::numeric_limits<std::uint64_t>::max();
+  if (all <= limits.at_once) {
+    kept.all = limits.at_once - all;
+    for (PartialHolder& each : holders) each.bytes = each.hidden;
+  }
+  return HoldersOver(kept, std::move(holders));
 }
 
 }  // namespace gemmd

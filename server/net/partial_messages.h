@@ -11,10 +11,12 @@
 
 namespace gemmd {
 
-// The bytes that came over a connection since it was opened, and those its client acknowledged.
+// The bytes that came over a connection since it was opened, those its client acknowledged, and
+// those that came and wait in the system.
 struct ConnectionTraffic {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
+  std::uint64_t unread = 0;
 };
 
 // The estimate for one connection: a value, which looks at the connection now and then. gRPC says
@@ -43,7 +45,9 @@ class PartialMessages {
   struct Events {
     std::uint64_t explained = 0;     // bytes, of messages and calls
     std::uint64_t most = kAnyBytes;  // bytes, from a call that ended within a message
+    std::uint64_t whole = 0;         // bytes of messages, without anything besides
     bool has_calls = true;           // now
+    bool is_reading = true;          // a message may be under way to one of them
     bool is_held_back = false;       // the server does not read all of its calls
   };
   void Look(const ConnectionTraffic& traffic, const Events& events, const ProgressLimit& limit,
@@ -51,11 +55,25 @@ class PartialMessages {
 
   // The estimate at the last look.
   std::uint64_t bytes() const { return bytes_; }
+  // The most that the connection may keep beside the estimate. A call that ends within a message
+  // takes bytes along that may have been another's, which is there yet: they count here until
+  // messages come that the estimate has no bytes for, or no call is left that reads.
+  std::uint64_t hidden() const { return hidden_; }
+
+  struct Present {
+    std::uint64_t bytes = 0;
+    std::uint64_t hidden = 0;
+  };
+  // Both now, of what gRPC has read, from news since the last look, which still are to be told to
+  // the next. It makes no difference who holds the bytes back.
+  Present Now(const ConnectionTraffic& traffic, const Events& events) const;
   // The least of it in a period of up to two seconds, of which the last has ended: a message that
   // comes fast is not in it. 0 while the server holds the connection's calls back.
   std::uint64_t lasting() const { return lasting_; }
   // Returns whether the estimate is of more than a few bytes and nothing comes, as Progress has it.
   bool IsStalled(TimeNs now) const { return progress_.IsStalled(now); }
+  // Returns whether it is of more than a few bytes, and they come.
+  bool IsComing(TimeNs now) const { return is_asked_ && !progress_.IsStalled(now); }
 
  private:
   ConnectionTraffic traffic_;
@@ -63,6 +81,7 @@ class PartialMessages {
   bool has_looked_ = false;
   bool had_calls_ = false;
   std::uint64_t bytes_ = 0;
+  std::uint64_t hidden_ = 0;
   std::uint64_t lasting_ = 0;
   std::uint64_t least_ = 0;  // of the period
   TimeNs period_end_ = 0;
@@ -72,10 +91,12 @@ class PartialMessages {
   Progress progress_;
 };
 
-// Bytes of messages that are not whole, which all connections and those of one address may keep.
+// Bytes of messages that are not whole, which all connections and those of one address may keep,
+// and which all may have for a moment.
 struct PartialLimits {
   std::uint64_t all = std::uint64_t{256} << 20;
   std::uint64_t per_address = std::uint64_t{128} << 20;
+  std::uint64_t at_once = std::uint64_t{384} << 20;
   std::set<std::string> proxies;  // addresses without a limit of their own
 };
 
@@ -83,11 +104,18 @@ struct PartialHolder {
   std::string peer;
   std::string address;
   std::uint64_t bytes = 0;
+  std::uint64_t hidden = 0;  // the most that it may keep besides
 };
 
-// Returns the peers to close so that the limits hold: of the address that has the most, the
-// connection that has the most, again and again.
+// Returns the peers to close so that the limits of what is kept hold: of the address that has the
+// most, the connection that has the most, again and again.
 std::vector<std::string> HoldersOver(const PartialLimits& limits,
                                      std::vector<PartialHolder> holders);
+
+// Returns the peers to close, in the same order, where all have more than they may at once: then
+// until they have no more than they may keep, whatever an address may. Where only what they may
+// hide makes it too much, those that may hide the most, until it does not.
+std::vector<std::string> HoldersInTheWay(const PartialLimits& limits,
+                                         std::vector<PartialHolder> holders);
 
 }  // namespace gemmd

@@ -41,6 +41,7 @@ class WatchedCall {
   // A message has come. Safe on any thread.
   void CountMessage(std::uint64_t bytes) {
     connection_->explained += PartialMessages::OfMessage(bytes);
+    connection_->whole += bytes;
   }
   // Says whether a message may be under way: so it is at first.
   void SetReading(bool is_reading) { is_reading_ = is_reading; }
@@ -49,6 +50,9 @@ class WatchedCall {
     if (std::exchange(is_held_back_, is_held_back) == is_held_back) return;
     connection_->held_back += is_held_back ? 1 : -1;
   }
+  // Returns whether the connection brings a message that is not whole, and no slower than it must.
+  // For OnLate() alone.
+  bool IsMessageComing(TimeNs now) const { return connection_->partial.IsComing(now); }
   // Called once that time has passed; returns the next one, which counts unless another was set
   // meanwhile. The watch's thread calls it, under a lock that Remove() takes: it may end the call,
   // not block.
@@ -66,6 +70,7 @@ class WatchedCall {
     PartialMessages::Events events;                   // since the last look, as far as it was taken
     std::uint64_t most = PartialMessages::kAnyBytes;  // see Events
     std::atomic<std::uint64_t> explained{0};          // bytes, and not taken yet
+    std::atomic<std::uint64_t> whole{0};              // the same, as Events has it
     std::atomic<int> held_back{0};                    // calls
   };
 
@@ -100,7 +105,8 @@ class CallWatch {
   // ConnectionTable::ReadTraffic().
   using ReadTraffic = std::function<ConnectionTable::Traffic()>;
 
-  // Looks at all calls every `period`; zero: only when told. The clock outlives the watch.
+  // Looks for a rush every `period`, and more often where one begins, and at all calls every 100
+  // ms; zero: only when told. The clock outlives the watch.
   CallWatch(const Options& options, const Clock* clock, std::chrono::milliseconds period,
             CloseConnection close_connection, ReadTraffic read_traffic);
   // REQUIRES: no call is left in it.
@@ -120,8 +126,11 @@ class CallWatch {
   // Returns OK if the address, as AddressOf() has it, may have another call; else the same error.
   absl::Status MayConnect(const std::string& address);
 
-  // Called by one thread at a time.
+  // Both are called by one thread at a time.
   void Look();
+  // Closes connections that fill gRPC's memory with messages that are not whole, before it is full.
+  // Returns whether there are so many that it is to be called again soon.
+  bool LookForRush();
 
   const Options& options() const { return options_; }
   const Clock& clock() const { return *clock_; }
@@ -147,6 +156,11 @@ class CallWatch {
   // Closes connections that keep too much of messages that are not whole, or do not go on with
   // them.
   void LookAtMessages();
+  // Returns whether a message may be under way to one of its calls.
+  static bool IsReading(const WatchedCall::Connection& connection);
+  // Makes an entry for each connection that the system knows of: one without calls may bring
+  // headers.
+  ConnectionTable::Traffic FindConnections();
   void Watch(std::chrono::milliseconds period);
 
   const Options options_;
@@ -159,7 +173,10 @@ class CallWatch {
   AdaptiveMutex addresses_mutex_;
   // Their calls; none is zero.
   std::unordered_map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(addresses_mutex_);
-  TimeNs next_look_ = 0;  // at messages; of the thread that looks
+  // Of the thread that looks:
+  TimeNs next_look_ = 0;       // at messages
+  TimeNs next_rush_look_ = 0;  // for a rush of them
+  bool has_rush_ = false;      // what that look found
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -40,6 +40,9 @@ UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatc
 }
 
 void UploadReactor::Read() {
+  const CallWatch::Options& options = watch_->options();
+  chunk_due_ =
+      Progress::OfWhole(options.progress, options.message_bytes, watch_->clock().Now()).due();
   SetDue(progress_.due());
   StartRead(&incoming_);
 }
@@ -90,6 +93,11 @@ TimeNs UploadReactor::OnLate(TimeNs now) {
     return kNoDeadline;
   }
   if (!progress_.IsStalled(now)) return progress_.due();
+  // Of a chunk nothing is seen here before it is whole, but its connection is asked for progress.
+  if (now <= chunk_due_ && IsMessageComing(now)) {
+    constexpr TimeNs kSecond = 1'000'000'000;
+    return now + kSecond;
+  }
   Answer(StalledError("the upload came", watch_->options().progress));
   return now + watch_->options().progress.window;
 }

@@ -1,7 +1,5 @@
 // All attacks at once on a server of one gibibyte, each from an address of its own, beside a polite
 // client. 20 seconds of it; GEMMD_ABUSE_SECONDS=600 makes it ten minutes.
-#include <sys/resource.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/abuse/attacks.h"
 #include "tests/abuse/polite_client.h"
+#include "tests/abuse/small_server.h"
 #include "tests/testing/server_process.h"
 
 namespace gemmd {
@@ -24,30 +23,8 @@ int Seconds() {
   return seconds != nullptr ? std::atoi(seconds) : 20;
 }
 
-// The address space that a process begun meanwhile may have. The server takes half of it for
-// memory.
-class AddressSpaceOfChildren {
- public:
-  explicit AddressSpaceOfChildren(rlim_t bytes) {
-    getrlimit(RLIMIT_AS, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_AS, &limit);
-  }
-  ~AddressSpaceOfChildren() { setrlimit(RLIMIT_AS, &before_); }
-  AddressSpaceOfChildren(const AddressSpaceOfChildren&) = delete;
-  AddressSpaceOfChildren& operator=(const AddressSpaceOfChildren&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 TEST(AllAtOnce, APoliteClientIsAnsweredByAServerOfOneGibibyte) {
-  std::unique_ptr<testing::ServerProcess> server;
-  {
-    const AddressSpaceOfChildren limit(1 << 30);
-    server = std::make_unique<testing::ServerProcess>(std::vector<std::string>{
-        "--cpu.threads=1", "--cpu.memory-bytes=67108864", "--limits.stall-timeout-ms=2000"});
-  }
+  const std::unique_ptr<testing::ServerProcess> server = testing::StartSmallServer();
   ASSERT_FALSE(server->address().empty()) << server->log();
   std::atomic<bool> is_over{false};
   std::vector<std::thread> abusers;

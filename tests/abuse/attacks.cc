@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "gemmd/v1/gemm.pb.h"
@@ -128,23 +129,41 @@ void StallUploads(const Abuser& abuser) {
   connection->ReceiveEnd(0);
 }
 
-// Messages of 60 MiB on streams that have no request. It sends more than flow control lets it, so
-// the server ends the connections. Ten that obey fill the quota of this server before two seconds
-// are over, and cost a polite client its calls: docs/security.md, "Not bounded yet".
+constexpr std::uint32_t kChunk = 60U << 20;
+
+// Messages of 60 MiB on streams that have no request, half of each, as flow control allows: for the
+// server each is as one that is coming.
 void HoldHalfChunks(const Abuser& abuser) {
-  constexpr std::size_t kSays = 60 << 20;
-  constexpr std::size_t kFrameBytes = 16384;
   std::vector<std::unique_ptr<RawConnection>> connections;
+  std::vector<std::thread> senders;
   for (int i = 0; i < 10; ++i) {
-    RawConnection& connection = *connections.emplace_back(abuser.Connect());
-    const std::uint32_t call = connection.Begin(kMatmulStream);
-    std::string frame = RawMessage(false, std::string(kSays, 'x')).substr(0, kFrameBytes);
-    connection.Send(call, frame, false);
-    // The server lets as much come as the message has.
-    std::string answer;
-    for (int j = 0; j < 3; ++j) connection.Receive(&answer);
-    for (std::size_t sent = kFrameBytes; sent < kSays / 2; sent += kFrameBytes) {
-      connection.Send(call, frame, false);
+    connections.push_back(abuser.Connect());
+    senders.emplace_back([connection = connections.back().get()] {
+      connection->SendAsAllowed(connection->Begin(kMatmulStream), RawMessageStart(kChunk),
+                                kChunk / 2);
+    });
+  }
+  for (std::thread& each : senders) each.join();
+  connections.front()->ReceiveEnd(0);
+}
+
+// The same beside calls that end within a message, each of which began before the bytes came and
+// might have brought them.
+void HideHalfChunks(const Abuser& abuser) {
+  constexpr int kPieces = 15;
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  std::vector<std::uint32_t> calls;
+  for (int i = 0; i < 10; ++i) {
+    connections.push_back(abuser.Connect());
+    calls.push_back(connections.back()->Begin(kMatmulStream));
+  }
+  for (int piece = 0; piece < kPieces; ++piece) {
+    for (std::size_t i = 0; i < connections.size(); ++i) {
+      RawConnection& connection = *connections[i];
+      const std::uint32_t decoy = connection.Begin(kMatmulStream);
+      connection.SendAsAllowed(calls[i], piece == 0 ? RawMessageStart(kChunk) : "",
+                               kChunk / 2 / kPieces);
+      connection.Reset(decoy);
     }
   }
   connections.front()->ReceiveEnd(0);
@@ -207,6 +226,7 @@ const std::vector<Attack>& AllAttacks() {
       {"asks for many", AskForMany},
       {"stalls uploads", StallUploads},
       {"holds half chunks", HoldHalfChunks},
+      {"hides half chunks", HideHalfChunks},
       {"sends noise", SendNoise},
   };
   return *kAttacks;

@@ -39,6 +39,11 @@ std::string Frame(FrameType type, char flags, std::uint32_t stream, const std::s
          flags + BigEndian(stream, 4) + payload;
 }
 
+std::string ResetFrame(std::uint32_t stream) {
+  constexpr std::uint32_t kCancel = 8;
+  return Frame(kReset, 0, stream, BigEndian(kCancel, 4));
+}
+
 // A string of HPACK, not in Huffman's code: its length in a prefix of seven bits, and more bytes
 // where that is too short.
 std::string HpackString(const std::string& text) {
@@ -140,11 +145,11 @@ void RawConnection::Send(std::uint32_t stream, const std::string& bytes, bool is
 std::size_t RawConnection::SendAsAllowed(std::uint32_t stream, const std::string& begin,
                                          std::size_t bytes) {
   constexpr std::int64_t kFrameBytes = 16384;
-  stream_window_ = 0;
+  std::int64_t& stream_window = stream_windows_[stream];
   std::size_t sent = 0;
   while (sent < bytes) {
     const std::int64_t room = std::min(
-        {window_, initial_ + stream_window_, kFrameBytes, static_cast<std::int64_t>(bytes - sent)});
+        {window_, initial_ + stream_window, kFrameBytes, static_cast<std::int64_t>(bytes - sent)});
     if (room <= 0) {
       if (!HeedFrames(stream)) break;
       continue;
@@ -154,7 +159,7 @@ std::size_t RawConnection::SendAsAllowed(std::uint32_t stream, const std::string
     if (!Write(Frame(kData, 0, stream, piece))) break;
     sent += piece.size();
     window_ -= room;
-    stream_window_ -= room;
+    stream_window -= room;
   }
   return sent;
 }
@@ -176,7 +181,7 @@ bool RawConnection::HeedFrames(std::uint32_t stream) {
     const bool is_answer = (unparsed_[at + 4] & 1) != 0;
     at += kHead;
     if (type == kReset && of == stream) return false;
-    if (type == kWindowUpdate) (of == 0 ? window_ : stream_window_) += number(at, 4);
+    if (type == kWindowUpdate) (of == 0 ? window_ : stream_windows_[of]) += number(at, 4);
     if (type == kSettings && !is_answer) {
       constexpr std::uint32_t kInitialWindow = 4;
       for (std::size_t i = 0; i < size; i += 6) {
@@ -190,13 +195,13 @@ bool RawConnection::HeedFrames(std::uint32_t stream) {
   return true;
 }
 
+bool RawConnection::Reset(std::uint32_t stream) { return Write(ResetFrame(stream)); }
+
 bool RawConnection::BeginAndReset(const std::string& path, int count) {
   const std::string block = CallBlock(address_, path, {});
-  constexpr std::uint32_t kCancel = 8;
   std::string frames;
   for (int i = 0; i < count; ++i, next_stream_ += 2) {
-    frames += Frame(kHeaders, kEndHeaders, next_stream_, block) +
-              Frame(kReset, 0, next_stream_, BigEndian(kCancel, 4));
+    frames += Frame(kHeaders, kEndHeaders, next_stream_, block) + ResetFrame(next_stream_);
   }
   return Write(frames);
 }

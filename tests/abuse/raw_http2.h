@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,8 @@ class RawConnection {
   // bytes. Returns how many were sent: fewer if the server closed, reset the call or let no more
   // come.
   std::size_t SendAsAllowed(std::uint32_t stream, const std::string& begin, std::size_t bytes);
+  // Ends a call; false: the server has closed.
+  bool Reset(std::uint32_t stream);
   // Begins calls and resets them at once, as one piece; false: the server has closed.
   bool BeginAndReset(const std::string& path, int count);
 
@@ -76,10 +79,10 @@ class RawConnection {
   const int file_;
   const std::string address_;
   std::uint32_t next_stream_ = 1;
-  std::string unparsed_;            // of what HeedFrames() received
-  std::int64_t window_ = 65535;     // that the server gave to the connection
-  std::int64_t initial_ = 65535;    // and gives to each stream
-  std::int64_t stream_window_ = 0;  // and to the stream that is sent on, besides
+  std::string unparsed_;                                  // of what HeedFrames() received
+  std::int64_t window_ = 65535;                           // that the server gave to the connection
+  std::int64_t initial_ = 65535;                          // and gives to each stream
+  std::map<std::uint32_t, std::int64_t> stream_windows_;  // and to each besides, less what was sent
 };
 
 // Returns whether the server reset the stream.

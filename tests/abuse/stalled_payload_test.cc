@@ -1,17 +1,23 @@
 // Clients that send what they owe too slowly, or as chunks of nothing.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <string>
+#include <thread>
 
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"
+#include "tests/abuse/raw_http2.h"
 
 namespace gemmd {
 namespace {
 
 class StalledPayloadTest : public testing::AbuseFixture {
  protected:
-  StalledPayloadTest() : AbuseFixture({"--limits.stall-timeout-ms=1000"}) {}
+  StalledPayloadTest()
+      : AbuseFixture({"--limits.stall-timeout-ms=1000", "--limits.min-bytes-per-second=1000"}) {}
 
   // Takes some time, so that chunks come slowly.
   void CallSomething() {
@@ -61,6 +67,33 @@ TEST_F(StalledPayloadTest, OfAnUploadEndsIt) {
   EXPECT_TRUE(upload->Write(request));
   const grpc::Status status = upload->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+}
+
+// Its one chunk takes longer than the time in which something must come.
+TEST_F(StalledPayloadTest, OfALongChunkThatComesDoesNot) {
+  constexpr std::size_t kBytes = 4000000;
+  v1::UploadRequest request;
+  request.mutable_begin()->set_digest(std::string(32, 'd'));
+  SetPlane(request.mutable_begin()->mutable_operand());
+  testing::RawConnection connection(server_.address());
+  const std::uint32_t call = connection.Begin("/gemmd.v1.Operands/Upload");
+  const std::string begin = testing::RawMessage(false, request.SerializeAsString());
+  EXPECT_EQ(connection.SendAsAllowed(call, begin, begin.size()), begin.size());
+  request.mutable_chunk()->set_data(std::string(kBytes, 'x'));
+  const std::string chunk = testing::RawMessage(false, request.SerializeAsString());
+  const std::string start = chunk.substr(0, chunk.find('x'));
+  std::size_t sent = connection.SendAsAllowed(call, start, kBytes / 4);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+  constexpr std::size_t kPiece = 1000;
+  while (std::chrono::steady_clock::now() < end && sent < chunk.size() - kPiece) {
+    sent += connection.SendAsAllowed(call, "", kPiece);
+    CallSomething();
+  }
+  EXPECT_EQ(connection.SendAsAllowed(call, "", chunk.size() - sent), chunk.size() - sent);
+  connection.Send(call, "", true);
+  const std::string answer = connection.ReceiveEnd(call);
+  EXPECT_NE(testing::RawHeader(answer, "grpc-message").find("digest"), std::string::npos)
+      << testing::RawHeader(answer, "grpc-message");
 }
 
 }  // namespace

@@ -67,6 +67,17 @@ TEST(Settings, OneAddressHasAQuarterOfTheConnectionsAndHalfOfTheCalls) {
   EXPECT_EQ(watch.calls_per_address, 250U);
 }
 
+TEST(Settings, AThirdOfTheMemoryForMessagesHoldsALargestMessage) {
+  const config::ServerConfig config =
+      ConfigOf({"--limits.message-bytes=67108864", "--limits.receive-memory-bytes=67108864"});
+  const GrpcServerOptions rpc = RpcOptions(config, kManyDescriptors);
+  EXPECT_EQ(rpc.memory_bytes, 201326592U);
+  const CallWatch::Options watch = WatchOptions(config.limits(), rpc);
+  EXPECT_EQ(watch.partial.all, 67108864U);
+  EXPECT_EQ(watch.partial.per_address, 67108864U);
+  EXPECT_EQ(watch.partial.at_once, 83886080U);
+}
+
 TEST(Settings, ConnectionsAreNoMoreThanFileDescriptorsAllow) {
   const config::ServerConfig config = ConfigOf({"--limits.connections=100000"});
   EXPECT_LT(RpcOptions(config, 1024).connections.all, 1024U);

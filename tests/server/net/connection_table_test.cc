@@ -373,6 +373,12 @@ TEST(ConnectionTable, TellsWhatConnectionsBroughtAndTook) {
   ASSERT_EQ(traffic.count(endpoint), 1U);
   EXPECT_EQ(traffic.at(endpoint).received, 5U);
   EXPECT_EQ(traffic.at(endpoint).sent, 0U);
+  EXPECT_EQ(traffic.at(endpoint).unread, 5U);
+  char bytes[3];
+  EXPECT_EQ(recv(pair.accepted.fd(), bytes, sizeof bytes, 0), 3);
+  EXPECT_EQ(table.ReadTraffic().at(endpoint).unread, 2U);
+  EXPECT_TRUE(table.Close(endpoint));
+  EXPECT_TRUE(table.ReadTraffic().empty()) << "its owner has not closed it yet";
 }
 
 // Returns the server's name for a client that connects from 127.0.0.3, or from [::1].

@@ -16,14 +16,17 @@ namespace {
 class FakeCall final : public WatchedCall {
  public:
   using WatchedCall::CountMessage;
+  using WatchedCall::IsMessageComing;
   using WatchedCall::SetDue;
   using WatchedCall::SetHeldBack;
   using WatchedCall::SetReading;
-  TimeNs OnLate(TimeNs /*now*/) override {
+  TimeNs OnLate(TimeNs now) override {
     ++late;
+    is_message_coming = IsMessageComing(now);
     return next;
   }
   int late = 0;
+  bool is_message_coming = false;  // when it was late last
   TimeNs next = kNoDeadline;
 };
 
@@ -126,7 +129,7 @@ class MessagesTest : public ::testing::Test {
 
   static CallWatch::Options WithShares() {
     CallWatch::Options options;
-    options.partial = {40 * kMiB, 20 * kMiB, {}};
+    options.partial = {40 * kMiB, 20 * kMiB, 60 * kMiB, {}};
     return options;
   }
   void Rest(TimeNs time) {
@@ -134,6 +137,11 @@ class MessagesTest : public ::testing::Test {
       clock_.Advance(kSecond / 2);
       watch_.Look();
     }
+  }
+  bool Rush() {
+    constexpr TimeNs kMillisecond = 1'000'000;
+    clock_.Advance(kMillisecond);
+    return watch_.LookForRush();
   }
   std::uint64_t& Received(const char* endpoint) { return traffic_[endpoint].received; }
 
@@ -268,6 +276,109 @@ TEST_F(MessagesTest, AnAddressKeepsItsShareOfThem) {
   Rest(4 * kSecond);
   EXPECT_EQ(closed_, std::vector<std::string>{"ipv4:10.0.0.1:2"});
   for (FakeCall& call : calls) watch_.Remove(&call);
+}
+
+TEST_F(MessagesTest, ALateCallIsToldWhetherAMessageComes) {
+  FakeCall call;
+  call.next = 0;
+  call.SetDue(0);
+  Received("10.0.0.1:1") = 2000;
+  ASSERT_TRUE(watch_.Add(&call, kPeer, 0).ok());
+  Rest(kSecond);
+  EXPECT_FALSE(call.is_message_coming);
+  for (int i = 0; i < 60; ++i) {
+    Received("10.0.0.1:1") += kMiB;
+    Rest(kSecond);
+    EXPECT_TRUE(call.is_message_coming);
+  }
+  Rest(31 * kSecond);
+  EXPECT_FALSE(call.is_message_coming) << "it came";
+  watch_.Remove(&call);
+}
+
+TEST_F(MessagesTest, ARushEndsTheLargestAtOnce) {
+  std::deque<FakeCall> calls(3);
+  for (int i = 0; i < 3; ++i) {
+    const std::string endpoint = absl::StrCat("10.0.0.", i, ":1");
+    Received(endpoint.c_str()) = 2000;
+    ASSERT_TRUE(watch_.Add(&calls[i], "ipv4:" + endpoint, 0).ok());
+  }
+  Rest(kSecond);
+  Received("10.0.0.0:1") += 14 * kMiB;
+  EXPECT_FALSE(Rush());
+  Received("10.0.0.0:1") += 4 * kMiB;
+  Received("10.0.0.1:1") += 30 * kMiB;
+  EXPECT_TRUE(Rush()) << "it looks again soon";
+  EXPECT_TRUE(closed_.empty());
+  Received("10.0.0.2:1") += 15 * kMiB;
+  traffic_["10.0.0.2:1"].unread = 5 * kMiB;
+  Rush();
+  EXPECT_TRUE(closed_.empty()) << "the system has the rest";
+  traffic_["10.0.0.2:1"].unread = 0;
+  calls[0].CountMessage(10 * kMiB);
+  Rush();
+  EXPECT_TRUE(closed_.empty()) << "which a message explains";
+  Received("10.0.0.0:1") += 10 * kMiB;
+  Rush();
+  EXPECT_EQ(closed_, std::vector<std::string>{"ipv4:10.0.0.1:1"});
+  for (FakeCall& call : calls) watch_.Remove(&call);
+}
+
+// Calls that end within a message take its bytes along. Those may have been another call's, which
+// is seen when that one's message is whole.
+TEST_F(MessagesTest, WhoMayHideTooMuchIsClosed) {
+  for (const bool is_message_whole : {true, false}) {
+    FakeCall keeper;
+    Received("10.0.0.1:1") += 2000;
+    ASSERT_TRUE(watch_.Add(&keeper, kPeer, 0).ok());
+    Rest(kSecond);
+    for (int i = 0; i < 5; ++i) {
+      FakeCall decoy;
+      ASSERT_TRUE(watch_.Add(&decoy, kPeer, 0).ok());
+      Received("10.0.0.1:1") += 13 * kMiB;
+      watch_.Remove(&decoy);
+      Rush();
+      EXPECT_EQ(closed_.empty(), is_message_whole || i < 4);
+      Rest(kSecond / 2);
+      if (is_message_whole && i == 2) keeper.CountMessage(35 * kMiB);
+      Rush();
+    }
+    watch_.Remove(&keeper);
+    Rest(kSecond);
+  }
+}
+
+// One call after the other ends within a message, and there is one at each look.
+TEST_F(MessagesTest, WhoHasOneCallAtATimeHidesNothing) {
+  Received("10.0.0.1:1") = 2000;
+  std::deque<FakeCall> calls(100);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (i > 0) watch_.Remove(&calls[i - 1]);
+    ASSERT_TRUE(watch_.Add(&calls[i], kPeer, 0).ok());
+    Rush();
+    Rest(kSecond / 2);
+    Received("10.0.0.1:1") += 10 * kMiB;
+    Rush();
+  }
+  EXPECT_TRUE(closed_.empty());
+  watch_.Remove(&calls.back());
+}
+
+TEST_F(MessagesTest, WhoseCallsHaveAllEndedHidesNothing) {
+  for (int i = 0; i < 100; ++i) {
+    FakeCall call;
+    FakeCall other;
+    Received("10.0.0.1:1") += 2000;
+    ASSERT_TRUE(watch_.Add(&call, kPeer, 0).ok());
+    ASSERT_TRUE(watch_.Add(&other, kPeer, 0).ok());
+    Received("10.0.0.1:1") += 10 * kMiB;
+    other.SetReading(false);  // its message has come
+    watch_.Remove(&call);
+    Rest(kSecond / 2);
+    Rush();
+    watch_.Remove(&other);
+  }
+  EXPECT_TRUE(closed_.empty());
 }
 
 TEST(SlowCalls, AreBoundedInAllAndOfEachAddress) {
