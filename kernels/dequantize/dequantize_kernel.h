@@ -302,7 +302,7 @@ struct FloatElement {
   }
 };
 
-// What the runs of a line share.
+// The runs of a line share it.
 struct Line {
   std::int64_t index = 0;
   float scale = 1;                // where runs have factors

@@ -1,4 +1,4 @@
-// What rounding may cost a product. Pure functions of the problem.
+// Bounds on what rounding costs a product. Pure functions of the problem.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace gemmd {
 
-// What a kernel's traits say of its rounding.
+// A kernel's traits, as far as they bear on rounding.
 struct Accuracy {
   bool is_reduced = false;  // only_by_name: 2^-9 more of the magnitude may be lost
   bool is_fast = false;     // of class fast: tensor cores may multiply codes of fp8

@@ -77,7 +77,7 @@ struct Receipt {
   // In admission: of its resident operands, to the device; and of others, off it, for want of room.
   std::uint64_t landed_bytes = 0;
   std::uint64_t evicted_bytes = 0;
-  PredictedTimes predicted;  // of this request alone
+  PredictedTimes predicted;           // of this request alone
   std::optional<double> error_bound;  // as ErrorBound() has it
   std::optional<double> verification_residual;
   std::optional<double> joules;  // of its share of the launches that served it

@@ -73,7 +73,7 @@ class Plane {
   void* host_ = nullptr;
 };
 
-// What 1 is as a scale of the type.
+// Returns the code of 1 as a scale of the type.
 std::uint32_t OneOf(DataType type) {
   switch (type) {
     case DataType::kE8M0:
