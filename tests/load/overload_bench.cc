@@ -42,6 +42,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "nlohmann/json.hpp"
 #include "tests/client/testing/subprocess.h"
@@ -289,8 +290,7 @@ void Tenants(const std::string& size, const Options& options) {
     json rows = json::array();
     for (int i = 0; i < options.rounds; ++i) {
       const json& row = rows.emplace_back(TenantsRound(flags, shape, options.seconds));
-      std::string name = "default";
-      for (const std::string& flag : more) name = flag == more[0] ? flag : name + " " + flag;
+      const std::string name = more.empty() ? "default" : absl::StrJoin(more, " ");
       constexpr double kUsPerMs = 1000;
       std::printf("| %s | %.1f, %.0f | %.1f, %.1f | %.1f, %.0f | %.1f, %.1f | %.2f |\n",
                   name.c_str(), At(row, "/hog/answered_per_s"), At(row, "/hog/failed"),
