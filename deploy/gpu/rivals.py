@@ -20,6 +20,7 @@ import os
 import pathlib
 import random
 import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -182,12 +183,30 @@ print(statistics.median(times) * 1e3)
     def __init__(self, operands, folder):
         self.type_name = operands.type_name
         self.folder = pathlib.Path(folder)
-        server = str(self.folder / "lupine_driver_server")
-        self.server = subprocess.Popen([server], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(2)
+
+    def start(self):
+        """A server, once it takes connections."""
+        command = [str(self.folder / "lupine_driver_server")]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", self.PORT)).close()
+                return server
+            except ConnectionRefusedError:
+                time.sleep(0.1)
+        server.kill()
+        sys.exit(f"{command[0]} takes no connections on port {self.PORT}")
 
     def measure(self, calls):
         """None where the product fails, which is printed."""
+        server = self.start()
+        try:
+            return self.measure_with_server(calls)
+        finally:
+            server.kill()
+            server.wait()
+
+    def measure_with_server(self, calls):
         environment = dict(os.environ, LUPINE_SERVER=f"127.0.0.1:{self.PORT}")
         environment["LD_LIBRARY_PATH"] = f"{self.folder}:{environment.get('LD_LIBRARY_PATH', '')}"
         command = [sys.executable, "-c", self.CHILD, str(SIZE), str(calls), self.type_name]
@@ -306,8 +325,6 @@ def host_products(options):
                     times[name].append(contenders[name].measure(options.calls))
             rows[type_name] = {name: median_of(each) for name, each in times.items()}
             print(type_name, json.dumps({n: [t and round(t, 2) for t in ts] for n, ts in times.items()}))
-            if options.lupine:
-                contenders["torch over lupine"].server.kill()
     finally:
         process.terminate()
         process.wait()

@@ -247,7 +247,7 @@ std::optional<MatmulCall> ProductCall(Arithmetic arithmetic, const Problem& prob
   if (!EpilogueRejection(ProductType(problem), problem.d.type).empty()) return std::nullopt;
   MatmulCall call = Operands(arithmetic, problem);
   call.is_product_only = true;
-  // Nobody can scale blocks when they are summed.
+  // A sum over blocks cannot be scaled afterwards.
   if (arithmetic == Arithmetic::kFp8Blocks) SetScalings(problem, &call);
   call.d_type = ProductType(problem);
   const std::int64_t unit = kAlignmentBits / SizeBits(call.d_type);

@@ -275,8 +275,8 @@ struct alignas(16) Vector {
   std::uint32_t words[4];
 };
 
-// The format of an operand's codes: known to the launch, or to the compiler, which leaves a third
-// of the instructions.
+// The format of an operand's codes: known to the launch alone, or to the compiler too, which then
+// leaves out what other formats need.
 struct AnyElement {
   GEMMD_DEVICE static CodeFormat Format(const DequantizeParams& params) { return params.element; }
 };

@@ -59,6 +59,11 @@ double WorstOf(const Problem& problem, const Accuracy& accuracy) {
       break;
   }
   double sum = (k + 32) * 0x1p-23;
+  // The library rounds to D's type before a bias that it fuses, too.
+  if (accuracy.is_fast && problem.epilogue.has_bias && problem.d.type == problem.a.type) {
+    if (problem.d.type == DataType::kBf16) sum += 0x1p-8;
+    if (problem.d.type == DataType::kF16) sum += 0x1p-11;
+  }
   if (problem.a.type == DataType::kTf32) sum += kTf32Rounding;
   if (UsesTensorCores(accuracy) && MayMultiplyFp8(problem, accuracy)) {
     sum += 33 * 0x1p-13 * (accuracy.is_reduced ? std::ceil(k / 32) : 4);

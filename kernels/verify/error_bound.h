@@ -34,6 +34,8 @@ double AccumulationLoss(const Problem& problem, const Accuracy& accuracy);
 //   f32, fp8 by fp8      and is_fast: 132 * 2^-13 more, because tensor cores align the 32 products
 //                        of a step, and the sum so far, at 13 bits, and sums of 128 are promoted;
 //                        where is_reduced nobody promotes them: 33 ceil(K/32) 2^-13 more
+//   f32, with a bias     and is_fast, bf16 or f16 operands and D of their type: 2^-8 or 2^-11 more,
+//                        because cuBLASLt may round to D's type before it adds a bias
 //   f16                  (K + 32) 2^-11
 //   int32                0 where D is int32, else 2^-20
 //

@@ -208,8 +208,8 @@ bool CallWatch::IsReading(const WatchedCall::Connection& connection) {
 }
 
 bool CallWatch::LookForRush() {
-  // A connection takes some 2 us: a tenth of a core, then, however many there are. The clock says
-  // less of it, because a busy machine stops this thread.
+  // A connection takes 3 to 4 us (docs/security.md): a sixth of a core, then, however many there
+  // are. The clock says less of it, because a busy machine stops this thread.
   constexpr TimeNs kPauseForEach = 20'000;
   constexpr std::uint64_t kPartOfRush = 4;
   const TimeNs begin = clock_->Now();

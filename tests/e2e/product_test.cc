@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
+#include "kernels/gemm.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/server_process.h"
 #include "tests/testing/wire.h"
@@ -77,6 +78,16 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrCat(Name(info.param.a), "_", Name(info.param.b), "_to_",
                           Name(info.param.output));
     });
+
+TEST(Receipt, StatesWhatRoundingMayHaveCost) {
+  Problem problem = MakeProblem(30, 20, 100, DataType::kBf16, DataType::kBf16);
+  const Operands operands(problem, testing::Distribution::kNormal, 1);
+  const v1::Receipt receipt = Call(testing::MakeRequest(problem, operands)).receipt();
+  ASSERT_TRUE(receipt.has_error_bound());
+  EXPECT_EQ(receipt.error_bound(), *ErrorBound(problem, {}));
+  problem.epilogue.activation = Activation::kRelu;
+  EXPECT_FALSE(Call(testing::MakeRequest(problem, operands)).receipt().has_error_bound());
+}
 
 TEST(Receipt, AccountsForEveryMicrosecond) {
   const Problem problem = MakeProblem(300, 200, 100, DataType::kF32, DataType::kF32);

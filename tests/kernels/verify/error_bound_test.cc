@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/gemm.h"
+#include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"
 
 namespace gemmd {
@@ -17,26 +18,9 @@ namespace {
 using testing::Distribution;
 using testing::Operands;
 
-class Inline final : public ParallelExecutor {
- public:
-  void Run(std::int64_t count, absl::FunctionRef<void(int, std::int64_t)> body) override {
-    for (std::int64_t i = 0; i < count; ++i) body(0, i);
-  }
-  int workers() const override { return 1; }
-};
-
 void Compute(const Problem& problem, Operands* operands) {
-  DeviceTraits cpu;
-  cpu.name = "cpu";
-  const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), problem, cpu);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  Inline executor;
-  const testing::Workspace workspace(plan->workspace_bytes);
-  Arguments arguments = operands->arguments();
-  arguments.workspace = workspace.data();
-  LaunchTarget target;
-  target.executor = &executor;
-  ASSERT_TRUE(plan->kernel->Launch(problem, plan->config, arguments, target).ok());
+  const absl::Status status = testing::LaunchOnCpu(problem, operands->arguments());
+  ASSERT_TRUE(status.ok()) << status;
 }
 
 double HalfUlp(DataType type) {
@@ -119,6 +103,19 @@ TEST(ErrorBound, IsWhatTheTableSays) {
   EXPECT_EQ(bound(DataType::kInt8, DataType::kF32, DataType::kInt32), 0x1p-20);
   const Problem f32 = MakeProblem(16, 16, 1024, DataType::kF32, DataType::kF32);
   EXPECT_EQ(*ErrorBound(f32, {true, false}), 1056 * 0x1p-23 + 0x1p-9);
+}
+
+// cuBLASLt may round to D's type before it adds a bias.
+TEST(ErrorBound, CountsARoundingBeforeAFusedBias) {
+  Problem problem = MakeProblem(16, 16, 1024, DataType::kBf16, DataType::kBf16);
+  EXPECT_EQ(*ErrorBound(problem, {false, true}), 1056 * 0x1p-23);
+  problem.epilogue.has_bias = true;
+  EXPECT_EQ(*ErrorBound(problem, {}), 1056 * 0x1p-23);
+  EXPECT_EQ(*ErrorBound(problem, {false, true}), 1056 * 0x1p-23 + 0x1p-8);
+  problem.d.type = DataType::kF32;
+  EXPECT_EQ(*ErrorBound(problem, {false, true}), 1056 * 0x1p-23);
+  problem.a.type = problem.b.type = problem.d.type = DataType::kF16;
+  EXPECT_EQ(*ErrorBound(problem, {false, true}), 1056 * 0x1p-23 + 0x1p-11);
 }
 
 // Tensor cores may multiply the codes of fp8 with scales of blocks in class fast alone.

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/cpu/float_bits.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/gemm.h"
 #include "kernels/quant/fp8.h"
+#include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"
 
 namespace gemmd {
@@ -22,27 +24,8 @@ using testing::Operands;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-class Inline final : public ParallelExecutor {
- public:
-  void Run(std::int64_t count, absl::FunctionRef<void(int, std::int64_t)> body) override {
-    for (std::int64_t i = 0; i < count; ++i) body(0, i);
-  }
-  int workers() const override { return 1; }
-};
-
-// Computes as the CPU's kernels do.
 void Compute(const Problem& problem, Operands* operands) {
-  DeviceTraits cpu;
-  cpu.name = "cpu";
-  const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), problem, cpu);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  Inline executor;
-  const testing::Workspace workspace(plan->workspace_bytes);
-  Arguments arguments = operands->arguments();
-  arguments.workspace = workspace.data();
-  LaunchTarget target;
-  target.executor = &executor;
-  const absl::Status status = plan->kernel->Launch(problem, plan->config, arguments, target);
+  const absl::Status status = testing::LaunchOnCpu(problem, operands->arguments());
   ASSERT_TRUE(status.ok()) << status;
 }
 
@@ -158,7 +141,7 @@ TEST(Freivalds, IsTheSameForTheSameSeedAndForManyThreads) {
   const Problem problem = MakeProblem(200, 300, 100, DataType::kBf16, DataType::kBf16);
   Operands operands(problem, Distribution::kNormal, 3);
   Compute(problem, &operands);
-  Inline executor;
+  testing::InlineExecutor executor;
   VerificationOptions options;
   options.seed = 5;
   options.executor = &executor;
@@ -244,6 +227,27 @@ TEST(Freivalds, TakesOverflowOfTheOutputType) {
   }
   Compute(problem, &operands);
   EXPECT_LE(Residual(problem, &operands), 1);
+}
+
+// As cublaslt/f16 sums where a request asks for it; no kernel of the CPU does.
+TEST(Freivalds, TakesSumsInF16) {
+  Problem problem = MakeProblem(24, 40, 512, DataType::kF16, DataType::kF16);
+  problem.accumulate = DataType::kF16;
+  Operands operands(problem, Distribution::kUniform, 5);
+  for (std::int64_t i = 0; i < problem.m; ++i) {
+    for (std::int64_t j = 0; j < problem.n; ++j) {
+      float sum = 0;
+      for (std::int64_t k = 0; k < problem.k; ++k) {
+        const double term = LoadElement(problem.a, operands.a.data(), i, k) *
+                            LoadElement(problem.b, operands.b.data(), k, j);
+        sum = FromF16(ToF16(static_cast<float>(sum + term)));
+      }
+      StoreElement(problem.d, operands.d.data(), i, j, sum);
+    }
+  }
+  EXPECT_LE(Residual(problem, &operands), 1);
+  const Problem in_f32 = MakeProblem(24, 40, 512, DataType::kF16, DataType::kF16);
+  EXPECT_GT(Residual(in_f32, &operands), 1) << "sums in f32 are held to more";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/gemm.h"
+#include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/quantized_product.h"
 
@@ -18,28 +19,8 @@ namespace {
 using testing::Draws;
 using testing::QuantizedProduct;
 
-class Inline final : public ParallelExecutor {
- public:
-  void Run(std::int64_t count, absl::FunctionRef<void(int, std::int64_t)> body) override {
-    for (std::int64_t i = 0; i < count; ++i) body(0, i);
-  }
-  int workers() const override { return 1; }
-};
-
-// Computes D as the CPU's kernels do.
 void Compute(QuantizedProduct* product) {
-  DeviceTraits cpu;
-  cpu.name = "cpu";
-  const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), product->problem, cpu);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  Inline executor;
-  const testing::Workspace workspace(plan->workspace_bytes);
-  Arguments arguments = product->arguments();
-  arguments.workspace = workspace.data();
-  LaunchTarget target;
-  target.executor = &executor;
-  const absl::Status status =
-      plan->kernel->Launch(product->problem, plan->config, arguments, target);
+  const absl::Status status = testing::LaunchOnCpu(product->problem, product->arguments());
   ASSERT_TRUE(status.ok()) << status;
 }
 

@@ -39,7 +39,8 @@ class Plane {
   Plane(const Plane&) = delete;
   Plane& operator=(const Plane&) = delete;
 
-  // Without the sign of exponents of bf16, f16 and fp8: no element is a NaN.
+  // Bit 6 of each byte is 0. It is the highest of an exponent of bf16, f16 and fp8, so that no
+  // element is infinite or a NaN.
   void FillCodes(std::mt19937_64* random) {
     const std::uint64_t mask = 0xBFBFBFBFBFBFBFBF;
     for (std::uint64_t i = 0; i < bytes_; i += sizeof mask) {
