@@ -86,7 +86,8 @@ def _view(y: Any) -> Any:
 def replace(model: Any, client: Client | None = None, **asked: Any) -> list[str]:
     """Replaces every torch.nn.Linear within a model; the names of those that it replaced.
 
-    Further arguments are Client.linear()'s: store_as="mxfp8-e4m3" has the server quantize the weights that it keeps.
+    Further arguments are Client.linear()'s: with store_as="mxfp8-e4m3" the server quantizes the
+    weights that it keeps.
     """
     names = []
     for name, module in list(model.named_modules()):
