@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -101,7 +102,9 @@ absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
   const bool k_is_rows = request.k_axis == KAxis::kRows;
   real.line_stride = k_is_rows ? 1 : columns;
   real.k_stride = k_is_rows ? columns : 1;
-  absl::StatusOr<QuantizedMatrix> made = Quantize(*format, real, request.options);
+  QuantizeOptions options = request.options;
+  options.threads = static_cast<int>(std::thread::hardware_concurrency());
+  absl::StatusOr<QuantizedMatrix> made = Quantize(*format, real, options);
   if (!made.ok()) return made.status();
   array.codes = ToBytes(std::move(made->codes));
   array.scales = ToBytes(std::move(made->scales));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,56 +14,79 @@
 namespace gemmd {
 namespace {
 
-struct Block {
-  std::int64_t first_line;
-  std::int64_t last_line;  // one past it, as for K
-  std::int64_t first_k;
-  std::int64_t last_k;
+struct Run {
+  std::int64_t first;
+  std::int64_t last;  // one past it
 };
 
-// Calls visit(block) for each block of the format: neighbours in memory follow each other.
+struct Block {
+  Run lines;
+  Run k;
+};
+
+// Calls visit(block) for each block of the format, or its part in these lines: neighbours in memory
+// follow each other.
 template <typename Visit>
-void ForEachBlock(const QuantFormat& format, const RealView& real, const Visit& visit) {
+void ForEachBlock(const QuantFormat& format, const RealView& real, const Run& lines,
+                  const Visit& visit) {
   const std::int64_t line_step =
       format.scaling.block_lines == kWhole ? real.lines : format.scaling.block_lines;
   const std::int64_t k_step = format.scaling.block_k == kWhole ? real.k : format.scaling.block_k;
   const auto visit_at = [&](std::int64_t line, std::int64_t k) {
-    visit(Block{line, std::min(line + line_step, real.lines), k, std::min(k + k_step, real.k)});
+    visit(Block{{line, std::min(line + line_step, lines.last)}, {k, std::min(k + k_step, real.k)}});
   };
   if (real.k_stride <= real.line_stride) {
-    for (std::int64_t line = 0; line < real.lines; line += line_step) {
+    for (std::int64_t line = lines.first; line < lines.last; line += line_step) {
       for (std::int64_t k = 0; k < real.k; k += k_step) visit_at(line, k);
     }
   } else {
     for (std::int64_t k = 0; k < real.k; k += k_step) {
-      for (std::int64_t line = 0; line < real.lines; line += line_step) visit_at(line, k);
+      for (std::int64_t line = lines.first; line < lines.last; line += line_step) visit_at(line, k);
     }
   }
 }
 
+// Neighbours in memory follow each other here too.
 template <typename Visit>
-void ForEachElement(const Block& block, const Visit& visit) {
-  for (std::int64_t line = block.first_line; line < block.last_line; ++line) {
-    for (std::int64_t k = block.first_k; k < block.last_k; ++k) visit(line, k);
+void ForEachElement(const RealView& real, const Block& block, const Visit& visit) {
+  if (real.k_stride <= real.line_stride) {
+    for (std::int64_t line = block.lines.first; line < block.lines.last; ++line) {
+      for (std::int64_t k = block.k.first; k < block.k.last; ++k) visit(line, k);
+    }
+  } else {
+    for (std::int64_t k = block.k.first; k < block.k.last; ++k) {
+      for (std::int64_t line = block.lines.first; line < block.lines.last; ++line) visit(line, k);
+    }
   }
 }
 
-absl::StatusOr<ValueRange> RangeOfMatrix(const RealView& real) {
+ValueRange RangeOfBlock(const RealView& real, const Block& block) {
   ValueRange range;
-  const bool is_k_inner = real.k_stride <= real.line_stride;
-  for (std::int64_t i = 0; i < (is_k_inner ? real.lines : real.k); ++i) {
-    for (std::int64_t j = 0; j < (is_k_inner ? real.k : real.lines); ++j) {
-      const std::int64_t line = is_k_inner ? i : j;
-      const std::int64_t k = is_k_inner ? j : i;
-      const double value = real.at(line, k);
-      if (!std::isfinite(value)) {
-        return absl::InvalidArgumentError(absl::StrCat("element (", line, ", ", k, ") is ", value,
-                                                       ": quantized matrices are finite"));
-      }
-      range.Include(value);
-    }
-  }
+  ForEachElement(real, block,
+                 [&](std::int64_t line, std::int64_t k) { range.Include(real.at(line, k)); });
   return range;
+}
+
+// What a run of lines has in it.
+struct Contents {
+  ValueRange range;
+  // An element that is not finite, if there is one: the first in memory.
+  bool is_finite = true;
+  std::int64_t line = 0;
+  std::int64_t k = 0;
+};
+
+Contents ContentsOf(const RealView& real, const Run& lines) {
+  Contents contents;
+  ForEachElement(real, {lines, {0, real.k}}, [&](std::int64_t line, std::int64_t k) {
+    const double value = real.at(line, k);
+    if (!std::isfinite(value) && std::exchange(contents.is_finite, false)) {
+      contents.line = line;
+      contents.k = k;
+    }
+    contents.range.Include(value);
+  });
+  return contents;
 }
 
 // Returns the index of the block of (line, k) in the planes of scales and zero points.
@@ -117,36 +142,95 @@ double RealView::at(std::int64_t line, std::int64_t k_index) const {
   return DecodeElement(type, static_cast<const std::uint16_t*>(data)[index]);
 }
 
-absl::StatusOr<float> QuantizeInto(const QuantFormat& format, const RealView& real,
-                                   const QuantizeOptions& options, const QuantizedPlanes& planes) {
-  const absl::StatusOr<ValueRange> whole = RangeOfMatrix(real);
-  if (!whole.ok()) return whole.status();
+namespace {
 
+// Cuts the lines into runs for threads of their own. No two runs share a block, but where one is
+// the whole matrix, nor a byte of codes: eight lines of codes side by side are whole bytes.
+std::vector<Run> RunsOf(const QuantFormat& format, const RealView& real, int threads,
+                        const QuantizedPlanes& planes) {
+  constexpr std::int64_t kCodesOfBytes = 8;
+  constexpr std::int64_t kElementsOfThread = 1 << 16;
+  const bool shares_bytes =
+      planes.k_stride > planes.line_stride && planes.k_stride % kCodesOfBytes != 0;
+  const bool shares_blocks =
+      format.scaling.block_lines == kWhole && format.scaling.block_k != kWhole;
+  const std::int64_t step = format.scaling.block_lines == kWhole
+                                ? kCodesOfBytes
+                                : std::max<std::int64_t>(format.scaling.block_lines, kCodesOfBytes);
+  const std::int64_t steps = (real.lines + step - 1) / step;
+  const std::int64_t most = std::min(steps, real.lines * real.k / kElementsOfThread);
+  const std::int64_t count =
+      shares_bytes || shares_blocks ? 1 : std::clamp<std::int64_t>(most, 1, std::max(threads, 1));
+  std::vector<Run> runs;
+  for (std::int64_t i = 0; i < count; ++i) {
+    runs.push_back(
+        {steps * i / count * step, std::min(steps * (i + 1) / count * step, real.lines)});
+  }
+  return runs;
+}
+
+// Calls visit(index) for each index below `count`, each on a thread of its own.
+template <typename Visit>
+void ForEachAtOnce(std::size_t count, const Visit& visit) {
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < count; ++i) others.emplace_back(visit, i);
+  visit(0);
+  for (std::thread& each : others) each.join();
+}
+
+// Of a run of lines, once the range of the whole matrix and its scale are known.
+void QuantizeRun(const QuantFormat& format, const RealView& real, const QuantizeOptions& options,
+                 const QuantizedPlanes& planes, const ValueRange& whole, float tensor_scale,
+                 const Run& lines) {
   const int element_bits = SizeBits(format.element);
   const int scale_bits = SizeBits(format.scaling.type);
-  const float tensor_scale = TensorScale(format, *whole);
-  ForEachBlock(format, real, [&](const Block& block) {
-    ValueRange range;
-    ForEachElement(block,
-                   [&](std::int64_t line, std::int64_t k) { range.Include(real.at(line, k)); });
+  const bool has_one_block =
+      format.scaling.block_lines == kWhole && format.scaling.block_k == kWhole;
+  ForEachBlock(format, real, lines, [&](const Block& block) {
+    const ValueRange range = has_one_block ? whole : RangeOfBlock(real, block);
     const BlockScale chosen = ChooseScale(format, range, tensor_scale, options.scale_rule);
-    const std::int64_t scale_index =
-        format.scaling.index(real.lines, real.k, block.first_line, block.first_k);
-    StoreCode(planes.scales, scale_bits, scale_index, chosen.code);
-    if (format.scaling.has_zero_points) {
-      static_cast<std::uint8_t*>(planes.zero_points)[scale_index] =
-          static_cast<std::uint8_t>(chosen.zero_point);
+    if (!has_one_block || block.lines.first == 0) {
+      const std::int64_t scale_index =
+          format.scaling.index(real.lines, real.k, block.lines.first, block.k.first);
+      StoreCode(planes.scales, scale_bits, scale_index, chosen.code);
+      if (format.scaling.has_zero_points) {
+        static_cast<std::uint8_t*>(planes.zero_points)[scale_index] =
+            static_cast<std::uint8_t>(chosen.zero_point);
+      }
     }
     // Exact, as QuantizedView::value() is. The quotients below are rounded to binary64, which moves
     // none over a boundary between codes: value, scale and boundary have 24, 28 and 9 bits at most,
     // so a quotient that is not on a boundary differs from it by 2^-38 of it or more.
     const double scale = DecodeElement(format.scaling.type, chosen.code) * tensor_scale;
-    ForEachElement(block, [&](std::int64_t line, std::int64_t k) {
+    ForEachElement(real, block, [&](std::int64_t line, std::int64_t k) {
       const double quotient = scale == 0 ? 0 : real.at(line, k) / scale;
       StoreCode(planes.codes, element_bits, line * planes.line_stride + k * planes.k_stride,
                 EncodeElement(format.element, quotient, chosen.zero_point, options.rounding,
                               static_cast<std::uint64_t>(line * real.k + k)));
     });
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<float> QuantizeInto(const QuantFormat& format, const RealView& real,
+                                   const QuantizeOptions& options, const QuantizedPlanes& planes) {
+  const std::vector<Run> runs = RunsOf(format, real, options.threads, planes);
+  std::vector<Contents> contents(runs.size());
+  ForEachAtOnce(runs.size(), [&](std::size_t i) { contents[i] = ContentsOf(real, runs[i]); });
+  ValueRange whole;
+  for (const Contents& each : contents) {
+    if (!each.is_finite) {
+      return absl::InvalidArgumentError(absl::StrCat("element (", each.line, ", ", each.k, ") is ",
+                                                     real.at(each.line, each.k),
+                                                     ": quantized matrices are finite"));
+    }
+    whole.Include(each.range.lowest);
+    whole.Include(each.range.highest);
+  }
+  const float tensor_scale = TensorScale(format, whole);
+  ForEachAtOnce(runs.size(), [&](std::size_t i) {
+    QuantizeRun(format, real, options, planes, whole, tensor_scale, runs[i]);
   });
   return tensor_scale;
 }

@@ -1,5 +1,5 @@
 // Real matrices to quantized ones and back. README.md beside this header specifies each format;
-// this code is its definition in C++, written to be read: one thread, one element at a time.
+// this code is its definition in C++, written to be read: one element at a time.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,7 @@ enum class ScaleRule : std::uint8_t { kFloor, kRoundUp };
 struct QuantizeOptions {
   ScaleRule scale_rule = ScaleRule::kFloor;
   Rounding rounding;  // of elements, by their index line * K + k; scales round to nearest always
+  int threads = 1;    // at most so many, which are begun and end within the call; same result
 };
 
 // A real matrix where it lies.

@@ -4,8 +4,27 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/base/casts.h"
+
 namespace gemmd {
 namespace {
+
+// The exponent and the powers of two of binary64, by its bits: std::ilogb and std::ldexp are calls,
+// and encoders need one each for every element.
+constexpr int kDoubleFractionBits = 52;
+constexpr int kDoubleBias = 1023;
+
+// Of a subnormal magnitude, which is less than any format's smallest one: -1023.
+int ExponentOf(double magnitude) {
+  const auto bits = absl::bit_cast<std::uint64_t>(magnitude);
+  return static_cast<int>(bits >> kDoubleFractionBits) - kDoubleBias;
+}
+
+// REQUIRES: -1022 <= exponent <= 1023.
+double PowerOfTwo(int exponent) {
+  return absl::bit_cast<double>(static_cast<std::uint64_t>(exponent + kDoubleBias)
+                                << kDoubleFractionBits);
+}
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -22,10 +41,10 @@ std::uint32_t Encode(const FloatFormat& format, double value, const Round& round
   if (magnitude == 0) return sign;
   if (magnitude >= LargestOf(format)) return sign | format.largest_code();
   const int smallest_exponent = 1 - format.bias;
-  const int exponent = std::max(std::ilogb(magnitude), smallest_exponent);
-  // A power of two, so the division is exact; the multiple has at most one bit more than the
-  // significand. The largest one carries into the exponent field, as it should.
-  const double multiple = round(std::ldexp(magnitude, format.fraction_bits - exponent));
+  const int exponent = std::max(ExponentOf(magnitude), smallest_exponent);
+  // Exact. The multiple has at most one bit more than the significand. The largest one carries into
+  // the exponent field, as it should.
+  const double multiple = round(magnitude * PowerOfTwo(format.fraction_bits - exponent));
   const auto exponent_field = static_cast<std::uint32_t>(exponent - smallest_exponent);
   const std::uint32_t code =
       (exponent_field << format.fraction_bits) + static_cast<std::uint32_t>(multiple);
@@ -45,8 +64,8 @@ double DecodeFloat(const FloatFormat& format, std::uint32_t code) {
   const std::uint32_t hidden_bit = 1u << format.fraction_bits;
   const int field = static_cast<int>(magnitude >> format.fraction_bits);
   const std::uint32_t fraction = magnitude & (hidden_bit - 1);
-  return sign * std::ldexp(static_cast<double>(field == 0 ? fraction : fraction | hidden_bit),
-                           std::max(field, 1) - format.bias - format.fraction_bits);
+  return sign * static_cast<double>(field == 0 ? fraction : fraction | hidden_bit) *
+         PowerOfTwo(std::max(field, 1) - format.bias - format.fraction_bits);
 }
 
 double LargestOf(const FloatFormat& format) { return DecodeFloat(format, format.largest_code()); }
@@ -63,7 +82,7 @@ std::uint32_t EncodeStochastic(const FloatFormat& format, double value, std::uin
 }
 
 double DecodeE8M0(std::uint8_t code) {
-  return code == kE8M0Nan ? kNan : std::ldexp(1.0, code - 127);
+  return code == kE8M0Nan ? kNan : PowerOfTwo(code - 127);
 }
 
 }  // namespace gemmd

@@ -1,11 +1,15 @@
 #include "server/store/conversion.h"
 
 #include <cstring>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
 namespace {
+
+// One upload is quantized at a time, beside products and their payload.
+constexpr unsigned kPartOfCores = 4;
 
 char* PlaneOf(const KeptPlanes& planes, StoredPlane plane) {
   return planes[static_cast<std::size_t>(plane)];
@@ -36,7 +40,9 @@ absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs&
   target.k_stride = real.k_stride;
   target.scales = PlaneOf(planes, StoredPlane::kScales);
   target.zero_points = PlaneOf(planes, StoredPlane::kZeroPoints);
-  const absl::StatusOr<float> tensor_scale = QuantizeInto(as.format, real, {}, target);
+  QuantizeOptions options;
+  options.threads = static_cast<int>(std::thread::hardware_concurrency() / kPartOfCores);
+  const absl::StatusOr<float> tensor_scale = QuantizeInto(as.format, real, options, target);
   if (!tensor_scale.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "begin.stored_form: of the data, counted by ",

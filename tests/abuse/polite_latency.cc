@@ -1,7 +1,8 @@
 // Measures how long a polite client waits beside each attack, and without any, on processors of its
 // own.
-//   polite_latency [SECONDS]    for each row; needs 8 processors: half of them are the server's, a
-//                               quarter the attackers', a quarter the polite client's
+//   polite_latency [SECONDS]    for each row. Of 8 processors or more half are the server's, a
+//                               quarter the attackers', a quarter the polite client's. With fewer
+//                               these two share some.
 #include <sched.h>
 
 #include <algorithm>
@@ -28,7 +29,9 @@ void UseProcessors(int first_eighth, int last_eighth) {
   const int all = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (int i = first_eighth * all / 8; i < last_eighth * all / 8; ++i) CPU_SET(i, &set);
+  const int first = std::min(first_eighth * all / 8, all - 1);
+  const int last = std::max(last_eighth * all / 8, first + 1);
+  for (int i = first; i < last; ++i) CPU_SET(i, &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) std::perror("sched_setaffinity");
 }
 

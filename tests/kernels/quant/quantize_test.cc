@@ -9,6 +9,8 @@
 #include <map>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
@@ -337,6 +339,46 @@ TEST_P(Formats, StridesOfTheSourceDoNotMatter) {
   EXPECT_EQ(by_rows->zero_points, by_columns->zero_points);
 }
 
+// However the source and the codes lie; 301 lines of 4-bit codes share bytes.
+TEST_P(Formats, ThreadsDoNotMatter) {
+  std::mt19937 random(13);
+  constexpr std::int64_t kSize = 901;
+  const QuantFormat& format = GetParam().format;
+  for (const std::int64_t lines : {301, 304}) {
+    std::vector<float> values(static_cast<std::size_t>(lines * kSize));
+    for (float& each : values) {
+      each = static_cast<float>(static_cast<std::int32_t>(random())) * 0x1p-31f;
+    }
+    for (const bool k_is_inner : {true, false}) {
+      RealView real{values.data(), lines, kSize, kSize, 1};
+      if (!k_is_inner) std::tie(real.line_stride, real.k_stride) = std::make_pair(1, lines);
+      const auto made = [&](int threads) {
+        QuantizedMatrix matrix;
+        matrix.codes.resize(
+            static_cast<std::size_t>(PackedBytes(SizeBits(format.element), lines * kSize)));
+        const auto scale_count = static_cast<std::size_t>(format.scaling.count(lines, kSize));
+        matrix.scales.resize(scale_count * 4);
+        matrix.zero_points.resize(scale_count);
+        QuantizeOptions options;
+        options.threads = threads;
+        const absl::StatusOr<float> tensor_scale =
+            QuantizeInto(format, real, options,
+                         {matrix.codes.data(), real.line_stride, real.k_stride,
+                          matrix.scales.data(), matrix.zero_points.data()});
+        EXPECT_TRUE(tensor_scale.ok());
+        matrix.tensor_scale = tensor_scale.value_or(0);
+        return matrix;
+      };
+      const QuantizedMatrix by_one = made(1);
+      const QuantizedMatrix by_four = made(4);
+      EXPECT_TRUE(by_one.codes == by_four.codes);
+      EXPECT_EQ(by_one.scales, by_four.scales);
+      EXPECT_EQ(by_one.zero_points, by_four.zero_points);
+      EXPECT_EQ(by_one.tensor_scale, by_four.tensor_scale);
+    }
+  }
+}
+
 TEST_P(Formats, NanAndInfinityAreRefusedByPlace) {
   std::vector<float> values(3 * 40, 1.0f);
   for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
@@ -345,6 +387,13 @@ TEST_P(Formats, NanAndInfinityAreRefusedByPlace) {
     ASSERT_EQ(quantized.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(quantized.status().message().find("(1, 7)"), absl::string_view::npos);
   }
+  std::vector<float> many(200 * 1000, 1.0f);
+  many[199 * 1000 + 998] = HUGE_VALF;
+  QuantizeOptions options;
+  options.threads = 3;
+  const auto quantized = Quantize(GetParam().format, {many.data(), 200, 1000, 1000}, options);
+  ASSERT_EQ(quantized.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(quantized.status().message().find("(199, 998)"), absl::string_view::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Formats, ::testing::ValuesIn(QuantFormats()), [](const auto& info) {
