@@ -11,8 +11,8 @@ A table stands in a page between `<!-- table: SUBJECT/NAME -->` and `<!-- end --
     "rows"      the cells: a string, a number, or a list of numbers that "format" places
     "mean"      optional: the cells of a last row, geometric means of the columns where it has numbers
 
-data/claims.json makes the table of claims in BENCHMARKS.md, between `<!-- claims -->` and `<!-- end -->`;
-data/charts.json makes the SVG files of docs/benchmarks. A figure keeps the digits that its file has.
+data/claims.json makes the table of claims in BENCHMARKS.md, between `<!-- claims -->` and `<!-- end -->`, and how many
+are met, between `<!-- summary -->` and `<!-- end -->`; data/charts.json makes the SVG files of docs/benchmarks. A figure keeps the digits that its file has.
 """
 import decimal
 import json
@@ -25,6 +25,7 @@ Decimal = decimal.Decimal
 END = "<!-- end -->"
 TABLE = re.compile(r"<!-- table: ([\w-]+)/([\w-]+) -->\n.*?" + END, re.S)
 CLAIMS = re.compile(r"<!-- claims -->\n.*?" + END, re.S)
+SUMMARY = re.compile(r"<!-- summary -->\n.*?" + END, re.S)
 STATES = {"met": "met", "missed": "**missed**", "partly": "**missed** in part", "none": "no target",
           "unshown": "**not shown**"}
 
@@ -100,6 +101,16 @@ def claims_table(claims):
             parts.append(f"| {claim['claim']} | {claim['target']} | {claim['latest']} | "
                          f"{STATES[claim['state']]} | {claim['date']} | {link} |\n")
     return "".join(parts) + "\n"
+
+
+def summary(claims):
+    """How many claims are met and missed, in a sentence."""
+    states = [claim["state"] for subject in claims for claim in subject["claims"]]
+    counts = {state: states.count(state) for state in STATES}
+    with_target = len(states) - counts["none"]
+    unshown = f", {counts['unshown']} not shown" if counts["unshown"] else ""
+    return (f"\nOf {with_target} claims with a target, {counts['met']} are met, {counts['partly']} missed in part and "
+            f"{counts['missed']} missed{unshown}; {counts['none']} more have no target.\n\n")
 
 
 # GitHub shows a picture as it is in light and in dark mode, and the browser's preference picks the colours.
@@ -193,7 +204,8 @@ def outputs(root):
     """Every file that the data decide, with the text it should have."""
     data = Data(root)
     index = root / "BENCHMARKS.md"
-    yield index, CLAIMS.sub(lambda _: f"<!-- claims -->\n{claims_table(data.claims)}{END}", index.read_text())
+    text = SUMMARY.sub(lambda _: f"<!-- summary -->\n{summary(data.claims)}{END}", index.read_text())
+    yield index, CLAIMS.sub(lambda _: f"<!-- claims -->\n{claims_table(data.claims)}{END}", text)
     for page in sorted((root / "docs/benchmarks").glob("*.md")):
         yield page, TABLE.sub(
             lambda match: f"<!-- table: {match[1]}/{match[2]} -->\n\n"
