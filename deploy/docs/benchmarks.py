@@ -12,7 +12,8 @@ A table stands in a page between `<!-- table: SUBJECT/NAME -->` and `<!-- end --
     "mean"      optional: the cells of a last row, geometric means of the columns where it has numbers
 
 data/claims.json makes the table of claims in BENCHMARKS.md, between `<!-- claims -->` and `<!-- end -->`, and how many
-are met, between `<!-- summary -->` and `<!-- end -->`; data/charts.json makes the SVG files of docs/benchmarks. A figure keeps the digits that its file has.
+are met, between `<!-- summary -->` and `<!-- end -->`; data/charts.json makes the SVG files of docs/benchmarks. A
+figure keeps the digits that its file has.
 """
 import decimal
 import json
