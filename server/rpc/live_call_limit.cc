@@ -1,5 +1,6 @@
 #include "server/rpc/live_call_limit.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gemmd {
@@ -9,6 +10,26 @@ namespace {
 constexpr TimeNs kShareOfTime = 10;
 
 }  // namespace
+
+// Where nobody counted for a window, all answers since count once; the rate is known at the next
+// count. From then on it is a mean whose weights fall to 1/e in a window.
+void RecentAnswers::Counted(std::uint64_t answered, TimeNs now) {
+  const TimeNs passed = now - counted_;
+  const auto more = static_cast<double>(answered - std::min(answered, answered_));
+  if (passed >= kWindow) {
+    number_ = more;
+    is_rate_ = false;
+  } else if (passed > 0) {
+    const double part = static_cast<double>(passed) / kWindow;
+    const double at_this_rate = more / part;
+    number_ = is_rate_ ? number_ + part * (at_this_rate - number_) : at_this_rate;
+    is_rate_ = true;
+  } else {
+    return;
+  }
+  answered_ = answered;
+  counted_ = now;
+}
 
 LiveCallLimit::LiveCallLimit(const Limits& limits, std::unique_ptr<LiveCalls> calls,
                              const Clock* clock, std::chrono::milliseconds period,
@@ -34,13 +55,29 @@ void LiveCallLimit::Look() {
   if (all <= limits_.per_connection) return;
   const TimeNs begin = clock_->Now();
   if (begin < next_count_) return;
-  const std::size_t most =
-      all > limits_.all ? limits_.per_connection_if_full : limits_.per_connection;
-  for (const LiveCalls::OfConnection& each : calls_->ByConnection()) {
+  const std::vector<LiveCalls::OfConnection> connections = calls_->ByConnection();
+  CountAnswers(connections, begin);
+  for (const LiveCalls::OfConnection& each : connections) {
+    const std::uint64_t most = all > limits_.all
+                                   ? limits_.per_connection_if_full
+                                   : limits_.per_connection + answers_.at(each.id).number();
     if (each.calls > most) close_connection_(each.peer, "its client opens and resets calls");
   }
   const TimeNs end = clock_->Now();
   next_count_ = end + kShareOfTime * (end - begin);
+}
+
+void LiveCallLimit::CountAnswers(const std::vector<LiveCalls::OfConnection>& connections,
+                                 TimeNs now) {
+  absl::flat_hash_map<std::int64_t, RecentAnswers> present;
+  present.reserve(connections.size());
+  for (const LiveCalls::OfConnection& each : connections) {
+    const auto found = answers_.find(each.id);
+    RecentAnswers& answers = present[each.id];
+    if (found != answers_.end()) answers = found->second;
+    answers.Counted(each.answered, now);
+  }
+  answers_ = std::move(present);
 }
 
 void LiveCallLimit::Watch(std::chrono::milliseconds period) {

@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "server/observe/clock.h"
 #include "server/rpc/live_calls.h"
@@ -15,18 +18,38 @@
 
 namespace gemmd {
 
+// About how many calls of a connection were answered in a window, at the rate of late. A value,
+// which learns from counts of all that were answered so far.
+class RecentAnswers {
+ public:
+  static constexpr TimeNs kWindow = 250'000'000;
+
+  // REQUIRES: `now` is no earlier than before.
+  void Counted(std::uint64_t answered, TimeNs now);
+  std::uint64_t number() const { return static_cast<std::uint64_t>(number_); }
+
+ private:
+  std::uint64_t answered_ = 0;
+  TimeNs counted_ = -kWindow;
+  bool is_rate_ = false;  // else number_ is of all that were answered while nobody counted
+  double number_ = 0;
+};
+
 // A connection has limits.streams_per_connection calls in progress at most, says gRPC. Calls that
 // were reset are none for it, but they live until the server was told of them. While a connection
 // has bytes to read, the thread that reads them tells of nothing: a client that opened and reset
 // calls made 60,000 in three seconds, of which the server heard of none, and of no other client's
 // either (CVE-2023-44487). So a connection is closed that has many times as many calls alive, or
-// more than so many where there are too many in all. A client that gives up when deadlines pass may
-// have some alive that it reset, but hardly ever so many.
+// more than so many where there are too many in all.
+//
+// A client that asks for more than the server can do, and gives up when deadlines pass, has many
+// alive that it reset, too; but it had answers. So a connection may have as many more as it had
+// answers in a window: to hold others up for longer than that, it would have to be served.
 class LiveCallLimit {
  public:
   struct Limits {
     std::size_t all = 65536;
-    std::size_t per_connection = 768;
+    std::size_t per_connection = 384;         // and as many as were answered
     std::size_t per_connection_if_full = 24;  // where there are more than `all`
   };
   // Closes a connection by gRPC's name of its peer, and says why in the log.
@@ -44,12 +67,15 @@ class LiveCallLimit {
 
  private:
   void Watch(std::chrono::milliseconds period);
+  // Counts the answers of the connections, and forgets those that are not among them.
+  void CountAnswers(const std::vector<LiveCalls::OfConnection>& connections, TimeNs now);
 
   const Limits limits_;
   const std::unique_ptr<LiveCalls> calls_;
   const Clock* const clock_;
   const CloseConnection close_connection_;
   TimeNs next_count_ = 0;
+  absl::flat_hash_map<std::int64_t, RecentAnswers> answers_;  // by the connection's id
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -74,14 +74,14 @@ std::vector<LiveCalls::OfConnection> ChannelzCalls::ByConnection() {
       next = std::max(next, socket + 1);
       const json answer = Parse(grpc_channelz_get_socket(socket));
       const json& data = MemberOf(MemberOf(answer, "socket"), "data");
-      const std::int64_t calls = NumberOf(data, "streamsStarted") -
-                                 NumberOf(data, "streamsSucceeded") -
-                                 NumberOf(data, "streamsFailed");
-      if (calls <= 0) continue;
-      all += static_cast<std::uint64_t>(calls);
+      const std::int64_t answered = NumberOf(data, "streamsSucceeded");
+      const std::int64_t unended =
+          NumberOf(data, "streamsStarted") - answered - NumberOf(data, "streamsFailed");
+      const auto calls = static_cast<std::uint64_t>(std::max<std::int64_t>(0, unended));
+      all += calls;
       const std::string name = each.value("name", "");
-      connections.push_back(
-          {std::string(absl::StripPrefix(name, "chttp2 ")), static_cast<std::uint64_t>(calls)});
+      connections.push_back({socket, std::string(absl::StripPrefix(name, "chttp2 ")), calls,
+                             static_cast<std::uint64_t>(answered)});
     }
     is_last = MemberOf(page, "socketRef").empty() || page.value("end", false);
   }

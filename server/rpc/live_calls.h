@@ -13,8 +13,10 @@ namespace gemmd {
 class LiveCalls {
  public:
   struct OfConnection {
-    std::string peer;  // gRPC's name of the connection's other end
+    std::int64_t id = 0;  // of no other connection, before or after
+    std::string peer;     // gRPC's name of the connection's other end
     std::uint64_t calls = 0;
+    std::uint64_t answered = 0;  // calls so far that had their answer before they were reset
   };
 
   LiveCalls() = default;
@@ -24,7 +26,7 @@ class LiveCalls {
 
   // About how many there are; cheap, whatever the number of connections.
   virtual std::uint64_t Count() = 0;
-  // Exactly, which takes some 20 us for each connection.
+  // Exactly, which takes some 20 us for each connection; those without calls, too.
   virtual std::vector<OfConnection> ByConnection() = 0;
 };
 

@@ -1,4 +1,5 @@
 // Answers that their client does not read, each of which holds its result's memory.
+#include <cstdint>
 #include <string>
 
 #include "gemmd/v1/gemm.grpc.pb.h"
@@ -21,12 +22,22 @@ class UnreadAnswersTest : public testing::AbuseFixture {
 
   // Returns once no request holds memory; the polite client's come and go.
   void AwaitFreeMemory() {
+    while (ReservedBytes() != 0) {
+    }
+  }
+  // Returns once requests hold so much memory.
+  void AwaitReserved(std::uint64_t bytes) {
+    while (ReservedBytes() < bytes) {
+    }
+  }
+
+ private:
+  std::uint64_t ReservedBytes() {
     const auto admin = v1::Admin::NewStub(channel_);
+    grpc::ClientContext context;
     v1::StatisticsResponse statistics;
-    do {
-      grpc::ClientContext context;
-      ASSERT_TRUE(admin->Statistics(&context, {}, &statistics).ok());
-    } while (statistics.reserved_bytes() != 0);
+    EXPECT_TRUE(admin->Statistics(&context, {}, &statistics).ok());
+    return statistics.reserved_bytes();
   }
 };
 
@@ -47,8 +58,11 @@ TEST_F(UnreadAnswersTest, ThatFillAConnectionEndIt) {
   options.stream_window = options.window = 0x7fffffff;
   options.receive_buffer = 4096;
   testing::RawConnection connection(server_.address(), options);
-  for (int i = 0; i < 4; ++i)
-    connection.Send(connection.Begin(kMatmul), testing::OuterProduct(1500), true);
+  constexpr std::uint64_t kSize = 1500;
+  for (int i = 0; i < 4; ++i) {
+    connection.Send(connection.Begin(kMatmul), testing::OuterProduct(kSize), true);
+  }
+  AwaitReserved(kSize * kSize * sizeof(float));
   AwaitFreeMemory();
   std::string answer;
   while (connection.Receive(&answer)) {

@@ -1,5 +1,6 @@
 #include "server/rpc/live_call_limit.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -43,6 +44,12 @@ class SaidCalls final : public LiveCalls {
   testing::FakeClock* const clock_;
 };
 
+LiveCalls::OfConnection Of(std::int64_t id, std::uint64_t calls, std::uint64_t answered = 0) {
+  return {id, std::to_string(id), calls, answered};
+}
+
+constexpr TimeNs kMillisecond = 1'000'000;
+
 class LiveCallLimitTest : public ::testing::Test {
  protected:
   // The connections that a look closes.
@@ -66,44 +73,101 @@ class LiveCallLimitTest : public ::testing::Test {
 };
 
 TEST_F(LiveCallLimitTest, ClosesTheConnectionThatHasTooManyCalls) {
-  EXPECT_EQ(Closed({{"a", 10}, {"b", 10}}), Names());
-  EXPECT_EQ(Closed({{"a", 10}, {"b", 11}}), Names{"b"});
+  EXPECT_EQ(Closed({Of(1, 10), Of(2, 10)}), Names());
+  EXPECT_EQ(Closed({Of(1, 10), Of(2, 11)}), Names{"2"});
 }
 
 TEST_F(LiveCallLimitTest, ClosesMoreWhereThereAreTooManyInAll) {
-  Connections many = {{"few", 2}};
+  Connections many = {Of(0, 2)};
   Names all_others;
-  for (int i = 0; i < 14; ++i) {
-    all_others.push_back("c" + std::to_string(i));
-    many.push_back({all_others.back(), 7});
+  for (int id = 1; id <= 14; ++id) {
+    all_others.push_back(std::to_string(id));
+    many.push_back(Of(id, 7, 1000));
   }
   EXPECT_EQ(Closed(many), Names()) << "100 in all";
   many.front().calls = 3;
-  all_others.insert(all_others.begin(), "few");
-  EXPECT_EQ(Closed(many), all_others);
+  all_others.insert(all_others.begin(), "0");
+  EXPECT_EQ(Closed(many), all_others) << "answered or not";
   many.front().calls = 2;
-  many.push_back({"one", 1});
+  many.push_back(Of(15, 1));
   all_others.erase(all_others.begin());
   EXPECT_EQ(Closed(many), all_others) << "who has few keeps them";
 }
 
+TEST_F(LiveCallLimitTest, LeavesAsManyMoreAsWereAnsweredInAWindow) {
+  EXPECT_EQ(Closed({Of(1, 40, 30), Of(2, 41, 30)}), Names{"2"}) << "all, at the first look";
+  // 1 ms of 250 brings 2 of 500.
+  clock_.Advance(kMillisecond);
+  EXPECT_EQ(Closed({Of(1, 50, 32)}), Names()) << "at that rate, 500 in a window";
+  clock_.Advance(RecentAnswers::kWindow / 2);
+  EXPECT_EQ(Closed({Of(1, 90, 32)}), Names()) << "250 by the mean";
+  clock_.Advance(RecentAnswers::kWindow);
+  EXPECT_EQ(Closed({Of(1, 11, 32)}), Names{"1"}) << "none for a window";
+  EXPECT_EQ(Closed({Of(3, 11, 0)}), Names{"3"}) << "none of another's";
+}
+
+TEST_F(LiveCallLimitTest, RemembersAConnectionBetweenItsCalls) {
+  Closed({Of(1, 0, 30), Of(2, 20)});
+  clock_.Advance(RecentAnswers::kWindow);
+  EXPECT_EQ(Closed({Of(1, 11, 30)}), Names{"1"}) << "what was answered counts once";
+}
+
 TEST_F(LiveCallLimitTest, CountsByConnectionOnlyWhereOneMayHaveTooMany) {
-  Closed({{"a", 10}});
+  Closed({Of(1, 10)});
   EXPECT_EQ(calls_->counts, 0);
   calls_->takes = 3;
-  Closed({{"a", 11}});
+  Closed({Of(1, 11)});
   EXPECT_EQ(calls_->counts, 1);
 }
 
 TEST_F(LiveCallLimitTest, CountsByConnectionForATenthOfTheTime) {
   calls_->takes = 5;
-  Closed({{"a", 6}, {"b", 6}});
+  Closed({Of(1, 6), Of(2, 6)});
   clock_.Advance(49);
-  Closed({{"a", 6}, {"b", 6}});
+  Closed({Of(1, 6), Of(2, 6)});
   EXPECT_EQ(calls_->counts, 1);
   clock_.Advance(1);
-  Closed({{"a", 6}, {"b", 6}});
+  Closed({Of(1, 6), Of(2, 6)});
   EXPECT_EQ(calls_->counts, 2);
+}
+
+// Looks come when they come, and answers as fast as the server is.
+TEST(RecentAnswers, FollowTheRateAfterAnyHistory) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const auto pause = [&random] { return (1 + random() % 400) * kMillisecond; };
+    testing::FakeClock clock;
+    RecentAnswers answers;
+    std::uint64_t all = 0;
+    for (int step = static_cast<int>(random() % 50); step > 0; --step) {
+      clock.Advance(random() % 10 == 0 ? pause() * 1000 : pause());
+      all += random() % 100000;
+      answers.Counted(all, clock.Now());
+    }
+    // Answers at one rate: within a part of what a window brings, but for pauses of more than one.
+    const std::uint64_t per_millisecond = 1 + random() % 20;
+    const std::uint64_t in_window = per_millisecond * RecentAnswers::kWindow / kMillisecond;
+    const auto go_on = [&](TimeNs passed) {
+      clock.Advance(passed);
+      all += per_millisecond * passed / kMillisecond;
+      answers.Counted(all, clock.Now());
+    };
+    for (int i = 0; i < 3000; ++i) go_on((1 + random() % 50) * kMillisecond);
+    EXPECT_NEAR(answers.number(), in_window, 2 + in_window / 100) << seed;
+    const TimeNs passed = pause();
+    go_on(passed);
+    EXPECT_LE(answers.number(),
+              per_millisecond * std::max(passed, RecentAnswers::kWindow) / kMillisecond + 2 +
+                  in_window / 100)
+        << seed;
+    // None any more: they are soon forgotten.
+    const TimeNs end = clock.Now() + 8 * RecentAnswers::kWindow;
+    while (clock.Now() < end) {
+      clock.Advance(pause());
+      answers.Counted(all, clock.Now());
+    }
+    EXPECT_LE(answers.number(), in_window / 100) << seed;
+  }
 }
 
 // Calls begin, end and have wrong headers; connections are closed while their calls live on.
@@ -175,6 +239,13 @@ struct ClientCall {
     bool is_ok = false;
     ASSERT_TRUE(queue.Next(&tag, &is_ok));
   }
+  grpc::Status End() {
+    grpc::Status status;
+    stream->Finish(&status, nullptr);
+    Await();
+    queue.Shutdown();
+    return status;
+  }
 };
 
 TEST(ChannelzCalls, AreCountedByConnection) {
@@ -213,15 +284,22 @@ TEST(ChannelzCalls, AreCountedByConnection) {
   EXPECT_EQ(found[1].calls, 3U);
   EXPECT_EQ(found[0].peer.rfind("ipv4:127.0.0.1:", 0), 0U) << found[0].peer;
 
+  // One has nothing more to say and is answered; the others are given up.
+  clients.back()->stream->WritesDone(nullptr);
+  clients.back()->Await();
+  EXPECT_TRUE(clients.back()->End().ok());
+  clients.pop_back();
   for (const auto& call : clients) call->context.TryCancel();
-  while (calls.Count() > 0 || !calls.ByConnection().empty()) {
+  for (const auto& call : clients) EXPECT_FALSE(call->End().ok());
+  clients.clear();
+  while (calls.Count() > 0) {
   }
-  for (const auto& call : clients) {
-    grpc::Status status;
-    call->stream->Finish(&status, nullptr);
-    call->Await();
-    call->queue.Shutdown();
+  std::uint64_t answered = 0;
+  for (const LiveCalls::OfConnection& each : calls.ByConnection()) {
+    EXPECT_EQ(each.calls, 0U);
+    answered += each.answered;
   }
+  EXPECT_EQ(answered, 1U);
 }
 
 }  // namespace
