@@ -21,8 +21,9 @@ import numpy
 ROOT = pathlib.Path.cwd()
 GEMM = ROOT / "client/cli/gemm"
 GEMMD = ROOT / "server/gemmd"
-DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "kernels/README.md",
-             *sorted((ROOT / "docs").glob("*.md"))]
+# The changelog names what is gone.
+DOCUMENTS = [*sorted(path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md"), ROOT / "kernels/README.md",
+             *sorted((ROOT / "docs").glob("**/*.md"))]
 SIDE = 32
 # They need a daemon, a cluster or a GPU; what they name must be in the tree.
 FOREIGN = {"podman", "docker", "kubectl", "bazel", "tar", "deploy/demo.sh", "deploy/test.sh",
