@@ -256,6 +256,23 @@ class Example(unittest.TestCase):
             tried += 1
         self.assertGreater(tried, 30)
 
+    def test_options_in_sentences_go_together(self):
+        """`gemm bench --slo p99=20ms` between backticks: what is left out may be missing, but no two may exclude."""
+        tried = 0
+        # The lab tells of what was refused.
+        for document in [each for each in DOCUMENTS if each.parent.name != "lab"]:
+            text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+            for command in INLINE.findall(text):
+                if not re.match(r"gemm [a-z]+ .*--", command) or re.search(r"\.\.\.|[\[|()]", command):
+                    continue
+                with self.subTest(document=document.relative_to(ROOT), command=command):
+                    self.write_inputs(command)
+                    result = run([GEMM, *shlex.split(self.small(command))[1:]], cwd=self.work,
+                                 env={**os.environ, "GEMMD_SERVER": self.address})
+                    self.assertNotRegex(result.stderr, r"usage: .*excludes")
+                    tried += 1
+        self.assertGreater(tried, 12)
+
     def test_options_in_sentences_are_there(self):
         """`gemm tune ... --type bf16` between backticks, and `--cuda.memory-percent`."""
         helps = {"gemmd": run([GEMMD, "--help"]).stdout, "gemm": run([GEMM, "--help"]).stdout}
