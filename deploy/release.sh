@@ -212,4 +212,4 @@ mv "$work/SHA256SUMS" "$out"
 make_tag
 printf '\n%s is tagged at %s, and lies in %s:\n' "$version" "$head" "$out"
 cat "$out/SHA256SUMS"
-echo "to publish it: git push origin $tag"
+echo "to publish it: git push origin main $tag"

@@ -11,8 +11,9 @@ A table stands in a page between `<!-- table: SUBJECT/NAME -->` and `<!-- end --
     "rows"      the cells: a string, a number, or a list of numbers that "format" places
     "mean"      optional: the cells of a last row, geometric means of the columns where it has numbers
 
-data/claims.json makes the table of claims in BENCHMARKS.md, between `<!-- claims -->` and `<!-- end -->`;
-data/charts.json makes the SVG files of docs/benchmarks. A figure keeps the digits that its file has.
+data/claims.json makes the table of claims in BENCHMARKS.md, between `<!-- claims -->` and `<!-- end -->`, and how many
+are met, between `<!-- summary -->` and `<!-- end -->`; data/charts.json makes the SVG files of docs/benchmarks. A
+figure keeps the digits that its file has.
 """
 import decimal
 import json
@@ -25,6 +26,7 @@ Decimal = decimal.Decimal
 END = "<!-- end -->"
 TABLE = re.compile(r"<!-- table: ([\w-]+)/([\w-]+) -->\n.*?" + END, re.S)
 CLAIMS = re.compile(r"<!-- claims -->\n.*?" + END, re.S)
+SUMMARY = re.compile(r"<!-- summary -->\n.*?" + END, re.S)
 STATES = {"met": "met", "missed": "**missed**", "partly": "**missed** in part", "none": "no target",
           "unshown": "**not shown**"}
 
@@ -102,34 +104,54 @@ def claims_table(claims):
     return "".join(parts) + "\n"
 
 
-# Colours and grey that can be read on white and on dark alike: a picture does not know which it stands on.
-INK = "#768390"
-LINE = "#8b949e"
-OURS = "#2f81f7"
-OTHERS = "#9aa4ae"
+def summary(claims):
+    """How many claims are met and missed, in a sentence."""
+    states = [claim["state"] for subject in claims for claim in subject["claims"]]
+    counts = {state: states.count(state) for state in STATES}
+    with_target = len(states) - counts["none"]
+    unshown = f", {counts['unshown']} not shown" if counts["unshown"] else ""
+    return (f"\nOf {with_target} claims with a target, {counts['met']} are met, {counts['partly']} missed in part and "
+            f"{counts['missed']} missed{unshown}; {counts['none']} more have no target.\n\n")
+
+
+# GitHub shows a picture as it is in light and in dark mode, and the browser's preference picks the colours.
+STYLE = """\
+<style>
+text { font-family: system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #1f2328 }
+.note { fill: #59636e }
+.ours { fill: #0969da }
+.others { fill: #afb8c1 }
+line { stroke: #1f2328; stroke-dasharray: 4 3 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #f0f6fc }
+  .note { fill: #9198a1 }
+  .ours { fill: #4493f8 }
+  .others { fill: #656c76 }
+  line { stroke: #f0f6fc }
+}
+</style>"""
 WIDTH = 880
-FONT = "font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\""
 
 
 class Svg:
     def __init__(self):
         self.parts = []
 
-    def text(self, x, y, words, size=13, anchor="start", weight="normal"):
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" '
-                          f'font-weight="{weight}" fill="{INK}">{escape(words)}</text>')
+    def text(self, x, y, words, size=13, anchor="start", weight="normal", kind=""):
+        kind = f' class="{kind}"' if kind else ""
+        self.parts.append(f'<text{kind} x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" '
+                          f'font-weight="{weight}">{escape(words)}</text>')
 
-    def bar(self, x, y, width, height, colour):
-        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{height}" '
-                          f'rx="2" fill="{colour}"/>')
+    def bar(self, x, y, width, height, kind):
+        self.parts.append(f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" '
+                          f'height="{height}" rx="2"/>')
 
     def rule(self, x, top, bottom):
-        self.parts.append(f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{bottom:.1f}" stroke="{LINE}" '
-                          'stroke-dasharray="4 3"/>')
+        self.parts.append(f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{bottom:.1f}"/>')
 
     def document(self, height, description):
         return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-                f'height="{height}" role="img" {FONT}>\n<title>{escape(description)}</title>\n' +
+                f'height="{height}" role="img">\n<title>{escape(description)}</title>\n{STYLE}\n' +
                 "\n".join(self.parts) + "\n</svg>\n")
 
 
@@ -141,7 +163,7 @@ def bars(svg, chart, data, left, top, right):
     y = top
     for bar, value in values:
         svg.text(left + names - 8, y + 12.5, bar["name"], 12, "end")
-        svg.bar(left + names, y, float(value) * scale, 16, OURS if bar.get("is_ours") else OTHERS)
+        svg.bar(left + names, y, float(value) * scale, 16, "ours" if bar.get("is_ours") else "others")
         svg.text(left + names + float(value) * scale + 6, y + 12.5, f"{value:,}" + bar.get("unit", ""), 12)
         y += 22
     if "rule" in chart:
@@ -160,7 +182,7 @@ def panels_chart(chart, data):
         for panel, left in ((left_panel, 8), (right_panel, WIDTH / 2 + 8)):
             if panel:
                 svg.text(left, y, panel["title"], 13, weight="bold")
-                svg.text(left, y + 17, panel["note"], 11.5)
+                svg.text(left, y + 17, panel["note"], 11.5, kind="note")
                 bottoms.append(bars(svg, {**panel, "narrow": True}, data, left, y + 28, left + WIDTH / 2 - 24))
         y = max(bottoms) + 26
     return svg.document(round(y - 8), chart["title"])
@@ -170,7 +192,7 @@ def bar_chart(chart, data):
     """One bar for each row of a table, or for the figures that the chart names."""
     svg = Svg()
     svg.text(8, 22, chart["title"], 16, weight="bold")
-    svg.text(8, 42, chart["note"], 12)
+    svg.text(8, 42, chart["note"], 12, kind="note")
     if "rows_of" in chart:
         chart = {**chart, "bars": [
             {"name": row[0], "figure": [chart["rows_of"], row[0], *chart["column"]],
@@ -183,7 +205,8 @@ def outputs(root):
     """Every file that the data decide, with the text it should have."""
     data = Data(root)
     index = root / "BENCHMARKS.md"
-    yield index, CLAIMS.sub(lambda _: f"<!-- claims -->\n{claims_table(data.claims)}{END}", index.read_text())
+    text = SUMMARY.sub(lambda _: f"<!-- summary -->\n{summary(data.claims)}{END}", index.read_text())
+    yield index, CLAIMS.sub(lambda _: f"<!-- claims -->\n{claims_table(data.claims)}{END}", text)
     for page in sorted((root / "docs/benchmarks").glob("*.md")):
         yield page, TABLE.sub(
             lambda match: f"<!-- table: {match[1]}/{match[2]} -->\n\n"

@@ -14,14 +14,14 @@ import pathlib
 import re
 import sys
 
-BOX = (142, 62)  # width and height, in pixels
-GAP = (22, 46)
+BOX = (134, 66)  # width and height, in pixels
+GAP = (14, 40)
 MARGIN = 14
 ABOVE = 34  # for the arrow that returns
 STYLE = """\
   <style>
-    text { font: 12px sans-serif; fill: #24292f; text-anchor: middle }
-    .name { font-weight: bold; font-size: 13px }
+    text { font: 12.5px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #1f2328; text-anchor: middle }
+    .name { font-weight: bold; font-size: 12.5px }
     rect { fill: #f6f8fa; stroke: #57606a; stroke-width: 1.2 }
     .side rect { stroke-dasharray: 4 3 }
     path { fill: none; stroke: #57606a; stroke-width: 1.4 }
@@ -76,7 +76,7 @@ def draw_box(name, box):
     middle = x + BOX[0] / 2
     lines = [f'    <text class="name" x="{middle}" y="{y + 20}">{html.escape(name)}</text>']
     # Text that is too long for one line goes on in the next.
-    text = re.findall(r".{1,21}(?:\s+|$)", " ".join(box[2]))
+    text = re.findall(r".{1,18}(?:\s+|$)", " ".join(box[2]))
     lines += [f'    <text x="{middle}" y="{y + 38 + 15 * i}">{html.escape(part.strip())}</text>'
               for i, part in enumerate(text)]
     side = ' class="side"' if box[1] else ""

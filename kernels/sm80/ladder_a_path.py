@@ -111,6 +111,10 @@ def path(folder=FOLDER):
 
 
 def main():
+    names = list(steps((FOLDER / "ladder_a_steps.h").read_text()))
+    for name in sys.argv[1:]:
+        if name not in names:
+            sys.exit(f"{name!r} is no step of ladder A: {', '.join(names)}")
     if len(sys.argv) == 2:
         print("\n".join(kernel(sys.argv[1])))
     elif len(sys.argv) == 3:

@@ -41,7 +41,7 @@ def test_the_example_of_the_readme(server):
         elif inside:
             cells.append(line)
     assert cells.count("# a cell") >= 4
-    done = run_python(server, "-c", "\n".join(cells).replace("host:50051", server.address))
+    done = run_python(server, "-c", "\n".join(cells).replace("127.0.0.1:50051", server.address))
     assert done.returncode == 0, done.stderr
 
 

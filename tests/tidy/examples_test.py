@@ -21,12 +21,13 @@ import numpy
 ROOT = pathlib.Path.cwd()
 GEMM = ROOT / "client/cli/gemm"
 GEMMD = ROOT / "server/gemmd"
-DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "kernels/README.md",
-             *sorted((ROOT / "docs").glob("*.md"))]
+# The changelog names what is gone.
+DOCUMENTS = [*sorted(path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md"), ROOT / "kernels/README.md",
+             *sorted((ROOT / "docs").glob("**/*.md"))]
 SIDE = 32
 # They need a daemon, a cluster or a GPU; what they name must be in the tree.
 FOREIGN = {"podman", "docker", "kubectl", "bazel", "tar", "deploy/demo.sh", "deploy/test.sh",
-           "deploy/gpu/bundle.sh", "deploy/install_packages.sh"}
+           "deploy/gpu/bundle.sh", "deploy/install_packages.sh", "deploy/release.sh"}
 # A command of ours in the text between backticks, to its end.
 INLINE = re.compile(r"`(gemmd?(?: [^`\n]+)?)`")
 HANDLE = re.compile(r"\b[0-9a-f]{8}-\d+\b|\bHANDLE\b")
@@ -219,6 +220,27 @@ class Example(unittest.TestCase):
                     tried += 1
         self.assertGreater(tried, 20)
 
+    def test_certificates_as_the_page_on_security_makes_them(self):
+        """An authority, a server that shows its certificate, and a client that must show one too."""
+        texts = [text for language, text in code_blocks((ROOT / "docs/security.md").read_text())
+                 if language == "text" and "openssl req" in text]
+        self.assertEqual(1, len(texts))
+        *makers, serve, ask = re.findall(r"^\$ (.*)", texts[0], re.M)
+        made = run(["sh", "-ec", "\n".join(makers)], cwd=self.work)
+        self.assertEqual(0, made.returncode, made.stderr)
+        server, address = self.start(shlex.split(serve.removesuffix(" &"))[1:])
+        try:
+            words = shlex.split(ask)[1:]
+            without = [word for word in words if "client" not in word and not word.startswith("ops")]
+            for arguments, code in ((words, 0), (without, 5), (["info"], 5)):
+                result = run([GEMM, *arguments], cwd=self.work, env={**os.environ, "GEMMD_SERVER": address})
+                self.assertEqual(code, result.returncode, f"{arguments}: {result.stderr}")
+            self.assertIn("the server ended the connection while it was made: it wants TLS, or a client certificate",
+                          result.stderr)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(0, server.wait(30))
+
     def test_help(self):
         tried = 0
         subcommands = re.findall(r"^  ([a-z]+)  ", run([GEMM, "--help"]).stdout, re.M)
@@ -233,6 +255,23 @@ class Example(unittest.TestCase):
             self.try_command("gemmd --help", command)
             tried += 1
         self.assertGreater(tried, 30)
+
+    def test_options_in_sentences_go_together(self):
+        """`gemm bench --slo p99=20ms` between backticks: what is left out may be missing, but no two may exclude."""
+        tried = 0
+        # The lab tells of what was refused.
+        for document in [each for each in DOCUMENTS if each.parent.name != "lab"]:
+            text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+            for command in INLINE.findall(text):
+                if not re.match(r"gemm [a-z]+ .*--", command) or re.search(r"\.\.\.|[\[|()]", command):
+                    continue
+                with self.subTest(document=document.relative_to(ROOT), command=command):
+                    self.write_inputs(command)
+                    result = run([GEMM, *shlex.split(self.small(command))[1:]], cwd=self.work,
+                                 env={**os.environ, "GEMMD_SERVER": self.address})
+                    self.assertNotRegex(result.stderr, r"usage: .*excludes")
+                    tried += 1
+        self.assertGreater(tried, 12)
 
     def test_options_in_sentences_are_there(self):
         """`gemm tune ... --type bf16` between backticks, and `--cuda.memory-percent`."""
