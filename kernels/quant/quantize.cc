@@ -67,7 +67,7 @@ ValueRange RangeOfBlock(const RealView& real, const Block& block) {
   return range;
 }
 
-// What a run of lines has in it.
+// The values of a run of lines.
 struct Contents {
   ValueRange range;
   // An element that is not finite, if there is one: the first in memory.
