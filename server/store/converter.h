@@ -10,9 +10,9 @@
 
 namespace gemmd {
 
-// One thread, and those that Convert() begins. Tenants take turns by bytes, so that one that uploads
-// much keeps nobody waiting for longer than the upload that is being quantized. Its memory is
-// counted where it was reserved, which bounds what waits here. Thread-safe.
+// One thread, and those that Convert() begins. Tenants take turns by bytes, so that one that
+// uploads much keeps nobody waiting for longer than the upload that is being quantized. Its memory
+// is counted where it was reserved, which bounds what waits here. Thread-safe.
 class Converter {
  public:
   using Task = absl::AnyInvocable<void() &&>;
