@@ -74,13 +74,14 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
                    : ProcessMemoryBytes() / kReceiveMemoryPart,
                3 * options.message_bytes);
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
-  // A client that gives up has some alive that the server was not told of. One that opens and
-  // resets calls makes more in 20 ms.
+  // A client that gives up leaves some that the server was not told of. One that opens and resets
+  // calls leaves more in 20 ms.
   constexpr std::size_t kBeforeTold = 16;
   options.live_calls.all = CallsOf(config.limits());
-  options.live_calls.per_connection_if_full =
+  options.live_calls.in_progress =
       static_cast<std::size_t>(config.limits().streams_per_connection());
-  options.live_calls.per_connection = kBeforeTold * options.live_calls.per_connection_if_full;
+  options.live_calls.reset = kBeforeTold * options.live_calls.in_progress;
+  options.live_calls.shared.merge(NamesOf(config.limits().proxies()));
   options.connections.all =
       std::min(WantedConnections(config.limits()), DescriptorsForConnections(descriptors));
   options.connections.per_peer =

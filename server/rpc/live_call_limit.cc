@@ -1,13 +1,18 @@
 #include "server/rpc/live_call_limit.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/rpc/peer.h"
 
 namespace gemmd {
 namespace {
 
 // Counting by connection takes a tenth of a core at most, however many connections there are.
 constexpr TimeNs kShareOfTime = 10;
+constexpr char kWhy[] = "its client opens and resets calls";
 
 }  // namespace
 
@@ -52,19 +57,57 @@ LiveCallLimit::~LiveCallLimit() {
 
 void LiveCallLimit::Look() {
   const std::uint64_t all = calls_->Count();
-  if (all <= limits_.per_connection) return;
+  if (all <= limits_.reset) return;
   const TimeNs begin = clock_->Now();
   if (begin < next_count_) return;
   const std::vector<LiveCalls::OfConnection> connections = calls_->ByConnection();
   CountAnswers(connections, begin);
-  for (const LiveCalls::OfConnection& each : connections) {
-    const std::uint64_t most = all > limits_.all
-                                   ? limits_.per_connection_if_full
-                                   : limits_.per_connection + answers_.at(each.id).number();
-    if (each.calls > most) close_connection_(each.peer, "its client opens and resets calls");
+  if (all > limits_.all) {
+    for (const LiveCalls::OfConnection& each : connections) {
+      if (each.calls > limits_.in_progress) close_connection_(each.peer, kWhy);
+    }
+  } else {
+    for (std::vector<Part>& parts : ByAddress(connections)) CloseOver(std::move(parts));
   }
   const TimeNs end = clock_->Now();
   next_count_ = end + kShareOfTime * (end - begin);
+}
+
+std::vector<std::vector<LiveCallLimit::Part>> LiveCallLimit::ByAddress(
+    const std::vector<LiveCalls::OfConnection>& connections) const {
+  absl::flat_hash_map<std::string, std::vector<Part>> addresses;
+  for (const LiveCalls::OfConnection& each : connections) {
+    const std::uint64_t reset =
+        each.calls - std::min<std::uint64_t>(each.calls, limits_.in_progress);
+    std::string address = AddressOf(each.peer);
+    if (limits_.shared.count(address) != 0) absl::StrAppend(&address, " ", each.id);
+    addresses[address].push_back(
+        {&each.peer, reset, each.answered != 0, answers_.at(each.id).number()});
+  }
+  std::vector<std::vector<Part>> result;
+  result.reserve(addresses.size());
+  for (auto& [address, parts] : addresses) result.push_back(std::move(parts));
+  return result;
+}
+
+// gRPC counts a connection that was closed as long as calls of it live: those have most, and what
+// they have leaves less to others.
+void LiveCallLimit::CloseOver(std::vector<Part> parts) {
+  std::uint64_t reset = 0;
+  std::uint64_t most = limits_.reset;
+  for (const Part& each : parts) {
+    reset += each.reset;
+    most += each.answers;
+  }
+  if (reset <= most) return;
+  std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
+    return std::make_tuple(x.is_answered, y.reset) < std::make_tuple(y.is_answered, x.reset);
+  });
+  for (const Part& each : parts) {
+    if (each.is_answered && reset <= most) return;
+    close_connection_(*each.peer, kWhy);
+    reset -= each.reset;
+  }
 }
 
 void LiveCallLimit::CountAnswers(const std::vector<LiveCalls::OfConnection>& connections,

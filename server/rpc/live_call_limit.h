@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,18 +40,19 @@ class RecentAnswers {
 // were reset are none for it, but they live until the server was told of them. While a connection
 // has bytes to read, the thread that reads them tells of nothing: a client that opened and reset
 // calls made 60,000 in three seconds, of which the server heard of none, and of no other client's
-// either (CVE-2023-44487). So a connection is closed that has many times as many calls alive, or
-// more than so many where there are too many in all.
+// either (CVE-2023-44487). So an address has a bound of such calls, whatever the number of its
+// connections, and those that have most of them are closed.
 //
-// A client that asks for more than the server can do, and gives up when deadlines pass, has many
-// alive that it reset, too; but it had answers. So a connection may have as many more as it had
-// answers in a window: to hold others up for longer than that, it would have to be served.
+// A client that asks for more than the server can do, and gives up when deadlines pass, resets
+// calls too; but it has answers. So an address may have as many more as it had answers in a window:
+// to hold others up for longer than that, it would have to be served.
 class LiveCallLimit {
  public:
   struct Limits {
-    std::size_t all = 65536;
-    std::size_t per_connection = 384;         // and as many as were answered
-    std::size_t per_connection_if_full = 24;  // where there are more than `all`
+    std::size_t all = 65536;                  // alive
+    std::size_t in_progress = 24;             // of a connection; all that it may have above `all`
+    std::size_t reset = 384;                  // of an address, and as many as were answered
+    std::set<std::string> shared = {"unix"};  // addresses of many clients: by connection there
   };
   // Closes a connection by gRPC's name of its peer, and says why in the log.
   using CloseConnection = std::function<void(const std::string& peer, absl::string_view why)>;
@@ -66,9 +68,23 @@ class LiveCallLimit {
   void Look();
 
  private:
+  // A connection's part of what its address has.
+  struct Part {
+    const std::string* peer;
+    std::uint64_t reset;
+    bool is_answered;       // ever
+    std::uint64_t answers;  // in a window
+  };
+
   void Watch(std::chrono::milliseconds period);
   // Counts the answers of the connections, and forgets those that are not among them.
   void CountAnswers(const std::vector<LiveCalls::OfConnection>& connections, TimeNs now);
+  // The parts of each address, or of a connection alone where that is shared.
+  std::vector<std::vector<Part>> ByAddress(
+      const std::vector<LiveCalls::OfConnection>& connections) const;
+  // Where they have more than they may, closes those that were never answered, of which most may
+  // have to be read yet, and those that have most, until the others have no more.
+  void CloseOver(std::vector<Part> parts);
 
   const Limits limits_;
   const std::unique_ptr<LiveCalls> calls_;

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/rpc/live_calls.h"
+#include "server/rpc/peer.h"
 #include "tests/testing/fake_clock.h"
 
 namespace gemmd {
@@ -50,14 +53,23 @@ LiveCalls::OfConnection Of(std::int64_t id, std::uint64_t calls, std::uint64_t a
 
 constexpr TimeNs kMillisecond = 1'000'000;
 
+// Connections have addresses of their own, two calls in progress, and ten reset ones.
 class LiveCallLimitTest : public ::testing::Test {
  protected:
-  // The connections that a look closes.
+  // The connections that a look closes, in order.
   std::vector<std::string> Closed(const Connections& connections) {
     calls_->connections = connections;
     closed_.clear();
     limit_.Look();
+    std::sort(closed_.begin(), closed_.end());
     return std::exchange(closed_, {});
+  }
+
+  // The same, once all answers are long ago.
+  std::vector<std::string> ClosedLater(const Connections& connections) {
+    Closed(connections);
+    clock_.Advance(RecentAnswers::kWindow);
+    return Closed(connections);
   }
 
   using Names = std::vector<std::string>;
@@ -65,16 +77,49 @@ class LiveCallLimitTest : public ::testing::Test {
   SaidCalls* const calls_ = new SaidCalls(&clock_);
   std::vector<std::string> closed_;
   LiveCallLimit limit_{
-      {100, 10, 2},
+      {100, 2, 10, {"10.0.0.9"}},
       std::unique_ptr<LiveCalls>(calls_),
       &clock_,
       std::chrono::milliseconds(0),
       [this](const std::string& peer, absl::string_view /*why*/) { closed_.push_back(peer); }};
 };
 
-TEST_F(LiveCallLimitTest, ClosesTheConnectionThatHasTooManyCalls) {
-  EXPECT_EQ(Closed({Of(1, 10), Of(2, 10)}), Names());
-  EXPECT_EQ(Closed({Of(1, 10), Of(2, 11)}), Names{"2"});
+TEST_F(LiveCallLimitTest, ClosesTheConnectionThatHasTooManyResetCalls) {
+  EXPECT_EQ(Closed({Of(1, 12), Of(2, 12)}), Names());
+  EXPECT_EQ(Closed({Of(1, 12), Of(2, 13)}), Names{"2"});
+}
+
+TEST_F(LiveCallLimitTest, CountsAllConnectionsOfAnAddress) {
+  // One was answered once, long ago.
+  const auto at = [](std::int64_t id, const std::string& peer, std::uint64_t calls) {
+    return LiveCalls::OfConnection{id, peer, calls, 1};
+  };
+  EXPECT_EQ(ClosedLater({at(1, "ipv4:10.0.0.1:1", 7), at(2, "ipv4:10.0.0.1:2", 7)}), Names());
+  EXPECT_EQ(ClosedLater({at(1, "ipv4:10.0.0.1:1", 7), at(2, "ipv4:10.0.0.1:2", 5),
+                         at(3, "ipv4:10.0.0.1:3", 5), at(4, "ipv4:10.0.0.2:4", 12)}),
+            Names{"ipv4:10.0.0.1:1"})
+      << "who has most, until the others have no more than they may";
+  EXPECT_EQ(ClosedLater({at(1, "ipv4:10.0.0.1:1", 40), at(2, "ipv4:10.0.0.1:2", 13),
+                         at(3, "ipv4:10.0.0.1:3", 2)}),
+            (Names{"ipv4:10.0.0.1:1", "ipv4:10.0.0.1:2"}));
+  EXPECT_EQ(ClosedLater({at(1, "ipv4:10.0.0.1:1", 2), at(2, "ipv4:10.0.0.1:2", 2),
+                         at(3, "ipv4:10.0.0.1:3", 2), at(4, "ipv4:10.0.0.1:4", 2),
+                         at(5, "ipv4:10.0.0.1:5", 2), at(6, "ipv4:10.0.0.1:6", 2)}),
+            Names())
+      << "what is in progress was not reset";
+  EXPECT_EQ(ClosedLater({at(1, "ipv4:10.0.0.9:1", 12), at(2, "ipv4:10.0.0.9:2", 12),
+                         at(3, "ipv4:10.0.0.9:3", 13)}),
+            Names{"ipv4:10.0.0.9:3"})
+      << "a proxy's connections are many clients'";
+}
+
+TEST_F(LiveCallLimitTest, ClosesAllThatWereNeverAnsweredOfAnAddressThatHasTooMany) {
+  const auto at = [](std::int64_t id, std::uint64_t calls, std::uint64_t answered) {
+    return LiveCalls::OfConnection{id, absl::StrCat("ipv4:10.0.0.1:", id), calls, answered};
+  };
+  EXPECT_EQ(Closed({at(1, 12, 0), at(2, 0, 0), at(3, 0, 1)}), Names());
+  EXPECT_EQ(Closed({at(1, 14, 0), at(2, 0, 0), at(3, 0, 1)}),
+            (Names{"ipv4:10.0.0.1:1", "ipv4:10.0.0.1:2"}));
 }
 
 TEST_F(LiveCallLimitTest, ClosesMoreWhereThereAreTooManyInAll) {
@@ -84,6 +129,7 @@ TEST_F(LiveCallLimitTest, ClosesMoreWhereThereAreTooManyInAll) {
     all_others.push_back(std::to_string(id));
     many.push_back(Of(id, 7, 1000));
   }
+  std::sort(all_others.begin(), all_others.end());
   EXPECT_EQ(Closed(many), Names()) << "100 in all";
   many.front().calls = 3;
   all_others.insert(all_others.begin(), "0");
@@ -95,21 +141,20 @@ TEST_F(LiveCallLimitTest, ClosesMoreWhereThereAreTooManyInAll) {
 }
 
 TEST_F(LiveCallLimitTest, LeavesAsManyMoreAsWereAnsweredInAWindow) {
-  EXPECT_EQ(Closed({Of(1, 40, 30), Of(2, 41, 30)}), Names{"2"}) << "all, at the first look";
-  // 1 ms of 250 brings 2 of 500.
+  EXPECT_EQ(Closed({Of(1, 42, 30), Of(2, 43, 30)}), Names{"2"}) << "all, at the first look";
   clock_.Advance(kMillisecond);
-  EXPECT_EQ(Closed({Of(1, 50, 32)}), Names()) << "at that rate, 500 in a window";
+  EXPECT_EQ(Closed({Of(1, 90, 32)}), Names()) << "at 2 a millisecond, 500 in a window";
   clock_.Advance(RecentAnswers::kWindow / 2);
   EXPECT_EQ(Closed({Of(1, 90, 32)}), Names()) << "250 by the mean";
   clock_.Advance(RecentAnswers::kWindow);
-  EXPECT_EQ(Closed({Of(1, 11, 32)}), Names{"1"}) << "none for a window";
-  EXPECT_EQ(Closed({Of(3, 11, 0)}), Names{"3"}) << "none of another's";
+  EXPECT_EQ(Closed({Of(1, 13, 32)}), Names{"1"}) << "none for a window";
+  EXPECT_EQ(Closed({Of(3, 13, 0)}), Names{"3"}) << "none of another's";
 }
 
 TEST_F(LiveCallLimitTest, RemembersAConnectionBetweenItsCalls) {
   Closed({Of(1, 0, 30), Of(2, 20)});
   clock_.Advance(RecentAnswers::kWindow);
-  EXPECT_EQ(Closed({Of(1, 11, 30)}), Names{"1"}) << "what was answered counts once";
+  EXPECT_EQ(Closed({Of(1, 13, 30)}), Names{"1"}) << "what was answered counts once";
 }
 
 TEST_F(LiveCallLimitTest, CountsByConnectionOnlyWhereOneMayHaveTooMany) {
@@ -129,6 +174,57 @@ TEST_F(LiveCallLimitTest, CountsByConnectionForATenthOfTheTime) {
   clock_.Advance(1);
   Closed({Of(1, 6), Of(2, 6)});
   EXPECT_EQ(calls_->counts, 2);
+}
+
+// Whoever they are, whatever they did: what is left open of an address has no more than it may, and
+// no connection is closed of an address that has no more.
+TEST_F(LiveCallLimitTest, LeavesNoAddressMoreThanItMayAfterAnyHistory) {
+  std::mt19937 random(5);
+  Connections connections;
+  std::int64_t next_id = 1;
+  std::map<std::int64_t, RecentAnswers> answers;
+  for (int step = 0; step < 5000; ++step) {
+    clock_.Advance((1 + random() % 400) * kMillisecond);
+    for (LiveCalls::OfConnection& each : connections) {
+      each.calls = random() % 3 == 0 ? random() % 30 : each.calls / 2;
+      each.answered += random() % 3 == 0 ? random() % 20 : 0;
+    }
+    if (connections.size() < 6) {
+      const std::string peer =
+          absl::StrCat("ipv4:10.0.0.", 1 + random() % 3, ":", static_cast<int>(next_id));
+      connections.push_back({next_id++, peer, random() % 20, random() % 5});
+    }
+    std::uint64_t all = 0;
+    for (const LiveCalls::OfConnection& each : connections) all += each.calls;
+    if (all <= 10 || all > 100) continue;
+    std::map<std::string, std::int64_t> left;
+    std::map<std::string, std::int64_t> may;
+    for (const LiveCalls::OfConnection& each : connections) {
+      answers[each.id].Counted(each.answered, clock_.Now());
+      const std::string address = AddressOf(each.peer);
+      may.try_emplace(address, 10);
+      may[address] += static_cast<std::int64_t>(answers[each.id].number());
+      left[address] += std::max<std::int64_t>(0, static_cast<std::int64_t>(each.calls) - 2);
+    }
+    const std::map<std::string, std::int64_t> before = left;
+    const auto is_over = [&](const std::string& peer) {
+      return before.at(AddressOf(peer)) > may.at(AddressOf(peer));
+    };
+    for (const std::string& peer : Closed(connections)) {
+      EXPECT_TRUE(is_over(peer)) << step;
+      const auto found = std::find_if(connections.begin(), connections.end(),
+                                      [&](const auto& each) { return each.peer == peer; });
+      ASSERT_NE(found, connections.end());
+      left[AddressOf(peer)] -=
+          std::max<std::int64_t>(0, static_cast<std::int64_t>(found->calls) - 2);
+      connections.erase(found);
+    }
+    for (const auto& [address, calls] : left) EXPECT_LE(calls, may.at(address)) << step;
+    for (const LiveCalls::OfConnection& each : connections) {
+      EXPECT_TRUE(each.answered != 0 || !is_over(each.peer)) << step;
+    }
+    if (random() % 10 == 0 && !connections.empty()) connections.erase(connections.begin());
+  }
 }
 
 // Looks come when they come, and answers as fast as the server is.
@@ -262,10 +358,12 @@ TEST(ChannelzCalls, AreCountedByConnection) {
 
   grpc::ChannelArguments own;
   own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;  // connected to the end
   std::vector<std::unique_ptr<ClientCall>> clients;
   for (const int count : {1, 3}) {
-    grpc::GenericStub stub(grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
-                                                     grpc::InsecureChannelCredentials(), own));
+    channels.push_back(grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
+                                                 grpc::InsecureChannelCredentials(), own));
+    grpc::GenericStub stub(channels.back());
     for (int i = 0; i < count; ++i) {
       clients.push_back(std::make_unique<ClientCall>());
       ClientCall& call = *clients.back();
