@@ -179,8 +179,8 @@ void MultiplyBlock(const IssuedProduct& product, std::size_t index,
                    const std::vector<Bytes>& columns) {
   Block& block = *product.blocks[index];
   std::vector<typename Rule::Columns> b(columns.size() / kBlockColumns);
-  for (std::uint32_t i = 0; i < b.size(); ++i) {
-    Rule::MakeColumns(product, block, i * kBlockColumns, &columns[i * kBlockColumns], &b[i]);
+  for (std::uint32_t first = 0; first < columns.size(); first += kBlockColumns) {
+    Rule::MakeColumns(product, block, first, &columns[first], &b[first / kBlockColumns]);
   }
   const auto a = LoadLines<std::uint8_t>(*block.cluster, product.a[index], product.rows());
   for (std::uint32_t row = 0; row < product.rows(); ++row) {

@@ -3,7 +3,6 @@
 // in tiles of 128 x 4. D has every bit that the kernels' rule gives.
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gemmd/v1/gemm.grpc.pb.h"
@@ -39,11 +38,12 @@ void Describe(DataType type, std::int64_t rows, std::int64_t columns, v1::Plane*
   plane->set_order(v1::ROW_MAJOR);
 }
 
-void Add(v1::OperandName name, v1::PlaneName plane, std::string bytes, v1::MatmulRequest* request) {
+void Add(v1::OperandName name, v1::PlaneName plane, const std::string& bytes,
+         v1::MatmulRequest* request) {
   v1::Chunk* const chunk = request->add_payload();
   chunk->set_operand(name);
   chunk->set_plane(plane);
-  chunk->set_data(std::move(bytes));
+  chunk->set_data(bytes);
 }
 
 // Lines are as long as the operand has them.

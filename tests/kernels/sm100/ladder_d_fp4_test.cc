@@ -116,7 +116,8 @@ TEST_P(LadderDFp4, BitsAreWithinTheirBound) {
     };
     const double tensor = operands.a.View().tensor_scale * operands.b.View().tensor_scale;
     const double scales = std::ldexp(tensor, largest(operands.a) + largest(operands.b));
-    const auto products = static_cast<double>((each.shape.k + 63) / 64);
+    const std::int64_t blocks = (each.shape.k + 63) / 64;
+    const auto products = static_cast<double>(blocks);
     for (std::size_t i = 0; i < bits.size(); ++i) {
       const double l = std::max(scales, exact.magnitude[i]);
       const double bound = products * (5 * 0x1p-35 * l + 0x1p-23 * exact.magnitude[i]) +
