@@ -12,6 +12,7 @@
 #include "kernels/sm100/ladder_c_registry.h"
 #include "kernels/sm100/ladder_d_registry.h"
 #include "kernels/sm120/ladder_b_registry.h"
+#include "kernels/sm120/mx_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
 #include "kernels/sm90/tf32_registry.h"
 #include "kernels/sm90/wgmma_gemm_registry.h"
@@ -38,6 +39,7 @@ const Registry& BuiltinRegistry() {
     AppendLadderB(&kernels);
     AppendLadderC(&kernels);
     AppendLadderD(&kernels);
+    AppendSm120Mx(&kernels);
     AppendCublasLt(&cublaslt::CublasLtEngine(), &kernels);
     AppendDequantizedGemm(&kernels);
 #if GEMMD_FAULTS

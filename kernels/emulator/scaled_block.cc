@@ -1,5 +1,7 @@
 #include "kernels/emulator/scaled_block.h"
 
+#include <cstddef>
+
 #include "kernels/emulator/aligned_sum.h"
 
 namespace gemmd::emulator {
@@ -8,21 +10,40 @@ namespace {
 constexpr std::int32_t kScaleBias = 127;
 constexpr std::uint8_t kNanScale = 0xff;
 
-Factors Unscaled(const ScaledLine& line) {
+Factors Scaled(const ScaledLine& line) {
   Factors factors = {};
   factors.count = kMostBlockProducts;
   for (int k = 0; k < factors.count; ++k) factors.Set(line.format, k, line.codes[k]);
-  return factors;
-}
-
-Factors Scaled(const ScaledLine& line) {
-  Factors factors = Unscaled(line);
   factors.Scale(line.scale);
   return factors;
 }
 
-std::int32_t ExponentOf(const Factors& factors, int k) {
-  return factors.value[k] == 0 ? kNoExponent : factors.exponent[k];
+// A code as Factors has it, but for the exponent of a zero.
+struct DecodedCode {
+  float value;
+  std::int32_t exponent;
+  bool is_finite;
+};
+using CodeTable = std::array<DecodedCode, 256>;
+
+CodeTable MakeTable(FactorFormat format) {
+  CodeTable table;
+  for (std::uint32_t code = 0; code < table.size(); ++code) {
+    Factors factor = {};
+    factor.Set(format, 0, code);
+    const std::int32_t exponent = factor.value[0] == 0 ? kNoExponent : factor.exponent[0];
+    table[code] = {static_cast<float>(factor.value[0]), exponent, factor.finite};
+  }
+  return table;
+}
+
+const CodeTable& TableOf(FactorFormat format) {
+  static const auto* const kTables =
+      new std::array<CodeTable, 5>{MakeTable(FactorFormat::kE4m3), MakeTable(FactorFormat::kE5m2),
+                                   MakeTable(FactorFormat::kE2m3), MakeTable(FactorFormat::kE3m2),
+                                   MakeTable(FactorFormat::kE2m1)};
+  return (
+      *kTables)[static_cast<std::size_t>(format) - static_cast<std::size_t>(FactorFormat::kE4m3)];
 }
 
 bool SumQuickly(const ScaledRow& row, const ScaledColumns& columns, const std::int32_t* scale,
@@ -47,13 +68,16 @@ auto ChooseSum() {
 }  // namespace
 
 void PrepareScaledRow(const ScaledLine& line, ScaledRow* row) {
-  const Factors factors = Unscaled(line);
+  const CodeTable& table = TableOf(line.format);
+  bool is_finite = line.scale != kNanScale;
   for (int k = 0; k < kMostBlockProducts; ++k) {
-    row->value[k] = static_cast<float>(factors.value[k]);
-    row->exponent[k] = ExponentOf(factors, k);
+    const DecodedCode& code = table[line.codes[k]];
+    row->value[k] = code.value;
+    row->exponent[k] = code.exponent;
+    is_finite = is_finite && code.is_finite;
   }
   row->scale = static_cast<std::int32_t>(line.scale) - kScaleBias;
-  row->is_finite = factors.finite && line.scale != kNanScale;
+  row->is_finite = is_finite;
   row->line = line;
 }
 

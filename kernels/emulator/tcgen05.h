@@ -42,12 +42,18 @@ struct Tcgen05Product {
 };
 void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site);
 
-// D (+)= (A * scales of A) * (B * scales of B) by kind::mxf8f6f4.block_scale.block32, 32 deep. A
-// and B are matrix descriptors, of lines of 32 bytes: elements of 8 bits, or 16 elements of 4 or 6
-// bits in the first 8 or 12 bytes of each 16. Scales are E8M0, one a row of A in this block's
-// tensor memory and one a column of the whole of B in each block's, alike in all quarters of the
-// lanes: that of line i in lane i % 32, column i / 32, in the byte that `instruction` says.
+// D (+)= (A * scales of A) * (B * scales of B) by a kind with .block_scale. A and B are matrix
+// descriptors, of lines of 32 bytes. Scales of rows of A lie in this block's tensor memory and
+// those of the whole of B in each block's, alike in all quarters of the lanes: those of line i in
+// lane i % 32, column i / 32, in the bytes that `instruction` says.
+enum class Tcgen05ScaledKind : std::uint8_t {
+  kMxf8f6f4,  // block32, 32 deep: elements of 8 bits, or 16 of 4 or 6 bits in the first 8 or 12
+              // bytes of each 16; one E8M0 scale a line
+  kMxf4,      // block32, 64 deep: e2m1, two in a byte; two E8M0 scales a line
+  kMxf4nvf4,  // block16, 64 deep: the same with four scales, E4M3 without a sign or E8M0
+};
 struct Tcgen05ScaledProduct {
+  Tcgen05ScaledKind kind;
   std::uint32_t group;
   std::uint32_t d;
   std::uint64_t a;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/emulator/call_site.h"
+#include "kernels/emulator/tcgen05.h"
 #include "kernels/emulator/tensor_core.h"
 
 namespace gemmd::emulator {
@@ -28,13 +29,15 @@ struct Tcgen05ScaledInstruction {
   bool negates_b;
   bool a_is_mn_major;
   bool b_is_mn_major;
-  std::uint32_t a_scale_id;  // the byte of a word of scales, 0 to 3
+  std::uint32_t a_scale_id;  // the first byte of a word of scales that counts
   std::uint32_t b_scale_id;
+  std::uint32_t scales;  // of a line: so many bytes count
+  bool has_e4m3_scales;  // else E8M0
 };
 
-// Decodes a descriptor of kind::mxf8f6f4, as the next function does one of kind::f16.
-Tcgen05ScaledInstruction DecodeTcgen05ScaledInstruction(std::uint32_t bits, std::uint32_t group,
-                                                        const CallSite& site);
+// Decodes a descriptor of a kind with scales, as the next function does one of kind::f16.
+Tcgen05ScaledInstruction DecodeTcgen05ScaledInstruction(Tcgen05ScaledKind kind, std::uint32_t bits,
+                                                        std::uint32_t group, const CallSite& site);
 
 // Decodes a descriptor of kind::f16. Ends the launch where the bits say what there is not, or what
 // is not emulated.

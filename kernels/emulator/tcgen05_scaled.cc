@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/emulator/async_engine.h"
 #include "kernels/emulator/failure.h"
+#include "kernels/emulator/fp4_block.h"
 #include "kernels/emulator/machine.h"
 #include "kernels/emulator/matrix_operand.h"
 #include "kernels/emulator/scaled_block.h"
@@ -27,6 +28,7 @@ using Bytes = OperandLine<std::uint8_t>;
 
 // One product as it was issued.
 struct IssuedProduct {
+  Tcgen05ScaledKind kind;
   Tcgen05ScaledInstruction instruction;
   bool accumulate;
   std::uint32_t d_column;
@@ -62,20 +64,25 @@ Bytes Unpack(FactorFormat format, const Bytes& packed) {
   return codes;
 }
 
-// The scale of a line. The tensor cores of all quarters of the lanes read theirs.
-std::uint8_t ScaleOf(const IssuedProduct& product, Block& block, std::uint32_t column,
-                     std::uint32_t id, std::uint32_t line) {
-  std::array<std::uint8_t, 4> scales;
-  for (std::uint32_t quarter = 0; quarter < scales.size(); ++quarter) {
+// The bytes of a line's scales that count. The tensor cores of all quarters of the lanes read
+// theirs.
+std::array<std::uint8_t, 4> ScalesOf(const IssuedProduct& product, Block& block,
+                                     std::uint32_t column, std::uint32_t id, std::uint32_t line) {
+  const std::uint32_t count = product.instruction.scales;
+  std::array<std::uint8_t, 4> scales = {};
+  for (std::uint32_t quarter = 0; quarter < 4; ++quarter) {
     const std::uint32_t lane = quarter * kQuarter + line % kQuarter;
     const std::uint32_t word = TensorWord(block, lane, column + line / kQuarter);
-    scales[quarter] = static_cast<std::uint8_t>(word >> (8 * id));
-    if (scales[quarter] == scales[0]) continue;
-    Fail(Violation::kBadOperand, product.site,
-         absl::StrCat(kWhat, ": scales in lanes ", line % kQuarter, " and ", lane,
-                      " of tensor memory differ"));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto scale = static_cast<std::uint8_t>(word >> (8 * (id + i)));
+      if (quarter == 0) scales[i] = scale;
+      if (scale == scales[i]) continue;
+      Fail(Violation::kBadOperand, product.site,
+           absl::StrCat(kWhat, ": scales in lanes ", line % kQuarter, " and ", lane,
+                        " of tensor memory differ"));
+    }
   }
-  return scales[0];
+  return scales;
 }
 
 ScaledLine MakeLine(FactorFormat format, bool is_negated, const Bytes& packed, std::uint8_t scale) {
@@ -99,42 +106,92 @@ std::vector<Bytes> LoadColumns(const IssuedProduct& product) {
   return columns;
 }
 
-// B as one block sees it, by its own scales.
-std::vector<ScaledColumns> PrepareB(const IssuedProduct& product, Block& block,
-                                    const std::vector<Bytes>& elements) {
-  const Tcgen05ScaledInstruction& instruction = product.instruction;
-  std::vector<ScaledColumns> prepared(elements.size() / kBlockColumns);
-  for (std::uint32_t first = 0; first < elements.size(); first += kBlockColumns) {
+// Eight columns of D at a time by the rule of kind::mxf8f6f4.
+struct Mxf8f6f4 {
+  using Row = ScaledRow;
+  using Columns = ScaledColumns;
+
+  static Row MakeRow(const IssuedProduct& product, Block& block, std::uint32_t line,
+                     const Bytes& elements) {
+    const Tcgen05ScaledInstruction& instruction = product.instruction;
+    const auto scales = ScalesOf(product, block, product.a_scales, instruction.a_scale_id, line);
+    Row row;
+    PrepareScaledRow(MakeLine(instruction.a_format, instruction.negates_a, elements, scales[0]),
+                     &row);
+    return row;
+  }
+  static void MakeColumns(const IssuedProduct& product, Block& block, std::uint32_t first,
+                          const Bytes* elements, Columns* columns) {
+    const Tcgen05ScaledInstruction& instruction = product.instruction;
     std::array<ScaledLine, kBlockColumns> lines;
     for (std::uint32_t i = 0; i < kBlockColumns; ++i) {
-      const std::uint8_t scale =
-          ScaleOf(product, block, product.b_scales, instruction.b_scale_id, first + i);
-      lines[i] = MakeLine(instruction.b_format, instruction.negates_b, elements[first + i], scale);
+      const auto scales =
+          ScalesOf(product, block, product.b_scales, instruction.b_scale_id, first + i);
+      lines[i] = MakeLine(instruction.b_format, instruction.negates_b, elements[i], scales[0]);
     }
-    PrepareScaledColumns(lines, &prepared[first / kBlockColumns]);
+    PrepareScaledColumns(lines, columns);
   }
-  return prepared;
-}
+  static void MultiplyAdd(const Row& row, const Columns& columns, float* sums) {
+    MultiplyAddScaled(row, columns, sums);
+  }
+};
 
+// The same by the rule of kind::mxf4 and kind::mxf4nvf4.
+struct Fp4 {
+  using Row = Fp4Line;
+  using Columns = std::array<Fp4Line, kBlockColumns>;
+
+  static Fp4Line MakeFp4Line(const IssuedProduct& product, const Bytes& elements, bool is_negated,
+                             const std::array<std::uint8_t, 4>& scales) {
+    // Of two scales each is of two blocks of 16.
+    const bool is_of_32 = product.instruction.scales == 2;
+    return PrepareFp4Line(
+        elements, is_negated,
+        product.instruction.has_e4m3_scales ? Fp4ScaleType::kE4m3 : Fp4ScaleType::kE8m0,
+        is_of_32 ? std::array<std::uint8_t, 4>{scales[0], scales[0], scales[1], scales[1]}
+                 : scales);
+  }
+  static Row MakeRow(const IssuedProduct& product, Block& block, std::uint32_t line,
+                     const Bytes& elements) {
+    const Tcgen05ScaledInstruction& instruction = product.instruction;
+    return MakeFp4Line(product, elements, instruction.negates_a,
+                       ScalesOf(product, block, product.a_scales, instruction.a_scale_id, line));
+  }
+  static void MakeColumns(const IssuedProduct& product, Block& block, std::uint32_t first,
+                          const Bytes* elements, Columns* columns) {
+    const Tcgen05ScaledInstruction& instruction = product.instruction;
+    for (std::uint32_t i = 0; i < kBlockColumns; ++i) {
+      (*columns)[i] = MakeFp4Line(
+          product, elements[i], instruction.negates_b,
+          ScalesOf(product, block, product.b_scales, instruction.b_scale_id, first + i));
+    }
+  }
+  static void MultiplyAdd(const Row& row, const Columns& columns, float* sums) {
+    for (std::uint32_t i = 0; i < kBlockColumns; ++i) {
+      sums[i] = MultiplyAddFp4(sums[i], row, columns[i]);
+    }
+  }
+};
+
+// B is as one block sees it, by its own scales.
+template <class Rule>
 void MultiplyBlock(const IssuedProduct& product, std::size_t index,
                    const std::vector<Bytes>& columns) {
   Block& block = *product.blocks[index];
-  const Tcgen05ScaledInstruction& instruction = product.instruction;
-  const std::vector<ScaledColumns> b = PrepareB(product, block, columns);
+  std::vector<typename Rule::Columns> b(columns.size() / kBlockColumns);
+  for (std::uint32_t first = 0; first < columns.size(); first += kBlockColumns) {
+    Rule::MakeColumns(product, block, first, &columns[first], &b[first / kBlockColumns]);
+  }
   const auto a = LoadLines<std::uint8_t>(*block.cluster, product.a[index], product.rows());
   for (std::uint32_t row = 0; row < product.rows(); ++row) {
-    const std::uint8_t scale =
-        ScaleOf(product, block, product.a_scales, instruction.a_scale_id, row);
-    ScaledRow prepared;
-    PrepareScaledRow(MakeLine(instruction.a_format, instruction.negates_a, a[row], scale),
-                     &prepared);
+    const typename Rule::Row prepared = Rule::MakeRow(product, block, row, a[row]);
     for (std::uint32_t j = 0; j < b.size(); ++j) {
       const std::uint32_t column = product.d_column + j * kBlockColumns;
       std::array<float, kBlockColumns> sums = {};
       for (std::uint32_t i = 0; i < kBlockColumns && product.accumulate; ++i) {
         std::memcpy(&sums[i], &TensorWord(block, row, column + i), sizeof sums[i]);
       }
-      MultiplyAddScaled(prepared, b[j], sums.data());
+      Rule::MultiplyAdd(prepared, b[j], sums.data());
       for (std::uint32_t i = 0; i < kBlockColumns; ++i) {
         std::memcpy(&TensorWord(block, row, column + i), &sums[i], sizeof sums[i]);
       }
@@ -144,7 +201,13 @@ void MultiplyBlock(const IssuedProduct& product, std::size_t index,
 
 void LandProduct(const IssuedProduct& product) {
   const std::vector<Bytes> columns = LoadColumns(product);
-  for (std::size_t i = 0; i < product.blocks.size(); ++i) MultiplyBlock(product, i, columns);
+  for (std::size_t i = 0; i < product.blocks.size(); ++i) {
+    if (product.kind == Tcgen05ScaledKind::kMxf8f6f4) {
+      MultiplyBlock<Mxf8f6f4>(product, i, columns);
+    } else {
+      MultiplyBlock<Fp4>(product, i, columns);
+    }
+  }
 }
 
 // The columns that hold scales of that many lines.
@@ -161,7 +224,9 @@ void Tcgen05MultiplyScaled(const Tcgen05ScaledProduct& product, const CallSite& 
   CheckTensorGroup(product.group, kWhat, site);
   Thread& thread = CurrentThread();
   IssuedProduct issued = {};
-  issued.instruction = DecodeTcgen05ScaledInstruction(product.instruction, product.group, site);
+  issued.kind = product.kind;
+  issued.instruction =
+      DecodeTcgen05ScaledInstruction(product.kind, product.instruction, product.group, site);
   issued.accumulate = product.accumulate;
   issued.blocks = BlocksOfGroup(product.group);
   issued.site = site;

@@ -51,9 +51,10 @@ struct TileCorner {
 
 // Blocks are numbered along a row of tiles; or, in groups of `group` rows, down the columns of
 // the group, so that blocks running together share more of A and B. Any grid will do: the
-// last group may have fewer rows.
-GEMMD_DEVICE TileCorner RasterTile(std::uint32_t block, const HalfGemmParams& params,
-                                   std::uint32_t group, int tile_m, int tile_n) {
+// last group may have fewer rows. Params has tiles_m and tiles_n, of D.
+template <class Params>
+GEMMD_DEVICE TileCorner RasterTile(std::uint32_t block, const Params& params, std::uint32_t group,
+                                   int tile_m, int tile_n) {
   const std::uint32_t in_group = group * params.tiles_n;
   const std::uint32_t first_row = block / in_group * group;
   const std::uint32_t rows_left = params.tiles_m - first_row;

@@ -125,30 +125,48 @@ GEMMD_DEVICE void Tcgen05MultiplyTensor(TensorAddress d, TensorAddress a,
 #endif
 }
 
-// tcgen05.mma.kind::mxf8f6f4.block_scale.block32: D = (A * scales) * (B * scales) (+ D where
-// `accumulate`), 32 deep, one E8M0 scale for each row of A and each column of B, by one thread. In
-// the pair's form, of M of 256, a block has half of the rows of A with their scales, and half of
-// the columns of B, but the scales of all.
-//   A and B    lines of 32 bytes: 8-bit elements, or 16 of 4 or 6 bits in the first 8 or 12 bytes
-//              of each 16, K-major
-//   scales     that of line i in lane i % 32 of each quarter, column i / 32, in the byte that the
-//              instruction says: what tcgen05.cp.32x128b.warpx4 makes of a tile of 128 x 4 scales
-//              (kernels/scaling.h, kTiles128x4)
+// A kind of block-scaled product, with the size of its blocks, and so its scales a line.
+enum class Tcgen05ScaledKind : std::uint8_t {
+  kMxf8f6f4,  // .kind::mxf8f6f4.block_scale.block32: 32 deep, one E8M0 scale
+  kMxf4,      // .kind::mxf4.block_scale.block32: 64 deep, two E8M0 scales
+  kMxf4nvf4,  // .kind::mxf4nvf4.block_scale.block16: 64 deep, four scales, E4M3 or E8M0
+};
+
+// tcgen05.mma with .block_scale: D = (A * scales) * (B * scales) (+ D where `accumulate`), by one
+// thread. In the pair's form, of M of 256, a block has half of the rows of A with their scales, and
+// half of the columns of B, but the scales of all.
+//   A and B    lines of 32 bytes: of mxf8f6f4 8-bit elements, or 16 of 4 or 6 bits in the first 8
+//   or
+//              12 bytes of each 16; of the others e2m1, two in a byte; of few bits K-major
+//   scales     those of line i in lane i % 32 of each quarter, column i / 32, from the byte on that
+//              the instruction says: what tcgen05.cp.32x128b.warpx4 makes of a tile of 128 x 4
+//              scales (kernels/scaling.h, kTiles128x4)
 //   D of f32   row r in lane r of the block, column n in column n
-template <int kGroup = 1>
+template <int kGroup = 1, Tcgen05ScaledKind kKind = Tcgen05ScaledKind::kMxf8f6f4>
 GEMMD_DEVICE void Tcgen05MultiplyMx(TensorAddress d, std::uint64_t a_descriptor,
                                     std::uint64_t b_descriptor, std::uint32_t instruction,
                                     TensorAddress a_scales, TensorAddress b_scales,
                                     bool accumulate GEMMD_SITE) {
 #ifdef __CUDACC__
-  GEMMD_TCGEN05_GROUP("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\ntcgen05.mma",
-                      ".kind::mxf8f6f4.block_scale.block32 [%0], %1, %2, %3, [%4], [%5], p;\n}",
-                      ::"r"(d), "l"(a_descriptor), "l"(b_descriptor), "r"(instruction),
-                      "r"(a_scales), "r"(b_scales), "r"(static_cast<std::uint32_t>(accumulate))
+#define GEMMD_TCGEN05_SCALED(kind)                                                              \
+  GEMMD_TCGEN05_GROUP("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\ntcgen05.mma",                   \
+                      kind " [%0], %1, %2, %3, [%4], [%5], p;\n}", ::"r"(d), "l"(a_descriptor), \
+                      "l"(b_descriptor), "r"(instruction), "r"(a_scales), "r"(b_scales),        \
+                      "r"(static_cast<std::uint32_t>(accumulate))                               \
                       : "memory")
+  if constexpr (kKind == Tcgen05ScaledKind::kMxf8f6f4) {
+    GEMMD_TCGEN05_SCALED(".kind::mxf8f6f4.block_scale.block32")
+  } else if constexpr (kKind == Tcgen05ScaledKind::kMxf4) {
+    GEMMD_TCGEN05_SCALED(".kind::mxf4.block_scale.block32")
+  } else {
+    GEMMD_TCGEN05_SCALED(".kind::mxf4nvf4.block_scale.block16")
+  }
+#undef GEMMD_TCGEN05_SCALED
 #else
   emulator::Tcgen05MultiplyScaled(
-      {kGroup, d, a_descriptor, b_descriptor, instruction, a_scales, b_scales, accumulate}, site);
+      {static_cast<emulator::Tcgen05ScaledKind>(kKind), kGroup, d, a_descriptor, b_descriptor,
+       instruction, a_scales, b_scales, accumulate},
+      site);
 #endif
 }
 

@@ -83,5 +83,29 @@ constexpr GEMMD_DEVICE std::uint32_t MakeTcgen05MxInstruction(const Tcgen05MxFor
          static_cast<std::uint32_t>(form.a_scale_id) << 29;
 }
 
+// A product of e2m1 by kind::mxf4 or kind::mxf4nvf4, 64 deep, K-major, sums of f32. Shapes are
+// those of Tcgen05MxForm. A scale's id is the byte of the first of a line's two or four in their
+// word: of mxf4 0 or 2, of mxf4nvf4 with blocks of 16 it is 0.
+struct Tcgen05Fp4Form {
+  bool has_e4m3_scales = false;  // else E8M0; of mxf4nvf4 alone
+  int rows = 0;
+  int columns = 0;
+  int a_scale_id = 0;
+  int b_scale_id = 0;
+  bool negate_a = false;
+  bool negate_b = false;
+};
+
+// As MakeTcgen05MxInstruction() has it, but for the types: e2m1 is 1, of A in 7-9, of B in 10-11;
+// bit 23 is 0 for E4M3 scales; bit 31, for K of 96, is 0.
+constexpr GEMMD_DEVICE std::uint32_t MakeTcgen05Fp4Instruction(const Tcgen05Fp4Form& form) {
+  return static_cast<std::uint32_t>(form.b_scale_id) << 4 | 1u << 7 | 1u << 10 |
+         std::uint32_t{form.negate_a} << 13 | std::uint32_t{form.negate_b} << 14 |
+         static_cast<std::uint32_t>(form.columns / 8) << 17 |
+         std::uint32_t{!form.has_e4m3_scales} << 23 |
+         static_cast<std::uint32_t>(form.rows / 128) << 27 |
+         static_cast<std::uint32_t>(form.a_scale_id) << 29;
+}
+
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::ptx

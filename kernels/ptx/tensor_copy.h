@@ -40,12 +40,13 @@ GEMMD_DEVICE void TensorPrefetch2D(const TensorMap* map, std::int32_t x,
   GEMMD_IN_EMULATOR(emulator::TensorPrefetch(*map, {{x, y}}, site);)
 }
 
-// .2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes: the box with its corner at
-// element (x, y) to `destination` of this block.
+// .2d.shared::cta.global.tile.mbarrier::complete_tx::bytes: the box with its corner at
+// element (x, y) to `destination` of this block. (With .shared::cluster ptxas of CUDA 13.0 makes of
+// each load on sm_120a a call besides, for other blocks' memory; on sm_90a both are the same code.)
 GEMMD_DEVICE void TensorLoad2D(SharedAddress destination, const TensorMap* map, std::int32_t x,
                                std::int32_t y, SharedAddress mbarrier GEMMD_SITE) {
   GEMMD_ON_DEVICE(
-      asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+      asm volatile("cp.async.bulk.tensor.2d.shared::cta.global.tile"
                    ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(destination),
                    "l"(map), "r"(mbarrier), "r"(x), "r"(y)
                    : "memory");)
@@ -120,7 +121,7 @@ GEMMD_DEVICE void TensorLoad3DCached(SharedAddress destination, const TensorMap*
 // Boxes of maps of four and of five dimensions.
 GEMMD_DEVICE void TensorLoad4D(SharedAddress destination, const TensorMap* map,
                                const std::int32_t (&at)[4], SharedAddress mbarrier GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile"
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.4d.shared::cta.global.tile"
                                ".mbarrier::complete_tx::bytes"
                                " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(destination),
                                "l"(map), "r"(mbarrier), "r"(at[0]), "r"(at[1]), "r"(at[2]),
@@ -131,7 +132,7 @@ GEMMD_DEVICE void TensorLoad4D(SharedAddress destination, const TensorMap* map,
 }
 GEMMD_DEVICE void TensorLoad5D(SharedAddress destination, const TensorMap* map,
                                const std::int32_t (&at)[5], SharedAddress mbarrier GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile"
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.5d.shared::cta.global.tile"
                                ".mbarrier::complete_tx::bytes"
                                " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(destination),
                                "l"(map), "r"(mbarrier), "r"(at[0]), "r"(at[1]), "r"(at[2]),

@@ -81,8 +81,6 @@ std::uint32_t EncodeStochastic(const FloatFormat& format, double value, std::uin
   });
 }
 
-double DecodeE8M0(std::uint8_t code) {
-  return code == kE8M0Nan ? kNan : PowerOfTwo(code - 127);
-}
+double DecodeE8M0(std::uint8_t code) { return code == kE8M0Nan ? kNan : PowerOfTwo(code - 127); }
 
 }  // namespace gemmd

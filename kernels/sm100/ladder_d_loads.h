@@ -23,7 +23,7 @@ class LadderDLoads {
 
   GEMMD_DEVICE void Run() {
     for (PairTiles tiles(params_, place_); !tiles.Done(); tiles.Next()) {
-      const TilePlace tile = tiles.Place();
+      const mma::TilePlace tile = tiles.Place();
       for (std::int32_t k = 0; k < params_.k; k += Step::kTileK) LoadStage(tile, k);
     }
   }
@@ -38,7 +38,7 @@ class LadderDLoads {
     return place_.rank == 0 ? without + 2 * Layout::kBScaleBytes : without;
   }
 
-  GEMMD_DEVICE void LoadStage(const TilePlace& tile, std::int32_t k) {
+  GEMMD_DEVICE void LoadStage(const mma::TilePlace& tile, std::int32_t k) {
     const std::uint32_t stage = empty_.index();
     ptx::MbarrierWait(empty_.address(), empty_.parity());
     const ptx::SharedAddress full = place_.shared + Layout::kFull + stage * ptx::kMbarrierBytes;
@@ -49,7 +49,7 @@ class LadderDLoads {
   }
 
   // Elements outside the matrices become zero.
-  GEMMD_DEVICE void LoadOperands(const TilePlace& tile, std::int32_t k, std::uint32_t stage,
+  GEMMD_DEVICE void LoadOperands(const mma::TilePlace& tile, std::int32_t k, std::uint32_t stage,
                                  ptx::SharedAddress full) const {
     const auto row = static_cast<std::int32_t>(tile.row * Step::kTileM + place_.rank * kHalfM);
     const auto column =
@@ -58,17 +58,17 @@ class LadderDLoads {
     const std::uint32_t b = a + Layout::kABytes;
     GEMMD_UNROLL
     for (int span = 0; span < Layout::kSpans; ++span) {
-      const std::int32_t x = k + span * 128;
+      const std::int32_t x = (k + span * Layout::kSpanElements) / Layout::kElementsPerByte;
       ptx::TensorLoad2DOfPair(a + span * Layout::kASpan, &params_.a, x, row, full);
       ptx::TensorLoad2DOfPair(b + span * Layout::kBSpan, &params_.b, x, column, full);
     }
   }
 
-  GEMMD_DEVICE void LoadScales(const TilePlace& tile, std::int32_t k, std::uint32_t stage,
+  GEMMD_DEVICE void LoadScales(const mma::TilePlace& tile, std::int32_t k, std::uint32_t stage,
                                ptx::SharedAddress full) const {
     const std::uint32_t a = place_.shared + Layout::kScales + stage * Layout::kScaleBytes;
     const std::uint32_t b = a + Layout::kAScaleBytes;
-    const std::int32_t along_k = k / 128;
+    const std::int32_t along_k = k / (4 * Layout::kBlock);
     const auto row = static_cast<std::int32_t>(tile.row * (Step::kTileM / 128) + place_.rank);
     const auto column = static_cast<std::int32_t>(tile.column * Layout::kBTiles);
     ptx::TensorLoad4DOfPair(a, &params_.a_scales, {0, 0, along_k, row}, full);

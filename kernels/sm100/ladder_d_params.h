@@ -23,7 +23,7 @@ inline constexpr int kMaxColumns = 512;         // of tensor memory
 
 inline namespace GEMMD_BACKEND {
 
-// A is m x k and B n x k, with E8M0 scales of 32 of K in tiles of 128 x 4 (kernels/scaling.h); D is
+// A is m x k and B n x k, with scales of blocks of K in tiles of 128 x 4 (kernels/scaling.h); D is
 // m x n, of f32.
 struct LadderDParams {
   ptx::TensorMap a;
@@ -32,34 +32,41 @@ struct LadderDParams {
   ptx::TensorMap b_scales;
   ptx::TensorMap stored;  // D, where TMA stores it; else empty
   float* d;
+  const float* a_tensor_scale;  // where the format has them
+  const float* b_tensor_scale;
   std::int64_t ldd;
   std::int32_t m;
   std::int32_t n;
   std::int32_t k;
   std::uint32_t tiles_m;
   std::uint32_t tiles_n;
-  std::uint32_t hilbert_side;  // of the square of tiles; 0: tiles in rows
-  std::uint32_t instruction;   // its descriptor but for the scales' ids
-  bool is_aligned;             // each row of D for stores of kStoreFloats
+  bool is_hilbert;            // the order of tiles; else along rows
+  std::uint32_t instruction;  // its descriptor but for the scales' ids
+  bool is_aligned;            // each row of D for stores of kStoreFloats
 };
 
 // The layout of a step's memory; with TMA's stores it has their buffers.
 template <class Step, bool kTensorStores>
 struct LadderDLayout {
-  // Lines of 128 bytes, swizzled, for each 128 of K; a block has half of the pair's tiles.
-  static constexpr int kSpans = Step::kTileK / 128;
+  // Lines of 128 bytes of K, swizzled; a block has half of the pair's tiles.
+  static constexpr int kSpanElements = Step::kFormat == ScaledFormat::kMxfp8 ? 128 : 256;
+  static constexpr int kSpans = Step::kTileK / kSpanElements;
   static constexpr std::uint32_t kSpanBytes = 128;
+  static constexpr int kElementsPerByte = kSpanElements / 128;
   static constexpr std::uint32_t kALines = Step::kTileM / 2;
   static constexpr std::uint32_t kBLines = Step::kTileN / 2;
   static constexpr std::uint32_t kASpan = kALines * kSpanBytes;
   static constexpr std::uint32_t kBSpan = kBLines * kSpanBytes;
   static constexpr std::uint32_t kABytes = kSpans * kASpan;
   static constexpr std::uint32_t kBBytes = kSpans * kBSpan;
-  // Tiles of 128 x 4 scales: one of A for each 128 of K, and those of all of the pair's B.
+  // Tiles of 128 x 4 scales: of A those of a stage's blocks of K, and of all of the pair's B.
   static constexpr std::uint32_t kScaleTile = 512;
+  static constexpr int kBlock = Step::kFormat == ScaledFormat::kNvfp4 ? 16 : 32;
+  static constexpr int kSpanTiles = kSpanElements / (4 * kBlock);
+  static constexpr int kATiles = kSpans * kSpanTiles;
   static constexpr int kBTiles = Step::kTileN / 128;
-  static constexpr std::uint32_t kAScaleBytes = kSpans * kScaleTile;
-  static constexpr std::uint32_t kBScaleBytes = kSpans * kBTiles * kScaleTile;
+  static constexpr std::uint32_t kAScaleBytes = kATiles * kScaleTile;
+  static constexpr std::uint32_t kBScaleBytes = kATiles * kBTiles * kScaleTile;
   static constexpr std::uint32_t kStageBytes = kABytes + kBBytes + kAScaleBytes + kBScaleBytes;
 
   // D in boxes of 32 columns, lines of 128 bytes, swizzled.
@@ -98,7 +105,7 @@ struct LadderDLayout {
   // loaded. Where there is no room for so many, the multiplying thread waits.
   static constexpr int kSecond = Step::kTileN - Step::kOverlap;
   static constexpr int kFirstScale = kSecond + Step::kTileN;
-  static constexpr int kScaleColumns = 4 * kSpans * (1 + kBTiles);
+  static constexpr int kScaleColumns = 4 * kATiles * (1 + kBTiles);
   static constexpr int kFittingSlots = (kMaxColumns - kFirstScale) / kScaleColumns;
   static constexpr int kSlots =
       kFittingSlots < 1 ? 1 : (kFittingSlots < kStages ? kFittingSlots : kStages);

@@ -39,6 +39,13 @@ class LadderDProducts {
  private:
   using Layout = LadderDLayout<Step, kTensorStores>;
   static constexpr std::uint32_t kBothBlocks = 3;
+  static constexpr auto kKind =
+      Step::kFormat == ScaledFormat::kMxfp8   ? ptx::Tcgen05ScaledKind::kMxf8f6f4
+      : Step::kFormat == ScaledFormat::kMxfp4 ? ptx::Tcgen05ScaledKind::kMxf4
+                                              : ptx::Tcgen05ScaledKind::kMxf4nvf4;
+  // A line has four products of 32 bytes, whose scales fill one word or more.
+  static constexpr int kTileSteps = 4 / Layout::kSpanTiles;
+  static constexpr int kStepScales = 4 / kTileSteps;
 
   // Both are free before they are first used. Where they share columns, the storing warps have
   // loaded all of the tile that had this accumulator before they give back the next tile's shared
@@ -73,13 +80,13 @@ class LadderDProducts {
     const ptx::TensorAddress scales =
         place_.tensor + Layout::kFirstScale + slot_ * Layout::kScaleColumns;
     GEMMD_UNROLL
-    for (int span = 0; span < Layout::kSpans; ++span) {
-      const ptx::TensorAddress a_scales = scales + 4 * span;
-      const ptx::TensorAddress b_scales = scales + 4 * (Layout::kSpans + span * Layout::kBTiles);
-      CopyScales(stage, span, a_scales, b_scales);
+    for (int tile = 0; tile < Layout::kATiles; ++tile) {
+      const ptx::TensorAddress a_scales = scales + 4 * tile;
+      const ptx::TensorAddress b_scales = scales + 4 * (Layout::kATiles + tile * Layout::kBTiles);
+      CopyScales(stage, tile, a_scales, b_scales);
       GEMMD_UNROLL
-      for (int step = 0; step < 4; ++step) {
-        Multiply(stage, span, step, a_scales, b_scales, accumulate || span > 0 || step > 0);
+      for (int step = 0; step < kTileSteps; ++step) {
+        Multiply(stage, tile, step, a_scales, b_scales, accumulate || tile > 0 || step > 0);
       }
     }
     // The stage may be loaded again, in both blocks.
@@ -89,16 +96,17 @@ class LadderDProducts {
     slot_ = slot_ + 1 == Layout::kSlots ? 0 : slot_ + 1;
   }
 
-  // Of 128 of K: the tile of each block's rows of A, and next to each other those of B's columns.
-  GEMMD_DEVICE void CopyScales(std::uint32_t stage, int span, ptx::TensorAddress a_scales,
+  // Of four blocks of K: the tile of each block's rows of A, and next to each other those of B's
+  // columns.
+  GEMMD_DEVICE void CopyScales(std::uint32_t stage, int tile, ptx::TensorAddress a_scales,
                                ptx::TensorAddress b_scales) const {
     const std::uint32_t a = place_.shared + Layout::kScales + stage * Layout::kScaleBytes;
     const std::uint32_t b = a + Layout::kAScaleBytes;
-    ptx::Tcgen05Copy32x128b<2>(a_scales, ScaleDescriptor(a + span * Layout::kScaleTile));
+    ptx::Tcgen05Copy32x128b<2>(a_scales, ScaleDescriptor(a + tile * Layout::kScaleTile));
     GEMMD_UNROLL
-    for (int tile = 0; tile < Layout::kBTiles; ++tile) {
-      const std::uint32_t index = tile * Layout::kSpans + span;
-      ptx::Tcgen05Copy32x128b<2>(b_scales + 4 * tile,
+    for (int lines = 0; lines < Layout::kBTiles; ++lines) {
+      const std::uint32_t index = lines * Layout::kATiles + tile;
+      ptx::Tcgen05Copy32x128b<2>(b_scales + 4 * lines,
                                  ScaleDescriptor(b + index * Layout::kScaleTile));
     }
   }
@@ -108,17 +116,19 @@ class LadderDProducts {
     return ptx::MakeTcgen05Descriptor(address, 0, 128, ptx::Swizzle::kNone);
   }
 
-  // 32 of K: the next 32 bytes of each line, whose scale is the next byte of its word.
-  GEMMD_DEVICE void Multiply(std::uint32_t stage, int span, int step, ptx::TensorAddress a_scales,
+  // 32 bytes of K: the next ones of each line, whose scales are the next bytes of their words.
+  GEMMD_DEVICE void Multiply(std::uint32_t stage, int tile, int step, ptx::TensorAddress a_scales,
                              ptx::TensorAddress b_scales, bool accumulate) const {
     const std::uint32_t a = place_.shared + Layout::kOperands + stage * Layout::kOperandBytes;
     const std::uint32_t b = a + Layout::kABytes;
-    const auto id = static_cast<std::uint32_t>(step);
-    ptx::Tcgen05MultiplyMx<2>(place_.tensor + summed_.index() * Layout::kSecond,
-                              OperandDescriptor(a + span * Layout::kASpan + step * 32),
-                              OperandDescriptor(b + span * Layout::kBSpan + step * 32),
-                              params_.instruction | id << 4 | id << 29, a_scales, b_scales,
-                              accumulate);
+    const int span = tile / Layout::kSpanTiles;
+    const int place = tile % Layout::kSpanTiles * kTileSteps + step;
+    const auto id = static_cast<std::uint32_t>(step * kStepScales);
+    ptx::Tcgen05MultiplyMx<2, kKind>(place_.tensor + summed_.index() * Layout::kSecond,
+                                     OperandDescriptor(a + span * Layout::kASpan + place * 32),
+                                     OperandDescriptor(b + span * Layout::kBSpan + place * 32),
+                                     params_.instruction | id << 4 | id << 29, a_scales, b_scales,
+                                     accumulate);
   }
 
   // Eight lines of 128 bytes are a kilobyte, and there is no second span.

@@ -24,10 +24,18 @@ enum class StoreWay : std::uint8_t {
   kBySize,   // kTensor where no dimension is below kLargeFrom
 };
 
+// The elements of A and B and the blocks of K that share a scale.
+enum class ScaledFormat : std::uint8_t {
+  kMxfp8,  // e4m3 and e5m2, an E8M0 scale for 32 of K
+  kMxfp4,  // e2m1, an E8M0 scale for 32 of K
+  kNvfp4,  // e2m1, an E4M3 scale for 16 of K, and one of f32 for all of an operand
+};
+
 struct D0 {
   static constexpr const char* kName = "sm100/d0";
   static constexpr const char* kIdea =
       "MXFP8 on pairs: warps that load, multiply or store, tiles of 256x128x128, two accumulators";
+  static constexpr ScaledFormat kFormat = ScaledFormat::kMxfp8;
   static constexpr int kTileM = 256;  // of a pair
   static constexpr int kTileN = 128;
   static constexpr int kTileK = 128;
@@ -111,6 +119,24 @@ struct D11 : D10 {
   static constexpr const char* kIdea = "d10 with accumulators that share 64 columns";
   static constexpr int kOverlap = 64;
   static constexpr int kLoadColumns = 64;
+};
+
+// The same for elements of 4 bits: 256 of K in 128 bytes. Tiles of K are half as long in bytes,
+// since 256 bytes of it have 48 columns of scales, and 64 are left.
+struct D11Mxfp4 : D11 {
+  static constexpr const char* kName = "sm100/d11_mxfp4";
+  static constexpr const char* kIdea = "d11 for mxfp4: kind::mxf4, twice as deep";
+  static constexpr ScaledFormat kFormat = ScaledFormat::kMxfp4;
+};
+
+// Scales of 16 of K take 48 columns for 128 bytes: with 64 shared columns there is room for one
+// slot, with 128 for two.
+struct D11Nvfp4 : D11Mxfp4 {
+  static constexpr const char* kName = "sm100/d11_nvfp4";
+  static constexpr const char* kIdea =
+      "d11 for nvfp4: kind::mxf4nvf4; its scales want the columns, so accumulators share 128";
+  static constexpr ScaledFormat kFormat = ScaledFormat::kNvfp4;
+  static constexpr int kOverlap = 128;
 };
 
 struct D12 : D10 {

@@ -31,6 +31,10 @@ class LadderDStores {
         summed_(place.shared + Layout::kSummed, 0) {}
 
   GEMMD_DEVICE void Run() {
+    if constexpr (kHasTensorScales) {
+      a_tensor_scale_ = ptx::LoadGlobal(params_.a_tensor_scale);
+      b_tensor_scale_ = ptx::LoadGlobal(params_.b_tensor_scale);
+    }
     for (PairTiles tiles(params_, place_); !tiles.Done(); tiles.Next()) {
       ptx::MbarrierWait(summed_.address(), summed_.parity());
       ptx::Tcgen05FenceAfter();
@@ -49,10 +53,11 @@ class LadderDStores {
   static constexpr int kStoringThreads = 32 * kStoringWarps;
   static constexpr std::uint32_t kStoring = 1;  // named barrier
   static constexpr int kOwnColumns = Step::kTileN - Step::kOverlap;
+  static constexpr bool kHasTensorScales = Step::kFormat == ScaledFormat::kNvfp4;
   static_assert(kOwnColumns % Step::kLoadColumns == 0 && Step::kOverlap % Step::kLoadColumns == 0);
 
   // The columns that both accumulators share first: the next tile's products wait for them alone.
-  GEMMD_DEVICE void StoreTile(const TilePlace& tile) {
+  GEMMD_DEVICE void StoreTile(const mma::TilePlace& tile) {
     if constexpr (Step::kOverlap > 0) {
       const bool is_second = summed_.index() != 0;
       const ptx::SharedAddress free = place_.shared + Layout::kSharedFree;
@@ -65,7 +70,8 @@ class LadderDStores {
 
   // So many columns of the tile from `first` on; they may be given back once they are loaded.
   template <int kPartColumns, bool kGivesBack>
-  GEMMD_DEVICE void StorePart(const TilePlace& tile, std::uint32_t first, ptx::SharedAddress free) {
+  GEMMD_DEVICE void StorePart(const mma::TilePlace& tile, std::uint32_t first,
+                              ptx::SharedAddress free) {
     const ptx::TensorAddress from = place_.tensor + summed_.index() * Layout::kSecond + first +
                                     ptx::TensorLane(thread_ / 32 * 32);
     for (int column = 0; column < kPartColumns; column += Step::kLoadColumns) {
@@ -73,7 +79,18 @@ class LadderDStores {
       ptx::Tcgen05Load32x32b(sums, from + column);
       ptx::Tcgen05WaitLoad();
       if (kGivesBack && column + Step::kLoadColumns == kPartColumns) GiveBack(free);
+      ScaleSums(sums);
       StoreColumns(tile, first + column, sums);
+    }
+  }
+
+  // Each product by f32, A's scale first.
+  GEMMD_DEVICE void ScaleSums(std::uint32_t (&sums)[Step::kLoadColumns]) const {
+    if constexpr (kHasTensorScales) {
+      GEMMD_UNROLL
+      for (int i = 0; i < Step::kLoadColumns; ++i) {
+        sums[i] = ptx::BitsOfFloat(ptx::FloatOfBits(sums[i]) * a_tensor_scale_ * b_tensor_scale_);
+      }
     }
   }
 
@@ -84,7 +101,7 @@ class LadderDStores {
     if (thread_ % 32 == 0) ptx::MbarrierArriveRemote(ptx::MapShared(free, 0));
   }
 
-  GEMMD_DEVICE void StoreColumns(const TilePlace& tile, std::uint32_t first,
+  GEMMD_DEVICE void StoreColumns(const mma::TilePlace& tile, std::uint32_t first,
                                  const std::uint32_t (&sums)[Step::kLoadColumns]) {
     const auto row =
         static_cast<std::int32_t>(tile.row * Step::kTileM + place_.rank * Layout::kALines);
@@ -161,6 +178,8 @@ class LadderDStores {
   Phases<2, Step::kIndexesArrays> own_free_;
   Phases<2, Step::kIndexesArrays> summed_;
   std::uint32_t box_ = 0;
+  float a_tensor_scale_ = 1;
+  float b_tensor_scale_ = 1;
 };
 
 }  // namespace GEMMD_BACKEND

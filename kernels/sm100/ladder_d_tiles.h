@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
+#include "kernels/mma/tile_order.h"
 #include "kernels/ptx/cluster.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tcgen05.h"
 #include "kernels/sm100/ladder_d_params.h"
-#include "kernels/sm100/tile_order.h"
 
 namespace gemmd::sm100 {
 inline namespace GEMMD_BACKEND {
@@ -30,9 +30,12 @@ class PairTiles {
 
   GEMMD_DEVICE bool Done() const { return index_ >= params_.tiles_m * params_.tiles_n; }
   GEMMD_DEVICE void Next() { index_ += pairs_; }
-  GEMMD_DEVICE TilePlace Place() const {
-    return params_.hilbert_side == 0 ? PlaceInRows(index_, params_.tiles_n)
-                                     : PlaceOnHilbertCurve(index_, params_.hilbert_side);
+  GEMMD_DEVICE mma::TilePlace Place() const {
+    const auto rows = static_cast<std::int32_t>(params_.tiles_m);
+    const auto columns = static_cast<std::int32_t>(params_.tiles_n);
+    const auto at = static_cast<std::int32_t>(index_);
+    if (params_.is_hilbert) return mma::GeneralHilbertTile(at, rows, columns);
+    return {at / columns, at % columns};
   }
 
  private:

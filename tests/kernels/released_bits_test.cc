@@ -52,6 +52,47 @@ testing::PlaneBytes Plane(const MatrixLayout& layout, std::uint32_t seed) {
   return plane;
 }
 
+// Codes of block-scaled operands: numbers of any bits, in the padding of lines too.
+testing::PlaneBytes Codes(const MatrixLayout& layout, std::uint32_t seed) {
+  testing::PlaneBytes plane = testing::PoisonedPlane(layout);
+  std::mt19937 generator(seed);
+  for (char& byte : plane) {
+    const auto bits = static_cast<std::uint8_t>(generator());
+    // fp8 below its NaN and infinity; of e2m1 each code is a number.
+    const int top = layout.type == DataType::kFp8E4M3 ? 0x78 : 0x70;
+    const bool is_number = SizeBits(layout.type) < 8 || (bits & 0x7f) < top;
+    byte = static_cast<char>(is_number ? bits : bits & 0xbf);
+  }
+  return plane;
+}
+
+// Moderate scales of the blocks that there are; what pads tiles is 0.
+std::vector<std::uint8_t> Scales(const Scaling& scaling, std::int64_t lines, std::int64_t k,
+                                 std::uint32_t seed) {
+  std::vector<std::uint8_t> scales(static_cast<std::size_t>(scaling.count(lines, k)));
+  std::mt19937 generator(seed);
+  for (std::int64_t line = 0; line < lines && scaling.has_scales; ++line) {
+    for (std::int64_t i = 0; i < k; i += scaling.block_k) {
+      const std::uint32_t lowest = scaling.type == DataType::kE8M0 ? 120 : 32;
+      scales[static_cast<std::size_t>(scaling.index(lines, k, line, i))] =
+          static_cast<std::uint8_t>(lowest + generator() % 15);
+    }
+  }
+  return scales;
+}
+
+// K-major, on lines of whole 16 bytes, with scales in tiles of 128 x 4.
+Problem ScaledProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType a, DataType b,
+                      const Scaling& scaling) {
+  Problem problem = MakeProblem(m, n, k, a, DataType::kF32, false, true);
+  problem.b.type = b;
+  const std::int64_t step = 128 / SizeBits(a);
+  problem.a.leading_dimension = problem.b.leading_dimension = (k + step - 1) / step * step;
+  problem.a_scaling = problem.b_scaling = scaling;
+  problem.accumulate = DataType::kF32;
+  return problem;
+}
+
 std::vector<Problem> Problems() {
   constexpr DataType kFp8[] = {DataType::kFp8E4M3, DataType::kFp8E5M2};
   std::vector<Problem> problems;
@@ -72,6 +113,15 @@ std::vector<Problem> Problems() {
         problems.back().b.type = b;
       }
     }
+    constexpr Scaling kMx = {true, DataType::kE8M0, 1, 32, ScaleOrder::kTiles128x4};
+    constexpr Scaling kNvfp4 = {true, DataType::kFp8E4M3, 1, 16, ScaleOrder::kTiles128x4, false,
+                                true};
+    for (const DataType a : kFp8) {
+      for (const DataType b : kFp8) problems.push_back(ScaledProblem(m, n, k, a, b, kMx));
+    }
+    constexpr DataType kFp4 = DataType::kFp4E2M1;
+    problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kMx));
+    problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kNvfp4));
   }
   return problems;
 }
@@ -98,8 +148,12 @@ std::string KeyOf(const Kernel& kernel, const Problem& problem) {
 }
 
 std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
-  const testing::PlaneBytes a = Plane(problem.a, 1);
-  const testing::PlaneBytes b = Plane(problem.b, 2);
+  const bool is_scaled = problem.a_scaling.has_scales;
+  const testing::PlaneBytes a = is_scaled ? Codes(problem.a, 1) : Plane(problem.a, 1);
+  const testing::PlaneBytes b = is_scaled ? Codes(problem.b, 2) : Plane(problem.b, 2);
+  const std::vector<std::uint8_t> a_scales = Scales(problem.a_scaling, problem.m, problem.k, 3);
+  const std::vector<std::uint8_t> b_scales = Scales(problem.b_scaling, problem.n, problem.k, 4);
+  constexpr float kTensorScale = 0.0123f;
   testing::PlaneBytes d = testing::PoisonedPlane(problem.d);
   const Config config = kernel.Configure(problem, device);
   const testing::Workspace workspace(kernel.WorkspaceBytes(problem, config));
@@ -108,6 +162,13 @@ std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTra
   arguments.b = b.data();
   arguments.d = d.data();
   arguments.workspace = workspace.data();
+  if (is_scaled) {
+    arguments.a_scales = a_scales.data();
+    arguments.b_scales = b_scales.data();
+  }
+  if (problem.a_scaling.has_tensor_scale) {
+    arguments.a_tensor_scale = arguments.b_tensor_scale = &kTensorScale;
+  }
   InTurns executor;
   emulator::Session session;
   LaunchTarget target;

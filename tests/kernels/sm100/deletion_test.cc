@@ -5,8 +5,8 @@
 #include "kernels/sm100/ladder_c_launch.h"
 #include "kernels/sm100/ladder_d_launch.h"
 #include "tests/kernels/emulator/deletions.h"
+#include "tests/kernels/mma/mx_run.h"
 #include "tests/kernels/sm100/ladder_c_run.h"
-#include "tests/kernels/sm100/ladder_d_run.h"
 
 namespace gemmd::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/gemm.h"
-#include "tests/kernels/sm100/ladder_d_run.h"
+#include "tests/kernels/mma/mx_run.h"
 
 namespace gemmd::testing {
 namespace {
@@ -39,6 +39,59 @@ TEST(LadderDRegistry, EveryStepComputesByName) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(FindWrong(operands, expected), "") << name;
   }
+}
+
+struct Fp4Row {
+  const char* name;
+  MxCase each;
+};
+const Fp4Row kFp4Rows[] = {{"sm100/d11_mxfp4", Mxfp4Case({100, 200, 300}, 4)},
+                           {"sm100/d11_nvfp4", Nvfp4Case({100, 200, 300}, 4)}};
+
+TEST(LadderDRegistry, FormsOfD11ComputeByName) {
+  DeviceTraits device;
+  device.kind = DeviceKind::kEmulated;
+  for (const Fp4Row& row : kFp4Rows) {
+    ASSERT_NE(BuiltinRegistry().Find(row.name), nullptr) << row.name;
+    EXPECT_TRUE(Entry(row.name).traits().only_by_name) << row.name;
+    MxOperands operands(row.each);
+    const absl::StatusOr<Plan> plan =
+        Select(BuiltinRegistry(), operands.MakeProblem(), device, row.name);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    emulator::Session session;
+    LaunchTarget target;
+    target.emulator = &session;
+    const absl::Status status = plan->kernel->Launch(operands.MakeProblem(), plan->config,
+                                                     operands.MakeArguments(), target);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(FindWrong(operands, MxProduct(operands.a, operands.b)), "") << row.name;
+  }
+}
+
+TEST(LadderDRegistry, FormsOfD11TakeE2m1InWholeBytes) {
+  const Kernel& mxfp4 = Entry("sm100/d11_mxfp4");
+  const Kernel& nvfp4 = Entry("sm100/d11_nvfp4");
+  const Problem of_mxfp4 = MxOperands(kFp4Rows[0].each).MakeProblem();
+  const Problem of_nvfp4 = MxOperands(kFp4Rows[1].each).MakeProblem();
+  EXPECT_EQ(mxfp4.Rejection(of_mxfp4), "");
+  EXPECT_EQ(nvfp4.Rejection(of_nvfp4), "");
+  EXPECT_EQ(mxfp4.Rejection(of_nvfp4),
+            "takes scales of A as e8m0/1x32@tiles, not fp8_e4m3/1x16+tensor@tiles");
+  EXPECT_EQ(nvfp4.Rejection(of_mxfp4),
+            "takes scales of A as fp8_e4m3/1x16+tensor@tiles, not e8m0/1x32@tiles");
+  EXPECT_EQ(mxfp4.Rejection(Padded()), "takes fp4_e2m1 as A, not fp8_e4m3");
+  EXPECT_EQ(Entry().Rejection(of_mxfp4), "takes fp8_e4m3 or fp8_e5m2 as A, not fp4_e2m1");
+  Problem problem = of_mxfp4;
+  problem.a.leading_dimension = 304;
+  EXPECT_EQ(mxfp4.Rejection(problem),
+            "takes a leading dimension of A that is a multiple of 32, not 304");
+  problem.a.leading_dimension = std::int64_t{1} << 41;
+  EXPECT_EQ(mxfp4.Rejection(problem),
+            "takes leading dimensions up to 2199023255520, not 2199023255552");
+  EXPECT_EQ(mxfp4.Rejection(MxOperands(Mxfp4Case({100, 200, 301})).MakeProblem()),
+            "takes an even K, not 301");
+  EXPECT_EQ(mxfp4.NumericsId(of_mxfp4), "tcgen05-mxf4-k64:fp4_e2m1,fp4_e2m1");
+  EXPECT_EQ(nvfp4.NumericsId(of_nvfp4), "tcgen05-nvf4-k64:fp4_e2m1,fp4_e2m1");
 }
 
 TEST(LadderDRegistry, RunsWhereItsCodeDoes) {

@@ -14,7 +14,7 @@
 
 #include "kernels/quant/exact_product.h"
 #include "kernels/sm100/ladder_d_launch.h"
-#include "tests/kernels/sm100/ladder_d_run.h"
+#include "tests/kernels/mma/mx_run.h"
 
 namespace gemmd::testing {
 namespace {
@@ -126,6 +126,22 @@ INSTANTIATE_TEST_SUITE_P(Forms, LadderDSeeds,
 INSTANTIATE_TEST_SUITE_P(AllSteps, LadderD, ::testing::ValuesIn(kSteps),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Each step on the shapes of the first test and on five tiles a pair, as many seeds as the
+// environment says: too long for each build. README.md has what 20 gave.
+TEST_P(LadderD, RaisesNothingOnAsManySeedsAsAsked) {
+  const char* const seeds = std::getenv("GEMMD_LADDER_D_SEEDS");
+  if (seeds == nullptr) GTEST_SKIP() << "GEMMD_LADDER_D_SEEDS is not set";
+  for (const MxCase& each : {kCases[0], kCases[1], kFiveTilesAPair}) {
+    for (int seed = 1; seed <= std::atoi(seeds); ++seed) {
+      emulator::Options options;
+      options.seed = static_cast<std::uint64_t>(seed);
+      options.landing = emulator::Landing::kRandom;
+      ASSERT_EQ(RunMx(GetParam().launch, each, options, ExpectedOf(each)), "")
+          << each << ", seed " << seed;
+    }
+  }
+}
+
 TEST(LadderDTiles, FiveAPairGiveTheSameBits) {
   for (const Step& step : kSteps) {
     const std::string name = step.name;
@@ -151,39 +167,22 @@ TEST(LadderDNumerics, BitsAreWithinTheirBound) {
 
 // ------------------------------------------------------------ orders and layouts
 
-TEST(TileOrders, TheHilbertCurveGoesThroughEachPlaceToANeighbour) {
-  for (const std::uint32_t side : {1u, 2u, 4u, 8u, 32u}) {
-    std::vector<int> visits(std::size_t{side} * side);
-    sm100::TilePlace last = {};
-    for (std::uint32_t i = 0; i < side * side; ++i) {
-      const sm100::TilePlace place = sm100::PlaceOnHilbertCurve(i, side);
-      ASSERT_LT(place.row, side);
-      ASSERT_LT(place.column, side);
-      ++visits[place.row * side + place.column];
-      if (i > 0) {
-        const int steps = std::abs(static_cast<int>(place.row - last.row)) +
-                          std::abs(static_cast<int>(place.column - last.column));
-        EXPECT_EQ(steps, 1) << "step " << i << " of side " << side;
-      }
-      last = place;
-    }
-    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), static_cast<long>(side * side));
-  }
-}
-
+// mma/tile_order_test has the curve itself.
 TEST(TileOrders, TheCurveIsForSquaresOfAPowerOfTwo) {
-  const auto side = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto is_hilbert = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     const Problem problem = MakeProblem(m, n, k, kE4m3, DataType::kF32, false, true);
     const auto tiles = [](std::int64_t size) { return static_cast<std::uint32_t>(size / 256); };
-    return std::vector<std::uint32_t>{sm100::HilbertSide<sm100::D5>(problem, tiles(m), tiles(n)),
-                                      sm100::HilbertSide<sm100::D6>(problem, tiles(m), tiles(n)),
-                                      sm100::HilbertSide<sm100::D8>(problem, tiles(m), tiles(n))};
+    return std::vector<bool>{sm100::IsHilbert<sm100::D5>(problem, tiles(m), tiles(n)),
+                             sm100::IsHilbert<sm100::D6>(problem, tiles(m), tiles(n)),
+                             sm100::IsHilbert<sm100::D8>(problem, tiles(m), tiles(n))};
   };
-  EXPECT_EQ(side(4096, 4096, 4096), (std::vector<std::uint32_t>{0, 16, 0}));
-  EXPECT_EQ(side(8192, 8192, 8192), (std::vector<std::uint32_t>{0, 32, 32}));
-  EXPECT_EQ(side(8192, 8192, 4096), (std::vector<std::uint32_t>{0, 32, 0}));
-  EXPECT_EQ(side(8192, 4096, 8192), (std::vector<std::uint32_t>{0, 0, 0}));
-  EXPECT_EQ(side(768, 768, 256), (std::vector<std::uint32_t>{0, 0, 0}));
+  EXPECT_EQ(is_hilbert(4096, 4096, 4096), (std::vector<bool>{false, true, false}));
+  EXPECT_EQ(is_hilbert(8192, 8192, 8192), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(is_hilbert(8192, 8192, 4096), (std::vector<bool>{false, true, false}));
+  EXPECT_EQ(is_hilbert(8192, 4096, 8192), (std::vector<bool>{false, false, false}));
+  EXPECT_EQ(is_hilbert(768, 768, 256), (std::vector<bool>{false, false, false}));
+  EXPECT_EQ(is_hilbert(256 << 15, 256 << 15, 256), (std::vector<bool>{false, true, false}));
+  EXPECT_EQ(is_hilbert(256 << 16, 256 << 16, 256), (std::vector<bool>{false, false, false}));
 }
 
 template <class Step, bool kTensorStores>

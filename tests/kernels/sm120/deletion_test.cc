@@ -1,9 +1,12 @@
-// Every wait, fence, barrier, arrival and commit of ladder B is needed by one of its steps.
+// Every wait, fence, barrier, arrival and commit of ladder B is needed by one of its steps, and
+// those of the MXFP8 kernel by it.
 #include <string>
 
 #include "kernels/sm120/ladder_b_launch.h"
+#include "kernels/sm120/mx_launch.h"
 #include "tests/kernels/emulator/deletions.h"
 #include "tests/kernels/mma/direct_run.h"
+#include "tests/kernels/mma/mx_run.h"
 
 namespace gemmd::testing {
 namespace {
@@ -25,6 +28,16 @@ DeletionCheck LadderB() {
                         {{128, 253, 32}, {128, 253, 320}})};
 }
 DELETION_TEST(LadderB)
+
+std::string WrongMx(const MxCase& each, const emulator::Options& options) {
+  return RunMx(sm120::LaunchMx, each, options);
+}
+
+// Stages are filled again, and once more.
+DeletionCheck MxGemm() {
+  return {{"kernels/sm120/mx_gemm.h"}, {}, RunsOf<MxCase>({WrongMx}, {{{128, 100, 800}}})};
+}
+DELETION_TEST(MxGemm)
 
 }  // namespace
 }  // namespace gemmd::testing
