@@ -1,8 +1,9 @@
 // Measures how long a polite client waits beside each attack, and without any, on processors of its
 // own.
-//   polite_latency [SECONDS]    for each row. Of 8 processors or more half are the server's, a
-//                               quarter the attackers', a quarter the polite client's. With fewer
-//                               these two share some.
+//   polite_latency [SECONDS [ATTACK]]    SECONDS for each row; ATTACK is a part of one's name
+//
+// Of 8 processors or more half are the server's, a quarter the attackers', a quarter the polite
+// client's. With fewer these two share some.
 #include <sched.h>
 
 #include <algorithm>
@@ -78,10 +79,12 @@ void Measure(const testing::Attack* attack, int seconds) {
 
 int main(int argc, char** argv) {
   const int seconds = argc > 1 ? std::atoi(argv[1]) : 5;
+  const std::string part_of_name = argc > 2 ? argv[2] : "";
   std::printf("| beside | requests | told to wait | failed | p50 us | p99 us | most us |\n");
   std::printf("|---|---|---|---|---|---|---|\n");
   gemmd::Measure(nullptr, seconds);
   for (const gemmd::testing::Attack& attack : gemmd::testing::AllAttacks()) {
+    if (std::string(attack.name).find(part_of_name) == std::string::npos) continue;
     gemmd::Measure(&attack, seconds);
   }
   gemmd::Measure(nullptr, seconds);
