@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -162,6 +163,7 @@ std::vector<Run> RunsOf(const QuantFormat& format, const RealView& real, int thr
   const std::int64_t count =
       shares_bytes || shares_blocks ? 1 : std::clamp<std::int64_t>(most, 1, std::max(threads, 1));
   std::vector<Run> runs;
+  runs.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     runs.push_back(
         {steps * i / count * step, std::min(steps * (i + 1) / count * step, real.lines)});
@@ -169,11 +171,18 @@ std::vector<Run> RunsOf(const QuantFormat& format, const RealView& real, int thr
   return runs;
 }
 
-// Calls visit(index) for each index below `count`, each on a thread of its own.
+// Calls visit(index) for each index below `count`, each on a thread of its own, or on this one
+// where the system gives no more.
 template <typename Visit>
 void ForEachAtOnce(std::size_t count, const Visit& visit) {
   std::vector<std::thread> others;
-  for (std::size_t i = 1; i < count; ++i) others.emplace_back(visit, i);
+  for (std::size_t i = 1; i < count; ++i) {
+    try {
+      others.emplace_back(visit, i);
+    } catch (const std::system_error&) {
+      visit(i);
+    }
+  }
   visit(0);
   for (std::thread& each : others) each.join();
 }
