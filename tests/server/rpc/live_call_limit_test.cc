@@ -249,7 +249,7 @@ TEST(RecentAnswers, FollowTheRateAfterAnyHistory) {
       answers.Counted(all, clock.Now());
     };
     for (int i = 0; i < 3000; ++i) go_on((1 + random() % 50) * kMillisecond);
-    EXPECT_NEAR(answers.number(), in_window, 2 + in_window / 100) << seed;
+    EXPECT_NEAR(answers.number(), in_window, 2 + 0.01 * static_cast<double>(in_window)) << seed;
     const TimeNs passed = pause();
     go_on(passed);
     EXPECT_LE(answers.number(),
