@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 
+#include "kernels/emulator/power_of_two.h"
 #include "kernels/emulator/tensor_core.h"
 
 namespace gemmd::emulator {
@@ -14,13 +14,6 @@ namespace {
 constexpr int kAlignedBits = 35;
 constexpr int kBlock = kFp4Products / kFp4Scales;
 constexpr std::int32_t kLeastExponent = -126;  // of a normal f32
-
-double PowerOfTwo(std::int32_t exponent) {
-  const std::uint64_t bits = static_cast<std::uint64_t>(1023 + exponent) << 52;
-  double value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 Fp4Scale DecodeScale(Fp4ScaleType type, std::uint8_t code) {
   if (type == Fp4ScaleType::kE8m0) return {1, static_cast<std::int32_t>(code) - 127, code == 0xff};

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/cpu/float_bits.h"
+#include "kernels/emulator/power_of_two.h"
 
 namespace gemmd::emulator {
 namespace {
@@ -14,13 +15,6 @@ constexpr int kFractionBits = 25;
 // The exponent of a zero: below every sum of two exponents that takes part.
 constexpr std::int32_t kNoExponent = -100000;
 constexpr std::uint32_t kCanonicalNan = 0x7fffffffu;
-
-double PowerOfTwo(int exponent) {
-  const std::uint64_t bits = static_cast<std::uint64_t>(1023 + exponent) << 52;
-  double value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 std::int32_t ExponentOf(double value) {
   if (value == 0) return kNoExponent;

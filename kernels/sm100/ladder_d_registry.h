@@ -3,7 +3,7 @@
 //
 // d0 to d12 take MXFP8: A and B of fp8_e4m3 or fp8_e5m2, in any combination, with E8M0 scales of 32
 // of K in tiles of 128 x 4 (kernels/scaling.h), both K-major with 16-byte strides and no epilogue,
-// and writes f32. Any M, N and K. They run on CUDA devices of compute capability 10.0, for which
+// and write f32. Any M, N and K. They run on CUDA devices of compute capability 10.0, for which
 // they are built, and on emulated devices. No Blackwell card has run them: emulated, compiled, not
 // run.
 //

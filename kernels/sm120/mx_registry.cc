@@ -22,8 +22,8 @@ mma::HalfGemmTraits Describe() {
   traits.raster_group = sm120::Mx::kRasterGroup;
   traits.blocks_per_multiprocessor = sm120::Mx::kBlocksPerMultiprocessor;
   traits.only_by_name = true;  // no card has run it
-  // Nobody has timed it: a block-scaled product has twice the depth of tma_r_64's in 16 bits, so
-  // that step's published share of its device's rate (ladder_b_registry.cc) is doubled.
+  // It was not timed. A block-scaled product is twice as deep as one of tma_r_64, of 16 bits, so
+  // this is that step's published share of its device's rate (ladder_b_registry.cc), doubled.
   traits.speeds[0] = traits.speeds[1] = {120, 2 * 32.05 / 25, 0};
   return traits;
 }

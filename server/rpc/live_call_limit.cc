@@ -82,7 +82,7 @@ std::vector<std::vector<LiveCallLimit::Part>> LiveCallLimit::ByAddress(
     std::string address = AddressOf(each.peer);
     if (limits_.shared.count(address) != 0) absl::StrAppend(&address, " ", each.id);
     addresses[address].push_back(
-        {&each.peer, reset, each.answered != 0, answers_.at(each.id).number()});
+        {&each.peer, reset, each.is_served, answers_.at(each.id).number()});
   }
   std::vector<std::vector<Part>> result;
   result.reserve(addresses.size());
@@ -101,10 +101,10 @@ void LiveCallLimit::CloseOver(std::vector<Part> parts) {
   }
   if (reset <= most) return;
   std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
-    return std::make_tuple(x.is_answered, y.reset) < std::make_tuple(y.is_answered, x.reset);
+    return std::make_tuple(x.is_served, y.reset) < std::make_tuple(y.is_served, x.reset);
   });
   for (const Part& each : parts) {
-    if (each.is_answered && reset <= most) return;
+    if (each.is_served && reset <= most) return;
     close_connection_(*each.peer, kWhy);
     reset -= each.reset;
   }

@@ -72,7 +72,7 @@ class LiveCallLimit {
   struct Part {
     const std::string* peer;
     std::uint64_t reset;
-    bool is_answered;       // ever
+    bool is_served;
     std::uint64_t answers;  // in a window
   };
 
@@ -82,8 +82,8 @@ class LiveCallLimit {
   // The parts of each address, or of a connection alone where that is shared.
   std::vector<std::vector<Part>> ByAddress(
       const std::vector<LiveCalls::OfConnection>& connections) const;
-  // Where they have more than they may, closes those that were never answered, of which most may
-  // have to be read yet, and those that have most, until the others have no more.
+  // Where they have more than they may, closes those that were not served yet, because most of
+  // their calls may have to be read, and then those that have most, until the others have no more.
   void CloseOver(std::vector<Part> parts);
 
   const Limits limits_;

@@ -80,8 +80,9 @@ std::vector<LiveCalls::OfConnection> ChannelzCalls::ByConnection() {
       const auto calls = static_cast<std::uint64_t>(std::max<std::int64_t>(0, unended));
       all += calls;
       const std::string name = each.value("name", "");
+      const bool is_served = answered != 0 || NumberOf(data, "messagesSent") != 0;
       connections.push_back({socket, std::string(absl::StripPrefix(name, "chttp2 ")), calls,
-                             static_cast<std::uint64_t>(answered)});
+                             static_cast<std::uint64_t>(answered), is_served});
     }
     is_last = MemberOf(page, "socketRef").empty() || page.value("end", false);
   }

@@ -17,6 +17,7 @@ class LiveCalls {
     std::string peer;     // gRPC's name of the connection's other end
     std::uint64_t calls = 0;
     std::uint64_t answered = 0;  // calls so far that had their answer before they were reset
+    bool is_served = false;      // it had such an answer, or a message on a stream
   };
 
   LiveCalls() = default;

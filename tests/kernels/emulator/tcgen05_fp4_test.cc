@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -13,18 +12,10 @@
 
 #include "kernels/cpu/float_bits.h"
 #include "kernels/emulator/fp4_block.h"
-#include "kernels/emulator/launch.h"
-#include "kernels/ptx/barriers.h"
-#include "kernels/ptx/cluster.h"
-#include "kernels/ptx/fences.h"
-#include "kernels/ptx/global_memory.h"
-#include "kernels/ptx/indices.h"
-#include "kernels/ptx/mbarrier.h"
-#include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tcgen05.h"
 #include "kernels/quant/packed_codes.h"
 #include "kernels/quant/small_float.h"
-#include "kernels/scaling.h"
+#include "tests/kernels/emulator/scaled_product.h"
 #include "tests/kernels/emulator/tcgen05_model.h"
 #include "tests/kernels/mma/mx_run.h"
 
@@ -150,13 +141,7 @@ struct ProductCase {
   }
 };
 
-constexpr std::uint32_t kRows = 128;  // a block
-constexpr std::uint32_t kB = 32 * 1024;
-constexpr std::uint32_t kScales = 64 * 1024;  // a tile of A's, then two of B's
-constexpr std::uint32_t kTileBytes = 512;
-constexpr std::uint32_t kSlot = 68 * 1024;
-constexpr std::uint32_t kDone = kSlot + 8;
-constexpr std::uint32_t kSharedBytes = 69 * 1024;
+constexpr std::uint32_t kRows = ScaledImage::kRows;
 
 // Lines of 64 of K, each with a word of four scales.
 std::vector<RandomLine> MakeOperand(const ProductCase& test, std::uint32_t lines,
@@ -173,45 +158,14 @@ std::vector<RandomLine> MakeOperand(const ProductCase& test, std::uint32_t lines
   return operand;
 }
 
-// A block's shared memory, of which words that hold nothing stay unwritten.
-struct Image {
-  std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(kSharedBytes);
-  std::vector<std::uint8_t> is_set = std::vector<std::uint8_t>(kSharedBytes / 4);
-
-  void Set(std::uint32_t at, std::uint8_t byte) {
-    bytes.at(at) = byte;
-    is_set[at / 4] = 1;
-  }
-
-  void Put(const std::vector<RandomLine>& operand, const ModelOperand& model, std::uint32_t first,
-           std::uint32_t lines) {
-    for (std::uint32_t line = 0; line < lines; ++line) {
-      for (std::uint32_t k = 0; k < 32; ++k) {
-        Set(model.Address(line, k), operand[first + line].packed[k]);
-      }
+void Put(const std::vector<RandomLine>& operand, const ModelOperand& model, std::uint32_t first,
+         std::uint32_t lines, ScaledImage* image) {
+  for (std::uint32_t line = 0; line < lines; ++line) {
+    for (std::uint32_t k = 0; k < 32; ++k) {
+      image->Set(model.Address(line, k), operand[first + line].packed[k]);
     }
   }
-  void PutScales(const std::vector<RandomLine>& operand, std::uint32_t at, std::uint32_t first,
-                 std::uint32_t lines) {
-    // Tiles are whole.
-    for (std::uint32_t i = 0; i < (lines + 127) / 128 * kTileBytes; ++i) Set(at + i, 0);
-    for (std::uint32_t line = 0; line < lines; ++line) {
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        const auto index =
-            static_cast<std::uint32_t>(ScaleIndex(ScaleOrder::kTiles128x4, lines, 4, line, i));
-        Set(at + index, operand[first + line].scales[i]);
-      }
-    }
-  }
-  void Store() const {
-    for (std::uint32_t i = 4 * ptx::ThreadIndex(); i < kSlot; i += 4 * 128) {
-      if (is_set[i / 4] == 0) continue;
-      std::uint32_t word;
-      std::memcpy(&word, &bytes[i], sizeof word);
-      ptx::StoreShared(ptx::SharedBase() + i, word);
-    }
-  }
-};
+}
 
 ModelOperand MakeModel(const ProductCase& test, std::uint32_t lines, std::uint32_t start) {
   ModelOperand operand = {};
@@ -221,63 +175,6 @@ ModelOperand MakeModel(const ProductCase& test, std::uint32_t lines, std::uint32
   operand.stride = test.is_swizzled ? 1024 : 144;
   operand.leading = test.is_swizzled ? 16 : lines / 8 * 144 + 48;
   return operand;
-}
-
-template <int kGroup, Tcgen05ScaledKind kKind>
-void ProductKernel(const ProductCase& test, const std::array<Image, 2>& images,
-                   const ModelOperand& a, const ModelOperand& b, std::uint32_t instruction,
-                   float* out) {
-  const std::uint32_t thread = ptx::ThreadIndex();
-  const std::uint32_t warp = thread / 32;
-  const std::uint32_t rank = kGroup == 2 ? ptx::RankInCluster() : 0;
-  const ptx::SharedAddress base = ptx::SharedBase();
-  images[rank].Store();
-  if (thread == 0) ptx::MbarrierInit(base + kDone, 1);
-  ptx::FenceProxyAsync();
-  ptx::FenceMbarrierInit();
-  if (warp == 0) ptx::Tcgen05Alloc<kGroup>(base + kSlot, 512);
-  ptx::SyncThreads();
-  if (kGroup == 2) ptx::ClusterSync();
-  const auto sums = ptx::LoadShared<std::uint32_t>(base + kSlot);
-  const ptx::TensorAddress a_scales = sums + 256;
-  const ptx::TensorAddress b_scales = sums + 260;
-  if (thread == 0 && rank == 0) {
-    const ptx::Swizzle swizzle = test.is_swizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
-    for (std::uint32_t tile = 0; tile < 1 + (test.columns + 127) / 128; ++tile) {
-      ptx::Tcgen05Copy32x128b<kGroup>(
-          a_scales + 4 * tile, ptx::MakeTcgen05Descriptor(base + kScales + tile * kTileBytes, 0,
-                                                          128, ptx::Swizzle::kNone));
-    }
-    ptx::Tcgen05MultiplyMx<kGroup, kKind>(
-        sums, ptx::MakeTcgen05Descriptor(base, a.leading, a.stride, swizzle),
-        ptx::MakeTcgen05Descriptor(base + kB, b.leading, b.stride, swizzle), instruction, a_scales,
-        b_scales, false);
-    ptx::Tcgen05CommitMulticast<kGroup>(base + kDone, (1u << kGroup) - 1);
-  }
-  ptx::MbarrierWait(base + kDone, 0);
-  ptx::Tcgen05FenceAfter();
-  for (std::uint32_t column = 0; column < test.columns; column += 8) {
-    std::uint32_t words[8];
-    ptx::Tcgen05Load32x32b(words, sums + ptx::TensorLane(32 * warp) + column);
-    ptx::Tcgen05WaitLoad();
-    for (std::uint32_t i = 0; i < 8; ++i) {
-      ptx::StoreGlobal(out + (rank * kRows + thread) * 256 + column + i, FloatOf(words[i]));
-    }
-  }
-  ptx::Tcgen05FenceBefore();
-  ptx::SyncThreads();
-  if (kGroup == 2) ptx::ClusterSync();
-  if (warp == 0) ptx::Tcgen05Dealloc<kGroup>(sums, 512);
-}
-
-template <Tcgen05ScaledKind kKind>
-void RunKernel(const ProductCase& test, const std::array<Image, 2>& images, const ModelOperand& a,
-               const ModelOperand& b, std::uint32_t instruction, float* out) {
-  if (test.blocks == 2) {
-    ProductKernel<2, kKind>(test, images, a, b, instruction, out);
-  } else {
-    ProductKernel<1, kKind>(test, images, a, b, instruction, out);
-  }
 }
 
 // A line as its scale id and its sign say.
@@ -302,14 +199,21 @@ int CountWrong(const ProductCase& test, std::string* message) {
   const std::uint32_t columns = test.columns / blocks;  // of B, in a block
   const std::vector<RandomLine> a = MakeOperand(test, kRows * blocks, 2);
   const std::vector<RandomLine> b = MakeOperand(test, test.columns, 3);
-  const ModelOperand a_model = MakeModel(test, kRows, 0);
-  const ModelOperand b_model = MakeModel(test, columns, kB);
-  std::array<Image, 2> images;
+  ScaledProduct product;
+  product.blocks = test.blocks;
+  product.columns = test.columns;
+  product.swizzle = test.is_swizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
+  product.a = MakeModel(test, kRows, ScaledImage::kA);
+  product.b = MakeModel(test, columns, ScaledImage::kB);
+  ScaledImages images;
   for (std::uint32_t rank = 0; rank < blocks; ++rank) {
-    images[rank].Put(a, a_model, rank * kRows, kRows);
-    images[rank].Put(b, b_model, rank * columns, columns);
-    images[rank].PutScales(a, kScales, rank * kRows, kRows);
-    images[rank].PutScales(b, kScales + kTileBytes, 0, test.columns);
+    Put(a, product.a, rank * kRows, kRows, &images[rank]);
+    Put(b, product.b, rank * columns, columns, &images[rank]);
+    images[rank].PutScales(ScaledImage::kAScales, kRows, [&](std::uint32_t line, std::uint32_t i) {
+      return a[rank * kRows + line].scales[i];
+    });
+    images[rank].PutScales(ScaledImage::kBScales, test.columns,
+                           [&](std::uint32_t line, std::uint32_t i) { return b[line].scales[i]; });
   }
   ptx::Tcgen05Fp4Form form;
   form.has_e4m3_scales = test.has_e4m3_scales;
@@ -319,22 +223,12 @@ int CountWrong(const ProductCase& test, std::string* message) {
   form.b_scale_id = test.b_scale_id;
   form.negate_a = test.negate_a;
   form.negate_b = test.negate_b;
-  const std::uint32_t instruction = ptx::MakeTcgen05Fp4Instruction(form) ^ test.flipped;
-  std::vector<float> out(std::size_t{2} * kRows * 256);
-  emulator::LaunchRequest request;
-  request.kernel = "fp4 product";
-  request.threads = 128;
-  request.grid.x = request.cluster_size = blocks;
-  request.shared_bytes = kSharedBytes;
-  request.buffers = {{out.data(), out.size() * sizeof(float), "out", false}};
-  const emulator::Report report = emulator::Launch(request, {}, [&] {
-    if (test.kind == Tcgen05ScaledKind::kMxf4) {
-      RunKernel<Tcgen05ScaledKind::kMxf4>(test, images, a_model, b_model, instruction, out.data());
-    } else {
-      RunKernel<Tcgen05ScaledKind::kMxf4nvf4>(test, images, a_model, b_model, instruction,
-                                              out.data());
-    }
-  });
+  product.instruction = ptx::MakeTcgen05Fp4Instruction(form) ^ test.flipped;
+  std::vector<float> out;
+  const emulator::Report report =
+      test.kind == Tcgen05ScaledKind::kMxf4
+          ? RunScaledProduct<Tcgen05ScaledKind::kMxf4>(product, images, 1, &out)
+          : RunScaledProduct<Tcgen05ScaledKind::kMxf4nvf4>(product, images, 1, &out);
   *message = report.message;
   if (!report.ok()) return -1;
   int wrong = 0;

@@ -6,26 +6,17 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/cpu/float_bits.h"
-#include "kernels/emulator/launch.h"
 #include "kernels/emulator/scaled_block.h"
 #include "kernels/emulator/tensor_core.h"
-#include "kernels/ptx/barriers.h"
-#include "kernels/ptx/cluster.h"
-#include "kernels/ptx/fences.h"
-#include "kernels/ptx/global_memory.h"
-#include "kernels/ptx/indices.h"
-#include "kernels/ptx/mbarrier.h"
-#include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tcgen05.h"
 #include "kernels/quant/packed_codes.h"
 #include "kernels/quant/small_float.h"
-#include "kernels/scaling.h"
+#include "tests/kernels/emulator/scaled_product.h"
 #include "tests/kernels/emulator/tcgen05_model.h"
 
 namespace gemmd::testing {
@@ -155,13 +146,7 @@ struct ProductCase {
   std::uint32_t flipped = 0;  // bits of the instruction descriptor
 };
 
-constexpr std::uint32_t kRows = 128;  // a block
-constexpr std::uint32_t kB = 32 * 1024;
-constexpr std::uint32_t kScales = 64 * 1024;  // a tile of A's, then two of B's
-constexpr std::uint32_t kTileBytes = 512;
-constexpr std::uint32_t kSlot = 68 * 1024;
-constexpr std::uint32_t kDone = kSlot + 8;
-constexpr std::uint32_t kSharedBytes = 69 * 1024;
+constexpr std::uint32_t kRows = ScaledImage::kRows;
 
 // Operands of 32 of K, with scales for 128 of it, of which one is used.
 struct Operand {
@@ -178,49 +163,17 @@ struct Operand {
   std::vector<std::uint8_t> scales;  // line * 4 + id
 };
 
-// A block's shared memory, of which words that hold nothing stay unwritten.
-struct Image {
-  std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(kSharedBytes);
-  std::vector<std::uint8_t> is_set = std::vector<std::uint8_t>(kSharedBytes / 4);
-
-  void Set(std::uint32_t at, std::uint8_t byte) {
-    bytes.at(at) = byte;
-    is_set[at / 4] = 1;
-  }
-
-  // Sixteen elements of K take 16 bytes: of 6 or 4 bits packed from the first on.
-  void Put(const Operand& operand, const Format& format, const ModelOperand& model,
-           std::uint32_t first, std::uint32_t lines) {
-    for (std::uint32_t line = 0; line < lines; ++line) {
-      std::array<std::uint8_t, 32> packed = {};
-      for (std::uint32_t k = 0; k < 32; ++k) {
-        StoreCode(&packed[k / 16 * 16], format.bits, k % 16,
-                  operand.codes[(first + line) * 32 + k]);
-      }
-      for (std::uint32_t k = 0; k < 32; ++k) Set(model.Address(line, k), packed[k]);
+// Sixteen elements of K take 16 bytes: of 6 or 4 bits packed from the first on.
+void Put(const Operand& operand, const Format& format, const ModelOperand& model,
+         std::uint32_t first, std::uint32_t lines, ScaledImage* image) {
+  for (std::uint32_t line = 0; line < lines; ++line) {
+    std::array<std::uint8_t, 32> packed = {};
+    for (std::uint32_t k = 0; k < 32; ++k) {
+      StoreCode(&packed[k / 16 * 16], format.bits, k % 16, operand.codes[(first + line) * 32 + k]);
     }
+    for (std::uint32_t k = 0; k < 32; ++k) image->Set(model.Address(line, k), packed[k]);
   }
-  void PutScales(const Operand& operand, std::uint32_t at, std::uint32_t first,
-                 std::uint32_t lines) {
-    // Tiles are whole.
-    for (std::uint32_t i = 0; i < (lines + 127) / 128 * kTileBytes; ++i) Set(at + i, 0);
-    for (std::uint32_t line = 0; line < lines; ++line) {
-      for (std::uint32_t id = 0; id < 4; ++id) {
-        const auto index =
-            static_cast<std::uint32_t>(ScaleIndex(ScaleOrder::kTiles128x4, lines, 4, line, id));
-        Set(at + index, operand.scales[(first + line) * 4 + id]);
-      }
-    }
-  }
-  void Store() const {
-    for (std::uint32_t i = 4 * ptx::ThreadIndex(); i < kSlot; i += 4 * 128) {
-      if (is_set[i / 4] == 0) continue;
-      std::uint32_t word;
-      std::memcpy(&word, &bytes[i], sizeof word);
-      ptx::StoreShared(ptx::SharedBase() + i, word);
-    }
-  }
-};
+}
 
 ModelOperand MakeOperand(const ProductCase& test, std::uint32_t lines, std::uint32_t start) {
   const auto span = static_cast<std::uint32_t>(test.swizzle);
@@ -237,57 +190,6 @@ ModelOperand MakeOperand(const ProductCase& test, std::uint32_t lines, std::uint
     operand.leading = operand.is_mn_major ? 4 * 8 * span : 16;
   }
   return operand;
-}
-
-template <int kGroup>
-void ProductKernel(const ProductCase& test, const std::array<Image, 2>& images,
-                   const ModelOperand& a, const ModelOperand& b, std::uint32_t instruction,
-                   float* out) {
-  const std::uint32_t thread = ptx::ThreadIndex();
-  const std::uint32_t warp = thread / 32;
-  const std::uint32_t rank = kGroup == 2 ? ptx::RankInCluster() : 0;
-  const ptx::SharedAddress base = ptx::SharedBase();
-  images[rank].Store();
-  if (thread == 0) ptx::MbarrierInit(base + kDone, 1);
-  ptx::FenceProxyAsync();
-  ptx::FenceMbarrierInit();
-  if (warp == 0) ptx::Tcgen05Alloc<kGroup>(base + kSlot, 512);
-  ptx::SyncThreads();
-  if (kGroup == 2) ptx::ClusterSync();
-  const auto sums = ptx::LoadShared<std::uint32_t>(base + kSlot);
-  const ptx::TensorAddress a_scales = sums + 256;
-  const ptx::TensorAddress b_scales = sums + 260;
-  if (thread == 0 && rank == 0) {
-    const auto scales = [&](std::uint32_t tile) {
-      return ptx::MakeTcgen05Descriptor(base + kScales + tile * kTileBytes, 0, 128,
-                                        ptx::Swizzle::kNone);
-    };
-    ptx::Tcgen05Copy32x128b<kGroup>(a_scales, scales(0));
-    for (std::uint32_t tile = 0; tile < (test.columns + 127) / 128 && !test.lacks_scales; ++tile) {
-      ptx::Tcgen05Copy32x128b<kGroup>(b_scales + 4 * tile, scales(1 + tile));
-    }
-    ptx::Tcgen05MultiplyMx<kGroup>(
-        sums, ptx::MakeTcgen05Descriptor(base, a.leading, a.stride, test.swizzle),
-        ptx::MakeTcgen05Descriptor(base + kB, b.leading, b.stride, test.swizzle), instruction,
-        a_scales, b_scales, false);
-    ptx::Tcgen05CommitMulticast<kGroup>(base + kDone, (1u << kGroup) - 1);
-  }
-  ptx::MbarrierWait(base + kDone, 0);
-  ptx::Tcgen05FenceAfter();
-  for (std::uint32_t column = 0; column < test.columns; column += 8) {
-    std::uint32_t words[8];
-    ptx::Tcgen05Load32x32b(words, sums + ptx::TensorLane(32 * warp) + column);
-    ptx::Tcgen05WaitLoad();
-    for (std::uint32_t i = 0; i < 8; ++i) {
-      float sum;
-      std::memcpy(&sum, &words[i], sizeof sum);
-      ptx::StoreGlobal(out + (rank * kRows + thread) * 256 + column + i, sum);
-    }
-  }
-  ptx::Tcgen05FenceBefore();
-  ptx::SyncThreads();
-  if (kGroup == 2) ptx::ClusterSync();
-  if (warp == 0) ptx::Tcgen05Dealloc<kGroup>(sums, 512);
 }
 
 // The rule for one line, and what is larger than each of its factors.
@@ -310,14 +212,23 @@ int CountWrong(const ProductCase& test, std::string* message, std::uint64_t seed
   const std::uint32_t columns = test.columns / blocks;  // of B, in a block
   const Operand a(test.a, kRows * blocks, 2);
   const Operand b(test.b, test.columns, 3);
-  const ModelOperand a_model = MakeOperand(test, kRows, 0);
-  const ModelOperand b_model = MakeOperand(test, columns, kB);
-  std::array<Image, 2> images;
+  ScaledProduct product;
+  product.blocks = test.blocks;
+  product.columns = test.columns;
+  product.swizzle = test.swizzle;
+  product.a = MakeOperand(test, kRows, ScaledImage::kA);
+  product.b = MakeOperand(test, columns, ScaledImage::kB);
+  product.lacks_scales = test.lacks_scales;
+  ScaledImages images;
   for (std::uint32_t rank = 0; rank < blocks; ++rank) {
-    images[rank].Put(a, test.a, a_model, rank * kRows, kRows);
-    images[rank].Put(b, test.b, b_model, rank * columns, columns);
-    images[rank].PutScales(a, kScales, rank * kRows, kRows);
-    images[rank].PutScales(b, kScales + kTileBytes, 0, test.columns);
+    Put(a, test.a, product.a, rank * kRows, kRows, &images[rank]);
+    Put(b, test.b, product.b, rank * columns, columns, &images[rank]);
+    images[rank].PutScales(ScaledImage::kAScales, kRows, [&](std::uint32_t line, std::uint32_t i) {
+      return a.scales[(rank * kRows + line) * 4 + i];
+    });
+    images[rank].PutScales(
+        ScaledImage::kBScales, test.columns,
+        [&](std::uint32_t line, std::uint32_t i) { return b.scales[line * 4 + i]; });
   }
   ptx::Tcgen05MxForm form;
   form.a_type = test.a.type;
@@ -329,23 +240,10 @@ int CountWrong(const ProductCase& test, std::string* message, std::uint64_t seed
   form.a_major = form.b_major = test.major;
   form.negate_a = test.negate_a;
   form.negate_b = test.negate_b;
-  const std::uint32_t instruction = ptx::MakeTcgen05MxInstruction(form) ^ test.flipped;
-  std::vector<float> out(std::size_t{2} * kRows * 256);
-  emulator::LaunchRequest request;
-  request.kernel = "scaled product";
-  request.threads = 128;
-  request.grid.x = request.cluster_size = blocks;
-  request.shared_bytes = kSharedBytes;
-  request.buffers = {{out.data(), out.size() * sizeof(float), "out", false}};
-  emulator::Options options;
-  options.seed = seed;
-  const emulator::Report report = emulator::Launch(request, options, [&] {
-    if (blocks == 2) {
-      ProductKernel<2>(test, images, a_model, b_model, instruction, out.data());
-    } else {
-      ProductKernel<1>(test, images, a_model, b_model, instruction, out.data());
-    }
-  });
+  product.instruction = ptx::MakeTcgen05MxInstruction(form) ^ test.flipped;
+  std::vector<float> out;
+  const emulator::Report report =
+      RunScaledProduct<ptx::Tcgen05ScaledKind::kMxf8f6f4>(product, images, seed, &out);
   *message = report.message;
   if (!report.ok()) return -1;
   int wrong = 0;

@@ -48,7 +48,7 @@ class SaidCalls final : public LiveCalls {
 };
 
 LiveCalls::OfConnection Of(std::int64_t id, std::uint64_t calls, std::uint64_t answered = 0) {
-  return {id, std::to_string(id), calls, answered};
+  return {id, std::to_string(id), calls, answered, answered != 0};
 }
 
 constexpr TimeNs kMillisecond = 1'000'000;
@@ -92,7 +92,7 @@ TEST_F(LiveCallLimitTest, ClosesTheConnectionThatHasTooManyResetCalls) {
 TEST_F(LiveCallLimitTest, CountsAllConnectionsOfAnAddress) {
   // One was answered once, long ago.
   const auto at = [](std::int64_t id, const std::string& peer, std::uint64_t calls) {
-    return LiveCalls::OfConnection{id, peer, calls, 1};
+    return LiveCalls::OfConnection{id, peer, calls, 1, true};
   };
   EXPECT_EQ(ClosedLater({at(1, "ipv4:10.0.0.1:1", 7), at(2, "ipv4:10.0.0.1:2", 7)}), Names());
   EXPECT_EQ(ClosedLater({at(1, "ipv4:10.0.0.1:1", 7), at(2, "ipv4:10.0.0.1:2", 5),
@@ -114,11 +114,12 @@ TEST_F(LiveCallLimitTest, CountsAllConnectionsOfAnAddress) {
 }
 
 TEST_F(LiveCallLimitTest, ClosesAllThatWereNeverAnsweredOfAnAddressThatHasTooMany) {
-  const auto at = [](std::int64_t id, std::uint64_t calls, std::uint64_t answered) {
-    return LiveCalls::OfConnection{id, absl::StrCat("ipv4:10.0.0.1:", id), calls, answered};
+  // The third has a stream that lasts, and answers on it.
+  const auto at = [](std::int64_t id, std::uint64_t calls, bool is_served) {
+    return LiveCalls::OfConnection{id, absl::StrCat("ipv4:10.0.0.1:", id), calls, 0, is_served};
   };
-  EXPECT_EQ(Closed({at(1, 12, 0), at(2, 0, 0), at(3, 0, 1)}), Names());
-  EXPECT_EQ(Closed({at(1, 14, 0), at(2, 0, 0), at(3, 0, 1)}),
+  EXPECT_EQ(Closed({at(1, 12, false), at(2, 0, false), at(3, 1, true)}), Names());
+  EXPECT_EQ(Closed({at(1, 14, false), at(2, 0, false), at(3, 1, true)}),
             (Names{"ipv4:10.0.0.1:1", "ipv4:10.0.0.1:2"}));
 }
 
@@ -176,8 +177,8 @@ TEST_F(LiveCallLimitTest, CountsByConnectionForATenthOfTheTime) {
   EXPECT_EQ(calls_->counts, 2);
 }
 
-// Whoever they are, whatever they did: what is left open of an address has no more than it may, and
-// no connection is closed of an address that has no more.
+// An address has no more than it may in the connections that a look leaves open, and a look closes
+// none of an address that has no more.
 TEST_F(LiveCallLimitTest, LeavesNoAddressMoreThanItMayAfterAnyHistory) {
   std::mt19937 random(5);
   Connections connections;
@@ -188,11 +189,12 @@ TEST_F(LiveCallLimitTest, LeavesNoAddressMoreThanItMayAfterAnyHistory) {
     for (LiveCalls::OfConnection& each : connections) {
       each.calls = random() % 3 == 0 ? random() % 30 : each.calls / 2;
       each.answered += random() % 3 == 0 ? random() % 20 : 0;
+      each.is_served = each.is_served || each.answered != 0 || random() % 50 == 0;
     }
     if (connections.size() < 6) {
       const std::string peer =
           absl::StrCat("ipv4:10.0.0.", 1 + random() % 3, ":", static_cast<int>(next_id));
-      connections.push_back({next_id++, peer, random() % 20, random() % 5});
+      connections.push_back({next_id++, peer, random() % 20, random() % 5, random() % 2 == 0});
     }
     std::uint64_t all = 0;
     for (const LiveCalls::OfConnection& each : connections) all += each.calls;
@@ -221,7 +223,7 @@ TEST_F(LiveCallLimitTest, LeavesNoAddressMoreThanItMayAfterAnyHistory) {
     }
     for (const auto& [address, calls] : left) EXPECT_LE(calls, may.at(address)) << step;
     for (const LiveCalls::OfConnection& each : connections) {
-      EXPECT_TRUE(each.answered != 0 || !is_over(each.peer)) << step;
+      EXPECT_TRUE(each.is_served || !is_over(each.peer)) << step;
     }
     if (random() % 10 == 0 && !connections.empty()) connections.erase(connections.begin());
   }
@@ -304,14 +306,19 @@ TEST(NeverEndedCalls, HideNoCallsAfterAnyHistory) {
   }
 }
 
-// Every call waits until its client gives up.
+// Every call waits until its client gives up or has no more to say, and answers messages.
 class Patient final : public grpc::CallbackGenericService {
   class Call final : public grpc::ServerGenericBidiReactor {
    public:
     Call() { StartRead(&message_); }
     void OnReadDone(bool is_ok) override {
-      if (!is_ok) Finish(grpc::Status::OK);
+      if (is_ok) {
+        StartWrite(&message_);
+      } else {
+        Finish(grpc::Status::OK);
+      }
     }
+    void OnWriteDone(bool /*is_ok*/) override { StartRead(&message_); }
     void OnDone() override { delete this; }
 
    private:
@@ -381,6 +388,20 @@ TEST(ChannelzCalls, AreCountedByConnection) {
   EXPECT_EQ(found[0].calls, 1U);
   EXPECT_EQ(found[1].calls, 3U);
   EXPECT_EQ(found[0].peer.rfind("ipv4:127.0.0.1:", 0), 0U) << found[0].peer;
+  EXPECT_FALSE(found[0].is_served || found[1].is_served);
+
+  // A message on a stream that goes on.
+  const grpc::Slice word("word");
+  clients.front()->stream->Write(grpc::ByteBuffer(&word, 1), nullptr);
+  clients.front()->Await();
+  const auto count_served = [&calls] {
+    const Connections present = calls.ByConnection();
+    return std::count_if(present.begin(), present.end(),
+                         [](const auto& each) { return each.is_served; });
+  };
+  while (count_served() == 0) {
+  }
+  EXPECT_EQ(count_served(), 1);
 
   // One has nothing more to say and is answered; the others are given up.
   clients.back()->stream->WritesDone(nullptr);
@@ -395,6 +416,7 @@ TEST(ChannelzCalls, AreCountedByConnection) {
   std::uint64_t answered = 0;
   for (const LiveCalls::OfConnection& each : calls.ByConnection()) {
     EXPECT_EQ(each.calls, 0U);
+    EXPECT_TRUE(each.is_served);
     answered += each.answered;
   }
   EXPECT_EQ(answered, 1U);
