@@ -1,7 +1,7 @@
 // Counts the calls under way, so that their channel can outlive them.
 #pragma once
 
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
 
 namespace gemmd::client {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sync/mutex.h"
 #include "client/call_count.h"
-#include "sync/mutex.h"
 
 namespace gemmd::client {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/sync/mutex.h"
 #include "client/call_count.h"
 #include "client/client.h"
 #include "client/codec.h"
@@ -26,7 +27,6 @@
 #include "client/trace_headers.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "sync/mutex.h"
 
 namespace gemmd::client {
 

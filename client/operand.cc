@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "digest/sha256.h"
+#include "base/digest/sha256.h"
 
 namespace gemmd::client {
 namespace {

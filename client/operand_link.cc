@@ -9,8 +9,8 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/digest/operand_digest.h"
 #include "client/wire_types.h"
-#include "digest/operand_digest.h"
 
 namespace gemmd::client {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/digest/operand_digest.h"
 #include "client/wire_types.h"
-#include "digest/operand_digest.h"
 
 namespace gemmd::client {
 namespace {

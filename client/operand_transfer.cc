@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/digest/operand_digest.h"
 #include "client/wire_types.h"
-#include "digest/operand_digest.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/chunk_framing.h"
 #include "proto/payload_codec.h"

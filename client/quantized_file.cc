@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/text/quoted.h"
 #include "client/file.h"
 #include "kernels/quant/elements.h"
-#include "text/quoted.h"
 
 namespace gemmd::client {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/sync/mutex.h"
 #include "client/operand_link.h"
-#include "sync/mutex.h"
 
 namespace gemmd::client {
 

@@ -9,12 +9,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/ranges/range_set.h"
 #include "client/bytes.h"
 #include "client/codec.h"
 #include "client/matrix.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "proto/payload_codec.h"
-#include "ranges/range_set.h"
 
 namespace gemmd::client {
 

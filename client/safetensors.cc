@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/quoted.h"
 #include "nlohmann/json.hpp"
-#include "text/quoted.h"
 
 namespace gemmd::client {
 namespace {

@@ -1,6 +1,6 @@
 #include "client/trace_headers.h"
 
-#include "text/traceparent.h"
+#include "base/text/traceparent.h"
 
 namespace gemmd::client {
 

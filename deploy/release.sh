@@ -59,11 +59,11 @@ check_clean() {
 
 check_version_header() {
   local found
-  found=$(sed -n 's/.*kVersion\[\] = "\(.*\)";.*/\1/p' version.h)
+  found=$(sed -n 's/.*kVersion\[\] = "\(.*\)";.*/\1/p' base/version.h)
   if [[ $found == "$version" ]]; then
-    ok "version.h says $version"
+    ok "base/version.h says $version"
   else
-    bad "version.h says \"$found\""
+    bad "base/version.h says \"$found\""
   fi
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/version.h"
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/quantized_gemm.h"
 #include "kernels/cublaslt/cublaslt_registry.h"
@@ -19,7 +20,6 @@
 #include "kernels/sm90f16x3/f16x3_registry.h"
 #include "kernels/sm90f32/f32_registry.h"
 #include "kernels/sm90f64/f64_registry.h"
-#include "version.h"
 
 namespace gemmd {
 

@@ -22,8 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/sync/mutex.h"
 #include "kernels/kernel.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/sync/mutex.h"
 #include "kernels/selection.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

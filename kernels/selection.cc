@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "text/quoted.h"
+#include "base/text/quoted.h"
 
 namespace gemmd {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 #include "server/observe/statistics.h"
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"

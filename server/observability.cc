@@ -3,9 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/address.h"
 #include "server/observe_http/certificate_expiry.h"
 #include "server/observe_http/console.h"
-#include "text/address.h"
 
 namespace gemmd {
 

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/time/clock.h"
 #include "server/auth/audit.h"
 #include "server/auth/policy_file.h"
 #include "server/net/connection_table.h"
-#include "server/observe/clock.h"
 #include "server/observe/slow_log.h"
 #include "server/observe_http/http_server.h"
 #include "server/observe_http/page_access.h"

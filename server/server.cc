@@ -9,13 +9,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/address.h"
+#include "base/version.h"
 #include "server/net/descriptor_limit.h"
 #include "server/observe/log.h"
 #include "server/rpc/peer.h"
 #include "server/settings.h"
 #include "server/tracing.h"
-#include "text/address.h"
-#include "version.h"
 
 namespace gemmd {
 namespace {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "base/time/clock.h"
 #include "kernels/gemm.h"
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
@@ -15,7 +16,6 @@
 #include "server/drain.h"
 #include "server/net/connection_table.h"
 #include "server/observability.h"
-#include "server/observe/clock.h"
 #include "server/observe/slow_log.h"
 #include "server/observe/statistics.h"
 #include "server/options/config.pb.h"

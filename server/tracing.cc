@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/version.h"
 #include "server/trace/http_span_sender.h"
 #include "server/trace/otlp_endpoint.h"
 #include "server/trace/otlp_json.h"
-#include "version.h"
 
 namespace gemmd {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 #include "server/options/config.pb.h"
 #include "server/trace/tracer.h"
 

@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/version.h"
 #include "client/cli/command.h"
 #include "client/cli/connection.h"
 #include "client/cli/failure.h"
 #include "client/cli/options.h"
-#include "version.h"
 
 namespace gemmd::cli {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/version.h"
 #include "client/cli/bench_explain.h"
 #include "client/cli/bench_options.h"
 #include "client/cli/bench_run.h"
@@ -17,7 +18,6 @@
 #include "client/load/diff.h"
 #include "client/load/html_report.h"
 #include "client/load/report.h"
-#include "version.h"
 
 namespace gemmd::cli {
 namespace {

@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/text/duration.h"
+#include "base/version.h"
 #include "client/cli/echo_process.h"
 #include "client/load/echo_transport.h"
 #include "client/load/matmul_transport.h"
-#include "text/duration.h"
-#include "version.h"
 
 namespace gemmd::cli {
 namespace {

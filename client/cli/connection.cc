@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/address.h"
 #include "client/cli/options.h"
 #include "client/file.h"
-#include "text/address.h"
 
 namespace gemmd::cli {
 namespace {

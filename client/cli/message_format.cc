@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "base/text/duration.h"
 #include "client/names.h"
 #include "google/protobuf/descriptor.h"
-#include "text/duration.h"
 
 namespace gemmd::cli {
 namespace {

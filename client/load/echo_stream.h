@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/sync/mutex.h"
 #include "client/call_count.h"
 #include "client/timer.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "sync/mutex.h"
 
 namespace gemmd::load {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync/mutex.h"
 #include "client/call_count.h"
 #include "client/client.h"
 #include "client/codec.h"
@@ -16,7 +17,6 @@
 #include "client/operands.h"
 #include "client/quantize.h"
 #include "client/quantized_array.h"
-#include "sync/mutex.h"
 
 namespace gemmd::load {
 namespace {

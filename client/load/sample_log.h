@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "client/load/sample.h"
-#include "sync/mutex.h"
 
 namespace gemmd::load {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "client/matmul.h"
-#include "sync/mutex.h"
 
 namespace gemmd::load {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "client/call_count.h"
 #include "client/channel.h"
 #include "client/stream/stream_session.h"
-#include "sync/mutex.h"
 
 namespace gemmd::client {
 

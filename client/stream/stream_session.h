@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "client/call_count.h"
 #include "client/stream/session_state.h"
 #include "grpcpp/channel.h"
-#include "sync/mutex.h"
 
 namespace gemmd::client {
 

@@ -93,8 +93,8 @@ plant "a stale example in --help" client/cli/put_command.cc \
   'two-hours' \
   deploy/test.sh //tests/tidy:examples_test
 plant "a folder that no map names" README.md \
-  '.ranges\/. | sets' 'sets' \
-  'ranges.* : README\.md, .*does not name them' \
+  '.base\/. | the tools' 'the tools' \
+  'base.* : README\.md, .*does not name them' \
   deploy/test.sh //tests/tidy:documents_test
 plant "a wait that a kernel could do without" kernels/landing/transpose_kernel.h \
   '  ptx::SyncThreads();' '  ptx::SyncThreads();\n  ptx::SyncThreads();' \

@@ -15,7 +15,7 @@ asan)
     [takes_all_descriptors]="leaves no file descriptor, and UBSan asks for memory through a pipe")
   ;;
 tsan)
-  targets=(//tests/client/... //tests/server/... //tests/sync/...)
+  targets=(//tests/client/... //tests/server/... //tests/base/...)
   declare -A reasons=(
     [computes]="minutes of arithmetic there; its subject is bits, not threads"
     [plays_hours]="plays hours of arrivals on one thread: nothing to race with"

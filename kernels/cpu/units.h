@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
 
 namespace gemmd {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
 
 namespace gemmd::cublaslt {
 

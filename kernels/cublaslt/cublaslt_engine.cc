@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync/mutex.h"
 #include "kernels/cublaslt/bounded_cache.h"
 #include "kernels/cublaslt/cublaslt_library.h"
 #include "kernels/cublaslt/cublaslt_plan.h"
 #include "kernels/cublaslt/matmul_engine.h"
-#include "sync/mutex.h"
 
 namespace gemmd::cublaslt {
 namespace {

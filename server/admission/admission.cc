@@ -8,9 +8,9 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/quoted.h"
 #include "server/scheduling/draining.h"
 #include "server/tenants/retry_after.h"
-#include "text/quoted.h"
 
 namespace gemmd {
 namespace {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/time/clock.h"
 #include "kernels/gemm.h"
 #include "server/admission/completion.h"
 #include "server/admission/inline_payload.h"
@@ -25,7 +26,6 @@
 #include "server/cost/cost_model.h"
 #include "server/cost/transport_model.h"
 #include "server/device/device.h"
-#include "server/observe/clock.h"
 #include "server/observe/refusal.h"
 #include "server/regions/region_table.h"
 #include "server/scheduling/router.h"

@@ -4,9 +4,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/sync/mutex.h"
+#include "base/text/quoted.h"
 #include "server/admission/percent.h"
-#include "sync/mutex.h"
-#include "text/quoted.h"
 
 namespace gemmd {
 namespace {

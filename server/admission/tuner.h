@@ -11,10 +11,10 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "kernels/gemm.h"
 #include "server/admission/admission.h"
 #include "server/scheduling/router.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/duration.h"
+#include "base/text/quoted.h"
 #include "server/admission/percent.h"
 #include "server/observe/refusal.h"
 #include "server/tenants/retry_after.h"
-#include "text/duration.h"
-#include "text/quoted.h"
 
 namespace gemmd {
 namespace {

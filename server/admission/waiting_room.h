@@ -14,10 +14,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/admission/memory_shares.h"
 #include "server/admission/turns.h"
-#include "server/observe/clock.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/auth/identity.h"
-#include "server/observe/clock.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -18,8 +18,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/text/quoted.h"
 #include "nlohmann/json.hpp"
-#include "text/quoted.h"
 
 namespace gemmd {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "digest/sha256.h"
+#include "base/digest/sha256.h"
 #include "server/auth/identity.h"
 #include "server/auth/jwt.h"
 #include "server/tenants/quota.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/quoted.h"
 #include "server/observe/log.h"
-#include "text/quoted.h"
 
 namespace gemmd {
 namespace {

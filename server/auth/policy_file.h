@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/auth/policy.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/sync/mutex.h"
 #include "kernels/gemm.h"
 #include "server/cost/ratio_table.h"
 #include "server/cost/time_curve.h"
 #include "server/device/device.h"
 #include "server/observe/receipt.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

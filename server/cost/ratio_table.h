@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "server/cost/ratio_estimate.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

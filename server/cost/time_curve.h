@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/sync/mutex.h"
 #include "server/cost/ratio_estimate.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
 
 namespace gemmd {
 

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

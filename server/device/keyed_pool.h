@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
 
 namespace gemmd {
 

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <functional>
 
+#include "base/sync/mutex.h"
 #include "server/device/device.h"
 #include "server/device/keyed_pool.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

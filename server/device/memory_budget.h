@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
 
 namespace gemmd {
 

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ranges/range_set.h"
+#include "base/ranges/range_set.h"
+#include "base/sync/mutex.h"
 #include "server/device/host_buffer.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

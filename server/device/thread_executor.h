@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "kernels/gemm.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "text/network.h"
+#include "base/text/network.h"
 
 namespace gemmd {
 namespace {

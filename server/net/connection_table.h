@@ -13,13 +13,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/net/partial_messages.h"
 #include "server/net/reading_progress.h"
-#include "server/observe/clock.h"
 #include "server/tenants/quota_accounts.h"
 #include "server/tenants/tenant.h"
 #include "server/transfer/progress.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "text/address.h"
+#include "base/text/address.h"
 
 namespace gemmd {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 #include "server/transfer/progress.h"
 
 namespace gemmd {

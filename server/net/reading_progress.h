@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 #include "server/transfer/progress.h"
 
 namespace gemmd {

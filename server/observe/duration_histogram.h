@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 
 namespace gemmd {
 

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "server/observe/clock.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 
 namespace gemmd {
 

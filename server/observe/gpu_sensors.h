@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/observe/clock.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/observe/energy_meter.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

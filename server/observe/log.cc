@@ -11,8 +11,8 @@
 #include "absl/time/civil_time.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/sync/mutex.h"
 #include "nlohmann/json.hpp"
-#include "sync/mutex.h"
 
 namespace gemmd {
 namespace {

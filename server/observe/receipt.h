@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/text/traceparent.h"
+#include "base/time/clock.h"
 #include "kernels/gemm.h"
-#include "server/observe/clock.h"
-#include "text/traceparent.h"
 
 namespace gemmd {
 

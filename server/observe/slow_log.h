@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
-#include "server/observe/clock.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/observe/receipt.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

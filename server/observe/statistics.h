@@ -9,13 +9,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/sync/mutex.h"
 #include "server/observe/duration_histogram.h"
 #include "server/observe/receipt.h"
 #include "server/observe/receipt_sink.h"
 #include "server/observe/refusal.h"
 #include "server/observe/slow_log.h"
 #include "server/observe/top_table.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

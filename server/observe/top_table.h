@@ -11,7 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 
 namespace gemmd {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "digest/sha256.h"
+#include "base/digest/sha256.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd {

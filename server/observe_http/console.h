@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 #include "server/observe/exposition.h"
 #include "server/observe/receipt.h"
 

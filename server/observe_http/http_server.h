@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/time/clock.h"
 #include "server/net/connection_table.h"
-#include "server/observe/clock.h"
 #include "server/observe_http/http.h"
 #include "server/rpc/tls_files.h"
 

@@ -6,9 +6,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/address.h"
 #include "server/auth/policy.h"
 #include "server/auth/roles.h"
-#include "text/address.h"
 
 namespace gemmd {
 namespace {

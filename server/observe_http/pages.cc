@@ -5,9 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/address.h"
+#include "base/text/quoted.h"
 #include "server/observe_http/console.h"
-#include "text/address.h"
-#include "text/quoted.h"
 
 namespace gemmd {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/version.h"
 #include "server/observe/allocated_memory.h"
 #include "server/observe/process_usage.h"
 #include "server/observe_http/device_metrics.h"
 #include "server/observe_http/metric_families.h"
-#include "version.h"
 
 namespace gemmd {
 namespace {

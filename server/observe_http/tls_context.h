@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "base/time/clock.h"
 #include "boost/asio/ssl/context.hpp"
 #include "server/auth/identity.h"
-#include "server/observe/clock.h"
 #include "server/rpc/tls_files.h"
 
 namespace gemmd {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "text/quoted.h"
+#include "base/text/quoted.h"
 
 namespace gemmd {
 namespace {

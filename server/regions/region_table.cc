@@ -7,8 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "text/duration.h"
-#include "text/quoted.h"
+#include "base/text/duration.h"
+#include "base/text/quoted.h"
 
 namespace gemmd {
 namespace {

@@ -14,11 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/observe/clock.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/regions/region.h"
 #include "server/tenants/quota_accounts.h"
 #include "server/tenants/tenant.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text/quoted.h"
+#include "base/version.h"
 #include "server/admission/validation.h"
 #include "server/observe/allocated_memory.h"
 #include "server/rpc/decode.h"
@@ -11,8 +13,6 @@
 #include "server/rpc/tune_reactor.h"
 #include "server/rpc/unary.h"
 #include "server/rpc/wire_types.h"
-#include "text/quoted.h"
-#include "version.h"
 
 namespace gemmd {
 namespace {

@@ -15,12 +15,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/net/connection_table.h"
 #include "server/net/partial_messages.h"
-#include "server/observe/clock.h"
 #include "server/rpc/slow_calls.h"
 #include "server/transfer/progress.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

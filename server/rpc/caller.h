@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/text/traceparent.h"
 #include "grpcpp/grpcpp.h"
-#include "text/traceparent.h"
 
 namespace gemmd {
 

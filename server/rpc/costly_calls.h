@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/observe/clock.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 
 namespace gemmd {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/rpc/memory_file.h"
 #include "server/rpc/tls_files.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/duration.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "server/rpc/wire_types.h"
 #include "server/store/operand_store.h"
-#include "text/duration.h"
 
 namespace gemmd {
 namespace {

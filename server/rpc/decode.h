@@ -7,14 +7,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "digest/sha256.h"
+#include "base/digest/sha256.h"
+#include "base/time/clock.h"
 #include "gemmd/v1/admin.pb.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "google/protobuf/duration.pb.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/payload_codec.h"
 #include "server/admission/matmul_call.h"
-#include "server/observe/clock.h"
 
 namespace gemmd {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync/mutex.h"
 #include "server/observe/log.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/quoted.h"
 #include "server/rpc/unary.h"
-#include "text/quoted.h"
 
 namespace gemmd {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/rpc/raw_service.h"
 #include "server/rpc/request_reactor.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -13,9 +13,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "server/observe/clock.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/rpc/live_calls.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "base/sync/mutex.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/payload_codec.h"
@@ -16,7 +17,6 @@
 #include "server/rpc/decode.h"
 #include "server/transfer/matmul_session.h"
 #include "server/transfer/session_registry.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "text/network.h"
+#include "base/text/network.h"
 
 namespace gemmd {
 

@@ -6,11 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/quoted.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/request_reactor.h"
-#include "text/quoted.h"
 
 namespace gemmd {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
 
 namespace gemmd {
 

@@ -19,7 +19,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "text/quoted.h"
+#include "base/text/quoted.h"
 
 namespace gemmd {
 namespace {

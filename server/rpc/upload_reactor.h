@@ -4,13 +4,13 @@
 #include <atomic>
 #include <memory>
 
+#include "base/sync/mutex.h"
 #include "grpcpp/grpcpp.h"
 #include "server/admission/validation.h"
 #include "server/rpc/call_watch.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 #include "server/transfer/progress.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

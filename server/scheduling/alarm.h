@@ -4,8 +4,8 @@
 #include <functional>
 #include <thread>
 
-#include "server/observe/clock.h"
-#include "sync/mutex.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 
 namespace gemmd {
 

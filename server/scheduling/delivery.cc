@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "base/sync/deferral.h"
 #include "server/scheduling/scheduler.h"
-#include "sync/deferral.h"
 
 namespace gemmd {
 

@@ -30,9 +30,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/device/device.h"
 #include "server/device/keyed_pool.h"
-#include "server/observe/clock.h"
 #include "server/observe/energy_meter.h"
 #include "server/scheduling/adaptive_limit.h"
 #include "server/scheduling/alarm.h"
@@ -42,7 +43,6 @@
 #include "server/scheduling/launch_facts.h"
 #include "server/scheduling/queue_bounds.h"
 #include "server/scheduling/scheduler_statistics.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "absl/functional/any_invocable.h"
+#include "base/sync/mutex.h"
 #include "server/tenants/fair_queue.h"
 #include "server/tenants/tenant.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

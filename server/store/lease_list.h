@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 
 namespace gemmd {
 

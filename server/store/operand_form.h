@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "digest/operand_digest.h"
+#include "base/digest/operand_digest.h"
 #include "kernels/gemm.h"
 
 namespace gemmd {

@@ -4,8 +4,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "text/duration.h"
-#include "text/quoted.h"
+#include "base/text/duration.h"
+#include "base/text/quoted.h"
 
 namespace gemmd {
 

@@ -22,8 +22,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/device/device.h"
-#include "server/observe/clock.h"
 #include "server/store/converter.h"
 #include "server/store/lease_list.h"
 #include "server/store/missing.h"
@@ -32,7 +33,6 @@
 #include "server/store/stored_operand.h"
 #include "server/store/upload.h"
 #include "server/tenants/tenant.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/tenants/quota_accounts.h"
 #include "server/tenants/tenant.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/device/device.h"
 #include "server/store/operand_form.h"
 #include "server/store/store_budget.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -12,13 +12,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ranges/range_set.h"
+#include "base/ranges/range_set.h"
+#include "base/sync/mutex.h"
 #include "server/device/chunk_limit.h"
 #include "server/device/plane_receiver.h"
 #include "server/store/conversion.h"
 #include "server/store/operand_form.h"
 #include "server/store/stored_operand.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -8,9 +8,9 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/sync/mutex.h"
 #include "server/observe/refusal.h"
 #include "server/tenants/retry_after.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 #include "server/tenants/quota.h"
 #include "server/tenants/tenant.h"
 

@@ -3,8 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/sync/mutex.h"
 #include "boost/asio/post.hpp"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -6,8 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "text/address.h"
-#include "text/quoted.h"
+#include "base/text/address.h"
+#include "base/text/quoted.h"
 
 namespace gemmd {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/sync/mutex.h"
 #include "server/trace/timeline.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync/deferral.h"
 #include "server/observe/refusal.h"
 #include "server/scheduling/draining.h"
 #include "server/tenants/retry_after.h"
-#include "sync/deferral.h"
 
 namespace gemmd {
 namespace {

@@ -26,11 +26,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
 #include "server/transfer/outgoing.h"
 #include "server/transfer/progress.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

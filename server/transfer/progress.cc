@@ -1,8 +1,8 @@
 #include "server/transfer/progress.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/text/duration.h"
 #include "server/observe/refusal.h"
-#include "text/duration.h"
 
 namespace gemmd {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 
 namespace gemmd {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/transfer/matmul_session.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -8,10 +8,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/device/thread_executor.h"
 #include "server/tenants/fair_queue.h"
 #include "server/verification/finished_product.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COPIED = ["LICENSE", "version.h", ".gitignore", "client/python", "proto/gemmd", "deploy/release.sh",
+COPIED = ["LICENSE", "base/version.h", ".gitignore", "client/python", "proto/gemmd", "deploy/release.sh",
           "deploy/bazel_cache.sh", "deploy/packages.txt"]
 CHANGES = "### Safety\n- Nothing breaks.\n\n### Features\n- `gemmd` multiplies.\n"
 CI = """#!/bin/sh
@@ -46,9 +46,9 @@ class ReleaseTest(unittest.TestCase):
             else:
                 (self.tree / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / path, self.tree / path)
-        self.version = subprocess.run(["sed", "-n", r's/.*"\(.*\)";/\1/p', "version.h"], cwd=self.tree,
+        self.version = subprocess.run(["sed", "-n", r's/.*"\(.*\)";/\1/p', "base/version.h"], cwd=self.tree,
                                       check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-        for path in ["version.h", "client/python/BUILD.bazel", "client/python/README.md"]:
+        for path in ["base/version.h", "client/python/BUILD.bazel", "client/python/README.md"]:
             self.edit(path, self.version, "1.2.3")
         self.write("README.md", "# gemmd\n")
         self.write("CHANGELOG.md", f"# Changelog\n\n## 1.2.3 (2026-01-02)\n\n{CHANGES}\n## 1.2.2 (2026-01-01)\n\nOld.\n")
@@ -158,11 +158,11 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual([], self.ran())
 
     def test_a_header_or_a_wheel_of_another_version(self):
-        self.edit("version.h", "1.2.3", "1.2.4")
+        self.edit("base/version.h", "1.2.3", "1.2.4")
         self.commit()
-        self.expect_refused('version.h says "1.2.4"')
+        self.expect_refused('base/version.h says "1.2.4"')
         self.expect_refused('the Python client says "1.2.4"')
-        self.edit("version.h", "1.2.4", "1.2.3")
+        self.edit("base/version.h", "1.2.4", "1.2.3")
         self.edit("client/python/BUILD.bazel", "1.2.3", "1.2.33")
         self.commit()
         self.expect_refused("other versions are named:\nclient/python/BUILD.bazel:")

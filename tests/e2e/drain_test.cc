@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "digest/operand_digest.h"
+#include "base/digest/operand_digest.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "digest/sha256.h"
+#include "base/digest/sha256.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/subprocess.h"

@@ -4,9 +4,9 @@
 #include <functional>
 #include <utility>
 
+#include "base/sync/mutex.h"
 #include "server/scheduling/alarm.h"
 #include "server/scheduling/scheduler.h"
-#include "sync/mutex.h"
 
 namespace gemmd::testing {
 

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "server/observe/clock.h"
+#include "base/time/clock.h"
 
 namespace gemmd::testing {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "server/device/cuda/backend.h"
-#include "sync/mutex.h"
 
 namespace gemmd::testing {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "base/sync/mutex.h"
 #include "server/device/device.h"
-#include "sync/mutex.h"
 
 namespace gemmd::testing {
 

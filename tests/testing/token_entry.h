@@ -6,7 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "digest/sha256.h"
+#include "base/digest/sha256.h"
 
 namespace gemmd::testing {
 

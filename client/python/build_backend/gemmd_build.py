@@ -61,9 +61,9 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
 
 
 def _version() -> str:
-    found = re.search(r'kVersion\[\] = "([^"]+)"', (TREE / "version.h").read_text())
+    found = re.search(r'kVersion\[\] = "([^"]+)"', (TREE / "base/version.h").read_text())
     if found is None:
-        raise RuntimeError("version.h has no kVersion")
+        raise RuntimeError("base/version.h has no kVersion")
     return found[1]
 
 

@@ -19,11 +19,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/cuda/prepared_work.h"
 #include "server/device/device.h"
-#include "server/observe/clock.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

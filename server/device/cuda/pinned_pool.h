@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/device/cuda/backend.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/device.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "base/sync/mutex.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/cuda/commands.h"
 #include "server/device/cuda/completion_watcher.h"
@@ -18,7 +19,6 @@
 #include "server/device/device.h"
 #include "server/device/host_buffer.h"
 #include "server/device/memory_budget.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sync/mutex.h"
 #include "server/device/cuda/commands.h"
-#include "sync/mutex.h"
 
 namespace gemmd {
 

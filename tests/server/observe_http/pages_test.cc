@@ -7,7 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "digest/sha256.h"
+#include "base/digest/sha256.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/observe_http/console.h"

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/sync/deferral.h"
 #include "gtest/gtest.h"
-#include "sync/deferral.h"
 #include "tests/server/scheduling/simulation.h"
 
 namespace gemmd {

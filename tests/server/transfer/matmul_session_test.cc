@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/sync/deferral.h"
 #include "gtest/gtest.h"
 #include "server/scheduling/draining.h"
 #include "server/transfer/session_registry.h"
-#include "sync/deferral.h"
 #include "tests/server/transfer/session_play.h"
 
 namespace gemmd {
