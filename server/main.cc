@@ -12,14 +12,14 @@
 //   store/         matrices that stay            operand_store.h states an operand's states
 //   device/        memory, threads, launches     device.h is the seam, cpu_device.h the CPU
 //   tenants/       what each client may take     quota_accounts.h counts what it holds
-//   ../kernels/    what multiplies               gemm.h is the door
+//   ../kernels/    what multiplies               gemm.h is their public header
 //   observe/       receipts, statistics, logs, the clock
 //   trace/         when requests' stages ran    trace_ring.h remembers, otlp_exporter.h sends
 //   observe_http/  pages for those who watch     pages.h lists them, server_metrics.h collects
 //   options/       config.proto is every option
 //   lifecycle.h    start, serve, drain, end
 //   server.h       all of these, in the order in which they are built
-//   settings.h     their options, from the configuration
+//   settings.h     their options, from the configuration; scheduling_options.h has the scheduler's
 //   process.h      exit codes, and what must not end the process
 #include <unistd.h>
 

@@ -145,6 +145,7 @@ CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOp
 
 MatmulSession::Options SessionOptions(const config::Limits& limits) {
   MatmulSession::Options options;
+  options.message_bytes = static_cast<std::uint64_t>(limits.message_bytes());
   options.max_requests = static_cast<std::size_t>(limits.requests_per_session());
   options.chunk_bytes = static_cast<std::uint64_t>(limits.chunk_bytes());
   options.small_result_bytes = std::min(options.small_result_bytes, options.chunk_bytes);

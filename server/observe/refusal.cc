@@ -10,9 +10,9 @@ namespace {
 constexpr char kPayloadUrl[] = "gemmd/refusal-cause";
 
 constexpr absl::string_view kNames[] = {
-    "invalid", "not_found",    "no_kernel", "not_built", "not_allowed", "quota",
-    "memory",  "memory_share", "waiting",   "queue",     "session",     "deadline",
-    "stalled", "draining",     "cancelled", "device",    "other"};
+    "invalid",  "not_found",    "no_kernel", "not_built", "not_allowed", "quota",
+    "memory",   "memory_share", "waiting",   "queue",     "queue_share", "session",
+    "deadline", "stalled",      "draining",  "cancelled", "device",      "other"};
 static_assert(sizeof kNames / sizeof *kNames == kRefusalCauses);
 
 }  // namespace

@@ -21,6 +21,7 @@ enum class RefusalCause : std::uint8_t {
   kMemoryShare,  // of one tenant or one address
   kWaiting,      // too much waits for memory, or it waited too long
   kQueue,        // is full
+  kQueueShare,   // of one tenant
   kSession,      // has as many requests in flight as it may
   kDeadline,     // passed, or cannot be met
   kStalled,      // the client was too slow
@@ -29,7 +30,7 @@ enum class RefusalCause : std::uint8_t {
   kDevice,       // was lost
   kOther,
 };
-inline constexpr std::size_t kRefusalCauses = 17;
+inline constexpr std::size_t kRefusalCauses = 18;
 
 // "memory_share".
 absl::string_view Name(RefusalCause cause);

@@ -1,5 +1,6 @@
 #include "server/rpc/matmul_stream_reactor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,12 @@ namespace {
 // Chunks of one stream that are copied at once: while one is, the next one is read.
 constexpr int kMaxCopies = 2;
 
+// The time between two looks for a message that is not whole.
+TimeNs LookPeriod(const CallWatch& watch) {
+  constexpr TimeNs kSecond = 1'000'000'000;
+  return std::min(kSecond, watch.options().progress.window / 4);
+}
+
 // The most begins of one message: whether the session may take more is asked between messages.
 constexpr int kMaxBegins = 64;
 
@@ -32,6 +39,7 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const 
       !s.ok()) {
     reactor->FinishOnce(s);
   } else {
+    reactor->SetDue(services.clock->Now() + LookPeriod(*services.watch));
     reactor->StartRead(&reactor->incoming_);
   }
   return reactor.get();
@@ -234,7 +242,7 @@ void MatmulStreamReactor::Pump() {
     return FinishLocked(*closing);
   }
   // Nobody reads, so the write under way ends only with the call.
-  if (closing.has_value() && absl::IsDeadlineExceeded(*closing)) SetDue(0);
+  if (closing.has_value() && absl::IsDeadlineExceeded(*closing)) EndBy(0);
   if (!closing.has_value() && reading_waits_ && copies_ < kMaxCopies &&
       session_->MayRead(stream_)) {
     reading_waits_ = false;
@@ -250,8 +258,25 @@ void MatmulStreamReactor::FinishOnce(const absl::Status& status) {
 
 void MatmulStreamReactor::FinishLocked(const absl::Status& status) {
   is_finished_ = true;
-  SetDue(services_.clock->Now() + services_.watch->options().progress.window);
+  EndBy(services_.clock->Now() + services_.watch->options().progress.window);
   Finish(ToGrpcStatus(status, context_));
+}
+
+void MatmulStreamReactor::EndBy(TimeNs due) {
+  must_end_ = true;
+  SetDue(due);
+}
+
+TimeNs MatmulStreamReactor::OnLate(TimeNs now) {
+  if (!mutex_.try_lock()) return now;  // something happens to it
+  const MutexLock lock(mutex_, std::adopt_lock);
+  if (must_end_) {
+    context_->TryCancel();
+    return kNoDeadline;
+  }
+  const TimeNs period = LookPeriod(*services_.watch);
+  if (session_ != nullptr && IsMessageComing(now)) session_->ExpectMessage(now + 3 * period);
+  return now + period;
 }
 
 }  // namespace gemmd

@@ -76,11 +76,9 @@ class MatmulStreamReactor final
   void Pump();
   void FinishOnce(const absl::Status& status);
   void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Its client does not read.
-  TimeNs OnLate(TimeNs /*now*/) override {
-    context_->TryCancel();
-    return kNoDeadline;
-  }
+  // From here on the call is cancelled if it has not ended by `due`.
+  void EndBy(TimeNs due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  TimeNs OnLate(TimeNs now) override;
 
   const Services services_;
   grpc::CallbackServerContext* const context_;
@@ -101,6 +99,7 @@ class MatmulStreamReactor final
   int copies_ ABSL_GUARDED_BY(mutex_) = 0;  // chunks that are being copied
   bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool must_end_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace gemmd

@@ -40,9 +40,6 @@ UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatc
 }
 
 void UploadReactor::Read() {
-  const CallWatch::Options& options = watch_->options();
-  chunk_due_ =
-      Progress::OfWhole(options.progress, options.message_bytes, watch_->clock().Now()).due();
   SetDue(progress_.due());
   StartRead(&incoming_);
 }
@@ -94,7 +91,7 @@ TimeNs UploadReactor::OnLate(TimeNs now) {
   }
   if (!progress_.IsStalled(now)) return progress_.due();
   // Of a chunk nothing is seen here before it is whole, but its connection is asked for progress.
-  if (now <= chunk_due_ && IsMessageComing(now)) {
+  if (now <= progress_.DueOfWhole(watch_->options().message_bytes) && IsMessageComing(now)) {
     constexpr TimeNs kSecond = 1'000'000'000;
     return now + kSecond;
   }

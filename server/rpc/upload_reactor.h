@@ -48,7 +48,6 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);
-  TimeNs chunk_due_ ABSL_GUARDED_BY(mutex_) = 0;  // if it is as long as a message may be
   bool is_answered_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t saved_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/observe/refusal.h"
 
 namespace gemmd {
 namespace {
@@ -68,8 +69,10 @@ absl::Status Scheduler::CheckRoomLocked(const Job& job, const JobQueue::Terms& t
                      static_cast<std::int64_t>(limit_.limit_us()), " us may at present"));
   }
   if (options_.tenant_percent == 100) return absl::OkStatus();
-  return CheckRoom("this tenant's share of the queue", queue_.UseOf(job.tenant), more,
-                   tenant_bounds_);
+  absl::Status share =
+      CheckRoom("this tenant's share of the queue", queue_.UseOf(job.tenant), more, tenant_bounds_);
+  if (share.ok()) return share;
+  return WithCause(std::move(share), RefusalCause::kQueueShare);
 }
 
 absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {

@@ -441,6 +441,17 @@ void MatmulSession::OnClosed() {
   incomplete_.clear();
 }
 
+void MatmulSession::ExpectMessage(TimeNs until) {
+  const MutexLock lock(mutex_);
+  message_expected_until_ = std::max(message_expected_until_, until);
+}
+
+bool MatmulSession::IsStalledLocked(const Progress& payload, TimeNs now) const {
+  const bool may_be_under_way =
+      now < message_expected_until_ && now <= payload.DueOfWhole(options_.message_bytes);
+  return payload.IsStalled(now) && !may_be_under_way;
+}
+
 void MatmulSession::EndLate(TimeNs now) {
   bool is_stalled = false;
   bool is_changed = false;
@@ -454,7 +465,7 @@ void MatmulSession::EndLate(TimeNs now) {
       if (request->deadline <= now) {
         late.emplace_back(request, absl::DeadlineExceededError(
                                        "the deadline passed before the payload was there"));
-      } else if (request->progress.IsStalled(now)) {
+      } else if (IsStalledLocked(request->progress, now)) {
         late.emplace_back(request, StalledError("the payload came", options_.progress));
       }
     }

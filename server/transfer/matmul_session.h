@@ -59,6 +59,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     std::uint64_t chunk_bytes = 1 << 20;          // of results
     std::uint64_t small_result_bytes = 64 << 10;  // up to this they travel with Finished
     ProgressLimit progress;  // of each request's payload, and of each message that is sent
+    std::uint64_t message_bytes = 64 << 20;  // the largest that a stream brings
   };
 
   // A stream of the session; the first made is the first stream.
@@ -84,6 +85,10 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   absl::Status Begin(RequestHeader header);
   void Receive(std::uint64_t request_id, const absl::StatusOr<PayloadChunk>& chunk);
   void Cancel(std::uint64_t request_id);
+  // A stream brings a message that is not whole, no slower than it must, and whoever says so would
+  // say it again before `until`. So no payload stalls until then, unless the largest message would
+  // have come meanwhile.
+  void ExpectMessage(TimeNs until);
   // The stream's client sends nothing more.
   void EndInput(StreamId stream);
   // Ends the session and every request of it; its streams close with `why`.
@@ -166,6 +171,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // The same, and leaves the count to others.
   void AnswerReceivingLocked(const RequestPtr& request, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsStalledLocked(const Progress& payload, TimeNs now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendLocked(RequestFinished finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     control_.emplace_back(std::move(finished));
   }
@@ -187,6 +194,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Status codes to count for requests that the input's end left without payload. It is not known
   // before the stream closes or breaks whether their client ended it or went away.
   std::vector<absl::StatusCode> incomplete_ ABSL_GUARDED_BY(mutex_);
+  TimeNs message_expected_until_ ABSL_GUARDED_BY(mutex_) = 0;
   bool accepts_batches_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);

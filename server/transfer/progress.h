@@ -29,7 +29,7 @@ class Progress {
   // Begins now, of a transfer of which nothing is seen before all of its bytes have moved.
   static Progress OfWhole(const ProgressLimit& limit, std::uint64_t bytes, TimeNs now) {
     Progress progress(limit, now);
-    progress.due_ += progress.TimeOf(bytes);
+    progress.due_ = progress.DueOfWhole(bytes);
     return progress;
   }
 
@@ -40,6 +40,8 @@ class Progress {
   bool IsStalled(TimeNs now) const { return now > due_; }
   // The last moment at which it has not stalled unless more bytes move.
   TimeNs due() const { return due_; }
+  // The same where `bytes` are under way of which nothing is seen before all of them have moved.
+  TimeNs DueOfWhole(std::uint64_t bytes) const { return due_ + TimeOf(bytes); }
 
  private:
   // The time that the bytes take at the rate; years are enough for any of them.

@@ -7,6 +7,7 @@
 
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
+#include "google/protobuf/message.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"
 #include "tests/abuse/raw_http2.h"
@@ -27,6 +28,30 @@ class StalledPayloadTest : public testing::AbuseFixture {
       EXPECT_TRUE(v1::Admin::NewStub(channel_)->Statistics(&context, {}, &statistics).ok());
     }
   }
+
+  // Sends a message and one that takes longer than the time in which something must come. Returns
+  // what the server sends.
+  std::string AnswerToLongChunk(const std::string& method, const google::protobuf::Message& first,
+                                const google::protobuf::Message& second) {
+    testing::RawConnection connection(server_.address());
+    const std::uint32_t call = connection.Begin(method);
+    const std::string begin = testing::RawMessage(false, first.SerializeAsString());
+    EXPECT_EQ(connection.SendAsAllowed(call, begin, begin.size()), begin.size());
+    const std::string chunk = testing::RawMessage(false, second.SerializeAsString());
+    const std::string start = chunk.substr(0, chunk.find('x'));
+    std::size_t sent = connection.SendAsAllowed(call, start, kLongChunk / 4);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+    constexpr std::size_t kPiece = 1000;
+    while (std::chrono::steady_clock::now() < end && sent < chunk.size() - kPiece) {
+      sent += connection.SendAsAllowed(call, "", kPiece);
+      CallSomething();
+    }
+    EXPECT_EQ(connection.SendAsAllowed(call, "", chunk.size() - sent), chunk.size() - sent);
+    connection.Send(call, "", true);
+    return connection.ReceiveEnd(call);
+  }
+
+  static constexpr std::size_t kLongChunk = 4000000;  // all of a plane
 
   void SetPlane(v1::Operand* operand) {
     operand->mutable_data()->set_type(v1::F32);
@@ -69,31 +94,28 @@ TEST_F(StalledPayloadTest, OfAnUploadEndsIt) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
 }
 
-// Its one chunk takes longer than the time in which something must come.
 TEST_F(StalledPayloadTest, OfALongChunkThatComesDoesNot) {
-  constexpr std::size_t kBytes = 4000000;
-  v1::UploadRequest request;
-  request.mutable_begin()->set_digest(std::string(32, 'd'));
-  SetPlane(request.mutable_begin()->mutable_operand());
-  testing::RawConnection connection(server_.address());
-  const std::uint32_t call = connection.Begin("/gemmd.v1.Operands/Upload");
-  const std::string begin = testing::RawMessage(false, request.SerializeAsString());
-  EXPECT_EQ(connection.SendAsAllowed(call, begin, begin.size()), begin.size());
-  request.mutable_chunk()->set_data(std::string(kBytes, 'x'));
-  const std::string chunk = testing::RawMessage(false, request.SerializeAsString());
-  const std::string start = chunk.substr(0, chunk.find('x'));
-  std::size_t sent = connection.SendAsAllowed(call, start, kBytes / 4);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
-  constexpr std::size_t kPiece = 1000;
-  while (std::chrono::steady_clock::now() < end && sent < chunk.size() - kPiece) {
-    sent += connection.SendAsAllowed(call, "", kPiece);
-    CallSomething();
-  }
-  EXPECT_EQ(connection.SendAsAllowed(call, "", chunk.size() - sent), chunk.size() - sent);
-  connection.Send(call, "", true);
-  const std::string answer = connection.ReceiveEnd(call);
+  v1::UploadRequest begin;
+  begin.mutable_begin()->set_digest(std::string(32, 'd'));
+  SetPlane(begin.mutable_begin()->mutable_operand());
+  v1::UploadRequest chunk;
+  chunk.mutable_chunk()->set_data(std::string(kLongChunk, 'x'));
+  const std::string answer = AnswerToLongChunk("/gemmd.v1.Operands/Upload", begin, chunk);
   EXPECT_NE(testing::RawHeader(answer, "grpc-message").find("digest"), std::string::npos)
       << testing::RawHeader(answer, "grpc-message");
+}
+
+TEST_F(StalledPayloadTest, OfALongChunkThatComesOverAStreamDoesNot) {
+  v1::MatmulStreamRequest begin;
+  SetPlane(begin.mutable_begin()->mutable_header()->mutable_a());
+  SetPlane(begin.mutable_begin()->mutable_header()->mutable_b());
+  v1::MatmulStreamRequest chunk;
+  chunk.mutable_chunk()->set_operand(v1::A);
+  chunk.mutable_chunk()->set_data(std::string(kLongChunk, 'x'));
+  // The request's own end is in a message: it lacks its B.
+  const std::string answer = AnswerToLongChunk("/gemmd.v1.Gemm/MatmulStream", begin, chunk);
+  EXPECT_EQ(answer.find("stall_timeout_ms"), std::string::npos);
+  EXPECT_NE(answer.find("payload of b "), std::string::npos) << answer;
 }
 
 }  // namespace

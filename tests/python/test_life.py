@@ -350,3 +350,7 @@ def test_info_estimate_and_statistics(client):
     after = client.stats()
     assert after.finished_requests["OK"] == before.finished_requests.get("OK", 0) + 1
     assert after.flops - before.flops == 16
+    with pytest.raises(gemmd.errors.Error):
+        client.matmul(np.ones((2, 2)), np.ones((2, 2)), kernel="none")
+    refused = client.stats().refused_requests
+    assert refused["no_kernel"] == after.refused_requests.get("no_kernel", 0) + 1

@@ -140,7 +140,7 @@ class DocumentsTest(unittest.TestCase):
             is_code = False
             for number, line in enumerate(read(document).splitlines(), 1):
                 is_code ^= line.startswith("```")
-                if not is_code and not line.startswith(("|", "    ")) and len(line) > 120:
+                if not is_code and not line.startswith(("| ", "|-", "    ")) and len(line) > 120:
                     long_lines.append(f"{document}:{number}: {len(line)} columns")
         self.assertEqual([], long_lines)
 

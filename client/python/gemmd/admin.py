@@ -146,12 +146,16 @@ class Queue:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a server has done since it began. finished_requests: by status, "OK" included."""
+    """What a server has done since it began. finished_requests: by status, "OK" included.
+
+    refused_requests: of finished_requests, by cause (docs/operations.md lists the causes).
+    """
 
     uptime: float
     received_requests: int
     admitted_requests: int
     finished_requests: dict[str, int]
+    refused_requests: dict[str, int]
     in_flight_requests: int
     queued_requests: int
     reserved_bytes: int
@@ -205,6 +209,7 @@ def statistics_of(message: Any) -> Statistics:
         message,
         uptime=seconds_of(message.uptime),
         finished_requests=dict(message.finished_requests),
+        refused_requests=dict(message.refused_requests),
         stages={_STAGES.get(each.name, str(each.name)): _take(StageTotals, each) for each in message.stages},
         operands=_take(OperandTotals, message.operands),
         shared_memory=_take(SharedTotals, message.shared_memory),

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/observe/refusal.h"
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
@@ -136,8 +137,10 @@ TEST_F(SchedulerTest, ATenantHasItsShareOfTheQueue) {
     return scheduler.Submit(std::move(job));
   };
   for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(submit(id, "a").ok());
-  EXPECT_EQ(submit(5, "a").message(),
+  const absl::Status share = submit(5, "a");
+  EXPECT_EQ(share.message(),
             "this tenant's share of the queue is full: 2 requests wait, and 2 may");
+  EXPECT_EQ(Name(CauseOf(share)), "queue_share");
   EXPECT_TRUE(submit(6, "b").ok());
   EXPECT_EQ(submit(7, "b").message(), "the queue is full: 3 requests wait, and 3 may");
   while (device_.FinishOne()) {

@@ -411,6 +411,39 @@ TEST(MatmulSession, RequestsWhosePayloadDoesNotComeEndAlone) {
   EXPECT_EQ(server.device.memory().usage().in_flight_bytes, 3u * 256);
 }
 
+// A chunk may take longer than the time in which something must come, and is seen when it is whole.
+TEST(MatmulSession, RequestsWhoseChunkIsUnderWayGoOnForAsLongAsTheLargestTakes) {
+  Server server;
+  auto session = server.NewSession();
+  ASSERT_TRUE(session->AddStream([] {}).ok());
+  ASSERT_TRUE(session->Begin(Header(1, 8, server.clock.Now())).ok());
+  const auto is_going_on = [&] {
+    session->EndLate(server.clock.Now());
+    return !Next(session.get()).has_value();
+  };
+  server.clock.Advance(50 * kMs);
+  session->ExpectMessage(server.clock.Now() + 30 * kMs);
+  server.clock.Advance(29 * kMs);
+  EXPECT_TRUE(is_going_on());
+  session->ExpectMessage(server.clock.Now() + 200 * kMs);
+  server.clock.Advance(20 * kMs);
+  // As far as it came in time it may be silent for 50 ms, and the largest message takes 100.
+  Receive(session.get(), 1, OperandName::kA, 0, 100);
+  server.clock.Advance(150 * kMs);
+  EXPECT_TRUE(is_going_on());
+  server.clock.Advance(1 * kMs);
+  EXPECT_FALSE(is_going_on());
+
+  // Nothing comes any more.
+  ASSERT_TRUE(session->Begin(Header(2, 8, server.clock.Now())).ok());
+  session->ExpectMessage(server.clock.Now() + 60 * kMs);
+  session->ExpectMessage(server.clock.Now() + 40 * kMs);
+  server.clock.Advance(59 * kMs);
+  EXPECT_TRUE(is_going_on());
+  server.clock.Advance(1 * kMs);
+  EXPECT_FALSE(is_going_on());
+}
+
 // A chunk of no bytes, or of one, would else hold the request's memory for ever.
 TEST(MatmulSession, ChunksThatBringNextToNothingAreNoProgress) {
   for (const std::uint64_t bytes : {0, 1}) {

@@ -25,6 +25,7 @@ inline MatmulSession::Options SmallOptions() {
   options.chunk_bytes = 50;
   options.small_result_bytes = 100;
   options.progress = {50 * kMs, 1000};
+  options.message_bytes = 100;
   return options;
 }
 
