@@ -10,7 +10,7 @@
 #include "client/call.h"
 #include "client/call_count.h"
 #include "client/codec.h"
-#include "client/matmul_call.h"
+#include "client/matmul_attempts.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 
@@ -101,7 +101,7 @@ std::shared_ptr<PendingMatmul> Client::MatmulAsync(std::shared_ptr<const Encoded
 std::shared_ptr<PendingMatmul> Client::Start(std::shared_ptr<const EncodedMatmul> encoded,
                                              const CallOptions& call, TimePoint begun,
                                              absl::Duration encode, MatmulDone done) {
-  const auto pending = std::make_shared<MatmulCall>(
+  const auto pending = std::make_shared<MatmulAttempts>(
       *connection_->matmul, std::move(encoded), call.route.value_or(connection_->route),
       absl::Now() + call.timeout, call.trace, begun, encode, std::move(done));
   pending->Attempt();

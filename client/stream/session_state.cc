@@ -48,7 +48,7 @@ absl::Status Reason(const absl::Status& status) {
 
 }  // namespace
 
-void Tell(const StreamEnd& end) {
+void Notify(const StreamEnd& end) {
   if (!end.status.ok()) return end.done(end.status, end.pushback);
   v1::MatmulStreamResponse::Finished& finished = *end.finished->message.mutable_finished();
   absl::StatusOr<Answer> answer = Answer();
@@ -69,12 +69,12 @@ SessionState::SessionState(int streams) : streams_(static_cast<std::size_t>(stre
   must_open_ = streams > 1;
 }
 
-Todo SessionState::Start(StreamRequest request, std::uint64_t* id, bool waits) {
-  Todo todo;
+Actions SessionState::Start(StreamRequest request, std::uint64_t* id, bool waits) {
+  Actions actions;
   *id = next_id_++;
   if (request.deadline != absl::InfiniteFuture()) {
     deadlines_.emplace(request.deadline, *id);
-    if (request.deadline < wake_) wake_ = todo.wake = request.deadline;
+    if (request.deadline < wake_) wake_ = actions.wake = request.deadline;
   }
   Request& added = requests_[*id];
   const std::uint64_t bytes = request.matmul->payload_bytes;
@@ -83,46 +83,47 @@ Todo SessionState::Start(StreamRequest request, std::uint64_t* id, bool waits) {
       bytes > request.chunk_bytes && !(may_go_unasked && bytes <= request.unasked_bytes);
   added.asked = std::move(request);
   (added.await_accepted ? large_ : small_).push_back(*id);
-  if (!waits) Pump(todo);
-  return todo;
+  if (!waits) Pump(actions);
+  return actions;
 }
 
-Todo SessionState::Flush() {
-  Todo todo;
-  Pump(todo);
-  return todo;
+Actions SessionState::Flush() {
+  Actions actions;
+  Pump(actions);
+  return actions;
 }
 
-Todo SessionState::Cancel(std::uint64_t id) {
-  Todo todo;
+Actions SessionState::Cancel(std::uint64_t id) {
+  Actions actions;
   const auto found = requests_.find(id);
-  if (found != requests_.end()) Fail(found, absl::CancelledError("cancelled by its caller"), todo);
-  return todo;
+  if (found != requests_.end())
+    Fail(found, absl::CancelledError("cancelled by its caller"), actions);
+  return actions;
 }
 
-Todo SessionState::Wake(absl::Time asked) {
-  Todo todo;
-  if (asked != wake_) return todo;  // an earlier one came in between, and saw to the rest
+Actions SessionState::Wake(absl::Time asked) {
+  Actions actions;
+  if (asked != wake_) return actions;  // an earlier one came in between, and saw to the rest
   while (!deadlines_.empty() && deadlines_.begin()->first <= asked) {
     Fail(requests_.find(deadlines_.begin()->second),
-         absl::DeadlineExceededError("the deadline passed before the result came"), todo);
+         absl::DeadlineExceededError("the deadline passed before the result came"), actions);
   }
-  wake_ = todo.wake = deadlines_.empty() ? absl::InfiniteFuture() : deadlines_.begin()->first;
-  return todo;
+  wake_ = actions.wake = deadlines_.empty() ? absl::InfiniteFuture() : deadlines_.begin()->first;
+  return actions;
 }
 
-Todo SessionState::Close(const absl::Status& why) {
-  Todo todo;
+Actions SessionState::Close(const absl::Status& why) {
+  Actions actions;
   if (!broken_) is_our_reason_ = true;
-  Break(why, todo);
-  return todo;
+  Break(why, actions);
+  return actions;
 }
 
-Todo SessionState::Written(int stream) {
-  Todo todo;
+Actions SessionState::Written(int stream) {
+  Actions actions;
   streams_[static_cast<std::size_t>(stream)].writing = false;
-  Pump(todo);
-  return todo;
+  Pump(actions);
+  return actions;
 }
 
 bool SessionState::ReadEnded(int stream) {
@@ -131,62 +132,62 @@ bool SessionState::ReadEnded(int stream) {
   return state.writing;
 }
 
-Todo SessionState::Received(int stream, std::shared_ptr<StreamAnswer> answer) {
-  Todo todo;
-  Take(stream, std::move(answer), todo);
-  Pump(todo);
-  return todo;
+Actions SessionState::Received(int stream, std::shared_ptr<StreamAnswer> answer) {
+  Actions actions;
+  Take(stream, std::move(answer), actions);
+  Pump(actions);
+  return actions;
 }
 
-Todo SessionState::ReceivedBatch(int stream,
-                                 const std::vector<std::shared_ptr<StreamAnswer>>& answers) {
-  Todo todo;
+Actions SessionState::ReceivedBatch(int stream,
+                                    const std::vector<std::shared_ptr<StreamAnswer>>& answers) {
+  Actions actions;
   ReceivesBatches();
-  for (const std::shared_ptr<StreamAnswer>& answer : answers) Take(stream, answer, todo);
-  Pump(todo);
-  return todo;
+  for (const std::shared_ptr<StreamAnswer>& answer : answers) Take(stream, answer, actions);
+  Pump(actions);
+  return actions;
 }
 
-void SessionState::Take(int stream, std::shared_ptr<StreamAnswer> answer, Todo& todo) {
+void SessionState::Take(int stream, std::shared_ptr<StreamAnswer> answer, Actions& actions) {
   if (broken_) return;
   const v1::MatmulStreamResponse& message = answer->message;
   switch (message.event_case()) {
     case v1::MatmulStreamResponse::kOpened:
-      OnOpened(stream, message.opened(), todo);
+      OnOpened(stream, message.opened(), actions);
       break;
     case v1::MatmulStreamResponse::kJoined:
-      OnJoined(stream, todo);
+      OnJoined(stream, actions);
       break;
     case v1::MatmulStreamResponse::kAccepted:
-      OnAccepted(message.accepted().request_id(), todo);
+      OnAccepted(message.accepted().request_id(), actions);
       break;
     case v1::MatmulStreamResponse::kFinished:
-      OnFinished(answer, todo);
+      OnFinished(answer, actions);
       break;
     case v1::MatmulStreamResponse::kChunk:
-      OnChunk(std::move(answer), todo);
+      OnChunk(std::move(answer), actions);
       break;
     default:
       is_our_reason_ = true;
-      return Break(BadResponse("an event is unknown here"), todo);
+      return Break(BadResponse("an event is unknown here"), actions);
   }
 }
 
-Todo SessionState::Copied(std::uint64_t id, std::uint64_t bytes) {
-  Todo todo;
+Actions SessionState::Copied(std::uint64_t id, std::uint64_t bytes) {
+  Actions actions;
   const auto found = requests_.find(id);
-  if (found == requests_.end()) return todo;
+  if (found == requests_.end()) return actions;
   Request& request = found->second;
   request.copied_bytes += bytes;
   if (request.copied_bytes == request.assembly->size_bytes()) {
-    todo.ends.push_back(Remove(found));
-    Pump(todo);
+    actions.ends.push_back(Remove(found));
+    Pump(actions);
   }
-  return todo;
+  return actions;
 }
 
-Todo SessionState::Ended(int stream, const absl::Status& status) {
-  Todo todo;
+Actions SessionState::Ended(int stream, const absl::Status& status) {
+  Actions actions;
   streams_[static_cast<std::size_t>(stream)].phase = Stream::Phase::kEnded;
   ++ended_;
   const bool is_the_servers = !status.ok() && !absl::IsCancelled(status);
@@ -195,9 +196,9 @@ Todo SessionState::Ended(int stream, const absl::Status& status) {
   if (!broken_ && is_drained && OthersEndToo()) {
     retired_ = true;
     if (reason_.ok()) reason_ = status;
-    Pump(todo);
+    Pump(actions);
   } else if (!broken_) {
-    Break(reason_.ok() ? Reason(status) : reason_, todo);
+    Break(reason_.ok() ? Reason(status) : reason_, actions);
   } else if (!is_our_reason_ && is_the_servers && absl::IsUnavailable(reason_)) {
     reason_ = status;  // says more than that another stream was cancelled for it
   }
@@ -206,13 +207,13 @@ Todo SessionState::Ended(int stream, const absl::Status& status) {
     reason_ = absl::UnavailableError(
         absl::StrCat("the server refused a session over several connections: ", status.message()));
   }
-  if (ended_ < static_cast<int>(streams_.size())) return todo;
+  if (ended_ < static_cast<int>(streams_.size())) return actions;
   while (!requests_.empty()) {
     StreamEnd end = Remove(requests_.begin());
     end.status = reason_;
-    todo.ends.push_back(std::move(end));
+    actions.ends.push_back(std::move(end));
   }
-  return todo;
+  return actions;
 }
 
 // A server that drains ends all streams of a session once it has sent what it had. Results that go
@@ -225,11 +226,11 @@ bool SessionState::OthersEndToo() const {
          });
 }
 
-void SessionState::Pump(Todo& todo) {
+void SessionState::Pump(Actions& actions) {
   if (broken_) return;
   if (retired_ && requests_.empty()) {
     is_our_reason_ = true;
-    return Break(absl::UnavailableError("the server is draining"), todo);
+    return Break(absl::UnavailableError("the server is draining"), actions);
   }
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (streams_[i].writing) continue;
@@ -237,7 +238,7 @@ void SessionState::Pump(Todo& todo) {
     if (!Next(static_cast<int>(i), message)) continue;
     message.stream = static_cast<int>(i);
     streams_[i].writing = true;
-    todo.writes.push_back(std::move(message));
+    actions.writes.push_back(std::move(message));
   }
 }
 
@@ -335,20 +336,21 @@ bool SessionState::NextChunk(Outgoing& message) {
   return false;
 }
 
-SessionState::Requests::iterator SessionState::Find(std::uint64_t id, Todo& todo) {
+SessionState::Requests::iterator SessionState::Find(std::uint64_t id, Actions& actions) {
   const auto found = requests_.find(id);
   if (found == requests_.end() && (id == 0 || id >= next_id_)) {
     is_our_reason_ = true;
-    Break(BadResponse(absl::StrCat("there is no request ", id)), todo);
+    Break(BadResponse(absl::StrCat("there is no request ", id)), actions);
   }
   return found;
 }
 
 void SessionState::OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened,
-                            Todo& todo) {
+                            Actions& actions) {
   if (stream != kFirst || streams_.size() == 1 || !session_.empty() || opened.session().empty()) {
     is_our_reason_ = true;
-    return Break(BadResponse("Opened where nothing is to be opened, or without a session"), todo);
+    return Break(BadResponse("Opened where nothing is to be opened, or without a session"),
+                 actions);
   }
   session_ = opened.session();
   for (Stream& other : streams_) {
@@ -356,34 +358,34 @@ void SessionState::OnOpened(int stream, const v1::MatmulStreamResponse::Opened& 
   }
 }
 
-void SessionState::OnJoined(int stream, Todo& todo) {
+void SessionState::OnJoined(int stream, Actions& actions) {
   Stream& state = streams_[static_cast<std::size_t>(stream)];
   if (state.phase != Stream::Phase::kJoining) {
     is_our_reason_ = true;
-    return Break(BadResponse("Joined where nothing is to be joined"), todo);
+    return Break(BadResponse("Joined where nothing is to be joined"), actions);
   }
   state.phase = Stream::Phase::kReady;
 }
 
-void SessionState::OnAccepted(std::uint64_t id, Todo& todo) {
-  const auto found = Find(id, todo);
+void SessionState::OnAccepted(std::uint64_t id, Actions& actions) {
+  const auto found = Find(id, actions);
   if (found == requests_.end()) return;
   Request& request = found->second;
   if (!request.begun || !request.await_accepted || request.accepted || request.finished) {
-    return Fail(found, BadResponse("it was accepted where nothing waits for that"), todo);
+    return Fail(found, BadResponse("it was accepted where nothing waits for that"), actions);
   }
   request.accepted = true;
   is_refusing_ = false;
   sending_.push_back(id);
 }
 
-void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo& todo) {
+void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Actions& actions) {
   const v1::MatmulStreamResponse::Finished& finished = answer->message.finished();
-  const auto found = Find(finished.request_id(), todo);
+  const auto found = Find(finished.request_id(), actions);
   if (found == requests_.end()) return;
   Request& request = found->second;
   if (!request.begun || request.finished != nullptr) {
-    return Fail(found, BadResponse("it finished twice, or before it began"), todo);
+    return Fail(found, BadResponse("it finished twice, or before it began"), actions);
   }
   request.finished = answer;
   if (finished.code() != 0) {
@@ -397,17 +399,17 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo&
           std::min<std::uint64_t>(finished.retry_after_ms(), 1ULL << 31)));
     }
     if (absl::IsUnavailable(end.status)) retired_ = true;
-    todo.ends.push_back(std::move(end));
+    actions.ends.push_back(std::move(end));
     return;
   }
   if (!request.all_sent()) {
-    return Fail(found, BadResponse("it finished before its payload was sent"), todo);
+    return Fail(found, BadResponse("it finished before its payload was sent"), actions);
   }
   if (finished.payload_size() > 0 || !request.asked.matmul->expected.comes_along()) {
     if (!request.early.empty()) {
-      return Fail(found, BadResponse("the result came in Finished and in chunks"), todo);
+      return Fail(found, BadResponse("the result came in Finished and in chunks"), actions);
     }
-    todo.ends.push_back(Remove(found));
+    actions.ends.push_back(Remove(found));
     return;
   }
   absl::StatusOr<ResultAssembly> assembly =
@@ -416,39 +418,39 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo&
     assembly = BadResponse(absl::StrCat(
         "D has leading dimension ", finished.d().leading_dimension(), ", which was not asked for"));
   }
-  if (!assembly.ok()) return Fail(found, assembly.status(), todo);
+  if (!assembly.ok()) return Fail(found, assembly.status(), actions);
   request.assembly = std::make_shared<ResultAssembly>(*std::move(assembly));
   request.assembly->Allocate();
   const std::vector<std::shared_ptr<StreamAnswer>> early = std::move(request.early);
   for (const auto& chunk : early) {
     const auto still = requests_.find(finished.request_id());
-    if (still != requests_.end()) Place(still, chunk, todo);
+    if (still != requests_.end()) Place(still, chunk, actions);
   }
 }
 
-void SessionState::OnChunk(std::shared_ptr<StreamAnswer> answer, Todo& todo) {
+void SessionState::OnChunk(std::shared_ptr<StreamAnswer> answer, Actions& actions) {
   const v1::Chunk& chunk = answer->message.chunk();
-  const auto found = Find(chunk.request_id(), todo);
+  const auto found = Find(chunk.request_id(), actions);
   if (found == requests_.end()) return;
   Request& request = found->second;
-  if (request.finished != nullptr) return Place(found, std::move(answer), todo);
+  if (request.finished != nullptr) return Place(found, std::move(answer), actions);
   // The chunk's place is known once the other stream has brought Finished.
   request.early_bytes += SizeOf(answer->payload.of(chunk));
   // Overlaps are found later, so this is what bounds the memory.
   const ExpectedResult& expected = request.asked.matmul->expected;
   if (!expected.comes_along() || request.early_bytes > expected.max_bytes()) {
-    return Fail(found, BadResponse("more bytes came than any result has"), todo);
+    return Fail(found, BadResponse("more bytes came than any result has"), actions);
   }
   request.early.push_back(std::move(answer));
 }
 
 void SessionState::Place(Requests::iterator found, std::shared_ptr<const StreamAnswer> chunk,
-                         Todo& todo) {
+                         Actions& actions) {
   const v1::Chunk& head = chunk->message.chunk();
   const std::shared_ptr<ResultAssembly>& assembly = found->second.assembly;
   const absl::Status claimed = assembly->Claim(head, SizeOf(chunk->payload.of(head)));
-  if (!claimed.ok()) return Fail(found, claimed, todo);
-  todo.copies.push_back(ChunkCopy{found->first, assembly, std::move(chunk)});
+  if (!claimed.ok()) return Fail(found, claimed, actions);
+  actions.copies.push_back(ChunkCopy{found->first, assembly, std::move(chunk)});
 }
 
 StreamEnd SessionState::Remove(Requests::iterator found) {
@@ -464,22 +466,22 @@ StreamEnd SessionState::Remove(Requests::iterator found) {
   return end;
 }
 
-void SessionState::Fail(Requests::iterator found, absl::Status status, Todo& todo) {
+void SessionState::Fail(Requests::iterator found, absl::Status status, Actions& actions) {
   const Request& request = found->second;
   if (request.begun && request.finished == nullptr) {
     cancels_.push_back(found->first);
   }
   StreamEnd end = Remove(found);
   end.status = std::move(status);
-  todo.ends.push_back(std::move(end));
-  Pump(todo);
+  actions.ends.push_back(std::move(end));
+  Pump(actions);
 }
 
-void SessionState::Break(absl::Status reason, Todo& todo) {
+void SessionState::Break(absl::Status reason, Actions& actions) {
   if (broken_) return;
   broken_ = true;
   reason_ = std::move(reason);
-  todo.cancel_streams = true;
+  actions.cancel_streams = true;
 }
 
 }  // namespace gemmd::client

@@ -80,7 +80,7 @@ struct ChunkCopy {
   std::shared_ptr<const StreamAnswer> from;  // a chunk
 };
 
-// A request that has ended, to be told by Tell().
+// A request that has ended: Notify() tells its caller.
 struct StreamEnd {
   StreamDone done;
   absl::Status status;
@@ -91,10 +91,10 @@ struct StreamEnd {
   std::shared_ptr<const EncodedMatmul> matmul;
 };
 
-void Tell(const StreamEnd& end);
+void Notify(const StreamEnd& end);
 
 // Actions to take, in any order.
-struct Todo {
+struct Actions {
   absl::InlinedVector<Outgoing, 1> writes;  // each followed by Written()
   absl::InlinedVector<ChunkCopy, 1> copies;
   absl::InlinedVector<StreamEnd, 1> ends;
@@ -120,28 +120,28 @@ class SessionState {
 
   // REQUIRES: accepting(). `id` is for Cancel(). If `waits`, nothing is sent before Flush() or
   // any other event.
-  Todo Start(StreamRequest request, std::uint64_t* id, bool waits = false);
-  Todo Flush();
+  Actions Start(StreamRequest request, std::uint64_t* id, bool waits = false);
+  Actions Flush();
   // Ends the request with CANCELLED; nothing if it has ended.
-  Todo Cancel(std::uint64_t id);
-  Todo Wake(absl::Time asked);
+  Actions Cancel(std::uint64_t id);
+  Actions Wake(absl::Time asked);
   // Ends the session; requests in flight get `why`.
-  Todo Close(const absl::Status& why);
+  Actions Close(const absl::Status& why);
 
   // The write on this stream is over, well or not.
-  Todo Written(int stream);
+  Actions Written(int stream);
   // Nothing will be received from this stream, and nothing more is to be written to it. True
   // where a write is still under way.
   bool ReadEnded(int stream);
-  Todo Received(int stream, std::shared_ptr<StreamAnswer> answer);
+  Actions Received(int stream, std::shared_ptr<StreamAnswer> answer);
   // The answers of one message. A client that sends batches reads them too.
-  Todo ReceivedBatch(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers);
+  Actions ReceivedBatch(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers);
   void ReceivesBatches() { sends_batches_ = true; }
   // Something came that is no message of the contract.
-  Todo ReceivedGarbage() { return Close(BadResponse("it is no MatmulStreamResponse")); }
-  Todo Copied(std::uint64_t id, std::uint64_t bytes);
+  Actions ReceivedGarbage() { return Close(BadResponse("it is no MatmulStreamResponse")); }
+  Actions Copied(std::uint64_t id, std::uint64_t bytes);
   // Once for each stream, with the status that the server ended it with.
-  Todo Ended(int stream, const absl::Status& status);
+  Actions Ended(int stream, const absl::Status& status);
 
  private:
   struct Request {
@@ -169,7 +169,7 @@ class SessionState {
 
   // Returns whether the server will end the remaining streams without a word from here.
   bool OthersEndToo() const;
-  void Pump(Todo& todo);
+  void Pump(Actions& actions);
   bool Next(int stream, Outgoing& message);
   bool NextControl(Outgoing& message);
   bool NextChunk(Outgoing& message);
@@ -179,19 +179,19 @@ class SessionState {
   void AddBegins(Outgoing& message);
 
   // The request of an answer; the end where it has ended or (the session breaks) never was.
-  Requests::iterator Find(std::uint64_t id, Todo& todo);
-  void Take(int stream, std::shared_ptr<StreamAnswer> answer, Todo& todo);
-  void OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened, Todo& todo);
-  void OnJoined(int stream, Todo& todo);
-  void OnAccepted(std::uint64_t id, Todo& todo);
-  void OnFinished(const std::shared_ptr<StreamAnswer>& answer, Todo& todo);
-  void OnChunk(std::shared_ptr<StreamAnswer> answer, Todo& todo);
-  void Place(Requests::iterator found, std::shared_ptr<const StreamAnswer> chunk, Todo& todo);
+  Requests::iterator Find(std::uint64_t id, Actions& actions);
+  void Take(int stream, std::shared_ptr<StreamAnswer> answer, Actions& actions);
+  void OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened, Actions& actions);
+  void OnJoined(int stream, Actions& actions);
+  void OnAccepted(std::uint64_t id, Actions& actions);
+  void OnFinished(const std::shared_ptr<StreamAnswer>& answer, Actions& actions);
+  void OnChunk(std::shared_ptr<StreamAnswer> answer, Actions& actions);
+  void Place(Requests::iterator found, std::shared_ptr<const StreamAnswer> chunk, Actions& actions);
 
   // Takes the request out. Fail also tells the server, where it may still be at it.
   StreamEnd Remove(Requests::iterator found);
-  void Fail(Requests::iterator found, absl::Status status, Todo& todo);
-  void Break(absl::Status reason, Todo& todo);
+  void Fail(Requests::iterator found, absl::Status status, Actions& actions);
+  void Break(absl::Status reason, Actions& actions);
 
   std::vector<Stream> streams_;
   int ended_ = 0;

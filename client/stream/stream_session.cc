@@ -20,8 +20,8 @@ constexpr char kMethod[] = "/gemmd.v1.Gemm/MatmulStream";
 // Callbacks whose requests wait for each other: they take a microsecond each, or the caller's time.
 constexpr std::size_t kToldTogether = 8;
 
-// The session that is telling several results on this thread; null: none.
-thread_local const StreamSession* telling = nullptr;
+// The session that notifies of several results on this thread; null: none.
+thread_local const StreamSession* notifying = nullptr;
 
 using Slices = std::shared_ptr<std::vector<grpc::Slice>>;
 
@@ -84,17 +84,17 @@ class StreamSession::Stream final
     if (!ok) return OnReadEnd();
     const std::vector<std::shared_ptr<StreamAnswer>> answers = Parse(incoming_);
     incoming_.Clear();
-    Todo todo;
+    Actions actions;
     bool reads_ahead = false;
     {
       const MutexLock lock(session_->mutex_);
-      todo = session_->Received(index_, answers);
-      reads_ahead = !todo.copies.empty() && !is_copying_;
+      actions = session_->Received(index_, answers);
+      reads_ahead = !actions.copies.empty() && !is_copying_;
       is_copying_ = is_copying_ || reads_ahead;
     }
     // While a chunk is copied the next one is read: one, so that few are held.
     if (reads_ahead) StartRead(&incoming_);
-    session_->Do(todo);
+    session_->Do(actions);
     if (!reads_ahead) return StartRead(&incoming_);
     const MutexLock lock(session_->mutex_);
     is_copying_ = false;
@@ -103,28 +103,28 @@ class StreamSession::Stream final
   void OnWriteDone(bool /*ok*/) override {
     outgoing_.Clear();
     bool is_last = false;
-    Todo todo;
+    Actions actions;
     {
       const MutexLock lock(session_->mutex_);
-      todo = session_->state_.Written(index_);
+      actions = session_->state_.Written(index_);
       is_last = read_ended_;
     }
-    session_->Do(todo);
+    session_->Do(actions);
     if (is_last) RemoveHold();
   }
 
   void OnDone(const grpc::Status& status) override {
     const std::shared_ptr<StreamSession> session = std::move(session_);
-    Todo todo;
+    Actions actions;
     {
       const MutexLock lock(session->mutex_);
       session->streams_[static_cast<std::size_t>(index_)] = nullptr;
-      todo = session->state_.Ended(index_, StatusOf(status));
+      actions = session->state_.Ended(index_, StatusOf(status));
     }
     // Its context and stub refer to the channel, which must not end on this thread: its end
     // waits for this.
     delete this;
-    session->Do(todo);
+    session->Do(actions);
     session->count_->End();
   }
 
@@ -183,84 +183,84 @@ bool StreamSession::is_unimplemented() const {
 
 std::uint64_t StreamSession::Start(StreamRequest request) {
   std::uint64_t id = 0;
-  Todo todo;
+  Actions actions;
   {
     const MutexLock lock(mutex_);
     if (!state_.accepting()) return 0;
-    todo = state_.Start(std::move(request), &id, telling == this);
+    actions = state_.Start(std::move(request), &id, notifying == this);
   }
-  Do(todo);
+  Do(actions);
   return id;
 }
 
 void StreamSession::Flush() {
-  Todo todo;
+  Actions actions;
   {
     const MutexLock lock(mutex_);
-    todo = state_.Flush();
+    actions = state_.Flush();
   }
-  Do(todo);
+  Do(actions);
 }
 
-Todo StreamSession::Received(int stream,
-                             const std::vector<std::shared_ptr<StreamAnswer>>& answers) {
+Actions StreamSession::Received(int stream,
+                                const std::vector<std::shared_ptr<StreamAnswer>>& answers) {
   if (answers.empty()) return state_.ReceivedGarbage();
   if (answers.size() > 1) return state_.ReceivedBatch(stream, answers);
   return state_.Received(stream, answers.front());
 }
 
 void StreamSession::Cancel(std::uint64_t id) {
-  Todo todo;
+  Actions actions;
   {
     const MutexLock lock(mutex_);
-    todo = state_.Cancel(id);
+    actions = state_.Cancel(id);
   }
-  Do(todo);
+  Do(actions);
 }
 
 void StreamSession::Close(const absl::Status& why) {
-  Todo todo;
+  Actions actions;
   {
     const MutexLock lock(mutex_);
-    todo = state_.Close(why);
+    actions = state_.Close(why);
   }
-  Do(todo);
+  Do(actions);
 }
 
-void StreamSession::Do(const Todo& todo) {
-  if (todo.cancel_streams) {
+void StreamSession::Do(const Actions& actions) {
+  if (actions.cancel_streams) {
     // Locked, so that none ends meanwhile. gRPC calls nobody back from within.
     const MutexLock lock(mutex_);
     for (Stream* stream : streams_) {
       if (stream != nullptr) stream->Cancel();
     }
   }
-  if (todo.wake != absl::InfiniteFuture()) WakeAt(todo.wake);
-  for (const Outgoing& message : todo.writes) {
+  if (actions.wake != absl::InfiniteFuture()) WakeAt(actions.wake);
+  for (const Outgoing& message : actions.writes) {
     // This takes no lock: a stream does not end before its write is over.
     streams_[static_cast<std::size_t>(message.stream)]->Write(message);
   }
-  for (const ChunkCopy& copy : todo.copies) {
+  for (const ChunkCopy& copy : actions.copies) {
     const v1::Chunk& chunk = copy.from->message.chunk();
     const std::uint64_t bytes = copy.into->Copy(chunk.offset_bytes(), copy.from->payload.of(chunk));
-    Todo next;
+    Actions next;
     {
       const MutexLock lock(mutex_);
       next = state_.Copied(copy.request_id, bytes);
     }
     Do(next);
   }
-  if (todo.ends.size() > 1) return TellTogether(todo);
-  for (const StreamEnd& end : todo.ends) Tell(end);
+  if (actions.ends.size() > 1) return NotifyTogether(actions);
+  for (const StreamEnd& end : actions.ends) Notify(end);
 }
 
-void StreamSession::TellTogether(const Todo& todo) {
-  const StreamSession* const outer = std::exchange(telling, this);
-  for (std::size_t i = 0; i < todo.ends.size(); ++i) {
-    Tell(todo.ends[i]);
+void StreamSession::NotifyTogether(const Actions& actions) {
+  const StreamSession* const outer = std::exchange(notifying, this);
+  for (std::size_t i = 0; i < actions.ends.size(); ++i) {
+    Notify(actions.ends[i]);
     if (i % kToldTogether == kToldTogether - 1) Flush();
   }
-  telling = outer;
+  notifying = outer;
   Flush();
 }
 
@@ -269,12 +269,12 @@ void StreamSession::WakeAt(absl::Time time) {
   auto* alarm = new grpc::Alarm;
   alarm->Set(absl::ToChronoTime(time), [alarm, time, weak = weak_from_this()](bool) {
     if (const std::shared_ptr<StreamSession> session = weak.lock()) {
-      Todo todo;
+      Actions actions;
       {
         const MutexLock lock(session->mutex_);
-        todo = session->state_.Wake(time);
+        actions = session->state_.Wake(time);
       }
-      session->Do(todo);
+      session->Do(actions);
     }
     delete alarm;
   });

@@ -39,14 +39,14 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   StreamSession(int streams, std::shared_ptr<CallCount> count);
 
   // Does what is to be done, and what follows from that.
-  void Do(const Todo& todo) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Do(const Actions& actions) ABSL_LOCKS_EXCLUDED(mutex_);
   // Requests that the callbacks start go out together, as the results came: a request costs little
   // more than its message.
-  void TellTogether(const Todo& todo);
+  void NotifyTogether(const Actions& actions);
   void WakeAt(absl::Time time);
   // Sends what was started.
   void Flush();
-  Todo Received(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers)
+  Actions Received(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CallCount> count_;

@@ -97,7 +97,7 @@ class GpuMachine final : public Machine {
     std::string reason = engine.UnavailableReason();
     if (reason.empty()) reason = RivalRejection(arithmetic, problem);
     if (!reason.empty()) return absl::UnavailableError(reason);
-    const std::optional<cublaslt::MatmulCall> call = cublaslt::FusedCall(arithmetic, problem);
+    const std::optional<cublaslt::CublasLtCall> call = cublaslt::FusedCall(arithmetic, problem);
     if (!call.has_value()) return 0;
     auto plan = engine.Plan(*call, info_.traits.ordinal, kAlignmentBytes, kRivalWorkspaceBytes);
     if (!plan.ok()) return plan.status();

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/protocol.h"
-#include "kernels/cublaslt/matmul_call.h"
+#include "kernels/cublaslt/cublaslt_call.h"
 #include "kernels/kernel.h"
 
 namespace gemmd::bench {

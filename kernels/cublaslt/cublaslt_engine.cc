@@ -46,7 +46,7 @@ class CurrentDeviceGuard {
 };
 
 struct Key {
-  MatmulCall call;
+  CublasLtCall call;
   std::uint64_t alignment_bytes = 0;
   std::uint64_t workspace_limit_bytes = 0;
 };
@@ -79,7 +79,7 @@ class Engine final : public MatmulEngine {
   }
 
   absl::StatusOr<std::shared_ptr<const MatmulPlan>> Plan(
-      const MatmulCall& call, int device, std::uint64_t alignment_bytes,
+      const CublasLtCall& call, int device, std::uint64_t alignment_bytes,
       std::uint64_t workspace_limit_bytes) const override {
     const absl::StatusOr<DeviceState*> state = State(device);
     if (!state.ok()) return state.status();

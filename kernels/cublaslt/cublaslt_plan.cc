@@ -36,7 +36,7 @@ cudaDataType ToCuda(DataType type) {
   }
 }
 
-cublasComputeType_t ComputeType(const MatmulCall& call) {
+cublasComputeType_t ComputeType(const CublasLtCall& call) {
   switch (call.accumulate) {
     case DataType::kF64:
       return CUBLAS_COMPUTE_64F;
@@ -126,7 +126,7 @@ class Attributes {
   cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
 };
 
-absl::Status SetAddresses(const MatmulCall& call, const void* bias, const float* a_scales,
+absl::Status SetAddresses(const CublasLtCall& call, const void* bias, const float* a_scales,
                           const float* b_scales, cublasLtMatmulDesc_t description) {
   Attributes attributes(description);
   if (HasBias(call.epilogue)) attributes.Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
@@ -142,7 +142,7 @@ absl::Status SetAddresses(const MatmulCall& call, const void* bias, const float*
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const CublasLtPlan>> CublasLtPlan::Make(
-    cublasLtHandle_t handle, const MatmulCall& call, std::uint64_t alignment_bytes,
+    cublasLtHandle_t handle, const CublasLtCall& call, std::uint64_t alignment_bytes,
     std::uint64_t workspace_limit_bytes) {
   std::shared_ptr<CublasLtPlan> plan(new CublasLtPlan(handle, call));
   if (absl::Status s = plan->Describe(); !s.ok()) return s;
@@ -179,7 +179,7 @@ absl::Status CublasLtPlan::Describe() {
     status = cublasLtMatrixLayoutInit(layout, ToCuda(type), static_cast<std::uint64_t>(rows),
                                       static_cast<std::uint64_t>(columns), leading_dimension);
   };
-  const MatmulCall& c = call_;
+  const CublasLtCall& c = call_;
   init(&a_, c.a_type, c.transpose_a ? c.k : c.m, c.transpose_a ? c.m : c.k, c.lda);
   init(&b_, c.b_type, c.transpose_b ? c.n : c.k, c.transpose_b ? c.k : c.n, c.ldb);
   init(&c_, c.d_type, c.m, c.n, c.ldc);

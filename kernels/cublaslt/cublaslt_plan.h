@@ -1,4 +1,4 @@
-// A MatmulCall in cuBLASLt's terms: descriptors and the algorithms its heuristics offer.
+// A CublasLtCall in cuBLASLt's terms: descriptors and the algorithms its heuristics offer.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,7 +16,7 @@ class CublasLtPlan final : public MatmulPlan {
   // Asks for up to 16 algorithms. REQUIRES: the handle's device is current.
   // INTERNAL: the library failed (that it knows no algorithm is no failure).
   static absl::StatusOr<std::shared_ptr<const CublasLtPlan>> Make(
-      cublasLtHandle_t handle, const MatmulCall& call, std::uint64_t alignment_bytes,
+      cublasLtHandle_t handle, const CublasLtCall& call, std::uint64_t alignment_bytes,
       std::uint64_t workspace_limit_bytes);
 
   int count() const override { return static_cast<int>(algorithms_.size()); }
@@ -25,13 +25,13 @@ class CublasLtPlan final : public MatmulPlan {
                       const LaunchTarget& target) const override;
 
  private:
-  CublasLtPlan(cublasLtHandle_t handle, const MatmulCall& call) : handle_(handle), call_(call) {}
+  CublasLtPlan(cublasLtHandle_t handle, const CublasLtCall& call) : handle_(handle), call_(call) {}
 
   absl::Status Describe();
   absl::Status Ask(std::uint64_t alignment_bytes, std::uint64_t workspace_limit_bytes);
 
   const cublasLtHandle_t handle_;
-  const MatmulCall call_;
+  const CublasLtCall call_;
   // The description has no addresses: a launch copies it and puts its own in.
   cublasLtMatmulDescOpaque_t description_;
   cublasLtMatrixLayoutOpaque_t a_;

@@ -7,15 +7,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cublaslt/block_scales.h"
-#include "kernels/cublaslt/matmul_call.h"
+#include "kernels/cublaslt/cublaslt_call.h"
 #include "kernels/epilogue/epilogue.h"
 
 namespace gemmd {
 namespace {
 
 using cublaslt::Arithmetic;
+using cublaslt::CublasLtCall;
 using cublaslt::MatmulArguments;
-using cublaslt::MatmulCall;
 using cublaslt::MatmulEngine;
 using cublaslt::MatmulPlan;
 
@@ -69,7 +69,7 @@ std::uint64_t Alignment(const Arguments& arguments) {
 // algorithm's own, then the scales of blocks that are transposed, then the product where an
 // epilogue of ours follows.
 struct Route {
-  MatmulCall call;
+  CublasLtCall call;
   std::shared_ptr<const MatmulPlan> plan;
   std::uint64_t scale_bytes = 0;
 
@@ -174,7 +174,7 @@ class CublasLtEntry final : public Kernel {
   absl::StatusOr<Route> FindRoute(const Problem& problem, int device, std::uint64_t alignment,
                                   std::uint64_t limit) const {
     for (const auto& make : {cublaslt::FusedCall, cublaslt::ProductCall}) {
-      const std::optional<MatmulCall> call = make(entry_.arithmetic, problem);
+      const std::optional<CublasLtCall> call = make(entry_.arithmetic, problem);
       if (!call.has_value()) continue;
       auto plan = engine_.Plan(*call, device, alignment, limit);
       if (!plan.ok()) return plan.status();
@@ -215,7 +215,7 @@ class CublasLtEntry final : public Kernel {
 
   absl::Status LaunchRoute(const Route& route, int index, const Problem& problem,
                            const Arguments& arguments, const LaunchTarget& target) const {
-    const MatmulCall& call = route.call;
+    const CublasLtCall& call = route.call;
     char* const ours =
         static_cast<char*>(arguments.workspace) + RoundUp(route.plan->workspace_bytes(index));
     cublaslt::BlockScales scales = {static_cast<const float*>(arguments.a_scales),

@@ -10,7 +10,7 @@ class NoEngine final : public MatmulEngine {
   absl::StatusOr<int> CurrentDevice() const override {
     return absl::UnimplementedError(UnavailableReason());
   }
-  absl::StatusOr<std::shared_ptr<const MatmulPlan>> Plan(const MatmulCall&, int, std::uint64_t,
+  absl::StatusOr<std::shared_ptr<const MatmulPlan>> Plan(const CublasLtCall&, int, std::uint64_t,
                                                          std::uint64_t) const override {
     return absl::UnimplementedError(UnavailableReason());
   }

@@ -8,11 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/cublaslt/matmul_call.h"
+#include "kernels/cublaslt/cublaslt_call.h"
 
 namespace gemmd::cublaslt {
 
-// Addresses and factors of one launch of a MatmulCall, after its swap.
+// Addresses and factors of one launch of a CublasLtCall, after its swap.
 struct MatmulArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -53,7 +53,7 @@ class MatmulEngine {
   // power of two). Kept in a bounded cache for each device: quick from the second time.
   // REQUIRES: UnavailableReason() is empty. INTERNAL: device or library failed.
   virtual absl::StatusOr<std::shared_ptr<const MatmulPlan>> Plan(
-      const MatmulCall& call, int device, std::uint64_t alignment_bytes,
+      const CublasLtCall& call, int device, std::uint64_t alignment_bytes,
       std::uint64_t workspace_limit_bytes) const = 0;
 };
 

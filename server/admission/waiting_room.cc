@@ -41,7 +41,7 @@ WaitingRoom::~WaitingRoom() {
     ended.emplace_back(TakeLocked(lane, lane->waiting.begin()),
                        absl::CancelledError("the server ends"));
   }
-  Tell(std::move(ended));
+  Notify(std::move(ended));
 }
 
 std::uint64_t WaitingRoom::bytes() const {
@@ -121,7 +121,7 @@ void WaitingRoom::Cancel(std::uint64_t id) {
       ended.emplace_back(TakeLocked(lane, waiting), absl::CancelledError("cancelled"));
     }
   }
-  Tell(std::move(ended));
+  Notify(std::move(ended));
 }
 
 bool WaitingRoom::HasWaiting(const std::string& tenant) const {
@@ -152,7 +152,7 @@ void WaitingRoom::Look() {
       failures = TryNext() ? 0 : failures + 1;
     }
   }
-  Tell(std::move(ended));
+  Notify(std::move(ended));
 }
 
 bool WaitingRoom::TryNext() {
@@ -220,7 +220,7 @@ WaitingRoom::Waiting WaitingRoom::TakeLocked(Lane* lane, std::list<Waiting>::ite
   return taken;
 }
 
-void WaitingRoom::Tell(Ended ended) {
+void WaitingRoom::Notify(Ended ended) {
   for (auto& [waiting, status] : ended) std::move(waiting.request.end)(std::move(status));
 }
 

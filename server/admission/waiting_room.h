@@ -102,7 +102,7 @@ class WaitingRoom {
   // Takes a request out of its lane, which goes with its last.
   Waiting TakeLocked(Lane* lane, std::list<Waiting>::iterator waiting)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void Tell(Ended ended);
+  static void Notify(Ended ended);
 
   const Bounds bounds_;
   const Clock* const clock_;

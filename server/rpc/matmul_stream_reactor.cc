@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/sync/deferral.h"
+#include "base/sync/coalescing_scope.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/status.h"
@@ -149,7 +149,7 @@ absl::Status MatmulStreamReactor::Handle(const std::shared_ptr<const Received>& 
       return absl::InvalidArgumentError(
           absl::StrCat("batch.begins has ", begins, " entries; it must have 1 to ", kMaxBegins));
     }
-    const Deferral together;  // the session looks once for what to send
+    const CoalescingScope together;  // the session looks once for what to send
     for (const Event::Begin& begin : event.batch().begins()) {
       if (absl::Status s = Begin(begin, received, arrival); !s.ok()) return s;
     }

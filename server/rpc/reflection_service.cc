@@ -26,7 +26,7 @@ using Response = grpc::reflection::v1alpha::ServerReflectionResponse;
 // The longest request: it is sent back with its answer, and names are short.
 constexpr std::size_t kMostBytes = 4096;
 
-void Tell(absl::StatusCode code, const std::string& message, Response* response) {
+void SetError(absl::StatusCode code, const std::string& message, Response* response) {
   response->mutable_error_response()->set_error_code(static_cast<int>(code));
   response->mutable_error_response()->set_error_message(message);
 }
@@ -44,7 +44,8 @@ void AddFile(const FileDescriptor& file, std::set<const FileDescriptor*>* added,
 
 void TellFile(const FileDescriptor* file, const std::string& name, Response* response) {
   if (file == nullptr) {
-    return Tell(absl::StatusCode::kNotFound, absl::StrCat("there is no ", Quoted(name)), response);
+    return SetError(absl::StatusCode::kNotFound, absl::StrCat("there is no ", Quoted(name)),
+                    response);
   }
   std::set<const FileDescriptor*> added;
   AddFile(*file, &added, response->mutable_file_descriptor_response());
@@ -95,7 +96,7 @@ Response ReplyTo(const Request& request, const std::vector<std::string>& service
       break;
     }
     default:
-      Tell(absl::StatusCode::kInvalidArgument, "the request asks for nothing", &response);
+      SetError(absl::StatusCode::kInvalidArgument, "the request asks for nothing", &response);
   }
   return response;
 }

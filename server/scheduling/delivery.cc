@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "base/sync/deferral.h"
+#include "base/sync/coalescing_scope.h"
 #include "server/scheduling/scheduler.h"
 
 namespace gemmd {
@@ -90,7 +90,7 @@ void Scheduler::Deliver(std::vector<Finished> finished) {
 
 void Scheduler::DeliverHere(std::vector<Finished> finished) {
   {
-    const Deferral together;  // those of one session leave in one message
+    const CoalescingScope together;  // those of one session leave in one message
     for (Finished& each : finished) {
       Receipt& receipt = each.job->receipt;
       if (each.facts != nullptr) each.facts->Record(each.queue_span, 0, &receipt);

@@ -34,12 +34,12 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
   }
   if (terms.key.has_value()) {
     node->is_keyed = true;
-    node->gathering = gatherings_.try_emplace(*terms.key).first;
-    Gathering& gathering = node->gathering->second;
+    node->pending_batch = pending_batches_.try_emplace(*terms.key).first;
+    PendingBatch& batch = node->pending_batch->second;
     const bool by_rows = terms.key->form() == BatchForm::kRows;
-    if (gathering.jobs.empty()) {
-      gathering.fixed_us = terms.us - terms.marginal_us;
-      gathering.max_size = by_rows ? policy_.max_rows : static_cast<std::int64_t>(policy_.max_jobs);
+    if (batch.jobs.empty()) {
+      batch.fixed_us = terms.us - terms.marginal_us;
+      batch.max_size = by_rows ? policy_.max_rows : static_cast<std::int64_t>(policy_.max_jobs);
     }
     if (by_rows) node->size = job->work.problem.m;
     // Late enough to gather, early enough to be on time with as long a launch as may be.
@@ -47,7 +47,7 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
     if (job->deadline != kNoDeadline) {
       node->close_at = std::min(node->close_at, job->deadline - 2 * Ns(policy_.max_us));
     }
-    AddClosing(&gathering, node->close_at);
+    AddClosing(&batch, node->close_at);
   } else {
     ++free_jobs_;
   }
@@ -66,13 +66,13 @@ void JobQueue::Enter(Node* node, TimeNs now) {
   level.us += us;
   node->aged_at = now + policy_.ageing;
   node->arrival = level.by_arrival.insert(level.by_arrival.end(), node);
-  if (node->is_keyed) node->gathering->second.jobs.insert(node->by_level());
+  if (node->is_keyed) node->pending_batch->second.jobs.insert(node->by_level());
 }
 
 void JobQueue::Leave(Node* node) {
   Level& level = levels_[Index(node->level)];
   Lane& lane = node->tenant->lanes[Index(node->level)];
-  if (node->is_keyed) node->gathering->second.jobs.erase(node->by_level());
+  if (node->is_keyed) node->pending_batch->second.jobs.erase(node->by_level());
   level.by_arrival.erase(node->arrival);
   lane.jobs.erase(node->by_due());
   const double us = node->left_us();
@@ -92,9 +92,9 @@ void JobQueue::Erase(Node* node) {
   AddUse(*node, -1);
   if (node->late_at != kNoDeadline) late_.erase({node->late_at, node});
   if (node->is_keyed) {
-    Gathering& gathering = node->gathering->second;
-    RemoveClosing(&gathering, node->close_at);
-    if (gathering.jobs.empty()) gatherings_.erase(node->gathering);
+    PendingBatch& batch = node->pending_batch->second;
+    RemoveClosing(&batch, node->close_at);
+    if (batch.jobs.empty()) pending_batches_.erase(node->pending_batch);
   } else {
     --free_jobs_;
   }
@@ -119,37 +119,37 @@ void JobQueue::AddUse(const Node& node, int sign) {
     use->rows += sign * node.job->work.problem.m;
     use->us += sign * node.left_us();
   }
-  if (node.is_keyed) Resize(&node.gathering->second, sign * node.size);
+  if (node.is_keyed) Resize(&node.pending_batch->second, sign * node.size);
   // Clears the error that rounding left.
   for (QueueUse* const use : {&node.tenant->use, &use_}) {
     if (use->jobs == 0) use->us = 0;
   }
 }
 
-void JobQueue::Resize(Gathering* gathering, std::int64_t by) {
-  use_.us -= gathering->us();
-  if (gathering->is_full()) --full_;
-  gathering->size += by;
-  if (gathering->is_full()) ++full_;
-  use_.us += gathering->us();
+void JobQueue::Resize(PendingBatch* batch, std::int64_t by) {
+  use_.us -= batch->us();
+  if (batch->is_full()) --full_;
+  batch->size += by;
+  if (batch->is_full()) ++full_;
+  use_.us += batch->us();
 }
 
-void JobQueue::AddClosing(Gathering* gathering, TimeNs close_at) {
-  auto& all = gathering->close_at;
+void JobQueue::AddClosing(PendingBatch* batch, TimeNs close_at) {
+  auto& all = batch->close_at;
   if (all.empty() || close_at < *all.begin()) {
-    if (!all.empty()) closings_.erase({*all.begin(), gathering});
-    closings_.emplace(close_at, gathering);
+    if (!all.empty()) closings_.erase({*all.begin(), batch});
+    closings_.emplace(close_at, batch);
   }
   all.insert(close_at);
 }
 
-void JobQueue::RemoveClosing(Gathering* gathering, TimeNs close_at) {
-  auto& all = gathering->close_at;
+void JobQueue::RemoveClosing(PendingBatch* batch, TimeNs close_at) {
+  auto& all = batch->close_at;
   const TimeNs before = *all.begin();
   all.erase(all.find(close_at));
   if (!all.empty() && *all.begin() == before) return;
-  closings_.erase({before, gathering});
-  if (!all.empty()) closings_.emplace(*all.begin(), gathering);
+  closings_.erase({before, batch});
+  if (!all.empty()) closings_.emplace(*all.begin(), batch);
 }
 
 bool JobQueue::Remove(const Job& job) {
@@ -197,12 +197,12 @@ double JobQueue::Weight(const std::string& tenant) const {
   return position == policy_.tenant_weights.end() ? 1 : position->second;
 }
 
-bool JobQueue::IsClosed(const Gathering& gathering, TimeNs now) {
-  return gathering.is_full() || *gathering.close_at.begin() <= now;
+bool JobQueue::IsClosed(const PendingBatch& batch, TimeNs now) {
+  return batch.is_full() || *batch.close_at.begin() <= now;
 }
 
 bool JobQueue::MayGo(const Node& node, TimeNs now, bool device_is_busy) {
-  return !node.is_keyed || !device_is_busy || IsClosed(node.gathering->second, now);
+  return !node.is_keyed || !device_is_busy || IsClosed(node.pending_batch->second, now);
 }
 
 JobQueue::Node* JobQueue::FirstThatMayGo(const Lane& lane, TimeNs now, bool device_is_busy) {
@@ -284,23 +284,23 @@ JobQueue::Turn JobQueue::TakeAlone(Node* leader) {
 }
 
 JobQueue::Turn JobQueue::TakeShared(Node* leader) {
-  const Gathering& gathering = leader->gathering->second;
+  const PendingBatch& batch = leader->pending_batch->second;
   Turn turn;
-  turn.form = leader->gathering->first.form();
+  turn.form = leader->pending_batch->first.form();
   // The leader first, whatever its place among those of its key.
   std::vector<Node*> members = {leader};
   std::int64_t size = leader->size;
   double added_us = leader->us;
-  for (const auto& [level, due, sequence, node] : gathering.jobs) {
+  for (const auto& [level, due, sequence, node] : batch.jobs) {
     if (node == leader) continue;
-    if (size >= gathering.max_size || members.size() >= policy_.max_jobs) break;
-    if (size + node->size > gathering.max_size || added_us + node->us > policy_.max_us) continue;
+    if (size >= batch.max_size || members.size() >= policy_.max_jobs) break;
+    if (size + node->size > batch.max_size || added_us + node->us > policy_.max_us) continue;
     size += node->size;
     added_us += node->us;
     members.push_back(node);
   }
-  turn.us = gathering.fixed_us + added_us;
-  const double fixed_us = gathering.fixed_us / static_cast<double>(size);  // of one of that size
+  turn.us = batch.fixed_us + added_us;
+  const double fixed_us = batch.fixed_us / static_cast<double>(size);  // of one of that size
   for (Node* const node : members) {
     Charge(node, node->us + fixed_us * static_cast<double>(node->size));
     turn.jobs.push_back(node->job);

@@ -136,7 +136,7 @@ class JobQueue {
     double served_us = 0;      // of those that take turns the one with least is next
   };
   // The jobs of one key.
-  struct Gathering {
+  struct PendingBatch {
     absl::btree_set<ByLevel> jobs;
     absl::btree_multiset<TimeNs> close_at;
     std::int64_t size = 0;      // rows of kRows, jobs of kGroup
@@ -149,7 +149,7 @@ class JobQueue {
       return static_cast<double>(launches) * fixed_us;
     }
   };
-  using Gatherings = std::map<BatchKey, Gathering>;
+  using PendingBatches = std::map<BatchKey, PendingBatch>;
   struct Node {
     Job* job = nullptr;
     std::uint64_t sequence = 0;
@@ -161,13 +161,13 @@ class JobQueue {
     int level = 0;
     int slices = 1;
     int next_slice = 0;
-    std::int64_t size = 1;  // see Gathering
+    std::int64_t size = 1;  // see PendingBatch
 
     double left_us() const { return us * (slices - next_slice); }
     ByDue by_due() { return {due, sequence, this}; }
     ByLevel by_level() { return {level, due, sequence, this}; }
     Tenant* tenant = nullptr;
-    Gatherings::iterator gathering;
+    PendingBatches::iterator pending_batch;
     bool is_keyed = false;
     std::list<Node*>::iterator arrival;
   };
@@ -180,7 +180,7 @@ class JobQueue {
   std::array<Level*, kPriorityCount> Turns(TimeNs now);
   double Weight(const std::string& tenant) const;
   static bool MayGo(const Node& node, TimeNs now, bool device_is_busy);
-  static bool IsClosed(const Gathering& gathering, TimeNs now);
+  static bool IsClosed(const PendingBatch& batch, TimeNs now);
   // The job whose turn it is in the level; null: none may go.
   Node* Lead(Level* level, TimeNs now, bool device_is_busy);
   static Node* FirstThatMayGo(const Lane& lane, TimeNs now, bool device_is_busy);
@@ -188,9 +188,9 @@ class JobQueue {
   Turn TakeAlone(Node* leader);
   void Charge(Node* node, double us);
   void AddUse(const Node& node, int sign);
-  void Resize(Gathering* gathering, std::int64_t by);
-  void AddClosing(Gathering* gathering, TimeNs close_at);
-  void RemoveClosing(Gathering* gathering, TimeNs close_at);
+  void Resize(PendingBatch* batch, std::int64_t by);
+  void AddClosing(PendingBatch* batch, TimeNs close_at);
+  void RemoveClosing(PendingBatch* batch, TimeNs close_at);
 
   const QueuePolicy policy_;
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by job id
@@ -202,12 +202,12 @@ class JobQueue {
   // served_us of the level that was served last, before that: a level that begins to take turns
   // begins from here, and makes up for nothing.
   double served_us_ = 0;
-  Gatherings gatherings_;
-  absl::btree_set<ByTime> late_;                             // by late_at
-  absl::btree_set<std::pair<TimeNs, Gathering*>> closings_;  // by the first close_at of each
+  PendingBatches pending_batches_;
+  absl::btree_set<ByTime> late_;                                // by late_at
+  absl::btree_set<std::pair<TimeNs, PendingBatch*>> closings_;  // by the first close_at of each
   std::uint64_t next_sequence_ = 0;
   std::size_t free_jobs_ = 0;  // without a key: never held back
-  std::size_t full_ = 0;       // gatherings
+  std::size_t full_ = 0;       // pending batches
   QueueUse use_;
 };
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "base/sync/deferral.h"
+#include "base/sync/coalescing_scope.h"
 #include "server/observe/refusal.h"
 #include "server/scheduling/draining.h"
 #include "server/tenants/retry_after.h"
@@ -491,7 +491,7 @@ void MatmulSession::StartDraining() {
 }
 
 void MatmulSession::WakeAll() {
-  if (!Deferral::PutOff(this, [self = shared_from_this()] { self->WakeNow(); })) WakeNow();
+  if (!CoalescingScope::Defer(this, [self = shared_from_this()] { self->WakeNow(); })) WakeNow();
 }
 
 void MatmulSession::WakeNow() const {

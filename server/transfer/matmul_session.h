@@ -176,7 +176,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   void SendLocked(RequestFinished finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     control_.emplace_back(std::move(finished));
   }
-  // WakeAll() does it once for all that happens to the session under a Deferral of the thread.
+  // WakeAll() does it once for all that happens to the session under a CoalescingScope of the
+  // thread.
   void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeNow() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -22,7 +22,7 @@ using ::gemmd::testing::StreamPeer;
 using ::gemmd::testing::Written;
 using ::testing::IsEmpty;
 
-Todo Start(SessionState& state, const std::shared_ptr<Asked>& asked, bool waits = false) {
+Actions Start(SessionState& state, const std::shared_ptr<Asked>& asked, bool waits = false) {
   std::uint64_t id = 0;
   return state.Start(RequestOf(asked, 1 << 20), &id, waits);
 }
@@ -137,12 +137,12 @@ TEST(SessionStateTest, SmallRequestsThatWaitShareAMessageWithAServerThatSendsBat
   for (const bool sends_batches : {false, true}) {
     SessionState state(1);
     if (sends_batches) state.ReceivesBatches();
-    std::vector<Todo> todos;
+    std::vector<Actions> todos;
     for (int i = 0; i < 100; ++i) todos.push_back(Start(state, Ask(3, 4, 5, random)));
     // The first goes at once, and the others wait for its write.
     ASSERT_EQ(todos[0].writes.size(), 1u);
     EXPECT_TRUE(Written(todos[0].writes[0]).has_begin());
-    const Todo next = state.Written(0);
+    const Actions next = state.Written(0);
     ASSERT_EQ(next.writes.size(), 1u);
     const v1::MatmulStreamRequest message = Written(next.writes[0]);
     if (!sends_batches) {
@@ -156,7 +156,7 @@ TEST(SessionStateTest, SmallRequestsThatWaitShareAMessageWithAServerThatSendsBat
       EXPECT_TRUE(begin.accepts_batches());
       EXPECT_EQ(begin.payload_size(), 2);
     }
-    const Todo last = state.Written(0);
+    const Actions last = state.Written(0);
     EXPECT_EQ(Written(last.writes[0]).batch().begins_size(), 35);
   }
 }
@@ -168,9 +168,9 @@ TEST(SessionStateTest, WhatWaitsGoesTogetherOnceItIsFlushed) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(Start(state, Ask(3, 4, 5, random), true).writes, IsEmpty());
   }
-  const Todo todo = state.Flush();
-  ASSERT_EQ(todo.writes.size(), 1u);
-  EXPECT_EQ(Written(todo.writes[0]).batch().begins_size(), 3);
+  const Actions actions = state.Flush();
+  ASSERT_EQ(actions.writes.size(), 1u);
+  EXPECT_EQ(Written(actions.writes[0]).batch().begins_size(), 3);
   EXPECT_THAT(state.Flush().writes, IsEmpty());
 }
 
@@ -336,7 +336,7 @@ TEST(SessionStateTest, WhatDidNotBeginIsCancelledWithoutAMessage) {
     if (begins) state.Written(0);
     const auto asked = Ask(3, 4, 5, random);
     ASSERT_EQ(Start(state, asked).writes.size(), begins ? 1u : 0u);
-    const Todo cancelled = state.Cancel(2);
+    const Actions cancelled = state.Cancel(2);
     ASSERT_EQ(cancelled.ends.size(), 1u);
     EXPECT_TRUE(absl::IsCancelled(cancelled.ends[0].status));
     EXPECT_EQ(state.Written(0).writes.size(), begins ? 1u : 0u);
@@ -369,8 +369,9 @@ TEST(SessionStateTest, ADeadlineThatHasComeIsSentAsAMicrosecond) {
   std::mt19937_64 random(1);
   SessionState state(1);
   std::uint64_t id = 0;
-  const Todo todo = state.Start(RequestOf(Ask(3, 4, 5, random), 64, absl::UnixEpoch()), &id, false);
-  EXPECT_EQ(Written(todo.writes.at(0)).begin().header().timeout_us(), 1U);
+  const Actions actions =
+      state.Start(RequestOf(Ask(3, 4, 5, random), 64, absl::UnixEpoch()), &id, false);
+  EXPECT_EQ(Written(actions.writes.at(0)).begin().header().timeout_us(), 1U);
 }
 
 TEST(SessionStateTest, WhatComesAfterARequestsEndIsDropped) {

@@ -82,16 +82,16 @@ SessionWires::SessionWires(int streams, std::uint64_t seed)
   if (knows_batches_) state.ReceivesBatches();
 }
 
-void SessionWires::Do(client::Todo todo) {
-  for (client::Outgoing& message : todo.writes) {
+void SessionWires::Do(client::Actions actions) {
+  for (client::Outgoing& message : actions.writes) {
     EXPECT_EQ(writing.count(message.stream), 0U) << "two writes on a stream";
     const int stream = message.stream;
     writing.emplace(stream, std::move(message));
   }
-  for (client::ChunkCopy& copy : todo.copies) copies.push_back(std::move(copy));
-  for (const client::StreamEnd& end : todo.ends) client::Tell(end);
-  if (todo.wake != absl::InfiniteFuture()) wakes.push_back(todo.wake);
-  cancelled = cancelled || todo.cancel_streams;
+  for (client::ChunkCopy& copy : actions.copies) copies.push_back(std::move(copy));
+  for (const client::StreamEnd& end : actions.ends) client::Notify(end);
+  if (actions.wake != absl::InfiniteFuture()) wakes.push_back(actions.wake);
+  cancelled = cancelled || actions.cancel_streams;
 }
 
 bool SessionWires::Step() {

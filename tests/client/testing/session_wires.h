@@ -46,7 +46,7 @@ class SessionWires {
   SessionWires(int streams, std::uint64_t seed);
 
   // Does what the state asked for: writes, copies and wakes wait below; ends are told.
-  void Do(client::Todo todo);
+  void Do(client::Actions actions);
 
   // One thing that can happen, at random; false where nothing can.
   bool Step();

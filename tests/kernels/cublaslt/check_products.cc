@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cublaslt/matmul_call.h"
+#include "kernels/cublaslt/cublaslt_call.h"
 #include "kernels/cublaslt/matmul_engine.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/cublaslt/cublaslt_cases.h"

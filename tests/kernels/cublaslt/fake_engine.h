@@ -14,7 +14,7 @@ namespace gemmd::cublaslt {
 // blocks in the library's order.
 class FakePlan final : public MatmulPlan {
  public:
-  FakePlan(const MatmulCall& call, std::vector<std::uint64_t> workspaces,
+  FakePlan(const CublasLtCall& call, std::vector<std::uint64_t> workspaces,
            std::vector<int>* launched)
       : call_(call), workspaces_(std::move(workspaces)), launched_(launched) {}
 
@@ -29,7 +29,7 @@ class FakePlan final : public MatmulPlan {
                            std::int64_t leading_dimension) {
       return MatrixLayout{type, rows, columns, Order::kColumnMajor, leading_dimension};
     };
-    const MatmulCall& c = call_;
+    const CublasLtCall& c = call_;
     const MatrixLayout a =
         c.transpose_a ? layout(c.a_type, c.k, c.m, c.lda) : layout(c.a_type, c.m, c.k, c.lda);
     const MatrixLayout b =
@@ -62,7 +62,7 @@ class FakePlan final : public MatmulPlan {
                                            : line / 128 * k_blocks + k / 128];
   }
 
-  const MatmulCall call_;
+  const CublasLtCall call_;
   const std::vector<std::uint64_t> workspaces_;
   std::vector<int>* const launched_;
 };
@@ -73,7 +73,7 @@ class FakeEngine final : public MatmulEngine {
   std::string version() const override { return "fake-1"; }
   absl::StatusOr<int> CurrentDevice() const override { return 0; }
   absl::StatusOr<std::shared_ptr<const MatmulPlan>> Plan(
-      const MatmulCall& call, int, std::uint64_t alignment_bytes,
+      const CublasLtCall& call, int, std::uint64_t alignment_bytes,
       std::uint64_t workspace_limit_bytes) const override {
     if (!failure.ok()) return failure;
     alignments.push_back(alignment_bytes);

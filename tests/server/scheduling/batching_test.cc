@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/sync/deferral.h"
+#include "base/sync/coalescing_scope.h"
 #include "gtest/gtest.h"
 #include "tests/server/scheduling/simulation.h"
 
@@ -51,7 +51,7 @@ TEST(Batching, JobsOfOneLaunchAreToldUnderOneDeferral) {
   Simulation simulation;
   int messages = 0;
   simulation.on_end = [&messages](std::uint64_t, const Simulation::End&) {
-    EXPECT_TRUE(Deferral::PutOff(&messages, [&messages] { ++messages; }));
+    EXPECT_TRUE(CoalescingScope::Defer(&messages, [&messages] { ++messages; }));
   };
   for (int i = 0; i < 10; ++i) simulation.Submit(simulation.MakeRows(3, 5));
   simulation.RunUntilIdle();

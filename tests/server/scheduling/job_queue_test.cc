@@ -199,7 +199,7 @@ TEST_F(JobQueueTest, ALaunchIsNotLongerThanItsJobsMayMakeIt) {
   EXPECT_EQ(Pop().size(), 1u);
 }
 
-// Launches of a gathering cost B once each: 9 rows, of which a launch takes 8, read it twice.
+// Launches of a pending_batch cost B once each: 9 rows, of which a launch takes 8, read it twice.
 TEST(JobQueue, AGatheringsLaunchesAreCounted) {
   QueuePolicy policy;
   policy.max_rows = 8;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/sync/deferral.h"
+#include "base/sync/coalescing_scope.h"
 #include "gtest/gtest.h"
 #include "server/scheduling/draining.h"
 #include "server/transfer/session_registry.h"
@@ -148,7 +148,7 @@ TEST(MatmulSession, ADeferralWakesAStreamOnceForAllThatHappensUnderIt) {
   int wakes = 0;
   ASSERT_TRUE(session->AddStream([&wakes] { ++wakes; }).ok());
   {
-    const Deferral together;
+    const CoalescingScope together;
     for (std::uint64_t id : {1, 2, 3}) {
       RequestHeader header = Header(id, 2, 0);
       header.accepts_batches = true;

@@ -38,7 +38,7 @@ enum class FusedEpilogue : std::uint8_t {
 
 // Everything that the library's choice of algorithms may depend on but addresses.
 // alpha and beta are 1 and 0 where `is_product_only`, else the problem's.
-struct MatmulCall {
+struct CublasLtCall {
   Arithmetic arithmetic = Arithmetic::kF32;
   DataType accumulate = DataType::kF32;
   DataType a_type = DataType::kF32;  // of A', and so on
@@ -61,10 +61,10 @@ struct MatmulCall {
   std::int64_t ldd = 0;
 };
 
-bool operator==(const MatmulCall& x, const MatmulCall& y);
+bool operator==(const CublasLtCall& x, const CublasLtCall& y);
 
 template <typename H>
-H AbslHashValue(H h, const MatmulCall& c) {
+H AbslHashValue(H h, const CublasLtCall& c) {
   return H::combine(std::move(h), c.arithmetic, c.accumulate, c.a_type, c.b_type, c.d_type,
                     c.transpose_a, c.transpose_b, c.swaps_operands, c.has_c, c.is_product_only,
                     c.a_scaling, c.b_scaling, c.epilogue, c.m, c.n, c.k, c.lda, c.ldb, c.ldc,
@@ -78,13 +78,13 @@ std::string MatmulRejection(Arithmetic arithmetic, const Problem& problem);
 
 // All of the problem in one call, by what the library's documentation promises; nothing
 // where it has no such epilogue, output type or scaling.
-std::optional<MatmulCall> FusedCall(Arithmetic arithmetic, const Problem& problem);
+std::optional<CublasLtCall> FusedCall(Arithmetic arithmetic, const Problem& problem);
 
 // The product into the workspace, in D's order, without scales but those of blocks; nothing where
 // no epilogue of ours takes it to D's type.
-std::optional<MatmulCall> ProductCall(Arithmetic arithmetic, const Problem& problem);
+std::optional<CublasLtCall> ProductCall(Arithmetic arithmetic, const Problem& problem);
 
 // Bytes of D' of a ProductCall(): a multiple of 256.
-std::uint64_t ProductBytes(const MatmulCall& call);
+std::uint64_t ProductBytes(const CublasLtCall& call);
 
 }  // namespace gemmd::cublaslt

@@ -1,4 +1,4 @@
-#include "kernels/cublaslt/matmul_call.h"
+#include "kernels/cublaslt/cublaslt_call.h"
 
 #include <algorithm>
 #include <limits>
@@ -20,7 +20,7 @@ constexpr std::int64_t kByteExtent = 16;      // what tensor cores want of 8-bit
 constexpr std::int64_t kMaxPaddedInt8K = 131072;
 constexpr std::int64_t kMaxDimension = std::numeric_limits<std::int32_t>::max();
 
-auto Fields(const MatmulCall& c) {
+auto Fields(const CublasLtCall& c) {
   return std::tie(c.arithmetic, c.accumulate, c.a_type, c.b_type, c.d_type, c.transpose_a,
                   c.transpose_b, c.swaps_operands, c.has_c, c.is_product_only, c.a_scaling,
                   c.b_scaling, c.epilogue, c.m, c.n, c.k, c.lda, c.ldb, c.ldc, c.ldd);
@@ -180,8 +180,8 @@ bool IsFusible(Arithmetic arithmetic, const Problem& problem) {
 }
 
 // All but what the output is.
-MatmulCall Operands(Arithmetic arithmetic, const Problem& problem) {
-  MatmulCall call;
+CublasLtCall Operands(Arithmetic arithmetic, const Problem& problem) {
+  CublasLtCall call;
   call.arithmetic = arithmetic;
   call.accumulate = problem.accumulate;
   call.swaps_operands = problem.d.order == Order::kRowMajor;
@@ -202,14 +202,14 @@ MatmulCall Operands(Arithmetic arithmetic, const Problem& problem) {
   return call;
 }
 
-void SetScalings(const Problem& problem, MatmulCall* call) {
+void SetScalings(const Problem& problem, CublasLtCall* call) {
   call->a_scaling = call->swaps_operands ? problem.b_scaling : problem.a_scaling;
   call->b_scaling = call->swaps_operands ? problem.a_scaling : problem.b_scaling;
 }
 
 }  // namespace
 
-bool operator==(const MatmulCall& x, const MatmulCall& y) { return Fields(x) == Fields(y); }
+bool operator==(const CublasLtCall& x, const CublasLtCall& y) { return Fields(x) == Fields(y); }
 
 std::string MatmulRejection(Arithmetic arithmetic, const Problem& problem) {
   std::string rejection = TypeRejection(arithmetic, problem);
@@ -231,9 +231,9 @@ std::string MatmulRejection(Arithmetic arithmetic, const Problem& problem) {
   return "";
 }
 
-std::optional<MatmulCall> FusedCall(Arithmetic arithmetic, const Problem& problem) {
+std::optional<CublasLtCall> FusedCall(Arithmetic arithmetic, const Problem& problem) {
   if (!IsFusible(arithmetic, problem)) return std::nullopt;
-  MatmulCall call = Operands(arithmetic, problem);
+  CublasLtCall call = Operands(arithmetic, problem);
   call.d_type = problem.d.type;
   call.ldd = problem.d.leading_dimension;
   call.has_c = problem.epilogue.beta != 0;
@@ -243,9 +243,9 @@ std::optional<MatmulCall> FusedCall(Arithmetic arithmetic, const Problem& proble
   return call;
 }
 
-std::optional<MatmulCall> ProductCall(Arithmetic arithmetic, const Problem& problem) {
+std::optional<CublasLtCall> ProductCall(Arithmetic arithmetic, const Problem& problem) {
   if (!EpilogueRejection(ProductType(problem), problem.d.type).empty()) return std::nullopt;
-  MatmulCall call = Operands(arithmetic, problem);
+  CublasLtCall call = Operands(arithmetic, problem);
   call.is_product_only = true;
   // A sum over blocks cannot be scaled afterwards.
   if (arithmetic == Arithmetic::kFp8Blocks) SetScalings(problem, &call);
@@ -256,7 +256,7 @@ std::optional<MatmulCall> ProductCall(Arithmetic arithmetic, const Problem& prob
   return call;
 }
 
-std::uint64_t ProductBytes(const MatmulCall& call) {
+std::uint64_t ProductBytes(const CublasLtCall& call) {
   constexpr std::uint64_t kUnit = 256;
   const std::uint64_t bytes = static_cast<std::uint64_t>(call.ldd) *
                               static_cast<std::uint64_t>(call.n) *

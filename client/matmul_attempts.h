@@ -53,15 +53,16 @@ struct MatmulLink {
 
 // Keeps itself alive until `done` has run, which happens exactly once. The steps follow one
 // another; only Cancel() comes from outside.
-class MatmulCall final : public PendingMatmul, public std::enable_shared_from_this<MatmulCall> {
+class MatmulAttempts final : public PendingMatmul,
+                             public std::enable_shared_from_this<MatmulAttempts> {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   using Done = std::function<void(absl::StatusOr<Product>)>;
 
   // `link` lives until its CallCount has counted this call's end.
-  MatmulCall(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
-             const RouteOptions& route, absl::Time deadline, const TraceHeaders& trace,
-             TimePoint begun, absl::Duration encode, Done done);
+  MatmulAttempts(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
+                 const RouteOptions& route, absl::Time deadline, const TraceHeaders& trace,
+                 TimePoint begun, absl::Duration encode, Done done);
 
   void Attempt();
   void Cancel() override;

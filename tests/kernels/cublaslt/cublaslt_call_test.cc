@@ -1,5 +1,5 @@
 // Tests how a problem becomes a column-major call, and why it does not: no GPU, no library.
-#include "kernels/cublaslt/matmul_call.h"
+#include "kernels/cublaslt/cublaslt_call.h"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ Problem Bf16(bool transpose_b = true) {
 
 Problem Fp8() { return MakeProblem(17, 48, 64, DataType::kFp8E4M3, DataType::kBf16, false, true); }
 
-TEST(MatmulCall, RowMajorResultsSwapTheOperands) {
-  const std::optional<MatmulCall> call = FusedCall(Arithmetic::kBf16, Bf16());
+TEST(CublasLtCall, RowMajorResultsSwapTheOperands) {
+  const std::optional<CublasLtCall> call = FusedCall(Arithmetic::kBf16, Bf16());
   ASSERT_TRUE(call.has_value());
   EXPECT_TRUE(call->swaps_operands);
   EXPECT_EQ(call->m, 40);
@@ -26,16 +26,16 @@ TEST(MatmulCall, RowMajorResultsSwapTheOperands) {
   EXPECT_EQ(call->ldd, 40);
   EXPECT_TRUE(call->transpose_a);  // B is K-major
   EXPECT_FALSE(call->transpose_b);
-  const std::optional<MatmulCall> untransposed = FusedCall(Arithmetic::kBf16, Bf16(false));
+  const std::optional<CublasLtCall> untransposed = FusedCall(Arithmetic::kBf16, Bf16(false));
   EXPECT_FALSE(untransposed->transpose_a);
   EXPECT_EQ(untransposed->lda, 40);
 }
 
-TEST(MatmulCall, ColumnMajorResultsDoNot) {
+TEST(CublasLtCall, ColumnMajorResultsDoNot) {
   Problem problem = Bf16();
   problem.d.order = Order::kColumnMajor;
   problem.d.leading_dimension = 24;
-  const std::optional<MatmulCall> call = FusedCall(Arithmetic::kBf16, problem);
+  const std::optional<CublasLtCall> call = FusedCall(Arithmetic::kBf16, problem);
   ASSERT_TRUE(call.has_value());
   EXPECT_FALSE(call->swaps_operands);
   EXPECT_EQ(call->m, 24);
@@ -45,12 +45,12 @@ TEST(MatmulCall, ColumnMajorResultsDoNot) {
   EXPECT_EQ(call->ldd, 24);
 }
 
-TEST(MatmulCall, FusesWhatTheLibraryHas) {
+TEST(CublasLtCall, FusesWhatTheLibraryHas) {
   Problem problem = Bf16();
   problem.epilogue.has_bias = true;
   problem.epilogue.activation = Activation::kGeluTanh;
   problem.epilogue.beta = 0.5;
-  const std::optional<MatmulCall> call = FusedCall(Arithmetic::kBf16, problem);
+  const std::optional<CublasLtCall> call = FusedCall(Arithmetic::kBf16, problem);
   ASSERT_TRUE(call.has_value());
   EXPECT_EQ(call->epilogue, FusedEpilogue::kGeluBias);
   EXPECT_TRUE(call->has_c);
@@ -58,11 +58,11 @@ TEST(MatmulCall, FusesWhatTheLibraryHas) {
 }
 
 // Each change of a fusible problem that the library has no epilogue for.
-TEST(MatmulCall, LeavesTheRestToAnEpilogueOfOurs) {
+TEST(CublasLtCall, LeavesTheRestToAnEpilogueOfOurs) {
   const auto is_fused = [](Arithmetic arithmetic, Problem problem, auto change) {
     change(&problem);
     EXPECT_EQ(MatmulRejection(arithmetic, problem), "");
-    const std::optional<MatmulCall> product = ProductCall(arithmetic, problem);
+    const std::optional<CublasLtCall> product = ProductCall(arithmetic, problem);
     EXPECT_TRUE(product.has_value() && product->is_product_only);
     EXPECT_EQ(product->epilogue, FusedEpilogue::kNone);
     EXPECT_EQ(product->a_scaling, Scaling::kNone);
@@ -108,19 +108,19 @@ TEST(MatmulCall, LeavesTheRestToAnEpilogueOfOurs) {
   EXPECT_FALSE(is_fused(Arithmetic::kInt8, int8, scaled(Scaling::kTensor, Scaling::kTensor)));
 }
 
-TEST(MatmulCall, ScalesFollowTheirOperands) {
+TEST(CublasLtCall, ScalesFollowTheirOperands) {
   Problem problem = Fp8();
   problem.a_scaling = Scaling::kTensor;
-  const std::optional<MatmulCall> call = FusedCall(Arithmetic::kFp8Promoted, problem);
+  const std::optional<CublasLtCall> call = FusedCall(Arithmetic::kFp8Promoted, problem);
   ASSERT_TRUE(call.has_value());
   EXPECT_EQ(call->a_scaling, Scaling::kNone);  // B's
   EXPECT_EQ(call->b_scaling, Scaling::kTensor);
 }
 
-TEST(MatmulCall, ProductsLieInPaddedLines) {
+TEST(CublasLtCall, ProductsLieInPaddedLines) {
   Problem problem = MakeProblem(5, 48, 64, DataType::kInt8, DataType::kBf16, false, true);
   problem.n = problem.b.rows = problem.d.columns = 48;
-  const std::optional<MatmulCall> call = ProductCall(Arithmetic::kInt8, problem);
+  const std::optional<CublasLtCall> call = ProductCall(Arithmetic::kInt8, problem);
   ASSERT_TRUE(call.has_value());
   EXPECT_EQ(call->d_type, DataType::kInt32);
   EXPECT_EQ(call->ldd, 48);
@@ -175,17 +175,17 @@ TEST(MatmulRejection, NamesTheValue) {
             "takes dimensions up to 2147483647, not 2147483648");
 }
 
-TEST(MatmulCall, TellsDifferentCallsApart) {
-  MatmulCall other = *FusedCall(Arithmetic::kBf16, Bf16());
+TEST(CublasLtCall, TellsDifferentCallsApart) {
+  CublasLtCall other = *FusedCall(Arithmetic::kBf16, Bf16());
   other.epilogue = FusedEpilogue::kRelu;
-  const MatmulCall call = *FusedCall(Arithmetic::kBf16, Bf16());
+  const CublasLtCall call = *FusedCall(Arithmetic::kBf16, Bf16());
   EXPECT_TRUE(call == *FusedCall(Arithmetic::kBf16, Bf16()));
   EXPECT_FALSE(call == other);
-  EXPECT_NE(absl::Hash<MatmulCall>()(call), absl::Hash<MatmulCall>()(other));
+  EXPECT_NE(absl::Hash<CublasLtCall>()(call), absl::Hash<CublasLtCall>()(other));
 }
 
 // Each fault alone in an otherwise fine product of 1x128 by 128x128 blocks.
-TEST(MatmulCall, BlocksAreOf128InOrdersThatTheLibraryReads) {
+TEST(CublasLtCall, BlocksAreOf128InOrdersThatTheLibraryReads) {
   const auto fine = [] {
     Problem problem = MakeProblem(16, 32, 512, DataType::kFp8E4M3, DataType::kBf16, false, true);
     problem.a_scaling = problem.b_scaling = Scaling::kVector;

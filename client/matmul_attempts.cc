@@ -1,4 +1,4 @@
-#include "client/matmul_call.h"
+#include "client/matmul_attempts.h"
 
 #include <algorithm>
 #include <utility>
@@ -32,9 +32,10 @@ Pushback PushbackOf(const grpc::ClientContext& context) {
 
 }  // namespace
 
-MatmulCall::MatmulCall(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
-                       const RouteOptions& route, absl::Time deadline, const TraceHeaders& trace,
-                       TimePoint begun, absl::Duration encode, Done done)
+MatmulAttempts::MatmulAttempts(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
+                               const RouteOptions& route, absl::Time deadline,
+                               const TraceHeaders& trace, TimePoint begun, absl::Duration encode,
+                               Done done)
     : link_(link),
       matmul_(std::move(matmul)),
       options_(route),
@@ -50,7 +51,7 @@ MatmulCall::MatmulCall(MatmulLink& link, std::shared_ptr<const EncodedMatmul> ma
   ++link_.in_flight;
 }
 
-void MatmulCall::Attempt() {
+void MatmulAttempts::Attempt() {
   ++times_.attempts;
   started_ = Clock::now();
   RouteInput input;
@@ -70,7 +71,7 @@ void MatmulCall::Attempt() {
   AttemptStream();
 }
 
-void MatmulCall::Cancel() {
+void MatmulAttempts::Cancel() {
   std::shared_ptr<StreamSession> session;
   std::uint64_t id = 0;
   {
@@ -85,7 +86,7 @@ void MatmulCall::Cancel() {
   if (session != nullptr && id != 0) session->Cancel(id);
 }
 
-void MatmulCall::AttemptUnary() {
+void MatmulAttempts::AttemptUnary() {
   absl::StatusOr<grpc::ByteBuffer> message = UnaryMessage(*matmul_);
   if (!message.ok()) return End(message.status());
   message_ = *std::move(message);
@@ -108,7 +109,7 @@ void MatmulCall::AttemptUnary() {
   if (cancelled_ && context_) context_->TryCancel();
 }
 
-void MatmulCall::OnUnary(const grpc::Status& grpc_status) {
+void MatmulAttempts::OnUnary(const grpc::Status& grpc_status) {
   received_ = Clock::now();
   const absl::Status status =
       is_cancelled() && !grpc_status.ok() ? Cancelled() : FromGrpc(grpc_status);
@@ -132,7 +133,7 @@ void MatmulCall::OnUnary(const grpc::Status& grpc_status) {
   Succeed(*std::move(answer));
 }
 
-void MatmulCall::AttemptStream() {
+void MatmulAttempts::AttemptStream() {
   const int attempt = times_.attempts;
   // A session may break between being got and being used, but not time and again.
   constexpr int kTries = 3;
@@ -171,7 +172,7 @@ void MatmulCall::AttemptStream() {
   Fail(absl::UnavailableError("streams to the server end as soon as they begin"), Pushback());
 }
 
-void MatmulCall::OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback) {
+void MatmulAttempts::OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback) {
   received_ = Clock::now();
   std::shared_ptr<StreamSession> session;
   {
@@ -191,7 +192,7 @@ void MatmulCall::OnStream(absl::StatusOr<Answer> answer, const Pushback& pushbac
   Fail(answer.status(), pushback);
 }
 
-void MatmulCall::Succeed(Answer answer) {
+void MatmulAttempts::Succeed(Answer answer) {
   const Clock::time_point now = Clock::now();
   times_.decode = absl::FromChrono(now - received_);
   times_.round_trip = absl::FromChrono(received_ - started_);
@@ -203,7 +204,7 @@ void MatmulCall::Succeed(Answer answer) {
               Receipt{std::move(answer.receipt), times_, route_}});
 }
 
-std::vector<OperandSource> MatmulCall::LostBy(const absl::Status& status) const {
+std::vector<OperandSource> MatmulAttempts::LostBy(const absl::Status& status) const {
   std::vector<OperandSource> lost;
   if (!absl::IsNotFound(status) || matmul_->sources.empty()) return lost;
   const auto missing = DetailOf<v1::MissingOperands>(status);
@@ -217,7 +218,7 @@ std::vector<OperandSource> MatmulCall::LostBy(const absl::Status& status) const 
   return lost;
 }
 
-void MatmulCall::Refill(std::vector<OperandSource> lost) {
+void MatmulAttempts::Refill(std::vector<OperandSource> lost) {
   ++refills_;
   link_.refiller.Bring(std::move(lost), deadline_,
                        [self = shared_from_this()](const absl::Status& status) {
@@ -226,7 +227,7 @@ void MatmulCall::Refill(std::vector<OperandSource> lost) {
                        });
 }
 
-void MatmulCall::Fail(const absl::Status& status, const Pushback& pushback) {
+void MatmulAttempts::Fail(const absl::Status& status, const Pushback& pushback) {
   std::vector<OperandSource> lost = LostBy(status);
   if (!lost.empty() && refills_ < kMaxRefills) return Refill(std::move(lost));
   FailedAttempt failed;
@@ -242,7 +243,7 @@ void MatmulCall::Fail(const absl::Status& status, const Pushback& pushback) {
   link_.timer->After(*delay, [self = shared_from_this()] { self->Attempt(); });
 }
 
-void MatmulCall::End(absl::StatusOr<Product> product) {
+void MatmulAttempts::End(absl::StatusOr<Product> product) {
   {
     const MutexLock lock(mutex_);
     ended_ = true;
@@ -257,7 +258,7 @@ void MatmulCall::End(absl::StatusOr<Product> product) {
   link_.calls->End();
 }
 
-void MatmulCall::Measure(const v1::Receipt& receipt) const {
+void MatmulAttempts::Measure(const v1::Receipt& receipt) const {
   if (!alone_ || link_.in_flight > 1) return;  // others had a share of the connection
   double elsewhere_us = 0;
   for (const v1::Stage& stage : receipt.stages()) {
@@ -272,7 +273,7 @@ void MatmulCall::Measure(const v1::Receipt& receipt) const {
                  seconds, route_.channels);
 }
 
-bool MatmulCall::is_cancelled() {
+bool MatmulAttempts::is_cancelled() {
   const MutexLock lock(mutex_);
   return cancelled_;
 }
