@@ -56,14 +56,14 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
   sent.a_scaling = Scaling::kVector;
   sent.b_scaling = Scaling::kTensor;
   const BlockLayout block = LayOutBlock(sent, LandedProblem(sent), {}, 1000);
-  const BlockLayout::Part* const parts[] = {&block.a_input,
-                                            &block.b_input,
-                                            &block.c,
-                                            &block.vector(WorkPlane::kBias),
-                                            &block.vector(WorkPlane::kAScales),
-                                            &block.vector(WorkPlane::kBScales),
-                                            &block.a,
-                                            &block.b,
+  const BlockLayout::Part* const parts[] = {&block.inputs[WorkPlane::kA],
+                                            &block.inputs[WorkPlane::kB],
+                                            &block.inputs[WorkPlane::kC],
+                                            &block.inputs[WorkPlane::kBias],
+                                            &block.inputs[WorkPlane::kAScales],
+                                            &block.inputs[WorkPlane::kBScales],
+                                            &block.landed[WorkPlane::kA],
+                                            &block.landed[WorkPlane::kB],
                                             &block.d,
                                             &block.workspace};
   std::uint64_t end = 0;
@@ -74,9 +74,11 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
     end = part->end();
   }
   EXPECT_GE(block.total_bytes, end);
-  EXPECT_LE(block.vector(WorkPlane::kBScales).end(), block.inputs_bytes);
-  const BlockLayout resident = LayOutBlock(sent, LandedProblem(sent), {false, true}, 1000);
-  EXPECT_EQ(resident.b_input.bytes + resident.b.bytes, 0u);
+  EXPECT_LE(block.inputs[WorkPlane::kBScales].end(), block.inputs_bytes);
+  Residency residency;
+  residency[WorkPlane::kB] = true;
+  const BlockLayout without_b = LayOutBlock(sent, LandedProblem(sent), residency, 1000);
+  EXPECT_EQ(without_b.inputs[WorkPlane::kB].bytes + without_b.landed[WorkPlane::kB].bytes, 0u);
 }
 
 // Panels cover the product once, in order; each is a problem that starts where it should.
