@@ -70,6 +70,8 @@ constexpr Types kTypes[] = {
      Arithmetic::kFp8Promoted},
     {"fp8_fast", DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kBf16, DataType::kF32,
      Arithmetic::kFp8Fast},
+    {"mxfp8", DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kF32, DataType::kF32,
+     Arithmetic::kFp8Promoted, Scaling{true, DataType::kE8M0, 1, 32, ScaleOrder::kTiles128x4}},
 };
 
 absl::StatusOr<Shape> ParseShape(absl::string_view item) {
@@ -156,7 +158,7 @@ absl::StatusOr<std::vector<Layout>> ParseLayouts(absl::string_view list) {
 
 Problem MakeProblem(const Case& c) {
   Shape shape = c.shape;
-  if (c.is_padded && SizeBits(c.types.a) == 8) {
+  if (c.is_padded && SizeBits(c.types.a) == 8 && c.types.scaling == Scaling::kNone) {
     shape.n = RoundUp(shape.n, 16);
     shape.k = RoundUp(shape.k, 16);
   }
@@ -164,12 +166,17 @@ Problem MakeProblem(const Case& c) {
                                        c.layout.transpose_a, c.layout.transpose_b);
   problem.b.type = c.types.b;
   problem.accumulate = c.types.accumulate;
+  problem.a_scaling = problem.b_scaling = c.types.scaling;
   problem.determinism = Determinism::kFast;
   if (!c.is_padded) return problem;
   for (MatrixLayout* layout : {&problem.a, &problem.b, &problem.c, &problem.d}) {
     layout->leading_dimension = PaddedLine(*layout);
   }
   return problem;
+}
+
+std::uint64_t ScaleBytes(const Scaling& scaling, std::int64_t lines, std::int64_t k) {
+  return static_cast<std::uint64_t>(scaling.count(lines, k) * SizeBits(scaling.type) / 8);
 }
 
 }  // namespace gemmd::bench

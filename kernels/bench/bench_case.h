@@ -28,14 +28,17 @@ std::string ToString(const Shape& shape);
 // INVALID_ARGUMENT names the item.
 absl::StatusOr<std::vector<Shape>> ParseShapes(absl::string_view list);
 
-// Element types of a product, and which of the vendor's arithmetics is its rival.
+// Element types and scales of a product, and which of the vendor's arithmetics is its rival.
 struct Types {
-  const char* name;  // "f16", "f16_f16" (sums in f16), "bf16_f32" (f32 output), ...
+  // "f16", "f16_f16" (sums in f16), "bf16_f32" (f32 output), "mxfp8" (e4m3 with an E8M0 scale for
+  // each 32 of K, in tiles of 128 x 4), ...
+  const char* name;
   DataType a;
   DataType b;
   DataType d;
   DataType accumulate;
   cublaslt::Arithmetic rival;
+  Scaling scaling = Scaling::kNone;  // of A and B
 };
 
 // INVALID_ARGUMENT lists the names there are.
@@ -60,8 +63,11 @@ struct Case {
   bool is_padded = true;
 };
 
-// Returns a problem of class fast without an epilogue. N and K of 8-bit types are rounded up to 16
-// where padded, as a device pads them.
+// Returns a problem of class fast without an epilogue. N and K of 8-bit types without scales are
+// rounded up to 16 where padded, as a device pads them.
 Problem MakeProblem(const Case& c);
+
+// Bytes of an operand's plane of scales, those that pad tiles included; 0 where it has none.
+std::uint64_t ScaleBytes(const Scaling& scaling, std::int64_t lines, std::int64_t k);
 
 }  // namespace gemmd::bench

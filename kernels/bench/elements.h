@@ -54,7 +54,18 @@ GEMMD_DEVICE std::uint32_t ByteElements(DataType type, std::uint64_t seed, std::
   return word;
 }
 
-// The word-th 32 bits of a plane. REQUIRES: a type of 8, 16, 32 or 64 bits that operands have.
+// Four E8M0 scales: powers of two from 2^-2 to 2.
+GEMMD_DEVICE std::uint32_t RandomScales(std::uint64_t seed, std::uint64_t first) {
+  std::uint32_t word = 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const auto bits = static_cast<std::uint32_t>(MixBits(seed ^ MixBits(first + i)));
+    word |= (125 + (bits & 3)) << (8 * i);
+  }
+  return word;
+}
+
+// The word-th 32 bits of a plane. REQUIRES: a type of 8, 16, 32 or 64 bits that operands have, or
+// that of E8M0 scales.
 GEMMD_DEVICE std::uint32_t RandomWord(DataType type, std::uint64_t seed, std::uint64_t word) {
   switch (type) {
     case DataType::kF16:
@@ -71,6 +82,8 @@ GEMMD_DEVICE std::uint32_t RandomWord(DataType type, std::uint64_t seed, std::ui
     case DataType::kFp8E4M3:
     case DataType::kFp8E5M2:
       return ByteElements(type, seed, 4 * word);
+    case DataType::kE8M0:
+      return RandomScales(seed, 4 * word);
     default:
       return ptx::BitsOfFloat(NormalElement(seed, word));
   }

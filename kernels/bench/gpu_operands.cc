@@ -15,9 +15,10 @@ constexpr std::uint64_t kPastTheCache = 200'000'000;
 constexpr int kPoison = 0xff;  // NaN in every float format
 
 // Kernels may touch whole lines, and fill units of 16 bytes.
+std::uint64_t Whole(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 std::uint64_t WholeLines(const MatrixLayout& layout) {
   const auto elements = static_cast<std::uint64_t>(layout.outer() * layout.leading_dimension);
-  return (elements * static_cast<std::uint64_t>(SizeBits(layout.type)) / 8 + 255) / 256 * 256;
+  return Whole(elements * static_cast<std::uint64_t>(SizeBits(layout.type)) / 8);
 }
 
 }  // namespace
@@ -36,13 +37,16 @@ absl::StatusOr<std::unique_ptr<GpuOperands>> GpuOperands::Make(const Problem& pr
   const std::uint64_t a = WholeLines(problem.a);
   const std::uint64_t b = WholeLines(problem.b);
   const std::uint64_t d = WholeLines(problem.d);
+  const std::uint64_t a_scales = Whole(ScaleBytes(problem.a_scaling, problem.m, problem.k));
+  const std::uint64_t b_scales = Whole(ScaleBytes(problem.b_scaling, problem.n, problem.k));
   const auto allocate = [](std::uint64_t bytes, DeviceMemory* to) -> absl::Status {
+    if (bytes == 0) return absl::OkStatus();
     absl::StatusOr<DeviceMemory> memory = Allocate(bytes);
     if (!memory.ok()) return memory.status();
     *to = *std::move(memory);
     return absl::OkStatus();
   };
-  operands->sets_.resize(static_cast<std::size_t>(OperandSets(a + b + d)));
+  operands->sets_.resize(static_cast<std::size_t>(OperandSets(a + b + d + a_scales + b_scales)));
   std::uint64_t number = 0;
   absl::Status status = allocate(d, &operands->reference_d_);
   if (status.ok()) status = allocate(std::uint64_t{kCompareThreads} * 8, &operands->differences_);
@@ -50,10 +54,20 @@ absl::StatusOr<std::unique_ptr<GpuOperands>> GpuOperands::Make(const Problem& pr
     if (status.ok()) status = allocate(a, &set.a);
     if (status.ok()) status = allocate(b, &set.b);
     if (status.ok()) status = allocate(d, &set.d);
+    if (status.ok()) status = allocate(a_scales, &set.a_scales);
+    if (status.ok()) status = allocate(b_scales, &set.b_scales);
     // Check() knows the seeds of set 0.
     const std::uint64_t differs = number++ << 32;
     if (status.ok()) status = operands->Fill(set.a.get(), a, problem.a.type, kSeedOfA + differs);
     if (status.ok()) status = operands->Fill(set.b.get(), b, problem.b.type, kSeedOfB + differs);
+    if (status.ok()) {
+      status = operands->Fill(set.a_scales.get(), a_scales, problem.a_scaling.type,
+                              kSeedOfAScales + differs);
+    }
+    if (status.ok()) {
+      status = operands->Fill(set.b_scales.get(), b_scales, problem.b_scaling.type,
+                              kSeedOfBScales + differs);
+    }
   }
   if (status.ok()) status = queue->Wait();
   if (!status.ok()) return status;
@@ -61,6 +75,7 @@ absl::StatusOr<std::unique_ptr<GpuOperands>> GpuOperands::Make(const Problem& pr
 }
 
 absl::Status GpuOperands::Fill(void* data, std::uint64_t bytes, DataType type, std::uint64_t seed) {
+  if (bytes == 0) return absl::OkStatus();
   FillWork work;
   work.data = data;
   work.units = bytes / 16;
@@ -77,6 +92,8 @@ Arguments GpuOperands::arguments(int turn) const {
   arguments.a = set.a.get();
   arguments.b = set.b.get();
   arguments.d = set.d.get();
+  arguments.a_scales = set.a_scales.get();
+  arguments.b_scales = set.b_scales.get();
   return arguments;
 }
 

@@ -34,6 +34,8 @@ class GpuOperands {
     DeviceMemory a;
     DeviceMemory b;
     DeviceMemory d;
+    DeviceMemory a_scales;  // null where there are none
+    DeviceMemory b_scales;
   };
 
   GpuOperands(const Problem& problem, GpuQueue* queue) : problem_(problem), queue_(*queue) {}

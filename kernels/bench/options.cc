@@ -72,7 +72,8 @@ constexpr Flag kFlags[] = {
        o->kernels = absl::StrSplit(value, ',');
        return absl::OkStatus();
      }},
-    {"ladder", "=A|B        a published ladder beside its figures, with its types and shapes",
+    {"ladder",
+     "=A|B|C|D    a published ladder beside its figures, with its types, layout and shapes",
      [](absl::string_view value, Options* o) {
        o->ladder = std::string(value);
        return FindLadder(value).status();
@@ -80,9 +81,10 @@ constexpr Flag kFlags[] = {
     {"shapes", "=LIST       MxNxK,... and tables: ladder, hopper, decode; default ladder",
      [](absl::string_view value, Options* o) { return SetList(ParseShapes(value), &o->shapes); }},
     {"types",
-     "=LIST        f16, f16_f16, f16_f32, bf16, bf16_f32, tf32, f32, f64, int8, fp8, fp8_fast",
+     "=LIST        f16, f16_f16, f16_f32, bf16, bf16_f32, tf32, f32, f64, int8, fp8, fp8_fast,\n"
+     "                     mxfp8; default f16",
      [](absl::string_view value, Options* o) { return SetList(ParseTypes(value), &o->types); }},
-    {"layouts", "=LIST      NN, NT, TN, TT; default NN",
+    {"layouts", "=LIST      NN, NT, TN, TT; default NN, of ladder D NT",
      [](absl::string_view value, Options* o) { return SetList(ParseLayouts(value), &o->layouts); }},
     {"leading", "=WHICH     padded (lines as devices land them; default) or tight",
      [](absl::string_view value, Options* o) {
@@ -161,6 +163,7 @@ absl::Status SetFlag(absl::string_view argument, Options* options) {
 absl::Status Complete(Options* options, bool names_kernels) {
   const char* shapes = "ladder";
   const char* types = "f16";
+  const char* layouts = "NN";
   if (!options->ladder.empty()) {
     if (names_kernels) {
       return absl::InvalidArgumentError("--ladder and --kernels exclude each other");
@@ -171,10 +174,14 @@ absl::Status Complete(Options* options, bool names_kernels) {
     for (const LadderStep& step : ladder->steps) options->kernels.emplace_back(step.kernel);
     shapes = ladder->shapes;
     types = ladder->types;
+    layouts = ladder->layouts;
   }
   absl::Status status;
   if (options->shapes.empty()) status = SetList(ParseShapes(shapes), &options->shapes);
   if (status.ok() && options->types.empty()) status = SetList(ParseTypes(types), &options->types);
+  if (status.ok() && options->layouts.empty()) {
+    status = SetList(ParseLayouts(layouts), &options->layouts);
+  }
   return status;
 }
 

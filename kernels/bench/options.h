@@ -27,7 +27,7 @@ struct Options {
   std::string ladder;                          // empty: none
   std::vector<Shape> shapes;
   std::vector<Types> types;
-  std::vector<Layout> layouts = {{}};
+  std::vector<Layout> layouts;
   bool is_padded = true;
   std::vector<Settled> settled = {Settled::kBoth};  // a row for each
   std::vector<int> rival_streams = {1};             // that cuBLASLt's launches take turns on

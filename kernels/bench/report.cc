@@ -48,7 +48,8 @@ Json ToJson(const Report& report, const CaseReport& c) {
   Json rows = Json::array();
   for (const Row& row : c.rows) {
     Json json = {{"kernel", row.kernel}, {"config", row.config}};
-    if (report.ladder != nullptr) json["published"] = PublishedCell(*report.ladder, row.kernel);
+    if (report.ladder != nullptr)
+      json["published"] = PublishedCell(*report.ladder, c.c.shape, row.kernel);
     if (!row.error.empty()) {
       json["error"] = row.error;
       json["wrong"] = row.is_wrong;
@@ -140,9 +141,13 @@ std::string ToJson(const Report& report) {
                {"peaks", std::move(peaks)},
                {"cases", std::move(cases)}};
   if (report.ladder != nullptr) {
+    Json cublas = Json::object();
+    for (const PublishedSize& size : report.ladder->sizes) {
+      cublas[ToString(Shape{size.side, size.side, size.side})] = size.cublas_tflops;
+    }
     json["ladder"] = {{"name", report.ladder->name},
                       {"published_as", report.ladder->published_as},
-                      {"published_cublas_tflops", report.ladder->published_cublas_tflops}};
+                      {"published_cublas_tflops", std::move(cublas)}};
   }
   return json.dump(2) + "\n";
 }

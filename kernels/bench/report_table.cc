@@ -64,9 +64,7 @@ std::vector<Cells> Table(const Report& report, const CaseReport& c, Cells* other
   std::vector<Cells> table = {Header(report)};
   if (c.rival.error.empty()) {
     const std::string published =
-        report.ladder == nullptr
-            ? ""
-            : absl::StrFormat("%.4g (1)", report.ladder->published_cublas_tflops);
+        report.ladder == nullptr ? "" : PublishedCublasCell(*report.ladder, c.c.shape);
     table.push_back(Body(report, c, RivalName(c), published, c.rival, c.rival_checked));
   } else {
     others->push_back(absl::StrCat("cuBLASLt: ", c.rival.error));
@@ -76,9 +74,9 @@ std::vector<Cells> Table(const Report& report, const CaseReport& c, Cells* other
       others->push_back(absl::StrCat(row.kernel, row.is_wrong ? ": WRONG: " : ": ", row.error));
       continue;
     }
-    table.push_back(Body(report, c, row.kernel,
-                         report.ladder == nullptr ? "" : PublishedCell(*report.ladder, row.kernel),
-                         row.timing, row.checked));
+    const std::string published =
+        report.ladder == nullptr ? "" : PublishedCell(*report.ladder, c.c.shape, row.kernel);
+    table.push_back(Body(report, c, row.kernel, published, row.timing, row.checked));
   }
   return table;
 }

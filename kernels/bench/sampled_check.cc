@@ -8,6 +8,7 @@
 #include "kernels/bench/elements.h"
 #include "kernels/cpu/float_bits.h"
 #include "kernels/quant/fp8.h"
+#include "kernels/quant/small_float.h"
 
 namespace gemmd::bench {
 namespace {
@@ -35,14 +36,56 @@ double OutputRounding(DataType type) {
   }
 }
 
+// Products of fp8 without blocks of scales are summed with fewer bits than an f32 has.
+bool HasShortSums(const Problem& problem) {
+  return IsFp8(problem.a.type) && problem.a_scaling.block_k == kWhole;
+}
+
 double Bound(const Problem& problem, double exact, double magnitude) {
   if (problem.d.type == DataType::kInt32) return 0.5;
   if (SumsInF16(problem)) return LooseLimit(problem);
   const double unit = problem.accumulate == DataType::kF64 ? 0x1p-53 : 0x1p-24;
   double relative = 1.25 * (static_cast<double>(problem.k) + 16) * unit;
-  if (IsFp8(problem.a.type)) relative += 0x1p-11 + static_cast<double>(problem.k) * 0x1p-17;
+  if (HasShortSums(problem)) relative += 0x1p-11 + static_cast<double>(problem.k) * 0x1p-17;
   if (problem.a.type == DataType::kTf32) relative += 0x1p-9;
   return relative * magnitude + OutputRounding(problem.d.type) * std::fabs(exact) + 0x1p-24;
+}
+
+// A plane of an operand, as GpuOperands fills it: elements, and scales where there are any.
+struct RandomOperand {
+  DataType type;
+  std::uint64_t seed;
+  Scaling scaling;
+  std::uint64_t scale_seed;
+  std::int64_t lines;
+  std::int64_t line_stride;
+  std::int64_t inner_stride;
+  std::int64_t k;
+
+  // The values of one line along K.
+  std::vector<double> Line(std::int64_t line) const {
+    std::vector<double> values(static_cast<std::size_t>(k));
+    for (std::int64_t i = 0; i < k; ++i) {
+      double value = RandomElement(
+          type, seed, static_cast<std::uint64_t>(line * line_stride + i * inner_stride));
+      if (scaling.has_scales) {
+        value *= RandomElement(scaling.type, scale_seed,
+                               static_cast<std::uint64_t>(scaling.index(lines, k, line, i)));
+      }
+      values[static_cast<std::size_t>(i)] = value;
+    }
+    return values;
+  }
+};
+
+RandomOperand OperandA(const Problem& p) {
+  return {p.a.type, kSeedOfA,         p.a_scaling,        kSeedOfAScales,
+          p.m,      p.a_row_stride(), p.a_inner_stride(), p.k};
+}
+
+RandomOperand OperandB(const Problem& p) {
+  return {p.b.type,           kSeedOfB, p.b_scaling, kSeedOfBScales, p.n, p.b_column_stride(),
+          p.b_inner_stride(), p.k};
 }
 
 }  // namespace
@@ -73,6 +116,8 @@ double ReadElement(DataType type, const char* plane, std::int64_t index) {
       return FromFp8E4M3(At<std::uint8_t>(plane, index));
     case DataType::kFp8E5M2:
       return FromFp8E5M2(At<std::uint8_t>(plane, index));
+    case DataType::kE8M0:
+      return DecodeE8M0(At<std::uint8_t>(plane, index));
     default:
       return At<float>(plane, index);
   }
@@ -92,25 +137,12 @@ double WorstError(const Problem& problem, const std::vector<std::int64_t>& rows,
                   const std::vector<std::int64_t>& columns,
                   const std::vector<std::vector<char>>& lines) {
   const auto k = static_cast<std::size_t>(problem.k);
-  const auto line_of = [k](DataType type, std::uint64_t seed, std::int64_t start,
-                           std::int64_t stride) {
-    std::vector<double> line(k);
-    for (std::size_t i = 0; i < k; ++i) {
-      line[i] = RandomElement(
-          type, seed, static_cast<std::uint64_t>(start + static_cast<std::int64_t>(i) * stride));
-    }
-    return line;
-  };
   std::vector<std::vector<double>> b;
   b.reserve(columns.size());
-  for (const std::int64_t column : columns) {
-    b.push_back(line_of(problem.b.type, kSeedOfB, column * problem.b_column_stride(),
-                        problem.b_inner_stride()));
-  }
+  for (const std::int64_t column : columns) b.push_back(OperandB(problem).Line(column));
   double worst = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::vector<double> a = line_of(
-        problem.a.type, kSeedOfA, rows[i] * problem.a_row_stride(), problem.a_inner_stride());
+    const std::vector<double> a = OperandA(problem).Line(rows[i]);
     for (std::size_t j = 0; j < columns.size(); ++j) {
       double exact = 0;
       double magnitude = 0;
@@ -133,7 +165,7 @@ double LooseLimit(const Problem& problem) {
   double relative = 0.01;
   if (problem.a.type == DataType::kTf32 || problem.d.type == DataType::kF16) relative = 0.02;
   if (problem.d.type == DataType::kBf16) relative = 0.05;
-  if (SumsInF16(problem) || IsFp8(problem.a.type)) relative = 0.25;
+  if (SumsInF16(problem) || HasShortSums(problem)) relative = 0.25;
   // int8 operands have a deviation of 36.
   const double deviation = problem.a.type == DataType::kInt8 ? 36.0 * 36.0 : 1;
   return relative * deviation * std::sqrt(static_cast<double>(problem.k));

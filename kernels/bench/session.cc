@@ -275,7 +275,9 @@ CaseReport RunCase(const Case& c, const std::vector<const Kernel*>& kernels, con
   report.problem = ToString(problem);
   report.flops = problem.flops();
   report.bytes =
-      static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
+      static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes() +
+                          ScaleBytes(problem.a_scaling, problem.m, problem.k) +
+                          ScaleBytes(problem.b_scaling, problem.n, problem.k));
   std::vector<Entry> entries;
   for (const Kernel* kernel : kernels) {
     AddEntries(EntriesOf(*kernel, problem, options.configs, machine->info().traits),

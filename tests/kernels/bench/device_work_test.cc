@@ -7,8 +7,10 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/bench/bench_case.h"
 #include "kernels/bench/sampled_check.h"
 #include "kernels/emulator/session.h"
+#include "kernels/gemm.h"
 
 namespace gemmd::bench {
 namespace {
@@ -35,8 +37,9 @@ class DeviceWorkTest : public ::testing::Test {
 
 TEST_F(DeviceWorkTest, FillsWhatTheCheckComputesAgain) {
   constexpr std::size_t kUnits = 300;
-  for (const DataType type : {DataType::kF16, DataType::kBf16, DataType::kF32, DataType::kF64,
-                              DataType::kInt8, DataType::kFp8E4M3, DataType::kFp8E5M2}) {
+  for (const DataType type :
+       {DataType::kF16, DataType::kBf16, DataType::kF32, DataType::kF64, DataType::kInt8,
+        DataType::kFp8E4M3, DataType::kFp8E5M2, DataType::kE8M0}) {
     const std::vector<float> plane = Filled(type, 5, kUnits);
     const auto* bytes = reinterpret_cast<const char*>(plane.data());
     const auto count = static_cast<std::int64_t>(kUnits * 128) / SizeBits(type);
@@ -46,6 +49,42 @@ TEST_F(DeviceWorkTest, FillsWhatTheCheckComputesAgain) {
       ASSERT_LT(std::fabs(expected), 256);
     }
   }
+}
+
+// A kernel of ladder D, on operands and scales as a run fills them, is within the check's bound.
+TEST_F(DeviceWorkTest, FillsBlockScaledOperandsThatAKernelMultiplies) {
+  const Case c{{200, 136, 160}, ParseTypes("mxfp8")->front(), {false, true}, true};
+  const Problem problem = MakeProblem(c);
+  const auto units = [](std::uint64_t bytes) { return static_cast<std::size_t>(bytes + 255) / 16; };
+  const auto a = Filled(problem.a.type, kSeedOfA, units(problem.a.size_bytes()));
+  const auto b = Filled(problem.b.type, kSeedOfB, units(problem.b.size_bytes()));
+  const auto a_scales = Filled(problem.a_scaling.type, kSeedOfAScales,
+                               units(ScaleBytes(problem.a_scaling, problem.m, problem.k)));
+  const auto b_scales = Filled(problem.b_scaling.type, kSeedOfBScales,
+                               units(ScaleBytes(problem.b_scaling, problem.n, problem.k)));
+  std::vector<float> d(static_cast<std::size_t>(problem.m * problem.d.leading_dimension));
+  Arguments arguments;
+  arguments.a = a.data();
+  arguments.b = b.data();
+  arguments.a_scales = a_scales.data();
+  arguments.b_scales = b_scales.data();
+  arguments.d = d.data();
+  DeviceTraits device;
+  device.kind = DeviceKind::kEmulated;
+  const Kernel* kernel = BuiltinRegistry().Find("sm100/d10");
+  ASSERT_NE(kernel, nullptr);
+  ASSERT_EQ(kernel->Rejection(problem), "");
+  const absl::Status status =
+      kernel->Launch(problem, kernel->Configure(problem, device), arguments, target_);
+  ASSERT_TRUE(status.ok()) << status << session_.report.message;
+  const std::vector<std::int64_t> rows = Sampled(problem.m, 9);
+  std::vector<std::vector<char>> lines;
+  for (const std::int64_t row : rows) {
+    const auto* line = reinterpret_cast<const char*>(
+        &d[static_cast<std::size_t>(row * problem.d.leading_dimension)]);
+    lines.emplace_back(line, line + problem.n * 4);
+  }
+  EXPECT_LE(WorstError(problem, rows, Sampled(problem.n, 9), lines), 1);
 }
 
 TEST_F(DeviceWorkTest, CountsWhatDiffers) {

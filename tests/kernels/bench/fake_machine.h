@@ -35,6 +35,12 @@ class FakeMachine : public Machine {
     info_.highest_sm_mhz = 2000;
   }
 
+  // Another compute capability and number of multiprocessors.
+  void Become(int compute_capability, int multiprocessors) {
+    info_.traits.compute_capability = compute_capability;
+    info_.traits.compute_units = multiprocessors;
+  }
+
   // Contenders that AddRivals() and Add() hand out in turn.
   std::vector<Contender> rivals;
   std::vector<Contender> kernels;

@@ -14,6 +14,8 @@ expect() {
   fi
 }
 expect 3 "no GPU: " "$1" --ladder=A
+expect 3 "no GPU: " "$1" --ladder=D
 expect 2 'shapes: "4096" is neither MxNxK' "$1" --shapes=4096
-expect 2 'ladder is "Z"; it must be A, B or C' "$1" --ladder=Z
+expect 2 'ladder is "Z"; it must be A, B, C or D' "$1" --ladder=Z
 expect 0 "--markdown=FILE" "$1" --help
+expect 0 "--ladder=A|B|C|D" "$1" --help

@@ -39,6 +39,23 @@ TEST(Options, ALadderBringsItsKernelsTypesAndShapes) {
   EXPECT_EQ(options->shapes.size(), 1u);
 }
 
+TEST(Options, LadderDMeasuresBlockScaledProductsAtItsFourSizes) {
+  const absl::StatusOr<Options> options = ParseOptions({"--ladder=D"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->kernels.size(), 13u);
+  EXPECT_EQ(options->kernels.back(), "sm100/d12");
+  const std::vector<Case> cases = Cases(*options);
+  ASSERT_EQ(cases.size(), 4u);
+  EXPECT_EQ(cases[3].shape, (Shape{16384, 16384, 16384}));
+  for (const Case& c : cases) {
+    EXPECT_STREQ(c.types.name, "mxfp8");
+    EXPECT_EQ(ToString(c.layout), "NT");
+  }
+  const absl::StatusOr<Options> given = ParseOptions({"--ladder=D", "--layouts=NN"});
+  ASSERT_TRUE(given.ok());
+  EXPECT_EQ(ToString(Cases(*given).front().layout), "NN");
+}
+
 TEST(Options, RefusalsNameFlagValueAndLimit) {
   EXPECT_EQ(Refusal({"--shapes=4096"}),
             "shapes: \"4096\" is neither MxNxK, each of 1 to 1048576, nor one of ladder, hopper, "
@@ -67,12 +84,28 @@ TEST(Options, GlobsMatchSlashes) {
 TEST(Ladder, FiguresStandAsPublished) {
   const absl::StatusOr<Ladder> a = FindLadder("A");
   ASSERT_TRUE(a.ok());
-  EXPECT_EQ(PublishedCell(*a, "sm80/a05"), "256 (0.89)");
-  EXPECT_EQ(PublishedCell(*a, "sm80/a06"), "-");
+  const Shape published = {8192, 8192, 8192};
+  EXPECT_EQ(PublishedCell(*a, published, "sm80/a05"), "256 (0.89)");
+  EXPECT_EQ(PublishedCell(*a, published, "sm80/a06"), "-");
+  EXPECT_EQ(PublishedCublasCell(*a, published), "289 (1)");
   const absl::StatusOr<Ladder> b = FindLadder("B");
   ASSERT_TRUE(b.ok());
-  EXPECT_EQ(PublishedCell(*b, "sm120/tma_r_32"), "34.31 (1.06)");
-  EXPECT_EQ(PublishedCell(*b, "sm120/tma_rw"), "-") << "nothing was published";
+  EXPECT_EQ(PublishedCell(*b, {4096, 4096, 4096}, "sm120/tma_r_32"), "34.31 (1.06)");
+  EXPECT_EQ(PublishedCell(*b, {4096, 4096, 4096}, "sm120/tma_rw"), "-") << "nothing was published";
+}
+
+TEST(Ladder, FiguresAreOfTheSizeShown) {
+  const absl::StatusOr<Ladder> d = FindLadder("D");
+  ASSERT_TRUE(d.ok());
+  EXPECT_EQ(PublishedCell(*d, {2048, 2048, 2048}, "sm100/d0"), "478.5 (0.48)");
+  EXPECT_EQ(PublishedCell(*d, {4096, 4096, 4096}, "sm100/d5"), "2199 (0.87)");
+  EXPECT_EQ(PublishedCell(*d, {8192, 8192, 8192}, "sm100/d10"), "2599 (0.97)");
+  EXPECT_EQ(PublishedCell(*d, {16384, 16384, 16384}, "sm100/d11"), "2425 (0.94)");
+  EXPECT_EQ(PublishedCublasCell(*d, {2048, 2048, 2048}), "996 (1)");
+  EXPECT_EQ(PublishedCublasCell(*d, {16384, 16384, 16384}), "2571 (1)");
+  EXPECT_EQ(PublishedCell(*d, {4096, 4096, 4096}, "sm100/d12"), "-") << "nothing was published";
+  EXPECT_EQ(PublishedCell(*d, {4096, 4096, 2048}, "sm100/d5"), "-") << "of no such shape";
+  EXPECT_EQ(PublishedCublasCell(*d, {4096, 4096, 2048}), "-");
 }
 
 TEST(BenchCase, LinesArePaddedAsADeviceLandsThem) {
@@ -91,6 +124,20 @@ TEST(BenchCase, LinesArePaddedAsADeviceLandsThem) {
   EXPECT_EQ(problem.n, 4096);
   EXPECT_EQ(problem.k, 4112);
   EXPECT_EQ(problem.d.type, DataType::kInt32);
+}
+
+TEST(BenchCase, BlockScaledOperandsKeepTheirSizeAndHaveScalesInTiles) {
+  const Case c{{1023, 4095, 4097}, ParseTypes("mxfp8")->front(), {false, true}, true};
+  const Problem problem = MakeProblem(c);
+  EXPECT_EQ(problem.n, 4095);
+  EXPECT_EQ(problem.k, 4097);
+  EXPECT_EQ(problem.a.leading_dimension, 4224);
+  EXPECT_EQ(Name(problem.a_scaling), "e8m0/1x32@tiles");
+  EXPECT_EQ(problem.b_scaling, problem.a_scaling);
+  // Tiles of 128 lines by 4 blocks of 32 of K, of 512 bytes each.
+  EXPECT_EQ(ScaleBytes(problem.a_scaling, problem.m, problem.k), 8u * 33 * 512);
+  EXPECT_EQ(ScaleBytes(problem.b_scaling, problem.n, problem.k), 32u * 33 * 512);
+  EXPECT_EQ(ScaleBytes(Scaling::kNone, problem.m, problem.k), 0u);
 }
 
 }  // namespace

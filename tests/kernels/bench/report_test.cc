@@ -93,6 +93,10 @@ TEST_F(ReportTest, ALadderHasItsPublishedColumn) {
   EXPECT_NE(text.find("256 (0.89)"), std::string::npos) << text;
   EXPECT_NE(text.find("289 (1)"), std::string::npos) << text;
   EXPECT_NE(MachineText(report_).find("A100-SXM4-40GB"), std::string::npos);
+  report_.cases[0].c.shape.k = 4096;
+  const std::string other = CaseText(report_, report_.cases[0]);
+  EXPECT_EQ(other.find("(0.89)"), std::string::npos) << other << "of another shape";
+  EXPECT_EQ(other.find("289 (1)"), std::string::npos) << other;
 }
 
 // Every line of a table has as many cells as its header.
@@ -121,6 +125,7 @@ TEST_F(ReportTest, JsonSaysEverything) {
   EXPECT_EQ(c["rows"][1]["error"], "takes f16");
   EXPECT_EQ(json["peaks"]["f16"]["wgmma_burst_tflops"], 1000);
   EXPECT_EQ(json["ladder"]["name"], "A");
+  EXPECT_EQ(json["ladder"]["published_cublas_tflops"]["8192x8192x8192"], 289);
 }
 
 TEST_F(ReportTest, SummaryHasGeometricMeansAndCountsWhatIsWrong) {

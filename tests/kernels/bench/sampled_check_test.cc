@@ -15,6 +15,14 @@ Problem Make(const char* types, const Shape& shape, Layout layout) {
   return MakeProblem({shape, ParseTypes(types)->front(), layout, true});
 }
 
+// The scale of element (line, i) of an operand; 1 where it has none.
+double Scale(const Scaling& scaling, std::uint64_t seed, std::int64_t lines, std::int64_t k,
+             std::int64_t line, std::int64_t i) {
+  if (!scaling.has_scales) return 1;
+  return RandomElement(scaling.type, seed,
+                       static_cast<std::uint64_t>(scaling.index(lines, k, line, i)));
+}
+
 // Right lines, by the definition, each element rounded to D's type.
 std::vector<std::vector<char>> RightLines(const Problem& p, const std::vector<std::int64_t>& rows) {
   std::vector<std::vector<char>> lines;
@@ -27,7 +35,9 @@ std::vector<std::vector<char>> RightLines(const Problem& p, const std::vector<st
         const auto a = static_cast<std::uint64_t>(row * p.a_row_stride() + k * p.a_inner_stride());
         const auto b =
             static_cast<std::uint64_t>(k * p.b_inner_stride() + column * p.b_column_stride());
-        sum += RandomElement(p.a.type, kSeedOfA, a) * RandomElement(p.b.type, kSeedOfB, b);
+        sum += RandomElement(p.a.type, kSeedOfA, a) * RandomElement(p.b.type, kSeedOfB, b) *
+               Scale(p.a_scaling, kSeedOfAScales, p.m, p.k, row, k) *
+               Scale(p.b_scaling, kSeedOfBScales, p.n, p.k, column, k);
       }
       char* to = line.data() + static_cast<std::size_t>(column) * size;
       const auto f32 = static_cast<float>(sum);
@@ -46,7 +56,7 @@ TEST(SampledCheck, AcceptsARoundedProductOfEveryTypeAndLayout) {
   const std::vector<std::int64_t> rows = Sampled(37, 5);
   const std::vector<std::int64_t> columns = Sampled(21, 4);
   for (const char* types : {"f16", "f16_f16", "f16_f32", "bf16", "bf16_f32", "tf32", "f32", "f64",
-                            "int8", "fp8", "fp8_fast"}) {
+                            "int8", "fp8", "fp8_fast", "mxfp8"}) {
     for (const Layout layout : {Layout{false, false}, {false, true}, {true, false}, {true, true}}) {
       const Problem problem = Make(types, {37, 21, 90}, layout);
       const double worst = WorstError(problem, rows, columns, RightLines(problem, rows));
@@ -66,6 +76,20 @@ TEST(SampledCheck, RefusesANeighbourAndANan) {
   lines[2][0] = static_cast<char>(0xff);
   lines[2][1] = static_cast<char>(0xff);
   EXPECT_EQ(WorstError(problem, rows, columns, lines), INFINITY);
+}
+
+// A product whose scales were left out, or taken from other places, is far beyond the bound.
+TEST(SampledCheck, SeesScales) {
+  const Problem problem = Make("mxfp8", {40, 40, 512}, {false, true});
+  const std::vector<std::int64_t> rows = Sampled(40, 3);
+  const std::vector<std::int64_t> columns = Sampled(40, 3);
+  Problem unscaled = problem;
+  unscaled.a_scaling = unscaled.b_scaling = Scaling::kNone;
+  Problem reordered = problem;
+  reordered.b_scaling.order = ScaleOrder::kAlongK;
+  for (const Problem& other : {unscaled, reordered}) {
+    EXPECT_GT(WorstError(problem, rows, columns, RightLines(other, rows)), 1000);
+  }
 }
 
 TEST(SampledCheck, SamplesBothEnds) {

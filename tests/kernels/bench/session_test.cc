@@ -61,6 +61,24 @@ TEST_F(SessionTest, AKernelThatDoesNotTakeTheCaseSaysWhy) {
   EXPECT_EQ(report.rival.error, "");
 }
 
+TEST_F(SessionTest, WithoutABlackwellCardLadderDSaysWhyOnEveryRow) {
+  const CaseReport report = Run({"--ladder=D"});
+  ASSERT_EQ(report.rows.size(), 13u);
+  for (const Row& row : report.rows) {
+    EXPECT_EQ(row.error, "needs sm_100, this is sm_90") << row.kernel;
+    EXPECT_FALSE(row.is_wrong);
+  }
+}
+
+TEST_F(SessionTest, OnOneLadderDIsTimed) {
+  machine_.Become(100, 148);
+  const CaseReport report = Run({"--ladder=D"});
+  ASSERT_EQ(report.rows.size(), 13u);
+  for (const Row& row : report.rows) EXPECT_EQ(row.error, "") << row.kernel;
+  // Elements, a scale for each 32 of them, and 4 bytes each of D.
+  EXPECT_EQ(report.bytes, 2048.0 * 2048 * (2 + 2.0 / 32 + 4));
+}
+
 TEST_F(SessionTest, AWrongKernelIsNotTimed) {
   machine_.kernels = {{0.1, 0, -1, 3.0}};
   const CaseReport report = Run({"--kernels=sm80/a05"});
