@@ -22,7 +22,7 @@ constexpr double kMaxRetryMs = 10000;
 // Sets the buffers that `resident` has; `buffers` has none in their place.
 void Overlay(const HostBuffers& resident, HostBuffers* buffers) {
   for (const WorkPlane plane : kWorkPlanes) {
-    if (resident.of(plane) != nullptr) buffers->of(plane) = resident.of(plane);
+    if (resident[plane] != nullptr) (*buffers)[plane] = resident[plane];
   }
 }
 

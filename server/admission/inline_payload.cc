@@ -1,5 +1,7 @@
 #include "server/admission/inline_payload.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,28 +17,20 @@ std::uint64_t PaddedBytes(const MatrixLayout& layout) {
   return (elements * static_cast<std::uint64_t>(SizeBits(layout.type)) + 7) / 8;
 }
 
-// Calls visit(operand, plane, layout) for every inline plane.
+// Calls visit(plane, layout) for every inline plane, in the order of the wire.
 template <typename Visit>
 void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Visit& visit) {
   const std::optional<OperandSpec>* const specs[] = {&call.a, &call.b, &call.c, &call.bias};
-  const auto add = [&](OperandName operand, PlaneName plane, const MatrixLayout& layout) {
-    if ((*specs[static_cast<std::size_t>(operand)])->source == Source::kInline) {
-      visit(operand, plane, layout);
+  for (const OperandPlane& each : kOperandPlanes) {
+    const std::optional<OperandSpec>& spec = *specs[static_cast<std::size_t>(each.operand)];
+    if (!spec.has_value() || spec->source != Source::kInline) continue;
+    // C is sent where the header has it, though beta may be 0.
+    if (each.plane != WorkPlane::kC && !HasPlane(problem, each.plane)) continue;
+    MatrixLayout layout = PlaneOf(problem, each.plane);
+    if (each.plane == WorkPlane::kBias && spec->data.leading_dimension != 0) {
+      layout.leading_dimension = static_cast<std::int64_t>(spec->data.leading_dimension);
     }
-  };
-  for (const OperandName operand : {OperandName::kA, OperandName::kB}) {
-    for (const PlaneName plane : kPlaneNames) {
-      const WorkPlane work_plane = *WorkPlaneOf(operand, plane);
-      if (HasPlane(problem, work_plane)) add(operand, plane, PlaneOf(problem, work_plane));
-    }
-  }
-  if (call.c.has_value()) add(OperandName::kC, PlaneName::kData, problem.c);
-  if (call.bias.has_value()) {
-    MatrixLayout bias = PlaneOf(problem, WorkPlane::kBias);
-    if (call.bias->data.leading_dimension != 0) {
-      bias.leading_dimension = static_cast<std::int64_t>(call.bias->data.leading_dimension);
-    }
-    add(OperandName::kBias, PlaneName::kData, bias);
+    visit(each, layout);
   }
 }
 
@@ -48,10 +42,15 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
   std::unique_ptr<InlinePayload> payload(new InlinePayload);
   payload->problem_ = problem;
   absl::Status status;
-  ForEachInlinePlane(call, problem,
-                     [&](OperandName operand, PlaneName plane, const MatrixLayout& layout) {
-                       if (status.ok()) status = payload->Add(operand, plane, layout, allocate);
-                     });
+  ForEachInlinePlane(call, problem, [&](const OperandPlane& each, const MatrixLayout& layout) {
+    if (!status.ok()) return;
+    absl::StatusOr<HostPiece> memory = allocate(layout.size_bytes());
+    status = memory.status();
+    if (!status.ok()) return;
+    payload->planes_[each.plane] =
+        std::make_unique<PlaneReceiver>(Name(each.operand, each.name), layout.size_bytes(),
+                                        PaddedBytes(layout), HostBuffer{*std::move(memory)});
+  });
   if (!status.ok()) return status;
   return payload;
 }
@@ -59,26 +58,15 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
 std::vector<std::uint64_t> InlinePayload::PlaneBytes(const MatmulCall& call,
                                                      const Problem& problem) {
   std::vector<std::uint64_t> bytes;
-  ForEachInlinePlane(call, problem, [&bytes](OperandName, PlaneName, const MatrixLayout& layout) {
+  ForEachInlinePlane(call, problem, [&bytes](const OperandPlane&, const MatrixLayout& layout) {
     bytes.push_back(layout.size_bytes());
   });
   return bytes;
 }
 
-absl::Status InlinePayload::Add(OperandName operand, PlaneName plane, const MatrixLayout& layout,
-                                Allocate allocate) {
-  absl::StatusOr<HostPiece> memory = allocate(layout.size_bytes());
-  if (!memory.ok()) return memory.status();
-  operands_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(plane)] =
-      std::make_unique<PlaneReceiver>(Name(operand, plane), layout.size_bytes(),
-                                      PaddedBytes(layout), HostBuffer{*std::move(memory)});
-  return absl::OkStatus();
-}
-
 absl::Status InlinePayload::Receive(const PayloadChunk& chunk) {
-  PlaneReceiver* const receiver =
-      operands_[static_cast<std::size_t>(chunk.operand)][static_cast<std::size_t>(chunk.plane)]
-          .get();
+  const std::optional<WorkPlane> plane = WorkPlaneOf(chunk.operand, chunk.plane);
+  PlaneReceiver* const receiver = plane.has_value() ? planes_[*plane].get() : nullptr;
   if (receiver == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("payload has a chunk for a plane of ",
                                                    Name(chunk.operand),
@@ -91,64 +79,46 @@ absl::Status InlinePayload::Receive(const PayloadChunk& chunk) {
 }
 
 bool InlinePayload::complete() const {
-  for (const Planes& planes : operands_) {
-    for (const auto& plane : planes) {
-      if (plane != nullptr && !plane->complete()) return false;
-    }
-  }
-  return true;
+  return std::all_of(kWorkPlanes.begin(), kWorkPlanes.end(), [this](WorkPlane plane) {
+    return planes_[plane] == nullptr || planes_[plane]->complete();
+  });
 }
 
 absl::Status InlinePayload::Check() const {
-  for (const Planes& planes : operands_) {
-    for (const auto& plane : planes) {
-      if (plane == nullptr) continue;
-      if (absl::Status status = plane->CheckComplete(); !status.ok()) return status;
-    }
+  for (const OperandPlane& each : kOperandPlanes) {
+    if (planes_[each.plane] == nullptr) continue;
+    if (absl::Status s = planes_[each.plane]->CheckComplete(); !s.ok()) return s;
   }
-  for (const OperandName operand : {OperandName::kA, OperandName::kB}) {
-    if (absl::Status status = CheckScales(operand); !status.ok()) return status;
+  for (const OperandPlane& each : kOperandPlanes) {
+    if (planes_[each.plane] == nullptr || each.name == PlaneName::kData) continue;
+    if (absl::Status s = CheckScales(each); !s.ok()) return s;
   }
   return absl::OkStatus();
 }
 
-absl::Status InlinePayload::CheckScales(OperandName operand) const {
-  const DataType element = operand == OperandName::kA ? problem_.a.type : problem_.b.type;
-  for (const PlaneName plane :
-       {PlaneName::kScales, PlaneName::kZeroPoints, PlaneName::kTensorScale}) {
-    const PlaneReceiver* const receiver =
-        operands_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(plane)].get();
-    if (receiver == nullptr) continue;
-    const void* const values = receiver->memory().front().data;
-    const DataType type = PlaneOf(problem_, *WorkPlaneOf(operand, plane)).type;
-    absl::Status status =
-        plane == PlaneName::kZeroPoints
-            ? CheckZeroPoints(receiver->name(), element, values, receiver->size_bytes())
-            : CheckScaleValues(receiver->name(), type, values, receiver->size_bytes());
-    if (!status.ok()) return status;
+absl::Status InlinePayload::CheckScales(const OperandPlane& plane) const {
+  const PlaneReceiver& receiver = *planes_[plane.plane];
+  const void* const values = receiver.memory().front().data;
+  if (plane.name == PlaneName::kZeroPoints) {
+    const DataType element = plane.operand == OperandName::kA ? problem_.a.type : problem_.b.type;
+    return CheckZeroPoints(receiver.name(), element, values, receiver.size_bytes());
   }
-  return absl::OkStatus();
+  return CheckScaleValues(receiver.name(), PlaneOf(problem_, plane.plane).type, values,
+                          receiver.size_bytes());
 }
 
 std::uint64_t InlinePayload::received_bytes() const {
   std::uint64_t bytes = 0;
-  for (const Planes& planes : operands_) {
-    for (const auto& plane : planes) {
-      if (plane != nullptr) bytes += plane->received_bytes();
-    }
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (planes_[plane] != nullptr) bytes += planes_[plane]->received_bytes();
   }
   return bytes;
 }
 
 HostBuffers InlinePayload::buffers() const {
   HostBuffers buffers;
-  for (std::size_t operand = 0; operand < kOperandCount; ++operand) {
-    for (const PlaneName plane : kPlaneNames) {
-      const auto& receiver = operands_[operand][static_cast<std::size_t>(plane)];
-      if (receiver == nullptr) continue;
-      buffers.of(*WorkPlaneOf(static_cast<OperandName>(operand), plane)) =
-          receiver->memory().front().data;
-    }
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (planes_[plane] != nullptr) buffers[plane] = planes_[plane]->memory().front().data;
   }
   return buffers;
 }

@@ -1,7 +1,6 @@
 // The inline planes of one request, while their bytes arrive.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -44,17 +43,13 @@ class InlinePayload {
   HostBuffers buffers() const;
 
  private:
-  using Planes = std::array<std::unique_ptr<PlaneReceiver>, kPlaneCount>;
-
   InlinePayload() = default;
-  absl::Status Add(OperandName operand, PlaneName plane, const MatrixLayout& layout,
-                   Allocate allocate);
-  // Checks the values that scale A and B.
-  absl::Status CheckScales(OperandName operand) const;
+  // Checks the values of what scales an operand.
+  absl::Status CheckScales(const OperandPlane& plane) const;
 
   ChunkLimit chunks_{"payload"};
   Problem problem_;
-  std::array<Planes, kOperandCount> operands_;  // null: not inline, or there is none
+  Planes<std::unique_ptr<PlaneReceiver>> planes_;  // null: not inline, or there is none
 };
 
 }  // namespace gemmd

@@ -33,19 +33,8 @@ std::string Name(OperandName operand, PlaneName plane) {
 }
 
 std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane) {
-  constexpr WorkPlane kOfA[] = {WorkPlane::kA, WorkPlane::kAScales, WorkPlane::kAZeroPoints,
-                                WorkPlane::kATensorScale};
-  constexpr WorkPlane kOfB[] = {WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints,
-                                WorkPlane::kBTensorScale};
-  switch (operand) {
-    case OperandName::kA:
-      return kOfA[static_cast<std::size_t>(plane)];
-    case OperandName::kB:
-      return kOfB[static_cast<std::size_t>(plane)];
-    case OperandName::kC:
-      return plane == PlaneName::kData ? std::make_optional(WorkPlane::kC) : std::nullopt;
-    case OperandName::kBias:
-      return plane == PlaneName::kData ? std::make_optional(WorkPlane::kBias) : std::nullopt;
+  for (const OperandPlane& each : kOperandPlanes) {
+    if (each.operand == operand && each.name == plane) return each.plane;
   }
   return std::nullopt;
 }

@@ -55,15 +55,32 @@ absl::string_view Name(OperandName operand);
 
 // The names of gemmd.v1.PlaneName.
 enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
-inline constexpr PlaneName kPlaneNames[] = {PlaneName::kData, PlaneName::kScales,
-                                            PlaneName::kZeroPoints, PlaneName::kTensorScale};
-inline constexpr std::size_t kPlaneCount = std::size(kPlaneNames);
 
 // "a" for data, "a.scales" for scales, and so on.
 std::string Name(OperandName operand, PlaneName plane);
 
-// Returns the work's name for the plane; nothing for the other planes of C and bias, which have
-// data alone.
+// A plane by the name of the wire, and by that of the work.
+struct OperandPlane {
+  OperandName operand = OperandName::kA;
+  PlaneName name = PlaneName::kData;
+  WorkPlane plane = WorkPlane::kA;
+};
+// In the order of the wire: operand by operand. C and bias have data alone.
+inline constexpr OperandPlane kOperandPlanes[] = {
+    {OperandName::kA, PlaneName::kData, WorkPlane::kA},
+    {OperandName::kA, PlaneName::kScales, WorkPlane::kAScales},
+    {OperandName::kA, PlaneName::kZeroPoints, WorkPlane::kAZeroPoints},
+    {OperandName::kA, PlaneName::kTensorScale, WorkPlane::kATensorScale},
+    {OperandName::kB, PlaneName::kData, WorkPlane::kB},
+    {OperandName::kB, PlaneName::kScales, WorkPlane::kBScales},
+    {OperandName::kB, PlaneName::kZeroPoints, WorkPlane::kBZeroPoints},
+    {OperandName::kB, PlaneName::kTensorScale, WorkPlane::kBTensorScale},
+    {OperandName::kC, PlaneName::kData, WorkPlane::kC},
+    {OperandName::kBias, PlaneName::kData, WorkPlane::kBias},
+};
+static_assert(std::size(kOperandPlanes) == kWorkPlaneCount);
+
+// Nothing: operands of that name have no such plane.
 std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane);
 
 // Part of one plane's bytes: the pieces one after another, in somebody else's memory.

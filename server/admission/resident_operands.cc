@@ -110,19 +110,15 @@ Device* ResidentOperands::holder() const {
   return nullptr;
 }
 
+bool ResidentOperands::Has(const OperandPlane& plane) const {
+  const StoredOperand* const found = operand(plane.operand);
+  return found != nullptr && found->form().plane(static_cast<StoredPlane>(plane.name)) != nullptr;
+}
+
 Residency ResidentOperands::residency(const Device& device) const {
   Residency residency;
   if (device.uses_host_memory()) return residency;
-  const auto has = [this](OperandName name) { return operand(name) != nullptr; };
-  const auto has_scales = [this, has](OperandName name) {
-    return has(name) && operand(name)->form().scales.has_value();
-  };
-  residency.a = has(OperandName::kA);
-  residency.b = has(OperandName::kB);
-  residency.c = has(OperandName::kC);
-  residency.bias = has(OperandName::kBias);
-  residency.a_scales = has_scales(OperandName::kA);
-  residency.b_scales = has_scales(OperandName::kB);
+  for (const OperandPlane& each : kOperandPlanes) residency[each.plane] = Has(each);
   return residency;
 }
 
@@ -131,26 +127,19 @@ absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(
   Placed placed;
   absl::Status status;
   // The address in host memory, where the device reads it there.
-  const auto place = [&](OperandName name, WorkPlane plane) -> const void* {
+  const auto place = [&](const OperandPlane& plane) -> const void* {
     if (!status.ok()) return nullptr;
     absl::StatusOr<StoredOperand::Placed> where =
-        operand(name)->PlaceOn(device, problem, plane, landed_bytes);
+        operand(plane.operand)->PlaceOn(device, problem, plane.plane, landed_bytes);
     status.Update(where.status());
     if (!status.ok()) return nullptr;
-    placed.resident.of(plane) = std::move(where->landed);
-    if (placed.resident.of(plane) != nullptr) return nullptr;
+    placed.resident[plane.plane] = std::move(where->landed);
+    if (placed.resident[plane.plane] != nullptr) return nullptr;
     placed.memory.push_back(std::move(where->host));
     return placed.memory.back().data;
   };
-  for (std::size_t i = 0; i < kOperandCount; ++i) {
-    const auto name = static_cast<OperandName>(i);
-    if (operand(name) == nullptr) continue;
-    for (const PlaneName plane : kPlaneNames) {
-      const std::optional<WorkPlane> work_plane = WorkPlaneOf(name, plane);
-      if (!work_plane.has_value()) continue;
-      if (operand(name)->form().plane(static_cast<StoredPlane>(plane)) == nullptr) continue;
-      placed.buffers.of(*work_plane) = place(name, *work_plane);
-    }
+  for (const OperandPlane& each : kOperandPlanes) {
+    if (Has(each)) placed.buffers[each.plane] = place(each);
   }
   if (!status.ok()) return status;
   // Works hold what they found, so no other operand has the address meanwhile.

@@ -40,6 +40,8 @@ class ResidentOperands {
                                  std::uint64_t* landed_bytes) const;
 
  private:
+  // Returns whether the plane is one of theirs.
+  bool Has(const OperandPlane& plane) const;
   StoredOperand* operand(OperandName name) const {
     return operands_[static_cast<std::size_t>(name)].get();
   }

@@ -49,14 +49,13 @@ absl::Status SharedOperands::Add(RegionTable* table, const Tenant& tenant, Opera
   // The bytes are those of planes within the limits, so their sum is within them too.
   std::uint64_t bytes = 0;
   std::vector<Plane> planes;
-  for (const PlaneName plane : kPlaneNames) {
-    const std::optional<WorkPlane> work_plane = WorkPlaneOf(operand, plane);
-    if (!work_plane.has_value()) continue;
+  for (const OperandPlane& each : kOperandPlanes) {
+    if (each.operand != operand) continue;
     // C's is what its header says, though beta may be 0.
-    const bool is_data = plane == PlaneName::kData;
-    if (!is_data && !HasPlane(problem, *work_plane)) continue;
-    const MatrixLayout layout = PlaneOf(problem, *work_plane);
-    planes.push_back({operand, plane, is_data ? field : Name(operand, plane), *region,
+    const bool is_data = each.name == PlaneName::kData;
+    if (!is_data && !HasPlane(problem, each.plane)) continue;
+    const MatrixLayout layout = PlaneOf(problem, each.plane);
+    planes.push_back({each, is_data ? field : Name(operand, each.name), *region,
                       spec.shared.offset + bytes, layout.size_bytes(), layout.type,
                       operand == OperandName::kA ? problem.a.type : problem.b.type});
     bytes += planes.back().bytes;
@@ -89,7 +88,7 @@ absl::Status SharedOperands::AddOutput(RegionTable* table, const Tenant& tenant,
     if (!(*region)->Overlaps(spec.offset, bytes, *plane.region, plane.offset, plane.bytes)) {
       continue;
     }
-    const bool is_c_itself = plane.operand == OperandName::kC && plane.region == *region &&
+    const bool is_c_itself = plane.which.plane == WorkPlane::kC && plane.region == *region &&
                              plane.offset == spec.offset && IsSameLayout(problem.c, problem.d);
     if (is_c_itself) continue;
     return absl::InvalidArgumentError(
@@ -97,8 +96,8 @@ absl::Status SharedOperands::AddOutput(RegionTable* table, const Tenant& tenant,
                      (*region)->name(), "\", which overlap with ", plane.field,
                      "; D may only be C itself, in the same region and layout"));
   }
-  output_ = Plane{OperandName::kA, PlaneName::kData, "output",      *std::move(region), spec.offset,
-                  bytes,           problem.d.type,   problem.d.type};
+  output_ =
+      Plane{{}, "output", *std::move(region), spec.offset, bytes, problem.d.type, problem.d.type};
   return absl::OkStatus();
 }
 
@@ -116,8 +115,8 @@ Device* SharedOperands::holder() const {
 }
 
 bool SharedOperands::IsInPlace(const Plane& plane) {
-  return plane.region->mapping() != nullptr && plane.plane == PlaneName::kData &&
-         plane.operand != OperandName::kBias;
+  return plane.region->mapping() != nullptr && plane.which.name == PlaneName::kData &&
+         plane.which.operand != OperandName::kBias;
 }
 
 absl::StatusOr<SharedOperands::Placed> SharedOperands::PlaceOn(Device* device) const {
@@ -158,9 +157,9 @@ absl::Status SharedOperands::Read(const Placed& placed) const {
     char* const to = placed.copies[i].data;
     if (to == nullptr) continue;
     absl::Status status = plane.region->Read(plane.offset, to, plane.bytes);
-    if (status.ok() && plane.plane == PlaneName::kZeroPoints) {
+    if (status.ok() && plane.which.name == PlaneName::kZeroPoints) {
       status = CheckZeroPoints(plane.field, plane.element, to, plane.bytes);
-    } else if (status.ok() && plane.plane != PlaneName::kData) {
+    } else if (status.ok() && plane.which.name != PlaneName::kData) {
       status = CheckScaleValues(plane.field, plane.type, to, plane.bytes);
     }
     if (!status.ok()) return status;
@@ -175,21 +174,8 @@ void SharedOperands::Overlay(const Placed& placed, HostBuffers* buffers) const {
     const bool is_copied = placed.copies[i].data != nullptr;
     const char* const data = is_copied ? placed.copies[i].data : mapping->data() + plane.offset;
     const Access access = is_copied ? Access::kHost : mapping->access();
-    buffers->of(*WorkPlaneOf(plane.operand, plane.plane)) = data;
-    if (plane.plane != PlaneName::kData) continue;
-    switch (plane.operand) {
-      case OperandName::kA:
-        buffers->a_access = access;
-        break;
-      case OperandName::kB:
-        buffers->b_access = access;
-        break;
-      case OperandName::kC:
-        buffers->c_access = access;
-        break;
-      case OperandName::kBias:
-        break;
-    }
+    (*buffers)[plane.which.plane] = data;
+    buffers->access[plane.which.plane] = access;
   }
   if (!placed.d.empty()) buffers->d_access = output_->region->mapping()->access();
 }

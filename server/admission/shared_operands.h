@@ -64,8 +64,7 @@ class SharedOperands {
 
  private:
   struct Plane {
-    OperandName operand = OperandName::kA;
-    PlaneName plane = PlaneName::kData;
+    OperandPlane which;
     std::string field;  // for errors
     std::shared_ptr<const Region> region;
     std::uint64_t offset = 0;

@@ -219,8 +219,8 @@ absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& pla
   job->is_measurement = true;
   job->work.problem = problem;
   job->work.plan = plan;
-  job->work.buffers.a = operands.a.data;
-  job->work.buffers.b = operands.b.data;
+  job->work.buffers[WorkPlane::kA] = operands.a.data;
+  job->work.buffers[WorkPlane::kB] = operands.b.data;
   job->work.buffers.d = *std::move(d);
   std::promise<absl::StatusOr<double>> finished;
   std::future<absl::StatusOr<double>> result = finished.get_future();

@@ -62,27 +62,6 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   return Mix(hash, Pair(config.threads, config.algorithm));
 }
 
-// The bytes of vectors.
-std::uint64_t OtherInputBytes(const Problem& problem, const Residency& resident) {
-  std::uint64_t bytes = 0;
-  if (!resident.a_scales) {
-    for (const WorkPlane plane :
-         {WorkPlane::kAScales, WorkPlane::kAZeroPoints, WorkPlane::kATensorScale}) {
-      bytes += PlaneBytes(problem, plane);
-    }
-  }
-  if (!resident.b_scales) {
-    for (const WorkPlane plane :
-         {WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale}) {
-      bytes += PlaneBytes(problem, plane);
-    }
-  }
-  if (problem.epilogue.has_bias && !resident.bias) {
-    bytes += static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8;
-  }
-  return bytes;
-}
-
 double SumUs(const std::vector<StageSpan>& spans, Stage stage) {
   TimeNs sum = 0;
   for (const StageSpan& span : spans) {
@@ -113,10 +92,9 @@ void Count(double predicted_us, double measured_us, CostAccuracy::Part* part) {
 
 Transfers TransfersOf(const Problem& problem, const Residency& resident) {
   Transfers transfers;
-  transfers.in_bytes = OtherInputBytes(problem, resident);
-  if (!resident.a) transfers.in_bytes += problem.a.size_bytes();
-  if (!resident.b) transfers.in_bytes += problem.b.size_bytes();
-  if (problem.epilogue.beta != 0 && !resident.c) transfers.in_bytes += problem.c.size_bytes();
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (!resident[plane]) transfers.in_bytes += PlaneBytes(problem, plane);
+  }
   if (!resident.d) transfers.out_bytes = problem.d.size_bytes();
   return transfers;
 }
@@ -124,9 +102,9 @@ Transfers TransfersOf(const Problem& problem, const Residency& resident) {
 Transfers TransfersOf(const DeviceWork& work) {
   const HostBuffers& buffers = work.buffers;
   Residency resident = work.resident.which();
-  resident.a = resident.a || buffers.a_access == Access::kDevice;
-  resident.b = resident.b || buffers.b_access == Access::kDevice;
-  resident.c = resident.c || buffers.c_access == Access::kDevice;
+  for (const WorkPlane plane : kWorkPlanes) {
+    resident[plane] = resident[plane] || buffers.access[plane] == Access::kDevice;
+  }
   resident.d = resident.d || buffers.d_access == Access::kDevice;
   return TransfersOf(work.problem, resident);
 }

@@ -69,8 +69,8 @@ void CpuDevice::MeasureRoofline() {
   DeviceWork work;
   work.problem = problem;
   work.plan = *Select(BuiltinRegistry(), problem, traits_);
-  work.buffers.a = a.get();
-  work.buffers.b = a.get();
+  work.buffers[WorkPlane::kA] = a.get();
+  work.buffers[WorkPlane::kB] = a.get();
   work.buffers.d = d;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const DeviceResult result = Run(work);
@@ -163,14 +163,9 @@ absl::Status CpuDevice::RunKernel(const DeviceWork& work, const Config& config,
     return absl::ResourceExhaustedError(
         absl::StrCat("the host has no ", workspace_bytes, " bytes for workspace"));
   }
-  const HostBuffers& buffers = work.buffers;
-  Arguments arguments{
-      buffers.a,       buffers.b,        buffers.c,       buffers.bias, buffers.d.front().data,
-      workspace.get(), buffers.a_scales, buffers.b_scales};
-  arguments.a_zero_points = buffers.a_zero_points;
-  arguments.b_zero_points = buffers.b_zero_points;
-  arguments.a_tensor_scale = static_cast<const float*>(buffers.a_tensor_scale);
-  arguments.b_tensor_scale = static_cast<const float*>(buffers.b_tensor_scale);
+  Arguments arguments = ArgumentsOf(work.buffers);
+  arguments.d = work.buffers.d.front().data;
+  arguments.workspace = workspace.get();
   LaunchTarget target;
   target.executor = executor;
   return work.plan.kernel->Launch(work.problem, config, arguments, target);

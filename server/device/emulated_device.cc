@@ -114,39 +114,31 @@ DeviceResult EmulatedDevice::Run(const DeviceWork& work) const {
   const Problem landed = Landed(work.problem);
   DeviceResult result;
   const TimeNs start = clock_->Now();
-  const HostBuffers& buffers = work.buffers;
-  const LandedPlane a = Land(work.problem.a, buffers.a, landed.a);
-  const LandedPlane b = Land(work.problem.b, buffers.b, landed.b);
-  const LandedPlane c = Land(work.problem.c, buffers.c, landed.c);
+  Planes<const void*> planes = work.buffers;
+  Planes<LandedPlane> matrices;
+  bool has_memory = true;
+  for (const WorkPlane plane : {WorkPlane::kA, WorkPlane::kB, WorkPlane::kC}) {
+    matrices[plane] = Land(PlaneOf(work.problem, plane), planes[plane], PlaneOf(landed, plane));
+    has_memory = has_memory && (planes[plane] == nullptr || matrices[plane].data != nullptr);
+    planes[plane] = matrices[plane].data;
+  }
   const HostMemory d = AllocateHostMemory(PaddedBytes(landed.d));
   const HostMemory workspace = AllocateHostMemory(work.plan.workspace_bytes);
-  const bool c_is_missing = buffers.c != nullptr && c.data == nullptr;
-  if (a.data == nullptr || b.data == nullptr || c_is_missing || d == nullptr ||
-      workspace == nullptr) {
+  if (!has_memory || d == nullptr || workspace == nullptr) {
     result.status = absl::ResourceExhaustedError("the host has no memory for the landed operands");
     return result;
   }
   const TimeNs landed_at = clock_->Now();
-  Arguments arguments;
-  arguments.a = a.data;
-  arguments.b = b.data;
-  arguments.c = c.data;
-  arguments.bias = buffers.bias;
+  Arguments arguments = ArgumentsOf(planes);
   arguments.d = d.get();
   arguments.workspace = workspace.get();
-  arguments.a_scales = buffers.a_scales;
-  arguments.b_scales = buffers.b_scales;
-  arguments.a_zero_points = buffers.a_zero_points;
-  arguments.b_zero_points = buffers.b_zero_points;
-  arguments.a_tensor_scale = static_cast<const float*>(buffers.a_tensor_scale);
-  arguments.b_tensor_scale = static_cast<const float*>(buffers.b_tensor_scale);
   emulator::Session session;
   LaunchTarget target;
   target.emulator = &session;
   result.status = work.plan.kernel->Launch(landed, work.plan.config, arguments, target);
   const TimeNs computed_at = clock_->Now();
   if (result.status.ok()) {
-    CopyLines(landed.d, d.get(), work.problem.d, buffers.d.front().data);
+    CopyLines(landed.d, d.get(), work.problem.d, work.buffers.d.front().data);
   }
   result.spans = {{Stage::kCopyIn, start, landed_at},
                   {Stage::kCompute, landed_at, computed_at},

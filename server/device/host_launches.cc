@@ -20,27 +20,25 @@ void CopyRows(const RowSpan& span, const char* from, std::uint64_t from_pitch, c
 
 // The memory that the rows of a batch are gathered in.
 struct JoinedBuffers {
-  HostMemory a;
-  HostMemory a_scales;
-  HostMemory a_zero_points;
+  Planes<HostMemory> planes;  // of A; empty where the rows do not have the plane
   HostMemory d;
 };
 
 void Gather(const std::vector<DeviceWork>& works, const JoinedBuffers& joined) {
-  auto* a = static_cast<char*>(joined.a.get());
-  auto* scales = static_cast<char*>(joined.a_scales.get());
-  auto* zero_points = static_cast<char*>(joined.a_zero_points.get());
-  const auto append = [](const DeviceWork& work, WorkPlane plane, char** to) {
-    const std::uint64_t bytes = PlaneBytes(work.problem, plane);
-    if (bytes != 0) std::memcpy(*to, work.buffers.of(plane), bytes);
-    *to += bytes;
-  };
+  Planes<char*> to;
+  for (const WorkPlane plane : kPlanesOfA)
+    to[plane] = static_cast<char*>(joined.planes[plane].get());
   for (const DeviceWork& work : works) {
     const RowSpan rows = RowsOfA(work.problem);
-    CopyRows(rows, static_cast<const char*>(work.buffers.a), rows.pitch, a, rows.width);
-    a += rows.width * static_cast<std::uint64_t>(rows.rows);
-    append(work, WorkPlane::kAScales, &scales);
-    append(work, WorkPlane::kAZeroPoints, &zero_points);
+    CopyRows(rows, static_cast<const char*>(work.buffers[WorkPlane::kA]), rows.pitch,
+             to[WorkPlane::kA], rows.width);
+    to[WorkPlane::kA] += rows.width * static_cast<std::uint64_t>(rows.rows);
+    for (const WorkPlane plane : kPlanesOfA) {
+      const std::uint64_t bytes = PlaneBytes(work.problem, plane);
+      if (plane == WorkPlane::kA || bytes == 0) continue;
+      std::memcpy(to[plane], work.buffers[plane], bytes);
+      to[plane] += bytes;
+    }
   }
 }
 
@@ -76,30 +74,29 @@ DeviceResult RunRows(const DeviceLaunch& launch, MemoryBudget* memory, const Clo
   DeviceWork joined = works.front();
   joined.problem = JoinedRows(works);
   joined.plan = launch.rows_plan;
-  const std::uint64_t a_bytes = joined.problem.a.size_bytes();
   const std::uint64_t d_bytes = joined.problem.d.size_bytes();
-  const std::uint64_t scale_bytes = PlaneBytes(joined.problem, WorkPlane::kAScales);
-  const std::uint64_t zero_point_bytes = PlaneBytes(joined.problem, WorkPlane::kAZeroPoints);
+  std::uint64_t bytes = d_bytes;
+  for (const WorkPlane plane : kPlanesOfA) bytes += PlaneBytes(joined.problem, plane);
   // Each work has its own plan's workspace, which it does not use here.
   std::uint64_t workspace_bytes = joined.plan.workspace_bytes;
   for (const DeviceWork& work : works) {
     workspace_bytes -= std::min(workspace_bytes, work.plan.workspace_bytes);
   }
-  const absl::StatusOr<MemoryReservation> reservation =
-      memory->Reserve(a_bytes + d_bytes + scale_bytes + zero_point_bytes, workspace_bytes);
+  const absl::StatusOr<MemoryReservation> reservation = memory->Reserve(bytes, workspace_bytes);
   if (!reservation.ok()) return RunOneByOne(works, run);
-  const JoinedBuffers buffers{AllocateHostMemory(a_bytes), AllocateHostMemory(scale_bytes),
-                              AllocateHostMemory(zero_point_bytes), AllocateHostMemory(d_bytes)};
-  if (buffers.a == nullptr || buffers.a_scales == nullptr || buffers.a_zero_points == nullptr ||
-      buffers.d == nullptr) {
-    return RunOneByOne(works, run);
+  JoinedBuffers buffers;
+  buffers.d = AllocateHostMemory(d_bytes);
+  bool has_memory = buffers.d != nullptr;
+  for (const WorkPlane plane : kPlanesOfA) {
+    if (!HasPlane(joined.problem, plane)) continue;
+    buffers.planes[plane] = AllocateHostMemory(PlaneBytes(joined.problem, plane));
+    has_memory = has_memory && buffers.planes[plane] != nullptr;
+    joined.buffers[plane] = buffers.planes[plane].get();
   }
+  if (!has_memory) return RunOneByOne(works, run);
   const TimeNs start = clock->Now();
   Gather(works, buffers);
   const TimeNs gathered = clock->Now();
-  joined.buffers.a = buffers.a.get();
-  if (scale_bytes != 0) joined.buffers.a_scales = buffers.a_scales.get();
-  if (zero_point_bytes != 0) joined.buffers.a_zero_points = buffers.a_zero_points.get();
   joined.buffers.d = {{static_cast<char*>(buffers.d.get()), d_bytes, nullptr}};
   DeviceResult result = run(joined);
   if (absl::IsResourceExhausted(result.status)) return RunOneByOne(works, run);
@@ -131,14 +128,7 @@ DeviceWork SlicedHostWork::Slice(int index) const {
   slice.plan.workspace_bytes =
       work_.plan.kernel->WorkspaceBytes(PanelProblem(landed_, block), work_.plan.config);
   HostBuffers& buffers = slice.buffers;
-  buffers.a = At(buffers.a, offsets.a);
-  buffers.b = At(buffers.b, offsets.b);
-  buffers.c = At(buffers.c, offsets.c);
-  buffers.bias = At(buffers.bias, offsets.bias);
-  buffers.a_scales = At(buffers.a_scales, offsets.a_scales);
-  buffers.b_scales = At(buffers.b_scales, offsets.b_scales);
-  buffers.a_zero_points = At(buffers.a_zero_points, offsets.a_zero_points);
-  buffers.b_zero_points = At(buffers.b_zero_points, offsets.b_zero_points);
+  for (const WorkPlane plane : kWorkPlanes) buffers[plane] = At(buffers[plane], offsets[plane]);
   HostPiece& d = buffers.d.front();
   d.data += offsets.d;
   d.size_bytes -= offsets.d;

@@ -3,74 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "kernels/gemm.h"
 #include "server/device/host_buffer.h"
+#include "server/device/planes.h"
 #include "server/device/shared_mapping.h"
 
 namespace gemmd {
 
-// A plane that a work reads.
-enum class WorkPlane : std::uint8_t {
-  kA,
-  kB,
-  kC,
-  kBias,
-  kAScales,
-  kBScales,
-  kAZeroPoints,
-  kBZeroPoints,
-  kATensorScale,
-  kBTensorScale,
-};
-inline constexpr WorkPlane kWorkPlanes[] = {
-    WorkPlane::kA,           WorkPlane::kB,           WorkPlane::kC,
-    WorkPlane::kBias,        WorkPlane::kAScales,     WorkPlane::kBScales,
-    WorkPlane::kAZeroPoints, WorkPlane::kBZeroPoints, WorkPlane::kATensorScale,
-    WorkPlane::kBTensorScale};
-inline constexpr std::size_t kWorkPlaneCount = std::size(kWorkPlanes);
-// The planes of one line: bias, and what scales the operands.
-inline constexpr WorkPlane kVectorPlanes[] = {WorkPlane::kBias,        WorkPlane::kAScales,
-                                              WorkPlane::kBScales,     WorkPlane::kAZeroPoints,
-                                              WorkPlane::kBZeroPoints, WorkPlane::kATensorScale,
-                                              WorkPlane::kBTensorScale};
-
-// Returns whether the problem has the plane.
-bool HasPlane(const Problem& problem, WorkPlane plane);
-// The plane as the problem has it. Bias, scales and zero points are planes of one line.
-// REQUIRES: the problem has it.
-MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
-// 0 where the problem does not have it.
-std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
-// The bytes of scales, zero points and tensor scales of both operands: what quantization adds.
-std::uint64_t ScaleBytes(const Problem& problem);
-
 // Operands and result in host memory, laid out as the problem says; null or empty where
 // the problem has none. They stay valid until the work's callback has been called.
-struct HostBuffers {
-  const void* a = nullptr;
-  const void* b = nullptr;
-  const void* c = nullptr;
-  const void* bias = nullptr;
-  const void* a_scales = nullptr;  // of the scaling's type
-  const void* b_scales = nullptr;
-  const void* a_zero_points = nullptr;
-  const void* b_zero_points = nullptr;
-  const void* a_tensor_scale = nullptr;  // one f32
-  const void* b_tensor_scale = nullptr;
+struct HostBuffers : Planes<const void*> {
   HostBuffer d;  // as AllocateResult() gave it, or one piece of a SharedMapping
   // A plane that is not Access::kHost lies in a SharedMapping: of D the whole.
-  Access a_access = Access::kHost;
-  Access b_access = Access::kHost;
-  Access c_access = Access::kHost;
+  Planes<Access> access;
   Access d_access = Access::kHost;
-
-  const void*& of(WorkPlane plane);
-  const void* of(WorkPlane plane) const { return const_cast<HostBuffers*>(this)->of(plane); }
 };
 
 // A plane that a device holds, in the layout that its works want. Its memory is free again when
@@ -93,35 +43,15 @@ class ResidentResult : public ResidentOperand {
 };
 
 // The planes that lie on the device already, or stay there: they take no room for the work.
-struct Residency {
-  bool a = false;
-  bool b = false;
-  bool c = false;
-  bool bias = false;
-  bool a_scales = false;  // zero points and the scale of the tensor too
-  bool b_scales = false;
+struct Residency : Planes<bool> {
   bool d = false;
-
-  bool of(WorkPlane plane) const;
 };
 
 // Planes in the memory of one device, landed as its Landed(problem) says; null where the plane is
 // in a work's buffers, or the problem has none.
-struct ResidentPlanes {
-  std::shared_ptr<const ResidentOperand> a;
-  std::shared_ptr<const ResidentOperand> b;
-  std::shared_ptr<const ResidentOperand> c;
-  std::shared_ptr<const ResidentOperand> bias;
-  std::shared_ptr<const ResidentOperand> a_scales;
-  std::shared_ptr<const ResidentOperand> b_scales;
-  std::shared_ptr<const ResidentOperand> a_zero_points;
-  std::shared_ptr<const ResidentOperand> b_zero_points;
-  std::shared_ptr<const ResidentOperand> a_tensor_scale;
-  std::shared_ptr<const ResidentOperand> b_tensor_scale;
+struct ResidentPlanes : Planes<std::shared_ptr<const ResidentOperand>> {
   std::shared_ptr<ResidentResult> d;  // as AllocateKept() gave it
 
-  std::shared_ptr<const ResidentOperand>& of(WorkPlane plane);
-  const std::shared_ptr<const ResidentOperand>& of(WorkPlane plane) const;
   Residency which() const;
 };
 

@@ -47,13 +47,13 @@ Problem PanelProblem(const Problem& problem, const Panel& panel) {
 
 PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel) {
   PanelOffsets offsets;
-  offsets.a = ElementBytes(problem.a, panel.m_begin * problem.a_row_stride());
-  offsets.b = ElementBytes(problem.b, panel.n_begin * problem.b_column_stride());
-  offsets.c = ElementBytes(problem.c, panel.m_begin * problem.c.row_stride() +
-                                          panel.n_begin * problem.c.column_stride());
+  offsets[WorkPlane::kA] = ElementBytes(problem.a, panel.m_begin * problem.a_row_stride());
+  offsets[WorkPlane::kB] = ElementBytes(problem.b, panel.n_begin * problem.b_column_stride());
+  offsets[WorkPlane::kC] = ElementBytes(problem.c, panel.m_begin * problem.c.row_stride() +
+                                                       panel.n_begin * problem.c.column_stride());
   offsets.d = ElementBytes(problem.d, panel.m_begin * problem.d.row_stride() +
                                           panel.n_begin * problem.d.column_stride());
-  offsets.bias = ElementBytes(problem.d, panel.n_begin);
+  offsets[WorkPlane::kBias] = ElementBytes(problem.d, panel.n_begin);
   const auto lines = [](std::int64_t scale_lines, std::int64_t own) {
     return scale_lines == 0 ? own : scale_lines;
   };
@@ -64,13 +64,13 @@ PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel) {
   const auto bytes = [](const Scaling& scaling, std::int64_t index) {
     return static_cast<std::uint64_t>(index * SizeBits(scaling.type) / 8);
   };
-  offsets.a_scales = bytes(problem.a_scaling, a_scale);
-  offsets.b_scales = bytes(problem.b_scaling, b_scale);
+  offsets[WorkPlane::kAScales] = bytes(problem.a_scaling, a_scale);
+  offsets[WorkPlane::kBScales] = bytes(problem.b_scaling, b_scale);
   if (problem.a_scaling.has_zero_points) {
-    offsets.a_zero_points = static_cast<std::uint64_t>(a_scale);
+    offsets[WorkPlane::kAZeroPoints] = static_cast<std::uint64_t>(a_scale);
   }
   if (problem.b_scaling.has_zero_points) {
-    offsets.b_zero_points = static_cast<std::uint64_t>(b_scale);
+    offsets[WorkPlane::kBZeroPoints] = static_cast<std::uint64_t>(b_scale);
   }
   return offsets;
 }

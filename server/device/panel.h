@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/gemm.h"
+#include "server/device/planes.h"
 
 namespace gemmd {
 
@@ -34,16 +35,8 @@ std::int64_t PanelColumnStep(const Problem& problem);
 Problem PanelProblem(const Problem& problem, const Panel& panel);
 
 // Bytes from the start of each plane to the panel's first element.
-struct PanelOffsets {
-  std::uint64_t a = 0;
-  std::uint64_t b = 0;
-  std::uint64_t c = 0;
-  std::uint64_t bias = 0;
+struct PanelOffsets : Planes<std::uint64_t> {
   std::uint64_t d = 0;
-  std::uint64_t a_scales = 0;
-  std::uint64_t b_scales = 0;
-  std::uint64_t a_zero_points = 0;
-  std::uint64_t b_zero_points = 0;
 };
 PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel);
 

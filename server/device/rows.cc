@@ -30,8 +30,9 @@ bool HasJoinableRows(const DeviceWork& work) {
   const Problem& problem = work.problem;
   return work.weights_id != 0 && problem.a_is_k_major() && problem.d.order == Order::kRowMajor &&
          problem.epilogue.beta == 0 && HasWholeByteLines(problem.a) &&
-         HasJoinableScales(problem.a_scaling) && work.resident.a == nullptr &&
-         work.buffers.a_access == Access::kHost && work.buffers.d_access == Access::kHost;
+         HasJoinableScales(problem.a_scaling) && work.resident[WorkPlane::kA] == nullptr &&
+         work.buffers.access[WorkPlane::kA] == Access::kHost &&
+         work.buffers.d_access == Access::kHost;
 }
 
 Problem WithRows(const DeviceWork& work, std::int64_t rows) {

@@ -33,8 +33,8 @@ BatchKey::BatchKey(BatchForm form, const DeviceWork& work) : form_(form) {
              problem.b_scaling,
              problem.epilogue.activation,
              problem.epilogue.alpha,
-             AddressOf(work.resident.bias, work.buffers.bias),
-             AddressOf(work.resident.b_scales, work.buffers.b_scales)};
+             AddressOf(work.resident[WorkPlane::kBias], work.buffers[WorkPlane::kBias]),
+             AddressOf(work.resident[WorkPlane::kBScales], work.buffers[WorkPlane::kBScales])};
 }
 
 }  // namespace gemmd

@@ -35,19 +35,11 @@ absl::StatusOr<HostPiece> Join(const HostBuffer& pieces, std::uint64_t bytes) {
 }
 
 StoredPlane StoredPlaneOf(WorkPlane plane) {
-  switch (plane) {
-    case WorkPlane::kAScales:
-    case WorkPlane::kBScales:
-      return StoredPlane::kScales;
-    case WorkPlane::kAZeroPoints:
-    case WorkPlane::kBZeroPoints:
-      return StoredPlane::kZeroPoints;
-    case WorkPlane::kATensorScale:
-    case WorkPlane::kBTensorScale:
-      return StoredPlane::kTensorScale;
-    default:
-      return StoredPlane::kData;
+  for (const auto& planes : {kPlanesOfA, kPlanesOfB}) {
+    const auto found = std::find(planes.begin(), planes.end(), plane);
+    if (found != planes.end()) return static_cast<StoredPlane>(found - planes.begin());
   }
+  return StoredPlane::kData;
 }
 
 std::size_t Index(StoredPlane plane) { return static_cast<std::size_t>(plane); }

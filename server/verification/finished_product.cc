@@ -1,5 +1,6 @@
 #include "server/verification/finished_product.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -46,36 +47,25 @@ double FinishedProduct::elements() const {
 }
 
 bool IsReadable(const HostBuffers& buffers) {
-  return buffers.a_access == Access::kHost && buffers.b_access == Access::kHost &&
-         buffers.c_access == Access::kHost && buffers.d_access == Access::kHost;
+  return buffers.d_access == Access::kHost &&
+         std::all_of(kWorkPlanes.begin(), kWorkPlanes.end(), [&buffers](WorkPlane plane) {
+           return buffers.access[plane] == Access::kHost;
+         });
 }
 
 absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, std::uint64_t seed,
                                   ParallelExecutor* executor) {
   const Problem& problem = product.problem;
-  const HostBuffers& buffers = product.buffers;
-  ResidentPlanes resident = product.resident;
   std::vector<HostBuffer> memory;
-  const void* planes[kWorkPlaneCount] = {};
+  Planes<const void*> planes = product.buffers;
   for (const WorkPlane plane : kWorkPlanes) {
     const absl::StatusOr<const void*> data =
-        Fetch(product.device, resident.of(plane).get(), PlaneOf(problem, plane), &memory);
+        Fetch(product.device, product.resident[plane].get(), PlaneOf(problem, plane), &memory);
     if (!data.ok()) return data.status();
-    planes[static_cast<std::size_t>(plane)] = *data != nullptr ? *data : buffers.of(plane);
+    if (*data != nullptr) planes[plane] = *data;
   }
-  const auto at = [&planes](WorkPlane plane) { return planes[static_cast<std::size_t>(plane)]; };
-  Arguments arguments;
-  arguments.a = at(WorkPlane::kA);
-  arguments.b = at(WorkPlane::kB);
-  arguments.c = at(WorkPlane::kC);
-  arguments.bias = at(WorkPlane::kBias);
-  arguments.a_scales = at(WorkPlane::kAScales);
-  arguments.b_scales = at(WorkPlane::kBScales);
-  arguments.a_zero_points = at(WorkPlane::kAZeroPoints);
-  arguments.b_zero_points = at(WorkPlane::kBZeroPoints);
-  arguments.a_tensor_scale = static_cast<const float*>(at(WorkPlane::kATensorScale));
-  arguments.b_tensor_scale = static_cast<const float*>(at(WorkPlane::kBTensorScale));
-  HostBuffer d = buffers.d;
+  Arguments arguments = ArgumentsOf(planes);
+  HostBuffer d = product.buffers.d;
   if (d.size() != 1) {
     absl::StatusOr<HostBuffer> whole = Allocate(problem.d.size_bytes());
     if (!whole.ok()) return whole.status();

@@ -36,16 +36,16 @@ DeviceWork WorkOf(QuantizedProduct* product, const Plan& plan) {
   work.problem = product->problem;
   work.plan = plan;
   HostBuffers& buffers = work.buffers;
-  buffers.a = arguments.a;
-  buffers.b = arguments.b;
-  buffers.c = arguments.c;
-  buffers.bias = arguments.bias;
-  buffers.a_scales = arguments.a_scales;
-  buffers.b_scales = arguments.b_scales;
-  buffers.a_zero_points = arguments.a_zero_points;
-  buffers.b_zero_points = arguments.b_zero_points;
-  buffers.a_tensor_scale = arguments.a_tensor_scale;
-  buffers.b_tensor_scale = arguments.b_tensor_scale;
+  buffers[WorkPlane::kA] = arguments.a;
+  buffers[WorkPlane::kB] = arguments.b;
+  buffers[WorkPlane::kC] = arguments.c;
+  buffers[WorkPlane::kBias] = arguments.bias;
+  buffers[WorkPlane::kAScales] = arguments.a_scales;
+  buffers[WorkPlane::kBScales] = arguments.b_scales;
+  buffers[WorkPlane::kAZeroPoints] = arguments.a_zero_points;
+  buffers[WorkPlane::kBZeroPoints] = arguments.b_zero_points;
+  buffers[WorkPlane::kATensorScale] = arguments.a_tensor_scale;
+  buffers[WorkPlane::kBTensorScale] = arguments.b_tensor_scale;
   buffers.d = {{product->d.data(), product->d.size(), nullptr}};
   return work;
 }

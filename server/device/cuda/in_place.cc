@@ -34,18 +34,20 @@ bool IsAsLanded(const MatrixLayout& sent, const MatrixLayout& landed, const void
 
 void UseInPlace(std::uint64_t panel_bytes, DeviceWork* work) {
   const HostBuffers& buffers = work->buffers;
-  if (buffers.a_access != Access::kDevice && buffers.b_access != Access::kDevice) return;
   const Problem landed = LandedProblem(work->problem);
   DeviceWork in_place = *work;
-  if (buffers.a_access == Access::kDevice && IsAsLanded(work->problem.a, landed.a, buffers.a)) {
-    in_place.resident.a = std::make_shared<const InPlaceOperand>(buffers.a, landed.a);
-    in_place.buffers.a = nullptr;
+  bool has_any = false;
+  for (const WorkPlane plane : {WorkPlane::kA, WorkPlane::kB}) {
+    const MatrixLayout layout = PlaneOf(landed, plane);
+    if (buffers.access[plane] != Access::kDevice ||
+        !IsAsLanded(PlaneOf(work->problem, plane), layout, buffers[plane])) {
+      continue;
+    }
+    in_place.resident[plane] = std::make_shared<const InPlaceOperand>(buffers[plane], layout);
+    in_place.buffers[plane] = nullptr;
+    has_any = true;
   }
-  if (buffers.b_access == Access::kDevice && IsAsLanded(work->problem.b, landed.b, buffers.b)) {
-    in_place.resident.b = std::make_shared<const InPlaceOperand>(buffers.b, landed.b);
-    in_place.buffers.b = nullptr;
-  }
-  if (in_place.resident.a == work->resident.a && in_place.resident.b == work->resident.b) return;
+  if (!has_any) return;
   // Memory was reserved for copies: other panels than theirs must not need more.
   const std::uint64_t reserved = Prepare(*work, panel_bytes).block.total_bytes;
   if (Prepare(in_place, panel_bytes).block.total_bytes <= reserved) {

@@ -73,22 +73,19 @@ BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Reside
     block.total_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     return part;
   };
-  const auto input = [&add](const MatrixLayout& from, const MatrixLayout& to) {
-    return add(LandedBytes(IsTransposed(from, to) ? ScratchLayout(from) : CopiedLayout(to)));
-  };
-  if (!resident.a) block.a_input = input(sent.a, landed.a);
-  if (!resident.b) block.b_input = input(sent.b, landed.b);
-  if (sent.epilogue.beta != 0 && !resident.c) block.c = add(LandedBytes(landed.c));
-  for (const WorkPlane plane : kVectorPlanes) {
-    if (HasPlane(sent, plane) && !resident.of(plane)) {
-      block.vector(plane) = add(PlaneBytes(landed, plane));
-    }
+  const auto is_here = [&](WorkPlane plane) { return HasPlane(sent, plane) && !resident[plane]; };
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (!is_here(plane)) continue;
+    block.inputs[plane] =
+        add(LandedBytes(InputLayout(PlaneOf(sent, plane), PlaneOf(landed, plane))));
   }
   block.inputs_bytes = block.total_bytes;
-  block.a = block.a_input;
-  block.b = block.b_input;
-  if (!resident.a && IsTransposed(sent.a, landed.a)) block.a = add(LandedBytes(landed.a));
-  if (!resident.b && IsTransposed(sent.b, landed.b)) block.b = add(LandedBytes(landed.b));
+  block.landed = block.inputs;
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (!is_here(plane)) continue;
+    const MatrixLayout to = PlaneOf(landed, plane);
+    if (IsTransposed(PlaneOf(sent, plane), to)) block.landed[plane] = add(LandedBytes(to));
+  }
   if (!resident.d) block.d = add(LandedBytes(landed.d));
   block.workspace = add(workspace_bytes);
   return block;

@@ -2,13 +2,12 @@
 // see aligned lines whatever the client sent. Pure functions of the problem.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm.h"
 #include "server/device/device.h"
 #include "server/device/panel.h"
+#include "server/device/planes.h"
 
 namespace gemmd {
 
@@ -39,6 +38,11 @@ MatrixLayout ScratchLayout(const MatrixLayout& sent);
 // one, are one line of bytes.
 MatrixLayout CopiedLayout(const MatrixLayout& layout);
 
+// The layout that the copies of a plane fill.
+inline MatrixLayout InputLayout(const MatrixLayout& sent, const MatrixLayout& landed) {
+  return IsTransposed(sent, landed) ? ScratchLayout(sent) : CopiedLayout(landed);
+}
+
 // The places of one work's parts in one allocation, in bytes from its start. Parts that the problem
 // does not have are empty. Inputs come first, so that those of a small work travel in one copy.
 struct BlockLayout {
@@ -50,20 +54,13 @@ struct BlockLayout {
     char* In(char* block) const { return block == nullptr ? nullptr : block + offset; }
     const char* In(const char* block) const { return block == nullptr ? nullptr : block + offset; }
   };
-  // The destination of the copies: a transposed operand's scratch, else the operand itself.
-  Part a_input;
-  Part b_input;
-  Part c;
-  std::array<Part, kWorkPlaneCount> vectors;  // of kVectorPlanes
-  std::uint64_t inputs_bytes = 0;             // up to the last input
-  Part a;                                     // equal to a_input where nothing is transposed
-  Part b;
+  // The destinations of the copies: a transposed operand's scratch, else the plane itself.
+  Planes<Part> inputs;
+  std::uint64_t inputs_bytes = 0;  // up to the last input
+  Planes<Part> landed;             // equal to the input where nothing is transposed
   Part d;
   Part workspace;
   std::uint64_t total_bytes = 0;
-
-  Part& vector(WorkPlane plane) { return vectors[static_cast<std::size_t>(plane)]; }
-  const Part& vector(WorkPlane plane) const { return vectors[static_cast<std::size_t>(plane)]; }
 };
 
 BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,

@@ -57,8 +57,10 @@ void LargeIssuer::CopyInWhole(const PreparedWork& prepared, char* block, Staging
   const bool has_padding = IsPadded(sent.a, landed.a) || IsPadded(sent.b, landed.b);
   if (has_padding) commands->Zero(block, prepared.block.inputs_bytes, streams_.copy_in);
   CopyInVectors(prepared, block, ring, commands);
-  if (!CutsRows(prepared.panels)) CopyInA(prepared, whole, block, ring, commands);
-  if (!CutsColumns(prepared.panels)) CopyInB(prepared, whole, block, ring, commands);
+  if (!CutsRows(prepared.panels))
+    CopyInMatrix(prepared, WorkPlane::kA, RectOfA(sent, whole), block, ring, commands);
+  if (!CutsColumns(prepared.panels))
+    CopyInMatrix(prepared, WorkPlane::kB, RectOfB(sent, whole), block, ring, commands);
 }
 
 // Returns the mark at which the panel's copies in end.
@@ -67,11 +69,12 @@ CudaEvent LargeIssuer::IssuePanel(const PreparedWork& prepared, std::size_t inde
                                   std::vector<TimedStage>* stages) const {
   const Problem& sent = prepared.work->problem;
   const Panel& panel = prepared.panels[index];
-  if (CutsRows(prepared.panels)) CopyInA(prepared, panel, block, ring, commands);
-  if (CutsColumns(prepared.panels)) CopyInB(prepared, panel, block, ring, commands);
-  if (prepared.block.c.bytes != 0) {
-    CopyIn(sent.c, prepared.landed.c, {prepared.work->buffers.c, prepared.work->buffers.c_access},
-           RectOfD(sent.c, panel), prepared.block.c.In(block), streams_.copy_in, ring, commands);
+  if (CutsRows(prepared.panels))
+    CopyInMatrix(prepared, WorkPlane::kA, RectOfA(sent, panel), block, ring, commands);
+  if (CutsColumns(prepared.panels))
+    CopyInMatrix(prepared, WorkPlane::kB, RectOfB(sent, panel), block, ring, commands);
+  if (HasPlane(sent, WorkPlane::kC)) {
+    CopyInMatrix(prepared, WorkPlane::kC, RectOfD(sent.c, panel), block, ring, commands);
   }
   const CudaEvent landed_mark = commands->Mark(streams_.copy_in);
   stages->push_back({Stage::kCopyIn, begin, landed_mark});
@@ -125,22 +128,13 @@ void LargeIssuer::CopyInVectors(const PreparedWork& prepared, char* block, Stagi
   }
 }
 
-void LargeIssuer::CopyInA(const PreparedWork& prepared, const Panel& panel, char* block,
-                          StagingRing* ring, CudaCommands* commands) const {
-  if (prepared.resident.a) return;
-  const Problem& sent = prepared.work->problem;
-  CopyIn(CopiedLayout(sent.a), CopiedLayout(prepared.landed.a),
-         {prepared.work->buffers.a, prepared.work->buffers.a_access}, RectOfA(sent, panel),
-         prepared.block.a_input.In(block), streams_.copy_in, ring, commands);
-}
-
-void LargeIssuer::CopyInB(const PreparedWork& prepared, const Panel& panel, char* block,
-                          StagingRing* ring, CudaCommands* commands) const {
-  if (prepared.resident.b) return;
-  const Problem& sent = prepared.work->problem;
-  CopyIn(CopiedLayout(sent.b), CopiedLayout(prepared.landed.b),
-         {prepared.work->buffers.b, prepared.work->buffers.b_access}, RectOfB(sent, panel),
-         prepared.block.b_input.In(block), streams_.copy_in, ring, commands);
+void LargeIssuer::CopyInMatrix(const PreparedWork& prepared, WorkPlane plane, const PlaneRect& rect,
+                               char* block, StagingRing* ring, CudaCommands* commands) const {
+  if (prepared.resident[plane]) return;
+  const HostBuffers& buffers = prepared.work->buffers;
+  CopyIn(CopiedLayout(PlaneOf(prepared.work->problem, plane)),
+         CopiedLayout(PlaneOf(prepared.landed, plane)), {buffers[plane], buffers.access[plane]},
+         rect, prepared.block.inputs[plane].In(block), streams_.copy_in, ring, commands);
 }
 
 bool LargeIssuer::IsPinned(const void* data, std::uint64_t bytes) const {

@@ -60,10 +60,9 @@ class LargeIssuer {
               CudaCommands* commands) const;
   void CopyInVectors(const PreparedWork& prepared, char* block, StagingRing* ring,
                      CudaCommands* commands) const;
-  void CopyInA(const PreparedWork& prepared, const Panel& panel, char* block, StagingRing* ring,
-               CudaCommands* commands) const;
-  void CopyInB(const PreparedWork& prepared, const Panel& panel, char* block, StagingRing* ring,
-               CudaCommands* commands) const;
+  // Copies of A, B or C what the panel's product takes, unless it lies on the device.
+  void CopyInMatrix(const PreparedWork& prepared, WorkPlane plane, const PlaneRect& rect,
+                    char* block, StagingRing* ring, CudaCommands* commands) const;
   bool IsPinned(const void* data, std::uint64_t bytes) const;
 
   CudaBackend* const backend_;

@@ -125,12 +125,12 @@ std::optional<IssuedWork> LaunchQueue::IssueQuickly(const Item& item) const {
     DeviceWork joined;
     joined.problem = JoinedRows(works);
     joined.plan = item.launch.rows_plan;
-    joined.resident.b = works.front().resident.b;
-    for (const WorkPlane plane : {WorkPlane::kBias, WorkPlane::kBScales, WorkPlane::kBZeroPoints,
-                                  WorkPlane::kBTensorScale}) {
-      joined.buffers.of(plane) = works.front().buffers.of(plane);
-      joined.resident.of(plane) = works.front().resident.of(plane);
-    }
+    const auto share = [&joined, &first = works.front()](WorkPlane plane) {
+      joined.buffers[plane] = first.buffers[plane];
+      joined.resident[plane] = first.resident[plane];
+    };
+    for (const WorkPlane plane : kPlanesOfB) share(plane);
+    share(WorkPlane::kBias);
     const Problem landed = LandedProblem(joined.problem);
     const PreparedWork prepared =
         PrepareInPanels(joined, joined.resident.which(), {{0, landed.m, 0, landed.n}});

@@ -23,8 +23,8 @@ std::vector<Panel> Cut(const Problem& landed, bool cut_rows, std::int64_t count)
 
 std::vector<Panel> CutIntoPanels(const Problem& landed, const Residency& resident, const Plan& plan,
                                  std::uint64_t panel_bytes) {
-  const std::uint64_t a_bytes = resident.a ? 0 : LandedBytes(landed.a);
-  const std::uint64_t b_bytes = resident.b ? 0 : LandedBytes(landed.b);
+  const std::uint64_t a_bytes = resident[WorkPlane::kA] ? 0 : LandedBytes(landed.a);
+  const std::uint64_t b_bytes = resident[WorkPlane::kB] ? 0 : LandedBytes(landed.b);
   const bool cut_rows = a_bytes >= b_bytes;
   // D counts too where it leaves, in panels even where no operand arrives.
   const std::uint64_t d_bytes = resident.d ? 0 : LandedBytes(landed.d);

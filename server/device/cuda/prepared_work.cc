@@ -33,8 +33,8 @@ std::vector<VectorInput> VectorInputs(const PreparedWork& prepared) {
   const HostBuffers& buffers = prepared.work->buffers;
   std::vector<VectorInput> vectors;
   for (const WorkPlane plane : kVectorPlanes) {
-    if (!HasPlane(sent, plane) || prepared.resident.of(plane)) continue;
-    vectors.push_back({buffers.of(plane), PlaneBytes(sent, plane), prepared.block.vector(plane)});
+    if (!HasPlane(sent, plane) || prepared.resident[plane]) continue;
+    vectors.push_back({buffers[plane], PlaneBytes(sent, plane), prepared.block.inputs[plane]});
   }
   return vectors;
 }
@@ -87,14 +87,15 @@ void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_fi
   // Operands that came whole are transposed once.
   const bool a_is_due = is_first || CutsRows(prepared.panels);
   const bool b_is_due = is_first || CutsColumns(prepared.panels);
-  if (a_is_due && !prepared.resident.a && IsTransposed(sent.a, landed.a)) {
-    TransposeInput(sent.a, landed.a, panel.m_begin, panel.m_end, layout.a_input.In(block),
-                   layout.a.In(block), stream, commands);
-  }
-  if (b_is_due && !prepared.resident.b && IsTransposed(sent.b, landed.b)) {
-    TransposeInput(sent.b, landed.b, panel.n_begin, panel.n_end, layout.b_input.In(block),
-                   layout.b.In(block), stream, commands);
-  }
+  const auto transpose = [&](WorkPlane plane, std::int64_t begin, std::int64_t end) {
+    const MatrixLayout from = PlaneOf(sent, plane);
+    const MatrixLayout to = PlaneOf(landed, plane);
+    if (prepared.resident[plane] || !IsTransposed(from, to)) return;
+    TransposeInput(from, to, begin, end, layout.inputs[plane].In(block),
+                   layout.landed[plane].In(block), stream, commands);
+  };
+  if (a_is_due) transpose(WorkPlane::kA, panel.m_begin, panel.m_end);
+  if (b_is_due) transpose(WorkPlane::kB, panel.n_begin, panel.n_end);
 }
 
 Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char* block) {
@@ -102,30 +103,18 @@ Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char*
   const Problem& problem = prepared.landed;
   const BlockLayout& layout = prepared.block;
   const PanelOffsets offsets = OffsetsOf(problem, panel);
-  const auto at = [block](const std::shared_ptr<const ResidentOperand>& plane,
-                          const BlockLayout::Part& part, std::uint64_t offset) {
-    const char* const begin =
-        plane != nullptr ? static_cast<const char*>(plane->data()) : part.In(block);
-    return begin + offset;
-  };
-  Arguments arguments;
-  arguments.a = at(resident.a, layout.a, offsets.a);
-  arguments.b = at(resident.b, layout.b, offsets.b);
+  Planes<const void*> planes;
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (!HasPlane(problem, plane)) continue;
+    const char* const begin = resident[plane] != nullptr
+                                  ? static_cast<const char*>(resident[plane]->data())
+                                  : layout.landed[plane].In(block);
+    planes[plane] = begin + offsets[plane];
+  }
+  Arguments arguments = ArgumentsOf(planes);
   // Store() returns when it is there, and a result that stays is named when it is whole.
-  arguments.a_is_settled = prepared.resident.a;
-  arguments.b_is_settled = prepared.resident.b;
-  if (problem.epilogue.beta != 0) arguments.c = at(resident.c, layout.c, offsets.c);
-  const auto vector = [&](WorkPlane plane, std::uint64_t offset) -> const void* {
-    if (!HasPlane(problem, plane)) return nullptr;
-    return at(resident.of(plane), layout.vector(plane), offset);
-  };
-  arguments.bias = vector(WorkPlane::kBias, offsets.bias);
-  arguments.a_scales = vector(WorkPlane::kAScales, offsets.a_scales);
-  arguments.b_scales = vector(WorkPlane::kBScales, offsets.b_scales);
-  arguments.a_zero_points = vector(WorkPlane::kAZeroPoints, offsets.a_zero_points);
-  arguments.b_zero_points = vector(WorkPlane::kBZeroPoints, offsets.b_zero_points);
-  arguments.a_tensor_scale = static_cast<const float*>(vector(WorkPlane::kATensorScale, 0));
-  arguments.b_tensor_scale = static_cast<const float*>(vector(WorkPlane::kBTensorScale, 0));
+  arguments.a_is_settled = prepared.resident[WorkPlane::kA];
+  arguments.b_is_settled = prepared.resident[WorkPlane::kB];
   char* const d =
       prepared.resident.d ? static_cast<char*>(resident.d->memory()) : layout.d.In(block);
   arguments.d = d + offsets.d;

@@ -44,11 +44,6 @@ inline std::uint64_t Pitch(const MatrixLayout& layout) {
   return ElementBytes(layout, layout.leading_dimension);
 }
 
-// The layout that the copies of an operand fill.
-inline MatrixLayout InputLayout(const MatrixLayout& sent, const MatrixLayout& landed) {
-  return IsTransposed(sent, landed) ? ScratchLayout(sent) : CopiedLayout(landed);
-}
-
 // Returns whether rows, columns or both are padded: the operand sent does not fill the landed one.
 inline bool IsPadded(const MatrixLayout& sent, const MatrixLayout& landed) {
   return sent.rows != landed.rows || sent.columns != landed.columns;

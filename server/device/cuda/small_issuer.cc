@@ -42,16 +42,11 @@ std::vector<SmallInput> SmallInputs(const PreparedWork& prepared) {
   const HostBuffers& buffers = prepared.work->buffers;
   const BlockLayout& layout = prepared.block;
   std::vector<SmallInput> inputs;
-  if (buffers.a != nullptr) {
-    inputs.push_back({buffers.a, buffers.a_access, CopiedLayout(sent.a),
-                      InputLayout(sent.a, landed.a), layout.a_input});
-  }
-  if (buffers.b != nullptr) {
-    inputs.push_back({buffers.b, buffers.b_access, CopiedLayout(sent.b),
-                      InputLayout(sent.b, landed.b), layout.b_input});
-  }
-  if (layout.c.bytes != 0) {
-    inputs.push_back({buffers.c, buffers.c_access, sent.c, landed.c, layout.c});
+  for (const WorkPlane plane : {WorkPlane::kA, WorkPlane::kB, WorkPlane::kC}) {
+    if (layout.inputs[plane].bytes == 0) continue;
+    const MatrixLayout from = PlaneOf(sent, plane);
+    inputs.push_back({buffers[plane], buffers.access[plane], CopiedLayout(from),
+                      InputLayout(from, PlaneOf(landed, plane)), layout.inputs[plane]});
   }
   return inputs;
 }
@@ -80,8 +75,8 @@ void ComputeTogether(const std::vector<PreparedWork>& works, char* block, CudaSt
       const Problem& sent = work.work->problem;
       Arguments arguments = PanelArguments(work, work.panels.front(), block);
       // Copies in have ended before the first launch; what is transposed is written by one.
-      arguments.a_is_settled = work.resident.a || !IsTransposed(sent.a, work.landed.a);
-      arguments.b_is_settled = work.resident.b || !IsTransposed(sent.b, work.landed.b);
+      arguments.a_is_settled = work.resident[WorkPlane::kA] || !IsTransposed(sent.a, work.landed.a);
+      arguments.b_is_settled = work.resident[WorkPlane::kB] || !IsTransposed(sent.b, work.landed.b);
       batch.push_back(arguments);
     }
     const Plan& plan = first.work->plan;
@@ -113,11 +108,12 @@ SharedBlock LayOutTogether(std::vector<PreparedWork>* works) {
                                            : shared.total_bytes + (part->offset - inputs);
     };
     const std::uint64_t rest = block.total_bytes - inputs;
-    for (BlockLayout::Part* part : {&block.a_input, &block.b_input, &block.c, &block.a, &block.b,
-                                    &block.d, &block.workspace}) {
-      move(part);
+    for (const WorkPlane plane : kWorkPlanes) {
+      move(&block.inputs[plane]);
+      move(&block.landed[plane]);
     }
-    for (BlockLayout::Part& part : block.vectors) move(&part);
+    move(&block.d);
+    move(&block.workspace);
     inputs_begin += inputs;
     shared.total_bytes += rest;
   }
@@ -285,10 +281,10 @@ IssuedWork SmallIssuer::IssueTogether(std::vector<PreparedWork> placed, CudaSlot
 
 bool SmallIssuer::HasRows(const DeviceWork& work) const {
   const Scaling& of_rows = work.problem.a_scaling;
-  return HasJoinableRows(work) && work.resident.b != nullptr &&
+  return HasJoinableRows(work) && work.resident[WorkPlane::kB] != nullptr &&
          (of_rows == Scaling::kNone || of_rows == Scaling::kVector) &&
          work.problem.a.size_bytes() + work.problem.d.size_bytes() <= kMaxBytes &&
-         IsPinned(work.buffers.a, work.problem.a.size_bytes());
+         IsPinned(work.buffers[WorkPlane::kA], work.problem.a.size_bytes());
 }
 
 IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const PreparedWork& joined,
@@ -308,7 +304,7 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
   in.reserve(static_cast<std::size_t>(joined.work->problem.m) + 3);  // scales and bias too
   out.reserve(static_cast<std::size_t>(joined.work->problem.m));
   std::uint64_t staying_bytes = 0;  // of `out`
-  char* a = block + layout.a_input.offset;
+  char* a = block + layout.inputs[WorkPlane::kA].offset;
   const char* d = block + layout.d.offset;
   const std::uint64_t a_pitch = Pitch(joined.landed.a);
   const std::uint64_t d_pitch = Pitch(joined.landed.d);
@@ -316,7 +312,7 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
   char* const a_scales = staging;
   for (const DeviceWork& work : works) {
     const RowSpan rows = RowsOfA(work.problem);
-    const auto* from = static_cast<const char*>(work.buffers.a);
+    const auto* from = static_cast<const char*>(work.buffers[WorkPlane::kA]);
     for (std::int64_t row = 0; row < rows.rows; ++row) {
       in.push_back({from, a, rows.width});
       from += rows.pitch;
@@ -327,12 +323,12 @@ IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const Pr
     d += d_pitch * static_cast<std::uint64_t>(work.problem.m);
     if (work.problem.a_scaling == Scaling::kVector) {
       const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(work.problem.m);
-      std::memcpy(staging, work.buffers.a_scales, bytes);
+      std::memcpy(staging, work.buffers[WorkPlane::kAScales], bytes);
       staging += bytes;
     }
   }
   if (staging != a_scales) {
-    in.push_back({a_scales, layout.vector(WorkPlane::kAScales).In(block),
+    in.push_back({a_scales, layout.inputs[WorkPlane::kAScales].In(block),
                   static_cast<std::uint64_t>(staging - a_scales)});
   }
   for (const VectorInput& vector : VectorInputs(joined)) {

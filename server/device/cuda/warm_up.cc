@@ -21,8 +21,8 @@ absl::Status RunOnZeros(const Problem& problem, const Plan& plan, int count, Dev
     DeviceWork work;
     work.problem = problem;
     work.plan = plan;
-    work.buffers.a = a.data();
-    work.buffers.b = b.data();
+    work.buffers[WorkPlane::kA] = a.data();
+    work.buffers[WorkPlane::kB] = b.data();
     work.buffers.d = *std::move(d);
     works.push_back(std::move(work));
   }

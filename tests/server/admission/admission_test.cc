@@ -400,8 +400,8 @@ TEST_F(VerifyingAdmission, ADeadlineThatPassesMeanwhileCounts) {
   FinishedProduct other;
   other.problem = MakeProblem(1, 1, 1, DataType::kF32, DataType::kF32);
   float zero[3] = {};
-  other.buffers.a = &zero[0];
-  other.buffers.b = &zero[1];
+  other.buffers[WorkPlane::kA] = &zero[0];
+  other.buffers[WorkPlane::kB] = &zero[1];
   other.buffers.d = {{reinterpret_cast<char*>(&zero[2]), 4, nullptr}};
   other.device = &device_;
   other.kernel = BuiltinRegistry().kernels().front().get();

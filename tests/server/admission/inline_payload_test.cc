@@ -73,10 +73,10 @@ TEST_F(InlinePayloadTest, ChunksOfAllPlanesComeInAnyOrder) {
   EXPECT_TRUE(payload_->Check().ok());
   EXPECT_EQ(payload_->received_bytes(), 216u);
   const HostBuffers buffers = payload_->buffers();
-  EXPECT_EQ(std::string(static_cast<const char*>(buffers.a), 96), a_);
-  EXPECT_EQ(std::string(static_cast<const char*>(buffers.b), 120), b_);
-  EXPECT_EQ(buffers.c, nullptr);
-  EXPECT_EQ(buffers.a_scales, nullptr);
+  EXPECT_EQ(std::string(static_cast<const char*>(buffers[WorkPlane::kA]), 96), a_);
+  EXPECT_EQ(std::string(static_cast<const char*>(buffers[WorkPlane::kB]), 120), b_);
+  EXPECT_EQ(buffers[WorkPlane::kC], nullptr);
+  EXPECT_EQ(buffers[WorkPlane::kAScales], nullptr);
 }
 
 TEST_F(InlinePayloadTest, APlaneThatLacksBytesIsNamed) {
@@ -138,8 +138,8 @@ TEST_F(ScaledPayloadTest, ScalesComeAsPlanesOfTheirOwn) {
   ASSERT_TRUE(ReceiveScales(OperandName::kB, {2}).ok());
   ASSERT_TRUE(payload_->Check().ok());
   const HostBuffers buffers = payload_->buffers();
-  EXPECT_EQ(FloatsAt(buffers.a_scales, 4), a_scales);
-  EXPECT_EQ(FloatsAt(buffers.b_scales, 1), std::vector<float>{2});
+  EXPECT_EQ(FloatsAt(buffers[WorkPlane::kAScales], 4), a_scales);
+  EXPECT_EQ(FloatsAt(buffers[WorkPlane::kBScales], 1), std::vector<float>{2});
   EXPECT_EQ(payload_->received_bytes(), 24u + 30 + 16 + 4);
 }
 

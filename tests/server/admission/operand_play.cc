@@ -104,17 +104,9 @@ absl::Status Multiply(const Problem& problem, const HostBuffers& buffers) {
   const std::shared_ptr<void> d = Exactly(problem.d.size_bytes());
   const std::unique_ptr<void, void (*)(void*)> workspace(
       std::aligned_alloc(256, (plan->workspace_bytes + 256) / 256 * 256), std::free);
-  Arguments arguments;
-  arguments.a = buffers.a;
-  arguments.b = buffers.b;
+  Arguments arguments = ArgumentsOf(buffers);
   arguments.d = d.get();
   arguments.workspace = workspace.get();
-  arguments.a_scales = buffers.a_scales;
-  arguments.b_scales = buffers.b_scales;
-  arguments.a_zero_points = buffers.a_zero_points;
-  arguments.b_zero_points = buffers.b_zero_points;
-  arguments.a_tensor_scale = static_cast<const float*>(buffers.a_tensor_scale);
-  arguments.b_tensor_scale = static_cast<const float*>(buffers.b_tensor_scale);
   OneThread executor;
   LaunchTarget target;
   target.executor = &executor;
@@ -151,16 +143,16 @@ OperandPlay PlayOperands(const std::uint8_t* data, std::size_t size) {
   const std::uint32_t mask = choices.Below(4) == 0 ? 0xFF : 0x3F;
   std::vector<char> pattern;
   for (int i = 0; i < 64; ++i) pattern.push_back(static_cast<char>(choices.Next() & mask));
-  for (const OperandName operand : {OperandName::kA, OperandName::kB}) {
-    for (const PlaneName plane : kPlaneNames) {
-      const std::uint64_t bytes = PlaneBytes(*problem, *WorkPlaneOf(operand, plane));
-      if (bytes == 0) continue;
-      std::string text;
-      while (text.size() < bytes) text.append(pattern.begin(), pattern.end());
-      text.resize(bytes);
-      const absl::string_view piece = text;
-      if (!payload->Receive({operand, plane, 0, absl::MakeConstSpan(&piece, 1)}).ok()) std::abort();
-    }
+  for (const OperandPlane& each : kOperandPlanes) {
+    const std::uint64_t bytes = PlaneBytes(*problem, each.plane);
+    if (bytes == 0) continue;
+    std::string text;
+    while (text.size() < bytes) text.append(pattern.begin(), pattern.end());
+    text.resize(bytes);
+    const absl::string_view piece = text;
+    const absl::Status status =
+        payload->Receive({each.operand, each.name, 0, absl::MakeConstSpan(&piece, 1)});
+    if (!status.ok()) std::abort();
   }
   if (!payload->Check().ok()) return OperandPlay::kPayloadRefused;
   const absl::Status status = Multiply(*problem, payload->buffers());

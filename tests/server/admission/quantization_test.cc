@@ -440,16 +440,14 @@ class ValuesTest : public ::testing::Test {
     if (!problem.ok()) return std::string(problem.status().message());
     auto payload = *InlinePayload::Create(
         call, *problem, [this](std::uint64_t size) { return device_.AllocateOperand(size); });
-    for (const OperandName each : {OperandName::kA, OperandName::kB}) {
-      for (const PlaneName name : kPlaneNames) {
-        const WorkPlane work_plane = *WorkPlaneOf(each, name);
-        std::string zeros(PlaneBytes(*problem, work_plane), '\0');
-        if (zeros.empty()) continue;
-        if (each == operand && name == plane) zeros.replace(0, bytes.size(), bytes);
-        const absl::string_view piece = zeros;
-        const absl::Status status = payload->Receive({each, name, 0, absl::MakeSpan(&piece, 1)});
-        if (!status.ok()) return std::string(status.message());
-      }
+    for (const OperandPlane& each : kOperandPlanes) {
+      std::string zeros(PlaneBytes(*problem, each.plane), '\0');
+      if (zeros.empty()) continue;
+      if (each.operand == operand && each.name == plane) zeros.replace(0, bytes.size(), bytes);
+      const absl::string_view piece = zeros;
+      const absl::Status status =
+          payload->Receive({each.operand, each.name, 0, absl::MakeSpan(&piece, 1)});
+      if (!status.ok()) return std::string(status.message());
     }
     return std::string(payload->Check().message());
   }

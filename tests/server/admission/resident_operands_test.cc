@@ -123,8 +123,8 @@ TEST_F(ResidentOperandsTest, WeightsAreTheSameWhereBAndItsBiasAre) {
     std::uint64_t landed_bytes = 0;
     const auto placed = found->PlaceOn(&device_, *problem, &landed_bytes);
     EXPECT_TRUE(placed.ok()) << placed.status();
-    EXPECT_NE(placed->buffers.b, nullptr);
-    EXPECT_EQ(placed->buffers.a, nullptr);
+    EXPECT_NE(placed->buffers[WorkPlane::kB], nullptr);
+    EXPECT_EQ(placed->buffers[WorkPlane::kA], nullptr);
     return placed->weights_id;
   };
   const std::uint64_t without_bias = weights_id();

@@ -158,9 +158,9 @@ TEST_F(SharedOperandsTest, ScalesFollowTheirPlaneAndAreChecked) {
     absl::Status status = shared->Read(*placed);
     HostBuffers buffers;
     shared->Overlay(*placed, &buffers);
-    const auto* const placed_scales = static_cast<const float*>(buffers.a_scales);
+    const auto* const placed_scales = static_cast<const float*>(buffers[WorkPlane::kAScales]);
     EXPECT_TRUE(std::equal(std::begin(scales), std::end(scales), placed_scales));
-    EXPECT_EQ(buffers.b_scales, nullptr);
+    EXPECT_EQ(buffers[WorkPlane::kBScales], nullptr);
     return status;
   };
   EXPECT_TRUE(read(3).ok());

@@ -100,15 +100,15 @@ TEST(CostModel, CountsTheBytesThatMove) {
   EXPECT_EQ(all.in_bytes, 10 * 30 + 30 * 20 + 2 * 10 * 20 + 2 * 20 + 4 + 4 * 20);
   EXPECT_EQ(all.out_bytes, 2 * 10 * 20);
   Residency b;
-  b.b = true;
+  b[WorkPlane::kB] = true;
   EXPECT_EQ(TransfersOf(problem, b).in_bytes, all.in_bytes - 30 * 20);
 
   DeviceWork work;
   work.problem = problem;
   EXPECT_EQ(TransfersOf(work).in_bytes, all.in_bytes);
-  work.buffers.a_access = Access::kDevice;
-  work.buffers.b_access = Access::kDirect;  // host memory still
-  work.buffers.c_access = Access::kDevice;
+  work.buffers.access[WorkPlane::kA] = Access::kDevice;
+  work.buffers.access[WorkPlane::kB] = Access::kDirect;  // host memory still
+  work.buffers.access[WorkPlane::kC] = Access::kDevice;
   work.buffers.d_access = Access::kDevice;
   EXPECT_EQ(TransfersOf(work).in_bytes, all.in_bytes - 10 * 30 - 2 * 10 * 20);
   EXPECT_EQ(TransfersOf(work).out_bytes, 0U);

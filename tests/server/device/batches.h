@@ -36,12 +36,12 @@ class TestWork {
     work_.problem = problem;
     work_.plan = PlanFor(device, problem);
     HostBuffers& buffers = work_.buffers;
-    buffers.a = operands_->a.data();
-    buffers.b = weights_->b.data();
-    if (!operands_->c.empty()) buffers.c = operands_->c.data();
-    if (!weights_->bias.empty()) buffers.bias = weights_->bias.data();
-    if (!operands_->a_scales.empty()) buffers.a_scales = operands_->a_scales.data();
-    if (!weights_->b_scales.empty()) buffers.b_scales = weights_->b_scales.data();
+    buffers[WorkPlane::kA] = operands_->a.data();
+    buffers[WorkPlane::kB] = weights_->b.data();
+    if (!operands_->c.empty()) buffers[WorkPlane::kC] = operands_->c.data();
+    if (!weights_->bias.empty()) buffers[WorkPlane::kBias] = weights_->bias.data();
+    if (!operands_->a_scales.empty()) buffers[WorkPlane::kAScales] = operands_->a_scales.data();
+    if (!weights_->b_scales.empty()) buffers[WorkPlane::kBScales] = weights_->b_scales.data();
     if (weights_ != operands_) work_.weights_id = 7;
   }
 

@@ -31,8 +31,8 @@ TEST(CpuDevice, ComputesManyWorksAndTellsWhenEachRan) {
     DeviceWork work;
     work.problem = problem;
     work.plan = *Select(BuiltinRegistry(), problem, device.traits());
-    work.buffers.a = each.a.data();
-    work.buffers.b = each.b.data();
+    work.buffers[WorkPlane::kA] = each.a.data();
+    work.buffers[WorkPlane::kB] = each.b.data();
     work.buffers.d = {{each.d.data(), each.d.size(), nullptr}};
     std::promise<DeviceResult> promise;
     results.push_back(promise.get_future());

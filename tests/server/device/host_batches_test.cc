@@ -8,7 +8,7 @@
 #include "server/device/emulated_device.h"
 #include "server/device/slices.h"
 #include "tests/server/device/batches.h"
-#include "tests/testing/quantized_product.h"
+#include "tests/testing/quantized_work.h"
 
 namespace gemmd {
 namespace {
@@ -198,7 +198,8 @@ TEST_P(HostBatchesTest, OnlyRowsThatCanBeJoinedSaySo) {
   EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.d.order = Order::kColumnMajor; }));
   EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.epilogue.beta = 1; }));
   EXPECT_FALSE(joins_with([](DeviceWork* work) { work->problem.a_scaling = Scaling::kTensor; }));
-  EXPECT_FALSE(joins_with([](DeviceWork* work) { work->buffers.a_access = Access::kDirect; }));
+  EXPECT_FALSE(
+      joins_with([](DeviceWork* work) { work->buffers.access[WorkPlane::kA] = Access::kDirect; }));
   EXPECT_FALSE(joins_with([](DeviceWork* work) { work->buffers.d_access = Access::kDevice; }));
 }
 
@@ -207,18 +208,7 @@ class QuantizedWork {
  public:
   QuantizedWork(const Device& device, testing::QuantizedProduct product)
       : product_(std::make_unique<testing::QuantizedProduct>(std::move(product))) {
-    work_.problem = product_->problem;
-    work_.plan = testing::PlanFor(device, work_.problem);
-    const Arguments arguments = product_->arguments();
-    HostBuffers& buffers = work_.buffers;
-    buffers.a = arguments.a;
-    buffers.b = arguments.b;
-    buffers.a_scales = arguments.a_scales;
-    buffers.b_scales = arguments.b_scales;
-    buffers.a_zero_points = arguments.a_zero_points;
-    buffers.b_zero_points = arguments.b_zero_points;
-    buffers.a_tensor_scale = arguments.a_tensor_scale;
-    buffers.b_tensor_scale = arguments.b_tensor_scale;
+    work_ = testing::WorkOf(product_.get(), testing::PlanFor(device, product_->problem));
   }
 
   const DeviceWork& work() const { return work_; }
@@ -226,10 +216,7 @@ class QuantizedWork {
   DeviceWork Over(const DeviceWork& weights) {
     DeviceWork fresh = Fresh();
     fresh.weights_id = 7;
-    for (const WorkPlane plane :
-         {WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale}) {
-      fresh.buffers.of(plane) = weights.buffers.of(plane);
-    }
+    for (const WorkPlane plane : kPlanesOfB) fresh.buffers[plane] = weights.buffers[plane];
     return fresh;
   }
   DeviceWork Fresh() {

@@ -181,8 +181,8 @@ TEST(Batching, WhatDiffersInVectorsOfColumnsSharesNoLaunch) {
   for (const float* const bias : {&vectors[0], &vectors[1]}) {
     for (const float* const b_scales : {&vectors[0], &vectors[1]}) {
       std::unique_ptr<Job> job = simulation.MakeRows(1, 5);
-      job->work.buffers.bias = bias;
-      job->work.buffers.b_scales = b_scales;
+      job->work.buffers[WorkPlane::kBias] = bias;
+      job->work.buffers[WorkPlane::kBScales] = b_scales;
       ids.push_back(simulation.Submit(std::move(job)));
     }
   }

@@ -41,7 +41,7 @@ TEST(QuantizedResidual, TakesEveryPlane) {
       if (!HasPlane(finished.problem, plane)) continue;
       const bool is_scale = plane == WorkPlane::kATensorScale || plane == WorkPlane::kBTensorScale;
       FinishedProduct wrong = finished;
-      wrong.buffers.of(plane) = is_scale ? static_cast<const void*>(&other_scale) : ones.data();
+      wrong.buffers[plane] = is_scale ? static_cast<const void*>(&other_scale) : ones.data();
       EXPECT_GT(residual(wrong), 1);
     }
   }

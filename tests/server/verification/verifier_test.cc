@@ -86,8 +86,8 @@ class VerifierTest : public ::testing::Test {
     FinishedProduct product;
     product.request_id = id;
     product.problem = problem_;
-    product.buffers.a = operands.a.data();
-    product.buffers.b = operands.b.data();
+    product.buffers[WorkPlane::kA] = operands.a.data();
+    product.buffers[WorkPlane::kB] = operands.b.data();
     product.buffers.d = {{operands.d.data(), operands.d.size(), nullptr}};
     product.device = &device_;
     product.kernel = &kernel_;
@@ -171,8 +171,8 @@ TEST_F(VerifierTest, BringsResidentsBack) {
   auto resident = std::make_shared<FetchingDevice::Resident>();
   resident->bytes = operands_.back()->b;
   product.device = &device;
-  product.resident.b = resident;
-  product.buffers.b = nullptr;
+  product.resident[WorkPlane::kB] = resident;
+  product.buffers[WorkPlane::kB] = nullptr;
   Verifier verifier({});
   EXPECT_LE(*Verify(&verifier, product), 1);
   device.is_lost = true;
@@ -204,10 +204,10 @@ TEST_F(VerifierTest, BringsEveryPlaneBack) {
     product.problem = problem;
     product.device = &device;
     product.kernel = Right().kernel;
-    product.resident.a = resident(operands.a);
-    product.resident.b = resident(operands.b);
-    product.resident.c = resident(operands.c);
-    product.resident.bias = resident(operands.bias);
+    product.resident[WorkPlane::kA] = resident(operands.a);
+    product.resident[WorkPlane::kB] = resident(operands.b);
+    product.resident[WorkPlane::kC] = resident(operands.c);
+    product.resident[WorkPlane::kBias] = resident(operands.bias);
     product.resident.d = resident(operands.d);
     Verifier verifier({});
     const absl::StatusOr<double> residual = Verify(&verifier, product);

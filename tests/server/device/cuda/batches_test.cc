@@ -44,15 +44,15 @@ class CudaBatchesTest : public CudaDeviceTest {
       problem.d.leading_dimension += 2 - pad;
       auto operands = std::make_shared<Operands>(problem, Distribution::kNormal, (*random)());
       DeviceWork work = MakeWork(problem, *operands);
-      work.buffers.b = nullptr;
-      work.resident.b = *b;
+      work.buffers[WorkPlane::kB] = nullptr;
+      work.resident[WorkPlane::kB] = *b;
       work.weights_id = 5;
-      if (!weights->bias.empty()) work.buffers.bias = weights->bias.data();
-      if (!weights->b_scales.empty()) work.buffers.b_scales = weights->b_scales.data();
+      if (!weights->bias.empty()) work.buffers[WorkPlane::kBias] = weights->bias.data();
+      if (!weights->b_scales.empty()) work.buffers[WorkPlane::kBScales] = weights->b_scales.data();
       if (pinned) {
         pieces_.push_back(*device_->AllocateOperand(operands->a.size()));
         std::memcpy(pieces_.back().data, operands->a.data(), operands->a.size());
-        work.buffers.a = pieces_.back().data;
+        work.buffers[WorkPlane::kA] = pieces_.back().data;
       }
       operands_.push_back(std::move(operands));
       works.push_back(std::move(work));

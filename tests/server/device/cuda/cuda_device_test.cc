@@ -79,8 +79,8 @@ TEST_F(CudaDeviceTest, OperandsInPinnedMemoryAreReadInPlace) {
   std::memcpy(pinned[0].data, operands.a.data(), operands.a.size());
   std::memcpy(pinned[1].data, operands.b.data(), operands.b.size());
   DeviceWork work = MakeWork(problem, operands);
-  work.buffers.a = pinned[0].data;
-  work.buffers.b = pinned[1].data;
+  work.buffers[WorkPlane::kA] = pinned[0].data;
+  work.buffers[WorkPlane::kB] = pinned[1].data;
   const DeviceResult result = Submit(work).get();
   ASSERT_TRUE(result.status.ok()) << result.status;
   CopyOut(work.buffers.d, &operands.d);
@@ -174,8 +174,8 @@ TEST_F(CudaDeviceTest, AStoredOperandStaysUntilItsLastUse) {
     ASSERT_TRUE(stored.ok()) << stored.status();
     EXPECT_GT(device_->memory().usage().resident_bytes, 0u);
     DeviceWork work = MakeWork(problem, operands);
-    work.buffers.b = nullptr;
-    work.resident.b = *std::move(stored);
+    work.buffers[WorkPlane::kB] = nullptr;
+    work.resident[WorkPlane::kB] = *std::move(stored);
     stored = absl::UnknownError("moved");
     for (int repeat = 0; repeat < 3; ++repeat) {
       const DeviceResult result = Submit(work).get();
@@ -211,8 +211,8 @@ class SettledOperands : public CudaDeviceTest {
     if (stores_b) {
       auto b = device_->Store(problem, WorkPlane::kB, operands.b.data());
       EXPECT_TRUE(b.ok()) << b.status();
-      work.resident.b = *std::move(b);
-      work.buffers.b = nullptr;
+      work.resident[WorkPlane::kB] = *std::move(b);
+      work.buffers[WorkPlane::kB] = nullptr;
     }
     const DeviceResult result = Submit(std::move(work)).get();
     EXPECT_TRUE(result.status.ok()) << result.status;

@@ -50,12 +50,12 @@ class CudaDeviceTest : public ::testing::Test {
     absl::StatusOr<Plan> plan = Select(registry_, device_->Landed(problem), device_->traits());
     EXPECT_TRUE(plan.ok()) << plan.status();
     work.plan = *std::move(plan);
-    work.buffers.a = operands.a.data();
-    work.buffers.b = operands.b.data();
-    if (!operands.c.empty()) work.buffers.c = operands.c.data();
-    if (!operands.bias.empty()) work.buffers.bias = operands.bias.data();
-    if (!operands.a_scales.empty()) work.buffers.a_scales = operands.a_scales.data();
-    if (!operands.b_scales.empty()) work.buffers.b_scales = operands.b_scales.data();
+    work.buffers[WorkPlane::kA] = operands.a.data();
+    work.buffers[WorkPlane::kB] = operands.b.data();
+    if (!operands.c.empty()) work.buffers[WorkPlane::kC] = operands.c.data();
+    if (!operands.bias.empty()) work.buffers[WorkPlane::kBias] = operands.bias.data();
+    if (!operands.a_scales.empty()) work.buffers[WorkPlane::kAScales] = operands.a_scales.data();
+    if (!operands.b_scales.empty()) work.buffers[WorkPlane::kBScales] = operands.b_scales.data();
     absl::StatusOr<HostBuffer> d = device_->AllocateResult(problem.d);
     EXPECT_TRUE(d.ok()) << d.status();
     work.buffers.d = *std::move(d);

@@ -52,16 +52,13 @@ class CudaKeptTest : public CudaDeviceTest {
     if (data == nullptr) return;
     auto stored = device_->Store(work->problem, plane, data);
     ASSERT_TRUE(stored.ok()) << stored.status();
-    work->resident.of(plane) = *std::move(stored);
+    work->resident[plane] = *std::move(stored);
   }
   void StoreAll(DeviceWork* work) {
     HostBuffers& buffers = work->buffers;
-    StorePlane(WorkPlane::kA, std::exchange(buffers.a, nullptr), work);
-    StorePlane(WorkPlane::kB, std::exchange(buffers.b, nullptr), work);
-    StorePlane(WorkPlane::kC, std::exchange(buffers.c, nullptr), work);
-    StorePlane(WorkPlane::kBias, std::exchange(buffers.bias, nullptr), work);
-    StorePlane(WorkPlane::kAScales, std::exchange(buffers.a_scales, nullptr), work);
-    StorePlane(WorkPlane::kBScales, std::exchange(buffers.b_scales, nullptr), work);
+    for (const WorkPlane plane : kWorkPlanes) {
+      StorePlane(plane, std::exchange(buffers[plane], nullptr), work);
+    }
   }
   void KeepResult(DeviceWork* work) {
     work->buffers.d.clear();
@@ -108,12 +105,12 @@ TEST_F(CudaKeptTest, AChainCrossesNothingAndHasTheBitsOfOneThatDoes) {
         ASSERT_TRUE(result.status.ok()) << result.status;
         EXPECT_EQ(result.copied.in + result.copied.out, 0u);
         EXPECT_EQ(result.spans.size(), 1u);  // it computes, and that is all
-        work.resident.a = std::move(work.resident.d);
+        work.resident[WorkPlane::kA] = std::move(work.resident.d);
       }
       EXPECT_EQ(cuda_->crossed_bytes(), crossed);
       EXPECT_EQ(device_->copied().in, counted.in);
       EXPECT_EQ(device_->copied().out, counted.out);
-      EXPECT_TRUE(Fetched(*work.resident.a, problem.d) == expected);
+      EXPECT_TRUE(Fetched(*work.resident[WorkPlane::kA], problem.d) == expected);
       EXPECT_EQ(device_->copied().out, counted.out + problem.d.size_bytes());
       EXPECT_EQ(cuda_->crossed_bytes(), crossed + problem.d.size_bytes());
       work = {};
@@ -132,8 +129,10 @@ TEST_F(CudaKeptTest, EveryPlaneMayStay) {
       Operands operands(problem, Distribution::kNormal, static_cast<std::uint32_t>(i));
       const std::string expected = Reference(problem, operands);
       DeviceWork work = MakeWork(problem, operands);
-      const Footprint footprint =
-          device_->FootprintOf(problem, work.plan, {true, true, true, true, true, true, true});
+      Residency all;
+      for (const WorkPlane plane : kWorkPlanes) all[plane] = true;
+      all.d = true;
+      const Footprint footprint = device_->FootprintOf(problem, work.plan, all);
       StoreAll(&work);
       const std::uint64_t residents = device_->memory().usage().resident_bytes;
       KeepResult(&work);
@@ -207,8 +206,8 @@ TEST_F(CudaKeptTest, AnotherUseOfAStoredPlaneIsMadeOnTheDevice) {
     }
     const std::string expected = Reference(problem, operands);
     DeviceWork work = MakeWork(problem, operands);
-    work.buffers.b = nullptr;
-    work.resident.b = *again;
+    work.buffers[WorkPlane::kB] = nullptr;
+    work.resident[WorkPlane::kB] = *again;
     ASSERT_TRUE(Submit(work).get().status.ok());
     std::string bytes;
     CopyPieces(work.buffers.d, &bytes);
@@ -241,8 +240,8 @@ TEST_F(CudaKeptTest, AResultOfOneRowIsABias) {
     ASSERT_TRUE(bias.ok()) << bias.status();
     EXPECT_EQ(cuda_->crossed_bytes(), crossed);
     DeviceWork work = MakeWork(problem, others);
-    work.buffers.bias = nullptr;
-    work.resident.bias = *std::move(bias);
+    work.buffers[WorkPlane::kBias] = nullptr;
+    work.resident[WorkPlane::kBias] = *std::move(bias);
     ASSERT_TRUE(Submit(work).get().status.ok());
     std::string bytes;
     CopyPieces(work.buffers.d, &bytes);
@@ -267,9 +266,9 @@ TEST_F(CudaKeptTest, BatchesAndSlicesLeaveResultsToo) {
       DeviceWork work = MakeWork(problem, *operands.back());
       pinned.push_back(*device_->AllocateOperand(operands.back()->a.size()));
       std::memcpy(pinned.back().data, operands.back()->a.data(), operands.back()->a.size());
-      work.buffers.a = pinned.back().data;
-      work.buffers.b = nullptr;
-      work.resident.b = b;
+      work.buffers[WorkPlane::kA] = pinned.back().data;
+      work.buffers[WorkPlane::kB] = nullptr;
+      work.resident[WorkPlane::kB] = b;
       work.weights_id = 7;
       return work;
     };
@@ -285,8 +284,8 @@ TEST_F(CudaKeptTest, BatchesAndSlicesLeaveResultsToo) {
       works.push_back(rows_work(1 + static_cast<std::int64_t>(random() % 9), *b, weights));
       DeviceWork& work = works.back();
       expected.push_back(Reference(work.problem, *operands.back()));
-      work.buffers.bias = nullptr;
-      work.resident.bias = *bias;
+      work.buffers[WorkPlane::kBias] = nullptr;
+      work.resident[WorkPlane::kBias] = *bias;
       if (i % 3 != 1) KeepResult(&work);
       EXPECT_EQ(device_->FormOf(work), BatchForm::kRows);
     }
@@ -391,8 +390,8 @@ TEST_F(CudaKeptTest, AFaultFailsWhatItHitsAlone) {
         if (!b.ok()) return b.status();
         auto kept = device_->AllocateKept(problem.d);
         if (!kept.ok()) return kept.status();
-        work.buffers.b = nullptr;
-        work.resident.b = *std::move(b);
+        work.buffers[WorkPlane::kB] = nullptr;
+        work.resident[WorkPlane::kB] = *std::move(b);
         work.resident.d = *std::move(kept);
         if (absl::Status s = Submit(work).get().status; !s.ok()) return s;
         std::string bytes(problem.d.size_bytes(), '?');
@@ -431,7 +430,7 @@ TEST_F(CudaKeptTest, ALostDeviceEndsAllOfIt) {
     statuses.push_back(Submit(work).get().status);
     statuses.push_back(device_->Store(problem, WorkPlane::kB, operands.b.data()).status());
     std::string bytes(problem.b.size_bytes(), '?');
-    statuses.push_back(device_->Fetch(*work.resident.b, bytes.data()));
+    statuses.push_back(device_->Fetch(*work.resident[WorkPlane::kB], bytes.data()));
     int unavailable = 0;
     for (const absl::Status& status : statuses) {
       if (status.ok()) continue;

@@ -46,8 +46,8 @@ class LaunchQueueTest : public testing::CudaPartsTest {
     DeviceWork work;
     work.problem = problem;
     work.plan = *Select(registry_, LandedProblem(problem), traits_);
-    work.buffers.a = product->operands.a.data();
-    work.buffers.b = product->operands.b.data();
+    work.buffers[WorkPlane::kA] = product->operands.a.data();
+    work.buffers[WorkPlane::kB] = product->operands.b.data();
     work.buffers.d = product->d;
     std::promise<DeviceResult> promise;
     product->ended = promise.get_future();

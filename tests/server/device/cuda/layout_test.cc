@@ -1,5 +1,6 @@
 // Tests how operands land, are cut and leave: pure functions.
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,12 @@ Plan PlanOf(const Kernel& kernel, const Problem& problem) {
   plan.kernel = &kernel;
   plan.numerics_id = kernel.NumericsId(problem);
   return plan;
+}
+
+Residency Resident(std::initializer_list<WorkPlane> planes) {
+  Residency residency;
+  for (const WorkPlane plane : planes) residency[plane] = true;
+  return residency;
 }
 
 TEST(Landing, LinesStartAtSectorsWhereThatIsCheap) {
@@ -56,14 +63,14 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
   sent.a_scaling = Scaling::kVector;
   sent.b_scaling = Scaling::kTensor;
   const BlockLayout block = LayOutBlock(sent, LandedProblem(sent), {}, 1000);
-  const BlockLayout::Part* const parts[] = {&block.a_input,
-                                            &block.b_input,
-                                            &block.c,
-                                            &block.vector(WorkPlane::kBias),
-                                            &block.vector(WorkPlane::kAScales),
-                                            &block.vector(WorkPlane::kBScales),
-                                            &block.a,
-                                            &block.b,
+  const BlockLayout::Part* const parts[] = {&block.inputs[WorkPlane::kA],
+                                            &block.inputs[WorkPlane::kB],
+                                            &block.inputs[WorkPlane::kC],
+                                            &block.inputs[WorkPlane::kBias],
+                                            &block.inputs[WorkPlane::kAScales],
+                                            &block.inputs[WorkPlane::kBScales],
+                                            &block.landed[WorkPlane::kA],
+                                            &block.landed[WorkPlane::kB],
                                             &block.d,
                                             &block.workspace};
   std::uint64_t end = 0;
@@ -74,9 +81,10 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
     end = part->end();
   }
   EXPECT_GE(block.total_bytes, end);
-  EXPECT_LE(block.vector(WorkPlane::kBScales).end(), block.inputs_bytes);
-  const BlockLayout resident = LayOutBlock(sent, LandedProblem(sent), {false, true}, 1000);
-  EXPECT_EQ(resident.b_input.bytes + resident.b.bytes, 0u);
+  EXPECT_LE(block.inputs[WorkPlane::kBScales].end(), block.inputs_bytes);
+  const BlockLayout without_b =
+      LayOutBlock(sent, LandedProblem(sent), Resident({WorkPlane::kB}), 1000);
+  EXPECT_EQ(without_b.inputs[WorkPlane::kB].bytes + without_b.landed[WorkPlane::kB].bytes, 0u);
 }
 
 // Panels cover the product once, in order; each is a problem that starts where it should.
@@ -97,7 +105,8 @@ TEST(Panels, CoverTheProductOnce) {
       EXPECT_EQ(OffsetsOf(landed, panel).d,
                 4u * static_cast<std::uint64_t>(panel.m_begin * landed.d.leading_dimension +
                                                 panel.n_begin));
-      EXPECT_EQ(OffsetsOf(landed, panel).bias, 4u * static_cast<std::uint64_t>(panel.n_begin));
+      EXPECT_EQ(OffsetsOf(landed, panel)[WorkPlane::kBias],
+                4u * static_cast<std::uint64_t>(panel.n_begin));
     }
     EXPECT_EQ(covered, landed.m * landed.n);
   }
@@ -108,7 +117,7 @@ TEST(Panels, WhatIsSmallOrResidentIsNotCut) {
   const Problem landed = LandedProblem(MakeProblem(4000, 64, 1000, DataType::kF32, DataType::kF32));
   const Plan plan = PlanOf(kernel, landed);
   EXPECT_GT(CutIntoPanels(landed, {}, plan, kPanelBytes).size(), 1u);
-  EXPECT_EQ(CutIntoPanels(landed, {true, false}, plan, kPanelBytes).size(), 1u);
+  EXPECT_EQ(CutIntoPanels(landed, Resident({WorkPlane::kA}), plan, kPanelBytes).size(), 1u);
   EXPECT_EQ(CutIntoPanels(landed, {}, plan, kPanelBytes * 8).size(), 1u);
 }
 
@@ -117,7 +126,10 @@ TEST(Panels, WhatHasALargeResultAloneIsCutToo) {
   const testing::ReferenceKernel kernel;
   const Problem landed = LandedProblem(MakeProblem(4000, 4000, 8, DataType::kF32, DataType::kF32));
   EXPECT_EQ(CutIntoPanels(landed, {}, PlanOf(kernel, landed), kPanelBytes).size(), 8u);
-  EXPECT_EQ(CutIntoPanels(landed, {true, true}, PlanOf(kernel, landed), kPanelBytes).size(), 8u);
+  EXPECT_EQ(CutIntoPanels(landed, Resident({WorkPlane::kA, WorkPlane::kB}), PlanOf(kernel, landed),
+                          kPanelBytes)
+                .size(),
+            8u);
 }
 
 // Bits that depend on M or N must not depend on the cut.

@@ -41,7 +41,7 @@ class QuantizedOnCuda : public testing::CudaDeviceTest,
 
   // Moves a plane from host memory to where it stays, and checks what is fetched of it.
   void StorePlane(WorkPlane plane, DeviceWork* work) {
-    const void* const data = std::exchange(work->buffers.of(plane), nullptr);
+    const void* const data = std::exchange(work->buffers[plane], nullptr);
     if (data == nullptr) return;
     auto stored = device_->Store(work->problem, plane, data);
     ASSERT_TRUE(stored.ok()) << stored.status();
@@ -55,7 +55,7 @@ class QuantizedOnCuda : public testing::CudaDeviceTest,
                             ElementBytes(layout, layout.inner())),
                 0);
     }
-    work->resident.of(plane) = *std::move(stored);
+    work->resident[plane] = *std::move(stored);
   }
 
   // Products of the format with a partner, neither of which a kernel takes as they are.
@@ -86,10 +86,9 @@ TEST_P(QuantizedOnCuda, PlanesThatStay) {
     Start(seed);
     QuantizedProduct product = Draw(&draws, seed);
     DeviceWork work = WorkOf(&product);
-    for (const WorkPlane plane : kWorkPlanes) {
-      const bool is_of_b = plane == WorkPlane::kB || plane == WorkPlane::kBScales ||
-                           plane == WorkPlane::kBZeroPoints || plane == WorkPlane::kBTensorScale;
-      if (is_of_b || seed % 2 == 0) StorePlane(plane, &work);
+    for (const WorkPlane plane : kPlanesOfB) StorePlane(plane, &work);
+    if (seed % 2 == 0) {
+      for (const WorkPlane plane : kWorkPlanes) StorePlane(plane, &work);
     }
     ASSERT_TRUE(Submit(work).get().status.ok());
     ASSERT_EQ(Check(work, &product), "") << "seed " << seed;
@@ -135,21 +134,17 @@ TEST_P(QuantizedOnCuda, JoinedRows) {
   }
   DeviceWork weights = WorkOf(&products.front());
   std::vector<DeviceWork> works;
-  for (const WorkPlane plane :
-       {WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale}) {
-    StorePlane(plane, &weights);
-  }
+  for (const WorkPlane plane : kPlanesOfB) StorePlane(plane, &weights);
   std::vector<HostPiece> rows_of_a;  // in memory that the device reads itself
   for (QuantizedProduct& product : products) {
     DeviceWork work = WorkOf(&product);
-    for (const WorkPlane plane :
-         {WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale}) {
-      work.buffers.of(plane) = nullptr;
-      work.resident.of(plane) = weights.resident.of(plane);
+    for (const WorkPlane plane : kPlanesOfB) {
+      work.buffers[plane] = nullptr;
+      work.resident[plane] = weights.resident[plane];
     }
     rows_of_a.push_back(*device_->AllocateOperand(product.a.codes.size()));
     std::memcpy(rows_of_a.back().data, product.a.codes.data(), product.a.codes.size());
-    work.buffers.a = rows_of_a.back().data;
+    work.buffers[WorkPlane::kA] = rows_of_a.back().data;
     work.weights_id = 9;
     EXPECT_EQ(device_->FormOf(work), BatchForm::kRows);
     works.push_back(std::move(work));

@@ -43,12 +43,12 @@ class CudaSharedTest : public CudaDeviceTest {
   }
 
   static void Share(char* a, char* b, char* c, Access access, HostBuffers* buffers) {
-    buffers->a = a;
-    buffers->b = b;
-    buffers->a_access = buffers->b_access = access;
-    if (buffers->c == nullptr) return;
-    buffers->c = c;
-    buffers->c_access = access;
+    (*buffers)[WorkPlane::kA] = a;
+    (*buffers)[WorkPlane::kB] = b;
+    buffers->access[WorkPlane::kA] = buffers->access[WorkPlane::kB] = access;
+    if ((*buffers)[WorkPlane::kC] == nullptr) return;
+    (*buffers)[WorkPlane::kC] = c;
+    buffers->access[WorkPlane::kC] = access;
   }
 };
 

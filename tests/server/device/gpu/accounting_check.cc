@@ -42,8 +42,8 @@ void RunJobs(ServedGpu* gpu, int jobs, std::uint32_t seed, std::atomic<int>* fai
     job->reservation =
         Require(gpu->device->memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes),
                 "reservation");
-    job->work.buffers.a = data.data();
-    job->work.buffers.b = data.data();
+    job->work.buffers[WorkPlane::kA] = data.data();
+    job->work.buffers[WorkPlane::kB] = data.data();
     job->work.buffers.d = Require(gpu->device->AllocateResult(problem.d), "result");
     job->done = [failed, done = ends.Expect()](absl::Status status, Receipt) mutable {
       if (!status.ok()) ++*failed;

@@ -26,9 +26,9 @@ inline DeviceWork RowsWork(ServedGpu* gpu, const Problem& problem, const void* a
       Select(BuiltinRegistry(), gpu->device->Landed(problem), gpu->device->traits()), "plan");
   kept->push_back(Require(gpu->device->AllocateOperand(problem.a.size_bytes()), "operand"));
   std::memcpy(kept->back().data, a, problem.a.size_bytes());
-  work.buffers.a = kept->back().data;
+  work.buffers[WorkPlane::kA] = kept->back().data;
   work.buffers.d = Require(gpu->device->AllocateResult(problem.d), "result");
-  work.resident.b = b;
+  work.resident[WorkPlane::kB] = b;
   work.weights_id = 1;
   return work;
 }

@@ -88,8 +88,8 @@ void MeasureLatency(GpuReport* report) {
     job->reservation =
         Require(gpu.device->memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes),
                 "reservation");
-    job->work.buffers.a = operands.a.data();
-    job->work.resident.b = b;
+    job->work.buffers[WorkPlane::kA] = operands.a.data();
+    job->work.resident[WorkPlane::kB] = b;
     job->work.buffers.d = Require(gpu.device->AllocateResult(problem.d), "result");
     std::atomic<bool> is_done{false};
     absl::Status ended;

@@ -84,8 +84,8 @@ void CheckReceipts(GpuReport* report) {
     work.problem.determinism = Determinism::kFast;
     work.plan = Require(
         Select(BuiltinRegistry(), gpu.device->Landed(work.problem), gpu.device->traits()), "plan");
-    work.buffers.a = a.data();
-    work.buffers.b = b.data();
+    work.buffers[WorkPlane::kA] = a.data();
+    work.buffers[WorkPlane::kB] = b.data();
     work.buffers.d = Require(gpu.device->AllocateResult(work.problem.d), "result");
     told.push_back(Measure(&gpu, work, nullptr));
     works.push_back(std::move(work));

@@ -43,12 +43,12 @@ DeviceWork MakeWork(ServedGpu* gpu, const Problem& problem, Operands* operands) 
   work.problem = problem;
   work.plan = Require(
       Select(BuiltinRegistry(), gpu->device->Landed(problem), gpu->device->traits()), "plan");
-  work.buffers.a = operands->a.data();
-  work.buffers.b = operands->b.data();
-  if (!operands->c.empty()) work.buffers.c = operands->c.data();
-  if (!operands->bias.empty()) work.buffers.bias = operands->bias.data();
-  if (!operands->a_scales.empty()) work.buffers.a_scales = operands->a_scales.data();
-  if (!operands->b_scales.empty()) work.buffers.b_scales = operands->b_scales.data();
+  work.buffers[WorkPlane::kA] = operands->a.data();
+  work.buffers[WorkPlane::kB] = operands->b.data();
+  if (!operands->c.empty()) work.buffers[WorkPlane::kC] = operands->c.data();
+  if (!operands->bias.empty()) work.buffers[WorkPlane::kBias] = operands->bias.data();
+  if (!operands->a_scales.empty()) work.buffers[WorkPlane::kAScales] = operands->a_scales.data();
+  if (!operands->b_scales.empty()) work.buffers[WorkPlane::kBScales] = operands->b_scales.data();
   work.buffers.d = Require(gpu->device->AllocateResult(problem.d), "result");
   return work;
 }

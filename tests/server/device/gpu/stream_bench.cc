@@ -66,8 +66,8 @@ void MeasureStream(GpuReport* report) {
   ServedGpu gpu = ServeGpu(0, &clock);
   const PinnedOperand operands(&gpu, 2 * kBytes, 1);
   DeviceWork work = MakeStreamWork(&gpu);
-  work.buffers.a = operands.data();
-  work.buffers.b = operands.data() + kBytes;
+  work.buffers[WorkPlane::kA] = operands.data();
+  work.buffers[WorkPlane::kB] = operands.data() + kBytes;
 
   CudaBackend& backend = *gpu.backend;
   const CudaStream stream = Require(backend.CreateStream(StreamPriority::kNormal), "stream");
@@ -120,8 +120,8 @@ void MeasureGatheredStream(GpuReport* report) {
   const Problem shape = MakeProblem(kSize, kSize, kSize, DataType::kBf16, DataType::kBf16);
   Operands operands(shape, Distribution::kNormal, 1);
   DeviceWork work = MakeStreamWork(&gpu);
-  work.buffers.a = operands.a.data();
-  work.buffers.b = operands.b.data();
+  work.buffers[WorkPlane::kA] = operands.a.data();
+  work.buffers[WorkPlane::kB] = operands.b.data();
   const double job_ms = Stream(&gpu, work, clock, 200);
   report->Note("a job of the stream from ordinary memory",
                absl::StrCat(job_ms, " ms, ", 2e-6 * kBytes / job_ms, " GB/s in"));

@@ -34,8 +34,8 @@ double JobsASecond(std::vector<ServedGpu>* gpus, std::size_t count, const Proble
       job->work.problem = problem;
       job->work.plan = Require(
           Select(BuiltinRegistry(), to.device->Landed(problem), to.device->traits()), "plan");
-      job->work.resident.a = residents[index].a;
-      job->work.resident.b = residents[index].b;
+      job->work.resident[WorkPlane::kA] = residents[index].a;
+      job->work.resident[WorkPlane::kB] = residents[index].b;
       job->work.buffers.d = Require(to.device->AllocateResult(problem.d), "result");
       job->done = [done = ends.Expect()](absl::Status status, Receipt) mutable {
         DeviceResult result;

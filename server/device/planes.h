@@ -1,0 +1,71 @@
+// The planes that a work reads, and values by plane. A new plane is an enumerator here, its row in
+// the operand's list, its cases in planes.cc, and its place in a panel (panel.cc).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm.h"
+
+namespace gemmd {
+
+// Matrices come first, then planes of one line: bias, and what scales A and B.
+enum class WorkPlane : std::uint8_t {
+  kA,
+  kB,
+  kC,
+  kBias,
+  kAScales,
+  kBScales,
+  kAZeroPoints,
+  kBZeroPoints,
+  kATensorScale,
+  kBTensorScale,  // the last: kWorkPlaneCount is made of it
+};
+inline constexpr std::size_t kWorkPlaneCount =
+    static_cast<std::size_t>(WorkPlane::kBTensorScale) + 1;
+
+// Returns the planes from `first` to the last.
+template <WorkPlane first>
+constexpr auto PlanesFrom() {
+  constexpr auto kFirst = static_cast<std::size_t>(first);
+  std::array<WorkPlane, kWorkPlaneCount - kFirst> planes{};
+  for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = static_cast<WorkPlane>(kFirst + i);
+  return planes;
+}
+inline constexpr auto kWorkPlanes = PlanesFrom<WorkPlane::kA>();
+inline constexpr auto kVectorPlanes = PlanesFrom<WorkPlane::kBias>();    // those of one line
+inline constexpr auto kScalePlanes = PlanesFrom<WorkPlane::kAScales>();  // what scales A and B
+
+// The planes of A, and of B, by gemmd.v1.PlaneName.
+inline constexpr std::array<WorkPlane, 4> kPlanesOfA = {
+    WorkPlane::kA, WorkPlane::kAScales, WorkPlane::kAZeroPoints, WorkPlane::kATensorScale};
+inline constexpr std::array<WorkPlane, 4> kPlanesOfB = {
+    WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale};
+
+// A value for each plane, at first T{}.
+template <typename T>
+class Planes {
+ public:
+  T& operator[](WorkPlane plane) { return values_[static_cast<std::size_t>(plane)]; }
+  const T& operator[](WorkPlane plane) const { return values_[static_cast<std::size_t>(plane)]; }
+
+ private:
+  std::array<T, kWorkPlaneCount> values_{};
+};
+
+// Returns whether the problem has the plane.
+bool HasPlane(const Problem& problem, WorkPlane plane);
+// The plane as the problem has it. Bias, scales and zero points are planes of one line.
+// REQUIRES: the problem has it.
+MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
+// 0 where the problem does not have it.
+std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
+// The bytes of scales, zero points and tensor scales of both operands: what quantization adds.
+std::uint64_t ScaleBytes(const Problem& problem);
+
+// A kernel's arguments with these addresses; all that is no plane is left as it is at first.
+Arguments ArgumentsOf(const Planes<const void*>& planes);
+
+}  // namespace gemmd
