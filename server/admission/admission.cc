@@ -19,13 +19,6 @@ namespace {
 constexpr double kMinRetryMs = 1;
 constexpr double kMaxRetryMs = 10000;
 
-// Sets the buffers that `resident` has; `buffers` has none in their place.
-void Overlay(const HostBuffers& resident, HostBuffers* buffers) {
-  for (const WorkPlane plane : kWorkPlanes) {
-    if (resident[plane] != nullptr) (*buffers)[plane] = resident[plane];
-  }
-}
-
 std::uint64_t InlineBytes(const MatmulCall& call, const Problem& problem) {
   const std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
   return std::accumulate(planes.begin(), planes.end(), std::uint64_t{0});
@@ -67,6 +60,39 @@ void Attach(Charge charge, HostBuffer* buffer) {
 
 std::optional<double> WeightOf(const Tenant& tenant) {
   return tenant.quota() == nullptr ? std::nullopt : tenant.quota()->weight;
+}
+
+// Tells the work the addresses of its planes, and the completion what it needs of the work.
+void FillWork(Completion* completion, DeviceWork* work) {
+  const HostBuffers payload = completion->payload->buffers();
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (payload[plane] != nullptr) work->buffers[plane] = payload[plane];
+  }
+  completion->shared.Overlay(completion->placed, &work->buffers);
+  work->buffers.d = completion->d;
+  if (completion->kept != nullptr) work->resident.d = completion->kept->resident();
+  completion->buffers = work->buffers;
+  if (completion->verifier != nullptr) completion->resident = work->resident;
+}
+
+// Fills in what is known before the payload comes.
+void FillReceipt(const Completion& completion, Job* job) {
+  const Problem& problem = job->work.problem;
+  const Plan& plan = job->work.plan;
+  Receipt& receipt = job->receipt;
+  receipt.tenant = job->tenant;
+  receipt.device = completion.device->traits().name;
+  receipt.kernel = plan.kernel->traits().name;
+  receipt.plan = ToString(plan.config);
+  receipt.numerics_id = plan.numerics_id;
+  receipt.determinism = plan.kernel->traits().determinism;
+  receipt.error_bound = ErrorBound(problem, AccuracyOf(plan.kernel->traits()));
+  receipt.flops = problem.flops();
+  const bool is_sent_back = completion.kept == nullptr && !completion.shared.has_output();
+  receipt.payload_bytes_out = is_sent_back ? problem.d.size_bytes() : 0;
+  receipt.shared_bytes_in = completion.shared.bytes_in();
+  receipt.shared_bytes_out = completion.shared.bytes_out();
+  receipt.connection = job->connection;
 }
 
 // Marks a refusal that does not end with requests in flight.
@@ -160,7 +186,7 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
     if (admitted.ok()) {
       (*admitted)->admission.start = start;
       // This thread has others to look after.
-      (*admitted)->is_one_message = false;
+      (*admitted)->job->submitter_is_free = false;
     }
     std::move (*told)(std::move(admitted));
     return true;
@@ -183,28 +209,31 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
     own = *std::move(taken);
     quota = &own;
   }
-  absl::StatusOr<Grant> grant = FindRoom(understood->call, understood->problem,
-                                         understood->residents, understood->shared, deadline);
-  if (!grant.ok()) return grant.status();
-  auto admitted = std::make_unique<AdmittedMatmul>();
-  admitted->problem = understood->problem;
-  admitted->residents = std::move(understood->residents);
-  admitted->shared = std::move(understood->shared);
-  admitted->grant = *std::move(grant);
-  admitted->deadline = deadline;
-  admitted->priority = request.priority;
-  admitted->tenant = request.tenant;
-  admitted->quota = std::move(*quota);
-  admitted->quota.OweDeviceTime(admitted->grant.cost.device_us);
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted = FindRoom(*understood, deadline);
+  if (!admitted.ok()) return admitted.status();
+  Job& job = *(*admitted)->job;
+  job.deadline = deadline;
+  job.priority = request.priority;
+  job.tenant = request.tenant.key();
+  job.weight = WeightOf(request.tenant);
+  job.connection = request.connection;
+  job.submitter_is_free = carrier == Carrier::kMessage;  // all of it comes at once
+  Completion& completion = *(*admitted)->completion;
+  completion.deadline = deadline;
+  completion.tenant = request.tenant.key();
+  completion.verification_vectors = static_cast<int>(request.verification_vectors);
+  completion.residents = std::move(understood->residents);
+  completion.shared = std::move(understood->shared);
+  completion.quota = std::move(*quota);
+  completion.quota.OweDeviceTime(job.cost.device_us);
   if (IsSentBack(understood->call)) {
     // Until it is sent.
-    const std::uint64_t bytes = admitted->problem.d.size_bytes();
-    Attach(admitted->quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &admitted->grant.d);
+    const std::uint64_t bytes = completion.problem.d.size_bytes();
+    Attach(completion.quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &completion.d);
   }
-  admitted->is_one_message = carrier == Carrier::kMessage;
-  admitted->connection = request.connection;
-  admitted->verification_vectors = static_cast<int>(request.verification_vectors);
-  admitted->admission = {Stage::kAdmission, start, clock_->Now()};
+  FillWork(&completion, &job.work);
+  FillReceipt(completion, &job);
+  (*admitted)->admission = {Stage::kAdmission, start, clock_->Now()};
   return admitted;
 }
 
@@ -266,7 +295,7 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
   const MatmulCall& call = understood->call;
   absl::Status first_refusal;
   for (const ServedDevice& served : router_->ByPreference(understood->holder())) {
-    absl::StatusOr<Offer> offer = OfferOf(served, call, understood->problem, understood->residents);
+    absl::StatusOr<Offer> offer = OfferOf(served, *understood);
     if (!offer.ok()) {
       first_refusal.Update(offer.status());
       continue;
@@ -296,161 +325,122 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
 absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
                                RequestTimes times, Callback done) {
   if (absl::Status status = request->payload().Check(); !status.ok()) return status;
-  Grant& grant = request->grant;
+  Completion& completion = *request->completion;
+  Job& job = *request->job;
   const TimeNs read_start = clock_->Now();
-  if (absl::Status status = request->shared.Read(grant.shared); !status.ok()) return status;
-  if (!request->shared.empty()) {
+  if (absl::Status s = completion.shared.Read(completion.placed); !s.ok()) return s;
+  Scheduler* const scheduler = request->scheduler;
+  if (!completion.shared.empty()) {
     times.spans.push_back({Stage::kReceive, read_start, clock_->Now()});
+    // Operands in memory of the device's own are not copied, which the header did not tell.
+    job.cost = scheduler->cost().Predict(job.work);
   }
-  auto job = std::make_unique<Job>();
-  job->id = request_id;
-  job->deadline = request->deadline;
-  job->priority = request->priority;
-  job->tenant = request->tenant.key();
-  job->weight = WeightOf(request->tenant);
-  job->submitter_is_free = request->is_one_message;
-  job->connection = request->connection;
-  job->cost = grant.cost;
-  job->reservation = std::move(grant.reservation);
-  job->work.problem = request->problem;
-  job->work.plan = grant.plan;
-  job->work.buffers = grant.payload->buffers();
-  Overlay(grant.placed.buffers, &job->work.buffers);
-  job->work.resident = std::move(grant.placed.resident);
-  if (grant.kept != nullptr) job->work.resident.d = grant.kept->resident();
-  job->work.weights_id = grant.placed.weights_id;
-  job->work.buffers.d = grant.d;
-  request->shared.Overlay(grant.shared, &job->work.buffers);
-
-  Scheduler* const scheduler = grant.served.scheduler;
-  // Operands in memory of the device's own are not copied, which the header did not tell.
-  if (!request->shared.empty()) job->cost = scheduler->cost().Predict(job->work);
-
-  Receipt& receipt = job->receipt;
+  job.id = request_id;
+  Receipt& receipt = job.receipt;
   receipt.request_id = request_id;
   receipt.arrival = times.arrival;
-  receipt.tenant = request->tenant.key();
-  receipt.device = grant.served.device->traits().name;
-  receipt.kernel = grant.plan.kernel->traits().name;
-  receipt.plan = ToString(grant.plan.config);
-  receipt.numerics_id = grant.plan.numerics_id;
-  receipt.determinism = grant.plan.kernel->traits().determinism;
-  receipt.error_bound = ErrorBound(request->problem, AccuracyOf(grant.plan.kernel->traits()));
-  receipt.flops = request->problem.flops();
-  receipt.payload_bytes_in = grant.payload->received_bytes();
-  const bool is_sent_back = grant.kept == nullptr && !request->shared.has_output();
-  receipt.payload_bytes_out = is_sent_back ? request->problem.d.size_bytes() : 0;
-  job->host_bytes = receipt.payload_bytes_in + receipt.payload_bytes_out;
-  receipt.shared_bytes_in = request->shared.bytes_in();
-  receipt.shared_bytes_out = request->shared.bytes_out();
-  receipt.landed_bytes = grant.moved.landed_bytes;
-  receipt.evicted_bytes = grant.moved.evicted_bytes;
-  receipt.connection = request->connection;
+  receipt.payload_bytes_in = request->payload().received_bytes();
+  job.host_bytes = receipt.payload_bytes_in + receipt.payload_bytes_out;
   receipt.trace = std::move(times.trace);
   receipt.spans = std::move(times.spans);
   receipt.spans.push_back(request->admission);
-  const Cost& cost = job->cost;
+  const Cost& cost = job.cost;
   receipt.predicted = {cost.copy_in_us, cost.compute_us, cost.copy_out_us, cost.device_us};
-
-  auto completion = std::make_unique<Completion>();
-  completion->clock = clock_;
-  completion->store = store_;
-  completion->verifier = verifier_;
-  completion->device = grant.served.device;
-  completion->deadline = request->deadline;
-  completion->tenant = request->tenant.key();
-  completion->verification_vectors = request->verification_vectors;
-  completion->kernel = grant.plan.kernel;
-  completion->problem = request->problem;
-  completion->buffers = job->work.buffers;
-  if (verifier_ != nullptr) completion->resident = job->work.resident;
-  completion->d = std::move(grant.d);
-  completion->kept = std::move(grant.kept);
-  completion->payload = std::move(grant.payload);
-  completion->charge = std::move(grant.charge);
-  completion->quota = std::move(request->quota);
-  completion->residents = std::move(request->residents);
-  completion->memory = std::move(grant.placed.memory);
-  completion->shared = std::move(request->shared);
-  completion->placed = std::move(grant.shared);
-  completion->done = std::move(done);
-  job->done = [completion = std::move(completion)](absl::Status status,
-                                                   Receipt done_receipt) mutable {
+  completion.done = std::move(done);
+  job.done = [completion = std::move(request->completion)](absl::Status status,
+                                                           Receipt done_receipt) mutable {
     Complete(std::move(completion), std::move(status), std::move(done_receipt));
   };
-  if (absl::Status s = scheduler->Submit(std::move(job)); !s.ok()) {
+  if (absl::Status s = scheduler->Submit(std::move(request->job)); !s.ok()) {
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, RefusalCause::kQueue, std::move(s))
                                         : s;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Grant> Admission::FindRoom(const MatmulCall& call, const Problem& problem,
-                                          const ResidentOperands& residents,
-                                          const SharedOperands& shared, TimeNs deadline) const {
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const Understood& understood,
+                                                                    TimeNs deadline) const {
   absl::Status first_refusal;
-  const Device* const holder = residents.holder() != nullptr ? residents.holder() : shared.holder();
-  for (const ServedDevice& served : router_->ByPreference(holder)) {
-    absl::StatusOr<Grant> grant = TryDevice(served, call, problem, residents, shared, deadline);
-    if (grant.ok()) return grant;
-    first_refusal.Update(grant.status());
+  for (const ServedDevice& served : router_->ByPreference(understood.holder())) {
+    absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
+        TryDevice(served, understood, deadline);
+    if (admitted.ok()) return admitted;
+    first_refusal.Update(admitted.status());
   }
   return first_refusal;
 }
 
-absl::StatusOr<Grant> Admission::TryDevice(const ServedDevice& served, const MatmulCall& call,
-                                           const Problem& problem,
-                                           const ResidentOperands& residents,
-                                           const SharedOperands& shared, TimeNs deadline) const {
-  absl::StatusOr<Offer> offer = OfferOf(served, call, problem, residents);
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const ServedDevice& served,
+                                                                     const Understood& understood,
+                                                                     TimeNs deadline) const {
+  absl::StatusOr<Offer> offer = OfferOf(served, understood);
   if (!offer.ok()) return offer.status();
-  if (absl::Status s = CheckDeadline(served, call, deadline, offer->cost); !s.ok()) return s;
+  if (absl::Status s = CheckDeadline(served, understood.call, deadline, offer->cost); !s.ok()) {
+    return s;
+  }
   Device& device = *served.device;
   const Footprint& footprint = offer->footprint;
-  absl::StatusOr<Share> share = TakeShare(served, call, problem, shared, footprint);
+  absl::StatusOr<Share> share = TakeShare(served, understood, footprint);
   if (!share.ok()) {
     return FullNow(*served.scheduler, RefusalCause::kMemoryShare, share.status());
   }
-  Grant grant;
-  grant.served = served;
-  grant.plan = std::move(offer->plan);
-  grant.cost = offer->cost;
-  Movement* const moved = &grant.moved;
-  absl::Status status = WithRoom(&device, moved, [&] {
+  auto admitted = std::make_unique<AdmittedMatmul>();
+  admitted->completion = std::make_unique<Completion>();
+  admitted->job = std::make_unique<Job>();
+  admitted->scheduler = served.scheduler;
+  Completion& completion = *admitted->completion;
+  completion.clock = clock_;
+  completion.store = store_;
+  completion.verifier = verifier_;
+  completion.device = served.device;
+  completion.kernel = offer->plan.kernel;
+  completion.problem = understood.problem;
+  Job& job = *admitted->job;
+  job.cost = offer->cost;
+  job.work.problem = understood.problem;
+  job.work.plan = std::move(offer->plan);
+  Receipt* const receipt = &job.receipt;
+  absl::Status status = WithRoom(&device, receipt, [&] {
     absl::StatusOr<ResidentOperands::Placed> placed =
-        residents.PlaceOn(&device, problem, &moved->landed_bytes);
+        understood.residents.PlaceOn(&device, understood.problem, &receipt->landed_bytes);
     if (!placed.ok()) return placed.status();
-    grant.placed = *std::move(placed);
+    job.work.buffers = std::move(placed->buffers);
+    job.work.resident = std::move(placed->resident);
+    job.work.weights_id = placed->weights_id;
+    completion.memory = std::move(placed->memory);
     return absl::OkStatus();
   });
   if (status.ok()) {
-    status = WithRoom(&device, moved, [&] {
+    status = WithRoom(&device, receipt, [&] {
       absl::StatusOr<MemoryReservation> reservation =
           device.memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes);
       if (!reservation.ok()) return reservation.status();
-      grant.reservation = *std::move(reservation);
+      job.reservation = *std::move(reservation);
       return absl::OkStatus();
     });
   }
-  if (status.ok() && call.keep_result.has_value()) status = AllocateKept(call, problem, &grant);
+  if (status.ok() && understood.call.keep_result.has_value()) {
+    status = AllocateKept(understood, admitted.get());
+  }
   if (status.ok()) {
-    const auto allocate = [&] { return AllocateHost(call, problem, shared, &*share, &grant); };
+    const auto allocate = [&] { return AllocateHost(understood, &*share, &completion); };
     // Evicting what lies on a device with memory of its own would not help.
-    status = device.uses_host_memory() ? WithRoom(&device, moved, allocate) : allocate();
+    status = device.uses_host_memory() ? WithRoom(&device, receipt, allocate) : allocate();
   }
   if (absl::IsResourceExhausted(status)) {
     return FullNow(*served.scheduler, RefusalCause::kMemory, std::move(status));
   }
   if (!status.ok()) return status;
-  grant.charge = std::move(share->charge);
-  return grant;
+  completion.charge = std::move(share->charge);
+  return admitted;
 }
 
 absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served,
-                                                      const MatmulCall& call,
-                                                      const Problem& problem,
-                                                      const SharedOperands& shared,
+                                                      const Understood& understood,
                                                       const Footprint& footprint) const {
+  const MatmulCall& call = understood.call;
+  const Problem& problem = understood.problem;
+  const SharedOperands& shared = understood.shared;
   const HostMemoryLimits limits = served.device->host_memory_limits();
   const MemoryHolder holder = HolderOf(call);
   MemoryShares* const shares = shares_.at(served.device).get();
@@ -478,15 +468,16 @@ absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served
   return share;
 }
 
-absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const MatmulCall& call,
-                                         const Problem& problem,
-                                         const ResidentOperands& residents) const {
+absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
+                                         const Understood& understood) const {
+  const MatmulCall& call = understood.call;
+  const Problem& problem = understood.problem;
   const Device& device = *served.device;
   absl::StatusOr<Plan> plan = memo_->Select(device.Landed(problem), device.traits(), call.kernel);
   if (!plan.ok()) return plan.status();
   Offer offer;
   offer.served = served;
-  Residency residency = residents.residency(device);
+  Residency residency = understood.residents.residency(device);
   residency.d = call.keep_result.has_value() && !device.uses_host_memory();
   offer.footprint = device.FootprintOf(problem, *plan, residency);
   const Footprint& footprint = offer.footprint;
@@ -507,68 +498,69 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served, const Matmu
   return offer;
 }
 
-absl::Status Admission::AllocateHost(const MatmulCall& call, const Problem& problem,
-                                     const SharedOperands& shared, Share* share,
-                                     Grant* grant) const {
-  Device* const device = grant->served.device;
+absl::Status Admission::AllocateHost(const Understood& understood, Share* share,
+                                     Completion* completion) {
+  const MatmulCall& call = understood.call;
+  const Problem& problem = understood.problem;
+  Device* const device = completion->device;
   absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
       InlinePayload::Create(call, problem, [device, share](std::uint64_t bytes) {
         return share->has_page_locked_operands ? device->AllocateOperand(bytes)
                                                : device->AllocateOrdinaryOperand(bytes);
       });
   if (!payload.ok()) return payload.status();
-  grant->payload = *std::move(payload);
-  absl::StatusOr<SharedOperands::Placed> placed = shared.PlaceOn(device);
+  completion->payload = *std::move(payload);
+  absl::StatusOr<SharedOperands::Placed> placed = understood.shared.PlaceOn(device);
   if (!placed.ok()) return placed.status();
-  grant->shared = *std::move(placed);
-  if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(grant->shared)) {
+  completion->placed = *std::move(placed);
+  if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(completion->placed)) {
     return absl::UnimplementedError(absl::StrCat(
         "verification.vectors is ", call.verification_vectors, ", and ", device->traits().name,
         " uses the shared memory of this request in place, where the CPU cannot verify it"));
   }
-  if (!grant->shared.d.empty()) {
-    grant->d = grant->shared.d;
+  if (!completion->placed.d.empty()) {
+    completion->d = completion->placed.d;
     return absl::OkStatus();
   }
-  if (grant->kept != nullptr) {
-    grant->d = grant->kept->memory();
+  if (completion->kept != nullptr) {
+    completion->d = completion->kept->memory();
     return absl::OkStatus();
   }
   absl::StatusOr<HostBuffer> d = device->AllocateResult(problem.d);
   if (!d.ok()) return d.status();
-  grant->d = *std::move(d);
-  Attach(share->charge.Split(share->result), &grant->d);
+  completion->d = *std::move(d);
+  Attach(share->charge.Split(share->result), &completion->d);
   return absl::OkStatus();
 }
 
-absl::Status Admission::AllocateKept(const MatmulCall& call, const Problem& problem,
-                                     Grant* grant) const {
-  Device* const device = grant->served.device;
+absl::Status Admission::AllocateKept(const Understood& understood, AdmittedMatmul* admitted) const {
+  Completion& completion = *admitted->completion;
+  Receipt* const receipt = &admitted->job->receipt;
+  Device* const device = completion.device;
   const auto begin = [&] {
-    absl::StatusOr<std::unique_ptr<PendingResult>> kept =
-        store_->BeginResult(call.tenant, problem.d, call.keep_result->lease, device);
+    absl::StatusOr<std::unique_ptr<PendingResult>> kept = store_->BeginResult(
+        understood.call.tenant, understood.problem.d, understood.call.keep_result->lease, device);
     if (!kept.ok()) return kept.status();
-    grant->kept = *std::move(kept);
+    completion.kept = *std::move(kept);
     return absl::OkStatus();
   };
-  absl::Status status =
-      device->uses_host_memory() ? WithRoom(device, &grant->moved, begin) : begin();
+  absl::Status status = device->uses_host_memory() ? WithRoom(device, receipt, begin) : begin();
   if (!status.ok()) {
     status.SetPayload(kStoreIsFullUrl, absl::Cord());
     return status;
   }
   if (device->uses_host_memory()) return status;
-  return WithRoom(device, &grant->moved, [&] { return grant->kept->PlaceOn(device); });
+  return WithRoom(device, receipt, [&] { return completion.kept->PlaceOn(device); });
 }
 
-absl::Status Admission::WithRoom(Device* device, Movement* moved,
+absl::Status Admission::WithRoom(Device* device, Receipt* receipt,
                                  const std::function<absl::Status()>& attempt) const {
   absl::Status status = attempt();
   while (absl::IsResourceExhausted(status) && store_ != nullptr) {
     std::optional<std::uint64_t> bytes;
     if (!device->uses_host_memory()) bytes = store_->MoveOutOf(device);
     if (!bytes.has_value() && !store_->EvictFrom(device)) break;
-    moved->evicted_bytes += bytes.value_or(0);
+    receipt->evicted_bytes += bytes.value_or(0);
     status = attempt();
   }
   return status;

@@ -28,6 +28,7 @@
 #include "server/device/device.h"
 #include "server/observe/refusal.h"
 #include "server/regions/region_table.h"
+#include "server/scheduling/job.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
 #include "server/tenants/quota_accounts.h"
@@ -42,43 +43,15 @@ struct Offer {
   Cost cost;
 };
 
-// Bytes of operands that moved so that a request could be let in.
-struct Movement {
-  std::uint64_t landed_bytes = 0;   // its own, from the host to its device
-  std::uint64_t evicted_bytes = 0;  // others', off that device, which had no room
-};
-
-// A device that will serve a request, with all that it needs held.
-struct Grant {
-  ServedDevice served;
-  Plan plan;
-  Cost cost;
-  MemoryReservation reservation;
-  MemoryShares::Charge charge;  // of all but D, whose pieces have theirs
-  std::unique_ptr<InlinePayload> payload;
-  HostBuffer d;
-  std::unique_ptr<PendingResult> kept;  // which has D's memory; null: D is not to stay here
-  Movement moved;
-  ResidentOperands::Placed placed;
-  SharedOperands::Placed shared;
-};
-
-// A request that has memory for every byte of it. Dropping it gives all of that back.
+// A request that has memory for every byte of it: its job and what that hangs on, which Submit()
+// completes. Dropping it gives all of that back.
 struct AdmittedMatmul {
-  Problem problem;
-  ResidentOperands residents;
-  SharedOperands shared;
-  Grant grant;
-  TimeNs deadline = kNoDeadline;
-  Priority priority = Priority::kNormal;
-  Tenant tenant;
-  QuotaAccounts::Hold quota;     // of all but a result that is sent back, which has its own
-  std::uint64_t connection = 0;  // as MatmulCall's
-  int verification_vectors = 0;
-  bool is_one_message = false;  // all of it came at once
+  std::unique_ptr<Completion> completion;  // goes last
+  std::unique_ptr<Job> job;
+  Scheduler* scheduler = nullptr;  // of the device that will serve it
   StageSpan admission;
 
-  InlinePayload& payload() const { return *grant.payload; }
+  InlinePayload& payload() const { return *completion->payload; }
 };
 
 // The receipt's part from the time before Submit().
@@ -216,36 +189,35 @@ class Admission {
   absl::Status CheckPriority(const MatmulCall& call) const;
   absl::StatusOr<Understood> Understand(const MatmulCall& request, Carrier carrier) const;
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().
-  absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const MatmulCall& call,
-                                const Problem& problem, const ResidentOperands& residents) const;
-  // The first device, by preference, that has room; else what the most preferred one said.
-  absl::StatusOr<Grant> FindRoom(const MatmulCall& call, const Problem& problem,
-                                 const ResidentOperands& residents, const SharedOperands& shared,
-                                 TimeNs deadline) const;
-  absl::StatusOr<Grant> TryDevice(const ServedDevice& served, const MatmulCall& call,
-                                  const Problem& problem, const ResidentOperands& residents,
-                                  const SharedOperands& shared, TimeNs deadline) const;
+  absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const Understood& understood) const;
+  // Takes all memory that the request needs, on the first device, by preference, that has room;
+  // else returns what the most preferred one said.
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> FindRoom(const Understood& understood,
+                                                           TimeNs deadline) const;
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> TryDevice(const ServedDevice& served,
+                                                            const Understood& understood,
+                                                            TimeNs deadline) const;
   // The caller's share of what the request will take.
   struct Share {
     MemoryShares::Charge charge;
     MemoryBytes result;                    // of it, D's
     bool has_page_locked_operands = true;  // where the device has such memory
   };
-  absl::StatusOr<Share> TakeShare(const ServedDevice& served, const MatmulCall& call,
-                                  const Problem& problem, const SharedOperands& shared,
+  absl::StatusOr<Share> TakeShare(const ServedDevice& served, const Understood& understood,
                                   const Footprint& footprint) const;
   // Room for D where it is to stay.
-  absl::Status AllocateKept(const MatmulCall& call, const Problem& problem, Grant* grant) const;
-  // Memory of the grant's for the payload, for what is shared and not used in place, and for D.
-  absl::Status AllocateHost(const MatmulCall& call, const Problem& problem,
-                            const SharedOperands& shared, Share* share, Grant* grant) const;
+  absl::Status AllocateKept(const Understood& understood, AdmittedMatmul* admitted) const;
+  // Memory for the payload, for what is shared and not used in place, and for D.
+  static absl::Status AllocateHost(const Understood& understood, Share* share,
+                                   Completion* completion);
   MemoryHolder HolderOf(const MatmulCall& call) const;
   // Returns whether requests hold memory that others may wait for.
   bool IsMemoryInUse() const;
   // Moves resident operands out of the device as long as `attempt` finds its memory full: to the
   // host, the largest first, and where they lie there anyway, or cannot, those without a lease are
   // evicted.
-  absl::Status WithRoom(Device* device, Movement* moved,
+  // The bytes that move are added to the receipt.
+  absl::Status WithRoom(Device* device, Receipt* receipt,
                         const std::function<absl::Status()>& attempt) const;
   absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
                              const Cost& cost) const;

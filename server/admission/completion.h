@@ -48,14 +48,15 @@ struct Completion {
   int verification_vectors = 0;
   const Kernel* kernel = nullptr;
   Problem problem;
-  HostBuffers buffers;  // of the work
+  // These count the memory of what follows, and go after it.
+  MemoryShares::Charge charge;  // of all but D, whose pieces have theirs
+  QuotaAccounts::Hold quota;    // of all but a D that is sent back, which has its own
+  HostBuffers buffers;          // of the work
   // The work's planes, where the product is to be verified.
   ResidentPlanes resident;
   HostBuffer d;
-  std::unique_ptr<PendingResult> kept;
+  std::unique_ptr<PendingResult> kept;  // has D's memory; null: D is not to stay here
   std::unique_ptr<InlinePayload> payload;
-  MemoryShares::Charge charge;
-  QuotaAccounts::Hold quota;
   ResidentOperands residents;
   std::vector<HostPiece> memory;
   SharedOperands shared;

@@ -138,7 +138,7 @@ DeviceResult EmulatedDevice::Run(const DeviceWork& work) const {
   result.status = work.plan.kernel->Launch(landed, work.plan.config, arguments, target);
   const TimeNs computed_at = clock_->Now();
   if (result.status.ok()) {
-    CopyLines(landed.d, d.get(), work.problem.d, buffers.d.front().data);
+    CopyLines(landed.d, d.get(), work.problem.d, work.buffers.d.front().data);
   }
   result.spans = {{Stage::kCopyIn, start, landed_at},
                   {Stage::kCompute, landed_at, computed_at},

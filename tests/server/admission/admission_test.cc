@@ -121,7 +121,7 @@ TEST_F(AdmissionTest, WhatLiesBetweenTheLinesOfAResultIsNotTold) {
   for (OperandName operand : {OperandName::kA, OperandName::kB}) {
     ASSERT_TRUE(ReceiveZeros(operand, 4 * 4 * 4, **request).ok());
   }
-  const HostPiece d = (*request)->grant.d.front();
+  const HostPiece d = (*request)->completion->d.front();
   std::fill_n(d.data, d.size_bytes, 'x');
   ASSERT_TRUE(Submit(*std::move(request)).ok());
   device_.FinishOne();
@@ -346,7 +346,7 @@ class VerifyingAdmission : public AdmissionTest {
     for (OperandName operand : {OperandName::kA, OperandName::kB}) {
       ASSERT_TRUE(ReceiveZeros(operand, 16 * 16 * 4, **request).ok());
     }
-    auto* const values = reinterpret_cast<float*>((*request)->grant.d.front().data);
+    auto* const values = reinterpret_cast<float*>((*request)->completion->d.front().data);
     std::fill_n(values, 16 * 16, 0.0F);
     values[77] = d;
     ASSERT_TRUE(Submit(*std::move(request)).ok());

@@ -166,7 +166,7 @@ TEST_F(MemoryWaitingTest, ARequestThatWaitedIsAdmittedInItsTurn) {
   ASSERT_TRUE(second->admitted.ok()) << second->admitted.status();
   const AdmittedMatmul& admitted = **first->admitted;
   EXPECT_EQ(admitted.admission.end - admitted.admission.start, 5 * kMs);
-  EXPECT_FALSE(admitted.is_one_message) << "the room's thread would compute it";
+  EXPECT_FALSE(admitted.job->submitter_is_free) << "the room's thread would compute it";
 }
 
 TEST_F(MemoryWaitingTest, WhoeverGivesMemoryBackWakesTheRoom) {
@@ -204,7 +204,7 @@ TEST_F(PageLockedMemory, AResultCountsUntilItWasRead) {
   std::vector<HostBuffer> results;
   for (int i = 0; i < 5; ++i) {
     Admitted admitted = *Admit(Call("reader", "x"));
-    results.push_back(std::move(admitted->grant.d));
+    results.push_back(std::move(admitted->completion->d));
   }
   // Results of 200000 bytes are held; this one has as many, and one of 4 bytes more has not.
   EXPECT_TRUE(Admit(Call("reader", "x", 223)).ok());

@@ -186,7 +186,7 @@ class SharedRequest : public SharedOperandsTest {
   absl::Status Submit() {
     auto admitted = admission_.Admit(call_, kNoDeadline, Admission::Carrier::kMessage);
     if (!admitted.ok()) return admitted.status();
-    for (const HostPiece& piece : (*admitted)->grant.d) {
+    for (const HostPiece& piece : (*admitted)->completion->d) {
       std::memset(piece.data, 'd', piece.size_bytes);
     }
     if (before_submit_) before_submit_();

@@ -129,8 +129,10 @@ TEST_F(CudaKeptTest, EveryPlaneMayStay) {
       Operands operands(problem, Distribution::kNormal, static_cast<std::uint32_t>(i));
       const std::string expected = Reference(problem, operands);
       DeviceWork work = MakeWork(problem, operands);
-      const Footprint footprint =
-          device_->FootprintOf(problem, work.plan, {true, true, true, true, true, true, true});
+      Residency all;
+      for (const WorkPlane plane : kWorkPlanes) all[plane] = true;
+      all.d = true;
+      const Footprint footprint = device_->FootprintOf(problem, work.plan, all);
       StoreAll(&work);
       const std::uint64_t residents = device_->memory().usage().resident_bytes;
       KeepResult(&work);

@@ -1,5 +1,6 @@
 // Tests how operands land, are cut and leave: pure functions.
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,12 @@ Plan PlanOf(const Kernel& kernel, const Problem& problem) {
   plan.kernel = &kernel;
   plan.numerics_id = kernel.NumericsId(problem);
   return plan;
+}
+
+Residency Resident(std::initializer_list<WorkPlane> planes) {
+  Residency residency;
+  for (const WorkPlane plane : planes) residency[plane] = true;
+  return residency;
 }
 
 TEST(Landing, LinesStartAtSectorsWhereThatIsCheap) {
@@ -75,9 +82,8 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
   }
   EXPECT_GE(block.total_bytes, end);
   EXPECT_LE(block.inputs[WorkPlane::kBScales].end(), block.inputs_bytes);
-  Residency residency;
-  residency[WorkPlane::kB] = true;
-  const BlockLayout without_b = LayOutBlock(sent, LandedProblem(sent), residency, 1000);
+  const BlockLayout without_b =
+      LayOutBlock(sent, LandedProblem(sent), Resident({WorkPlane::kB}), 1000);
   EXPECT_EQ(without_b.inputs[WorkPlane::kB].bytes + without_b.landed[WorkPlane::kB].bytes, 0u);
 }
 
@@ -99,7 +105,8 @@ TEST(Panels, CoverTheProductOnce) {
       EXPECT_EQ(OffsetsOf(landed, panel).d,
                 4u * static_cast<std::uint64_t>(panel.m_begin * landed.d.leading_dimension +
                                                 panel.n_begin));
-      EXPECT_EQ(OffsetsOf(landed, panel).bias, 4u * static_cast<std::uint64_t>(panel.n_begin));
+      EXPECT_EQ(OffsetsOf(landed, panel)[WorkPlane::kBias],
+                4u * static_cast<std::uint64_t>(panel.n_begin));
     }
     EXPECT_EQ(covered, landed.m * landed.n);
   }
@@ -110,7 +117,7 @@ TEST(Panels, WhatIsSmallOrResidentIsNotCut) {
   const Problem landed = LandedProblem(MakeProblem(4000, 64, 1000, DataType::kF32, DataType::kF32));
   const Plan plan = PlanOf(kernel, landed);
   EXPECT_GT(CutIntoPanels(landed, {}, plan, kPanelBytes).size(), 1u);
-  EXPECT_EQ(CutIntoPanels(landed, {true, false}, plan, kPanelBytes).size(), 1u);
+  EXPECT_EQ(CutIntoPanels(landed, Resident({WorkPlane::kA}), plan, kPanelBytes).size(), 1u);
   EXPECT_EQ(CutIntoPanels(landed, {}, plan, kPanelBytes * 8).size(), 1u);
 }
 
@@ -119,7 +126,10 @@ TEST(Panels, WhatHasALargeResultAloneIsCutToo) {
   const testing::ReferenceKernel kernel;
   const Problem landed = LandedProblem(MakeProblem(4000, 4000, 8, DataType::kF32, DataType::kF32));
   EXPECT_EQ(CutIntoPanels(landed, {}, PlanOf(kernel, landed), kPanelBytes).size(), 8u);
-  EXPECT_EQ(CutIntoPanels(landed, {true, true}, PlanOf(kernel, landed), kPanelBytes).size(), 8u);
+  EXPECT_EQ(CutIntoPanels(landed, Resident({WorkPlane::kA, WorkPlane::kB}), PlanOf(kernel, landed),
+                          kPanelBytes)
+                .size(),
+            8u);
 }
 
 // Bits that depend on M or N must not depend on the cut.
