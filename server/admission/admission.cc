@@ -160,10 +160,10 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
                             AdmitCallback done) const {
   // A call that waits takes quota too: its message is here.
   const auto quota = std::make_shared<QuotaAccounts::Hold>();
-  absl::StatusOr<Understood> understood = Understand(call, carrier);
-  absl::Status status = understood.status();
+  absl::StatusOr<ResolvedHeader> resolved = ResolveHeader(call, carrier);
+  absl::Status status = resolved.status();
   if (status.ok()) {
-    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(understood->call, understood->problem);
+    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(resolved->call, resolved->problem);
     status = taken.status();
     if (taken.ok()) *quota = *std::move(taken);
   }
@@ -200,16 +200,16 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
     const MatmulCall& request, TimeNs deadline, Carrier carrier, QuotaAccounts::Hold* quota) const {
   const TimeNs start = clock_->Now();
-  absl::StatusOr<Understood> understood = Understand(request, carrier);
-  if (!understood.ok()) return understood.status();
+  absl::StatusOr<ResolvedHeader> resolved = ResolveHeader(request, carrier);
+  if (!resolved.ok()) return resolved.status();
   QuotaAccounts::Hold own;
   if (quota == nullptr) {
-    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(understood->call, understood->problem);
+    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(resolved->call, resolved->problem);
     if (!taken.ok()) return taken.status();
     own = *std::move(taken);
     quota = &own;
   }
-  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted = FindRoom(*understood, deadline);
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted = FindRoom(*resolved, deadline);
   if (!admitted.ok()) return admitted.status();
   Job& job = *(*admitted)->job;
   job.deadline = deadline;
@@ -222,11 +222,11 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
   completion.deadline = deadline;
   completion.tenant = request.tenant.key();
   completion.verification_vectors = static_cast<int>(request.verification_vectors);
-  completion.residents = std::move(understood->residents);
-  completion.shared = std::move(understood->shared);
+  completion.residents = std::move(resolved->residents);
+  completion.shared = std::move(resolved->shared);
   completion.quota = std::move(*quota);
   completion.quota.OweDeviceTime(job.cost.device_us);
-  if (IsSentBack(understood->call)) {
+  if (IsSentBack(resolved->call)) {
     // Until it is sent.
     const std::uint64_t bytes = completion.problem.d.size_bytes();
     Attach(completion.quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &completion.d);
@@ -261,12 +261,12 @@ absl::Status Admission::CheckPriority(const MatmulCall& call) const {
       has_own ? "the quota's high_priority" : "scheduling.high_priority_tenants", ")"));
 }
 
-absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& request,
-                                                            Carrier carrier) const {
+absl::StatusOr<Admission::ResolvedHeader> Admission::ResolveHeader(const MatmulCall& request,
+                                                                   Carrier carrier) const {
   if (absl::Status s = CheckPriority(request); !s.ok()) return s;
-  Understood understood;
-  understood.call = request;
-  MatmulCall& call = understood.call;
+  ResolvedHeader resolved;
+  resolved.call = request;
+  MatmulCall& call = resolved.call;
   if (call.keep_result.has_value() && store_ == nullptr) {
     return absl::UnimplementedError("keep_result is set: this server keeps no operands");
   }
@@ -282,35 +282,35 @@ absl::StatusOr<Admission::Understood> Admission::Understand(const MatmulCall& re
   }
   absl::StatusOr<SharedOperands> shared = SharedOperands::Find(regions_, call, *problem);
   if (!shared.ok()) return shared.status();
-  understood.problem = *std::move(problem);
-  understood.residents = *std::move(residents);
-  understood.shared = *std::move(shared);
-  return understood;
+  resolved.problem = *std::move(problem);
+  resolved.residents = *std::move(residents);
+  resolved.shared = *std::move(shared);
+  return resolved;
 }
 
 absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) const {
   if (absl::Status s = CheckServing(); !s.ok()) return s;
-  absl::StatusOr<Understood> understood = Understand(request, Carrier::kStream);
-  if (!understood.ok()) return understood.status();
-  const MatmulCall& call = understood->call;
+  absl::StatusOr<ResolvedHeader> resolved = ResolveHeader(request, Carrier::kStream);
+  if (!resolved.ok()) return resolved.status();
+  const MatmulCall& call = resolved->call;
   absl::Status first_refusal;
-  for (const ServedDevice& served : router_->ByPreference(understood->holder())) {
-    absl::StatusOr<Offer> offer = OfferOf(served, *understood);
+  for (const ServedDevice& served : router_->ByPreference(resolved->holder())) {
+    absl::StatusOr<Offer> offer = OfferOf(served, *resolved);
     if (!offer.ok()) {
       first_refusal.Update(offer.status());
       continue;
     }
     MatmulEstimate estimate;
     estimate.offer = *std::move(offer);
-    estimate.problem = understood->problem;
+    estimate.problem = resolved->problem;
     // If that is refused, because others would be late, all of them are assumed to go first.
     estimate.queue_us = served.scheduler
                             ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
                                            estimate.offer.cost.device_us,
                                            estimate.offer.cost.least_us, WeightOf(call.tenant)})
                             .value_or(served.scheduler->predicted_backlog_us());
-    estimate.receive_bytes = InlineBytes(call, understood->problem);
-    estimate.send_bytes = IsSentBack(call) ? understood->problem.d.size_bytes() : 0;
+    estimate.receive_bytes = InlineBytes(call, resolved->problem);
+    estimate.send_bytes = IsSentBack(call) ? resolved->problem.d.size_bytes() : 0;
     const auto receive = TransferDirection::kReceive;
     const auto send = TransferDirection::kSend;
     estimate.receive_us = transport_.PredictUs(receive, estimate.receive_bytes);
@@ -358,12 +358,12 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const Understood& understood,
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const ResolvedHeader& resolved,
                                                                     TimeNs deadline) const {
   absl::Status first_refusal;
-  for (const ServedDevice& served : router_->ByPreference(understood.holder())) {
+  for (const ServedDevice& served : router_->ByPreference(resolved.holder())) {
     absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
-        TryDevice(served, understood, deadline);
+        TryDevice(served, resolved, deadline);
     if (admitted.ok()) return admitted;
     first_refusal.Update(admitted.status());
   }
@@ -371,16 +371,16 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const Unders
 }
 
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const ServedDevice& served,
-                                                                     const Understood& understood,
+                                                                     const ResolvedHeader& resolved,
                                                                      TimeNs deadline) const {
-  absl::StatusOr<Offer> offer = OfferOf(served, understood);
+  absl::StatusOr<Offer> offer = OfferOf(served, resolved);
   if (!offer.ok()) return offer.status();
-  if (absl::Status s = CheckDeadline(served, understood.call, deadline, offer->cost); !s.ok()) {
+  if (absl::Status s = CheckDeadline(served, resolved.call, deadline, offer->cost); !s.ok()) {
     return s;
   }
   Device& device = *served.device;
   const Footprint& footprint = offer->footprint;
-  absl::StatusOr<Share> share = TakeShare(served, understood, footprint);
+  absl::StatusOr<Share> share = TakeShare(served, resolved, footprint);
   if (!share.ok()) {
     return FullNow(*served.scheduler, RefusalCause::kMemoryShare, share.status());
   }
@@ -394,15 +394,15 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
   completion.verifier = verifier_;
   completion.device = served.device;
   completion.kernel = offer->plan.kernel;
-  completion.problem = understood.problem;
+  completion.problem = resolved.problem;
   Job& job = *admitted->job;
   job.cost = offer->cost;
-  job.work.problem = understood.problem;
+  job.work.problem = resolved.problem;
   job.work.plan = std::move(offer->plan);
   Receipt* const receipt = &job.receipt;
   absl::Status status = WithRoom(&device, receipt, [&] {
     absl::StatusOr<ResidentOperands::Placed> placed =
-        understood.residents.PlaceOn(&device, understood.problem, &receipt->landed_bytes);
+        resolved.residents.PlaceOn(&device, resolved.problem, &receipt->landed_bytes);
     if (!placed.ok()) return placed.status();
     job.work.buffers = std::move(placed->buffers);
     job.work.resident = std::move(placed->resident);
@@ -419,11 +419,11 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
       return absl::OkStatus();
     });
   }
-  if (status.ok() && understood.call.keep_result.has_value()) {
-    status = AllocateKept(understood, admitted.get());
+  if (status.ok() && resolved.call.keep_result.has_value()) {
+    status = AllocateKept(resolved, admitted.get());
   }
   if (status.ok()) {
-    const auto allocate = [&] { return AllocateHost(understood, &*share, &completion); };
+    const auto allocate = [&] { return AllocateHost(resolved, &*share, &completion); };
     // Evicting what lies on a device with memory of its own would not help.
     status = device.uses_host_memory() ? WithRoom(&device, receipt, allocate) : allocate();
   }
@@ -436,11 +436,11 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
 }
 
 absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served,
-                                                      const Understood& understood,
+                                                      const ResolvedHeader& resolved,
                                                       const Footprint& footprint) const {
-  const MatmulCall& call = understood.call;
-  const Problem& problem = understood.problem;
-  const SharedOperands& shared = understood.shared;
+  const MatmulCall& call = resolved.call;
+  const Problem& problem = resolved.problem;
+  const SharedOperands& shared = resolved.shared;
   const HostMemoryLimits limits = served.device->host_memory_limits();
   const MemoryHolder holder = HolderOf(call);
   MemoryShares* const shares = shares_.at(served.device).get();
@@ -469,15 +469,15 @@ absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served
 }
 
 absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
-                                         const Understood& understood) const {
-  const MatmulCall& call = understood.call;
-  const Problem& problem = understood.problem;
+                                         const ResolvedHeader& resolved) const {
+  const MatmulCall& call = resolved.call;
+  const Problem& problem = resolved.problem;
   const Device& device = *served.device;
   absl::StatusOr<Plan> plan = memo_->Select(device.Landed(problem), device.traits(), call.kernel);
   if (!plan.ok()) return plan.status();
   Offer offer;
   offer.served = served;
-  Residency residency = understood.residents.residency(device);
+  Residency residency = resolved.residents.residency(device);
   residency.d = call.keep_result.has_value() && !device.uses_host_memory();
   offer.footprint = device.FootprintOf(problem, *plan, residency);
   const Footprint& footprint = offer.footprint;
@@ -498,10 +498,10 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
   return offer;
 }
 
-absl::Status Admission::AllocateHost(const Understood& understood, Share* share,
+absl::Status Admission::AllocateHost(const ResolvedHeader& resolved, Share* share,
                                      Completion* completion) {
-  const MatmulCall& call = understood.call;
-  const Problem& problem = understood.problem;
+  const MatmulCall& call = resolved.call;
+  const Problem& problem = resolved.problem;
   Device* const device = completion->device;
   absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
       InlinePayload::Create(call, problem, [device, share](std::uint64_t bytes) {
@@ -510,7 +510,7 @@ absl::Status Admission::AllocateHost(const Understood& understood, Share* share,
       });
   if (!payload.ok()) return payload.status();
   completion->payload = *std::move(payload);
-  absl::StatusOr<SharedOperands::Placed> placed = understood.shared.PlaceOn(device);
+  absl::StatusOr<SharedOperands::Placed> placed = resolved.shared.PlaceOn(device);
   if (!placed.ok()) return placed.status();
   completion->placed = *std::move(placed);
   if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(completion->placed)) {
@@ -533,13 +533,14 @@ absl::Status Admission::AllocateHost(const Understood& understood, Share* share,
   return absl::OkStatus();
 }
 
-absl::Status Admission::AllocateKept(const Understood& understood, AdmittedMatmul* admitted) const {
+absl::Status Admission::AllocateKept(const ResolvedHeader& resolved,
+                                     AdmittedMatmul* admitted) const {
   Completion& completion = *admitted->completion;
   Receipt* const receipt = &admitted->job->receipt;
   Device* const device = completion.device;
   const auto begin = [&] {
     absl::StatusOr<std::unique_ptr<PendingResult>> kept = store_->BeginResult(
-        understood.call.tenant, understood.problem.d, understood.call.keep_result->lease, device);
+        resolved.call.tenant, resolved.problem.d, resolved.call.keep_result->lease, device);
     if (!kept.ok()) return kept.status();
     completion.kept = *std::move(kept);
     return absl::OkStatus();

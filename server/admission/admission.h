@@ -166,7 +166,7 @@ class Admission {
 
  private:
   // The facts that the header alone decides.
-  struct Understood {
+  struct ResolvedHeader {
     MatmulCall call;  // completed by what its resident operands are
     Problem problem;
     ResidentOperands residents;
@@ -187,15 +187,15 @@ class Admission {
   absl::StatusOr<QuotaAccounts::Hold> TakeQuota(const MatmulCall& call,
                                                 const Problem& problem) const;
   absl::Status CheckPriority(const MatmulCall& call) const;
-  absl::StatusOr<Understood> Understand(const MatmulCall& request, Carrier carrier) const;
+  absl::StatusOr<ResolvedHeader> ResolveHeader(const MatmulCall& request, Carrier carrier) const;
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().
-  absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const Understood& understood) const;
+  absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const ResolvedHeader& resolved) const;
   // Takes all memory that the request needs, on the first device, by preference, that has room;
   // else returns what the most preferred one said.
-  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> FindRoom(const Understood& understood,
+  absl::StatusOr<std::unique_ptr<AdmittedMatmul>> FindRoom(const ResolvedHeader& resolved,
                                                            TimeNs deadline) const;
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> TryDevice(const ServedDevice& served,
-                                                            const Understood& understood,
+                                                            const ResolvedHeader& resolved,
                                                             TimeNs deadline) const;
   // The caller's share of what the request will take.
   struct Share {
@@ -203,12 +203,12 @@ class Admission {
     MemoryBytes result;                    // of it, D's
     bool has_page_locked_operands = true;  // where the device has such memory
   };
-  absl::StatusOr<Share> TakeShare(const ServedDevice& served, const Understood& understood,
+  absl::StatusOr<Share> TakeShare(const ServedDevice& served, const ResolvedHeader& resolved,
                                   const Footprint& footprint) const;
   // Room for D where it is to stay.
-  absl::Status AllocateKept(const Understood& understood, AdmittedMatmul* admitted) const;
+  absl::Status AllocateKept(const ResolvedHeader& resolved, AdmittedMatmul* admitted) const;
   // Memory for the payload, for what is shared and not used in place, and for D.
-  static absl::Status AllocateHost(const Understood& understood, Share* share,
+  static absl::Status AllocateHost(const ResolvedHeader& resolved, Share* share,
                                    Completion* completion);
   MemoryHolder HolderOf(const MatmulCall& call) const;
   // Returns whether requests hold memory that others may wait for.

@@ -120,7 +120,7 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
   DeviceWork work;
   work.problem = problem;
   work.plan = plan;
-  const BlockLayout block = Prepare(work, options_.panel_bytes, resident).block;
+  const AllocationLayout block = Prepare(work, options_.panel_bytes, resident).block;
   const std::uint64_t workspace_bytes = block.total_bytes - block.workspace.offset;
   const std::uint64_t kept_bytes = resident.d ? ResidentBytes(KeptLayout(problem.d)) : 0;
   return {block.total_bytes - workspace_bytes, workspace_bytes, kept_bytes};

@@ -64,12 +64,12 @@ MatrixLayout CopiedLayout(const MatrixLayout& layout) {
   return {DataType::kUint8, 1, bytes, Order::kRowMajor, bytes};
 }
 
-BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,
-                        std::uint64_t workspace_bytes) {
+AllocationLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,
+                             std::uint64_t workspace_bytes) {
   constexpr std::uint64_t kAlignment = 256;
-  BlockLayout block;
+  AllocationLayout block;
   const auto add = [&block](std::uint64_t bytes) {
-    const BlockLayout::Part part{block.total_bytes, bytes};
+    const AllocationLayout::Part part{block.total_bytes, bytes};
     block.total_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     return part;
   };

@@ -45,7 +45,7 @@ inline MatrixLayout InputLayout(const MatrixLayout& sent, const MatrixLayout& la
 
 // The places of one work's parts in one allocation, in bytes from its start. Parts that the problem
 // does not have are empty. Inputs come first, so that those of a small work travel in one copy.
-struct BlockLayout {
+struct AllocationLayout {
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
@@ -63,7 +63,7 @@ struct BlockLayout {
   std::uint64_t total_bytes = 0;
 };
 
-BlockLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,
-                        std::uint64_t workspace_bytes);
+AllocationLayout LayOutBlock(const Problem& sent, const Problem& landed, const Residency& resident,
+                             std::uint64_t workspace_bytes);
 
 }  // namespace gemmd

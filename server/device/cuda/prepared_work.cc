@@ -83,7 +83,7 @@ void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_fi
                     CudaStream stream, CudaCommands* commands) {
   const Problem& sent = prepared.work->problem;
   const Problem& landed = prepared.landed;
-  const BlockLayout& layout = prepared.block;
+  const AllocationLayout& layout = prepared.block;
   // Operands that came whole are transposed once.
   const bool a_is_due = is_first || CutsRows(prepared.panels);
   const bool b_is_due = is_first || CutsColumns(prepared.panels);
@@ -101,7 +101,7 @@ void TransposePanel(const PreparedWork& prepared, const Panel& panel, bool is_fi
 Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char* block) {
   const ResidentPlanes& resident = prepared.work->resident;
   const Problem& problem = prepared.landed;
-  const BlockLayout& layout = prepared.block;
+  const AllocationLayout& layout = prepared.block;
   const PanelOffsets offsets = OffsetsOf(problem, panel);
   Planes<const void*> planes;
   for (const WorkPlane plane : kWorkPlanes) {

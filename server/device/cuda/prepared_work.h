@@ -19,7 +19,7 @@ struct PreparedWork {
   Problem landed;
   Residency resident;  // d: the kernel writes D where it stays
   std::vector<Panel> panels;
-  BlockLayout block;
+  AllocationLayout block;
 };
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
@@ -62,7 +62,7 @@ bool CutsColumns(const std::vector<Panel>& panels);
 struct VectorInput {
   const void* host = nullptr;
   std::uint64_t bytes = 0;
-  BlockLayout::Part part;
+  AllocationLayout::Part part;
 };
 std::vector<VectorInput> VectorInputs(const PreparedWork& prepared);
 

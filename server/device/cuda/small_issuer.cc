@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxBytes = 256 << 10;
 
 // Line by line, with zeros for what the sent plane does not fill.
 void Pack(const MatrixLayout& sent, const void* from, const MatrixLayout& to_layout,
-          const BlockLayout::Part& part, char* staging) {
+          const AllocationLayout::Part& part, char* staging) {
   char* const to = staging + part.offset;
   const std::uint64_t width = ElementBytes(sent, sent.inner());
   std::memset(to, 0, part.bytes);
@@ -33,14 +33,14 @@ struct SmallInput {
   Access access = Access::kHost;
   MatrixLayout sent;
   MatrixLayout to_layout;
-  BlockLayout::Part part;
+  AllocationLayout::Part part;
 };
 
 std::vector<SmallInput> SmallInputs(const PreparedWork& prepared) {
   const Problem& sent = prepared.work->problem;
   const Problem& landed = prepared.landed;
   const HostBuffers& buffers = prepared.work->buffers;
-  const BlockLayout& layout = prepared.block;
+  const AllocationLayout& layout = prepared.block;
   std::vector<SmallInput> inputs;
   for (const WorkPlane plane : {WorkPlane::kA, WorkPlane::kB, WorkPlane::kC}) {
     if (layout.inputs[plane].bytes == 0) continue;
@@ -101,9 +101,9 @@ SharedBlock LayOutTogether(std::vector<PreparedWork>* works) {
   shared.total_bytes = shared.inputs_bytes;
   std::uint64_t inputs_begin = 0;
   for (PreparedWork& work : *works) {
-    BlockLayout& block = work.block;
+    AllocationLayout& block = work.block;
     const std::uint64_t inputs = block.inputs_bytes;
-    const auto move = [&](BlockLayout::Part* part) {
+    const auto move = [&](AllocationLayout::Part* part) {
       part->offset = part->offset < inputs ? inputs_begin + part->offset
                                            : shared.total_bytes + (part->offset - inputs);
     };
@@ -289,7 +289,7 @@ bool SmallIssuer::HasRows(const DeviceWork& work) const {
 
 IssuedWork SmallIssuer::IssueRows(const std::vector<DeviceWork>& works, const PreparedWork& joined,
                                   CudaSlot* slot) const {
-  const BlockLayout& layout = joined.block;
+  const AllocationLayout& layout = joined.block;
   const CudaStream stream = slot->stream();
   CudaCommands commands(backend_, slot);
   IssuedWork issued;

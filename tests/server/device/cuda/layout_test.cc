@@ -62,19 +62,19 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
   sent.epilogue.has_bias = true;
   sent.a_scaling = Scaling::kVector;
   sent.b_scaling = Scaling::kTensor;
-  const BlockLayout block = LayOutBlock(sent, LandedProblem(sent), {}, 1000);
-  const BlockLayout::Part* const parts[] = {&block.inputs[WorkPlane::kA],
-                                            &block.inputs[WorkPlane::kB],
-                                            &block.inputs[WorkPlane::kC],
-                                            &block.inputs[WorkPlane::kBias],
-                                            &block.inputs[WorkPlane::kAScales],
-                                            &block.inputs[WorkPlane::kBScales],
-                                            &block.landed[WorkPlane::kA],
-                                            &block.landed[WorkPlane::kB],
-                                            &block.d,
-                                            &block.workspace};
+  const AllocationLayout block = LayOutBlock(sent, LandedProblem(sent), {}, 1000);
+  const AllocationLayout::Part* const parts[] = {&block.inputs[WorkPlane::kA],
+                                                 &block.inputs[WorkPlane::kB],
+                                                 &block.inputs[WorkPlane::kC],
+                                                 &block.inputs[WorkPlane::kBias],
+                                                 &block.inputs[WorkPlane::kAScales],
+                                                 &block.inputs[WorkPlane::kBScales],
+                                                 &block.landed[WorkPlane::kA],
+                                                 &block.landed[WorkPlane::kB],
+                                                 &block.d,
+                                                 &block.workspace};
   std::uint64_t end = 0;
-  for (const BlockLayout::Part* part : parts) {
+  for (const AllocationLayout::Part* part : parts) {
     EXPECT_GT(part->bytes, 0u);
     EXPECT_EQ(part->offset % 256, 0u);
     EXPECT_GE(part->offset, end);
@@ -82,7 +82,7 @@ TEST(Landing, PartsOfABlockDoNotOverlap) {
   }
   EXPECT_GE(block.total_bytes, end);
   EXPECT_LE(block.inputs[WorkPlane::kBScales].end(), block.inputs_bytes);
-  const BlockLayout without_b =
+  const AllocationLayout without_b =
       LayOutBlock(sent, LandedProblem(sent), Resident({WorkPlane::kB}), 1000);
   EXPECT_EQ(without_b.inputs[WorkPlane::kB].bytes + without_b.landed[WorkPlane::kB].bytes, 0u);
 }
