@@ -185,6 +185,36 @@ void CheckRemoteArrivals(const Cluster& cluster) {
   }
 }
 
+// A block that exits while a bulk copy to its shared memory is still in flight leaves memory that
+// may by then be another block's. So each copy must be known to a thread of the block that it
+// fills, by its mbarrier or by whoever waited for that; cells remember the last copy to each.
+void CheckBulkCopiesEnded(const Cluster& cluster) {
+  const std::size_t threads = cluster.threads.size() / cluster.blocks.size();
+  for (const Block& block : cluster.blocks) {
+    const auto first = cluster.threads.begin() + static_cast<std::ptrdiff_t>(block.rank * threads);
+    const auto last = first + static_cast<std::ptrdiff_t>(threads);
+    // Neighbours are of one copy: the last that was found to be known.
+    Agent agent = 0;
+    Step step = 0;
+    for (std::size_t i = 0; i < block.cells.size(); ++i) {
+      const Cell& cell = block.cells[i];
+      if (cell.state != Cell::State::kAsync) continue;
+      if (cell.writer == agent && cell.write_step <= step) continue;
+      const bool is_known = std::any_of(first, last, [&cell](const Thread& thread) {
+        return thread.knows.IsFinished(cell.writer, cell.write_step);
+      });
+      if (!is_known) {
+        Fail(Violation::kUnfinished, CallSite(),
+             absl::StrCat("the block of rank ", block.rank, " may exit before a bulk copy (line ",
+                          cell.writer_line, ") lands at shared+", 4 * i,
+                          ": no thread of the block waits for it"));
+      }
+      agent = cell.writer;
+      step = cell.write_step;
+    }
+  }
+}
+
 std::string DescribeWait(const Thread& thread) {
   const WaitReason& reason = thread.waiting_for;
   const std::string file = reason.site.file;
@@ -235,7 +265,10 @@ void RunWarp(Grid& grid, Warp& warp) {
 
 void FinishCluster(Grid& grid, const Cluster& cluster) {
   LandAll(grid, cluster);
-  if (grid.options.check_order) CheckRemoteArrivals(cluster);
+  if (grid.options.check_order) {
+    CheckRemoteArrivals(cluster);
+    CheckBulkCopiesEnded(cluster);
+  }
   CountUnfinishedAccesses(grid, cluster);
 }
 

@@ -1,5 +1,5 @@
-// Loads of four and five dimensions, loads of a pair of blocks that complete in its even block, and
-// bytes that another block expects there.
+// Loads of four and five dimensions, loads of a pair of blocks that complete in its even block,
+// bytes that another block expects there, and loads that outlive a block.
 #include <cstdint>
 #include <vector>
 
@@ -165,6 +165,77 @@ TEST(PairLoads, CompleteInTheEvenBlock) {
     seeded.options.seed = seed;
     EXPECT_FALSE(RunRule([&] { LoadInPair(map, PairFault::kOwnBarrier); }, seeded).ok());
     EXPECT_FALSE(RunRule([&] { LoadInPair(map, PairFault::kNotExpected); }, seeded).ok());
+  }
+}
+
+enum class ExitFault { kNone, kNotWaited, kNeverExpected };
+
+// The other threads wait, or nobody does, though thread 0 goes on to exit.
+void LoadAndExit(const ptx::TensorMap& map, ExitFault fault) {
+  const bool is_loader = ptx::ThreadIndex() == 0;
+  if (is_loader) {
+    ptx::MbarrierInit(Mbarrier(), 1);
+    ptx::FenceMbarrierInit();
+    if (fault != ExitFault::kNeverExpected) ptx::MbarrierArriveExpect(Mbarrier(), 128);
+    ptx::TensorLoad4D(ptx::SharedBase(), &map, {0, 0, 0, 0}, Mbarrier());
+  }
+  ptx::SyncWarp();
+  if (fault == ExitFault::kNone && !is_loader) ptx::MbarrierWait(Mbarrier(), 0);
+}
+
+// A load that has landed by chance is reported like one that has not.
+TEST(LoadsInFlight, AreWaitedForBeforeTheBlockExits) {
+  const std::vector<std::uint32_t> numbers = Numbers();
+  const ptx::TensorMap map = MakeMap(numbers, 4);
+  for (const emulator::Landing landing :
+       {emulator::Landing::kEager, emulator::Landing::kLazy, emulator::Landing::kRandom}) {
+    Launching launching = Reading(numbers, 1);
+    launching.options.landing = landing;
+    ExpectNothing([&] { LoadAndExit(map, ExitFault::kNone); }, launching);
+    for (const ExitFault fault : {ExitFault::kNotWaited, ExitFault::kNeverExpected}) {
+      ExpectViolation(
+          Violation::kUnfinished, [&] { LoadAndExit(map, fault); }, launching);
+    }
+  }
+}
+
+// Each block loads, and all bytes are counted in the even one, which waits for them. The odd block
+// knows nothing of its own load unless it is told.
+void LoadInPairAndExit(const ptx::TensorMap& map, bool is_told) {
+  const bool is_first = ptx::ThreadIndex() == 0;
+  const std::uint32_t rank = ptx::RankInCluster();
+  if (is_first) {
+    ptx::MbarrierInit(Mbarrier(), 1);
+    ptx::MbarrierInit(Mbarrier() + 8, 1);
+    ptx::FenceMbarrierInit();
+  }
+  ptx::ClusterSync();
+  if (is_first) {
+    if (rank == 0) ptx::MbarrierArriveExpect(Mbarrier(), 256);
+    ptx::TensorLoad4DOfPair(ptx::SharedBase(), &map, {0, 0, 0, 0}, Mbarrier());
+  }
+  ptx::SyncWarp();
+  if (rank == 0) {
+    ptx::MbarrierWait(Mbarrier(), 0);
+    if (is_told && is_first) ptx::MbarrierArriveCluster(ptx::MapShared(Mbarrier() + 8, 1));
+  } else if (is_told) {
+    ptx::MbarrierWaitCluster(Mbarrier() + 8, 0);
+  }
+}
+
+TEST(LoadsInFlight, OfAPairAreKnownToTheBlockThatTheyFill) {
+  const std::vector<std::uint32_t> numbers = Numbers();
+  const ptx::TensorMap map = MakeMap(numbers, 4);
+  for (const emulator::Landing landing :
+       {emulator::Landing::kEager, emulator::Landing::kLazy, emulator::Landing::kRandom}) {
+    Launching launching = Reading(numbers, 2);
+    launching.options.landing = landing;
+    ExpectNothing([&] { LoadInPairAndExit(map, true); }, launching);
+    ExpectViolation(
+        Violation::kUnfinished, [&] { LoadInPairAndExit(map, false); }, launching);
+    const std::string message = RunRule([&] { LoadInPairAndExit(map, false); }, launching).message;
+    EXPECT_NE(message.find("the block of rank 1 may exit before a bulk copy"), std::string::npos)
+        << message;
   }
 }
 
