@@ -25,6 +25,7 @@ GEMMD_DEVICE void PrefetchMaps(const LadderDParams& params) {
   ptx::PrefetchTensorMap(&params.b);
   ptx::PrefetchTensorMap(&params.a_scales);
   ptx::PrefetchTensorMap(&params.b_scales);
+  if constexpr (Step::kHalvesTail) ptx::PrefetchTensorMap(&params.half_b);
   if constexpr (kTensorStores) ptx::PrefetchTensorMap(&params.stored);
 }
 

@@ -31,8 +31,9 @@ absl::StatusOr<ptx::TensorMap> MakeStoredMap(const Problem& problem, void* d) {
   return ptx::MakeTensorMap(spec);
 }
 
+// Products of `columns` of B.
 template <class Step>
-std::uint32_t MakeLadderDInstruction(const Problem& problem) {
+std::uint32_t MakeLadderDInstruction(const Problem& problem, int columns) {
   if constexpr (Step::kFormat == ScaledFormat::kMxfp8) {
     const auto type = [](DataType type) {
       return type == DataType::kFp8E4M3 ? ptx::Tcgen05MxType::kE4m3 : ptx::Tcgen05MxType::kE5m2;
@@ -41,13 +42,13 @@ std::uint32_t MakeLadderDInstruction(const Problem& problem) {
     form.a_type = type(problem.a.type);
     form.b_type = type(problem.b.type);
     form.rows = Step::kTileM;
-    form.columns = Step::kTileN;
+    form.columns = columns;
     return ptx::MakeTcgen05MxInstruction(form);
   } else {
     ptx::Tcgen05Fp4Form form;
     form.has_e4m3_scales = Step::kFormat == ScaledFormat::kNvfp4;
     form.rows = Step::kTileM;
-    form.columns = Step::kTileN;
+    form.columns = columns;
     return ptx::MakeTcgen05Fp4Instruction(form);
   }
 }
@@ -58,11 +59,13 @@ bool IsLarge(const Problem& problem) {
 }
 
 // Says whether tiles go along a Hilbert curve: published steps have it where the grid is a square
-// whose side is a power of two. mma::GeneralHilbertTile() takes sides up to 2^15.
+// whose side is a power of two. mma::GeneralHilbertTile() takes any grid of sides up to 2^15.
 template <class Step>
 bool IsHilbert(const Problem& problem, std::uint32_t tiles_m, std::uint32_t tiles_n) {
   constexpr std::uint32_t kLongest = 1u << 15;
-  if (Step::kOrder == TileOrder::kRows || tiles_m != tiles_n || tiles_m > kLongest) return false;
+  if (Step::kOrder == TileOrder::kRows || std::max(tiles_m, tiles_n) > kLongest) return false;
+  if (Step::kOrder == TileOrder::kAnyHilbert) return true;
+  if (tiles_m != tiles_n) return false;
   if (Step::kOrder == TileOrder::kLargeHilbert && !IsLarge<Step>(problem)) return false;
   return (tiles_m & (tiles_m - 1)) == 0;
 }
@@ -74,8 +77,8 @@ inline bool AreRowsWhole(const Problem& problem, const void* d) {
 }
 
 template <class Step, bool kTensorStores>
-absl::StatusOr<LadderDParams> MakeLadderDParams(const Problem& problem,
-                                                const Arguments& arguments) {
+absl::StatusOr<LadderDParams> MakeLadderDParams(const Problem& problem, const Arguments& arguments,
+                                                std::uint32_t pairs) {
   using Layout = LadderDLayout<Step, kTensorStores>;
   LadderDParams params = {};
   const auto a = mma::MakeOperandMap(arguments.a, problem.a, Layout::kALines);
@@ -106,8 +109,16 @@ absl::StatusOr<LadderDParams> MakeLadderDParams(const Problem& problem,
   params.k = static_cast<std::int32_t>(problem.k);
   params.tiles_m = static_cast<std::uint32_t>((problem.m + Step::kTileM - 1) / Step::kTileM);
   params.tiles_n = static_cast<std::uint32_t>((problem.n + Step::kTileN - 1) / Step::kTileN);
+  params.whole_tiles = params.tiles_m * params.tiles_n;
+  if constexpr (Step::kHalvesTail) {
+    const auto half_b = mma::MakeOperandMap(arguments.b, problem.b, Layout::kBLines / 2);
+    if (!half_b.ok()) return half_b.status();
+    params.half_b = *half_b;
+    params.half_instruction = MakeLadderDInstruction<Step>(problem, Step::kTileN / 2);
+    params.whole_tiles = static_cast<std::uint32_t>(WholeTiles(params.whole_tiles, pairs));
+  }
   params.is_hilbert = IsHilbert<Step>(problem, params.tiles_m, params.tiles_n);
-  params.instruction = MakeLadderDInstruction<Step>(problem);
+  params.instruction = MakeLadderDInstruction<Step>(problem, Step::kTileN);
   params.is_aligned = params.ldd % Step::kStoreFloats == 0 &&
                       reinterpret_cast<std::uintptr_t>(arguments.d) % (4 * Step::kStoreFloats) == 0;
   return params;
@@ -122,12 +133,13 @@ absl::Status LaunchLadderDForm(const Problem& problem, const Arguments& argument
                                                    Layout::kColumns, " columns of tensor memory, ",
                                                    kMaxColumns, " are there"));
   } else {
-    const auto params = MakeLadderDParams<Step, kTensorStores>(problem, arguments);
-    if (!params.ok()) return params.status();
     const std::uint32_t pairs = std::max(ptx::Multiprocessors() / 2, 1u);
+    const auto params = MakeLadderDParams<Step, kTensorStores>(problem, arguments, pairs);
+    if (!params.ok()) return params.status();
+    const std::uint32_t tiles = 2 * params->tiles_m * params->tiles_n - params->whole_tiles;
     ptx::LaunchShape shape;
     shape.kernel = Step::kName;
-    shape.blocks_x = 2 * std::min(pairs, params->tiles_m * params->tiles_n);
+    shape.blocks_x = 2 * std::min(pairs, tiles);
     shape.threads = kLadderDThreads;
     shape.cluster_size = 2;
     shape.shared_bytes = Layout::kSharedBytes;
@@ -147,9 +159,10 @@ absl::Status LaunchLadderDForm(const Problem& problem, const Arguments& argument
   }
 }
 
+// REQUIRES: the registry entry of the step takes the problem (ladder_d_registry.h).
 template <class Step>
-absl::Status LaunchLadderDTile(const Problem& problem, const Arguments& arguments,
-                               const LaunchTarget& target) {
+absl::Status LaunchLadderD(const Problem& problem, const Arguments& arguments,
+                           const LaunchTarget& target) {
   if constexpr (Step::kStores != StoreWay::kThreads) {
     const bool is_wanted = Step::kStores == StoreWay::kTensor || IsLarge<Step>(problem);
     if (is_wanted && AreRowsWhole(problem, arguments.d)) {
@@ -157,20 +170,6 @@ absl::Status LaunchLadderDTile(const Problem& problem, const Arguments& argument
     }
   }
   return LaunchLadderDForm<Step, false>(problem, arguments, target);
-}
-
-// REQUIRES: the registry entry of the step takes the problem (ladder_d_registry.h).
-template <class Step>
-absl::Status LaunchLadderD(const Problem& problem, const Arguments& arguments,
-                           const LaunchTarget& target) {
-  if constexpr (Step::kChoosesTile) {
-    const std::int64_t pairs = std::max(ptx::Multiprocessors() / 2, 1u);
-    if (WaveColumns(problem.m, problem.n, pairs, D12Narrow::kTileN) <
-        WaveColumns(problem.m, problem.n, pairs, Step::kTileN)) {
-      return LaunchLadderDTile<D12Narrow>(problem, arguments, target);
-    }
-  }
-  return LaunchLadderDTile<Step>(problem, arguments, target);
 }
 
 }  // namespace GEMMD_BACKEND

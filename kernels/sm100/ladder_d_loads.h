@@ -22,8 +22,8 @@ class LadderDLoads {
       : params_(params), place_(place), empty_(place.shared + Layout::kEmpty, 1) {}
 
   GEMMD_DEVICE void Run() {
-    for (PairTiles tiles(params_, place_); !tiles.Done(); tiles.Next()) {
-      const mma::TilePlace tile = tiles.Place();
+    for (PairTiles<Step> tiles(params_, place_); !tiles.Done(); tiles.Next()) {
+      const PairTile tile = tiles.Get();
       for (std::int32_t k = 0; k < params_.k; k += Step::kTileK) LoadStage(tile, k);
     }
   }
@@ -32,45 +32,51 @@ class LadderDLoads {
   using Layout = LadderDLayout<Step, kTensorStores>;
 
   // The bytes that this block's loads bring to the pair.
-  GEMMD_DEVICE std::uint32_t ExpectedBytes() const {
-    if (!Step::kSharesBScales) return Layout::kStageBytes;
-    const std::uint32_t without = Layout::kStageBytes - Layout::kBScaleBytes;
+  GEMMD_DEVICE std::uint32_t ExpectedBytes(const PairTile& tile) const {
+    const std::uint32_t all =
+        tile.is_half ? Layout::kStageBytes - Layout::kBBytes / 2 : Layout::kStageBytes;
+    if (!Step::kSharesBScales) return all;
+    const std::uint32_t without = all - Layout::kBScaleBytes;
     return place_.rank == 0 ? without + 2 * Layout::kBScaleBytes : without;
   }
 
-  GEMMD_DEVICE void LoadStage(const mma::TilePlace& tile, std::int32_t k) {
+  GEMMD_DEVICE void LoadStage(const PairTile& tile, std::int32_t k) {
     const std::uint32_t stage = empty_.index();
     ptx::MbarrierWait(empty_.address(), empty_.parity());
     const ptx::SharedAddress full = place_.shared + Layout::kFull + stage * ptx::kMbarrierBytes;
-    ptx::MbarrierArriveExpectRemote(ptx::MapShared(full, 0), ExpectedBytes());
+    ptx::MbarrierArriveExpectRemote(ptx::MapShared(full, 0), ExpectedBytes(tile));
     LoadOperands(tile, k, stage, full);
     LoadScales(tile, k, stage, full);
     empty_.Next();
   }
 
-  // Elements outside the matrices become zero.
-  GEMMD_DEVICE void LoadOperands(const mma::TilePlace& tile, std::int32_t k, std::uint32_t stage,
+  // Elements outside the matrices become zero. Half of a tile's B leaves the other half of its
+  // place as it is.
+  GEMMD_DEVICE void LoadOperands(const PairTile& tile, std::int32_t k, std::uint32_t stage,
                                  ptx::SharedAddress full) const {
-    const auto row = static_cast<std::int32_t>(tile.row * Step::kTileM + place_.rank * kHalfM);
-    const auto column =
-        static_cast<std::int32_t>(tile.column * Step::kTileN + place_.rank * kHalfN);
+    const std::int32_t row = tile.row + static_cast<std::int32_t>(place_.rank * kHalfM);
+    const std::uint32_t odd_half = place_.rank * kHalfN;
+    const std::int32_t column =
+        tile.column + static_cast<std::int32_t>(tile.is_half ? odd_half / 2 : odd_half);
+    const ptx::TensorMap* const map = tile.is_half ? &params_.half_b : &params_.b;
     const std::uint32_t a = place_.shared + Layout::kOperands + stage * Layout::kOperandBytes;
     const std::uint32_t b = a + Layout::kABytes;
     GEMMD_UNROLL
     for (int span = 0; span < Layout::kSpans; ++span) {
       const std::int32_t x = (k + span * Layout::kSpanElements) / Layout::kElementsPerByte;
       ptx::TensorLoad2DOfPair(a + span * Layout::kASpan, &params_.a, x, row, full);
-      ptx::TensorLoad2DOfPair(b + span * Layout::kBSpan, &params_.b, x, column, full);
+      ptx::TensorLoad2DOfPair(b + span * Layout::kBSpan, map, x, column, full);
     }
   }
 
-  GEMMD_DEVICE void LoadScales(const mma::TilePlace& tile, std::int32_t k, std::uint32_t stage,
+  // Of half a tile those of the 128 columns behind it come, too, and are not used.
+  GEMMD_DEVICE void LoadScales(const PairTile& tile, std::int32_t k, std::uint32_t stage,
                                ptx::SharedAddress full) const {
     const std::uint32_t a = place_.shared + Layout::kScales + stage * Layout::kScaleBytes;
     const std::uint32_t b = a + Layout::kAScaleBytes;
     const std::int32_t along_k = k / (4 * Layout::kBlock);
-    const auto row = static_cast<std::int32_t>(tile.row * (Step::kTileM / 128) + place_.rank);
-    const auto column = static_cast<std::int32_t>(tile.column * Layout::kBTiles);
+    const std::int32_t row = tile.row / 128 + static_cast<std::int32_t>(place_.rank);
+    const std::int32_t column = tile.column / 128;
     ptx::TensorLoad4DOfPair(a, &params_.a_scales, {0, 0, along_k, row}, full);
     if constexpr (!Step::kSharesBScales) {
       ptx::TensorLoad4DOfPair(b, &params_.b_scales, {0, 0, along_k, column}, full);

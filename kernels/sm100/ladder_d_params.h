@@ -31,6 +31,7 @@ struct LadderDParams {
   ptx::TensorMap a_scales;
   ptx::TensorMap b_scales;
   ptx::TensorMap stored;  // D, where TMA stores it; else empty
+  ptx::TensorMap half_b;  // of tiles of half the width, where there may be any; else empty
   float* d;
   const float* a_tensor_scale;  // where the format has them
   const float* b_tensor_scale;
@@ -40,9 +41,11 @@ struct LadderDParams {
   std::int32_t k;
   std::uint32_t tiles_m;
   std::uint32_t tiles_n;
-  bool is_hilbert;            // the order of tiles; else along rows
-  std::uint32_t instruction;  // its descriptor but for the scales' ids
-  bool is_aligned;            // each row of D for stores of kStoreFloats
+  std::uint32_t whole_tiles;       // the first ones; the others are cut in two
+  bool is_hilbert;                 // the order of tiles; else along rows
+  std::uint32_t instruction;       // its descriptor but for the scales' ids
+  std::uint32_t half_instruction;  // of tiles of half the width
+  bool is_aligned;                 // each row of D for stores of kStoreFloats
 };
 
 // The layout of a step's memory; with TMA's stores it has their buffers.

@@ -28,9 +28,10 @@ class LadderDProducts {
         shared_free_(place.shared + Layout::kSharedFree, 1) {}
 
   GEMMD_DEVICE void Run() {
-    for (PairTiles tiles(params_, place_); !tiles.Done(); tiles.Next()) {
+    for (PairTiles<Step> tiles(params_, place_); !tiles.Done(); tiles.Next()) {
+      const bool is_half = tiles.Get().is_half;
       WaitForAccumulator();
-      for (std::int32_t k = 0; k < params_.k; k += Step::kTileK) MultiplyStage(k > 0);
+      for (std::int32_t k = 0; k < params_.k; k += Step::kTileK) MultiplyStage(is_half, k > 0);
       ptx::Tcgen05CommitMulticast<2>(summed_.address(), kBothBlocks);
       summed_.Next();
     }
@@ -72,7 +73,7 @@ class LadderDProducts {
     }
   }
 
-  GEMMD_DEVICE void MultiplyStage(bool accumulate) {
+  GEMMD_DEVICE void MultiplyStage(bool is_half, bool accumulate) {
     ptx::MbarrierWait(full_.address(), full_.parity());
     WaitForSlot();
     ptx::Tcgen05FenceAfter();
@@ -86,7 +87,8 @@ class LadderDProducts {
       CopyScales(stage, tile, a_scales, b_scales);
       GEMMD_UNROLL
       for (int step = 0; step < kTileSteps; ++step) {
-        Multiply(stage, tile, step, a_scales, b_scales, accumulate || tile > 0 || step > 0);
+        Multiply(is_half, stage, tile, step, a_scales, b_scales,
+                 accumulate || tile > 0 || step > 0);
       }
     }
     // The stage may be loaded again, in both blocks.
@@ -116,19 +118,26 @@ class LadderDProducts {
     return ptx::MakeTcgen05Descriptor(address, 0, 128, ptx::Swizzle::kNone);
   }
 
+  // The tile's sums. Those of half a tile lie in the columns that its accumulator alone has.
+  GEMMD_DEVICE ptx::TensorAddress Sums(bool is_half) const {
+    const ptx::TensorAddress first = place_.tensor + summed_.index() * Layout::kSecond;
+    return is_half && summed_.index() != 0 ? first + Step::kOverlap : first;
+  }
+
   // 32 bytes of K: the next ones of each line, whose scales are the next bytes of their words.
-  GEMMD_DEVICE void Multiply(std::uint32_t stage, int tile, int step, ptx::TensorAddress a_scales,
-                             ptx::TensorAddress b_scales, bool accumulate) const {
+  GEMMD_DEVICE void Multiply(bool is_half, std::uint32_t stage, int tile, int step,
+                             ptx::TensorAddress a_scales, ptx::TensorAddress b_scales,
+                             bool accumulate) const {
     const std::uint32_t a = place_.shared + Layout::kOperands + stage * Layout::kOperandBytes;
     const std::uint32_t b = a + Layout::kABytes;
     const int span = tile / Layout::kSpanTiles;
     const int place = tile % Layout::kSpanTiles * kTileSteps + step;
     const auto id = static_cast<std::uint32_t>(step * kStepScales);
-    ptx::Tcgen05MultiplyMx<2, kKind>(place_.tensor + summed_.index() * Layout::kSecond,
-                                     OperandDescriptor(a + span * Layout::kASpan + place * 32),
-                                     OperandDescriptor(b + span * Layout::kBSpan + place * 32),
-                                     params_.instruction | id << 4 | id << 29, a_scales, b_scales,
-                                     accumulate);
+    const std::uint32_t instruction = is_half ? params_.half_instruction : params_.instruction;
+    ptx::Tcgen05MultiplyMx<2, kKind>(
+        Sums(is_half), OperandDescriptor(a + span * Layout::kASpan + place * 32),
+        OperandDescriptor(b + span * Layout::kBSpan + place * 32), instruction | id << 4 | id << 29,
+        a_scales, b_scales, accumulate);
   }
 
   // Eight lines of 128 bytes are a kilobyte, and there is no second span.

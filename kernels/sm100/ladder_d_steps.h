@@ -16,6 +16,7 @@ enum class TileOrder : std::uint8_t {
   kRows,          // along rows of tiles
   kHilbert,       // along a Hilbert curve, where the grid is a square of a power of two
   kLargeHilbert,  // the same where no dimension is below kLargeFrom
+  kAnyHilbert,    // along the generalised curve, on any grid; no step has it
 };
 
 enum class StoreWay : std::uint8_t {
@@ -48,7 +49,7 @@ struct D0 {
   static constexpr ptx::StoreHint kHint = ptx::StoreHint::kNone;
   static constexpr StoreWay kStores = StoreWay::kThreads;
   static constexpr int kLargeFrom = 8192;
-  static constexpr bool kChoosesTile = false;  // kTileN by the number of waves
+  static constexpr bool kHalvesTail = false;  // tiles of the last wave in two, where that pays
 };
 
 struct D1 : D0 {
@@ -142,24 +143,18 @@ struct D11Nvfp4 : D11Mxfp4 {
 struct D12 : D10 {
   static constexpr const char* kName = "sm100/d12";
   static constexpr const char* kIdea =
-      "d10 with tiles of 256x128 where these leave fewer pairs idle in the last wave";
-  static constexpr bool kChoosesTile = true;
+      "d10 with the last wave in tiles of 256x128, where one wave holds them";
+  static constexpr bool kHalvesTail = true;
 };
 
-// The tiles that d12 takes where 256x256 do not fill the last wave: half as wide, so that both
-// accumulators fit without sharing.
-struct D12Narrow : D12 {
-  static constexpr int kTileN = 128;
-  static constexpr int kOverlap = 0;
-};
-
-// Columns of D that all waves of so many pairs compute one after another, in tiles of that width:
-// the time of a product in units of a column's. 4096 cubed on 74 pairs: 256 tiles of 256x256 are
-// 3.46 waves, run as 4, and 1024 columns; 512 tiles of 256x128 are 6.92, run as 7, and 896.
-constexpr std::int64_t WaveColumns(std::int64_t m, std::int64_t n, std::int64_t pairs,
-                                   std::int64_t tile_n) {
-  const std::int64_t tiles = ((m + D0::kTileM - 1) / D0::kTileM) * ((n + tile_n - 1) / tile_n);
-  return (tiles + pairs - 1) / pairs * tile_n;
+// Tiles that d12 leaves whole, of so many on so many pairs: all but those of a last wave that at
+// least half of the pairs would have nothing of. Those are cut in two, so that the wave takes half
+// the products' time. 4096 cubed on 74 pairs: 256 tiles of 256x256 are 3 waves and 34 tiles, run as
+// 4 waves; cut in two, the 34 are 68 halves, and all runs as 3.5. The arithmetic is the model's
+// (docs/lab/mxfp8-schedule.md).
+constexpr std::int64_t WholeTiles(std::int64_t tiles, std::int64_t pairs) {
+  const std::int64_t rest = tiles % pairs;
+  return 2 * rest <= pairs ? tiles - rest : tiles;
 }
 
 }  // namespace gemmd::sm100

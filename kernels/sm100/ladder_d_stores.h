@@ -35,10 +35,10 @@ class LadderDStores {
       a_tensor_scale_ = ptx::LoadGlobal(params_.a_tensor_scale);
       b_tensor_scale_ = ptx::LoadGlobal(params_.b_tensor_scale);
     }
-    for (PairTiles tiles(params_, place_); !tiles.Done(); tiles.Next()) {
+    for (PairTiles<Step> tiles(params_, place_); !tiles.Done(); tiles.Next()) {
       ptx::MbarrierWait(summed_.address(), summed_.parity());
       ptx::Tcgen05FenceAfter();
-      StoreTile(tiles.Place());
+      StoreTile(tiles.Get());
       summed_.Next();
       own_free_.Next();
     }
@@ -57,9 +57,18 @@ class LadderDStores {
   static_assert(kOwnColumns % Step::kLoadColumns == 0 && Step::kOverlap % Step::kLoadColumns == 0);
 
   // The columns that both accumulators share first: the next tile's products wait for them alone.
-  GEMMD_DEVICE void StoreTile(const mma::TilePlace& tile) {
+  // Behind half a tile, which lies in its accumulator's own columns, no tile follows.
+  GEMMD_DEVICE void StoreTile(const PairTile& tile) {
     if constexpr (Step::kOverlap > 0) {
       const bool is_second = summed_.index() != 0;
+      if constexpr (Step::kHalvesTail) {
+        static_assert(kOwnColumns == Step::kTileN / 2);
+        if (tile.is_half) {
+          const std::int32_t own = is_second ? Step::kOverlap : 0;
+          StorePart<kOwnColumns, false>({tile.row, tile.column - own, true}, own, 0);
+          return;
+        }
+      }
       const ptx::SharedAddress free = place_.shared + Layout::kSharedFree;
       StorePart<Step::kOverlap, true>(tile, is_second ? 0 : kOwnColumns, free);
       StorePart<kOwnColumns, false>(tile, is_second ? Step::kOverlap : 0, free);
@@ -70,8 +79,7 @@ class LadderDStores {
 
   // So many columns of the tile from `first` on; they may be given back once they are loaded.
   template <int kPartColumns, bool kGivesBack>
-  GEMMD_DEVICE void StorePart(const mma::TilePlace& tile, std::uint32_t first,
-                              ptx::SharedAddress free) {
+  GEMMD_DEVICE void StorePart(const PairTile& tile, std::uint32_t first, ptx::SharedAddress free) {
     const ptx::TensorAddress from = place_.tensor + summed_.index() * Layout::kSecond + first +
                                     ptx::TensorLane(thread_ / 32 * 32);
     for (int column = 0; column < kPartColumns; column += Step::kLoadColumns) {
@@ -101,11 +109,10 @@ class LadderDStores {
     if (thread_ % 32 == 0) ptx::MbarrierArriveRemote(ptx::MapShared(free, 0));
   }
 
-  GEMMD_DEVICE void StoreColumns(const mma::TilePlace& tile, std::uint32_t first,
+  GEMMD_DEVICE void StoreColumns(const PairTile& tile, std::uint32_t first,
                                  const std::uint32_t (&sums)[Step::kLoadColumns]) {
-    const auto row =
-        static_cast<std::int32_t>(tile.row * Step::kTileM + place_.rank * Layout::kALines);
-    const auto column = static_cast<std::int32_t>(tile.column * Step::kTileN + first);
+    const std::int32_t row = tile.row + static_cast<std::int32_t>(place_.rank * Layout::kALines);
+    const std::int32_t column = tile.column + static_cast<std::int32_t>(first);
     if constexpr (kTensorStores) {
       StoreBoxes(row, column, sums);
     } else {

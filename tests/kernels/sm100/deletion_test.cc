@@ -45,7 +45,8 @@ DeletionCheck LadderD() {
   check.redundant = {OnlyAligns("kernels/sm100/ladder_d.h", 1, "barrier.cluster is .aligned")};
   check.runs = {RunOf<MxCase>(WrongMx<sm100::D11>, kManyStages),
                 RunOf<MxCase>(WrongMx<sm100::D9>, kManyTiles),
-                RunOf<MxCase>(WrongMx<sm100::D12Narrow>, kManyNarrowTiles)};
+                RunOf<MxCase>(WrongMx<sm100::D0>, kManyNarrowTiles),
+                RunOf<MxCase>(WrongMx<sm100::D12>, kManyTiles)};
   return check;
 }
 DELETION_TEST(LadderD)

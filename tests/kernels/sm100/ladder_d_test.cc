@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/model/wave_arithmetic.h"
 #include "kernels/quant/exact_product.h"
 #include "kernels/sm100/ladder_d_launch.h"
 #include "tests/kernels/mma/mx_run.h"
@@ -29,9 +30,17 @@ struct LargeD10 : sm100::D10 {
 struct LargeD11 : sm100::D11 {
   static constexpr int kLargeFrom = 1;
 };
+struct LargeD12 : sm100::D12 {
+  static constexpr int kLargeFrom = 1;
+};
 // The published experiment that made d7 slower.
 struct EvictFirstD7 : sm100::D7 {
   static constexpr ptx::StoreHint kHint = ptx::StoreHint::kEvictFirst;
+};
+
+// Tiles along the generalised curve.
+struct CurvedD7 : sm100::D7 {
+  static constexpr sm100::TileOrder kOrder = sm100::TileOrder::kAnyHilbert;
 };
 
 struct Step {
@@ -59,7 +68,8 @@ const Step kSteps[] = {
     {"d11", sm100::LaunchLadderD<sm100::D11>},
     {"d11_large", sm100::LaunchLadderD<LargeD11>},
     {"d12", sm100::LaunchLadderD<sm100::D12>},
-    {"d12_narrow", sm100::LaunchLadderD<sm100::D12Narrow>},
+    {"d12_large", sm100::LaunchLadderD<LargeD12>},
+    {"d7_curved", sm100::LaunchLadderD<CurvedD7>},
 };
 
 constexpr DataType kE4m3 = DataType::kFp8E4M3;
@@ -106,8 +116,8 @@ TEST_P(LadderD, RaisesNothingHoweverCopiesLand) {
   }
 }
 
-// One step of each form: with arrays, with TMA's stores, with fewer slots than stages, without
-// overlap.
+// One step of each form: with arrays and without overlap, with shared scales, with TMA's stores,
+// with fewer slots than stages, with halves of tiles.
 class LadderDSeeds : public ::testing::TestWithParam<Step> {};
 
 TEST_P(LadderDSeeds, RaiseNothing) {
@@ -120,7 +130,8 @@ TEST_P(LadderDSeeds, RaiseNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, LadderDSeeds,
-                         ::testing::Values(kSteps[4], kSteps[11], kSteps[14], kSteps[17]),
+                         ::testing::Values(kSteps[0], kSteps[4], kSteps[11], kSteps[14], kSteps[16],
+                                           kSteps[17]),
                          [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(AllSteps, LadderD, ::testing::ValuesIn(kSteps),
@@ -145,7 +156,9 @@ TEST_P(LadderD, RaisesNothingOnAsManySeedsAsAsked) {
 TEST(LadderDTiles, FiveAPairGiveTheSameBits) {
   for (const Step& step : kSteps) {
     const std::string name = step.name;
-    if (name != "d1" && name != "d9" && name != "d11" && name != "d12") continue;
+    if (name != "d1" && name != "d9" && name != "d11" && name != "d12" && name != "d7_curved") {
+      continue;
+    }
     EXPECT_EQ(RunMx(step.launch, kFiveTilesAPair, {}, ExpectedOf(kFiveTilesAPair)), "") << name;
   }
 }
@@ -174,15 +187,16 @@ TEST(TileOrders, TheCurveIsForSquaresOfAPowerOfTwo) {
     const auto tiles = [](std::int64_t size) { return static_cast<std::uint32_t>(size / 256); };
     return std::vector<bool>{sm100::IsHilbert<sm100::D5>(problem, tiles(m), tiles(n)),
                              sm100::IsHilbert<sm100::D6>(problem, tiles(m), tiles(n)),
-                             sm100::IsHilbert<sm100::D8>(problem, tiles(m), tiles(n))};
+                             sm100::IsHilbert<sm100::D8>(problem, tiles(m), tiles(n)),
+                             sm100::IsHilbert<CurvedD7>(problem, tiles(m), tiles(n))};
   };
-  EXPECT_EQ(is_hilbert(4096, 4096, 4096), (std::vector<bool>{false, true, false}));
-  EXPECT_EQ(is_hilbert(8192, 8192, 8192), (std::vector<bool>{false, true, true}));
-  EXPECT_EQ(is_hilbert(8192, 8192, 4096), (std::vector<bool>{false, true, false}));
-  EXPECT_EQ(is_hilbert(8192, 4096, 8192), (std::vector<bool>{false, false, false}));
-  EXPECT_EQ(is_hilbert(768, 768, 256), (std::vector<bool>{false, false, false}));
-  EXPECT_EQ(is_hilbert(256 << 15, 256 << 15, 256), (std::vector<bool>{false, true, false}));
-  EXPECT_EQ(is_hilbert(256 << 16, 256 << 16, 256), (std::vector<bool>{false, false, false}));
+  EXPECT_EQ(is_hilbert(4096, 4096, 4096), (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(is_hilbert(8192, 8192, 8192), (std::vector<bool>{false, true, true, true}));
+  EXPECT_EQ(is_hilbert(8192, 8192, 4096), (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(is_hilbert(8192, 4096, 8192), (std::vector<bool>{false, false, false, true}));
+  EXPECT_EQ(is_hilbert(768, 768, 256), (std::vector<bool>{false, false, false, true}));
+  EXPECT_EQ(is_hilbert(256 << 15, 256 << 15, 256), (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(is_hilbert(256 << 16, 256 << 16, 256), (std::vector<bool>{false, false, false, false}));
 }
 
 template <class Step, bool kTensorStores>
@@ -203,8 +217,6 @@ TEST(LadderDLayouts, FitInSharedAndTensorMemory) {
   ExpectLayout<sm100::D9, true>(2, 170072, 432);    // two boxes of 16 KB take a stage's place
   ExpectLayout<sm100::D11, false>(3, 205928, 496);  // slots of scales for two of three stages
   ExpectLayout<sm100::D11, true>(2, 170072, 496);
-  ExpectLayout<sm100::D12Narrow, false>(4, 204920, 320);
-  ExpectLayout<sm100::D12Narrow, true>(3, 186472, 304);
   using D3 = sm100::LadderDLayout<sm100::D3, false>;
   EXPECT_EQ(D3::kStageBytes, 68608u);
 }
@@ -229,12 +241,41 @@ TEST(LadderDLayouts, NaiveOnesAreRefusedByName) {
             "512 are there");
 }
 
-// d12's arithmetic: the columns of D that 74 pairs compute one after another.
-TEST(LadderDWaves, NarrowTilesFillTheLastOneOf4096) {
-  EXPECT_EQ(sm100::WaveColumns(4096, 4096, 74, 256), 4 * 256);
-  EXPECT_EQ(sm100::WaveColumns(4096, 4096, 74, 128), 7 * 128);
-  // At 8192 cubed 1024 tiles are 13.84 waves, 2048 27.68: as good, and wide tiles stay.
-  EXPECT_EQ(sm100::WaveColumns(8192, 8192, 74, 256), sm100::WaveColumns(8192, 8192, 74, 128));
+// d12's arithmetic. At 2048 cubed 64 tiles are less than a wave whose halves would be 1.73; at 8192
+// cubed the last of 13.84 waves is too full.
+TEST(LadderDWaves, TheLastOneIsCutWhereItsHalvesFitOne) {
+  EXPECT_EQ(sm100::WholeTiles(256, 74), 3 * 74);
+  EXPECT_EQ(sm100::WholeTiles(64, 74), 64);
+  EXPECT_EQ(sm100::WholeTiles(1024, 74), 1024);
+  EXPECT_EQ(sm100::WholeTiles(4096, 74), 55 * 74);
+  EXPECT_EQ(sm100::WholeTiles(74 + 37, 74), 74);
+  EXPECT_EQ(sm100::WholeTiles(74 + 38, 74), 74 + 38);
+  EXPECT_EQ(sm100::WholeTiles(30, 74), 0);
+  EXPECT_EQ(sm100::WholeTiles(148, 74), 148);
+  // The model plays what the kernel does.
+  for (int tiles = 1; tiles < 500; ++tiles) {
+    EXPECT_EQ(sm100::WholeTiles(tiles, 74) < tiles, model::NarrowTailPays(tiles, 74)) << tiles;
+  }
+}
+
+// Halves in either accumulator, whole tiles before them or not; N that ends in a first half, so
+// that the second has no columns, and in a second one; rows aligned to nothing.
+TEST(LadderDHalves, GiveEveryBit) {
+  const MxCase cases[] = {{{256, 256, 128}},
+                          {{256, 90, 160}},
+                          {{200, 1100, 96}, kE5m2, kE4m3},
+                          {{100, 700, 300}, kE4m3, kE5m2, 3, 1},
+                          {{700, 250, 64}}};
+  for (const MxCase& each : cases) {
+    for (const Step& step : {kSteps[16], kSteps[17]}) {
+      for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        emulator::Options options;
+        options.seed = seed;
+        EXPECT_EQ(RunMx(step.launch, each, options, ExpectedOf(each)), "")
+            << step << " " << each << ", seed " << seed;
+      }
+    }
+  }
 }
 
 // Shared memory of threads alone: what d9's boxes cost.

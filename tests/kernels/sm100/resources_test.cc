@@ -81,9 +81,9 @@ TEST(LadderCResources, TakeTwoTilesOfSharedMemory) {
 TEST(LadderDResources, SpillNothingAndHaveAStackUpToD4) {
   const auto kernels = ReadResources("kernels/sm100/ladder_d_resources.txt");
   if (!kernels.has_value()) GTEST_SKIP() << kWithoutToolkit;
-  ByStep found = Gather(*kernels, std::regex("LadderDINS0_\\d+(D\\d+(?:Narrow|Mxfp4|Nvfp4)?)ELb"));
+  ByStep found = Gather(*kernels, std::regex("LadderDINS0_\\d+(D\\d+(?:Mxfp4|Nvfp4)?)ELb"));
   // By name, and whether a form stores by TMA, too.
-  std::map<std::string, bool> steps = {{"D12Narrow", true}, {"D11Mxfp4", true}, {"D11Nvfp4", true}};
+  std::map<std::string, bool> steps = {{"D11Mxfp4", true}, {"D11Nvfp4", true}};
   for (int i = 0; i <= 12; ++i) steps["D" + std::to_string(i)] = i >= 9;
   const std::set<std::string> with_arrays = {"D0", "D1", "D2", "D3", "D4"};
   for (const char* architecture : {"sm_100a", "sm_103a"}) {
