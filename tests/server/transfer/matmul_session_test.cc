@@ -419,7 +419,9 @@ TEST(MatmulSession, RequestsWhoseChunkIsUnderWayGoOnForAsLongAsTheLargestTakes) 
   ASSERT_TRUE(session->Begin(Header(1, 8, server.clock.Now())).ok());
   const auto is_going_on = [&] {
     session->EndLate(server.clock.Now());
-    return !Next(session.get()).has_value();
+    const bool is_ended = Next(session.get()).has_value();
+    EXPECT_FALSE(Next(session.get()).has_value());  // the end was sent
+    return !is_ended;
   };
   server.clock.Advance(50 * kMs);
   session->ExpectMessage(server.clock.Now() + 30 * kMs);
