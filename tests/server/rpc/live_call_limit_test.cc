@@ -413,9 +413,13 @@ TEST(ChannelzCalls, AreCountedByConnection) {
   clients.clear();
   while (calls.Count() > 0) {
   }
+  // A call ends before its stream does.
+  const auto is_open = [](const auto& each) { return each.calls != 0; };
+  do {
+    found = calls.ByConnection();
+  } while (std::any_of(found.begin(), found.end(), is_open));
   std::uint64_t answered = 0;
-  for (const LiveCalls::OfConnection& each : calls.ByConnection()) {
-    EXPECT_EQ(each.calls, 0U);
+  for (const LiveCalls::OfConnection& each : found) {
     EXPECT_TRUE(each.is_served);
     answered += each.answered;
   }
