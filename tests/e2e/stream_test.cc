@@ -149,6 +149,7 @@ class StreamTest : public ::testing::Test {
     server_ = std::make_unique<ServerProcess>(all);
     channel_ = server_->NewChannel();
     watcher_ = server_->NewChannel();
+    Statistics();  // connects
   }
 
   v1::StatisticsResponse Statistics() const {
@@ -173,7 +174,8 @@ class StreamTest : public ::testing::Test {
 
   std::unique_ptr<ServerProcess> server_;
   std::shared_ptr<grpc::Channel> channel_;
-  // A connection of its own, because the server closes one that is too slow with all of its calls.
+  // A connection of its own, made before any other: the server closes one that is too slow with all
+  // of its calls, and then takes no other from its address for a second.
   std::shared_ptr<grpc::Channel> watcher_;
 };
 
