@@ -35,6 +35,7 @@ class WatchedCall {
 
   // Safe on any thread.
   void SetDue(TimeNs due) { due_ = due; }
+  TimeNs due() const { return due_; }
 
   // The following are for a call that was added to the watch and not removed.
 
@@ -54,8 +55,9 @@ class WatchedCall {
   // For OnLate() alone.
   bool IsMessageComing(TimeNs now) const { return connection_->partial.IsComing(now); }
   // Called once that time has passed; returns the next one, which counts unless another was set
-  // meanwhile. The watch's thread calls it, under a lock that Remove() takes: it may end the call,
-  // not block.
+  // meanwhile. That may have happened just before, too: due() says so to a call that sets it under
+  // a lock of its own. The watch's thread calls it, under a lock that Remove() takes: it may end
+  // the call, not block.
   virtual TimeNs OnLate(TimeNs now) = 0;
 
  private:

@@ -270,6 +270,7 @@ void MatmulStreamReactor::EndBy(TimeNs due) {
 TimeNs MatmulStreamReactor::OnLate(TimeNs now) {
   if (!mutex_.try_lock()) return now;  // something happens to it
   const MutexLock lock(mutex_, std::adopt_lock);
+  if (now <= due()) return due();  // it has just ended, and its client has time to read that
   if (must_end_) {
     context_->TryCancel();
     return kNoDeadline;

@@ -85,6 +85,7 @@ absl::Status UploadReactor::EndOf(const absl::Status& outcome) {
 TimeNs UploadReactor::OnLate(TimeNs now) {
   if (!mutex_.try_lock()) return now;  // a message has come
   const MutexLock lock(mutex_, std::adopt_lock);
+  if (now <= due()) return due();  // it was answered just now, and its client has time to read that
   if (is_answered_) {
     context_->TryCancel();
     return kNoDeadline;

@@ -226,6 +226,9 @@ std::string PlaySession(Source& random, unsigned events) {
           }
           break;
         case 9:
+          if (random() % 3 == 0) {
+            session->ExpectMessage(server.clock.Now() + static_cast<TimeNs>(random() % 200) * kMs);
+          }
           server.clock.Advance(static_cast<TimeNs>(random() % 20) * kMs);
           server.alarm.RingIfDue(server.clock.Now());
           session->EndLate(server.clock.Now());
