@@ -185,7 +185,8 @@ absl::Status OperandStore::FinishUpload(std::uint64_t id, TimeNs lease,
   absl::StatusOr<Upload::Finished> finished = upload->Finish(traffic_);
   absl::Status status = finished.status();
   std::uint64_t resident_id = 0;
-  std::shared_ptr<StoredOperand> whole;
+  // Absent where nothing lands: a release then gives the bytes back at once.
+  std::shared_ptr<StoredOperand> landing;
   {
     Garbage garbage;
     const MutexLock lock(mutex_);
@@ -197,12 +198,12 @@ absl::Status OperandStore::FinishUpload(std::uint64_t id, TimeNs lease,
     } else {
       resident_id = MakeResidentLocked(found, *std::move(finished), lease, &garbage);
       const Entry& resident = entries_.at(resident_id);
-      whole = resident.operand;
+      if (!options_.landing_devices.empty()) landing = resident.operand;
       if (info != nullptr) *info = InfoLocked(resident_id, resident);
     }
   }
   upload->SetEnded(status, resident_id);
-  if (whole != nullptr) LandUpload(whole.get());
+  if (landing != nullptr) LandUpload(landing.get());
   return status;
 }
 

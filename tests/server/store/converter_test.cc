@@ -11,13 +11,13 @@ namespace {
 
 TEST(Converter, ATenantThatUploadsMuchKeepsOthersForOneTaskAtMost) {
   std::vector<std::string> order;
+  std::promise<void> gate;
+  std::promise<void> is_busy;
   {
     Converter converter;
-    std::promise<void> gate;
-    std::promise<void> is_busy;
-    converter.Post(*Tenant::Named("hog"), 100, [&] {
+    converter.Post(*Tenant::Named("hog"), 100, [&is_busy, opened = gate.get_future().share()] {
       is_busy.set_value();
-      gate.get_future().wait();
+      opened.wait();
     });
     is_busy.get_future().wait();
     for (int i = 0; i < 10; ++i) {
