@@ -37,8 +37,9 @@ void RequestReactor::StartReading() {
 }
 
 void RequestReactor::OnReadDone(bool ok) {
-  if (!EndReading()) return;
+  // Ahead of EndReading(): see OnLate().
   SetDue(kNoDeadline);
+  if (!EndReading()) return ExpectRead(0);  // it was too late, and has been answered
   LeaveSlowCalls();
   if (ok) {
     // Its memory is gRPC's, and not needed for as long as the call goes on.
@@ -76,7 +77,8 @@ void RequestReactor::ExpectRead(std::uint64_t bytes) {
 
 TimeNs RequestReactor::OnLate(TimeNs now) {
   if (is_reading_) return OnSlowMessage(now);
-  context_->TryCancel();  // its client does not read
+  if (now <= due()) return due();  // its message has just come
+  context_->TryCancel();           // its client does not read
   return kNoDeadline;
 }
 
