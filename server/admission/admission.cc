@@ -322,6 +322,11 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
   return first_refusal;
 }
 
+void AdmittedMatmul::ExpectPayload() {
+  expected = scheduler->Expect({job->tenant, job->priority, job->deadline, job->cost.device_us,
+                                job->cost.least_us, job->weight});
+}
+
 absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<AdmittedMatmul> request,
                                RequestTimes times, Callback done) {
   if (absl::Status status = request->payload().Check(); !status.ok()) return status;
@@ -351,6 +356,7 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
                                                            Receipt done_receipt) mutable {
     Complete(std::move(completion), std::move(status), std::move(done_receipt));
   };
+  request->expected = ExpectedJob();
   if (absl::Status s = scheduler->Submit(std::move(request->job)); !s.ok()) {
     return absl::IsResourceExhausted(s) ? FullNow(*scheduler, RefusalCause::kQueue, std::move(s))
                                         : s;

@@ -50,8 +50,11 @@ struct AdmittedMatmul {
   std::unique_ptr<Job> job;
   Scheduler* scheduler = nullptr;  // of the device that will serve it
   StageSpan admission;
+  ExpectedJob expected;
 
   InlinePayload& payload() const { return *completion->payload; }
+  // Its payload comes later: until Submit() the waits of others are predicted as if it were here.
+  void ExpectPayload();
 };
 
 // The receipt's part from the time before Submit().

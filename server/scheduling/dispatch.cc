@@ -126,7 +126,7 @@ void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
 void Scheduler::SetAlarmLocked() {
   TimeNs next = queue_.NextLate();
   next_late_ = next;
-  backlog_us_ = queue_.use().us + launched_us_;
+  PublishBacklogLocked();
   // If there is no slot, the end of a launch comes first.
   if (HasSlotLocked()) next = std::min(next, queue_.NextClosing());
   if (next == alarm_at_) return;

@@ -22,12 +22,7 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
   node->level = static_cast<int>(job->priority);
   node->slices = terms.slices;
   node->us = terms.key.has_value() ? terms.marginal_us : terms.us / terms.slices;
-  const auto [tenant, is_new] = tenants_.try_emplace(job->tenant);
-  node->tenant = &tenant->second;
-  if (is_new || job->weight.has_value()) {
-    const double weight = job->weight.has_value() ? *job->weight : Weight(job->tenant);
-    for (Lane& lane : node->tenant->lanes) lane.weight = weight;
-  }
+  node->tenant = TenantOf(job->tenant, job->weight);
   if (job->deadline != kNoDeadline) {
     node->late_at = job->deadline - Ns(terms.least_us);
     late_.emplace(node->late_at, node);
@@ -54,6 +49,61 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
   AddUse(*node, 1);
   Enter(node, now);
   nodes_.emplace(job->id, std::move(owned));
+}
+
+JobQueue::Tenant* JobQueue::TenantOf(const std::string& name, std::optional<double> weight) {
+  const auto [position, is_new] = tenants_.try_emplace(name);
+  Tenant* const tenant = &position->second;
+  if (is_new || weight.has_value()) {
+    for (Lane& lane : tenant->lanes) lane.weight = weight.has_value() ? *weight : Weight(name);
+  }
+  return tenant;
+}
+
+void JobQueue::ForgetIfEmpty(const std::string& tenant) {
+  const auto position = tenants_.find(tenant);
+  if (position->second.use.jobs == 0 && position->second.expected == 0) tenants_.erase(position);
+}
+
+std::uint64_t JobQueue::Expect(const Newcomer& newcomer, TimeNs now) {
+  const std::uint64_t number = next_sequence_++;
+  const ExpectedPlace place = {newcomer.tenant, Index(static_cast<int>(newcomer.priority)),
+                               std::min(newcomer.deadline, now + policy_.ageing)};
+  Tenant* const tenant = TenantOf(place.tenant, newcomer.weight);
+  ++tenant->expected;
+  Lane& lane = tenant->lanes[place.level];
+  Level& level = levels_[place.level];
+  if (lane.expected.empty()) level.expecting.push_back(&lane);
+  lane.expected.emplace(std::make_pair(place.due, number),
+                        Expected{newcomer.deadline, newcomer.us});
+  for (double* const us : {&lane.expected_us, &level.expected_us, &expected_us_}) {
+    *us += newcomer.us;
+  }
+  expected_.emplace(number, place);
+  return number;
+}
+
+void JobQueue::Forget(std::uint64_t number) {
+  const auto position = expected_.find(number);
+  const ExpectedPlace place = std::move(position->second);
+  expected_.erase(position);
+  Tenant& tenant = tenants_.at(place.tenant);
+  Lane& lane = tenant.lanes[place.level];
+  Level& level = levels_[place.level];
+  const auto expected = lane.expected.find({place.due, number});
+  for (double* const us : {&lane.expected_us, &level.expected_us, &expected_us_}) {
+    *us -= expected->second.us;
+  }
+  lane.expected.erase(expected);
+  // Clears the error that rounding left.
+  if (lane.expected.empty()) {
+    level.expecting.remove(&lane);
+    lane.expected_us = 0;
+  }
+  if (level.expecting.empty()) level.expected_us = 0;
+  if (expected_.empty()) expected_us_ = 0;
+  --tenant.expected;
+  ForgetIfEmpty(place.tenant);
 }
 
 void JobQueue::Enter(Node* node, TimeNs now) {
@@ -98,7 +148,7 @@ void JobQueue::Erase(Node* node) {
   } else {
     --free_jobs_;
   }
-  if (node->tenant->use.jobs == 0) tenants_.erase(node->job->tenant);
+  if (node->tenant->use.jobs == 0) ForgetIfEmpty(node->job->tenant);
   const auto position = nodes_.find(node->job->id);
   spare_.push_back(std::move(position->second));
   nodes_.erase(position);
@@ -313,18 +363,22 @@ JobQueue::Turn JobQueue::TakeShared(Node* leader) {
 std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double busy_us,
                                             TimeNs now) const {
   const std::size_t own_level = Index(static_cast<int>(newcomer.priority));
-  for (std::size_t level = 0; level < own_level; ++level) busy_us += levels_[level].us;
+  for (std::size_t above = 0; above < own_level; ++above) {
+    busy_us += levels_[above].us + levels_[above].expected_us;
+  }
   const Level& level = levels_[own_level];
   const auto tenant = tenants_.find(newcomer.tenant);
   static const Lane kNothing;
   const Lane& lane = tenant == tenants_.end() ? kNothing : tenant->second.lanes[own_level];
+  const double lane_us = lane.us + lane.expected_us;
   // While others have work too, the tenant's goes on at its share of the device.
   const double weight = newcomer.weight.has_value() ? *newcomer.weight : Weight(newcomer.tenant);
-  double weights = lane.jobs.empty() ? weight : 0;
+  double weights = lane.jobs.empty() && lane.expected.empty() ? weight : 0;
   for (const Lane* const each : level.ring) weights += each->weight;
+  for (const Lane* const each : level.expecting) weights += each->jobs.empty() ? each->weight : 0;
   // Others have their turns first, and may bring as much again meanwhile as they have now.
   const double others_turn_us = (weights - weight) * policy_.quantum_us;
-  const double others_us = 2 * (level.us - lane.us);
+  const double others_us = 2 * (level.us + level.expected_us - lane_us);
   const auto end_us = [&](double own_us) {
     const double level_us =
         own_us + std::min(own_us * (weights / weight - 1) + others_turn_us, others_us);
@@ -344,21 +398,40 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   };
 
   const TimeNs due = std::min(newcomer.deadline, now + policy_.ageing);
-  if (lane.jobs.empty() || std::get<TimeNs>(*lane.jobs.rbegin()) <= due) {
-    if (is_late(lane.us + newcomer.least_us, newcomer.deadline)) return std::nullopt;
-    return end_us(lane.us + newcomer.us) - newcomer.us;
+  const bool is_last = (lane.jobs.empty() || std::get<TimeNs>(*lane.jobs.rbegin()) <= due) &&
+                       (lane.expected.empty() || lane.expected.rbegin()->first.first <= due);
+  if (is_last) {
+    if (is_late(lane_us + newcomer.least_us, newcomer.deadline)) return std::nullopt;
+    return end_us(lane_us + newcomer.us) - newcomer.us;
   }
-  double before_us = 0;
-  auto next = lane.jobs.begin();
-  for (; std::get<TimeNs>(*next) <= due; ++next) before_us += std::get<Node*>(*next)->left_us();
-  if (is_late(before_us + newcomer.least_us, newcomer.deadline)) return std::nullopt;
-  double own_us = before_us + newcomer.us;
+  double own_us = 0;
+  auto job = lane.jobs.begin();
+  for (; job != lane.jobs.end() && std::get<TimeNs>(*job) <= due; ++job) {
+    own_us += std::get<Node*>(*job)->left_us();
+  }
+  auto expected = lane.expected.begin();
+  for (; expected != lane.expected.end() && expected->first.first <= due; ++expected) {
+    own_us += expected->second.us;
+  }
+  if (is_late(own_us + newcomer.least_us, newcomer.deadline)) return std::nullopt;
+  own_us += newcomer.us;
   const double wait_us = end_us(own_us) - newcomer.us;
   if (newcomer.deadline == kNoDeadline) return wait_us;
-  for (; next != lane.jobs.end(); ++next) {
-    const Node& after = *std::get<Node*>(*next);
-    own_us += after.left_us();
-    if (is_late(own_us, after.job->deadline)) return std::nullopt;
+  // Those that it would overtake.
+  while (job != lane.jobs.end() || expected != lane.expected.end()) {
+    const bool is_job = expected == lane.expected.end() ||
+                        (job != lane.jobs.end() && std::get<TimeNs>(*job) <= expected->first.first);
+    if (is_job) {
+      const Node& after = *std::get<Node*>(*job++);
+      own_us += after.left_us();
+      if (is_late(own_us, after.job->deadline)) return std::nullopt;
+    } else {
+      const Expected& after = (expected++)->second;
+      own_us += after.us;
+      // Its client may let its time pass; that is nobody else's fault.
+      const bool is_late_anyway = is_late(own_us - newcomer.us, after.deadline);
+      if (!is_late_anyway && is_late(own_us, after.deadline)) return std::nullopt;
+    }
   }
   return wait_us;
 }

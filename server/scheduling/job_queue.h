@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "server/scheduling/batch_key.h"
@@ -106,6 +107,14 @@ class JobQueue {
   // overtake.
   std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now) const;
 
+  // Has the wait of newcomers predicted as if that job were here already, until Forget(). It takes
+  // no turn. Returns its number.
+  std::uint64_t Expect(const Newcomer& newcomer, TimeNs now);
+  // REQUIRES: Expect() returned the number, once.
+  void Forget(std::uint64_t number);
+  // The predicted time of all that is expected.
+  double expected_us() const { return expected_us_; }
+
   const QueueUse& use() const { return use_; }
   QueueUse UseOf(const std::string& tenant) const;
 
@@ -116,6 +125,10 @@ class JobQueue {
   using ByTime = std::pair<TimeNs, Node*>;
   using ByDue = std::tuple<TimeNs, std::uint64_t, Node*>;         // and by sequence
   using ByLevel = std::tuple<int, TimeNs, std::uint64_t, Node*>;  // then by due and sequence
+  struct Expected {
+    TimeNs deadline = kNoDeadline;
+    double us = 0;
+  };
   // One tenant's jobs of one level.
   struct Lane {
     double weight = 1;
@@ -123,15 +136,20 @@ class JobQueue {
     bool has_turn = false;  // and was given its quantum for it
     double us = 0;          // sum over the jobs
     absl::btree_set<ByDue> jobs;
+    double expected_us = 0;  // sum over those that are expected
+    absl::btree_map<std::pair<TimeNs, std::uint64_t>, Expected> expected;  // by due and number
   };
   struct Tenant {
     std::array<Lane, kPriorityCount> lanes;
     QueueUse use;
+    std::size_t expected = 0;  // jobs
   };
   struct Level {
     std::list<Lane*> ring;  // those with jobs; the first has the turn
     std::list<Node*> by_arrival;
     double us = 0;
+    std::list<Lane*> expecting;  // those that expect jobs
+    double expected_us = 0;
     bool takes_turns = false;  // it is the highest with jobs, or its oldest job waited too long
     double served_us = 0;      // of those that take turns the one with least is next
   };
@@ -179,6 +197,9 @@ class JobQueue {
   // The levels in the order in which they are asked for a leader.
   std::array<Level*, kPriorityCount> Turns(TimeNs now);
   double Weight(const std::string& tenant) const;
+  // The tenant's place, made if it has none. `weight` absent: the policy's, if it had none.
+  Tenant* TenantOf(const std::string& name, std::optional<double> weight);
+  void ForgetIfEmpty(const std::string& tenant);
   static bool MayGo(const Node& node, TimeNs now, bool device_is_busy);
   static bool IsClosed(const PendingBatch& batch, TimeNs now);
   // The job whose turn it is in the level; null: none may go.
@@ -197,7 +218,14 @@ class JobQueue {
   // Nodes that were in use: memory that one thread takes and another gives back costs both time,
   // under the scheduler's lock.
   std::vector<std::unique_ptr<Node>> spare_;
-  std::map<std::string, Tenant> tenants_;  // those with jobs
+  std::map<std::string, Tenant> tenants_;  // those with jobs, or that expect some
+  struct ExpectedPlace {
+    std::string tenant;
+    std::size_t level = 0;
+    TimeNs due = 0;
+  };
+  absl::flat_hash_map<std::uint64_t, ExpectedPlace> expected_;  // by number
+  double expected_us_ = 0;
   std::array<Level, kPriorityCount> levels_;
   // served_us of the level that was served last, before that: a level that begins to take turns
   // begins from here, and makes up for nothing.

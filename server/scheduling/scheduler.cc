@@ -119,6 +119,23 @@ absl::StatusOr<double> Scheduler::PredictWait(const JobQueue::Newcomer& newcomer
                    static_cast<std::int64_t>(newcomer.us), " us"));
 }
 
+ExpectedJob Scheduler::Expect(const JobQueue::Newcomer& newcomer) {
+  const MutexLock lock(mutex_);
+  const std::uint64_t number = queue_.Expect(newcomer, clock_->Now());
+  PublishBacklogLocked();
+  return {this, number};
+}
+
+void Scheduler::Forget(std::uint64_t expected) {
+  const MutexLock lock(mutex_);
+  queue_.Forget(expected);
+  PublishBacklogLocked();
+}
+
+ExpectedJob::~ExpectedJob() {
+  if (scheduler_ != nullptr) scheduler_->Forget(number_);
+}
+
 void Scheduler::Cancel(std::uint64_t id) {
   std::vector<Finished> finished;
   {
@@ -186,14 +203,14 @@ QueueUse Scheduler::queued() const {
 
 double Scheduler::predicted_backlog_us() const {
   const MutexLock lock(mutex_);
-  return queue_.use().us + launched_us_;
+  return BacklogUsLocked();
 }
 
 SchedulerStatistics Scheduler::statistics() const {
   const MutexLock lock(mutex_);
   SchedulerStatistics statistics = counts_;
   statistics.queued = queue_.use();
-  statistics.backlog_us = queue_.use().us + launched_us_;
+  statistics.backlog_us = BacklogUsLocked();
   statistics.queue_limit_us = limit_.limit_us();
   return statistics;
 }

@@ -60,6 +60,31 @@ struct SchedulerOptions {
   std::size_t remembered_costs = CostModel::kCapacity;
 };
 
+class Scheduler;
+
+// A job that is still to come counts in PredictWait() for as long as this lives. It may be moved,
+// and goes before its scheduler.
+class ExpectedJob {
+ public:
+  ExpectedJob() = default;
+  ExpectedJob(ExpectedJob&& other) noexcept
+      : scheduler_(std::exchange(other.scheduler_, nullptr)), number_(other.number_) {}
+  ExpectedJob& operator=(ExpectedJob&& other) noexcept {
+    std::swap(scheduler_, other.scheduler_);
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~ExpectedJob();
+
+ private:
+  friend class Scheduler;
+  ExpectedJob(Scheduler* scheduler, std::uint64_t number)
+      : scheduler_(scheduler), number_(number) {}
+
+  Scheduler* scheduler_ = nullptr;
+  std::uint64_t number_ = 0;
+};
+
 // Thread-safe. Callbacks run on the workers' threads, those of jobs of one connection one after
 // another; or on the thread that finished the job (the caller's of Submit() or Cancel(), the
 // device's or the alarm's) where nothing else waits for that thread.
@@ -82,6 +107,9 @@ class Scheduler {
   // Predicts how long such a job would wait until it starts. DEADLINE_EXCEEDED: too long for its
   // deadline, or for one of a job that it would overtake.
   absl::StatusOr<double> PredictWait(const JobQueue::Newcomer& newcomer) const;
+  // Of a job that was admitted and waits for its operands. Without it as many jobs would be
+  // admitted meanwhile as if it were not to come, and some would be late.
+  ExpectedJob Expect(const JobQueue::Newcomer& newcomer);
   // Returns whether a job of so many microseconds is in time without a closer look: all that was
   // submitted may go before it, and then nothing of it is late either. Takes no lock.
   bool IsFarFrom(TimeNs deadline, double us) const;
@@ -121,6 +149,9 @@ class Scheduler {
     double predicted_wait_us = 0;
     absl::Status end;  // not OK: how it will end, whatever its launches do
   };
+  friend class ExpectedJob;
+  void Forget(std::uint64_t expected);
+
   // A launch that the device works on.
   struct Launched {
     JobQueue::Turn turn;
@@ -146,6 +177,12 @@ class Scheduler {
   bool HasSlotLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsBusyLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDeviceIdle() const;
+  double BacklogUsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return queue_.use().us + launched_us_;
+  }
+  void PublishBacklogLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    backlog_us_ = BacklogUsLocked() + queue_.expected_us();
+  }
   // Null: nothing is to be launched now.
   std::unique_ptr<Launched> TakeTurnLocked(TimeNs now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool PlanRows(Launched* launched) const;
@@ -190,7 +227,7 @@ class Scheduler {
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
-  // The backlog at the last dispatch, for IsFarFrom().
+  // The backlog at the last change, with what is expected: for IsFarFrom().
   std::atomic<double> backlog_us_ = 0;
   std::atomic<TimeNs> next_late_ = kNoDeadline;
   // One thread at a time fills the device, so that launches reach it in the order in which

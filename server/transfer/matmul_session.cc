@@ -129,6 +129,7 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
 void MatmulSession::OnAdmitted(const RequestPtr& request,
                                absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted) {
   const bool is_admitted = admitted.ok();
+  if (is_admitted && request->await_accepted) (*admitted)->ExpectPayload();
   {
     const MutexLock lock(mutex_);
     if (request->state != State::kWaiting) return;  // it was cancelled, or the session broke

@@ -212,6 +212,28 @@ TEST_F(AdmissionOfTenants, AnEstimateIsOfTheCallersOwnTurn) {
   EXPECT_NEAR(queue_us(high), 4194, 1);
 }
 
+TEST_F(AdmissionOfTenants, AProductWhosePayloadIsToComeIsWaitedFor) {
+  device_.FinishOne();  // two may wait
+  const auto wait_us = [&] { return admission_->Estimate(CallOf(polite_))->queue_us; };
+  auto request = Admit(CallOf(polite_));
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_NEAR(wait_us(), 2 * 4194 + 500, 1);
+  (*request)->ExpectPayload();
+  const double expected = wait_us();
+  EXPECT_NEAR(expected, 4 * 4194.304, 1) << "the device's, its own, and twice what the hog has";
+  for (OperandName operand : {OperandName::kA, OperandName::kB}) {
+    ASSERT_TRUE(ReceiveZeros(operand, 128 * 128 * 4, **request).ok());
+  }
+  ASSERT_TRUE(Submit(*std::move(request)).ok());
+  EXPECT_NEAR(wait_us(), expected, 1) << "as if it had been here";
+  auto dropped = Admit(CallOf(polite_));
+  ASSERT_TRUE(dropped.ok()) << dropped.status();
+  (*dropped)->ExpectPayload();
+  EXPECT_GT(wait_us(), expected + 4000);
+  dropped->reset();
+  EXPECT_NEAR(wait_us(), expected, 1);
+}
+
 // Two of the hog's jobs are still to be done.
 TEST_F(AdmissionOfTenants, ARequestKeepsItsPriority) {
   device_.FinishOne();

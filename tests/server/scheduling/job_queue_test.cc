@@ -1,6 +1,8 @@
 #include "server/scheduling/job_queue.h"
 
+#include <cstddef>
 #include <deque>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -303,6 +305,93 @@ TEST_F(PredictedWait, WhoWouldMakeAnEarlierAdmittedOneLateIsRefused) {
   EXPECT_EQ(Wait("a", now_ + Ns(500)), -1);
   Push(MakeJob("a", Priority::kHigh, now_ + Ns(1050)), 900);
   EXPECT_DOUBLE_EQ(Wait("a", now_ + Ns(500), Priority::kHigh), 50);
+}
+
+TEST_F(PredictedWait, ExpectedJobsCountAsIfTheyWereHere) {
+  const std::uint64_t first = queue_.Expect({"hog", Priority::kNormal, kNoDeadline, 2000}, now_);
+  EXPECT_DOUBLE_EQ(Wait("hog"), 50 + 2000);
+  EXPECT_DOUBLE_EQ(Wait("polite"), 50 + 100 + 500);
+  EXPECT_DOUBLE_EQ(Wait("hog", kNoDeadline, Priority::kLow), 50 + 2000);
+  EXPECT_DOUBLE_EQ(Wait("hog", kNoDeadline, Priority::kHigh), 50);
+  const TimeNs soon = now_ + Ns(3000);
+  EXPECT_DOUBLE_EQ(Wait("hog", soon), 50) << "it goes ahead";
+  const std::uint64_t second = queue_.Expect({"hog", Priority::kNormal, soon, 900}, now_);
+  EXPECT_DOUBLE_EQ(Wait("hog", soon), 50 + 900);
+  EXPECT_DOUBLE_EQ(queue_.expected_us(), 2900);
+  EXPECT_EQ(queue_.use().jobs, 0u);
+  queue_.Forget(first);
+  EXPECT_DOUBLE_EQ(Wait("hog"), 50 + 900);
+  queue_.Forget(second);
+  EXPECT_DOUBLE_EQ(Wait("hog"), 50);
+}
+
+TEST_F(PredictedWait, WhoWouldMakeAnExpectedJobLateIsRefused) {
+  // It has 50 + 100 + 900 us to wait and to run if the other goes first.
+  queue_.Expect({"a", Priority::kNormal, now_ + Ns(1049), 900}, now_);
+  EXPECT_EQ(Wait("a", now_ + Ns(500)), -1);
+  now_ += Ns(150);  // now it is late anyway
+  EXPECT_DOUBLE_EQ(Wait("a", now_ + Ns(500)), 50);
+}
+
+// Jobs are expected and come, or do not, while others come and go.
+TEST_F(PredictedWait, ExpectedJobsCountRightAfterAnyHistory) {
+  std::mt19937 random(3);
+  const auto tenant = [&] { return std::to_string(random() % 3); };
+  const auto priority = [&] { return static_cast<Priority>(random() % kPriorityCount); };
+  const auto deadline = [&] {
+    return random() % 2 == 0 ? kNoDeadline : now_ + Ns(static_cast<double>(random() % 100000));
+  };
+  struct Known {
+    JobQueue::Newcomer newcomer;
+    std::uint64_t number = 0;
+  };
+  std::vector<Known> known;
+  for (int step = 0; step < 3000; ++step) {
+    now_ += Ns(static_cast<double>(random() % 100));
+    switch (random() % 4) {
+      case 0: {
+        JobQueue::Newcomer newcomer = {tenant(), priority(), deadline(),
+                                       1 + static_cast<double>(random() % 900)};
+        if (random() % 4 == 0) newcomer.weight = 1 + random() % 3;
+        known.push_back({newcomer, queue_.Expect(newcomer, now_)});
+        break;
+      }
+      case 1: {
+        if (known.empty()) break;
+        const std::size_t i = random() % known.size();
+        queue_.Forget(known[i].number);
+        if (random() % 2 == 0) {
+          Job* const job =
+              MakeJob(known[i].newcomer.tenant, known[i].newcomer.priority, kNoDeadline);
+          Push(job, known[i].newcomer.us);
+        }
+        known.erase(known.begin() + static_cast<std::ptrdiff_t>(i));
+        break;
+      }
+      case 2:
+        Push(MakeJob(tenant(), priority()), 1 + static_cast<double>(random() % 900));
+        break;
+      default:
+        Pop();
+        Pop();
+    }
+    double expected_us = 0;
+    for (const Known& each : known) expected_us += each.newcomer.us;
+    EXPECT_NEAR(queue_.expected_us(), expected_us, 1e-6);
+    // No more is ahead of a high one than all; and with nothing else, exactly that.
+    const double wait = Wait("1", kNoDeadline, Priority::kLow);
+    EXPECT_LE(wait, 50 + 3 * (expected_us + queue_.use().us) + 10 * policy_.max_us);
+    if (queue_.use().jobs == 0 && known.empty()) {
+      EXPECT_DOUBLE_EQ(wait, 50);
+    }
+  }
+  for (const Known& each : known) queue_.Forget(each.number);
+  while (!Pop().empty()) {
+  }
+  EXPECT_EQ(queue_.expected_us(), 0);
+  for (const Priority each : {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+    EXPECT_DOUBLE_EQ(Wait("1", kNoDeadline, each), 50);
+  }
 }
 
 }  // namespace

@@ -161,6 +161,14 @@ TEST_F(SchedulerTest, ADeadlineIsFarIfAllOthersAreToo) {
   EXPECT_TRUE(scheduler_.IsFarFrom(clock_.Now() + 1000000000, 10));
 }
 
+TEST_F(SchedulerTest, ADeadlineIsNotFarIfAsMuchIsExpected) {
+  ExpectedJob expected = scheduler_.Expect({"", Priority::kNormal, kNoDeadline, 90});
+  EXPECT_FALSE(scheduler_.IsFarFrom(clock_.Now() + 300000, 10));
+  EXPECT_TRUE(scheduler_.IsFarFrom(clock_.Now() + 300001, 10));
+  expected = ExpectedJob();
+  EXPECT_TRUE(scheduler_.IsFarFrom(clock_.Now() + 30001, 10));
+}
+
 TEST_F(SchedulerTest, ACancelledLaunchedJobRunsOnAndItsResultIsDropped) {
   ASSERT_TRUE(scheduler_.Submit(MakeJob(1)).ok());
   scheduler_.Cancel(1);

@@ -46,6 +46,7 @@ TEST(MatmulSession, ARequestGoesItsWay) {
   EXPECT_EQ(std::get<RequestAccepted>(*Next(session.get())).request_id, 7u);
   EXPECT_FALSE(Next(session.get()).has_value());
   EXPECT_EQ(server.device.memory().usage().in_flight_bytes, 3u * 256);
+  EXPECT_GT(server.WaitUs(), 0) << "it will be here soon";
 
   Receive(session.get(), 7, OperandName::kB, 0, 256);
   Receive(session.get(), 7, OperandName::kA, 100, 156);
@@ -55,6 +56,7 @@ TEST(MatmulSession, ARequestGoesItsWay) {
   EXPECT_EQ(server.device.running(), 1u);
   Receive(session.get(), 7, OperandName::kA, 0, 100);  // late: dropped
   server.device.FinishOne();
+  EXPECT_EQ(server.WaitUs(), 0);
 
   const auto finished = std::get<RequestFinished>(*Next(session.get()));
   EXPECT_TRUE(finished.status.ok()) << finished.status;

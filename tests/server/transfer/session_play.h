@@ -59,6 +59,11 @@ struct Server {
     return std::make_shared<MatmulSession>(admission.get(), &statistics, &clock, options);
   }
 
+  // The predicted wait of a request that comes now.
+  double WaitUs() const {
+    return scheduler.PredictWait({"", Priority::kNormal, kNoDeadline, 1, 1}).value();
+  }
+
   FakeClock clock;
   FakeDevice device;
   FakeAlarm alarm;
@@ -263,6 +268,7 @@ std::string PlaySession(Source& random, unsigned events) {
   if (totals.received != begun) return "a request was not counted";
   if (totals.in_flight != 0) return "a request is counted as in flight";
   if (server.device.memory().usage().free_bytes() != free_bytes) return "memory leaked";
+  if (server.WaitUs() != 0) return "a request that has ended is still expected";
   return "";
 }
 
