@@ -378,7 +378,8 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   for (const Lane* const each : level.expecting) weights += each->jobs.empty() ? each->weight : 0;
   // Others have their turns first, and may bring as much again meanwhile as they have now.
   const double others_turn_us = (weights - weight) * policy_.quantum_us;
-  const double others_us = 2 * (level.us + level.expected_us - lane_us);
+  const double all_us = level.us + level.expected_us;
+  const double others_us = 2 * (all_us - lane_us);
   const auto end_us = [&](double own_us) {
     const double level_us =
         own_us + std::min(own_us * (weights / weight - 1) + others_turn_us, others_us);
