@@ -131,8 +131,9 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
       connections_(rpc_.connections, ProgressLimitOf(config.limits()), &base_->clock, &quotas_),
       watch_(
           WatchOptions(config.limits(), rpc_), &base_->clock, kWatchPeriod,
-          [this](const std::string& peer, absl::string_view why) {
-            if (connections_.Close(EndpointOf(peer))) {
+          [this](const std::string& peer, absl::string_view why,
+                 ConnectionTable::Reopening reopening) {
+            if (connections_.Close(EndpointOf(peer), reopening)) {
               Log(Severity::kWarning, "connection_closed", {{"peer", peer}, {"why", why}});
             }
           },

@@ -226,7 +226,7 @@ ConnectionTable::Usage ConnectionTable::usage() {
   return {count_, limits_.all, taken_, refused_};
 }
 
-bool ConnectionTable::Close(const std::string& endpoint) {
+bool ConnectionTable::Close(const std::string& endpoint, Reopening reopening) {
   const MutexLock lock(mutex_);
   Connection* found = nullptr;
   Peer* owner = nullptr;
@@ -246,6 +246,7 @@ bool ConnectionTable::Close(const std::string& endpoint) {
   }
   if (found == nullptr || !ShutDown(*found)) return false;
   found->is_shut_down = true;
+  if (reopening == Reopening::kAtOnce) return true;
   const TimeNs now = clock_->Now();
   owner->paid_until = std::min(std::max(owner->paid_until, now) + kPenalty, now + kMostPenalty);
   return true;

@@ -60,11 +60,14 @@ class ConnectionTable {
   // limit that it would pass.
   absl::Status Add(int fd, const std::string& peer);
 
+  // The time until a peer whose connection was closed opens another.
+  enum class Reopening : std::uint8_t { kLater, kAtOnce };
+
   // Shuts the connection of that endpoint down, which its owner then sees broken, and drops what
-  // has come over it and was not read; its peer opens no other for some seconds. Returns whether
-  // there was one that is not shut down yet. Local sockets have one endpoint together: of them it
-  // is the one with the most bytes that wait to be read, or none if few wait.
-  bool Close(const std::string& endpoint);
+  // has come over it and was not read; its peer opens no other for some seconds, if that is to be
+  // later. Returns whether there was one that is not shut down yet. Local sockets have one endpoint
+  // together: of them it is the one with the most bytes that wait to be read, or none if few wait.
+  bool Close(const std::string& endpoint, Reopening reopening = Reopening::kLater);
 
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
   // tenant's quota of connections until it is closed. Errors as QuotaAccounts::Take(), each time

@@ -80,7 +80,7 @@ absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer,
     connection.first = call;
   }
   if (header_bytes <= options_.header_bytes) return status;
-  close_connection_(peer, "a call has more headers than the server's settings allow");
+  CloseConnectionOf(peer, "a call has more headers than the server's settings allow");
   return absl::InvalidArgumentError(
       absl::StrCat("the call's headers have some ", header_bytes, " bytes, and the limit is 8192"));
 }
@@ -182,10 +182,10 @@ void CallWatch::LookAtMessages() {
     }
   }
   for (const std::string& peer : stalled) {
-    close_connection_(peer, "its client does not go on with a message or a call's headers");
+    CloseConnectionOf(peer, "its client does not go on with a message or a call's headers");
   }
   for (const std::string& peer : HoldersOver(options_.partial, std::move(holders))) {
-    close_connection_(peer,
+    CloseConnectionOf(peer,
                       "its address keeps too much of messages and headers that are not whole");
   }
 }
@@ -234,7 +234,7 @@ bool CallWatch::LookForRush() {
     holders.push_back({connection.peer, connection.address, present.bytes, present.hidden});
   }
   for (const std::string& peer : HoldersInTheWay(options_.partial, std::move(holders))) {
-    close_connection_(peer, "messages that are not whole would fill the memory for them");
+    CloseConnectionOf(peer, "messages that are not whole would fill the memory for them");
   }
   next_rush_look_ = begin + kPauseForEach * static_cast<TimeNs>(connections.size());
   has_rush_ = all > options_.partial.at_once / kPartOfRush;

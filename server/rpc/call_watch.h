@@ -102,8 +102,9 @@ class CallWatch {
     std::size_t calls_per_address = 32768;  // the same of one address, but for proxies'
     std::set<std::string> proxies;          // addresses that many clients share
   };
-  // Closes the connection of a call by gRPC's name of its peer, and says why in the log.
-  using CloseConnection = std::function<void(const std::string& peer, absl::string_view why)>;
+  // Closes a connection by gRPC's name of its peer, and says why in the log.
+  using CloseConnection = std::function<void(const std::string& peer, absl::string_view why,
+                                             ConnectionTable::Reopening reopening)>;
   // ConnectionTable::ReadTraffic().
   using ReadTraffic = std::function<ConnectionTable::Traffic()>;
 
@@ -149,6 +150,9 @@ class CallWatch {
         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   };
 
+  void CloseConnectionOf(const std::string& peer, absl::string_view why) const {
+    close_connection_(peer, why, ConnectionTable::Reopening::kLater);
+  }
   Shard& ShardOf(const std::string& endpoint);
   absl::Status Count(const std::string& address);
   // Checks that the address may have so many calls.

@@ -1,7 +1,7 @@
 #include "server/rpc/live_call_limit.h"
 
 #include <algorithm>
-#include <tuple>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,14 +13,16 @@ namespace {
 // Counting by connection takes a tenth of a core at most, however many connections there are.
 constexpr TimeNs kShareOfTime = 10;
 constexpr char kWhy[] = "its client opens and resets calls";
+constexpr auto kLater = ConnectionTable::Reopening::kLater;
 
 }  // namespace
 
 // Where nobody counted for a window, all answers since count once; the rate is known at the next
 // count. From then on it is a mean whose weights fall to 1/e in a window.
-void RecentAnswers::Counted(std::uint64_t answered, TimeNs now) {
+std::uint64_t RecentAnswers::Counted(std::uint64_t answered, TimeNs now) {
   const TimeNs passed = now - counted_;
-  const auto more = static_cast<double>(answered - std::min(answered, answered_));
+  const std::uint64_t since = answered - std::min(answered, answered_);
+  const auto more = static_cast<double>(since);
   if (passed >= kWindow) {
     number_ = more;
     is_rate_ = false;
@@ -30,10 +32,29 @@ void RecentAnswers::Counted(std::uint64_t answered, TimeNs now) {
     number_ = is_rate_ ? number_ + part * (at_this_rate - number_) : at_this_rate;
     is_rate_ = true;
   } else {
-    return;
+    return 0;
   }
   answered_ = answered;
   counted_ = now;
+  return since;
+}
+
+double AnswerCredit::NumberAt(TimeNs now) const {
+  constexpr double kHalfLife = 1e9;
+  return number_ * std::exp2(static_cast<double>(at_ - now) / kHalfLife);
+}
+
+void AnswerCredit::Add(std::uint64_t answers, TimeNs now) {
+  number_ = std::min(kMost, NumberAt(now) + static_cast<double>(answers));
+  at_ = now;
+}
+
+bool AnswerCredit::Pay(std::uint64_t calls, TimeNs now) {
+  number_ = NumberAt(now);
+  at_ = now;
+  if (static_cast<double>(calls) > number_) return false;
+  number_ -= static_cast<double>(calls);
+  return true;
 }
 
 LiveCallLimit::LiveCallLimit(const Limits& limits, std::unique_ptr<LiveCalls> calls,
@@ -64,35 +85,39 @@ void LiveCallLimit::Look() {
   CountAnswers(connections, begin);
   if (all > limits_.all) {
     for (const LiveCalls::OfConnection& each : connections) {
-      if (each.calls > limits_.in_progress) close_connection_(each.peer, kWhy);
+      if (each.calls > limits_.in_progress) close_connection_(each.peer, kWhy, kLater);
     }
   } else {
-    for (std::vector<Part>& parts : ByAddress(connections)) CloseOver(std::move(parts));
+    for (auto& [address, parts] : ByAddress(connections)) {
+      CloseOver(address, std::move(parts), begin);
+    }
   }
   const TimeNs end = clock_->Now();
   next_count_ = end + kShareOfTime * (end - begin);
 }
 
-std::vector<std::vector<LiveCallLimit::Part>> LiveCallLimit::ByAddress(
+std::string LiveCallLimit::KeyOf(const LiveCalls::OfConnection& connection) const {
+  std::string address = AddressOf(connection.peer);
+  if (limits_.shared.count(address) != 0) absl::StrAppend(&address, " ", connection.id);
+  return address;
+}
+
+absl::flat_hash_map<std::string, LiveCallLimit::Parts> LiveCallLimit::ByAddress(
     const std::vector<LiveCalls::OfConnection>& connections) const {
-  absl::flat_hash_map<std::string, std::vector<Part>> addresses;
+  absl::flat_hash_map<std::string, Parts> addresses;
   for (const LiveCalls::OfConnection& each : connections) {
+    if (paid_.contains(each.id)) continue;
     const std::uint64_t reset =
         each.calls - std::min<std::uint64_t>(each.calls, limits_.in_progress);
-    std::string address = AddressOf(each.peer);
-    if (limits_.shared.count(address) != 0) absl::StrAppend(&address, " ", each.id);
-    addresses[address].push_back(
-        {&each.peer, reset, each.is_served, answers_.at(each.id).number()});
+    addresses[KeyOf(each)].push_back(
+        {each.id, &each.peer, reset, each.is_served, answers_.at(each.id).number()});
   }
-  std::vector<std::vector<Part>> result;
-  result.reserve(addresses.size());
-  for (auto& [address, parts] : addresses) result.push_back(std::move(parts));
-  return result;
+  return addresses;
 }
 
 // gRPC counts a connection that was closed as long as calls of it live: those have most, and what
-// they have leaves less to others.
-void LiveCallLimit::CloseOver(std::vector<Part> parts) {
+// they have leaves less to others, if it was not paid for.
+void LiveCallLimit::CloseOver(const std::string& address, Parts parts, TimeNs now) {
   std::uint64_t reset = 0;
   std::uint64_t most = limits_.reset;
   for (const Part& each : parts) {
@@ -100,27 +125,40 @@ void LiveCallLimit::CloseOver(std::vector<Part> parts) {
     most += each.answers;
   }
   if (reset <= most) return;
-  std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
-    return std::make_tuple(x.is_served, y.reset) < std::make_tuple(y.is_served, x.reset);
-  });
-  for (const Part& each : parts) {
-    if (each.is_served && reset <= most) return;
-    close_connection_(*each.peer, kWhy);
-    reset -= each.reset;
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& x, const Part& y) { return x.reset > y.reset; });
+  AnswerCredit& credit = credits_[address];
+  auto next = parts.begin();
+  for (; reset > most && credit.Pay(next->reset, now); ++next) {
+    close_connection_(*next->peer, kWhy, ConnectionTable::Reopening::kAtOnce);
+    paid_.insert(next->id);
+    reset -= next->reset;
+  }
+  if (reset <= most) return;
+  std::stable_sort(next, parts.end(),
+                   [](const Part& x, const Part& y) { return !x.is_served && y.is_served; });
+  for (; next != parts.end() && !(next->is_served && reset <= most); ++next) {
+    close_connection_(*next->peer, kWhy, kLater);
+    reset -= next->reset;
   }
 }
 
 void LiveCallLimit::CountAnswers(const std::vector<LiveCalls::OfConnection>& connections,
                                  TimeNs now) {
   absl::flat_hash_map<std::int64_t, RecentAnswers> present;
+  absl::flat_hash_set<std::int64_t> paid;
   present.reserve(connections.size());
   for (const LiveCalls::OfConnection& each : connections) {
     const auto found = answers_.find(each.id);
     RecentAnswers& answers = present[each.id];
     if (found != answers_.end()) answers = found->second;
-    answers.Counted(each.answered, now);
+    const std::uint64_t more = answers.Counted(each.answered, now);
+    if (more != 0) credits_[KeyOf(each)].Add(more, now);
+    if (paid_.contains(each.id)) paid.insert(each.id);
   }
   answers_ = std::move(present);
+  paid_ = std::move(paid);
+  absl::erase_if(credits_, [now](const auto& each) { return each.second.is_empty(now); });
 }
 
 void LiveCallLimit::Watch(std::chrono::milliseconds period) {

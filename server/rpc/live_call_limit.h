@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
+#include "server/rpc/call_watch.h"
 #include "server/rpc/live_calls.h"
 
 namespace gemmd {
@@ -25,8 +27,9 @@ class RecentAnswers {
  public:
   static constexpr TimeNs kWindow = 250'000'000;
 
-  // REQUIRES: `now` is no earlier than before.
-  void Counted(std::uint64_t answered, TimeNs now);
+  // Returns how many were answered since the count before. REQUIRES: `now` is no earlier than
+  // before.
+  std::uint64_t Counted(std::uint64_t answered, TimeNs now);
   std::uint64_t number() const { return static_cast<std::uint64_t>(number_); }
 
  private:
@@ -34,6 +37,24 @@ class RecentAnswers {
   TimeNs counted_ = -kWindow;
   bool is_rate_ = false;  // else number_ is of all that were answered while nobody counted
   double number_ = 0;
+};
+
+// The answers of an address that have not paid for reset calls yet. They are forgotten: half of
+// them in a second. A value.
+class AnswerCredit {
+ public:
+  static constexpr double kMost = 8192;
+
+  void Add(std::uint64_t answers, TimeNs now);
+  // Returns whether it was enough, and was taken.
+  bool Pay(std::uint64_t calls, TimeNs now);
+  bool is_empty(TimeNs now) const { return NumberAt(now) < 1; }
+
+ private:
+  double NumberAt(TimeNs now) const;
+
+  double number_ = 0;
+  TimeNs at_ = 0;
 };
 
 // A connection has limits.streams_per_connection calls in progress at most, says gRPC. Calls that
@@ -45,7 +66,10 @@ class RecentAnswers {
 //
 // A client that asks for more than the server can do, and gives up when deadlines pass, resets
 // calls too; but it has answers. So an address may have as many more as it had answers in a window:
-// to hold others up for longer than that, it would have to be served.
+// to hold others up for longer than that, it would have to be served. If it passes that bound,
+// answers of the last seconds pay for the calls of what is closed: then it may connect again at
+// once, and those calls no longer count. Else they would close its new connections too, and it
+// would have no answer any more.
 class LiveCallLimit {
  public:
   struct Limits {
@@ -54,8 +78,7 @@ class LiveCallLimit {
     std::size_t reset = 384;                  // of an address, and as many as were answered
     std::set<std::string> shared = {"unix"};  // addresses of many clients: by connection there
   };
-  // Closes a connection by gRPC's name of its peer, and says why in the log.
-  using CloseConnection = std::function<void(const std::string& peer, absl::string_view why)>;
+  using CloseConnection = CallWatch::CloseConnection;
 
   // Looks every `period`; zero: only when told. The clock outlives the limit.
   LiveCallLimit(const Limits& limits, std::unique_ptr<LiveCalls> calls, const Clock* clock,
@@ -70,21 +93,26 @@ class LiveCallLimit {
  private:
   // A connection's part of what its address has.
   struct Part {
+    std::int64_t id;
     const std::string* peer;
     std::uint64_t reset;
     bool is_served;
     std::uint64_t answers;  // in a window
   };
+  using Parts = std::vector<Part>;
 
   void Watch(std::chrono::milliseconds period);
+  // The address of a connection, or its own name where that is shared.
+  std::string KeyOf(const LiveCalls::OfConnection& connection) const;
   // Counts the answers of the connections, and forgets those that are not among them.
   void CountAnswers(const std::vector<LiveCalls::OfConnection>& connections, TimeNs now);
-  // The parts of each address, or of a connection alone where that is shared.
-  std::vector<std::vector<Part>> ByAddress(
+  // The parts of each address, but for those whose calls were paid for.
+  absl::flat_hash_map<std::string, Parts> ByAddress(
       const std::vector<LiveCalls::OfConnection>& connections) const;
-  // Where they have more than they may, closes those that were not served yet, because most of
-  // their calls may have to be read, and then those that have most, until the others have no more.
-  void CloseOver(std::vector<Part> parts);
+  // Where they have more than they may, closes those that have most, as far as answers pay for
+  // their calls. Then those that were not served yet, because most of their calls may have to be
+  // read, and again those that have most, until the others have no more.
+  void CloseOver(const std::string& address, Parts parts, TimeNs now);
 
   const Limits limits_;
   const std::unique_ptr<LiveCalls> calls_;
@@ -92,6 +120,8 @@ class LiveCallLimit {
   const CloseConnection close_connection_;
   TimeNs next_count_ = 0;
   absl::flat_hash_map<std::int64_t, RecentAnswers> answers_;  // by the connection's id
+  absl::flat_hash_map<std::string, AnswerCredit> credits_;    // by address; few are empty
+  absl::flat_hash_set<std::int64_t> paid_;                    // connections that were closed
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

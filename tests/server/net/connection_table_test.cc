@@ -146,6 +146,10 @@ TEST(ConnectionTable, WhoHadToBeClosedOpensNoOtherForASecond) {
   EXPECT_FALSE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
   clock.Advance(kSecond / 8);
   EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
+  const Pair last(*listening);
+  clock.Advance(kSecond / 8);
+  ASSERT_TRUE(table.Close(EndpointOf(next.accepted.fd()), ConnectionTable::Reopening::kAtOnce));
+  EXPECT_TRUE(table.Add(last.accepted.fd(), "127.0.0.3").ok());
 }
 
 Tenant WithConnections(const std::string& name, std::uint64_t limit) {

@@ -39,9 +39,10 @@ class CallWatchTest : public ::testing::Test {
   }
 
   testing::FakeClock clock_;
-  CallWatch watch_{SmallOptions(), &clock_, std::chrono::milliseconds(0),
-                   [](const std::string& /*peer*/, absl::string_view /*why*/) {},
-                   [] { return ConnectionTable::Traffic(); }};
+  CallWatch watch_{
+      SmallOptions(), &clock_, std::chrono::milliseconds(0),
+      [](const std::string& /*peer*/, absl::string_view /*why*/, ConnectionTable::Reopening) {},
+      [] { return ConnectionTable::Traffic(); }};
 };
 
 TEST_F(CallWatchTest, ACallIsLateOnceForEachTimeThatPasses) {
@@ -94,7 +95,7 @@ TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
   options.proxies = {"10.0.0.9"};
   CallWatch watch(
       options, &clock_, std::chrono::milliseconds(0),
-      [](const std::string& /*peer*/, absl::string_view /*why*/) {},
+      [](const std::string& /*peer*/, absl::string_view /*why*/, ConnectionTable::Reopening) {},
       [] { return ConnectionTable::Traffic(); });
   std::deque<FakeCall> calls(6);
   for (int i = 0; i < 3; ++i) {
@@ -148,12 +149,13 @@ class MessagesTest : public ::testing::Test {
   testing::FakeClock clock_;
   ConnectionTable::Traffic traffic_;
   std::vector<std::string> closed_;
-  CallWatch watch_{WithShares(), &clock_, std::chrono::milliseconds(0),
-                   [this](const std::string& peer, absl::string_view /*why*/) {
-                     closed_.push_back(peer);
-                     traffic_.erase(EndpointOf(peer));
-                   },
-                   [this] { return traffic_; }};
+  CallWatch watch_{
+      WithShares(), &clock_, std::chrono::milliseconds(0),
+      [this](const std::string& peer, absl::string_view /*why*/, ConnectionTable::Reopening) {
+        closed_.push_back(peer);
+        traffic_.erase(EndpointOf(peer));
+      },
+      [this] { return traffic_; }};
 };
 
 TEST_F(MessagesTest, WhoDoesNotGoOnWithOneIsClosed) {

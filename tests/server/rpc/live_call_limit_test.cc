@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,23 +53,27 @@ LiveCalls::OfConnection Of(std::int64_t id, std::uint64_t calls, std::uint64_t a
 }
 
 constexpr TimeNs kMillisecond = 1'000'000;
+using Reopening = ConnectionTable::Reopening;
 
 // Connections have addresses of their own, two calls in progress, and ten reset ones.
 class LiveCallLimitTest : public ::testing::Test {
  protected:
-  // The connections that a look closes, in order.
+  // The connections that a look closes, in order, but for those whose calls answers paid for, which
+  // are in paid_.
   std::vector<std::string> Closed(const Connections& connections) {
     calls_->connections = connections;
     closed_.clear();
+    paid_.clear();
     limit_.Look();
     std::sort(closed_.begin(), closed_.end());
+    std::sort(paid_.begin(), paid_.end());
     return std::exchange(closed_, {});
   }
 
   // The same, once all answers are long ago.
   std::vector<std::string> ClosedLater(const Connections& connections) {
     Closed(connections);
-    clock_.Advance(RecentAnswers::kWindow);
+    clock_.Advance(20 * RecentAnswers::kWindow);
     return Closed(connections);
   }
 
@@ -76,12 +81,15 @@ class LiveCallLimitTest : public ::testing::Test {
   testing::FakeClock clock_;
   SaidCalls* const calls_ = new SaidCalls(&clock_);
   std::vector<std::string> closed_;
+  std::vector<std::string> paid_;
   LiveCallLimit limit_{
       {100, 2, 10, {"10.0.0.9"}},
       std::unique_ptr<LiveCalls>(calls_),
       &clock_,
       std::chrono::milliseconds(0),
-      [this](const std::string& peer, absl::string_view /*why*/) { closed_.push_back(peer); }};
+      [this](const std::string& peer, absl::string_view /*why*/, Reopening reopening) {
+        (reopening == Reopening::kAtOnce ? paid_ : closed_).push_back(peer);
+      }};
 };
 
 TEST_F(LiveCallLimitTest, ClosesTheConnectionThatHasTooManyResetCalls) {
@@ -148,13 +156,34 @@ TEST_F(LiveCallLimitTest, LeavesAsManyMoreAsWereAnsweredInAWindow) {
   clock_.Advance(RecentAnswers::kWindow / 2);
   EXPECT_EQ(Closed({Of(1, 90, 32)}), Names()) << "250 by the mean";
   clock_.Advance(RecentAnswers::kWindow);
-  EXPECT_EQ(Closed({Of(1, 13, 32)}), Names{"1"}) << "none for a window";
+  EXPECT_EQ(Closed({Of(1, 13, 32)}), Names()) << "none for a window,";
+  EXPECT_EQ(paid_, Names{"1"}) << "and those before pay for it";
   EXPECT_EQ(Closed({Of(3, 13, 0)}), Names{"3"}) << "none of another's";
+}
+
+// They are an address's, which then connects anew.
+TEST_F(LiveCallLimitTest, AnswersPayForTheCallsOfWhatIsClosed) {
+  const auto at = [](std::int64_t id, std::uint64_t calls, std::uint64_t answered) {
+    return LiveCalls::OfConnection{id, absl::StrCat("ipv4:10.0.0.1:", id), calls, answered,
+                                   answered != 0};
+  };
+  EXPECT_EQ(Closed({at(1, 5, 50), at(2, 7, 40)}), Names());
+  clock_.Advance(1000 * kMillisecond);  // 45 are left
+  EXPECT_EQ(Closed({at(1, 20, 50), at(2, 8, 40)}), Names());
+  EXPECT_EQ(paid_, Names{"ipv4:10.0.0.1:1"}) << "it has most: 18; the other 6";
+  EXPECT_EQ(Closed({at(1, 20, 50), at(2, 8, 40), at(3, 6, 0)}), Names());
+  EXPECT_EQ(paid_, Names()) << "18 do not count any more, though gRPC keeps them for now";
+  EXPECT_EQ(Closed({at(1, 20, 50), at(2, 8, 40), at(3, 24, 0)}), Names());
+  EXPECT_EQ(paid_, Names{"ipv4:10.0.0.1:3"}) << "of 27, 22 were enough";
+  EXPECT_EQ(Closed({at(1, 20, 50), at(2, 8, 40), at(3, 24, 0), at(4, 9, 0)}),
+            Names{"ipv4:10.0.0.1:4"})
+      << "5 are not, for 7";
+  EXPECT_EQ(paid_, Names());
 }
 
 TEST_F(LiveCallLimitTest, RemembersAConnectionBetweenItsCalls) {
   Closed({Of(1, 0, 30), Of(2, 20)});
-  clock_.Advance(RecentAnswers::kWindow);
+  clock_.Advance(20 * RecentAnswers::kWindow);
   EXPECT_EQ(Closed({Of(1, 13, 30)}), Names{"1"}) << "what was answered counts once";
 }
 
@@ -212,7 +241,11 @@ TEST_F(LiveCallLimitTest, LeavesNoAddressMoreThanItMayAfterAnyHistory) {
     const auto is_over = [&](const std::string& peer) {
       return before.at(AddressOf(peer)) > may.at(AddressOf(peer));
     };
-    for (const std::string& peer : Closed(connections)) {
+    std::set<std::string> has_not_paid;
+    Names closed = Closed(connections);
+    for (const std::string& peer : closed) has_not_paid.insert(AddressOf(peer));
+    closed.insert(closed.end(), paid_.begin(), paid_.end());
+    for (const std::string& peer : closed) {
       EXPECT_TRUE(is_over(peer)) << step;
       const auto found = std::find_if(connections.begin(), connections.end(),
                                       [&](const auto& each) { return each.peer == peer; });
@@ -223,7 +256,7 @@ TEST_F(LiveCallLimitTest, LeavesNoAddressMoreThanItMayAfterAnyHistory) {
     }
     for (const auto& [address, calls] : left) EXPECT_LE(calls, may.at(address)) << step;
     for (const LiveCalls::OfConnection& each : connections) {
-      EXPECT_TRUE(each.is_served || !is_over(each.peer)) << step;
+      EXPECT_TRUE(each.is_served || has_not_paid.count(AddressOf(each.peer)) == 0) << step;
     }
     if (random() % 10 == 0 && !connections.empty()) connections.erase(connections.begin());
   }
@@ -265,6 +298,35 @@ TEST(RecentAnswers, FollowTheRateAfterAnyHistory) {
       answers.Counted(all, clock.Now());
     }
     EXPECT_LE(answers.number(), in_window / 100) << seed;
+  }
+}
+
+// No more calls are paid for than were answered, and few a second at that.
+TEST(AnswerCredit, PaysOnceAndForgetsAfterAnyHistory) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    testing::FakeClock clock;
+    AnswerCredit credit;
+    std::uint64_t answered = 0;
+    std::uint64_t paid = 0;
+    for (int step = 0; step < 1000; ++step) {
+      clock.Advance(random() % 300 * kMillisecond);
+      const std::uint64_t calls = random() % 20 == 0 ? random() % 20000 : random() % 100;
+      if (random() % 2 == 0) {
+        credit.Add(calls, clock.Now());
+        answered += calls;
+      } else if (credit.Pay(calls, clock.Now())) {
+        paid += calls;
+        EXPECT_LE(static_cast<double>(calls), AnswerCredit::kMost) << seed;
+      }
+      ASSERT_LE(paid, answered) << seed;
+    }
+    EXPECT_GT(paid, 0U) << seed;
+    credit.Add(100, clock.Now());
+    EXPECT_FALSE(credit.is_empty(clock.Now())) << seed;
+    clock.Advance(14'000 * kMillisecond);
+    EXPECT_TRUE(credit.is_empty(clock.Now())) << seed;
+    EXPECT_FALSE(credit.Pay(1, clock.Now())) << seed;
   }
 }
 
