@@ -222,6 +222,9 @@ class Admission {
   // The bytes that move are added to the receipt.
   absl::Status WithRoom(Device* device, Receipt* receipt,
                         const std::function<absl::Status()>& attempt) const;
+  // The time by which the device is to be done, so that a result that travels is there in time.
+  static TimeNs DoneBy(const ResolvedHeader& resolved, TimeNs deadline);
+  // `deadline`: as DoneBy() has it.
   absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
                              const Cost& cost) const;
   static absl::Status FullNow(const Scheduler& scheduler, RefusalCause cause, absl::Status status);

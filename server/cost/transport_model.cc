@@ -3,13 +3,6 @@
 #include <optional>
 
 namespace gemmd {
-namespace {
-
-double DefaultUs(std::uint64_t bytes) {
-  return static_cast<double>(bytes) / (TransportModel::kDefaultGbps * 1e3);
-}
-
-}  // namespace
 
 double TransportModel::PredictUs(TransferDirection direction, std::uint64_t bytes) const {
   if (bytes == 0) return 0;

@@ -18,6 +18,9 @@ enum class TransferDirection : std::uint8_t { kReceive, kSend };
 class TransportModel {
  public:
   static constexpr double kDefaultGbps = 1;
+  static double DefaultUs(std::uint64_t bytes) {
+    return static_cast<double>(bytes) / (kDefaultGbps * 1e3);
+  }
 
   // 0 for no bytes.
   double PredictUs(TransferDirection direction, std::uint64_t bytes) const;

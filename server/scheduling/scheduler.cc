@@ -15,8 +15,8 @@ constexpr absl::string_view kLateInQueue = "the deadline passed in the queue";
 absl::Status LateInQueue(const Job& job, TimeNs now) {
   if (job.deadline <= now) return absl::DeadlineExceededError(kLateInQueue);
   return absl::DeadlineExceededError(
-      absl::StrCat("the deadline is ", (job.deadline - now) / 1000,
-                   " us away after the wait in the queue, and the product alone takes at least ",
+      absl::StrCat("the deadline leaves ", (job.deadline - now) / 1000,
+                   " us after the wait in the queue, and the product alone takes at least ",
                    static_cast<std::int64_t>(job.cost.least_us), " us by what was measured"));
 }
 
