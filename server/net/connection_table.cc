@@ -24,10 +24,13 @@
 namespace gemmd {
 namespace {
 
-// A peer whose connections had to be closed opens nothing for so long, for each of them. The work
-// that they brought has still to be done, which takes a good part of that.
+// A peer whose connections had to be closed opens nothing for so long: the work that they brought
+// has still to be done, which takes a good part of that. If it happens again soon, twice as long.
+// Connections that are closed together count once.
 constexpr TimeNs kPenalty = 1'000'000'000;
 constexpr TimeNs kMostPenalty = 8 * kPenalty;
+constexpr TimeNs kSoon = 2 * kMostPenalty;
+constexpr TimeNs kTogether = kPenalty / 10;
 // The names of all local sockets as peers, and of those whose peer has gone.
 constexpr char kLocal[] = "unix";
 constexpr char kGone[] = "gone";
@@ -106,7 +109,8 @@ void ConnectionTable::ForgetClosed() {
   next_look_ = now + limits_.look_interval;
   count_ = 0;
   for (auto each = peers_.begin(); each != peers_.end();) {
-    auto& [connections, paid_until] = each->second;
+    Peer& peer = each->second;
+    std::vector<Connection>& connections = peer.connections;
     const auto closed =
         std::partition(connections.begin(), connections.end(),
                        [](const Connection& connection) { return IsOpen(connection); });
@@ -116,7 +120,8 @@ void ConnectionTable::ForgetClosed() {
       connections.erase(closed, connections.end());
     }
     count_ += connections.size();
-    const bool is_as_new = connections.empty() && paid_until <= Earliest(now);
+    const bool was_punished = peer.penalty != 0 && now - peer.closed_at < kSoon;
+    const bool is_as_new = connections.empty() && !was_punished && peer.paid_until <= Earliest(now);
     each = is_as_new ? peers_.erase(each) : std::next(each);
   }
 }
@@ -247,9 +252,16 @@ bool ConnectionTable::Close(const std::string& endpoint, Reopening reopening) {
   if (found == nullptr || !ShutDown(*found)) return false;
   found->is_shut_down = true;
   if (reopening == Reopening::kAtOnce) return true;
-  const TimeNs now = clock_->Now();
-  owner->paid_until = std::min(std::max(owner->paid_until, now) + kPenalty, now + kMostPenalty);
+  owner->Punish(clock_->Now());
   return true;
+}
+
+void ConnectionTable::Peer::Punish(TimeNs now) {
+  const TimeNs passed = penalty == 0 ? kSoon : now - closed_at;
+  if (passed < kTogether) return;
+  penalty = passed < kSoon ? std::min(2 * penalty, kMostPenalty) : kPenalty;
+  closed_at = now;
+  paid_until = std::max(paid_until, now + penalty);
 }
 
 std::vector<std::string> ConnectionTable::CloseStalled() {

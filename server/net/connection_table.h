@@ -108,6 +108,13 @@ class ConnectionTable {
     // Its connections are paid for up to this time, as in the generic cell rate algorithm (ITU-T
     // I.371): each connection is an interval.
     TimeNs paid_until = std::numeric_limits<TimeNs>::min();
+    // The time at which its last connection was closed, and how long none was to be opened then; 0:
+    // none was closed.
+    TimeNs closed_at = 0;
+    TimeNs penalty = 0;
+
+    // Has it open no connection for some time.
+    void Punish(TimeNs now);
   };
   using Peers = std::map<std::string, Peer>;
   // An account whose quota a connection counts in. Few connections have more than one; the latest

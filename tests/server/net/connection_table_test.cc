@@ -126,30 +126,69 @@ struct Pair {
   Socket accepted{-1};
 };
 
-TEST(ConnectionTable, WhoHadToBeClosedOpensNoOtherForASecond) {
-  const absl::StatusOr<ListeningSockets> listening = ListeningSockets::Listen("127.0.0.1:0");
-  ASSERT_TRUE(listening.ok());
-  testing::FakeClock clock;
-  ConnectionTable table({9, 9, {}, kSecond / 8}, {}, &clock);
-  clock.Advance(100 * kSecond);
-  const Pair one(*listening);
-  const Pair other(*listening);
-  ASSERT_TRUE(table.Add(one.accepted.fd(), "127.0.0.3").ok());
-  ASSERT_TRUE(table.Add(other.accepted.fd(), "127.0.0.3").ok());
-  ASSERT_TRUE(table.Close(EndpointOf(one.accepted.fd())));
-  EXPECT_FALSE(table.Close(EndpointOf(one.accepted.fd()))) << "a second time";
-  const Pair next(*listening);
-  EXPECT_FALSE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
-  EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.4").ok());
-  ASSERT_TRUE(table.Close(EndpointOf(other.accepted.fd()))) << "which makes it longer";
-  clock.Advance(2 * kSecond);
-  EXPECT_FALSE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
-  clock.Advance(kSecond / 8);
-  EXPECT_TRUE(table.Add(next.accepted.fd(), "127.0.0.3").ok());
-  const Pair last(*listening);
-  clock.Advance(kSecond / 8);
-  ASSERT_TRUE(table.Close(EndpointOf(next.accepted.fd()), ConnectionTable::Reopening::kAtOnce));
-  EXPECT_TRUE(table.Add(last.accepted.fd(), "127.0.0.3").ok());
+// As many connections as a test needs, of one peer, that are open.
+class ClosedPeer : public ::testing::Test {
+ protected:
+  ClosedPeer() {
+    EXPECT_TRUE(listening_.ok());
+    clock_.Advance(100 * kSecond);
+  }
+
+  bool MayOpen(const std::string& peer = "127.0.0.3") {
+    pairs_.push_back(std::make_unique<Pair>(*listening_));
+    return table_.Add(pairs_.back()->accepted.fd(), peer).ok();
+  }
+  // Closes the one that was opened last.
+  bool Close(ConnectionTable::Reopening reopening = ConnectionTable::Reopening::kLater) {
+    return table_.Close(EndpointOf(pairs_.back()->accepted.fd()), reopening);
+  }
+  // The seconds until it may open another, which it does.
+  double Wait() {
+    double seconds = 0;
+    while (!MayOpen()) {
+      pairs_.pop_back();
+      clock_.Advance(kSecond / 8);
+      seconds += 0.125;
+      if (seconds > 100) return -1;
+    }
+    return seconds;
+  }
+
+  const absl::StatusOr<ListeningSockets> listening_ = ListeningSockets::Listen("127.0.0.1:0");
+  testing::FakeClock clock_;
+  ConnectionTable table_{{9, 9, {}, kSecond / 8}, {}, &clock_};
+  std::vector<std::unique_ptr<Pair>> pairs_;
+};
+
+TEST_F(ClosedPeer, OpensNoOtherForASecond) {
+  ASSERT_TRUE(MayOpen());
+  ASSERT_TRUE(MayOpen());
+  ASSERT_TRUE(Close());
+  EXPECT_FALSE(Close()) << "a second time";
+  EXPECT_TRUE(MayOpen("127.0.0.4"));
+  pairs_.pop_back();
+  pairs_.pop_back();
+  clock_.Advance(kSecond / 20);
+  ASSERT_TRUE(Close()) << "which counts as one with the first";
+  EXPECT_DOUBLE_EQ(Wait(), 1.125);
+}
+
+TEST_F(ClosedPeer, IsKeptOutTwiceAsLongWhereItHappensAgainSoon) {
+  ASSERT_TRUE(MayOpen());
+  for (const double seconds : {1.125, 2.125, 4.125, 8.125, 8.125}) {
+    ASSERT_TRUE(Close());
+    EXPECT_DOUBLE_EQ(Wait(), seconds);
+  }
+  pairs_.erase(pairs_.begin(), pairs_.end() - 1);
+  clock_.Advance(16 * kSecond);
+  ASSERT_TRUE(Close());
+  EXPECT_DOUBLE_EQ(Wait(), 1.125) << "long after that";
+}
+
+TEST_F(ClosedPeer, MayOpenAnotherAtOnceWhereThatIsSaid) {
+  ASSERT_TRUE(MayOpen());
+  ASSERT_TRUE(Close(ConnectionTable::Reopening::kAtOnce));
+  EXPECT_DOUBLE_EQ(Wait(), 0);
 }
 
 Tenant WithConnections(const std::string& name, std::uint64_t limit) {
