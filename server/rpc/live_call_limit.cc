@@ -127,19 +127,17 @@ void LiveCallLimit::CloseOver(const std::string& address, Parts parts, TimeNs no
   if (reset <= most) return;
   std::sort(parts.begin(), parts.end(),
             [](const Part& x, const Part& y) { return x.reset > y.reset; });
+  const std::uint64_t least = parts.front().reset / 2;
   AnswerCredit& credit = credits_[address];
-  auto next = parts.begin();
-  for (; reset > most && credit.Pay(next->reset, now); ++next) {
-    close_connection_(*next->peer, kWhy, ConnectionTable::Reopening::kAtOnce);
-    paid_.insert(next->id);
-    reset -= next->reset;
-  }
-  if (reset <= most) return;
-  std::stable_sort(next, parts.end(),
-                   [](const Part& x, const Part& y) { return !x.is_served && y.is_served; });
-  for (; next != parts.end() && !(next->is_served && reset <= most); ++next) {
-    close_connection_(*next->peer, kWhy, kLater);
-    reset -= next->reset;
+  const bool was_served = !credit.is_empty(now);
+  bool is_paid = true;
+  for (const Part& each : parts) {
+    const bool is_over = reset > most && each.reset >= least;
+    if (!is_over && (was_served || each.is_served)) continue;
+    is_paid = is_paid && credit.Pay(each.reset, now);
+    if (is_paid) paid_.insert(each.id);
+    close_connection_(*each.peer, kWhy, is_paid ? ConnectionTable::Reopening::kAtOnce : kLater);
+    reset -= each.reset;
   }
 }
 

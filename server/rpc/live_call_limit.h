@@ -109,9 +109,11 @@ class LiveCallLimit {
   // The parts of each address, but for those whose calls were paid for.
   absl::flat_hash_map<std::string, Parts> ByAddress(
       const std::vector<LiveCalls::OfConnection>& connections) const;
-  // Where they have more than they may, closes those that have most, as far as answers pay for
-  // their calls. Then those that were not served yet, because most of their calls may have to be
-  // read, and again those that have most, until the others have no more.
+  // Where they have more than they may, closes those that have most, until the others have no more,
+  // but none with less than half of the most: calls of others live on where the thread that would
+  // end them reads from that one. Answers pay as far as they reach. Where nothing was answered of
+  // late, also closes those that were never served, because most of their calls may have to be
+  // read.
   void CloseOver(const std::string& address, Parts parts, TimeNs now);
 
   const Limits limits_;
