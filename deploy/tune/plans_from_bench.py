@@ -2,10 +2,12 @@
 """Makes a shipped plan file from what kernel_bench measured on one device.
 
     kernel_bench --configs=each --shapes=hopper --types=bf16,f16 --layouts=NT --json=FILE ...
-    deploy/tune/plans_from_bench.py FILE... > kernels/plans/nvidia_h200.json
+    deploy/tune/plans_from_bench.py FILE... > plans.json
 
 Of each problem the kernel and config whose burst and sustained times, as ratios to the quickest of
-each, have the least product; where files have a problem twice, the last counts. Of kernels whose determinism is batch_invariant alone (sm90/*).
+each, have the least product; where files have a problem twice, the last counts. Of kernels whose
+determinism is batch_invariant alone (sm90/*). A file may also be a plan file: its plans are kept
+where nothing later was measured.
 """
 import json
 import sys
@@ -42,6 +44,9 @@ def main(paths):
     for path in paths:
         with open(path) as file:
             report = json.load(file)
+        if "plans" in report:
+            plans.update((plan["key"], plan) for plan in report["plans"])
+            continue
         model = report["machine"]["model"]
         for case in report["cases"]:
             if case["layout"] != "NT" or not case["padded"]:
