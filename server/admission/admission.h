@@ -223,7 +223,7 @@ class Admission {
   absl::Status WithRoom(Device* device, Receipt* receipt,
                         const std::function<absl::Status()>& attempt) const;
   // The time by which the device is to be done, so that a result that travels is there in time.
-  static TimeNs DoneBy(const ResolvedHeader& resolved, TimeNs deadline);
+  TimeNs DoneBy(const ResolvedHeader& resolved, TimeNs deadline) const;
   // `deadline`: as DoneBy() has it.
   absl::Status CheckDeadline(const ServedDevice& served, const MatmulCall& call, TimeNs deadline,
                              const Cost& cost) const;
