@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the GPU tests and benchmarks of this folder, prints one table and one closing line.
-#   run.sh [quick|full]    quick: checks alone (about two minutes); full adds times
+#   run.sh [quick|full]    quick: checks alone (some five minutes); full adds times
 # Needs a driver and libcublasLt.so.13; says what it could not do without.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
