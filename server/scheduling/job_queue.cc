@@ -362,23 +362,39 @@ JobQueue::Turn JobQueue::TakeShared(Node* leader) {
 
 std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double busy_us,
                                             TimeNs now) const {
+  constexpr bool kCountsExpected = true;
+  if (newcomer.deadline != kNoDeadline) {
+    const std::optional<double> wait_us = PredictWait(newcomer, busy_us, now, !kCountsExpected);
+    if (!wait_us.has_value()) return std::nullopt;
+    const TimeNs half = (newcomer.deadline - now) / 2;
+    if (expected_.empty() || Ns(*wait_us + newcomer.us) <= half) return wait_us;
+  }
+  return PredictWait(newcomer, busy_us, now, kCountsExpected);
+}
+
+std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now,
+                                            bool counts_expected) const {
   const std::size_t own_level = Index(static_cast<int>(newcomer.priority));
+  const double counted = counts_expected ? 1 : 0;
   for (std::size_t above = 0; above < own_level; ++above) {
-    busy_us += levels_[above].us + levels_[above].expected_us;
+    busy_us += levels_[above].us + counted * levels_[above].expected_us;
   }
   const Level& level = levels_[own_level];
   const auto tenant = tenants_.find(newcomer.tenant);
   static const Lane kNothing;
   const Lane& lane = tenant == tenants_.end() ? kNothing : tenant->second.lanes[own_level];
-  const double lane_us = lane.us + lane.expected_us;
+  const double lane_us = lane.us + counted * lane.expected_us;
   // While others have work too, the tenant's goes on at its share of the device.
   const double weight = newcomer.weight.has_value() ? *newcomer.weight : Weight(newcomer.tenant);
-  double weights = lane.jobs.empty() && lane.expected.empty() ? weight : 0;
+  const bool expects = counts_expected && !lane.expected.empty();
+  double weights = lane.jobs.empty() && !expects ? weight : 0;
   for (const Lane* const each : level.ring) weights += each->weight;
-  for (const Lane* const each : level.expecting) weights += each->jobs.empty() ? each->weight : 0;
+  for (const Lane* const each : level.expecting) {
+    if (counts_expected && each->jobs.empty()) weights += each->weight;
+  }
   // Others have their turns first, and may bring as much again meanwhile as they have now.
   const double others_turn_us = (weights - weight) * policy_.quantum_us;
-  const double all_us = level.us + level.expected_us;
+  const double all_us = level.us + counted * level.expected_us;
   const double others_us = 2 * (all_us - lane_us);
   const auto end_us = [&](double own_us) {
     const double level_us =
@@ -400,7 +416,7 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
 
   const TimeNs due = std::min(newcomer.deadline, now + policy_.ageing);
   const bool is_last = (lane.jobs.empty() || std::get<TimeNs>(*lane.jobs.rbegin()) <= due) &&
-                       (lane.expected.empty() || lane.expected.rbegin()->first.first <= due);
+                       (!expects || lane.expected.rbegin()->first.first <= due);
   if (is_last) {
     if (is_late(lane_us + newcomer.least_us, newcomer.deadline)) return std::nullopt;
     return end_us(lane_us + newcomer.us) - newcomer.us;
@@ -410,7 +426,7 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   for (; job != lane.jobs.end() && std::get<TimeNs>(*job) <= due; ++job) {
     own_us += std::get<Node*>(*job)->left_us();
   }
-  auto expected = lane.expected.begin();
+  auto expected = expects ? lane.expected.begin() : lane.expected.end();
   for (; expected != lane.expected.end() && expected->first.first <= due; ++expected) {
     own_us += expected->second.us;
   }

@@ -108,7 +108,8 @@ class JobQueue {
   std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now) const;
 
   // Has the wait of newcomers predicted as if that job were here already, until Forget(). It takes
-  // no turn. Returns its number.
+  // no turn. A newcomer that is done in half of its time, if it waits for what is here alone, does
+  // not wait for it: to announce work costs a client nothing. Returns its number.
   std::uint64_t Expect(const Newcomer& newcomer, TimeNs now);
   // REQUIRES: Expect() returned the number, once.
   void Forget(std::uint64_t number);
@@ -197,6 +198,8 @@ class JobQueue {
   // The levels in the order in which they are asked for a leader.
   std::array<Level*, kPriorityCount> Turns(TimeNs now);
   double Weight(const std::string& tenant) const;
+  std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now,
+                                    bool counts_expected) const;
   // The tenant's place, made if it has none. `weight` absent: the policy's, if it had none.
   Tenant* TenantOf(const std::string& name, std::optional<double> weight);
   void ForgetIfEmpty(const std::string& tenant);

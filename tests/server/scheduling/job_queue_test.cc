@@ -314,23 +314,43 @@ TEST_F(PredictedWait, ExpectedJobsCountAsIfTheyWereHere) {
   EXPECT_DOUBLE_EQ(Wait("hog", kNoDeadline, Priority::kLow), 50 + 2000);
   EXPECT_DOUBLE_EQ(Wait("hog", kNoDeadline, Priority::kHigh), 50);
   const TimeNs soon = now_ + Ns(3000);
-  EXPECT_DOUBLE_EQ(Wait("hog", soon), 50) << "it goes ahead";
   const std::uint64_t second = queue_.Expect({"hog", Priority::kNormal, soon, 900}, now_);
-  EXPECT_DOUBLE_EQ(Wait("hog", soon), 50 + 900);
   EXPECT_DOUBLE_EQ(queue_.expected_us(), 2900);
   EXPECT_EQ(queue_.use().jobs, 0u);
+  // Half of a newcomer's 3000 us is more than what is here and what it takes itself, and is not.
+  Job* const here = Push(MakeJob("hog", Priority::kNormal, now_ + Ns(2000)), 1350);
+  EXPECT_DOUBLE_EQ(Wait("hog", soon), 50 + 1350);
+  ASSERT_TRUE(queue_.Remove(*here));
+  Push(MakeJob("hog", Priority::kNormal, now_ + Ns(2000)), 1351);
+  EXPECT_DOUBLE_EQ(Wait("hog", soon), 50 + 1351 + 900) << "the first is due later";
   queue_.Forget(first);
-  EXPECT_DOUBLE_EQ(Wait("hog"), 50 + 900);
+  EXPECT_DOUBLE_EQ(Wait("hog"), 50 + 1351 + 900);
   queue_.Forget(second);
-  EXPECT_DOUBLE_EQ(Wait("hog"), 50);
+  EXPECT_DOUBLE_EQ(Wait("hog"), 50 + 1351);
+}
+
+// Whoever announces work and never sends it keeps out nobody whom the server can serve.
+TEST_F(PredictedWait, AnnouncedWorkAloneRefusesNobody) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 200; ++i) {
+    const TimeNs deadline = random() % 2 == 0 ? kNoDeadline : now_ + Ns(random() % 100000);
+    queue_.Expect({std::to_string(random() % 2), static_cast<Priority>(random() % kPriorityCount),
+                   deadline, static_cast<double>(random() % 100000)},
+                  now_);
+    for (const Priority priority : {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+      EXPECT_DOUBLE_EQ(Wait("1", now_ + Ns(300), priority), 50);
+      EXPECT_EQ(Wait("1", now_ + Ns(109), priority), -1) << "too soon in any case";
+    }
+  }
 }
 
 TEST_F(PredictedWait, WhoWouldMakeAnExpectedJobLateIsRefused) {
-  // It has 50 + 100 + 900 us to wait and to run if the other goes first.
-  queue_.Expect({"a", Priority::kNormal, now_ + Ns(1049), 900}, now_);
+  // It has 50 + 110 + 100 + 900 us to wait and to run if the other goes first.
+  Push(MakeJob("a", Priority::kNormal, now_ + Ns(400)), 110);
+  queue_.Expect({"a", Priority::kNormal, now_ + Ns(1159), 900}, now_);
   EXPECT_EQ(Wait("a", now_ + Ns(500)), -1);
   now_ += Ns(150);  // now it is late anyway
-  EXPECT_DOUBLE_EQ(Wait("a", now_ + Ns(500)), 50);
+  EXPECT_DOUBLE_EQ(Wait("a", now_ + Ns(500)), 50 + 110);
 }
 
 // Jobs are expected and come, or do not, while others come and go.
