@@ -19,17 +19,8 @@ absl::string_view Name(OperandName operand) {
 }
 
 std::string Name(OperandName operand, PlaneName plane) {
-  switch (plane) {
-    case PlaneName::kData:
-      break;
-    case PlaneName::kScales:
-      return absl::StrCat(Name(operand), ".scales");
-    case PlaneName::kZeroPoints:
-      return absl::StrCat(Name(operand), ".zero_points");
-    case PlaneName::kTensorScale:
-      return absl::StrCat(Name(operand), ".tensor_scale");
-  }
-  return std::string(Name(operand));
+  if (plane == PlaneName::kData) return std::string(Name(operand));
+  return absl::StrCat(Name(operand), ".", Name(plane));
 }
 
 std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane) {

@@ -53,9 +53,6 @@ enum class OperandName : std::uint8_t { kA, kB, kC, kBias };
 inline constexpr int kOperandCount = 4;
 absl::string_view Name(OperandName operand);
 
-// The names of gemmd.v1.PlaneName.
-enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
-
 // "a" for data, "a.scales" for scales, and so on.
 std::string Name(OperandName operand, PlaneName plane);
 

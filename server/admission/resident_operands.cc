@@ -112,7 +112,7 @@ Device* ResidentOperands::holder() const {
 
 bool ResidentOperands::Has(const OperandPlane& plane) const {
   const StoredOperand* const found = operand(plane.operand);
-  return found != nullptr && found->form().plane(static_cast<StoredPlane>(plane.name)) != nullptr;
+  return found != nullptr && found->form().plane(plane.name) != nullptr;
 }
 
 Residency ResidentOperands::residency(const Device& device) const {

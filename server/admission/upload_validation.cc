@@ -66,11 +66,11 @@ absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const Req
         CheckUploadScaling(field, operand).status()}) {
     if (!s.ok()) return s;
   }
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const MatrixLayout* const plane = form.plane(static_cast<StoredPlane>(i));
+  for (const PlaneName name : kPlaneNames) {
+    const MatrixLayout* const plane = form.plane(name);
     if (plane == nullptr || WideBytes(*plane) <= limits.request_bytes) continue;
-    return InvalidArgumentError(StrCat(field, ".", Name(static_cast<StoredPlane>(i)), " is ",
-                                       plane->rows, " x ", plane->columns, " ", Name(plane->type),
+    return InvalidArgumentError(StrCat(field, ".", Name(name), " is ", plane->rows, " x ",
+                                       plane->columns, " ", Name(plane->type),
                                        "; a plane may have ", limits.request_bytes, " bytes"));
   }
   return form;

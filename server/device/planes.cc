@@ -2,6 +2,20 @@
 
 namespace gemmd {
 
+absl::string_view Name(PlaneName plane) {
+  switch (plane) {
+    case PlaneName::kData:
+      return "data";
+    case PlaneName::kScales:
+      return "scales";
+    case PlaneName::kZeroPoints:
+      return "zero_points";
+    case PlaneName::kTensorScale:
+      return "tensor_scale";
+  }
+  return "?";
+}
+
 bool HasPlane(const Problem& problem, WorkPlane plane) {
   switch (plane) {
     case WorkPlane::kA:

@@ -6,9 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
 #include "kernels/gemm.h"
 
 namespace gemmd {
+
+// The planes of one operand, as gemmd.v1.PlaneName.
+enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
+inline constexpr std::array<PlaneName, 4> kPlaneNames = {
+    PlaneName::kData, PlaneName::kScales, PlaneName::kZeroPoints, PlaneName::kTensorScale};
+absl::string_view Name(PlaneName plane);
 
 // Matrices come first, then planes of one line: bias, and what scales A and B.
 enum class WorkPlane : std::uint8_t {
@@ -38,22 +45,26 @@ inline constexpr auto kWorkPlanes = PlanesFrom<WorkPlane::kA>();
 inline constexpr auto kVectorPlanes = PlanesFrom<WorkPlane::kBias>();    // those of one line
 inline constexpr auto kScalePlanes = PlanesFrom<WorkPlane::kAScales>();  // what scales A and B
 
-// The planes of A, and of B, by gemmd.v1.PlaneName.
+// The planes of A, and of B, in the order of kPlaneNames.
 inline constexpr std::array<WorkPlane, 4> kPlanesOfA = {
     WorkPlane::kA, WorkPlane::kAScales, WorkPlane::kAZeroPoints, WorkPlane::kATensorScale};
 inline constexpr std::array<WorkPlane, 4> kPlanesOfB = {
     WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale};
 
-// A value for each plane, at first T{}.
-template <typename T>
-class Planes {
+// A value for each enumerator, at first T{}.
+template <typename Plane, std::size_t count, typename T>
+class ValuesByPlane {
  public:
-  T& operator[](WorkPlane plane) { return values_[static_cast<std::size_t>(plane)]; }
-  const T& operator[](WorkPlane plane) const { return values_[static_cast<std::size_t>(plane)]; }
+  T& operator[](Plane plane) { return values_[static_cast<std::size_t>(plane)]; }
+  const T& operator[](Plane plane) const { return values_[static_cast<std::size_t>(plane)]; }
 
  private:
-  std::array<T, kWorkPlaneCount> values_{};
+  std::array<T, count> values_{};
 };
+template <typename T>
+using Planes = ValuesByPlane<WorkPlane, kWorkPlaneCount, T>;
+template <typename T>
+using OperandPlanes = ValuesByPlane<PlaneName, kPlaneNames.size(), T>;
 
 // Returns whether the problem has the plane.
 bool HasPlane(const Problem& problem, WorkPlane plane);

@@ -24,13 +24,12 @@ absl::Status DownloadReactor::Start(const grpc::ByteBuffer& request) {
   const absl::StatusOr<std::shared_ptr<StoredOperand>> operand = store_->Read(tenant_, *key);
   if (!operand.ok()) return operand.status();
   const OperandForm& form = (*operand)->form();
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const auto plane = static_cast<StoredPlane>(i);
+  for (const PlaneName plane : kPlaneNames) {
     if (form.plane(plane) == nullptr) continue;
     absl::StatusOr<HostBuffer> memory = (*operand)->Planes(plane);
     if (!memory.ok()) return memory.status();
-    memory_[i] = *std::move(memory);
-    size_[i] = form.plane(plane)->size_bytes();
+    memory_[plane] = *std::move(memory);
+    size_[plane] = form.plane(plane)->size_bytes();
   }
   v1::DownloadResponse head;
   *head.mutable_operand() = EncodeForm(form);
@@ -50,18 +49,17 @@ void DownloadReactor::OnWriteDone(bool ok) {
     FinishCall(grpc::Status::CANCELLED);
     return;
   }
-  while (plane_ < kStoredPlanes && offset_ == size_[plane_]) {
-    memory_[plane_].clear();
-    ++plane_;
+  while (next_ != kPlaneNames.end() && offset_ == size_[*next_]) {
+    memory_[*next_].clear();
+    ++next_;
     offset_ = 0;
   }
-  if (plane_ == kStoredPlanes) {
+  if (next_ == kPlaneNames.end()) {
     FinishCall(grpc::Status::OK);
     return;
   }
-  const std::uint64_t bytes = std::min(chunk_bytes_, size_[plane_] - offset_);
-  outgoing_ =
-      EncodeDownloadChunk(static_cast<StoredPlane>(plane_), memory_[plane_], offset_, bytes);
+  const std::uint64_t bytes = std::min(chunk_bytes_, size_[*next_] - offset_);
+  outgoing_ = EncodeDownloadChunk(*next_, memory_[*next_], offset_, bytes);
   offset_ += bytes;
   store_->CountDownloaded(bytes);
   Write();

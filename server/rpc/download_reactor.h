@@ -1,7 +1,6 @@
 // One Download: the operand's planes from their own memory, piece by piece.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <utility>
 
@@ -40,10 +39,10 @@ class DownloadReactor final : public RequestReactor {
   const std::uint64_t chunk_bytes_;
   std::atomic<int>* const active_downloads_;
   const Tenant tenant_;
-  std::array<HostBuffer, kStoredPlanes> memory_;
-  std::array<std::uint64_t, kStoredPlanes> size_{};
-  std::size_t plane_ = 0;     // what is sent next
-  std::uint64_t offset_ = 0;  // in it
+  OperandPlanes<HostBuffer> memory_;
+  OperandPlanes<std::uint64_t> size_;
+  decltype(kPlaneNames)::const_iterator next_ = kPlaneNames.begin();  // what is sent next
+  std::uint64_t offset_ = 0;                                          // in it
   grpc::ByteBuffer outgoing_;
 };
 

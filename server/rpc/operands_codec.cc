@@ -19,14 +19,11 @@ using absl::StrCat;
 
 constexpr TimeNs kSecond = 1000000000;
 
-v1::PlaneName ToWire(StoredPlane plane) { return static_cast<v1::PlaneName>(plane); }
-static_assert(static_cast<int>(StoredPlane::kTensorScale) == v1::TENSOR_SCALE);
-
 void EncodePlane(const MatrixLayout& layout, v1::Plane* plane) {
-  plane->set_type(gemmd::ToWire(layout.type));
+  plane->set_type(ToWire(layout.type));
   plane->set_rows(static_cast<std::uint64_t>(layout.rows));
   plane->set_columns(static_cast<std::uint64_t>(layout.columns));
-  plane->set_order(gemmd::ToWire(layout.order));
+  plane->set_order(ToWire(layout.order));
 }
 
 }  // namespace
@@ -68,12 +65,13 @@ absl::StatusOr<UploadChunk> DecodeUploadChunk(const v1::Chunk& wire, const Paylo
     return InvalidArgumentError(StrCat("chunk.operand is ", static_cast<int>(wire.operand()),
                                        "; in an upload it must be unspecified"));
   }
-  UploadChunk chunk;
-  if (!v1::PlaneName_IsValid(wire.plane())) {
+  const std::optional<PlaneName> plane = FromWire(wire.plane());
+  if (!plane.has_value()) {
     return InvalidArgumentError(StrCat("chunk.plane is ", static_cast<int>(wire.plane()),
                                        "; it must be a value of the enum in gemmd.v1"));
   }
-  chunk.plane = static_cast<StoredPlane>(wire.plane());
+  UploadChunk chunk;
+  chunk.plane = *plane;
   chunk.offset = wire.offset_bytes();
   chunk.pieces = payload.of(wire);
   return chunk;
@@ -138,7 +136,7 @@ void EncodeDuration(TimeNs duration, google::protobuf::Duration* wire) {
   wire->set_nanos(static_cast<std::int32_t>(duration % kSecond));
 }
 
-grpc::ByteBuffer EncodeDownloadChunk(StoredPlane plane, const HostBuffer& memory,
+grpc::ByteBuffer EncodeDownloadChunk(PlaneName plane, const HostBuffer& memory,
                                      std::uint64_t offset, std::uint64_t bytes) {
   v1::Chunk head;
   head.set_plane(ToWire(plane));

@@ -38,7 +38,7 @@ void EncodeDuration(TimeNs duration, google::protobuf::Duration* wire);
 
 // A serialized DownloadResponse with `bytes` of the plane from `offset` on, which are the
 // plane's own memory.
-grpc::ByteBuffer EncodeDownloadChunk(StoredPlane plane, const HostBuffer& memory,
+grpc::ByteBuffer EncodeDownloadChunk(PlaneName plane, const HostBuffer& memory,
                                      std::uint64_t offset, std::uint64_t bytes);
 
 // Page tokens are numbers in hexadecimal. INVALID_ARGUMENT: it is none of ours.

@@ -112,6 +112,7 @@ std::optional<PlaneName> FromWire(v1::PlaneName plane) { return Find(kPlanes, pl
 v1::DataType ToWire(DataType type) { return FindWire(kDataTypes, type); }
 v1::Order ToWire(Order order) { return FindWire(kOrders, order); }
 v1::Determinism ToWire(Determinism determinism) { return FindWire(kDeterminisms, determinism); }
+v1::PlaneName ToWire(PlaneName plane) { return FindWire(kPlanes, plane); }
 v1::StageName ToWire(Stage stage) { return FindWire(kStages, stage); }
 
 }  // namespace gemmd

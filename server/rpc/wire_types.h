@@ -23,6 +23,7 @@ std::optional<PlaneName> FromWire(v1::PlaneName plane);
 v1::DataType ToWire(DataType type);
 v1::Order ToWire(Order order);
 v1::Determinism ToWire(Determinism determinism);
+v1::PlaneName ToWire(PlaneName plane);
 v1::StageName ToWire(Stage stage);
 
 }  // namespace gemmd

@@ -11,17 +11,13 @@ namespace {
 // One upload is quantized at a time, beside products and their payload.
 constexpr unsigned kPartOfCores = 4;
 
-char* PlaneOf(const KeptPlanes& planes, StoredPlane plane) {
-  return planes[static_cast<std::size_t>(plane)];
-}
-
 }  // namespace
 
 absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs& as,
                      const KeptPlanes& planes) {
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const MatrixLayout* const layout = as.form.plane(static_cast<StoredPlane>(i));
-    if (layout != nullptr) std::memset(planes[i], 0, layout->size_bytes());
+  for (const PlaneName each : kPlaneNames) {
+    const MatrixLayout* const layout = as.form.plane(each);
+    if (layout != nullptr) std::memset(planes[each], 0, layout->size_bytes());
   }
   // From an element to the one in the next row, and in the next column.
   const bool is_row_major = from.order == Order::kRowMajor;
@@ -35,11 +31,11 @@ absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs&
   real.line_stride = as.k_is_columns ? row : column;
   real.k_stride = as.k_is_columns ? column : row;
   QuantizedPlanes target;
-  target.codes = PlaneOf(planes, StoredPlane::kData);
+  target.codes = planes[PlaneName::kData];
   target.line_stride = real.line_stride;  // both are tightly packed
   target.k_stride = real.k_stride;
-  target.scales = PlaneOf(planes, StoredPlane::kScales);
-  target.zero_points = PlaneOf(planes, StoredPlane::kZeroPoints);
+  target.scales = planes[PlaneName::kScales];
+  target.zero_points = planes[PlaneName::kZeroPoints];
   QuantizeOptions options;
   options.threads = static_cast<int>(std::thread::hardware_concurrency() / kPartOfCores);
   const absl::StatusOr<float> tensor_scale = QuantizeInto(as.format, real, options, target);
@@ -48,7 +44,7 @@ absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs&
         "begin.stored_form: of the data, counted by ",
         as.k_is_columns ? "(row, column), " : "(column, row), ", tensor_scale.status().message()));
   }
-  if (char* const plane = PlaneOf(planes, StoredPlane::kTensorScale)) {
+  if (char* const plane = planes[PlaneName::kTensorScale]) {
     std::memcpy(plane, &*tensor_scale, sizeof *tensor_scale);
   }
   return absl::OkStatus();

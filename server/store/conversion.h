@@ -1,8 +1,6 @@
 // Quantizing on arrival: an operand comes in one form and is kept in another.
 #pragma once
 
-#include <array>
-
 #include "absl/status/status.h"
 #include "kernels/gemm.h"
 #include "server/store/operand_form.h"
@@ -17,7 +15,7 @@ struct StoredAs {
 };
 
 // Of each plane of `as.form`, memory of its bytes; null where it has none.
-using KeptPlanes = std::array<char*, kStoredPlanes>;
+using KeptPlanes = OperandPlanes<char*>;
 
 // Quantizes data of F32, F16 or BF16, of the layout `from`, and fills all planes, as
 // kernels/quant/README.md specifies: E8M0 scales by the floor rule, elements to nearest. Uses up to

@@ -5,9 +5,6 @@
 namespace gemmd {
 namespace {
 
-constexpr StoredPlane kPlanes[kStoredPlanes] = {
-    StoredPlane::kData, StoredPlane::kScales, StoredPlane::kZeroPoints, StoredPlane::kTensorScale};
-
 bool AreEqual(const MatrixLayout* x, const MatrixLayout* y) {
   if (x == nullptr || y == nullptr) return x == y;
   return x->type == y->type && x->rows == y->rows && x->columns == y->columns &&
@@ -20,29 +17,15 @@ const MatrixLayout* AddressOf(const std::optional<MatrixLayout>& layout) {
 
 }  // namespace
 
-absl::string_view Name(StoredPlane plane) {
+const MatrixLayout* OperandForm::plane(PlaneName plane) const {
   switch (plane) {
-    case StoredPlane::kData:
-      return "data";
-    case StoredPlane::kScales:
-      return "scales";
-    case StoredPlane::kZeroPoints:
-      return "zero_points";
-    case StoredPlane::kTensorScale:
-      return "tensor_scale";
-  }
-  return "?";
-}
-
-const MatrixLayout* OperandForm::plane(StoredPlane plane) const {
-  switch (plane) {
-    case StoredPlane::kData:
+    case PlaneName::kData:
       return &data;
-    case StoredPlane::kScales:
+    case PlaneName::kScales:
       return AddressOf(scales);
-    case StoredPlane::kZeroPoints:
+    case PlaneName::kZeroPoints:
       return AddressOf(zero_points);
-    case StoredPlane::kTensorScale:
+    case PlaneName::kTensorScale:
       return AddressOf(tensor_scale);
   }
   return nullptr;
@@ -50,33 +33,29 @@ const MatrixLayout* OperandForm::plane(StoredPlane plane) const {
 
 std::uint64_t OperandForm::size_bytes() const {
   std::uint64_t bytes = 0;
-  for (const StoredPlane each : kPlanes) {
+  for (const PlaneName each : kPlaneNames) {
     if (const MatrixLayout* const layout = plane(each)) bytes += layout->size_bytes();
   }
   return bytes;
 }
 
-bool OperandForm::may_land() const {
-  return SizeBits(data.type) >= 8 && data.type != DataType::kUint8 && !blocks.has_value() &&
-         !zero_points.has_value() && !tensor_scale.has_value();
-}
-
 bool operator==(const OperandForm& x, const OperandForm& y) {
-  for (const StoredPlane each : kPlanes) {
+  for (const PlaneName each : kPlaneNames) {
     if (!AreEqual(x.plane(each), y.plane(each))) return false;
   }
   return x.blocks == y.blocks;
 }
 
-Sha256Digest DigestOf(const OperandForm& form, std::vector<std::vector<Sha256Digest>> chunks) {
+Sha256Digest DigestOf(const OperandForm& form,
+                      const OperandPlanes<std::vector<Sha256Digest>>& chunks) {
   std::vector<DigestPlane> planes;
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const MatrixLayout* const layout = form.plane(kPlanes[i]);
+  for (const PlaneName each : kPlaneNames) {
+    const MatrixLayout* const layout = form.plane(each);
     if (layout == nullptr) continue;
-    planes.push_back({static_cast<std::uint32_t>(i), layout->type,
+    planes.push_back({static_cast<std::uint32_t>(each), layout->type,
                       static_cast<std::uint64_t>(layout->rows),
                       static_cast<std::uint64_t>(layout->columns), layout->order,
-                      layout->size_bytes(), std::move(chunks[i])});
+                      layout->size_bytes(), chunks[each]});
   }
   return OperandDigest(form.data.type, planes, form.blocks);
 }

@@ -5,16 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "base/digest/operand_digest.h"
 #include "kernels/gemm.h"
+#include "server/device/planes.h"
 
 namespace gemmd {
-
-// As gemmd.v1.PlaneName.
-enum class StoredPlane : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
-inline constexpr std::size_t kStoredPlanes = 4;
-absl::string_view Name(StoredPlane plane);
 
 // Tightly packed planes. A value.
 struct OperandForm {
@@ -25,16 +20,14 @@ struct OperandForm {
   std::optional<BlockScaling> blocks;  // of scales and zero points
 
   // Null: it has none.
-  const MatrixLayout* plane(StoredPlane plane) const;
+  const MatrixLayout* plane(PlaneName plane) const;
   std::uint64_t size_bytes() const;
-  // Returns whether devices with memory of their own may hold it: those have kernels for elements
-  // of whole bytes and f32 scales of whole lines alone.
-  bool may_land() const;
 };
 
 bool operator==(const OperandForm& x, const OperandForm& y);
 
 // The digest of an operand of this form whose planes have these chunk digests, by plane.
-Sha256Digest DigestOf(const OperandForm& form, std::vector<std::vector<Sha256Digest>> chunks);
+Sha256Digest DigestOf(const OperandForm& form,
+                      const OperandPlanes<std::vector<Sha256Digest>>& chunks);
 
 }  // namespace gemmd

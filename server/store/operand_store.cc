@@ -153,13 +153,14 @@ absl::Status PendingResult::PlaceOn(Device* device) {
 
 std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
   PendingResult& kept = *result;
+  StoredOperand::Memory memory;
+  memory[PlaneName::kData] = std::move(kept.memory_);
   auto operand =
       kept.resident_ != nullptr
           ? std::make_shared<StoredOperand>(kept.form_, kept.device_, std::move(kept.resident_),
                                             std::move(kept.hold_), traffic_)
-          : std::make_shared<StoredOperand>(kept.form_,
-                                            StoredOperand::Memory{std::move(kept.memory_)},
-                                            std::move(kept.hold_), traffic_);
+          : std::make_shared<StoredOperand>(kept.form_, std::move(memory), std::move(kept.hold_),
+                                            traffic_);
   const MutexLock lock(mutex_);
   const std::uint64_t id =
       AddLocked({kept.tenant_, {}, {}, nullptr, std::move(operand)}, kept.lease_);

@@ -34,15 +34,13 @@ absl::StatusOr<HostPiece> Join(const HostBuffer& pieces, std::uint64_t bytes) {
   return whole;
 }
 
-StoredPlane StoredPlaneOf(WorkPlane plane) {
+PlaneName NameOf(WorkPlane plane) {
   for (const auto& planes : {kPlanesOfA, kPlanesOfB}) {
     const auto found = std::find(planes.begin(), planes.end(), plane);
-    if (found != planes.end()) return static_cast<StoredPlane>(found - planes.begin());
+    if (found != planes.end()) return static_cast<PlaneName>(found - planes.begin());
   }
-  return StoredPlane::kData;
+  return PlaneName::kData;
 }
-
-std::size_t Index(StoredPlane plane) { return static_cast<std::size_t>(plane); }
 
 }  // namespace
 
@@ -50,7 +48,7 @@ StoredOperand::StoredOperand(const OperandForm& form, Memory memory, StoreHold h
                              std::shared_ptr<StoreTraffic> traffic)
     : form_(form), hold_(std::move(hold)), traffic_(std::move(traffic)) {
   const MutexLock lock(mutex_);
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) planes_[i].host = std::move(memory[i]);
+  for (const PlaneName each : kPlaneNames) planes_[each].host = std::move(memory[each]);
 }
 
 StoredOperand::StoredOperand(const OperandForm& form, Device* device,
@@ -58,43 +56,43 @@ StoredOperand::StoredOperand(const OperandForm& form, Device* device,
                              std::shared_ptr<StoreTraffic> traffic)
     : form_(form), hold_(std::move(hold)), traffic_(std::move(traffic)) {
   const MutexLock lock(mutex_);
-  planes_[Index(StoredPlane::kData)].landings.push_back({device, std::move(data)});
+  planes_[PlaneName::kData].landings.push_back({device, std::move(data)});
 }
 
-absl::StatusOr<HostBuffer> StoredOperand::Planes(StoredPlane plane) {
+absl::StatusOr<HostBuffer> StoredOperand::Planes(PlaneName plane) {
   if (HostBuffer pieces = Host(plane); !pieces.empty()) return pieces;
   absl::StatusOr<HostPiece> whole = Whole(plane);
   if (!whole.ok()) return whole.status();
   return HostBuffer{*std::move(whole)};
 }
 
-absl::StatusOr<HostPiece> StoredOperand::Whole(StoredPlane plane) {
+absl::StatusOr<HostPiece> StoredOperand::Whole(PlaneName plane) {
   if (HostBuffer pieces = Host(plane); pieces.size() == 1) return std::move(pieces.front());
   const MutexLock moving(moving_);
   return WholeWhileMoving(plane);
 }
 
-HostBuffer StoredOperand::Host(StoredPlane plane) const {
+HostBuffer StoredOperand::Host(PlaneName plane) const {
   const MutexLock lock(mutex_);
-  return planes_[Index(plane)].host;
+  return planes_[plane].host;
 }
 
-absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(StoredPlane plane) {
+absl::StatusOr<HostPiece> StoredOperand::WholeWhileMoving(PlaneName plane) {
   const HostBuffer pieces = Host(plane);
   if (pieces.size() == 1) return pieces.front();
   if (pieces.empty()) return FetchWhileMoving(plane);
   absl::StatusOr<HostPiece> whole = Join(pieces, form_.plane(plane)->size_bytes());
   if (!whole.ok()) return whole;
   const MutexLock lock(mutex_);
-  planes_[Index(plane)].host = {*whole};
+  planes_[plane].host = {*whole};
   return whole;
 }
 
-absl::StatusOr<HostPiece> StoredOperand::FetchWhileMoving(StoredPlane plane) {
+absl::StatusOr<HostPiece> StoredOperand::FetchWhileMoving(PlaneName plane) {
   const std::uint64_t bytes = form_.plane(plane)->size_bytes();
   {
     const MutexLock lock(mutex_);
-    const Plane& held = planes_[Index(plane)];
+    const Plane& held = planes_[plane];
     if (std::shared_ptr<void> owner = held.fetched.lock()) {
       return HostPiece{held.fetched_data, bytes, std::move(owner)};
     }
@@ -108,15 +106,15 @@ absl::StatusOr<HostPiece> StoredOperand::FetchWhileMoving(StoredPlane plane) {
   }
   traffic_->fetched_bytes += bytes;
   const MutexLock lock(mutex_);
-  planes_[Index(plane)].fetched = whole->owner;
-  planes_[Index(plane)].fetched_data = whole->data;
+  planes_[plane].fetched = whole->owner;
+  planes_[plane].fetched_data = whole->data;
   return whole;
 }
 
 absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, const Problem& problem,
                                                              WorkPlane plane,
                                                              std::uint64_t* landed_bytes) {
-  const StoredPlane stored = StoredPlaneOf(plane);
+  const PlaneName stored = NameOf(plane);
   Placed placed;
   if (device->uses_host_memory()) {
     absl::StatusOr<HostPiece> whole = Whole(stored);
@@ -136,14 +134,14 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
   if (!memory.ok()) return memory.status();
   placed.landed = *memory;
   const MutexLock lock(mutex_);
-  Plane& landed = planes_[Index(stored)];
+  Plane& landed = planes_[stored];
   landed.landings.push_back({device, *std::move(memory)});
   landed.host.clear();
   return placed;
 }
 
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoredOperand::Land(
-    Device* device, const Problem& problem, WorkPlane plane, StoredPlane stored,
+    Device* device, const Problem& problem, WorkPlane plane, PlaneName stored,
     std::uint64_t* landed_bytes) {
   const Landing other = FindLanding(stored, device, nullptr);
   if (other.memory != nullptr) return device->StoreAgain(*other.memory, problem, plane);
@@ -163,14 +161,13 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
   const MutexLock moving(moving_);
   std::vector<Landing> gone;  // after the lock
   std::uint64_t freed_bytes = 0;
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const auto plane = static_cast<StoredPlane>(i);
+  for (const PlaneName plane : kPlaneNames) {
     if (FindLanding(plane, device, nullptr).memory == nullptr) continue;
     const auto is_there = [device](const Landing& each) { return each.device == device; };
     bool lies_elsewhere = false;
     {
       const MutexLock lock(mutex_);
-      const Plane& held = planes_[i];
+      const Plane& held = planes_[plane];
       lies_elsewhere =
           !held.host.empty() || !std::all_of(held.landings.begin(), held.landings.end(), is_there);
     }
@@ -182,7 +179,7 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
       host = {*std::move(whole)};
     }
     const MutexLock lock(mutex_);
-    Plane& held = planes_[i];
+    Plane& held = planes_[plane];
     if (!host.empty()) held.host = std::move(host);
     const auto first = std::partition(held.landings.begin(), held.landings.end(),
                                       [&](const Landing& each) { return !is_there(each); });
@@ -196,10 +193,10 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
   return freed_bytes;
 }
 
-StoredOperand::Landing StoredOperand::FindLanding(StoredPlane plane, const Device* device,
+StoredOperand::Landing StoredOperand::FindLanding(PlaneName plane, const Device* device,
                                                   const MatrixLayout* layout) const {
   const MutexLock lock(mutex_);
-  for (const Landing& each : planes_[Index(plane)].landings) {
+  for (const Landing& each : planes_[plane].landings) {
     const bool is_there = device == nullptr || each.device == device;
     if (is_there && (layout == nullptr || AreEqual(each.memory->layout(), *layout))) return each;
   }
@@ -207,14 +204,14 @@ StoredOperand::Landing StoredOperand::FindLanding(StoredPlane plane, const Devic
 }
 
 Device* StoredOperand::holder() const {
-  return FindLanding(StoredPlane::kData, nullptr, nullptr).device;
+  return FindLanding(PlaneName::kData, nullptr, nullptr).device;
 }
 
 std::uint64_t StoredOperand::BytesOn(const Device* device) const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
-  for (const Plane& plane : planes_) {
-    for (const Landing& each : plane.landings) {
+  for (const PlaneName plane : kPlaneNames) {
+    for (const Landing& each : planes_[plane].landings) {
       if (device == nullptr || each.device == device) bytes += each.memory->size_bytes();
     }
   }

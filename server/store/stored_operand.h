@@ -1,7 +1,6 @@
 // An operand that the server keeps, and where its bytes are.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -36,7 +35,7 @@ class StoredOperand {
  public:
   // By plane, any number of pieces; empty where the form has none. `traffic` counts what moves; not
   // null.
-  using Memory = std::array<HostBuffer, kStoredPlanes>;
+  using Memory = OperandPlanes<HostBuffer>;
   StoredOperand(const OperandForm& form, Memory memory, StoreHold hold,
                 std::shared_ptr<StoreTraffic> traffic);
   // Of data that the device holds.
@@ -49,9 +48,9 @@ class StoredOperand {
 
   // The plane in host memory, perhaps in pieces. May wait for a device to bring it back.
   // REQUIRES: the form has the plane.
-  absl::StatusOr<HostBuffer> Planes(StoredPlane plane);
+  absl::StatusOr<HostBuffer> Planes(PlaneName plane);
   // The same in one piece.
-  absl::StatusOr<HostPiece> Whole(StoredPlane plane);
+  absl::StatusOr<HostPiece> Whole(PlaneName plane);
 
   // The memory of one plane of a work: one of these.
   struct Placed {
@@ -89,19 +88,19 @@ class StoredOperand {
     char* fetched_data = nullptr;
   };
 
-  absl::StatusOr<HostPiece> WholeWhileMoving(StoredPlane plane)
+  absl::StatusOr<HostPiece> WholeWhileMoving(PlaneName plane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   // REQUIRES: it lies on a device.
-  absl::StatusOr<HostPiece> FetchWhileMoving(StoredPlane plane)
+  absl::StatusOr<HostPiece> FetchWhileMoving(PlaneName plane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Land(Device* device,
                                                               const Problem& problem,
-                                                              WorkPlane plane, StoredPlane stored,
+                                                              WorkPlane plane, PlaneName stored,
                                                               std::uint64_t* landed_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
-  HostBuffer Host(StoredPlane plane) const;
+  HostBuffer Host(PlaneName plane) const;
   // One on that device (null: on any), in that layout (null: in any); no memory: there is none.
-  Landing FindLanding(StoredPlane plane, const Device* device, const MatrixLayout* layout) const;
+  Landing FindLanding(PlaneName plane, const Device* device, const MatrixLayout* layout) const;
   std::uint64_t BytesOn(const Device* device) const;
 
   const OperandForm form_;
@@ -112,7 +111,7 @@ class StoredOperand {
   Mutex moving_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable AdaptiveMutex mutex_;
   // Changed only with moving_ held, too.
-  std::array<Plane, kStoredPlanes> planes_ ABSL_GUARDED_BY(mutex_);
+  OperandPlanes<Plane> planes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

@@ -40,15 +40,14 @@ absl::Status Dropped() {
 Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
                std::optional<Kept> kept)
     : form_(form), digest_(digest), kept_(std::move(kept)), hold_(std::move(hold)) {
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const MatrixLayout* const layout = form_.plane(static_cast<StoredPlane>(i));
+  for (const PlaneName each : kPlaneNames) {
+    const MatrixLayout* const layout = form_.plane(each);
     if (layout == nullptr) continue;
-    Plane& plane = planes_[i];
+    Plane& plane = planes_[each];
     plane.size_bytes = layout->size_bytes();
-    plane.memory = memory[i];
-    plane.receiver =
-        std::make_unique<PlaneReceiver>(std::string(Name(static_cast<StoredPlane>(i))),
-                                        plane.size_bytes, plane.size_bytes, std::move(memory[i]));
+    plane.memory = memory[each];
+    plane.receiver = std::make_unique<PlaneReceiver>(std::string(Name(each)), plane.size_bytes,
+                                                     plane.size_bytes, std::move(memory[each]));
     for (std::uint64_t at = 0; at < plane.size_bytes; at += kDigestChunkBytes) {
       plane.chunk_bytes.push_back(std::min(kDigestChunkBytes, plane.size_bytes - at));
     }
@@ -59,7 +58,7 @@ Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memor
 absl::StatusOr<Upload::Received> Upload::Receive(const UploadChunk& chunk) {
   std::uint64_t bytes = 0;
   for (absl::string_view piece : chunk.pieces) bytes += piece.size();
-  Plane& plane = planes_[static_cast<std::size_t>(chunk.plane)];
+  Plane& plane = planes_[chunk.plane];
   if (form_.plane(chunk.plane) == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("chunk.plane is ", Name(chunk.plane), ", which the operand does not have"));
@@ -120,30 +119,30 @@ void Upload::Take(Plane* plane, const UploadChunk& chunk, ByteRange part) {
 absl::StatusOr<Sha256Digest> Upload::MakeKept() {
   // As in Finish(), nobody else touches the memory.
   KeptPlanes planes{};
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    if (!kept_->memory[i].empty()) planes[i] = kept_->memory[i].front().data;
+  for (const PlaneName each : kPlaneNames) {
+    if (!kept_->memory[each].empty()) planes[each] = kept_->memory[each].front().data;
   }
-  const char* const data = planes_[0].memory.front().data;
+  const char* const data = planes_[PlaneName::kData].memory.front().data;
   if (absl::Status s = Convert(form_.data, data, kept_->as, planes); !s.ok()) return s;
-  std::vector<std::vector<Sha256Digest>> chunks(kStoredPlanes);
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const MatrixLayout* const layout = kept_->as.form.plane(static_cast<StoredPlane>(i));
+  OperandPlanes<std::vector<Sha256Digest>> chunks;
+  for (const PlaneName each : kPlaneNames) {
+    const MatrixLayout* const layout = kept_->as.form.plane(each);
     if (layout == nullptr) continue;
     const std::uint64_t bytes = layout->size_bytes();
     for (std::uint64_t at = 0; at < bytes; at += kDigestChunkBytes) {
-      chunks[i].push_back(Sha256Of({planes[i] + at, std::min(kDigestChunkBytes, bytes - at)}));
+      chunks[each].push_back(
+          Sha256Of({planes[each] + at, std::min(kDigestChunkBytes, bytes - at)}));
     }
   }
-  return DigestOf(kept_->as.form, std::move(chunks));
+  return DigestOf(kept_->as.form, chunks);
 }
 
 absl::StatusOr<Upload::Finished> Upload::Finish(std::shared_ptr<StoreTraffic> traffic) {
   // Nobody else touches planes and memory while finishing_ is set.
-  std::vector<std::vector<Sha256Digest>> chunks;
-  chunks.reserve(planes_.size());
-  for (Plane& plane : planes_) chunks.push_back(std::move(plane.chunks));
+  OperandPlanes<std::vector<Sha256Digest>> chunks;
+  for (const PlaneName each : kPlaneNames) chunks[each] = std::move(planes_[each].chunks);
   absl::Status status;
-  if (DigestOf(form_, std::move(chunks)) != digest_) {
+  if (DigestOf(form_, chunks) != digest_) {
     status = absl::InvalidArgumentError(
         "begin.digest is not that of the operand and the bytes that came (operands.proto says "
         "what is hashed); nothing is kept");
@@ -172,7 +171,7 @@ absl::StatusOr<Upload::Finished> Upload::Finish(std::shared_ptr<StoreTraffic> tr
     return finished;
   }
   Memory memory;
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) memory[i] = std::move(planes_[i].memory);
+  for (const PlaneName each : kPlaneNames) memory[each] = std::move(planes_[each].memory);
   finished.operand = std::make_shared<StoredOperand>(form_, std::move(memory), std::move(hold_),
                                                      std::move(traffic));
   return finished;
@@ -214,14 +213,14 @@ std::uint64_t Upload::resident_id() const {
 }
 
 absl::Status Upload::CheckScales() const {
-  for (const StoredPlane plane :
-       {StoredPlane::kScales, StoredPlane::kZeroPoints, StoredPlane::kTensorScale}) {
+  for (const PlaneName plane :
+       {PlaneName::kScales, PlaneName::kZeroPoints, PlaneName::kTensorScale}) {
     const MatrixLayout* const layout = form_.plane(plane);
     if (layout == nullptr) continue;
     const std::string field = absl::StrCat("operand.", Name(plane));
-    const Plane& held = planes_[static_cast<std::size_t>(plane)];
+    const Plane& held = planes_[plane];
     const void* const values = held.memory.front().data;
-    absl::Status status = plane == StoredPlane::kZeroPoints
+    absl::Status status = plane == PlaneName::kZeroPoints
                               ? CheckZeroPoints(field, form_.data.type, values, held.size_bytes)
                               : CheckScaleValues(field, layout->type, values, held.size_bytes);
     if (!status.ok()) return status;
@@ -236,9 +235,9 @@ void Upload::Abandon() {
 }
 
 void Upload::ReleaseLocked() {
-  for (Plane& plane : planes_) {
-    plane.receiver = nullptr;
-    plane.memory.clear();
+  for (const PlaneName each : kPlaneNames) {
+    planes_[each].receiver = nullptr;
+    planes_[each].memory.clear();
   }
   if (kept_.has_value()) kept_->memory = {};
   hold_.Release();
@@ -247,10 +246,10 @@ void Upload::ReleaseLocked() {
 std::vector<MissingRange> Upload::Missing() const {
   const MutexLock lock(mutex_);
   std::vector<MissingRange> missing;
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const Plane& plane = planes_[i];
+  for (const PlaneName each : kPlaneNames) {
+    const Plane& plane = planes_[each];
     for (const ByteRange& range : plane.claimed.Missing(plane.size_bytes, kMostMissingRanges)) {
-      missing.push_back({static_cast<StoredPlane>(i), range});
+      missing.push_back({each, range});
     }
   }
   return missing;

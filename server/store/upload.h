@@ -1,7 +1,6 @@
 // An operand whose bytes are still coming, perhaps over several streams at once.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,13 +22,13 @@
 namespace gemmd {
 
 struct UploadChunk {
-  StoredPlane plane = StoredPlane::kData;
+  PlaneName plane = PlaneName::kData;
   std::uint64_t offset = 0;
   absl::Span<const absl::string_view> pieces;  // one after another, in somebody else's memory
 };
 
 struct MissingRange {
-  StoredPlane plane = StoredPlane::kData;
+  PlaneName plane = PlaneName::kData;
   ByteRange bytes;
 };
 
@@ -38,7 +37,7 @@ struct MissingRange {
 class Upload {
  public:
   // By plane: memory of its bytes, in one piece; empty where the form has no such plane.
-  using Memory = std::array<HostBuffer, kStoredPlanes>;
+  using Memory = OperandPlanes<HostBuffer>;
 
   // The form to keep instead of the bytes that come, and memory for it.
   struct Kept {
@@ -121,7 +120,7 @@ class Upload {
   ChunkLimit chunks_{"the upload"};
   mutable Mutex mutex_;
   mutable CondVar still_;
-  std::array<Plane, kStoredPlanes> planes_;  // claimed, chunk_bytes: guarded by mutex_
+  OperandPlanes<Plane> planes_;  // claimed, chunk_bytes: guarded by mutex_
   StoreHold hold_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t claimed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // copied, and hashed where due

@@ -11,15 +11,15 @@ namespace {
 // Memory for each plane, or for none.
 absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* memory) {
   *memory = {};
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const MatrixLayout* const layout = form.plane(static_cast<StoredPlane>(i));
+  for (const PlaneName each : kPlaneNames) {
+    const MatrixLayout* const layout = form.plane(each);
     if (layout == nullptr) continue;
     absl::StatusOr<HostPiece> piece = host->AllocateResident(layout->size_bytes());
     if (!piece.ok()) {
       *memory = {};
       return piece.status();
     }
-    (*memory)[i] = {*std::move(piece)};
+    (*memory)[each] = {*std::move(piece)};
   }
   return absl::OkStatus();
 }
@@ -27,13 +27,14 @@ absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* mem
 // By which an upload is found: of one that is to be quantized by no digest that anybody can name.
 std::string KeyOf(const Sha256Digest& digest, const std::optional<StoredAs>& as) {
   std::string key = ToBytes(digest);
-  if (as.has_value())
-    key += ToBytes(DigestOf(as->form, std::vector<std::vector<Sha256Digest>>(kStoredPlanes)));
+  if (as.has_value()) key += ToBytes(DigestOf(as->form, {}));
   return key;
 }
 
-// A product that uses the plane as A, K-major as it lies.
-Problem AsFactor(const MatrixLayout& data) {
+// A product that uses the operand as A, K-major as it lies. Of how it is scaled it has what decides
+// how its codes land, not where its scales lie.
+Problem AsFactor(const OperandForm& form) {
+  const MatrixLayout& data = form.data;
   Problem problem;
   problem.a = data;
   problem.transpose_a = data.order == Order::kColumnMajor;
@@ -43,6 +44,13 @@ Problem AsFactor(const MatrixLayout& data) {
   problem.b = {data.type, problem.k, 1, Order::kRowMajor, 1};
   problem.d = {data.type, problem.m, 1, Order::kRowMajor, 1};
   problem.c = problem.d;
+  if (form.scales.has_value()) problem.a_scaling = Scaling::kVector;
+  if (form.blocks.has_value()) {
+    problem.a_scaling.block_k = static_cast<std::uint16_t>(form.blocks->block_k);
+    problem.a_scaling.block_lines = static_cast<std::uint16_t>(form.blocks->block_lines);
+  }
+  problem.a_scaling.has_zero_points = form.zero_points.has_value();
+  problem.a_scaling.has_tensor_scale = form.tensor_scale.has_value();
   return problem;
 }
 
@@ -166,7 +174,6 @@ absl::Status OperandStore::Session::End() {
 }
 
 void OperandStore::LandUpload(StoredOperand* operand) const {
-  if (!operand->form().may_land()) return;
   const auto free_bytes = [](Device* device) { return device->memory().usage().free_bytes(); };
   const auto device =
       std::max_element(options_.landing_devices.begin(), options_.landing_devices.end(),
@@ -174,7 +181,7 @@ void OperandStore::LandUpload(StoredOperand* operand) const {
   if (device == options_.landing_devices.end()) return;
   // The first use lands it where this cannot, and says why if that fails too.
   std::uint64_t landed_bytes = 0;
-  operand->PlaceOn(*device, AsFactor(operand->form().data), WorkPlane::kA, &landed_bytes)
+  operand->PlaceOn(*device, AsFactor(operand->form()), WorkPlane::kA, &landed_bytes)
       .status()
       .IgnoreError();
 }

@@ -177,7 +177,7 @@ class Client {
   absl::StatusOr<Matrix> Get(const std::string& handle) {
     const auto operand = server_->store->Read(tenant_, {handle, {}});
     if (!operand.ok()) return operand.status();
-    const auto planes = (*operand)->Planes(StoredPlane::kData);
+    const auto planes = (*operand)->Planes(PlaneName::kData);
     if (!planes.ok()) return planes.status();
     return MatrixOf(*planes);
   }

@@ -27,12 +27,12 @@ TEST(OperandsCodec, AnUploadsChunkNamesAPlaneAndNothingElse) {
   v1::Chunk chunk;
   chunk.set_plane(v1::SCALES);
   chunk.set_offset_bytes(7);
-  EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, StoredPlane::kScales);
+  EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, PlaneName::kScales);
   EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->offset, 7u);
   chunk.set_plane(v1::TENSOR_SCALE);
-  EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, StoredPlane::kTensorScale);
+  EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, PlaneName::kTensorScale);
   chunk.set_plane(v1::DATA);
-  EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, StoredPlane::kData);
+  EXPECT_EQ(DecodeUploadChunk(chunk, PayloadViews())->plane, PlaneName::kData);
 }
 
 TEST(OperandsCodec, PageTokensAreThoseThatWereGiven) {
@@ -70,7 +70,7 @@ TEST(OperandsCodec, ADownloadsChunkIsAPartOfThePlane) {
     for (std::uint64_t bytes = 1; bytes <= plane.size() - offset; ++bytes) {
       v1::DownloadResponse response;
       ASSERT_TRUE(
-          ParseMessage(EncodeDownloadChunk(StoredPlane::kScales, memory, offset, bytes), &response)
+          ParseMessage(EncodeDownloadChunk(PlaneName::kScales, memory, offset, bytes), &response)
               .ok());
       EXPECT_EQ(response.chunk().plane(), v1::SCALES);
       EXPECT_EQ(response.chunk().offset_bytes(), offset);
@@ -80,7 +80,7 @@ TEST(OperandsCodec, ADownloadsChunkIsAPartOfThePlane) {
 }
 
 TEST(OperandsCodec, ARangeAndALeaseComeAsTheyAre) {
-  const v1::ByteRange range = EncodeRange({StoredPlane::kScales, {3, 9}});
+  const v1::ByteRange range = EncodeRange({PlaneName::kScales, {3, 9}});
   EXPECT_EQ(range.plane(), v1::SCALES);
   EXPECT_EQ(range.begin_bytes(), 3u);
   EXPECT_EQ(range.end_bytes(), 9u);

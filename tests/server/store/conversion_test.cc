@@ -68,13 +68,13 @@ StoredAs As(const QuantFormat& format, std::int64_t rows, std::int64_t columns, 
 // The planes that Convert() makes; their memory is dirty before.
 std::vector<std::string> Converted(const std::vector<float>& values, const MatrixLayout& from,
                                    const StoredAs& as, absl::Status* status = nullptr) {
-  std::vector<std::string> planes(kStoredPlanes);
-  KeptPlanes bytes{};
-  for (std::size_t i = 0; i < kStoredPlanes; ++i) {
-    const MatrixLayout* const layout = as.form.plane(static_cast<StoredPlane>(i));
-    if (layout == nullptr) continue;
-    planes[i].assign(layout->size_bytes(), '\xa5');
-    bytes[i] = planes[i].data();
+  std::vector<std::string> planes;
+  planes.reserve(kPlaneNames.size());
+  KeptPlanes bytes;
+  for (const PlaneName each : kPlaneNames) {
+    const MatrixLayout* const layout = as.form.plane(each);
+    planes.emplace_back(layout == nullptr ? 0 : layout->size_bytes(), '\xa5');
+    if (layout != nullptr) bytes[each] = planes.back().data();
   }
   const absl::Status converted =
       Convert(from, reinterpret_cast<const char*>(values.data()), as, bytes);
@@ -149,9 +149,9 @@ class ConvertingStore : public ::testing::Test {
   ConvertingStore() {
     form_.data = Tight(DataType::kF32, 8, 64, Order::kRowMajor);
     bytes_.assign(reinterpret_cast<const char*>(values_.data()), kSent);
-    digest_ = DigestOf(form_, {ChunkDigests(bytes_), {}, {}, {}});
+    digest_ = testing::DigestOfBytes(form_, {bytes_});
     planes_ = Converted(values_, form_.data, as_);
-    kept_digest_ = DigestOf(as_.form, {ChunkDigests(planes_[0]), ChunkDigests(planes_[1]), {}, {}});
+    kept_digest_ = testing::DigestOfBytes(as_.form, planes_);
   }
 
   absl::StatusOr<std::unique_ptr<OperandStore::Session>> Begin() {
@@ -160,7 +160,7 @@ class ConvertingStore : public ::testing::Test {
   static absl::Status Send(OperandStore::Session* session, const std::string& bytes,
                            std::uint64_t begin, std::uint64_t end) {
     const absl::string_view piece = absl::string_view(bytes).substr(begin, end - begin);
-    const auto sent = session->Receive({StoredPlane::kData, begin, {&piece, 1}});
+    const auto sent = session->Receive({PlaneName::kData, begin, {&piece, 1}});
     if (sent.ok()) {
       EXPECT_FALSE(*sent);
     }
@@ -197,7 +197,7 @@ class ConvertingStore : public ::testing::Test {
     std::string other_bytes(bytes_.rbegin(), bytes_.rend());
     for (std::size_t i = 0; i < other_bytes.size(); i += 4)
       other_bytes.replace(i, 4, "\0\0\x80?", 4);
-    const Sha256Digest other = DigestOf(form_, {ChunkDigests(other_bytes), {}, {}, {}});
+    const Sha256Digest other = testing::DigestOfBytes(form_, {other_bytes});
     auto second = fixture->store.BeginUpload(tenant_, other, form_, std::nullopt, as_);
     EXPECT_TRUE(second.ok()) << second.status();
     EXPECT_TRUE(Send(second->get(), other_bytes, 0, kSent).ok());
@@ -288,7 +288,7 @@ TEST_F(ConvertingStore, WhatCannotBeQuantizedLeavesNothing) {
   std::string bytes = bytes_;
   const float nan = std::nanf("");
   bytes.replace(0, 4, reinterpret_cast<const char*>(&nan), 4);
-  const Sha256Digest digest = DigestOf(form_, {ChunkDigests(bytes), {}, {}, {}});
+  const Sha256Digest digest = testing::DigestOfBytes(form_, {bytes});
   auto session = fixture_.store.BeginUpload(tenant_, digest, form_, std::nullopt, as_);
   ASSERT_TRUE(Send(session->get(), bytes, 0, kSent).ok());
   const absl::Status status = Await(session->get());
@@ -373,7 +373,7 @@ TEST_F(ConvertingStore, AnyHistoryLeavesTheCountsRight) {
           if (sessions[i]->resident() || sent[i] == kSent) break;
           const std::uint64_t end = std::min<std::uint64_t>(kSent, sent[i] + random() % kSent);
           const absl::string_view piece = absl::string_view(bytes_).substr(sent[i], end - sent[i]);
-          const auto received = sessions[i]->Receive({StoredPlane::kData, sent[i], {&piece, 1}});
+          const auto received = sessions[i]->Receive({PlaneName::kData, sent[i], {&piece, 1}});
           sent[i] = end;
           if (!received.ok()) {
             EXPECT_EQ(received.status().code(), absl::StatusCode::kResourceExhausted);

@@ -78,7 +78,7 @@ class Client {
       case 9: {
         auto operand = store.Use(tenant, matrix.key(), "a");
         if (!operand.ok()) break;
-        const auto piece = (*operand)->Whole(StoredPlane::kData);
+        const auto piece = (*operand)->Whole(PlaneName::kData);
         ASSERT_TRUE(piece.ok());
         ASSERT_EQ(std::string(piece->data, piece->size_bytes), matrix.bytes);
         if (random_() % 2 == 0) used_.push_back(*std::move(operand));
@@ -120,7 +120,7 @@ class Client {
     if (random_() % 40 == 0) {  // lies: the digest notices, at the end
       const std::string wrong(end - begin, 'w');
       const absl::string_view piece = wrong;
-      stream.session->Receive({StoredPlane::kData, begin, {&piece, 1}}).status().IgnoreError();
+      stream.session->Receive({PlaneName::kData, begin, {&piece, 1}}).status().IgnoreError();
     } else {
       fixture_->Send(stream.session.get(), matrix, begin, end).status().IgnoreError();
     }

@@ -1,4 +1,6 @@
 // A stored operand on devices that have memory of their own.
+#include "server/device/cuda/landing.h"
+
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -15,7 +17,7 @@ namespace {
 using testing::StoredMatrix;
 
 // Lands an operand by copying it, K-major ones apart from others.
-class LandingDevice final : public Device {
+class LandingDevice : public Device {
  public:
   explicit LandingDevice(std::uint64_t memory_bytes) : memory_(memory_bytes) {}
 
@@ -85,12 +87,19 @@ class LandingDevice final : public Device {
   MemoryBudget memory_;
 };
 
+// Lands operands as CUDA devices do.
+class CudaLikeDevice final : public LandingDevice {
+ public:
+  using LandingDevice::LandingDevice;
+  Problem Landed(const Problem& problem) const override { return LandedProblem(problem); }
+};
+
 class LandingTest : public ::testing::Test {
  protected:
   LandingTest() : store_(testing::SmallStore(), &device_, &clock_, 1) {
     const absl::string_view piece = matrix_.bytes;
     auto session = *store_.BeginUpload(Tenant(), matrix_.digest, matrix_.form, 0);
-    EXPECT_TRUE(*session->Receive({StoredPlane::kData, 0, {&piece, 1}}));
+    EXPECT_TRUE(*session->Receive({PlaneName::kData, 0, {&piece, 1}}));
     problem_ = MakeProblem(1, 1, 8, DataType::kInt8, DataType::kInt32);
     problem_.b = matrix_.form.data;
   }
@@ -139,7 +148,7 @@ TEST_F(LandingTest, AnotherFormOrDeviceGetsItFromTheFirst) {
 
 TEST_F(LandingTest, ADownloadBringsItBack) {
   ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
-  const auto piece = Use()->Whole(StoredPlane::kData);
+  const auto piece = Use()->Whole(PlaneName::kData);
   ASSERT_TRUE(piece.ok()) << piece.status();
   EXPECT_EQ(std::string(piece->data, piece->size_bytes), matrix_.bytes);
 }
@@ -174,22 +183,22 @@ TEST_F(LandingTest, AKeptResultIsThereWhereItWasMade) {
   EXPECT_EQ(static_cast<const char*>(placed->landed->data())[0], 'r');
   EXPECT_EQ(device_.stores + device_.copies + device_.fetches, 0);
   EXPECT_EQ(landed_bytes_, 0u);
-  EXPECT_EQ(operand->Whole(StoredPlane::kData)->data[0], 'r');
+  EXPECT_EQ(operand->Whole(PlaneName::kData)->data[0], 'r');
   EXPECT_EQ(store_.statistics().fetched_bytes, 8u);
 }
 
 TEST_F(LandingTest, ManyReadersHaveOneCopy) {
   const std::string handle = Keep(&store_, &device_, matrix_.form.data, 'r');
   const auto operand = *store_.Read(Tenant(), {handle, {}});
-  auto first = *operand->Planes(StoredPlane::kData);
-  auto second = *operand->Planes(StoredPlane::kData);
+  auto first = *operand->Planes(PlaneName::kData);
+  auto second = *operand->Planes(PlaneName::kData);
   EXPECT_EQ(first.front().data, second.front().data);
   EXPECT_EQ(device_.fetches, 1);
   const std::weak_ptr<void> copy = first.front().owner;
   first.clear();
   second.clear();
   EXPECT_TRUE(copy.expired());
-  EXPECT_EQ((*operand->Planes(StoredPlane::kData)).front().data[0], 'r');
+  EXPECT_EQ((*operand->Planes(PlaneName::kData)).front().data[0], 'r');
   EXPECT_EQ(device_.fetches, 2);
 }
 
@@ -225,7 +234,7 @@ TEST_F(LandingTest, TheLargestThatIsIdleMovesOutAndComesBack) {
   EXPECT_EQ(statistics.evictions, 0u);
   const auto operand = *store_.Use(Tenant(), {third, {}}, "b");
   EXPECT_EQ(operand->holder(), nullptr);
-  EXPECT_EQ(operand->Whole(StoredPlane::kData)->data[0], '3');
+  EXPECT_EQ(operand->Whole(PlaneName::kData)->data[0], '3');
   const auto placed = operand->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_);
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(static_cast<const char*>(placed->landed->data())[0], '3');
@@ -243,7 +252,7 @@ TEST_F(LandingTest, WhatAnotherDeviceHasIsNotFetchedToMoveOut) {
   EXPECT_EQ(store_.MoveOutOf(&device_), 8u);
   EXPECT_EQ(device_.fetches, fetches);
   EXPECT_EQ(Use()->holder(), &second_);
-  EXPECT_EQ(std::string(Use()->Whole(StoredPlane::kData)->data, 8), matrix_.bytes);
+  EXPECT_EQ(std::string(Use()->Whole(PlaneName::kData)->data, 8), matrix_.bytes);
 }
 
 TEST_F(LandingTest, WhatCannotBeFetchedStaysWhereItIs) {
@@ -263,7 +272,7 @@ TEST_F(LandingTest, AnUploadLandsWhenItIsWhole) {
   OperandStore store(options, &device_, &clock_, 1);
   const absl::string_view piece = matrix_.bytes;
   auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
-  ASSERT_TRUE(*session->Receive({StoredPlane::kData, 0, {&piece, 1}}));
+  ASSERT_TRUE(*session->Receive({PlaneName::kData, 0, {&piece, 1}}));
   EXPECT_EQ(second_.stores, 1);
   EXPECT_EQ(store.statistics().landed_bytes, 8u);
   const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
@@ -273,7 +282,60 @@ TEST_F(LandingTest, AnUploadLandsWhenItIsWhole) {
   ASSERT_TRUE(operand->PlaceOn(&second_, as_it_lies, WorkPlane::kB, &landed_bytes_).ok());
   EXPECT_EQ(landed_bytes_, 0u);
   EXPECT_EQ(second_.stores + second_.copies, 1);
-  EXPECT_EQ(std::string(operand->Whole(StoredPlane::kData)->data, 8), matrix_.bytes);
+  EXPECT_EQ(std::string(operand->Whole(PlaneName::kData)->data, 8), matrix_.bytes);
+}
+
+// Codes with scales of whole lines are multiplied as they are, others decoded: they land apart.
+TEST_F(LandingTest, AnUploadOfCodesLandsAsItsProductsWantIt) {
+  constexpr std::int64_t kRows = 4;
+  constexpr std::int64_t kSize = 96;
+  constexpr BlockScaling kGroups = {32, 1};
+  struct Case {
+    DataType codes;
+    std::optional<BlockScaling> blocks;
+    bool has_zero_points;
+    DataType partner;
+  };
+  for (const Case& each : {Case{DataType::kInt8, {}, false, DataType::kInt8},
+                           {DataType::kInt8, kGroups, false, DataType::kBf16},
+                           {DataType::kInt8, {}, true, DataType::kInt8},
+                           {DataType::kFp8E4M3, {}, false, DataType::kFp8E5M2},
+                           {DataType::kInt4, kGroups, false, DataType::kF32},
+                           {DataType::kUint4, kGroups, true, DataType::kF16}}) {
+    const std::int64_t blocks = each.blocks.has_value() ? kSize / 32 : 1;
+    OperandForm form;
+    form.data = {each.codes, kRows, kSize, Order::kRowMajor, kSize};
+    form.scales = MatrixLayout{DataType::kF32, kRows, blocks, Order::kRowMajor, blocks};
+    form.blocks = each.blocks;
+    std::vector<std::string> planes = {std::string(form.data.size_bytes(), '\1'),
+                                       std::string(form.scales->size_bytes(), '\0')};
+    if (each.has_zero_points) {
+      form.zero_points = MatrixLayout{DataType::kUint8, kRows, blocks, Order::kRowMajor, blocks};
+      if (each.codes == DataType::kInt8) form.zero_points->type = DataType::kInt8;
+      planes.emplace_back(form.zero_points->size_bytes(), '\1');
+    }
+    CudaLikeDevice device(5000);
+    StoreOptions options = testing::SmallStore();
+    options.landing_devices = {&device};
+    OperandStore store(options, &device, &clock_, 1);
+    const Sha256Digest digest = testing::DigestOfBytes(form, planes);
+    auto session = *store.BeginUpload(Tenant(), digest, form, std::nullopt);
+    for (std::size_t i = planes.size(); i-- > 0;) {
+      const absl::string_view piece = planes[i];
+      const auto received = session->Receive({kPlaneNames[i], 0, {&piece, 1}});
+      ASSERT_TRUE(received.ok()) << received.status();
+    }
+    EXPECT_EQ(store.statistics().landings, 1u);
+    Problem use = MakeProblem(kRows, 8, kSize, each.partner, DataType::kF32);
+    use.a = form.data;
+    use.a_scaling = Scaling::kVector;
+    if (each.blocks.has_value()) use.a_scaling.block_k = 32;
+    use.a_scaling.has_zero_points = each.has_zero_points;
+    const auto operand = *store.Use(Tenant(), {{}, ToBytes(digest)}, "a");
+    ASSERT_TRUE(operand->PlaceOn(&device, use, WorkPlane::kA, &landed_bytes_).ok());
+    EXPECT_EQ(landed_bytes_, 0u) << Name(each.codes);
+    EXPECT_EQ(device.stores + device.copies, 1) << Name(each.codes);
+  }
 }
 
 TEST_F(LandingTest, AnUploadWaitsInHostMemoryWhereNoDeviceHasRoom) {
@@ -283,7 +345,7 @@ TEST_F(LandingTest, AnUploadWaitsInHostMemoryWhereNoDeviceHasRoom) {
   OperandStore store(options, &device_, &clock_, 1);
   const absl::string_view piece = matrix_.bytes;
   auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
-  ASSERT_TRUE(*session->Receive({StoredPlane::kData, 0, {&piece, 1}}));
+  ASSERT_TRUE(*session->Receive({PlaneName::kData, 0, {&piece, 1}}));
   const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
   EXPECT_EQ(operand->holder(), nullptr);
   filler.Release();

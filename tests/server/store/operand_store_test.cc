@@ -152,12 +152,12 @@ TEST_F(OperandStoreTest, BadChunksAndBeginsAreNamed) {
   const StoredMatrix matrix("0123456789");
   auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
   const absl::string_view piece = "abc";
-  EXPECT_EQ(session->Receive({StoredPlane::kScales, 0, {&piece, 1}}).status().message(),
+  EXPECT_EQ(session->Receive({PlaneName::kScales, 0, {&piece, 1}}).status().message(),
             "chunk.plane is scales, which the operand does not have");
-  EXPECT_EQ(session->Receive({StoredPlane::kData, 8, {&piece, 1}}).status().message(),
+  EXPECT_EQ(session->Receive({PlaneName::kData, 8, {&piece, 1}}).status().message(),
             "a chunk of 3 bytes is at offset 8 of data, which has 10 bytes");
   constexpr std::uint64_t kFar = std::numeric_limits<std::uint64_t>::max() - 1;
-  EXPECT_FALSE(session->Receive({StoredPlane::kData, kFar, {&piece, 1}}).ok());
+  EXPECT_FALSE(session->Receive({PlaneName::kData, kFar, {&piece, 1}}).ok());
   EXPECT_EQ(
       store.BeginUpload(tenant_, matrix.digest, StoredMatrix("x").form, {}).status().message(),
       "begin.operand is not what an earlier upload of this digest began with");
@@ -178,12 +178,12 @@ TEST_F(OperandStoreTest, ScalesMustBeNumbersThatAQuantizerMakes) {
     form.scales = MatrixLayout{DataType::kF32, 1, 1, Order::kRowMajor, 1};
     const std::string data = "xy";
     const std::string scales(reinterpret_cast<const char*>(&scale), sizeof scale);
-    const Sha256Digest digest = DigestOf(form, {ChunkDigests(data), ChunkDigests(scales)});
+    const Sha256Digest digest = testing::DigestOfBytes(form, {data, scales});
     auto session = *store.BeginUpload(tenant_, digest, form, std::nullopt);
     const absl::string_view piece = scales;
-    ASSERT_FALSE(*session->Receive({StoredPlane::kScales, 0, {&piece, 1}}));
+    ASSERT_FALSE(*session->Receive({PlaneName::kScales, 0, {&piece, 1}}));
     const absl::string_view rest = data;
-    const auto last = session->Receive({StoredPlane::kData, 0, {&rest, 1}});
+    const auto last = session->Receive({PlaneName::kData, 0, {&rest, 1}});
     EXPECT_EQ(last.ok(), scale == 0.5f) << scale << " " << last.status();
   }
 }
@@ -276,7 +276,7 @@ TEST_F(OperandStoreTest, WhatIsInUseStaysInMemoryAndIsNotEvicted) {
   ASSERT_TRUE(store.Release(tenant_, matrix.key()).ok());
   EXPECT_FALSE(store.Get(tenant_, matrix.key()).ok());
   EXPECT_EQ(store.statistics().reserved_bytes, 600u);
-  EXPECT_EQ(used->Whole(StoredPlane::kData)->data[599], 'x');
+  EXPECT_EQ(used->Whole(PlaneName::kData)->data[599], 'x');
   used.reset();
   EXPECT_EQ(store.statistics().reserved_bytes, 0u);
   EXPECT_EQ(device.memory().usage().resident_bytes, 0u);

@@ -15,12 +15,19 @@ namespace gemmd::testing {
 
 inline constexpr TimeNs kSecond = 1000000000;
 
+// The digest of an operand whose planes have these bytes, in the order of kPlaneNames.
+inline Sha256Digest DigestOfBytes(const OperandForm& form, const std::vector<std::string>& planes) {
+  OperandPlanes<std::vector<Sha256Digest>> chunks;
+  for (std::size_t i = 0; i < planes.size(); ++i) chunks[kPlaneNames[i]] = ChunkDigests(planes[i]);
+  return DigestOf(form, chunks);
+}
+
 // An int8 matrix of one column with these bytes.
 struct StoredMatrix {
   explicit StoredMatrix(std::string content) : bytes(std::move(content)) {
     const auto rows = static_cast<std::int64_t>(bytes.size());
     form.data = {DataType::kInt8, rows, 1, Order::kRowMajor, 1};
-    digest = DigestOf(form, {ChunkDigests(bytes), {}});
+    digest = DigestOfBytes(form, {bytes});
   }
   OperandKey key() const { return {{}, ToBytes(digest)}; }
 
@@ -47,7 +54,7 @@ struct StoreFixture {
   absl::StatusOr<bool> Send(OperandStore::Session* session, const StoredMatrix& matrix,
                             std::uint64_t begin, std::uint64_t end) {
     const absl::string_view piece = absl::string_view(matrix.bytes).substr(begin, end - begin);
-    return session->Receive({StoredPlane::kData, begin, {&piece, 1}});
+    return session->Receive({PlaneName::kData, begin, {&piece, 1}});
   }
 
   // The handle.
@@ -66,7 +73,7 @@ struct StoreFixture {
   std::string BytesOf(const Tenant& tenant, const OperandKey& key) {
     const auto operand = store.Read(tenant, key);
     if (!operand.ok()) return operand.status().ToString();
-    const auto piece = (*operand)->Whole(StoredPlane::kData);
+    const auto piece = (*operand)->Whole(PlaneName::kData);
     return std::string(piece->data, piece->size_bytes);
   }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -19,11 +20,14 @@ struct TracedUpload {
     form.data = {DataType::kInt8, static_cast<std::int64_t>(bytes), 1, Order::kRowMajor, 1};
     StoreBudget::Limit limit = StoreBudget::Limit::kNone;
     Upload::Memory memory;
-    memory[0] = {{storage.data(), bytes, std::shared_ptr<void>(nullptr, [this](void*) {
-                    released_by = std::this_thread::get_id();
-                  })}};
-    upload = std::make_unique<Upload>(form, DigestOf(form, {ChunkDigests(content), {}}),
-                                      std::move(memory), *budget->Reserve({}, bytes, &limit));
+    memory[PlaneName::kData] = {
+        {storage.data(), bytes, std::shared_ptr<void>(nullptr, [this](void*) {
+           released_by = std::this_thread::get_id();
+         })}};
+    OperandPlanes<std::vector<Sha256Digest>> chunks;
+    chunks[PlaneName::kData] = ChunkDigests(content);
+    upload = std::make_unique<Upload>(form, DigestOf(form, chunks), std::move(memory),
+                                      *budget->Reserve({}, bytes, &limit));
   }
 
   bool is_released() const { return released_by != std::thread::id(); }
@@ -37,7 +41,7 @@ struct TracedUpload {
 
 absl::StatusOr<Upload::Received> Send(Upload* upload, std::uint64_t offset,
                                       absl::string_view bytes) {
-  return upload->Receive({StoredPlane::kData, offset, {&bytes, 1}});
+  return upload->Receive({PlaneName::kData, offset, {&bytes, 1}});
 }
 
 TEST(Upload, AbandonedBetweenChunksGivesItsMemoryBackAtOnce) {
@@ -115,7 +119,7 @@ TEST(Upload, AChunkInPiecesBringsWhatIsNewOfIt) {
       Upload* const upload = traced.upload.get();
       ASSERT_TRUE(Send(upload, begin, absl::string_view(content).substr(begin, end - begin)).ok());
       const absl::string_view pieces[] = {"abc", "", "defg", "h", "ij"};
-      const auto received = upload->Receive({StoredPlane::kData, 0, pieces});
+      const auto received = upload->Receive({PlaneName::kData, 0, pieces});
       ASSERT_TRUE(received.ok()) << received.status();
       EXPECT_EQ(received->repeated_bytes, end - begin);
       EXPECT_EQ(traced.storage, content);
