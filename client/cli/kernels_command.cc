@@ -1,9 +1,11 @@
 // gemm kernels: what the server can run, and why it would choose what it would.
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -60,17 +62,31 @@ std::string DescribeKernels(const v1::ListKernelsResponse& response) {
   return table.Render();
 }
 
+// The chosen one first, then what else is possible, the quickest first.
+std::vector<const v1::Candidate*> InOrder(const v1::ListKernelsResponse& response) {
+  std::vector<const v1::Candidate*> candidates;
+  candidates.reserve(static_cast<std::size_t>(response.candidates_size()));
+  for (const v1::Candidate& candidate : response.candidates()) candidates.push_back(&candidate);
+  const auto place = [](const v1::Candidate* candidate) {
+    return std::make_tuple(!candidate->chosen(), !candidate->rejection().empty(),
+                           candidate->predicted_us());
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const auto* x, const auto* y) { return place(x) < place(y); });
+  return candidates;
+}
+
 std::string DescribeDecision(const v1::ListKernelsResponse& response) {
   Table table({{"candidate", Table::Align::kLeft},
                {"predicted us", Table::Align::kRight},
                {"verdict", Table::Align::kLeft}});
-  for (const v1::Candidate& candidate : response.candidates()) {
-    const bool legal = candidate.rejection().empty();
+  for (const v1::Candidate* candidate : InOrder(response)) {
+    const bool legal = candidate->rejection().empty();
     table.AddRow(
-        {candidate.kernel(), legal ? Microseconds(candidate.predicted_us()) : "",
-         legal ? absl::StrCat(candidate.chosen() ? "chosen" : "possible",
-                              candidate.measured() ? " (measured): " : ": ", candidate.plan())
-               : absl::StrCat("rejected: ", candidate.rejection())});
+        {candidate->kernel(), legal ? Microseconds(candidate->predicted_us()) : "",
+         legal ? absl::StrCat(candidate->chosen() ? "chosen" : "possible",
+                              candidate->measured() ? " (measured): " : ": ", candidate->plan())
+               : absl::StrCat("rejected: ", candidate->rejection())});
   }
   return table.Render();
 }

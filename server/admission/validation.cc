@@ -185,6 +185,7 @@ absl::Status CheckSizes(const MatmulCall& call, const Problem& problem,
   }
   Wide total = SizeBytes(problem.a) + SizeBytes(problem.b) + d;
   if (call.c.has_value()) total += SizeBytes(problem.c);
+  total += PlaneBytes(problem, WorkPlane::kBias);
   total += ScaleBytes(problem);
   if (total > limits.request_bytes) {
     return InvalidArgumentError(StrCat("the operands and the result take ", ToText(total),

@@ -5,21 +5,9 @@
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
-namespace {
-
-std::uint64_t InFlightBytes(const Problem& problem) {
-  std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes();
-  if (problem.epilogue.beta != 0) bytes += problem.c.size_bytes();
-  if (problem.epilogue.has_bias) {
-    bytes += static_cast<std::uint64_t>(problem.n) * SizeBits(problem.d.type) / 8;
-  }
-  return bytes + ScaleBytes(problem);
-}
-
-}  // namespace
 
 Footprint Device::FootprintOf(const Problem& problem, const Plan& plan, const Residency&) const {
-  return {InFlightBytes(Landed(problem)), plan.workspace_bytes};
+  return {ProductBytes(Landed(problem)), plan.workspace_bytes};
 }
 
 absl::StatusOr<HostPiece> Device::AllocateOperand(std::uint64_t bytes) {

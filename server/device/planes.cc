@@ -81,6 +81,12 @@ std::uint64_t ScaleBytes(const Problem& problem) {
   return bytes;
 }
 
+std::uint64_t ProductBytes(const Problem& problem) {
+  std::uint64_t bytes = problem.d.size_bytes();
+  for (const WorkPlane plane : kWorkPlanes) bytes += PlaneBytes(problem, plane);
+  return bytes;
+}
+
 Arguments ArgumentsOf(const Planes<const void*>& planes) {
   Arguments arguments;
   arguments.a = planes[WorkPlane::kA];

@@ -75,6 +75,8 @@ MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
 std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
 // The bytes of scales, zero points and tensor scales of both operands: what quantization adds.
 std::uint64_t ScaleBytes(const Problem& problem);
+// The bytes of all planes that the problem has, and of D.
+std::uint64_t ProductBytes(const Problem& problem);
 
 // A kernel's arguments with these addresses; all that is no plane is left as it is at first.
 Arguments ArgumentsOf(const Planes<const void*>& planes);

@@ -32,13 +32,6 @@ absl::StatusOr<const void*> Fetch(Device* device, const ResidentOperand* operand
 
 }  // namespace
 
-std::uint64_t FinishedProduct::size_bytes() const {
-  std::uint64_t bytes = problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes() +
-                        ScaleBytes(problem);
-  if (problem.epilogue.beta != 0) bytes += problem.c.size_bytes();
-  return bytes;
-}
-
 double FinishedProduct::elements() const {
   const auto of = [](std::int64_t rows, std::int64_t columns) {
     return static_cast<double>(rows) * static_cast<double>(columns);

@@ -22,7 +22,7 @@ struct FinishedProduct {
   const Kernel* kernel = nullptr;  // that computed it
   std::shared_ptr<void> memory;    // of the buffers; null: somebody else keeps it
 
-  std::uint64_t size_bytes() const;
+  std::uint64_t size_bytes() const { return ProductBytes(problem); }
   // The elements of A, B and D, all of which a check reads.
   double elements() const;
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The faults of these lists can be planted: the places are there, and have tests near them."""
 import pathlib
+import re
 import sys
 import unittest
 
@@ -21,6 +22,15 @@ class FaultsTest(unittest.TestCase):
             fault.plant((ROOT / fault.file).read_text())
             text = texts.get(fault.file) or (ROOT / fault.file).read_text()
             texts[fault.file] = fault.plant(text)
+
+    def test_each_is_whole(self):
+        # A part of an expression is found, and does not compile: no list could be run with it.
+        for fault in FAULTS:
+            for text in (fault.find, fault.replace):
+                text = re.sub(r'"[^"]*"', "", text).replace("::", "")
+                for left, right in ("()", "[]", "{}"):
+                    self.assertEqual(text.count(left), text.count(right), fault.name)
+                self.assertLessEqual(text.count("?"), text.count(":"), fault.name)
 
     def test_each_has_tests_near_it(self):
         for fault in FAULTS:

@@ -94,6 +94,15 @@ INSTANTIATE_TEST_SUITE_P(
                 kInvalid,
                 "the operands and the result take more than 2^64 bytes; one request may take "
                 "1073741824"},
+        BadCall{"ALongBias",
+                [](MatmulCall* c) {
+                  c->a = Matrix(1, 15);
+                  c->b = Matrix(15, 16000000);
+                  c->bias = Matrix(1, 16000000);
+                },
+                kInvalid,
+                "the operands and the result take 1088000060 bytes; one request may take "
+                "1073741824"},
         BadCall{"ShortLeadingDimension", [](MatmulCall* c) { c->b->data.leading_dimension = 4; },
                 kInvalid,
                 "b.data.leading_dimension is 4; it must be 5 (the columns of this row_major "

@@ -47,5 +47,20 @@ TEST(Planes, BecomeTheArgumentsOfTheirNames) {
   EXPECT_EQ(arguments.workspace, nullptr);
 }
 
+TEST(Planes, OfAProductTakeTheirBytesTogether) {
+  Problem problem = MakeProblem(2, 3, 4, DataType::kInt8, DataType::kF16);
+  std::uint64_t bytes = 8 + 12 + 2 * 6;
+  EXPECT_EQ(ProductBytes(problem), bytes);
+  problem.epilogue.has_bias = true;
+  EXPECT_EQ(ProductBytes(problem), bytes += 2 * 3);
+  problem.epilogue.beta = 1;
+  EXPECT_EQ(ProductBytes(problem), bytes += 2 * 6);
+  problem.a_scaling = Scaling::kVector;
+  problem.b_scaling = Scaling::kTensor;
+  EXPECT_EQ(ProductBytes(problem), bytes += 4 * 2 + 4);
+  problem.a_scaling.has_zero_points = true;
+  EXPECT_EQ(ProductBytes(problem), bytes += 2);
+}
+
 }  // namespace
 }  // namespace gemmd
