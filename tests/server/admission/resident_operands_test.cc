@@ -89,6 +89,36 @@ TEST_F(ResidentOperandsTest, WhatTheCallSaysOfThemMustBeSo) {
             "b.scales is set, and the resident operand has none");
 }
 
+// A call need not say how a resident operand's scales lie: nothing else says it for the operand.
+TEST_F(ResidentOperandsTest, AreScaledAsTheyWereStored) {
+  OperandForm form;
+  form.data = {DataType::kInt8, 3, 64, Order::kRowMajor, 64};
+  form.scales = MatrixLayout{DataType::kF32, 3, 2, Order::kRowMajor, 2};
+  form.blocks = BlockScaling{32, 1};
+  const std::string codes(3 * 64, '\1');
+  const std::string scales(3 * 2 * sizeof(float), '\0');
+  OperandPlanes<std::vector<Sha256Digest>> chunks;
+  chunks[PlaneName::kData] = ChunkDigests(codes);
+  chunks[PlaneName::kScales] = ChunkDigests(scales);
+  const Sha256Digest digest = DigestOf(form, chunks);
+  const auto session = *store_.BeginUpload(tenant_, digest, form, std::nullopt);
+  absl::string_view piece = scales;
+  ASSERT_TRUE(session->Receive({PlaneName::kScales, 0, {&piece, 1}}).ok());
+  piece = codes;
+  ASSERT_TRUE(*session->Receive({PlaneName::kData, 0, {&piece, 1}}));
+
+  MatmulCall call = Call();
+  call.b = Resident({{}, ToBytes(digest)});
+  ASSERT_TRUE(ResidentOperands::Find(&store_, &call).ok());
+  EXPECT_EQ(call.b->blocks, form.blocks);
+  ASSERT_TRUE(call.b->scales.has_value());
+  EXPECT_EQ(call.b->scales->columns, 2U);
+  call.b->blocks = BlockScaling{64, 1};
+  EXPECT_EQ(ResidentOperands::Find(&store_, &call).status().message(),
+            "b.quantization is not that of the resident operand (leave the field out to mean "
+            "that)");
+}
+
 // All that is missing is named at once, so that one round of uploads is enough.
 TEST_F(ResidentOperandsTest, AllThatIsMissingIsToldAtOnce) {
   MatmulCall call = Call();

@@ -185,6 +185,19 @@ TEST_F(ClosedPeer, IsKeptOutTwiceAsLongWhereItHappensAgainSoon) {
   EXPECT_DOUBLE_EQ(Wait(), 1.125) << "long after that";
 }
 
+TEST_F(ClosedPeer, IsRememberedWhileItHasNoConnection) {
+  ASSERT_TRUE(MayOpen());
+  ASSERT_TRUE(Close());
+  pairs_.clear();
+  for (int i = 0; i < 8; ++i) {
+    clock_.Advance(kSecond / 2);
+    EXPECT_EQ(table_.usage().open, 0U);
+  }
+  ASSERT_TRUE(MayOpen());
+  ASSERT_TRUE(Close());
+  EXPECT_DOUBLE_EQ(Wait(), 2.125);
+}
+
 TEST_F(ClosedPeer, MayOpenAnotherAtOnceWhereThatIsSaid) {
   ASSERT_TRUE(MayOpen());
   ASSERT_TRUE(Close(ConnectionTable::Reopening::kAtOnce));

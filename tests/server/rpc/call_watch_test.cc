@@ -344,6 +344,7 @@ TEST_F(MessagesTest, WhoMayHideTooMuchIsClosed) {
       Rest(kSecond / 2);
       if (is_message_whole && i == 2) keeper.CountMessage(35 * kMiB);
       Rush();
+      Rest(kSecond / 2);
     }
     watch_.Remove(&keeper);
     Rest(kSecond);
@@ -364,6 +365,25 @@ TEST_F(MessagesTest, WhoHasOneCallAtATimeHidesNothing) {
   }
   EXPECT_TRUE(closed_.empty());
   watch_.Remove(&calls.back());
+}
+
+// The server has the whole message of the call that stays, so all that came was others'.
+TEST_F(MessagesTest, WhereNoCallReadsNothingIsHidden) {
+  FakeCall read;
+  ASSERT_TRUE(watch_.Add(&read, kPeer, 0).ok());
+  read.SetReading(false);
+  for (int i = 0; i < 100; ++i) {
+    FakeCall call;
+    Received("10.0.0.1:1") += 2000;
+    ASSERT_TRUE(watch_.Add(&call, kPeer, 0).ok());
+    Received("10.0.0.1:1") += 10 * kMiB;
+    watch_.Remove(&call);
+    Rush();
+    Rest(kSecond / 2);
+    Rush();
+  }
+  EXPECT_TRUE(closed_.empty());
+  watch_.Remove(&read);
 }
 
 TEST_F(MessagesTest, WhoseCallsHaveAllEndedHidesNothing) {
