@@ -183,6 +183,18 @@ TEST_F(LiveCallLimitTest, AnswersPayForTheCallsOfWhatIsClosed) {
   EXPECT_EQ(paid_, Names());
 }
 
+// One that it just opened, and that was not answered yet, is no sign of an abuser there.
+TEST_F(LiveCallLimitTest, LeavesNewConnectionsOfAnAddressThatWasServed) {
+  const auto at = [](std::int64_t id, std::uint64_t calls, std::uint64_t answered) {
+    return LiveCalls::OfConnection{id, absl::StrCat("ipv4:10.0.0.1:", id), calls, answered,
+                                   answered != 0};
+  };
+  EXPECT_EQ(Closed({at(1, 5, 50)}), Names());
+  clock_.Advance(1000 * kMillisecond);
+  EXPECT_EQ(Closed({at(1, 26, 50), at(2, 1, 0)}), Names());
+  EXPECT_EQ(paid_, Names{"ipv4:10.0.0.1:1"});
+}
+
 TEST_F(LiveCallLimitTest, RemembersAConnectionBetweenItsCalls) {
   Closed({Of(1, 0, 30), Of(2, 20)});
   clock_.Advance(20 * RecentAnswers::kWindow);

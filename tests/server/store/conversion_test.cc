@@ -183,7 +183,7 @@ class ConvertingStore : public ::testing::Test {
     // The first upload's end keeps the converter busy.
     std::promise<void> gate;
     std::shared_future<void> is_open(gate.get_future());
-    auto first = fixture->store.BeginUpload(tenant_, digest_, form_, std::nullopt, as_);
+    auto first = fixture->store.BeginUpload(tenant_, digest_, form_, 100 * kSecond, as_);
     EXPECT_TRUE(Send(first->get(), bytes_, 0, kSent - 4).ok());
     std::promise<void> is_busy;
     EXPECT_TRUE(Send(first->get(), bytes_, kSent - 4, kSent).ok());

@@ -170,6 +170,24 @@ TEST_F(OperandStoreTest, BadChunksAndBeginsAreNamed) {
   EXPECT_FALSE(store.BeginUpload(tenant_, matrix.digest, matrix.form, -1).ok());
 }
 
+// The same bytes with other blocks are another matrix.
+TEST_F(OperandStoreTest, BlocksTellOperandsApart) {
+  OperandForm form;
+  form.data = {DataType::kInt8, 2, 64, Order::kRowMajor, 64};
+  form.scales = MatrixLayout{DataType::kF32, 2, 2, Order::kRowMajor, 2};
+  form.blocks = BlockScaling{32, 1};
+  OperandForm other = form;
+  other.blocks = BlockScaling{48, 1};
+  const std::vector<std::string> planes = {std::string(128, 'x'), std::string(16, '\0')};
+  const Sha256Digest digest = testing::DigestOfBytes(form, planes);
+  EXPECT_NE(digest, testing::DigestOfBytes(other, planes));
+  const auto session = store.BeginUpload(tenant_, digest, form, {});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(store.BeginUpload(tenant_, digest, other, {}).status().message(),
+            "begin.operand is not what an earlier upload of this digest began with");
+  EXPECT_TRUE(store.BeginUpload(tenant_, digest, form, {}).ok());
+}
+
 TEST_F(OperandStoreTest, ScalesMustBeNumbersThatAQuantizerMakes) {
   for (const float scale : {-1.0f, std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN(), 0.5f}) {
