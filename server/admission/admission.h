@@ -229,6 +229,9 @@ class Admission {
                              const Cost& cost) const;
   static absl::Status FullNow(const Scheduler& scheduler, RefusalCause cause, absl::Status status);
 
+  // Marks a refusal that does not end with requests in flight.
+  static constexpr char kStoreIsFullUrl[] = "gemmd/store-is-full";
+
   const RequestLimits limits_;
   const Router* const router_;
   const Clock* const clock_;

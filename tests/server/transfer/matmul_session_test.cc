@@ -6,13 +6,13 @@
 #include <random>
 #include <string>
 #include <thread>
-#include <utility>
+#include <variant>
 #include <vector>
 
-#include "base/sync/coalescing_scope.h"
 #include "gtest/gtest.h"
 #include "server/scheduling/draining.h"
 #include "server/transfer/session_registry.h"
+#include "tests/server/transfer/session_events.h"
 #include "tests/server/transfer/session_play.h"
 
 namespace gemmd {
@@ -20,19 +20,12 @@ namespace {
 
 using testing::Header;
 using testing::kMs;
+using testing::Next;
 using testing::PlaySession;
 using testing::Receive;
 using testing::Server;
 using testing::SizeOf;
 using testing::SmallOptions;
-
-// The only event of the message that the stream sends next, if there is one.
-std::optional<Outgoing> Next(MatmulSession* session, MatmulSession::StreamId stream = 0) {
-  std::vector<Outgoing> message = session->NextMessage(stream);
-  EXPECT_LE(message.size(), 1U);
-  if (message.empty()) return std::nullopt;
-  return std::move(message.front());
-}
 
 TEST(MatmulSession, ARequestGoesItsWay) {
   Server server;
@@ -92,127 +85,6 @@ TEST(MatmulSession, WhatTheInputsEndLeftIncompleteIsCountedByHowTheStreamEnds) {
     EXPECT_EQ(server.statistics.Read().in_flight, 0u);
     EXPECT_EQ(server.statistics.Read().finished.at(goes ? "CANCELLED" : "INVALID_ARGUMENT"), 1u);
   }
-}
-
-TEST(MatmulSession, LargeResultsTakeTurns) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  for (std::uint64_t id : {1, 2}) {
-    ASSERT_TRUE(session->Begin(Header(id, 8, 0)).ok());
-    Receive(session.get(), id, OperandName::kA, 0, 256);
-    Receive(session.get(), id, OperandName::kB, 0, 256);
-    server.device.FinishOne();
-  }
-  Next(session.get());
-  Next(session.get());  // both Finished
-  std::vector<std::uint64_t> order;
-  while (const std::optional<Outgoing> chunk = Next(session.get())) {
-    order.push_back(std::get<ResultChunk>(*chunk).request_id);
-  }
-  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
-}
-
-TEST(MatmulSession, AnswersThatWaitShareAMessageForAClientThatAcceptsThat) {
-  for (const bool accepts : {false, true}) {
-    Server server;
-    auto session = server.NewSession();
-    ASSERT_TRUE(session->AddStream([] {}).ok());
-    EXPECT_TRUE(session->NextMessage(0).empty());
-    for (std::uint64_t id : {1, 2, 3}) {
-      RequestHeader header = Header(id, 2, 0);  // a result of 16 bytes
-      header.accepts_batches = accepts && id == 1;
-      header.await_accepted = id == 3;
-      ASSERT_TRUE(session->Begin(header).ok());
-      if (id == 3) continue;
-      Receive(session.get(), id, OperandName::kA, 0, 16);
-      Receive(session.get(), id, OperandName::kB, 0, 16);
-      server.device.FinishOne();
-    }
-    const std::vector<Outgoing> first = session->NextMessage(0);
-    ASSERT_EQ(first.size(), accepts ? 2u : 1u);
-    EXPECT_EQ(std::get<RequestFinished>(first[0]).request_id, 1u);
-    if (!accepts) continue;
-    EXPECT_EQ(std::get<RequestFinished>(first[1]).request_id, 2u);
-    const std::vector<Outgoing> second = session->NextMessage(0);
-    ASSERT_EQ(second.size(), 1u);
-    EXPECT_EQ(std::get<RequestAccepted>(second[0]).request_id, 3u);
-    // It is being sent until the next is asked for.
-    server.clock.Advance(51 * kMs);
-    session->EndLate(server.clock.Now());
-    EXPECT_TRUE(session->Closing().has_value());
-  }
-}
-
-TEST(MatmulSession, ADeferralWakesAStreamOnceForAllThatHappensUnderIt) {
-  Server server;
-  auto session = server.NewSession();
-  int wakes = 0;
-  ASSERT_TRUE(session->AddStream([&wakes] { ++wakes; }).ok());
-  {
-    const CoalescingScope together;
-    for (std::uint64_t id : {1, 2, 3}) {
-      RequestHeader header = Header(id, 2, 0);
-      header.accepts_batches = true;
-      ASSERT_TRUE(session->Begin(header).ok());
-      Receive(session.get(), id, OperandName::kA, 0, 16);
-      Receive(session.get(), id, OperandName::kB, 0, 16);
-      server.device.FinishOne();
-    }
-    EXPECT_EQ(wakes, 0);
-  }
-  EXPECT_EQ(wakes, 1);
-  EXPECT_EQ(session->NextMessage(0).size(), 3u);
-}
-
-TEST(MatmulSession, ABatchHasAboutAChunkOfPayloadAtMost) {
-  Server server;
-  auto session = server.NewSession();  // chunks of 50 bytes
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  for (std::uint64_t id : {1, 2, 3}) {
-    RequestHeader header = Header(id, 3, 0);  // a result of 36 bytes
-    header.accepts_batches = true;
-    ASSERT_TRUE(session->Begin(header).ok());
-    Receive(session.get(), id, OperandName::kA, 0, 36);
-    Receive(session.get(), id, OperandName::kB, 0, 36);
-    server.device.FinishOne();
-  }
-  EXPECT_EQ(session->NextMessage(0).size(), 2u);
-  EXPECT_EQ(session->NextMessage(0).size(), 1u);
-}
-
-TEST(MatmulSession, ReadingWaitsWhileAnswersAreNotFetched) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  std::uint64_t id = 0;
-  while (session->MayRead(0)) {
-    RequestHeader header = Header(id++, 8, 0);
-    header.call = absl::InvalidArgumentError("no");
-    ASSERT_TRUE(session->Begin(header).ok());
-    ASSERT_LT(id, 100u);
-  }
-  EXPECT_EQ(id, 6u);
-  Next(session.get());
-  EXPECT_TRUE(session->MayRead(0));
-}
-
-TEST(MatmulSession, AStreamThatIsStuckBreaksTheSession) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  session->Greet(1, SessionJoined());
-  ASSERT_TRUE(Next(session.get(), 1).has_value());
-  server.clock.Advance(50 * kMs);
-  session->EndLate(server.clock.Now());
-  EXPECT_FALSE(session->Closing().has_value());
-  server.clock.Advance(1);
-  session->EndLate(server.clock.Now());
-  EXPECT_EQ(session->Closing()->message(),
-            "the client read slower than 1000 bytes per second (limits.min_bytes_per_second) for "
-            "more than 50ms (limits.stall_timeout_ms)");
-  EXPECT_EQ(session->AddStream([] {}).status().code(), absl::StatusCode::kUnavailable);
 }
 
 // Both of the device's places are taken, so that a third request would wait for ever.
@@ -291,251 +163,6 @@ TEST(MatmulSession, ItsRequestsInFlightAreBounded) {
   EXPECT_FALSE(Next(session.get()).has_value());
 }
 
-// A session with a request that waits: another one has the memory.
-class WaitingSession : public ::testing::Test {
- protected:
-  // A product of 8 takes 768 bytes and 1024 of workspace.
-  WaitingSession() : server_(2000, true), session_(server_.NewSession()) {
-    EXPECT_TRUE(session_->AddStream([] {}).ok());
-    EXPECT_TRUE(session_->Begin(Header(1, 8, 0)).ok());
-  }
-
-  // The holder of the memory ends, and the room looks.
-  void Free() {
-    session_->Cancel(1);
-    EXPECT_EQ(std::get<RequestFinished>(*Next(session_.get())).request_id, 1u);
-    server_.room->Look();
-  }
-
-  Server server_;
-  std::shared_ptr<MatmulSession> session_;
-};
-
-TEST_F(WaitingSession, ARequestThatWaitedReceivesWhatCameWithItsHeader) {
-  RequestHeader header = Header(2, 8, 0);
-  header.await_accepted = true;
-  testing::AddPayload(OperandName::kA, 256, &header);
-  ASSERT_TRUE(session_->Begin(header).ok());
-  EXPECT_FALSE(Next(session_.get()).has_value());
-  EXPECT_EQ(server_.room->waiting(), 1u);
-  Free();
-  EXPECT_EQ(std::get<RequestAccepted>(*Next(session_.get())).request_id, 2u);
-  Receive(session_.get(), 2, OperandName::kB, 0, 256);
-  server_.device.FinishOne();
-  EXPECT_TRUE(std::get<RequestFinished>(*Next(session_.get())).status.ok());
-}
-
-TEST_F(WaitingSession, OneWithAllOfItsPayloadRunsAtOnceAlsoAfterTheInputsEnd) {
-  RequestHeader header = Header(2, 8, 0);
-  testing::AddPayload(OperandName::kA, 256, &header);
-  testing::AddPayload(OperandName::kB, 256, &header);
-  ASSERT_TRUE(session_->Begin(header).ok());
-  session_->EndInput(0);
-  EXPECT_FALSE(session_->Closing().has_value());
-  EXPECT_EQ(std::get<RequestFinished>(*Next(session_.get())).request_id, 1u);
-  server_.room->Look();
-  server_.device.FinishOne();
-  EXPECT_TRUE(std::get<RequestFinished>(*Next(session_.get())).status.ok());
-}
-
-TEST_F(WaitingSession, OneThatLacksPayloadWhenTheInputHasEndedIsTold) {
-  ASSERT_TRUE(session_->Begin(Header(2, 8, 0)).ok());
-  session_->EndInput(0);
-  EXPECT_EQ(std::get<RequestFinished>(*Next(session_.get())).request_id, 1u);
-  server_.room->Look();
-  EXPECT_TRUE(absl::IsInvalidArgument(std::get<RequestFinished>(*Next(session_.get())).status));
-}
-
-TEST_F(WaitingSession, PayloadThatComesTooSoonEndsIt) {
-  ASSERT_TRUE(session_->Begin(Header(2, 8, 0)).ok());
-  Receive(session_.get(), 2, OperandName::kA, 0, 8);
-  const auto finished = std::get<RequestFinished>(*Next(session_.get()));
-  EXPECT_TRUE(absl::IsResourceExhausted(finished.status));
-  EXPECT_NE(finished.status.message().find("await_accepted"), absl::string_view::npos);
-  EXPECT_EQ(server_.room->waiting(), 0u);
-  EXPECT_EQ(server_.statistics.Read().in_flight, 1u);
-}
-
-TEST_F(WaitingSession, ItEndsWhenItIsCancelledOrTheSessionBreaks) {
-  ASSERT_TRUE(session_->Begin(Header(2, 8, 0)).ok());
-  session_->Cancel(2);
-  EXPECT_TRUE(absl::IsCancelled(std::get<RequestFinished>(*Next(session_.get())).status));
-  EXPECT_EQ(server_.room->waiting(), 0u);
-  ASSERT_TRUE(session_->Begin(Header(3, 8, 0)).ok());
-  session_->Break(absl::CancelledError("gone"));
-  EXPECT_EQ(server_.room->waiting(), 0u);
-  EXPECT_EQ(server_.statistics.Read().in_flight, 0u);
-  EXPECT_EQ(server_.statistics.Read().finished.at("CANCELLED"), 3u);
-}
-
-// An id is free again once its request has ended; what the old one waited for must not reach the
-// new one.
-TEST_F(WaitingSession, ItsPayloadIsNotAnotherRequestsOfTheSameId) {
-  RequestHeader header = Header(2, 8, 0);
-  testing::AddPayload(OperandName::kA, 256, &header);
-  ASSERT_TRUE(session_->Begin(header).ok());
-  session_->Cancel(2);
-  Next(session_.get());
-  ASSERT_TRUE(session_->Begin(Header(2, 8, 0)).ok());
-  Free();
-  Receive(session_.get(), 2, OperandName::kA, 0, 256);
-  Receive(session_.get(), 2, OperandName::kB, 0, 256);
-  server_.device.FinishOne();
-  EXPECT_TRUE(std::get<RequestFinished>(*Next(session_.get())).status.ok());
-}
-
-TEST(MatmulSession, RequestsWhosePayloadDoesNotComeEndAlone) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  ASSERT_TRUE(session->Begin(Header(1, 8, server.clock.Now())).ok());
-  ASSERT_TRUE(session->Begin(Header(2, 8, server.clock.Now(), 60000)).ok());
-  ASSERT_TRUE(session->Begin(Header(3, 8, server.clock.Now())).ok());
-  server.clock.Advance(50 * kMs);
-  Receive(session.get(), 2, OperandName::kA, 0, 64);
-  Receive(session.get(), 3, OperandName::kA, 0, 64);
-  session->EndLate(server.clock.Now());
-  EXPECT_FALSE(Next(session.get()).has_value());
-  server.clock.Advance(1);
-  session->EndLate(server.clock.Now());
-  auto finished = std::get<RequestFinished>(*Next(session.get()));
-  EXPECT_EQ(finished.request_id, 1u);
-  EXPECT_EQ(finished.status.message(),
-            "the payload came slower than 1000 bytes per second (limits.min_bytes_per_second) for "
-            "more than 50ms (limits.stall_timeout_ms)");
-  EXPECT_FALSE(Next(session.get()).has_value());
-  server.clock.Advance(10 * kMs - 1);  // to its deadline
-  session->EndLate(server.clock.Now());
-  finished = std::get<RequestFinished>(*Next(session.get()));
-  EXPECT_EQ(finished.request_id, 2u);
-  EXPECT_EQ(finished.status.message(), "the deadline passed before the payload was there");
-  EXPECT_FALSE(Next(session.get()).has_value());
-  EXPECT_EQ(server.device.memory().usage().in_flight_bytes, 3u * 256);
-}
-
-// A chunk may take longer than the time in which something must come, and is seen when it is whole.
-TEST(MatmulSession, RequestsWhoseChunkIsUnderWayGoOnForAsLongAsTheLargestTakes) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  ASSERT_TRUE(session->Begin(Header(1, 8, server.clock.Now())).ok());
-  const auto is_going_on = [&] {
-    session->EndLate(server.clock.Now());
-    const bool is_ended = Next(session.get()).has_value();
-    EXPECT_FALSE(Next(session.get()).has_value());  // the end was sent
-    return !is_ended;
-  };
-  server.clock.Advance(50 * kMs);
-  session->ExpectMessage(server.clock.Now() + 30 * kMs);
-  server.clock.Advance(29 * kMs);
-  EXPECT_TRUE(is_going_on());
-  session->ExpectMessage(server.clock.Now() + 200 * kMs);
-  server.clock.Advance(20 * kMs);
-  // As far as it came in time it may be silent for 50 ms, and the largest message takes 100.
-  Receive(session.get(), 1, OperandName::kA, 0, 100);
-  server.clock.Advance(150 * kMs);
-  EXPECT_TRUE(is_going_on());
-  server.clock.Advance(1 * kMs);
-  EXPECT_FALSE(is_going_on());
-
-  // Nothing comes any more.
-  ASSERT_TRUE(session->Begin(Header(2, 8, server.clock.Now())).ok());
-  session->ExpectMessage(server.clock.Now() + 60 * kMs);
-  session->ExpectMessage(server.clock.Now() + 40 * kMs);
-  server.clock.Advance(59 * kMs);
-  EXPECT_TRUE(is_going_on());
-  server.clock.Advance(1 * kMs);
-  EXPECT_FALSE(is_going_on());
-}
-
-// A chunk of no bytes, or of one, would else hold the request's memory for ever.
-TEST(MatmulSession, ChunksThatBringNextToNothingAreNoProgress) {
-  for (const std::uint64_t bytes : {0, 1}) {
-    Server server;
-    auto session = server.NewSession();
-    ASSERT_TRUE(session->AddStream([] {}).ok());
-    ASSERT_TRUE(session->Begin(Header(1, 8, server.clock.Now())).ok());
-    for (int i = 0; i < 6; ++i) {
-      EXPECT_FALSE(Next(session.get()).has_value()) << i;
-      server.clock.Advance(10 * kMs);
-      Receive(session.get(), 1, OperandName::kA, i, bytes);
-      session->EndLate(server.clock.Now());
-    }
-    EXPECT_TRUE(Next(session.get()).has_value());
-    EXPECT_EQ(server.device.memory().usage().in_flight_bytes, 0u);
-  }
-}
-
-TEST(MatmulSession, AClientMayReadALargeMessageAsSlowlyAsTheRateAllows) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  ASSERT_TRUE(session->Begin(Header(1, 8, 0)).ok());
-  Receive(session.get(), 1, OperandName::kA, 0, 256);
-  Receive(session.get(), 1, OperandName::kB, 0, 256);
-  server.device.FinishOne();
-  Next(session.get());
-  ASSERT_EQ(SizeOf(std::get<ResultChunk>(*Next(session.get())).bytes), 50u);
-  server.clock.Advance((50 + 50) * kMs);
-  session->EndLate(server.clock.Now());
-  EXPECT_FALSE(session->Closing().has_value());
-  server.clock.Advance(1);
-  session->EndLate(server.clock.Now());
-  EXPECT_TRUE(session->Closing().has_value());
-}
-
-// A result of 100 bytes at most goes so.
-TEST(MatmulSession, ASmallResultTravelsWithItsAnswer) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  for (const std::uint64_t n : {5, 6}) {  // 100 and 144 bytes
-    ASSERT_TRUE(session->Begin(Header(n, n, 0)).ok());
-    Receive(session.get(), n, OperandName::kA, 0, n * n * 4);
-    Receive(session.get(), n, OperandName::kB, 0, n * n * 4);
-    server.device.FinishOne();
-    const auto finished = std::get<RequestFinished>(*Next(session.get()));
-    EXPECT_EQ(SizeOf(finished.payload), n == 5 ? 100u : 0u);
-    while (Next(session.get()).has_value()) {
-    }
-  }
-}
-
-TEST(MatmulSession, AResultInPiecesComesWhole) {
-  Server server;
-  server.device.result_piece_bytes = 70;
-  auto session = server.NewSession();  // chunks of 50 bytes
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  ASSERT_TRUE(session->Begin(Header(1, 8, 0)).ok());
-  Receive(session.get(), 1, OperandName::kA, 0, 256);
-  Receive(session.get(), 1, OperandName::kB, 0, 256);
-  server.device.FinishOne();
-  ASSERT_TRUE(std::get<RequestFinished>(*Next(session.get())).status.ok());
-  std::string result;
-  while (const std::optional<Outgoing> chunk = Next(session.get())) {
-    EXPECT_EQ(std::get<ResultChunk>(*chunk).offset, result.size());
-    for (const HostPiece& piece : std::get<ResultChunk>(*chunk).bytes) {
-      result.append(piece.data, piece.size_bytes);
-    }
-  }
-  ASSERT_EQ(result.size(), 256u);
-  for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(result[i], static_cast<char>(i));
-}
-
-TEST(MatmulSession, AMessageHasSoManyAnswersAtMost) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  for (std::uint64_t id = 0; id < 70; ++id) {
-    RequestHeader header = Header(id, 2, 0);
-    header.accepts_batches = true;
-    header.call = absl::InvalidArgumentError("no");
-    ASSERT_TRUE(session->Begin(header).ok());
-  }
-  EXPECT_EQ(session->NextMessage(0).size(), 64u);
-  EXPECT_EQ(session->NextMessage(0).size(), 6u);
-}
-
 TEST(MatmulSession, ATimeoutOfCenturiesIsNone) {
   Server server;
   auto session = server.NewSession();
@@ -572,20 +199,6 @@ TEST(MatmulSession, UploadsGoOnOverTheStreamsThatAreLeft) {
   EXPECT_EQ(finished.request_id, 2u);
   EXPECT_TRUE(absl::IsInvalidArgument(finished.status));
   EXPECT_TRUE(session->Closing()->ok());
-}
-
-TEST(MatmulSession, AnIdleSessionIsNotLate) {
-  Server server;
-  auto session = server.NewSession();
-  ASSERT_TRUE(session->AddStream([] {}).ok());
-  session->Greet(0, SessionOpened{"s"});
-  Next(session.get());
-  Next(session.get());
-  server.clock.Advance(5000 * kMs);
-  session->EndLate(server.clock.Now());
-  EXPECT_FALSE(session->Closing().has_value());
-  session->StartDraining();
-  EXPECT_EQ(session->Closing()->code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(MatmulSession, WhatItsHeaderLetInGoesOnWhileTheServerDrains) {

@@ -1,0 +1,259 @@
+// Admission's search for memory: the device that serves a request, and all that it takes there.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "server/admission/admission.h"
+#include "server/admission/charged_buffer.h"
+#include "server/tenants/retry_after.h"
+
+namespace gemmd {
+namespace {
+
+// Bounds of the time that a refused client is told to wait.
+constexpr double kMinRetryMs = 1;
+constexpr double kMaxRetryMs = 10000;
+
+// Returns the bytes of host memory that a plane takes, by kind.
+MemoryBytes PlaneMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
+  MemoryBytes memory;
+  if (limits.in_memory) {
+    memory.device = bytes;
+  } else if (bytes <= limits.small_plane_bytes) {
+    memory.small = limits.small_plane_bytes;
+  } else {
+    memory.large = bytes;
+  }
+  return memory;
+}
+
+MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
+  return {x.device + y.device, x.small + y.small, x.large + y.large, x.ordinary + y.ordinary};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const ResolvedHeader& resolved,
+                                                                    TimeNs deadline) const {
+  absl::Status first_refusal;
+  for (const ServedDevice& served : router_->ByPreference(resolved.holder())) {
+    absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
+        TryDevice(served, resolved, deadline);
+    if (admitted.ok()) return admitted;
+    first_refusal.Update(admitted.status());
+  }
+  return first_refusal;
+}
+
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const ServedDevice& served,
+                                                                     const ResolvedHeader& resolved,
+                                                                     TimeNs deadline) const {
+  absl::StatusOr<Offer> offer = OfferOf(served, resolved);
+  if (!offer.ok()) return offer.status();
+  if (absl::Status s = CheckDeadline(served, resolved.call, deadline, offer->cost); !s.ok()) {
+    return s;
+  }
+  Device& device = *served.device;
+  const Footprint& footprint = offer->footprint;
+  absl::StatusOr<Share> share = TakeShare(served, resolved, footprint);
+  if (!share.ok()) {
+    return FullNow(*served.scheduler, RefusalCause::kMemoryShare, share.status());
+  }
+  auto admitted = std::make_unique<AdmittedMatmul>();
+  admitted->completion = std::make_unique<Completion>();
+  admitted->job = std::make_unique<Job>();
+  admitted->scheduler = served.scheduler;
+  Completion& completion = *admitted->completion;
+  completion.clock = clock_;
+  completion.store = store_;
+  completion.verifier = verifier_;
+  completion.device = served.device;
+  completion.kernel = offer->plan.kernel;
+  completion.problem = resolved.problem;
+  Job& job = *admitted->job;
+  job.cost = offer->cost;
+  job.work.problem = resolved.problem;
+  job.work.plan = std::move(offer->plan);
+  Receipt* const receipt = &job.receipt;
+  absl::Status status = WithRoom(&device, receipt, [&] {
+    absl::StatusOr<ResidentOperands::Placed> placed =
+        resolved.residents.PlaceOn(&device, resolved.problem, &receipt->landed_bytes);
+    if (!placed.ok()) return placed.status();
+    job.work.buffers = std::move(placed->buffers);
+    job.work.resident = std::move(placed->resident);
+    job.work.weights_id = placed->weights_id;
+    completion.memory = std::move(placed->memory);
+    return absl::OkStatus();
+  });
+  if (status.ok()) {
+    status = WithRoom(&device, receipt, [&] {
+      absl::StatusOr<MemoryReservation> reservation =
+          device.memory().Reserve(footprint.in_flight_bytes, footprint.workspace_bytes);
+      if (!reservation.ok()) return reservation.status();
+      job.reservation = *std::move(reservation);
+      return absl::OkStatus();
+    });
+  }
+  if (status.ok() && resolved.call.keep_result.has_value()) {
+    status = AllocateKept(resolved, admitted.get());
+  }
+  if (status.ok()) {
+    const auto allocate = [&] { return AllocateHost(resolved, &*share, &completion); };
+    // Evicting what lies on a device with memory of its own would not help.
+    status = device.uses_host_memory() ? WithRoom(&device, receipt, allocate) : allocate();
+  }
+  if (absl::IsResourceExhausted(status)) {
+    return FullNow(*served.scheduler, RefusalCause::kMemory, std::move(status));
+  }
+  if (!status.ok()) return status;
+  completion.charge = std::move(share->charge);
+  return admitted;
+}
+
+absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served,
+                                                      const ResolvedHeader& resolved,
+                                                      const Footprint& footprint) const {
+  const MatmulCall& call = resolved.call;
+  const Problem& problem = resolved.problem;
+  const SharedOperands& shared = resolved.shared;
+  const HostMemoryLimits limits = served.device->host_memory_limits();
+  const MemoryHolder holder = HolderOf(call);
+  MemoryShares* const shares = shares_.at(served.device).get();
+  std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
+  if (limits.in_memory) planes.push_back(shared.bytes_in());  // is copied
+  Share share;
+  const bool stays_there = call.keep_result.has_value() && !served.device->uses_host_memory();
+  if ((!shared.has_output() && !stays_there) || limits.in_memory) {
+    share.result = PlaneMemory(limits, problem.d.size_bytes());
+  }
+  MemoryBytes rest;
+  rest.device = footprint.in_flight_bytes + footprint.workspace_bytes;
+  MemoryBytes operands;
+  for (const std::uint64_t bytes : planes) operands = Sum(operands, PlaneMemory(limits, bytes));
+  absl::StatusOr<MemoryShares::Charge> charge =
+      shares->Take(holder, Sum(Sum(rest, operands), share.result));
+  if (!charge.ok() && operands.large != 0) {
+    // Large operands lie in ordinary memory as well, if more slowly; results do not.
+    operands.ordinary = std::exchange(operands.large, 0);
+    charge = shares->Take(holder, Sum(Sum(rest, operands), share.result));
+    share.has_page_locked_operands = false;
+  }
+  if (!charge.ok()) return charge.status();
+  share.charge = *std::move(charge);
+  return share;
+}
+
+absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
+                                         const ResolvedHeader& resolved) const {
+  const MatmulCall& call = resolved.call;
+  const Problem& problem = resolved.problem;
+  const Device& device = *served.device;
+  absl::StatusOr<Plan> plan = memo_->Select(device.Landed(problem), device.traits(), call.kernel);
+  if (!plan.ok()) return plan.status();
+  Offer offer;
+  offer.served = served;
+  Residency residency = resolved.residents.residency(device);
+  residency.d = call.keep_result.has_value() && !device.uses_host_memory();
+  offer.footprint = device.FootprintOf(problem, *plan, residency);
+  const Footprint& footprint = offer.footprint;
+  const std::uint64_t limit_bytes = served.device->memory().usage().limit_bytes;
+  // Compared one after the other: their sum could wrap.
+  if (footprint.in_flight_bytes > limit_bytes ||
+      footprint.workspace_bytes > limit_bytes - footprint.in_flight_bytes ||
+      footprint.kept_bytes > limit_bytes - footprint.in_flight_bytes - footprint.workspace_bytes) {
+    const std::string kept = footprint.kept_bytes == 0 ? ""
+                                                       : absl::StrCat(" and ", footprint.kept_bytes,
+                                                                      " for a result that stays");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
+        " of workspace", kept, " on ", device.traits().name, ", which has ", limit_bytes));
+  }
+  offer.cost = served.scheduler->cost().Predict(problem, *plan, residency);
+  offer.plan = *std::move(plan);
+  return offer;
+}
+
+absl::Status Admission::AllocateHost(const ResolvedHeader& resolved, Share* share,
+                                     Completion* completion) {
+  const MatmulCall& call = resolved.call;
+  const Problem& problem = resolved.problem;
+  Device* const device = completion->device;
+  absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
+      InlinePayload::Create(call, problem, [device, share](std::uint64_t bytes) {
+        return share->has_page_locked_operands ? device->AllocateOperand(bytes)
+                                               : device->AllocateOrdinaryOperand(bytes);
+      });
+  if (!payload.ok()) return payload.status();
+  completion->payload = *std::move(payload);
+  absl::StatusOr<SharedOperands::Placed> placed = resolved.shared.PlaceOn(device);
+  if (!placed.ok()) return placed.status();
+  completion->placed = *std::move(placed);
+  if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(completion->placed)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "verification.vectors is ", call.verification_vectors, ", and ", device->traits().name,
+        " uses the shared memory of this request in place, where the CPU cannot verify it"));
+  }
+  if (!completion->placed.d.empty()) {
+    completion->d = completion->placed.d;
+    return absl::OkStatus();
+  }
+  if (completion->kept != nullptr) {
+    completion->d = completion->kept->memory();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<HostBuffer> d = device->AllocateResult(problem.d);
+  if (!d.ok()) return d.status();
+  completion->d = *std::move(d);
+  Attach(share->charge.Split(share->result), &completion->d);
+  return absl::OkStatus();
+}
+
+absl::Status Admission::AllocateKept(const ResolvedHeader& resolved,
+                                     AdmittedMatmul* admitted) const {
+  Completion& completion = *admitted->completion;
+  Receipt* const receipt = &admitted->job->receipt;
+  Device* const device = completion.device;
+  const auto begin = [&] {
+    absl::StatusOr<std::unique_ptr<PendingResult>> kept = store_->BeginResult(
+        resolved.call.tenant, resolved.problem.d, resolved.call.keep_result->lease, device);
+    if (!kept.ok()) return kept.status();
+    completion.kept = *std::move(kept);
+    return absl::OkStatus();
+  };
+  absl::Status status = device->uses_host_memory() ? WithRoom(device, receipt, begin) : begin();
+  if (!status.ok()) {
+    status.SetPayload(kStoreIsFullUrl, absl::Cord());
+    return status;
+  }
+  if (device->uses_host_memory()) return status;
+  return WithRoom(device, receipt, [&] { return completion.kept->PlaceOn(device); });
+}
+
+absl::Status Admission::WithRoom(Device* device, Receipt* receipt,
+                                 const std::function<absl::Status()>& attempt) const {
+  absl::Status status = attempt();
+  while (absl::IsResourceExhausted(status) && store_ != nullptr) {
+    std::optional<std::uint64_t> bytes;
+    if (!device->uses_host_memory()) bytes = store_->MoveOutOf(device);
+    if (!bytes.has_value() && !store_->EvictFrom(device)) break;
+    receipt->evicted_bytes += bytes.value_or(0);
+    status = attempt();
+  }
+  return status;
+}
+
+absl::Status Admission::FullNow(const Scheduler& scheduler, RefusalCause cause,
+                                absl::Status status) {
+  if (IsQuotaRefusal(status)) return status;  // which does not end with the device's work
+  const double backlog_ms = scheduler.predicted_backlog_us() / 1e3;
+  return WithCause(WithRetryAfter(std::move(status),
+                                  std::llround(std::clamp(backlog_ms, kMinRetryMs, kMaxRetryMs))),
+                   cause);
+}
+
+}  // namespace gemmd
