@@ -53,33 +53,33 @@ void UploadReactor::OnReadDone(bool ok) {
     CountMessage(incoming_.Length());
     status = Handle(incoming_);
     incoming_.Clear();
-    if (status.ok() && !session_->resident()) {
+    if (status.ok() && !stream_->resident()) {
       if (AwaitsEnd()) return;
-      if (!session_->outcome().has_value()) {
+      if (!stream_->outcome().has_value()) {
         Read();
         return;
       }
-      status = EndOf(*session_->outcome());
+      status = EndOf(*stream_->outcome());
     }
-  } else if (session_ == nullptr) {
+  } else if (stream_ == nullptr) {
     status = absl::InvalidArgumentError("the upload ended before its begin");
   } else {
     if (AwaitsEnd()) return;
     // Of a broken stream nobody hears it.
-    status = EndOf(session_->outcome().value_or(absl::OkStatus()));
+    status = EndOf(stream_->outcome().value_or(absl::OkStatus()));
   }
   Answer(std::move(status));
 }
 
 bool UploadReactor::AwaitsEnd() {
-  return session_->AwaitEnd([this](const absl::Status& outcome) {
+  return stream_->AwaitEnd([this](const absl::Status& outcome) {
     const MutexLock lock(mutex_);
     if (!is_answered_) Answer(EndOf(outcome));
   });
 }
 
 absl::Status UploadReactor::EndOf(const absl::Status& outcome) {
-  return outcome.ok() ? session_->End() : outcome;
+  return outcome.ok() ? stream_->End() : outcome;
 }
 
 TimeNs UploadReactor::OnLate(TimeNs now) {
@@ -116,16 +116,16 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
   if (absl::Status s = ParseMessage(received, &message, &payload); !s.ok()) return s;
   switch (message.event_case()) {
     case v1::UploadRequest::kBegin: {
-      if (session_ != nullptr) return absl::InvalidArgumentError("begin came twice");
+      if (stream_ != nullptr) return absl::InvalidArgumentError("begin came twice");
       has_begun_ = true;
       ++*active_uploads_;  // before the question: see Router::StartDraining()
       if (router_->draining()) return DrainingError();
       const absl::StatusOr<UploadBegin> begin = DecodeBegin(message.begin(), limits_);
       if (!begin.ok()) return begin.status();
-      absl::StatusOr<std::unique_ptr<OperandStore::Session>> session =
+      absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> stream =
           store_->BeginUpload(tenant_, begin->digest, begin->form, begin->lease, begin->as);
-      if (!session.ok()) return session.status();
-      session_ = *std::move(session);
+      if (!stream.ok()) return stream.status();
+      stream_ = *std::move(stream);
       if (begin->as.has_value()) {
         saved_bytes_ = begin->form.size_bytes() -
                        std::min(begin->form.size_bytes(), begin->as->form.size_bytes());
@@ -133,12 +133,12 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
       return absl::OkStatus();
     }
     case v1::UploadRequest::kChunk: {
-      if (session_ == nullptr) return absl::InvalidArgumentError("a chunk came before begin");
+      if (stream_ == nullptr) return absl::InvalidArgumentError("a chunk came before begin");
       const absl::StatusOr<UploadChunk> chunk = DecodeUploadChunk(message.chunk(), payload);
       if (!chunk.ok()) return chunk.status();
       std::uint64_t received = 0;
       for (const absl::string_view piece : chunk->pieces) received += piece.size();
-      const absl::Status status = session_->Receive(*chunk).status();
+      const absl::Status status = stream_->Receive(*chunk).status();
       progress_.Record(received, watch_->clock().Now());
       return status;
     }
@@ -153,13 +153,13 @@ void UploadReactor::Answer(absl::Status status) {
   SetDue(watch_->clock().Now() + watch_->options().progress.window);
   if (absl::IsResourceExhausted(status)) status = WithRetryAfter(std::move(status), kRetryMs);
   if (!status.ok()) {
-    session_ = nullptr;
+    stream_ = nullptr;
     return Finish(ToGrpcStatus(status, context_));
   }
   v1::UploadResponse response;
-  *response.mutable_resident() = EncodeInfo(session_->info());
+  *response.mutable_resident() = EncodeInfo(stream_->info());
   response.set_saved_bytes(saved_bytes_);
-  session_ = nullptr;
+  stream_ = nullptr;
   const grpc::Slice slice(response.SerializeAsString());
   response_ = grpc::ByteBuffer(&slice, 1);
   StartWriteAndFinish(&response_, {}, grpc::Status::OK);

@@ -29,7 +29,7 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
  private:
   ~UploadReactor() override = default;
 
-  // Takes one message. OK, and session_->resident(): nothing more is needed.
+  // Takes one message. OK, and stream_->resident(): nothing more is needed.
   absl::Status Handle(const grpc::ByteBuffer& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -53,7 +53,7 @@ class UploadReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   std::uint64_t saved_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mutex_);  // of the read under way
   grpc::ByteBuffer response_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<OperandStore::Session> session_ ABSL_GUARDED_BY(mutex_);  // null before Begin
+  std::unique_ptr<OperandStore::UploadStream> stream_ ABSL_GUARDED_BY(mutex_);  // null before Begin
 };
 
 }  // namespace gemmd

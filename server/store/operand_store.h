@@ -121,7 +121,7 @@ class OperandStore {
   ~OperandStore();
 
   // One stream's part in an upload. Used by one thread at a time; dropping it leaves what came.
-  class Session {
+  class UploadStream {
    public:
     // Takes what is new in the chunk. Returns whether the operand is resident now. One that is to
     // be quantized never is: see AwaitEnd(). INVALID_ARGUMENT, RESOURCE_EXHAUSTED: see Upload;
@@ -153,7 +153,7 @@ class OperandStore {
   // INVALID_ARGUMENT: the lease is over the limit, the operand larger than ever fits, or
   // another form than an earlier Begin of that digest said.
   // RESOURCE_EXHAUSTED: there is no room now.
-  absl::StatusOr<std::unique_ptr<Session>> BeginUpload(
+  absl::StatusOr<std::unique_ptr<UploadStream>> BeginUpload(
       const Tenant& tenant, const Sha256Digest& digest, const OperandForm& form,
       std::optional<TimeNs> lease, const std::optional<StoredAs>& as = std::nullopt);
 
@@ -225,15 +225,15 @@ class OperandStore {
   // Brings the data to the device that has most room, as they lie, which is what most uses want;
   // they wait in host memory where none has room without moving others out.
   void LandUpload(StoredOperand* operand) const;
-  void FillInfo(Session* session);
+  void FillInfo(UploadStream* stream);
 
   Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entries::iterator FindResidentLocked(const Tenant& tenant, const OperandKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the session part of what is there; false: nothing is.
+  // Makes the stream part of what is there; false: nothing is.
   absl::StatusOr<bool> JoinLocked(const Tenant& tenant, const OperandKey& key,
-                                  const OperandForm& form, Session* session)
+                                  const OperandForm& form, UploadStream* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::uint64_t AddLocked(Entry entry, TimeNs lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(Entries::iterator entry, Garbage* garbage)

@@ -56,21 +56,21 @@ Problem AsFactor(const OperandForm& form) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload(
+absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> OperandStore::BeginUpload(
     const Tenant& tenant, const Sha256Digest& digest, const OperandForm& form,
     std::optional<TimeNs> lease, const std::optional<StoredAs>& as) {
   const absl::StatusOr<TimeNs> checked = CheckLease(lease);
   if (!checked.ok()) return checked.status();
-  auto session = std::make_unique<Session>();
-  session->store_ = this;
-  session->tenant_ = tenant;
-  session->lease_ = *checked;
+  auto stream = std::make_unique<UploadStream>();
+  stream->store_ = this;
+  stream->tenant_ = tenant;
+  stream->lease_ = *checked;
   const OperandKey key{{}, KeyOf(digest, as)};
   {
     const MutexLock lock(mutex_);
-    const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+    const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, stream.get());
     if (!joined.ok()) return joined.status();
-    if (*joined) return session;
+    if (*joined) return stream;
   }
   Upload::Memory memory;
   std::optional<Upload::Kept> kept;
@@ -85,18 +85,18 @@ absl::StatusOr<std::unique_ptr<OperandStore::Session>> OperandStore::BeginUpload
   if (!hold.ok()) return hold.status();
   const MutexLock lock(mutex_);
   // Another stream may have begun the same meanwhile.
-  const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, session.get());
+  const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, stream.get());
   if (!joined.ok()) return joined.status();
-  if (*joined) return session;
-  session->upload_ =
+  if (*joined) return stream;
+  stream->upload_ =
       std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold), std::move(kept));
-  session->id_ =
-      AddLocked({tenant, key.digest, {}, session->upload_, nullptr}, options_.upload_lease);
-  return session;
+  stream->id_ =
+      AddLocked({tenant, key.digest, {}, stream->upload_, nullptr}, options_.upload_lease);
+  return stream;
 }
 
 absl::StatusOr<bool> OperandStore::JoinLocked(const Tenant& tenant, const OperandKey& key,
-                                              const OperandForm& form, Session* session) {
+                                              const OperandForm& form, UploadStream* stream) {
   const auto found = FindLocked(tenant, key);
   if (found == entries_.end()) return false;
   Entry& entry = found->second;
@@ -107,19 +107,19 @@ absl::StatusOr<bool> OperandStore::JoinLocked(const Tenant& tenant, const Operan
         "begin.operand is not what an earlier upload of this digest began with");
   }
   const TimeNs now = clock_->Now();
-  session->id_ = found->first;
-  session->upload_ = entry.upload;
+  stream->id_ = found->first;
+  stream->upload_ = entry.upload;
   leases_.Use(found->first, now);
   if (entry.operand != nullptr) {
-    if (session->lease_ > leases_.lease(found->first)) {
-      leases_.Renew(found->first, session->lease_, now);
+    if (stream->lease_ > leases_.lease(found->first)) {
+      leases_.Renew(found->first, stream->lease_, now);
     }
-    session->info_ = InfoLocked(found->first, entry);
+    stream->info_ = InfoLocked(found->first, entry);
   }
   return true;
 }
 
-absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
+absl::StatusOr<bool> OperandStore::UploadStream::Receive(const UploadChunk& chunk) {
   if (resident()) return true;
   const absl::StatusOr<Upload::Received> received = upload_->Receive(chunk);
   if (!received.ok()) return received.status();
@@ -146,17 +146,17 @@ absl::StatusOr<bool> OperandStore::Session::Receive(const UploadChunk& chunk) {
   return resident();
 }
 
-bool OperandStore::Session::AwaitEnd(std::function<void(const absl::Status&)> done) {
+bool OperandStore::UploadStream::AwaitEnd(std::function<void(const absl::Status&)> done) {
   if (resident() || !upload_->is_converted()) return false;
   return upload_->AwaitEnd(std::move(done));
 }
 
-std::optional<absl::Status> OperandStore::Session::outcome() const {
+std::optional<absl::Status> OperandStore::UploadStream::outcome() const {
   if (upload_ == nullptr || !upload_->is_converted()) return std::nullopt;
   return upload_->outcome();
 }
 
-absl::Status OperandStore::Session::End() {
+absl::Status OperandStore::UploadStream::End() {
   if (resident()) return absl::OkStatus();
   // Others may be copying, or finishing, the last bytes.
   upload_->WaitUntilStill();
@@ -241,12 +241,12 @@ std::uint64_t OperandStore::MakeResidentLocked(Entries::iterator entry, Upload::
   return id;
 }
 
-void OperandStore::FillInfo(Session* session) {
-  const std::uint64_t resident_id = session->upload_->resident_id();
+void OperandStore::FillInfo(UploadStream* stream) {
+  const std::uint64_t resident_id = stream->upload_->resident_id();
   const MutexLock lock(mutex_);
-  const auto found = entries_.find(resident_id != 0 ? resident_id : session->id_);
+  const auto found = entries_.find(resident_id != 0 ? resident_id : stream->id_);
   if (found == entries_.end() || found->second.operand == nullptr) return;
-  session->info_ = InfoLocked(found->first, found->second);
+  stream->info_ = InfoLocked(found->first, found->second);
 }
 
 std::optional<std::vector<MissingRange>> OperandStore::FindMissing(const Tenant& tenant,

@@ -154,28 +154,28 @@ class ConvertingStore : public ::testing::Test {
     kept_digest_ = testing::DigestOfBytes(as_.form, planes_);
   }
 
-  absl::StatusOr<std::unique_ptr<OperandStore::Session>> Begin() {
+  absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> Begin() {
     return fixture_.store.BeginUpload(tenant_, digest_, form_, std::nullopt, as_);
   }
-  static absl::Status Send(OperandStore::Session* session, const std::string& bytes,
+  static absl::Status Send(OperandStore::UploadStream* stream, const std::string& bytes,
                            std::uint64_t begin, std::uint64_t end) {
     const absl::string_view piece = absl::string_view(bytes).substr(begin, end - begin);
-    const auto sent = session->Receive({PlaneName::kData, begin, {&piece, 1}});
+    const auto sent = stream->Receive({PlaneName::kData, begin, {&piece, 1}});
     if (sent.ok()) {
       EXPECT_FALSE(*sent);
     }
     return sent.status();
   }
   // Waits for the upload's end; returns its status.
-  static absl::Status Await(OperandStore::Session* session) {
+  static absl::Status Await(OperandStore::UploadStream* stream) {
     std::promise<absl::Status> told;
-    if (session->AwaitEnd([&](const absl::Status& outcome) { told.set_value(outcome); })) {
+    if (stream->AwaitEnd([&](const absl::Status& outcome) { told.set_value(outcome); })) {
       const absl::Status outcome = told.get_future().get();
-      return outcome.ok() ? session->End() : outcome;
+      return outcome.ok() ? stream->End() : outcome;
     }
-    const std::optional<absl::Status> outcome = session->outcome();
+    const std::optional<absl::Status> outcome = stream->outcome();
     if (!outcome.has_value()) return absl::InternalError("it is not whole");
-    return outcome->ok() ? session->End() : *outcome;
+    return outcome->ok() ? stream->End() : *outcome;
   }
 
   // Returns whether there was something to see.
@@ -227,12 +227,12 @@ class ConvertingStore : public ::testing::Test {
 };
 
 TEST_F(ConvertingStore, KeepsTheQuantizedPlanesUnderTheirOwnDigest) {
-  auto session = Begin();
-  ASSERT_TRUE(session.ok()) << session.status();
+  auto stream = Begin();
+  ASSERT_TRUE(stream.ok()) << stream.status();
   EXPECT_EQ(fixture_.store.statistics().reserved_bytes, kSent + kKept);
-  ASSERT_TRUE(Send(session->get(), bytes_, 0, kSent).ok());
-  ASSERT_TRUE(Await(session->get()).ok());
-  const StoredInfo& info = (*session)->info();
+  ASSERT_TRUE(Send(stream->get(), bytes_, 0, kSent).ok());
+  ASSERT_TRUE(Await(stream->get()).ok());
+  const StoredInfo& info = (*stream)->info();
   EXPECT_EQ(info.digest, ToBytes(kept_digest_));
   EXPECT_TRUE(info.form == as_.form);
   EXPECT_EQ(fixture_.BytesOf(tenant_, {info.handle, {}}), planes_[0]);
@@ -258,15 +258,15 @@ TEST_F(ConvertingStore, TheSameAgainIsFoundAndKeptOnce) {
   StoreOptions roomy = Options();
   roomy.all.bytes = roomy.tenant.bytes = 10 * kSent;
   StoreFixture large(roomy);
-  std::vector<std::unique_ptr<OperandStore::Session>> sessions;
+  std::vector<std::unique_ptr<OperandStore::UploadStream>> streams;
   for (int i = 0; i < 2; ++i) {
-    auto session = large.store.BeginUpload(tenant_, digest_, form_, std::nullopt, as_);
-    ASSERT_TRUE(session.ok());
-    ASSERT_TRUE(Send(session->get(), bytes_, 0, kSent).ok());
-    ASSERT_TRUE(Await(session->get()).ok());
-    sessions.push_back(*std::move(session));
+    auto stream = large.store.BeginUpload(tenant_, digest_, form_, std::nullopt, as_);
+    ASSERT_TRUE(stream.ok());
+    ASSERT_TRUE(Send(stream->get(), bytes_, 0, kSent).ok());
+    ASSERT_TRUE(Await(stream->get()).ok());
+    streams.push_back(*std::move(stream));
   }
-  EXPECT_EQ(sessions[0]->info().handle, sessions[1]->info().handle);
+  EXPECT_EQ(streams[0]->info().handle, streams[1]->info().handle);
   EXPECT_EQ(large.store.statistics().reserved_bytes, kKept);
   EXPECT_EQ(large.store.statistics().residents, 1u);
 }
@@ -289,9 +289,9 @@ TEST_F(ConvertingStore, WhatCannotBeQuantizedLeavesNothing) {
   const float nan = std::nanf("");
   bytes.replace(0, 4, reinterpret_cast<const char*>(&nan), 4);
   const Sha256Digest digest = testing::DigestOfBytes(form_, {bytes});
-  auto session = fixture_.store.BeginUpload(tenant_, digest, form_, std::nullopt, as_);
-  ASSERT_TRUE(Send(session->get(), bytes, 0, kSent).ok());
-  const absl::Status status = Await(session->get());
+  auto stream = fixture_.store.BeginUpload(tenant_, digest, form_, std::nullopt, as_);
+  ASSERT_TRUE(Send(stream->get(), bytes, 0, kSent).ok());
+  const absl::Status status = Await(stream->get());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "element (0, 0) is nan")) << status;
   EXPECT_EQ(fixture_.store.statistics().reserved_bytes, 0u);
@@ -299,9 +299,9 @@ TEST_F(ConvertingStore, WhatCannotBeQuantizedLeavesNothing) {
 }
 
 TEST_F(ConvertingStore, OtherBytesThanTheDigestSaysAreNotKept) {
-  auto session = Begin();
-  ASSERT_TRUE(Send(session->get(), std::string(kSent, '\1'), 0, kSent).ok());
-  EXPECT_EQ(Await(session->get()).code(), absl::StatusCode::kInvalidArgument);
+  auto stream = Begin();
+  ASSERT_TRUE(Send(stream->get(), std::string(kSent, '\1'), 0, kSent).ok());
+  EXPECT_EQ(Await(stream->get()).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(fixture_.store.statistics().reserved_bytes, 0u);
 }
 
@@ -321,14 +321,14 @@ TEST_F(ConvertingStore, AnUploadOfTheQuantizedFormGivesWay) {
   auto direct = large.store.BeginUpload(tenant_, kept_digest_, as_.form, std::nullopt);
   ASSERT_TRUE(direct.ok()) << direct.status();
   ASSERT_TRUE(Send(direct->get(), planes_[0], 0, 100).ok());
-  auto session = large.store.BeginUpload(tenant_, digest_, form_, std::nullopt, as_);
-  ASSERT_TRUE(session.ok()) << session.status();
-  ASSERT_TRUE(Send(session->get(), bytes_, 0, kSent).ok());
-  ASSERT_TRUE(Await(session->get()).ok());
+  auto stream = large.store.BeginUpload(tenant_, digest_, form_, std::nullopt, as_);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_TRUE(Send(stream->get(), bytes_, 0, kSent).ok());
+  ASSERT_TRUE(Await(stream->get()).ok());
   EXPECT_EQ(Send(direct->get(), planes_[0], 100, 200).code(), absl::StatusCode::kResourceExhausted);
   direct = large.store.BeginUpload(tenant_, kept_digest_, as_.form, std::nullopt);
   ASSERT_TRUE(direct.ok() && (*direct)->resident());
-  EXPECT_EQ((*direct)->info().handle, (*session)->info().handle);
+  EXPECT_EQ((*direct)->info().handle, (*stream)->info().handle);
   EXPECT_EQ(large.store.statistics().reserved_bytes, kKept);
 }
 
@@ -352,33 +352,33 @@ TEST_F(ConvertingStore, AnyHistoryLeavesTheCountsRight) {
   std::mt19937 random(7);
   for (int history = 0; history < 50; ++history) {
     StoreFixture fixture(roomy);
-    std::vector<std::unique_ptr<OperandStore::Session>> sessions;
+    std::vector<std::unique_ptr<OperandStore::UploadStream>> streams;
     std::vector<std::uint64_t> sent;
     for (int step = 0; step < 40; ++step) {
       switch (random() % 5) {
         case 0: {
           const bool converts = random() % 2 == 0;
-          auto session = fixture.store.BeginUpload(
+          auto stream = fixture.store.BeginUpload(
               tenant_, digest_, form_, static_cast<TimeNs>(random() % 3) * kSecond,
               converts ? std::optional<StoredAs>(as_) : std::nullopt);
-          if (!session.ok()) break;
-          sessions.push_back(*std::move(session));
+          if (!stream.ok()) break;
+          streams.push_back(*std::move(stream));
           sent.push_back(0);
           break;
         }
         case 1:
         case 2: {
-          if (sessions.empty()) break;
-          const std::size_t i = random() % sessions.size();
-          if (sessions[i]->resident() || sent[i] == kSent) break;
+          if (streams.empty()) break;
+          const std::size_t i = random() % streams.size();
+          if (streams[i]->resident() || sent[i] == kSent) break;
           const std::uint64_t end = std::min<std::uint64_t>(kSent, sent[i] + random() % kSent);
           const absl::string_view piece = absl::string_view(bytes_).substr(sent[i], end - sent[i]);
-          const auto received = sessions[i]->Receive({PlaneName::kData, sent[i], {&piece, 1}});
+          const auto received = streams[i]->Receive({PlaneName::kData, sent[i], {&piece, 1}});
           sent[i] = end;
           if (!received.ok()) {
             EXPECT_EQ(received.status().code(), absl::StatusCode::kResourceExhausted);
             sent[i] = kSent;
-          } else if (sessions[i]->AwaitEnd([](const absl::Status& /*outcome*/) {})) {
+          } else if (streams[i]->AwaitEnd([](const absl::Status& /*outcome*/) {})) {
             break;
           }
           break;
@@ -387,13 +387,13 @@ TEST_F(ConvertingStore, AnyHistoryLeavesTheCountsRight) {
           fixture.clock.Advance(static_cast<TimeNs>(random() % 10) * kSecond);
           break;
         default:
-          if (sessions.empty()) break;
-          sessions.erase(sessions.begin());
+          if (streams.empty()) break;
+          streams.erase(streams.begin());
           sent.erase(sent.begin());
       }
       ASSERT_LE(fixture.store.statistics().reserved_bytes, roomy.all.bytes);
     }
-    sessions.clear();
+    streams.clear();
     for (const Sha256Digest& digest : {digest_, kept_digest_}) {
       const auto operand = fixture.store.Read(tenant_, {{}, ToBytes(digest)});
       if (!operand.ok()) continue;

@@ -52,8 +52,8 @@ class Client {
       case 1: {
         const std::optional<TimeNs> lease =
             random_() % 2 == 0 ? std::nullopt : std::make_optional<TimeNs>(random_() % 3 * kSecond);
-        auto session = store.BeginUpload(tenant, matrix.digest, matrix.form, lease);
-        if (session.ok()) sessions_.push_back({number, *std::move(session)});
+        auto stream = store.BeginUpload(tenant, matrix.digest, matrix.form, lease);
+        if (stream.ok()) streams_.push_back({number, *std::move(stream)});
         break;
       }
       case 2:
@@ -63,10 +63,10 @@ class Client {
         SendChunk();
         break;
       case 6:  // the stream ends, or breaks
-        if (!sessions_.empty()) {
-          const std::size_t index = random_() % sessions_.size();
-          if (random_() % 2 == 0) sessions_[index].session->End().IgnoreError();
-          sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(index));
+        if (!streams_.empty()) {
+          const std::size_t index = random_() % streams_.size();
+          if (random_() % 2 == 0) streams_[index].upload->End().IgnoreError();
+          streams_.erase(streams_.begin() + static_cast<std::ptrdiff_t>(index));
         }
         break;
       case 7:
@@ -106,12 +106,12 @@ class Client {
  private:
   struct Stream {
     std::size_t matrix = 0;
-    std::unique_ptr<OperandStore::Session> session;
+    std::unique_ptr<OperandStore::UploadStream> upload;
   };
 
   void SendChunk() {
-    if (sessions_.empty()) return;
-    Stream& stream = sessions_[random_() % sessions_.size()];
+    if (streams_.empty()) return;
+    Stream& stream = streams_[random_() % streams_.size()];
     const StoredMatrix& matrix = Matrices()[stream.matrix];
     const bool is_all = random_() % 3 == 0;
     const std::uint64_t begin = is_all ? 0 : random_() % (matrix.bytes.size() + 1);
@@ -120,15 +120,15 @@ class Client {
     if (random_() % 40 == 0) {  // lies: the digest notices, at the end
       const std::string wrong(end - begin, 'w');
       const absl::string_view piece = wrong;
-      stream.session->Receive({PlaneName::kData, begin, {&piece, 1}}).status().IgnoreError();
+      stream.upload->Receive({PlaneName::kData, begin, {&piece, 1}}).status().IgnoreError();
     } else {
-      fixture_->Send(stream.session.get(), matrix, begin, end).status().IgnoreError();
+      fixture_->Send(stream.upload.get(), matrix, begin, end).status().IgnoreError();
     }
   }
 
   StoreFixture* const fixture_;
   std::mt19937 random_;
-  std::vector<Stream> sessions_;
+  std::vector<Stream> streams_;
   std::vector<std::shared_ptr<StoredOperand>> used_;
 };
 
@@ -197,18 +197,18 @@ TEST(Interleavings, StreamsShareAnUpload) {
   std::array<absl::Status, 4> ends;
   for (std::uint32_t i = 0; i < ends.size(); ++i) {
     threads.emplace_back([&, i] {
-      auto session = fixture.store.BeginUpload(Tenant(), matrix.digest, matrix.form, std::nullopt);
-      ASSERT_TRUE(session.ok()) << session.status();
+      auto stream = fixture.store.BeginUpload(Tenant(), matrix.digest, matrix.form, std::nullopt);
+      ASSERT_TRUE(stream.ok()) << stream.status();
       constexpr std::uint64_t kChunk = 300000;
       const std::uint64_t chunks = (matrix.bytes.size() + kChunk - 1) / kChunk;
       for (std::uint64_t n = 0; n < chunks; ++n) {
         const std::uint64_t begin = (n + i * chunks / ends.size()) % chunks * kChunk;
         const std::uint64_t end = std::min<std::uint64_t>(begin + kChunk, matrix.bytes.size());
-        const auto sent = fixture.Send(session->get(), matrix, begin, end);
+        const auto sent = fixture.Send(stream->get(), matrix, begin, end);
         ASSERT_TRUE(sent.ok()) << sent.status();
         if (*sent) break;
       }
-      ends[i] = (*session)->End();
+      ends[i] = (*stream)->End();
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -98,8 +98,8 @@ class LandingTest : public ::testing::Test {
  protected:
   LandingTest() : store_(testing::SmallStore(), &device_, &clock_, 1) {
     const absl::string_view piece = matrix_.bytes;
-    auto session = *store_.BeginUpload(Tenant(), matrix_.digest, matrix_.form, 0);
-    EXPECT_TRUE(*session->Receive({PlaneName::kData, 0, {&piece, 1}}));
+    auto stream = *store_.BeginUpload(Tenant(), matrix_.digest, matrix_.form, 0);
+    EXPECT_TRUE(*stream->Receive({PlaneName::kData, 0, {&piece, 1}}));
     problem_ = MakeProblem(1, 1, 8, DataType::kInt8, DataType::kInt32);
     problem_.b = matrix_.form.data;
   }
@@ -271,8 +271,8 @@ TEST_F(LandingTest, AnUploadLandsWhenItIsWhole) {
   auto filler = *device_.memory().Reserve(100, 0);
   OperandStore store(options, &device_, &clock_, 1);
   const absl::string_view piece = matrix_.bytes;
-  auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
-  ASSERT_TRUE(*session->Receive({PlaneName::kData, 0, {&piece, 1}}));
+  auto stream = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
+  ASSERT_TRUE(*stream->Receive({PlaneName::kData, 0, {&piece, 1}}));
   EXPECT_EQ(second_.stores, 1);
   EXPECT_EQ(store.statistics().landed_bytes, 8u);
   const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
@@ -319,10 +319,10 @@ TEST_F(LandingTest, AnUploadOfCodesLandsAsItsProductsWantIt) {
     options.landing_devices = {&device};
     OperandStore store(options, &device, &clock_, 1);
     const Sha256Digest digest = testing::DigestOfBytes(form, planes);
-    auto session = *store.BeginUpload(Tenant(), digest, form, std::nullopt);
+    auto stream = *store.BeginUpload(Tenant(), digest, form, std::nullopt);
     for (std::size_t i = planes.size(); i-- > 0;) {
       const absl::string_view piece = planes[i];
-      const auto received = session->Receive({kPlaneNames[i], 0, {&piece, 1}});
+      const auto received = stream->Receive({kPlaneNames[i], 0, {&piece, 1}});
       ASSERT_TRUE(received.ok()) << received.status();
     }
     EXPECT_EQ(store.statistics().landings, 1u);
@@ -344,8 +344,8 @@ TEST_F(LandingTest, AnUploadWaitsInHostMemoryWhereNoDeviceHasRoom) {
   auto filler = *device_.memory().Reserve(495, 0);
   OperandStore store(options, &device_, &clock_, 1);
   const absl::string_view piece = matrix_.bytes;
-  auto session = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
-  ASSERT_TRUE(*session->Receive({PlaneName::kData, 0, {&piece, 1}}));
+  auto stream = *store.BeginUpload(Tenant(), matrix_.digest, matrix_.form, std::nullopt);
+  ASSERT_TRUE(*stream->Receive({PlaneName::kData, 0, {&piece, 1}}));
   const auto operand = *store.Use(Tenant(), matrix_.key(), "b");
   EXPECT_EQ(operand->holder(), nullptr);
   filler.Release();

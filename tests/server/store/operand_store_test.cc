@@ -98,9 +98,9 @@ TEST_F(OperandStoreTest, ABrokenUploadGoesOnWhereItEnded) {
 
 TEST_F(OperandStoreTest, ManyGapsAreToldInFewRangesThatMendThem) {
   const StoredMatrix matrix(std::string(400, 'x'));
-  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  auto stream = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
   for (std::uint64_t at = 0; at < 400; at += 2) {
-    EXPECT_FALSE(*Send(session.get(), matrix, at, at + 1));
+    EXPECT_FALSE(*Send(stream.get(), matrix, at, at + 1));
   }
   const auto missing = store.FindMissing(tenant_, matrix.key().digest);
   ASSERT_EQ(missing->size(), 64U);
@@ -109,17 +109,17 @@ TEST_F(OperandStoreTest, ManyGapsAreToldInFewRangesThatMendThem) {
   EXPECT_EQ(missing->back().bytes.begin, 127U);
   EXPECT_EQ(missing->back().bytes.end, 400U);
   for (const MissingRange& range : *missing) {
-    EXPECT_EQ(*Send(session.get(), matrix, range.bytes.begin, range.bytes.end),
+    EXPECT_EQ(*Send(stream.get(), matrix, range.bytes.begin, range.bytes.end),
               range.bytes.end == 400);
   }
-  EXPECT_TRUE(session->End().ok());
+  EXPECT_TRUE(stream->End().ok());
 }
 
 TEST_F(OperandStoreTest, AnUploadOfTinyChunksEnds) {
   const StoredMatrix matrix(std::string(400, 'x'));
-  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
-  for (int i = 0; i < 1024; ++i) EXPECT_FALSE(*Send(session.get(), matrix, 0, 1));
-  const absl::Status status = Send(session.get(), matrix, 0, 1).status();
+  auto stream = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  for (int i = 0; i < 1024; ++i) EXPECT_FALSE(*Send(stream.get(), matrix, 0, 1));
+  const absl::Status status = Send(stream.get(), matrix, 0, 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "the upload has 1025 chunks of 1025 bytes together; it may have 1024 of them, and one "
@@ -139,25 +139,25 @@ TEST_F(OperandStoreTest, TwoStreamsBringOneOperand) {
 
 TEST_F(OperandStoreTest, OtherBytesThanTheDigestSaysAreNotKept) {
   const StoredMatrix matrix("right");
-  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
-  const absl::Status status = Send(session.get(), StoredMatrix("wrong"), 0, 5).status();
+  auto stream = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  const absl::Status status = Send(stream.get(), StoredMatrix("wrong"), 0, 5).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("begin.digest"), std::string::npos);
-  session.reset();
+  stream.reset();
   EXPECT_EQ(store.statistics().reserved_bytes, 0u);
   EXPECT_EQ(store.statistics().partial_uploads, 0u);
 }
 
 TEST_F(OperandStoreTest, BadChunksAndBeginsAreNamed) {
   const StoredMatrix matrix("0123456789");
-  auto session = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
+  auto stream = *store.BeginUpload(tenant_, matrix.digest, matrix.form, std::nullopt);
   const absl::string_view piece = "abc";
-  EXPECT_EQ(session->Receive({PlaneName::kScales, 0, {&piece, 1}}).status().message(),
+  EXPECT_EQ(stream->Receive({PlaneName::kScales, 0, {&piece, 1}}).status().message(),
             "chunk.plane is scales, which the operand does not have");
-  EXPECT_EQ(session->Receive({PlaneName::kData, 8, {&piece, 1}}).status().message(),
+  EXPECT_EQ(stream->Receive({PlaneName::kData, 8, {&piece, 1}}).status().message(),
             "a chunk of 3 bytes is at offset 8 of data, which has 10 bytes");
   constexpr std::uint64_t kFar = std::numeric_limits<std::uint64_t>::max() - 1;
-  EXPECT_FALSE(session->Receive({PlaneName::kData, kFar, {&piece, 1}}).ok());
+  EXPECT_FALSE(stream->Receive({PlaneName::kData, kFar, {&piece, 1}}).ok());
   EXPECT_EQ(
       store.BeginUpload(tenant_, matrix.digest, StoredMatrix("x").form, {}).status().message(),
       "begin.operand is not what an earlier upload of this digest began with");
@@ -181,8 +181,8 @@ TEST_F(OperandStoreTest, BlocksTellOperandsApart) {
   const std::vector<std::string> planes = {std::string(128, 'x'), std::string(16, '\0')};
   const Sha256Digest digest = testing::DigestOfBytes(form, planes);
   EXPECT_NE(digest, testing::DigestOfBytes(other, planes));
-  const auto session = store.BeginUpload(tenant_, digest, form, {});
-  ASSERT_TRUE(session.ok()) << session.status();
+  const auto stream = store.BeginUpload(tenant_, digest, form, {});
+  ASSERT_TRUE(stream.ok()) << stream.status();
   EXPECT_EQ(store.BeginUpload(tenant_, digest, other, {}).status().message(),
             "begin.operand is not what an earlier upload of this digest began with");
   EXPECT_TRUE(store.BeginUpload(tenant_, digest, form, {}).ok());
@@ -197,11 +197,11 @@ TEST_F(OperandStoreTest, ScalesMustBeNumbersThatAQuantizerMakes) {
     const std::string data = "xy";
     const std::string scales(reinterpret_cast<const char*>(&scale), sizeof scale);
     const Sha256Digest digest = testing::DigestOfBytes(form, {data, scales});
-    auto session = *store.BeginUpload(tenant_, digest, form, std::nullopt);
+    auto stream = *store.BeginUpload(tenant_, digest, form, std::nullopt);
     const absl::string_view piece = scales;
-    ASSERT_FALSE(*session->Receive({PlaneName::kScales, 0, {&piece, 1}}));
+    ASSERT_FALSE(*stream->Receive({PlaneName::kScales, 0, {&piece, 1}}));
     const absl::string_view rest = data;
-    const auto last = session->Receive({PlaneName::kData, 0, {&rest, 1}});
+    const auto last = stream->Receive({PlaneName::kData, 0, {&rest, 1}});
     EXPECT_EQ(last.ok(), scale == 0.5f) << scale << " " << last.status();
   }
 }
@@ -346,7 +346,7 @@ TEST_F(OperandStoreTest, ListsInOrderAndInPages) {
   for (const char* each : {"a", "b", "c", "d"}) ASSERT_TRUE(Put(tenant_, StoredMatrix(each)).ok());
   ASSERT_TRUE(Put(other_, StoredMatrix("e")).ok());
   const StoredMatrix partial("partial");
-  auto session = *store.BeginUpload(tenant_, partial.digest, partial.form, std::nullopt);
+  auto stream = *store.BeginUpload(tenant_, partial.digest, partial.form, std::nullopt);
   const auto [page, next] = store.List(tenant_, 0, 3);
   ASSERT_EQ(page.size(), 3u);
   EXPECT_EQ(page[0].digest, StoredMatrix("a").key().digest);

@@ -51,23 +51,23 @@ struct StoreFixture {
                         std::uint64_t device_bytes = 1 << 20)
       : device(&clock, device_bytes, 1), store(options, &device, &clock, 0xabcd) {}
 
-  absl::StatusOr<bool> Send(OperandStore::Session* session, const StoredMatrix& matrix,
+  absl::StatusOr<bool> Send(OperandStore::UploadStream* stream, const StoredMatrix& matrix,
                             std::uint64_t begin, std::uint64_t end) {
     const absl::string_view piece = absl::string_view(matrix.bytes).substr(begin, end - begin);
-    return session->Receive({PlaneName::kData, begin, {&piece, 1}});
+    return stream->Receive({PlaneName::kData, begin, {&piece, 1}});
   }
 
   // The handle.
   absl::StatusOr<std::string> Put(const Tenant& tenant, const StoredMatrix& matrix,
                                   std::optional<TimeNs> lease = std::nullopt) {
-    auto session = store.BeginUpload(tenant, matrix.digest, matrix.form, lease);
-    if (!session.ok()) return session.status();
-    if (!(*session)->resident()) {
-      const auto sent = Send(session->get(), matrix, 0, matrix.bytes.size());
+    auto stream = store.BeginUpload(tenant, matrix.digest, matrix.form, lease);
+    if (!stream.ok()) return stream.status();
+    if (!(*stream)->resident()) {
+      const auto sent = Send(stream->get(), matrix, 0, matrix.bytes.size());
       if (!sent.ok()) return sent.status();
     }
-    if (absl::Status status = (*session)->End(); !status.ok()) return status;
-    return (*session)->info().handle;
+    if (absl::Status status = (*stream)->End(); !status.ok()) return status;
+    return (*stream)->info().handle;
   }
 
   std::string BytesOf(const Tenant& tenant, const OperandKey& key) {
