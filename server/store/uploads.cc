@@ -44,7 +44,10 @@ Problem AsFactor(const OperandForm& form) {
   problem.b = {data.type, problem.k, 1, Order::kRowMajor, 1};
   problem.d = {data.type, problem.m, 1, Order::kRowMajor, 1};
   problem.c = problem.d;
-  if (form.scales.has_value()) problem.a_scaling = Scaling::kVector;
+  if (form.scales.has_value()) {
+    problem.a_scaling = Scaling::kVector;
+    problem.a_scaling.type = form.scales->type;
+  }
   if (form.blocks.has_value()) {
     problem.a_scaling.block_k = static_cast<std::uint16_t>(form.blocks->block_k);
     problem.a_scaling.block_lines = static_cast<std::uint16_t>(form.blocks->block_lines);

@@ -329,7 +329,7 @@ TEST_F(PredictedWait, ExpectedJobsCountAsIfTheyWereHere) {
   EXPECT_DOUBLE_EQ(Wait("hog"), 50 + 1351);
 }
 
-// Whoever announces work and never sends it keeps out nobody whom the server can serve.
+// A client that announces work, and never sends it, has no request refused that can be served.
 TEST_F(PredictedWait, AnnouncedWorkAloneRefusesNobody) {
   std::mt19937 random(4);
   for (int i = 0; i < 200; ++i) {

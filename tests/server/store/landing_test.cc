@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "server/store/operand_store.h"
@@ -295,17 +296,19 @@ TEST_F(LandingTest, AnUploadOfCodesLandsAsItsProductsWantIt) {
     std::optional<BlockScaling> blocks;
     bool has_zero_points;
     DataType partner;
+    DataType scales = DataType::kF32;
   };
   for (const Case& each : {Case{DataType::kInt8, {}, false, DataType::kInt8},
                            {DataType::kInt8, kGroups, false, DataType::kBf16},
                            {DataType::kInt8, {}, true, DataType::kInt8},
+                           {DataType::kInt8, {}, false, DataType::kInt8, DataType::kBf16},
                            {DataType::kFp8E4M3, {}, false, DataType::kFp8E5M2},
                            {DataType::kInt4, kGroups, false, DataType::kF32},
                            {DataType::kUint4, kGroups, true, DataType::kF16}}) {
     const std::int64_t blocks = each.blocks.has_value() ? kSize / 32 : 1;
     OperandForm form;
     form.data = {each.codes, kRows, kSize, Order::kRowMajor, kSize};
-    form.scales = MatrixLayout{DataType::kF32, kRows, blocks, Order::kRowMajor, blocks};
+    form.scales = MatrixLayout{each.scales, kRows, blocks, Order::kRowMajor, blocks};
     form.blocks = each.blocks;
     std::vector<std::string> planes = {std::string(form.data.size_bytes(), '\1'),
                                        std::string(form.scales->size_bytes(), '\0')};
@@ -329,6 +332,7 @@ TEST_F(LandingTest, AnUploadOfCodesLandsAsItsProductsWantIt) {
     Problem use = MakeProblem(kRows, 8, kSize, each.partner, DataType::kF32);
     use.a = form.data;
     use.a_scaling = Scaling::kVector;
+    use.a_scaling.type = each.scales;
     if (each.blocks.has_value()) use.a_scaling.block_k = 32;
     use.a_scaling.has_zero_points = each.has_zero_points;
     const auto operand = *store.Use(Tenant(), {{}, ToBytes(digest)}, "a");
