@@ -1,17 +1,20 @@
 #include "client/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync/thread_loop.h"
 
 namespace gemmd::client {
 namespace {
@@ -64,20 +67,6 @@ absl::Status WriteParts(const std::string& path, int descriptor,
   return status;
 }
 
-// A string of zero bytes, in huge pages where it is big: with small ones the first touch of
-// a matrix costs more than reading it. Advice only, so its failure does not matter.
-std::string Zeros(std::uint64_t bytes) {
-  std::string text;
-  text.reserve(bytes);
-  constexpr std::uintptr_t kHugePage = 2 << 20;
-  const auto begin = reinterpret_cast<std::uintptr_t>(text.data());
-  const std::uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  const std::uintptr_t end = (begin + bytes) / kHugePage * kHugePage;
-  if (aligned < end) ::madvise(&text[0] + (aligned - begin), end - aligned, MADV_HUGEPAGE);
-  text.resize(bytes);
-  return text;
-}
-
 // mkstemp makes files for their owner alone; this gives what open() would have.
 void ApplyUmask(int descriptor) {
   const mode_t mask = ::umask(0);
@@ -114,17 +103,39 @@ InputFile::~InputFile() {
 }
 
 absl::StatusOr<std::string> InputFile::Read(std::uint64_t offset, std::uint64_t bytes) const {
-  std::string text = Zeros(bytes);
+  std::string text(bytes, '\0');
+  if (absl::Status status = ReadInto(offset, bytes, text.data()); !status.ok()) return status;
+  return text;
+}
+
+absl::StatusOr<Bytes> InputFile::ReadLarge(std::uint64_t offset, std::uint64_t bytes) const {
+  constexpr std::uint64_t kPart = 16 << 20;  // less takes about as long as to start a thread
+  Buffer buffer = Buffer::Allocate(bytes);
+  const std::uint64_t count = (bytes + kPart - 1) / kPart;
+  std::vector<absl::Status> ends(count);
+  // One thread would copy from the page cache at a fraction of what memory gives, and wait for each
+  // page of the buffer. A mapping would need no copy, and end the process where the file is cut.
+  ForEachOnThreads(count, std::thread::hardware_concurrency(), [&](std::size_t i) {
+    const std::uint64_t begin = i * kPart;
+    ends[i] = ReadInto(offset + begin, std::min(kPart, bytes - begin), buffer.data() + begin);
+  });
+  for (absl::Status& end : ends) {
+    if (!end.ok()) return std::move(end);
+  }
+  return std::move(buffer).Freeze(bytes);
+}
+
+absl::Status InputFile::ReadInto(std::uint64_t offset, std::uint64_t bytes, char* to) const {
   std::uint64_t done = 0;
   while (done < bytes) {
     const ssize_t got =
-        ::pread(descriptor_, &text[done], bytes - done, static_cast<off_t>(offset + done));
+        ::pread(descriptor_, to + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error(path_, "read");
     if (got == 0) return absl::DataLossError(absl::StrCat(path_, ": shrank while it was read"));
     done += static_cast<std::uint64_t>(got);
   }
-  return text;
+  return absl::OkStatus();
 }
 
 absl::Status CheckWritable(const std::string& path) {

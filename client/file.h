@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "client/bytes.h"
 
 namespace gemmd::client {
 
@@ -28,8 +29,12 @@ class InputFile {
   // REQUIRES: offset + bytes <= size_bytes(). DATA_LOSS where the file has
   // shrunk since it was opened.
   absl::StatusOr<std::string> Read(std::uint64_t offset, std::uint64_t bytes) const;
+  // The same for large parts, by several threads.
+  absl::StatusOr<Bytes> ReadLarge(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
+  absl::Status ReadInto(std::uint64_t offset, std::uint64_t bytes, char* to) const;
+
   InputFile(std::string path, int descriptor, std::uint64_t size_bytes);
 
   std::string path_;

@@ -53,7 +53,7 @@ absl::StatusOr<Matrix> ReadData(const InputFile& file, std::uint64_t offset,
                                                             " bytes of data, but the file has ",
                                                             file.size_bytes() - offset)));
   }
-  absl::StatusOr<std::string> data = file.Read(offset, *bytes);
+  absl::StatusOr<Bytes> data = file.ReadLarge(offset, *bytes);
   if (!data.ok()) return data.status();
   return Matrix::Create(format, *std::move(data));
 }

@@ -18,6 +18,9 @@ namespace gemmd::client {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 1 << 20;
+// Of much: several cores of the server share such a chunk, and fewer messages are waited for.
+constexpr std::uint64_t kLargeChunkBytes = 4 << 20;
+constexpr std::uint64_t kLeastInLargeChunks = 16 << 20;
 
 absl::Status BadAnswer(absl::string_view why) {
   return absl::InternalError(absl::StrCat("the server's answer is malformed: ", why));
@@ -183,12 +186,14 @@ void UploadStream::Begin(const v1::UploadRequest::Begin& begin) {
 }
 
 void UploadStream::Send(const OperandSource& source, const std::vector<v1::ByteRange>& ranges) {
+  const std::uint64_t chunk_bytes =
+      SizeOf(ranges) < kLeastInLargeChunks ? kChunkBytes : kLargeChunkBytes;
   for (const v1::ByteRange& range : ranges) {
     const Matrix* const plane = source.plane(range.plane());
     if (plane == nullptr) continue;
     const std::uint64_t end = std::min<std::uint64_t>(range.end_bytes(), plane->bytes().size());
     for (std::uint64_t at = range.begin_bytes(); goes_on_ && at < end;) {
-      const std::uint64_t next = std::min(at + kChunkBytes, end);
+      const std::uint64_t next = std::min(at + chunk_bytes, end);
       goes_on_ = call_.Write(ChunkOf(source, range.plane(), at, next));
       at = next;
     }

@@ -283,9 +283,9 @@ absl::StatusOr<QuantizedArray> ReadQuantizedFile(const std::string& path) {
 
   QuantizedArray array = std::move(layout->array);
   const auto read = [&](const SafetensorsTensor& tensor, Bytes& bytes) -> absl::Status {
-    absl::StatusOr<std::string> got = file->Read(data + tensor.begin, tensor.end - tensor.begin);
+    absl::StatusOr<Bytes> got = file->ReadLarge(data + tensor.begin, tensor.end - tensor.begin);
     if (!got.ok()) return got.status();
-    bytes = Bytes(*std::move(got));
+    bytes = *std::move(got);
     return absl::OkStatus();
   };
   if (absl::Status s = read(layout->codes, array.codes); !s.ok()) return s;

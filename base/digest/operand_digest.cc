@@ -1,9 +1,9 @@
 #include "base/digest/operand_digest.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
-#include <thread>
+
+#include "base/sync/thread_loop.h"
 
 namespace gemmd {
 namespace {
@@ -26,19 +26,10 @@ std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads) {
   constexpr std::size_t kChunksAThread = 8;  // less takes about as long as to start one
   const std::size_t count = (plane.size() + kDigestChunkBytes - 1) / kDigestChunkBytes;
   std::vector<Sha256Digest> chunks(count);
-  // Each free thread takes the next chunk: cores need not be alike, nor idle.
-  std::atomic<std::size_t> next{0};
-  const auto hash = [&] {
-    for (std::size_t chunk = next++; chunk < count; chunk = next++) {
-      chunks[chunk] = Sha256Of(plane.substr(chunk * kDigestChunkBytes, kDigestChunkBytes));
-    }
-  };
-  const std::size_t most = std::max<std::size_t>(1, count / kChunksAThread);
-  std::vector<std::thread> helpers(std::min(most, static_cast<std::size_t>(std::max(1, threads))) -
-                                   1);
-  for (std::thread& helper : helpers) helper = std::thread(hash);
-  hash();
-  for (std::thread& helper : helpers) helper.join();
+  const std::size_t most = std::min<std::size_t>(count / kChunksAThread, std::max(1, threads));
+  ForEachOnThreads(count, most, [&](std::size_t chunk) {
+    chunks[chunk] = Sha256Of(plane.substr(chunk * kDigestChunkBytes, kDigestChunkBytes));
+  });
   return chunks;
 }
 

@@ -109,7 +109,7 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   AddField(
       app, "--operands", spec, [](Spec& s, const Text& t) { s.set_operands(t); },
       "inline; streamed; resident: both uploaded before the load; resident-b: B is, A travels; or "
-      "shared-memory: of this host, with the server",
+      "shared-memory: of this host, with the server, for up to 16 requests in flight",
       "inline");
   AddField(
       app, "--call", spec, [](Spec& s, const Text& t) { s.set_call(t); },

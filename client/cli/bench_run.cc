@@ -153,6 +153,10 @@ Outcome MakeMatmulBench(const GlobalOptions& global, const BenchArguments& argum
   options.timeout = global.timeout;
   options.verify_fraction = arguments.verify_fraction;
   options.seed = arguments.seed;
+  if (!arguments.concurrencies.empty()) {
+    options.in_flight =
+        *std::max_element(arguments.concurrencies.begin(), arguments.concurrencies.end());
+  }
   absl::StatusOr<std::unique_ptr<load::MatmulTransport>> transport =
       load::MatmulTransport::Create(workload, options);
   // Options were checked by ReadWorkload(): what remains is what the server says.

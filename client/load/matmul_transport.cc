@@ -140,7 +140,9 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
   const EntryCost cost = entry.cost();
   const std::uint64_t fit = options.payload_bytes / std::max<std::uint64_t>(1, cost.bytes_in);
   const auto count =
-      std::clamp<std::uint64_t>(fit, 1, static_cast<std::uint64_t>(options.payloads));
+      entry.is_shared
+          ? static_cast<std::uint64_t>(std::clamp(options.in_flight, 1, kMaxSharedPayloads))
+          : std::clamp<std::uint64_t>(fit, 1, static_cast<std::uint64_t>(options.payloads));
   Entry made;
   for (std::uint64_t i = 0; i < count; ++i) {
     absl::StatusOr<Payload> payload = MakePayload(entry, options, Mix64(seed) + 2 * i);

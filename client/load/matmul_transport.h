@@ -15,6 +15,8 @@
 
 namespace gemmd::load {
 
+inline constexpr int kMaxSharedPayloads = 16;
+
 struct MatmulTransportOptions {
   client::ChannelOptions channel;
   int channels = 1;                                   // connections; requests go in turn
@@ -25,6 +27,9 @@ struct MatmulTransportOptions {
   // The payloads of one entry, sent in turn; fewer where they would pass payload_bytes together.
   int payloads = 4;
   std::uint64_t payload_bytes = 256 << 20;
+  // Of shared memory each request in flight has a payload of its own, whatever its bytes, up to
+  // kMaxSharedPayloads: with fewer, requests would wait here and not at the server.
+  int in_flight = 4;
 };
 
 // Nothing is tried again: an error is counted, not hidden.

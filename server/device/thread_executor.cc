@@ -16,49 +16,50 @@ ThreadExecutor::~ThreadExecutor() {
     const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  loop_changed_.notify_all();
+  loop_began_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadExecutor::Run(std::int64_t count, Body body) {
+void ThreadExecutor::Run(std::int64_t count,
+                         absl::FunctionRef<void(int worker, std::int64_t index)> body) {
   const int helpers =
       static_cast<int>(std::min(static_cast<std::int64_t>(threads_.size()), count - 1));
-  next_.store(0, std::memory_order_relaxed);
-  if (helpers <= 0) return TakeIndices(0, body, count);
+  Loop loop{body, count};
+  if (helpers <= 0) return TakeIndices(0, &loop);
   {
     const MutexLock lock(mutex_);
-    body_ = &body;
-    count_ = count;
-    wanted_workers_ = helpers;
+    loop.wanted_workers = helpers;
+    loops_.push_back(&loop);
   }
-  for (int i = 0; i < helpers; ++i) loop_changed_.notify_one();
-  TakeIndices(0, body, count);
+  for (int i = 0; i < helpers; ++i) loop_began_.notify_one();
+  TakeIndices(0, &loop);
   const MutexLock lock(mutex_);
-  wanted_workers_ = 0;
-  while (busy_workers_ > 0) workers_done_.wait(mutex_);
+  if (loop.wanted_workers > 0) loops_.erase(std::find(loops_.begin(), loops_.end(), &loop));
+  while (loop.busy_workers > 0) worker_left_.wait(mutex_);
 }
 
 void ThreadExecutor::Work(int worker) {
   RelockableMutexLock lock(mutex_);
   while (true) {
-    while (!stopping_ && wanted_workers_ <= 0) loop_changed_.wait(mutex_);
+    while (!stopping_ && loops_.empty()) loop_began_.wait(mutex_);
     if (stopping_) return;
-    --wanted_workers_;
-    ++busy_workers_;
-    const Body* const body = body_;
-    const std::int64_t count = count_;
+    Loop* const loop = loops_.front();
+    loops_.pop_front();
+    // Behind the others, so that all get help.
+    if (--loop->wanted_workers > 0) loops_.push_back(loop);
+    ++loop->busy_workers;
     lock.unlock();
-    TakeIndices(worker, *body, count);
+    TakeIndices(worker, loop);
     lock.lock();
-    if (--busy_workers_ == 0) workers_done_.notify_one();
+    if (--loop->busy_workers == 0) worker_left_.notify_all();
   }
 }
 
-void ThreadExecutor::TakeIndices(int worker, const Body& body, std::int64_t count) {
+void ThreadExecutor::TakeIndices(int worker, Loop* loop) {
   while (true) {
-    const std::int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    if (index >= count) return;
-    body(worker, index);
+    const std::int64_t index = loop->next.fetch_add(1, std::memory_order_relaxed);
+    if (index >= loop->count) return;
+    loop->body(worker, index);
   }
 }
 

@@ -1,8 +1,9 @@
-// A fixed set of threads that work on one loop at a time.
+// A fixed set of threads that help with loops.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace gemmd {
 // Run() takes part in the work as worker 0, so `workers` threads compute and
 // workers - 1 are started. It wakes no more of them than there are indices for, and waits for
 // none that has not begun when all are taken: waking a thread may take longer than a small loop.
-// REQUIRES: one Run() at a time.
+// Several threads may call Run() at once. Their loops share the started threads, and one that finds
+// none free is carried out by its caller alone.
 class ThreadExecutor final : public ParallelExecutor {
  public:
   explicit ThreadExecutor(int workers);
@@ -25,21 +27,22 @@ class ThreadExecutor final : public ParallelExecutor {
   int workers() const override { return static_cast<int>(threads_.size()) + 1; }
 
  private:
-  using Body = absl::FunctionRef<void(int worker, std::int64_t index)>;
+  struct Loop {
+    absl::FunctionRef<void(int worker, std::int64_t index)> body;
+    std::int64_t count = 0;
+    std::atomic<std::int64_t> next{0};  // workers take it without the lock
+    // Guarded by mutex_.
+    int wanted_workers = 0;  // may still join
+    int busy_workers = 0;    // have joined
+  };
 
   void Work(int worker);
-  void TakeIndices(int worker, const Body& body, std::int64_t count);
-
-  // The loop that runs now; next_ is taken by the workers without the lock.
-  std::atomic<std::int64_t> next_{0};
+  static void TakeIndices(int worker, Loop* loop);
 
   Mutex mutex_;
-  CondVar loop_changed_;
-  CondVar workers_done_;
-  const Body* body_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
-  int wanted_workers_ ABSL_GUARDED_BY(mutex_) = 0;  // may still join the loop
-  int busy_workers_ ABSL_GUARDED_BY(mutex_) = 0;    // have joined it
+  CondVar loop_began_;
+  CondVar worker_left_;
+  std::deque<Loop*> loops_ ABSL_GUARDED_BY(mutex_);  // that want workers, in turn
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::vector<std::thread> threads_;  // last: started when all else exists

@@ -15,7 +15,8 @@ OperandStore::OperandStore(const StoreOptions& options, Device* host, const Cloc
       host_(host),
       clock_(clock),
       instance_(instance),
-      budget_(std::make_shared<StoreBudget>(options.all, options.tenant, options.quotas)) {}
+      budget_(std::make_shared<StoreBudget>(options.all, options.tenant, options.quotas)),
+      upload_helpers_(options.upload_threads) {}
 
 OperandStore::~OperandStore() = default;
 

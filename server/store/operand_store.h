@@ -25,6 +25,7 @@
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
 #include "server/device/device.h"
+#include "server/device/thread_executor.h"
 #include "server/store/converter.h"
 #include "server/store/lease_list.h"
 #include "server/store/missing.h"
@@ -45,6 +46,7 @@ struct StoreOptions {
   QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
   // With memory of their own: what was uploaded lands on one of them at once. Outlive the store.
   std::vector<Device*> landing_devices;
+  int upload_threads = 1;  // that copy and hash a chunk together, its stream's own among them
 };
 
 // No handle is longer.
@@ -258,6 +260,7 @@ class OperandStore {
   LeaseList leases_ ABSL_GUARDED_BY(mutex_);
   StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  ThreadExecutor upload_helpers_;
   Converter converter_;  // last: it uses all else
 };
 

@@ -38,8 +38,12 @@ absl::Status Dropped() {
 }  // namespace
 
 Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
-               std::optional<Kept> kept)
-    : form_(form), digest_(digest), kept_(std::move(kept)), hold_(std::move(hold)) {
+               ParallelExecutor* helpers, std::optional<Kept> kept)
+    : form_(form),
+      digest_(digest),
+      helpers_(helpers),
+      kept_(std::move(kept)),
+      hold_(std::move(hold)) {
   for (const PlaneName each : kPlaneNames) {
     const MatrixLayout* const layout = form_.plane(each);
     if (layout == nullptr) continue;
@@ -94,26 +98,30 @@ absl::StatusOr<Upload::Received> Upload::Receive(const UploadChunk& chunk) {
 }
 
 void Upload::Take(Plane* plane, const UploadChunk& chunk, ByteRange part) {
-  const std::vector<absl::string_view> pieces =
-      Cut(chunk.pieces, part.begin - chunk.offset, part.end - part.begin);
+  if (part.begin == part.end) return;
+  const std::uint64_t first = part.begin / kDigestChunkBytes;
+  const std::uint64_t pieces = (part.end - 1) / kDigestChunkBytes - first + 1;
+  helpers_->Run(static_cast<std::int64_t>(pieces), [&](int, std::int64_t i) {
+    const std::uint64_t begin = (first + static_cast<std::uint64_t>(i)) * kDigestChunkBytes;
+    TakeWithinPiece(plane, chunk,
+                    {std::max(part.begin, begin), std::min(part.end, begin + kDigestChunkBytes)});
+  });
+}
+
+void Upload::TakeWithinPiece(Plane* plane, const UploadChunk& chunk, ByteRange part) {
+  const std::uint64_t bytes = part.end - part.begin;
   // The range was claimed, so nobody else brings it.
-  plane->receiver->Receive(part.begin, pieces).IgnoreError();
-  for (std::uint64_t at = part.begin; at < part.end;) {
-    const std::uint64_t index = at / kDigestChunkBytes;
-    const std::uint64_t end = std::min((index + 1) * kDigestChunkBytes, part.end);
-    bool is_whole = false;
-    {
-      const MutexLock lock(mutex_);
-      plane->chunk_bytes[index] -= end - at;
-      is_whole = plane->chunk_bytes[index] == 0;
-    }
-    if (is_whole) {
-      const std::uint64_t begin = index * kDigestChunkBytes;
-      plane->chunks[index] = Sha256Of({plane->memory.front().data + begin,
-                                       std::min(kDigestChunkBytes, plane->size_bytes - begin)});
-    }
-    at = end;
+  plane->receiver->Receive(part.begin, Cut(chunk.pieces, part.begin - chunk.offset, bytes))
+      .IgnoreError();
+  const std::uint64_t index = part.begin / kDigestChunkBytes;
+  {
+    const MutexLock lock(mutex_);
+    plane->chunk_bytes[index] -= bytes;
+    if (plane->chunk_bytes[index] != 0) return;
   }
+  const std::uint64_t begin = index * kDigestChunkBytes;
+  plane->chunks[index] = Sha256Of(
+      {plane->memory.front().data + begin, std::min(kDigestChunkBytes, plane->size_bytes - begin)});
 }
 
 absl::StatusOr<Sha256Digest> Upload::MakeKept() {

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "base/ranges/range_set.h"
 #include "base/sync/mutex.h"
+#include "kernels/gemm.h"
 #include "server/device/chunk_limit.h"
 #include "server/device/plane_receiver.h"
 #include "server/store/conversion.h"
@@ -32,8 +33,8 @@ struct MissingRange {
   ByteRange bytes;
 };
 
-// Thread-safe. Each byte is copied and hashed once, by the thread that brings it: a 1 MiB
-// piece of a plane is hashed by whoever brings its last byte.
+// Thread-safe. Each byte is copied and hashed once, by the thread that brings it and those that
+// help it: a 1 MiB piece of a plane is hashed by whoever brings its last byte.
 class Upload {
  public:
   // By plane: memory of its bytes, in one piece; empty where the form has no such plane.
@@ -45,9 +46,10 @@ class Upload {
     Memory memory;
   };
 
-  // `kept` absent: what comes is kept. `hold`: of both.
+  // `kept` absent: what comes is kept. `hold`: of both. `helpers`, which outlive all calls of
+  // Receive(), share the pieces of a chunk with its caller.
   Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
-         std::optional<Kept> kept = std::nullopt);
+         ParallelExecutor* helpers, std::optional<Kept> kept = std::nullopt);
 
   const OperandForm& form() const { return form_; }
   const Sha256Digest& digest() const { return digest_; }
@@ -107,14 +109,17 @@ class Upload {
     std::vector<Sha256Digest> chunks;
   };
 
-  // Takes the pieces' bytes for `part` of the chunk, then hashes what that completed.
+  // Takes the chunk's bytes for `part`, and hashes the pieces that they complete.
   void Take(Plane* plane, const UploadChunk& chunk, ByteRange part);
+  // The same for a part that lies within one piece to hash.
+  void TakeWithinPiece(Plane* plane, const UploadChunk& chunk, ByteRange part);
   absl::Status CheckScales() const;
   absl::StatusOr<Sha256Digest> MakeKept();
   void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const OperandForm form_;
   const Sha256Digest digest_;
+  ParallelExecutor* const helpers_;
   std::optional<Kept> kept_;  // its memory: guarded by mutex_
 
   ChunkLimit chunks_{"the upload"};

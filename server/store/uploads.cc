@@ -91,8 +91,8 @@ absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> OperandStore::BeginU
   const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, stream.get());
   if (!joined.ok()) return joined.status();
   if (*joined) return stream;
-  stream->upload_ =
-      std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold), std::move(kept));
+  stream->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold),
+                                             &upload_helpers_, std::move(kept));
   stream->id_ =
       AddLocked({tenant, key.digest, {}, stream->upload_, nullptr}, options_.upload_lease);
   return stream;

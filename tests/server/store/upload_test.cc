@@ -1,7 +1,10 @@
 #include "server/store/upload.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,7 +30,7 @@ struct TracedUpload {
     OperandPlanes<std::vector<Sha256Digest>> chunks;
     chunks[PlaneName::kData] = ChunkDigests(content);
     upload = std::make_unique<Upload>(form, DigestOf(form, chunks), std::move(memory),
-                                      *budget->Reserve({}, bytes, &limit));
+                                      *budget->Reserve({}, bytes, &limit), &helpers);
   }
 
   bool is_released() const { return released_by != std::thread::id(); }
@@ -36,6 +39,7 @@ struct TracedUpload {
   std::thread::id released_by;
   std::shared_ptr<StoreBudget> budget =
       std::make_shared<StoreBudget>(StoreShare{1, 1 << 30}, StoreShare{1, 1 << 30});
+  ThreadExecutor helpers{3};
   std::unique_ptr<Upload> upload;
 };
 
@@ -108,6 +112,59 @@ TEST(Upload, TheLastByteIsToldOnce) {
   EXPECT_EQ(upload->received_bytes(), 100u);
   EXPECT_TRUE(upload->Finish(std::make_shared<StoreTraffic>()).ok());
   upload->SetEnded(absl::OkStatus(), 1);
+}
+
+// Whatever chunks come in whatever order, by several threads, some of them twice: the bytes are
+// those that were sent, and what is hashed of them is the digest.
+TEST(Upload, ChunksOfSeveralThreadsMakeTheWhole) {
+  std::mt19937_64 random(11);
+  std::string content((5 << 20) + 12345, '\0');
+  for (std::size_t i = 0; i + 8 <= content.size(); i += 8) {
+    const std::uint64_t value = random();
+    std::memcpy(&content[i], &value, sizeof value);
+  }
+  for (int round = 0; round < 20; ++round) {
+    TracedUpload traced(content);
+    Upload* const upload = traced.upload.get();
+    struct Sent {
+      std::uint64_t begin = 0;
+      std::uint64_t end = 0;
+    };
+    std::vector<Sent> chunks;
+    for (std::uint64_t at = 0; at < content.size();) {
+      const std::uint64_t end =
+          std::min<std::uint64_t>(content.size(), at + 1 + random() % (3 << 20));
+      // Some reach back over what others bring.
+      chunks.push_back(
+          {random() % 3 == 0 ? at - std::min<std::uint64_t>(at, random() % (1 << 20)) : at, end});
+      at = end;
+    }
+    std::shuffle(chunks.begin(), chunks.end(), random);
+    std::atomic<std::size_t> next{0};
+    std::atomic<int> lasts{0};
+    std::atomic<std::uint64_t> new_bytes{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        for (std::size_t c = next++; c < chunks.size(); c = next++) {
+          const Sent& sent = chunks[c];
+          const auto received =
+              Send(upload, sent.begin,
+                   absl::string_view(content).substr(sent.begin, sent.end - sent.begin));
+          ASSERT_TRUE(received.ok()) << received.status();
+          new_bytes += received->new_bytes;
+          if (received->is_last) ++lasts;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(lasts, 1);
+    EXPECT_EQ(new_bytes, content.size());
+    EXPECT_EQ(traced.storage, content);
+    const auto finished = upload->Finish(std::make_shared<StoreTraffic>());
+    EXPECT_TRUE(finished.ok()) << finished.status();
+    upload->SetEnded(absl::OkStatus(), 1);
+  }
 }
 
 // The new part may begin and end in any of its pieces.
