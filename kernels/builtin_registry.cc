@@ -20,6 +20,7 @@
 #include "kernels/sm90f16x3/f16x3_registry.h"
 #include "kernels/sm90f32/f32_registry.h"
 #include "kernels/sm90f64/f64_registry.h"
+#include "kernels/sm90ragged/ragged_registry.h"
 
 namespace gemmd {
 

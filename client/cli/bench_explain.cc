@@ -8,7 +8,7 @@
 #include "client/cli/message_format.h"
 #include "client/cli/table.h"
 #include "client/matmul_header.h"
-#include "client/quantized_array.h"
+#include "client/quantized/quantized_array.h"
 #include "client/wire_types.h"
 
 namespace gemmd::cli {

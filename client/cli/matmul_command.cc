@@ -18,7 +18,7 @@
 #include "client/cli/quantize_options.h"
 #include "client/cli/scale_files.h"
 #include "client/matmul.h"
-#include "client/product_error.h"
+#include "client/quantized/product_error.h"
 #include "client/trace_headers.h"
 
 namespace gemmd::cli {

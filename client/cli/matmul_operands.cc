@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/operand.h"
-#include "client/quantize.h"
-#include "client/quantized_array.h"
+#include "client/quantized/quantize.h"
+#include "client/quantized/quantized_array.h"
 #include "kernels/types.h"
 
 namespace gemmd::cli {

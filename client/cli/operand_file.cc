@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/names.h"
-#include "client/npy.h"
+#include "client/npy/npy.h"
 
 namespace gemmd::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "client/file.h"
-#include "client/npy.h"
+#include "client/npy/npy.h"
 
 namespace gemmd::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client/matmul.h"
-#include "client/product_error.h"
+#include "client/quantized/product_error.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::cli {

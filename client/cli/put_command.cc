@@ -14,9 +14,9 @@
 #include "client/cli/options.h"
 #include "client/cli/quantize_options.h"
 #include "client/cli/scale_files.h"
-#include "client/npy.h"
+#include "client/npy/npy.h"
 #include "client/operands.h"
-#include "client/stored_form.h"
+#include "client/quantized/stored_form.h"
 
 namespace gemmd::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include "client/cli/options.h"
 #include "client/cli/quantize_options.h"
 #include "client/file.h"
-#include "client/product_error.h"
-#include "client/quantized_file.h"
+#include "client/quantized/product_error.h"
+#include "client/quantized/quantized_file.h"
 
 namespace gemmd::cli {
 namespace {

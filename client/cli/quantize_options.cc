@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/options.h"
 #include "client/names.h"
-#include "client/quantized_file.h"
+#include "client/quantized/quantized_file.h"
 #include "kernels/quant/quant_format.h"
 
 namespace gemmd::cli {

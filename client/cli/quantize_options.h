@@ -9,8 +9,8 @@
 #include "client/cli/failure.h"
 #include "client/cli/operand_file.h"
 #include "client/matrix.h"
-#include "client/quantize.h"
-#include "client/quantized_array.h"
+#include "client/quantized/quantize.h"
+#include "client/quantized/quantized_array.h"
 
 namespace gemmd::cli {
 
@@ -53,8 +53,8 @@ Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
                      std::optional<client::Matrix>& real,
                      std::optional<client::QuantizedArray>& array);
 
-// Returns whether the operand's file is a container (client/quantized_file.h): not where a raw one
-// was said.
+// Returns whether the operand's file is a container (client/quantized/quantized_file.h): not where
+// a raw one was said.
 bool IsContainer(const OperandFormats& formats, const std::string& operand,
                  const std::string& path);
 

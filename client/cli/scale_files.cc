@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/npy.h"
+#include "client/npy/npy.h"
 
 namespace gemmd::cli {
 namespace {

@@ -15,8 +15,8 @@
 #include "client/load/verifier.h"
 #include "client/message.h"
 #include "client/operands.h"
-#include "client/quantize.h"
-#include "client/quantized_array.h"
+#include "client/quantized/quantize.h"
+#include "client/quantized/quantized_array.h"
 
 namespace gemmd::load {
 namespace {

@@ -108,7 +108,8 @@ def kernel_compilations(
         cuda_copts = [],
         cuda_srcs = [],
         emulated_copts = [],
-        emulated_srcs = []):
+        emulated_srcs = [],
+        visibility = None):
     """Compiles host functions that launch kernels, for CUDA devices and for the emulator.
 
     For {"Product": "LaunchProduct"} the library `name` has NAME_entries.h, which declares
@@ -134,6 +135,7 @@ def kernel_compilations(
       cuda_srcs: .cu files that are written by hand.
       emulated_copts: for the C++ compiler, besides -O2.
       emulated_srcs: the same as cuda_srcs for it.
+      visibility: of the library `name`.
     """
     folder = native.package_name() + "/"
     entries = name + "_entries"
@@ -192,6 +194,7 @@ def kernel_compilations(
     )
     native.cc_library(
         name = name,
+        visibility = visibility,
         deps = [
             ":" + entries,
             ":%s_cuda" % name,

@@ -21,9 +21,4 @@ namespace gemmd {
 
 void AppendHopperGemm(std::vector<std::unique_ptr<const Kernel>>* kernels);
 
-// sm90/ragged256x128 and, for products of few tiles, sm90/ragged64x64: lines of any pitch, K-major
-// operands, plain products in the operands' type. Arithmetic and error are as above. A, or both
-// operands, in a workspace where their lines are not aligned.
-void AppendHopperRaggedGemm(std::vector<std::unique_ptr<const Kernel>>* kernels);
-
 }  // namespace gemmd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/ptx/convert.h"
+#include "kernels/ptx/tensor_map.h"
 #include "kernels/ptx/wgmma.h"
 
 namespace gemmd::sm90 {

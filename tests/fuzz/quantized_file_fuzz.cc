@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
-#include "client/quantized_file.h"
+#include "client/quantized/quantized_file.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "client/quantize.h"
+#include "client/quantized/quantize.h"
 
 #include <cmath>
 #include <cstring>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "client/product_error.h"
-#include "client/quantized_array.h"
+#include "client/quantized/product_error.h"
+#include "client/quantized/quantized_array.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/quant/packed_codes.h"

@@ -14,11 +14,11 @@
 #include "kernels/ptx/tensor_copy.h"
 #include "kernels/sm90/wgmma_layout.h"
 
-namespace gemmd::sm90 {
+namespace gemmd::sm90ragged {
 
-inline constexpr int kRaggedTileM = 256;  // of D
-inline constexpr int kRaggedTileN = 128;
-inline constexpr int kRaggedClasses = 8;  // elements of 16 bytes
+inline constexpr int kTileM = 256;  // of D
+inline constexpr int kTileN = 128;
+inline constexpr int kClasses = 8;  // elements of 16 bytes
 
 inline namespace GEMMD_BACKEND {
 
@@ -41,39 +41,39 @@ struct RepackParams {
   std::uint32_t units;        // of both
 };
 
-struct RaggedParams {
-  ptx::TensorMap b[kRaggedClasses];  // rows n / 8 x k, with shift[c] elements ahead of k = 0
-  ptx::TensorMap a;                  // aligned
+struct ProductParams {
+  ptx::TensorMap b[kClasses];  // rows n / 8 x k, with shift[c] elements ahead of k = 0
+  ptx::TensorMap a;            // aligned
   std::uint16_t* d;
   std::int64_t d_pitch;
   std::int32_t m;
   std::int32_t n;
   std::int32_t k;
   std::uint32_t tiles_m;
-  std::uint8_t shift[kRaggedClasses];  // elements
+  std::uint8_t shift[kClasses];  // elements
   // The caller says so, or the launch ahead is the repack, which began when what wrote B had ended.
   bool is_b_settled;
 };
 
 // Shared memory: stages of A (swizzled) and of a box for each class of B; then D, transposed.
-struct RaggedLayout {
+struct ProductLayout {
   static constexpr int kStages = 4;
-  static constexpr int kABytes = kRaggedTileM * kSpanBytes;
-  static constexpr int kBoxRows = kRaggedTileN / kRaggedClasses;
+  static constexpr int kABytes = kTileM * sm90::kSpanBytes;
+  static constexpr int kBoxRows = kTileN / kClasses;
   static constexpr int kBoxColumns = 72;  // 64 of K and a unit for the shift
   static constexpr int kBoxPitch = kBoxColumns * 2;
   static constexpr int kBoxBytes = kBoxRows * kBoxPitch;
-  static constexpr int kStageBytes = kABytes + kRaggedClasses * kBoxBytes;
+  static constexpr int kStageBytes = kABytes + kClasses * kBoxBytes;
   static constexpr int kFull = kStages * kStageBytes;
   static constexpr int kEmpty = kFull + kStages * static_cast<int>(ptx::kMbarrierBytes);
   static constexpr int kSharedBytes = kEmpty + kStages * static_cast<int>(ptx::kMbarrierBytes);
   // A line of D's columns, of two rows a word; odd in words, against bank conflicts.
-  static constexpr int kOutputPitch = kRaggedTileM * 2 + 4;
-  static constexpr int kThreads = 3 * kWarpgroup;
-  static_assert(kStageBytes % kAtomBytes == 0 && kBoxBytes % 128 == 0);
-  static_assert(kSharedBytes <= kMaxSharedBytes);
-  static_assert(kRaggedTileN * kOutputPitch <= kFull);
+  static constexpr int kOutputPitch = kTileM * 2 + 4;
+  static constexpr int kThreads = 3 * sm90::kWarpgroup;
+  static_assert(kStageBytes % sm90::kAtomBytes == 0 && kBoxBytes % 128 == 0);
+  static_assert(kSharedBytes <= sm90::kMaxSharedBytes);
+  static_assert(kTileN * kOutputPitch <= kFull);
 };
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm90
+}  // namespace gemmd::sm90ragged

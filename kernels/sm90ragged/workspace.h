@@ -5,14 +5,14 @@
 
 #include "kernels/kernel.h"
 
-namespace gemmd::sm90 {
+namespace gemmd::sm90ragged {
 
 // Elements from line to line: 128 bytes, because a box row that begins elsewhere touches two lines
 // of the L2.
-inline std::int64_t RaggedPitch(const Problem& problem) { return (problem.k + 63) / 64 * 64; }
+inline std::int64_t PlanePitch(const Problem& problem) { return (problem.k + 63) / 64 * 64; }
 
-inline std::uint64_t RaggedPlaneBytes(const Problem& problem, std::int64_t lines) {
-  return static_cast<std::uint64_t>(lines) * static_cast<std::uint64_t>(RaggedPitch(problem)) * 2;
+inline std::uint64_t PlaneBytes(const Problem& problem, std::int64_t lines) {
+  return static_cast<std::uint64_t>(lines) * static_cast<std::uint64_t>(PlanePitch(problem)) * 2;
 }
 
 inline bool AreLinesAligned(const void* data, const MatrixLayout& layout) {
@@ -20,14 +20,14 @@ inline bool AreLinesAligned(const void* data, const MatrixLayout& layout) {
 }
 
 // The operands that are copied, A before B.
-struct RaggedCopies {
+struct Copies {
   bool a = false;
   bool b = false;
 };
 
 // The problem as a kernel of aligned lines takes it, D as it was, and where its operands are.
 struct AlignedProblem {
-  RaggedCopies copies;
+  Copies copies;
   Problem problem;
   Arguments arguments;
 };
@@ -41,15 +41,15 @@ inline AlignedProblem AlignLines(const Problem& problem, const Arguments& argume
   if (aligned.copies.a) {
     aligned.arguments.a = arguments.workspace;
     aligned.arguments.a_is_settled = false;
-    aligned.problem.a.leading_dimension = RaggedPitch(problem);
+    aligned.problem.a.leading_dimension = PlanePitch(problem);
   }
   if (aligned.copies.b) {
     aligned.arguments.b =
-        static_cast<const char*>(arguments.workspace) + RaggedPlaneBytes(problem, problem.m);
+        static_cast<const char*>(arguments.workspace) + PlaneBytes(problem, problem.m);
     aligned.arguments.b_is_settled = false;
-    aligned.problem.b.leading_dimension = RaggedPitch(problem);
+    aligned.problem.b.leading_dimension = PlanePitch(problem);
   }
   return aligned;
 }
 
-}  // namespace gemmd::sm90
+}  // namespace gemmd::sm90ragged

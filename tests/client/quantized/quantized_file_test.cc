@@ -1,4 +1,4 @@
-#include "client/quantized_file.h"
+#include "client/quantized/quantized_file.h"
 
 #include <cstdint>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/quantize.h"
+#include "client/quantized/quantize.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/temporary_directory.h"

@@ -1,4 +1,4 @@
-#include "client/safetensors.h"
+#include "client/quantized/safetensors.h"
 
 #include <algorithm>
 #include <utility>

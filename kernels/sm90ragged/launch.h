@@ -7,43 +7,43 @@
 #include "absl/status/status.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
-#include "kernels/sm90/ragged_gemm.h"
-#include "kernels/sm90/ragged_repack.h"
-#include "kernels/sm90/ragged_workspace.h"
+#include "kernels/sm90ragged/product.h"
+#include "kernels/sm90ragged/repack.h"
+#include "kernels/sm90ragged/workspace.h"
 
-namespace gemmd::sm90 {
+namespace gemmd::sm90ragged {
 inline namespace GEMMD_BACKEND {
 
-inline absl::StatusOr<ptx::TensorMap> MakeRaggedMap(const void* base, ptx::TensorElement element,
-                                                    std::uint64_t length, std::uint64_t lines,
-                                                    std::int64_t pitch, bool is_a) {
+inline absl::StatusOr<ptx::TensorMap> MakeMap(const void* base, ptx::TensorElement element,
+                                              std::uint64_t length, std::uint64_t lines,
+                                              std::int64_t pitch, bool is_a) {
   ptx::TensorMapSpec spec;
   spec.base = base;
   spec.element = element;
   spec.size[0] = length;
   spec.size[1] = lines;
   spec.stride_bytes[1] = static_cast<std::uint64_t>(pitch) * 2;
-  spec.box[0] = is_a ? 64 : RaggedLayout::kBoxColumns;
-  spec.box[1] = is_a ? kRaggedTileM : RaggedLayout::kBoxRows;
+  spec.box[0] = is_a ? 64 : ProductLayout::kBoxColumns;
+  spec.box[1] = is_a ? kTileM : ProductLayout::kBoxRows;
   spec.swizzle = is_a ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
   return ptx::MakeTensorMap(spec);
 }
 
 // Rows c, c + 8, ... of B, from the unit of 16 bytes that the first begins in.
-inline absl::Status SetRaggedB(const Problem& problem, const void* b, ptx::TensorElement element,
-                               RaggedParams* params) {
+inline absl::Status SetB(const Problem& problem, const void* b, ptx::TensorElement element,
+                         ProductParams* params) {
   const std::int64_t pitch = problem.b.leading_dimension;
-  for (int c = 0; c < kRaggedClasses; ++c) {
+  for (int c = 0; c < kClasses; ++c) {
     // A class that N is too small for is not stored: any row will do.
     const std::int64_t first = c < problem.n ? c : 0;
-    const std::int64_t lines = (problem.n - first + kRaggedClasses - 1) / kRaggedClasses;
+    const std::int64_t lines = (problem.n - first + kClasses - 1) / kClasses;
     const auto at =
         reinterpret_cast<std::uint64_t>(b) + static_cast<std::uint64_t>(first * pitch) * 2;
     params->shift[c] = static_cast<std::uint8_t>(at % 16 / 2);
     const absl::StatusOr<ptx::TensorMap> map =
-        MakeRaggedMap(reinterpret_cast<const void*>(at / 16 * 16), element,
-                      static_cast<std::uint64_t>(problem.k) + params->shift[c],
-                      static_cast<std::uint64_t>(lines), pitch * kRaggedClasses, false);
+        MakeMap(reinterpret_cast<const void*>(at / 16 * 16), element,
+                static_cast<std::uint64_t>(problem.k) + params->shift[c],
+                static_cast<std::uint64_t>(lines), pitch * kClasses, false);
     if (!map.ok()) return map.status();
     params->b[c] = *map;
   }
@@ -57,7 +57,7 @@ inline RepackPlane MakeRepackPlane(const Problem& problem, const MatrixLayout& l
   plane.to = static_cast<ptx::Vector4*>(to);
   plane.from_end = reinterpret_cast<std::uint64_t>(from) + layout.size_bytes();
   plane.from_pitch = layout.leading_dimension;
-  plane.to_pitch = static_cast<std::uint32_t>(RaggedPitch(problem) / 8);
+  plane.to_pitch = static_cast<std::uint32_t>(PlanePitch(problem) / 8);
   plane.lines = static_cast<std::uint32_t>(lines);
   plane.length = static_cast<std::uint32_t>(problem.k);
   plane.line_units = (plane.length + 7) / 8;
@@ -66,7 +66,7 @@ inline RepackPlane MakeRepackPlane(const Problem& problem, const MatrixLayout& l
 
 // Copies what `copies` says to the workspace.
 inline absl::Status LaunchRepack(const Problem& problem, const Arguments& arguments,
-                                 const RaggedCopies& copies, const LaunchTarget& target) {
+                                 const Copies& copies, const LaunchTarget& target) {
   if (!copies.a && !copies.b) return absl::OkStatus();
   const AlignedProblem aligned = AlignLines(problem, arguments);
   RepackParams params = {};
@@ -77,7 +77,7 @@ inline absl::Status LaunchRepack(const Problem& problem, const Arguments& argume
     *plane = MakeRepackPlane(problem, layout, from, const_cast<void*>(to), lines);
     params.units += plane->lines * plane->line_units;
     buffers.push_back({from, layout.size_bytes(), name});
-    end = reinterpret_cast<std::uint64_t>(to) + RaggedPlaneBytes(problem, lines);
+    end = reinterpret_cast<std::uint64_t>(to) + PlaneBytes(problem, lines);
   };
   if (copies.a) {
     add(problem.a, arguments.a, aligned.arguments.a, problem.m, "A", &params.planes[0]);
@@ -98,41 +98,40 @@ inline absl::Status LaunchRepack(const Problem& problem, const Arguments& argume
 }
 
 template <class Element>
-absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
-                          const LaunchTarget& target) {
-  RaggedParams params = {};
+absl::Status LaunchTyped(const Problem& problem, const Arguments& arguments,
+                         const LaunchTarget& target) {
+  ProductParams params = {};
   const bool is_a_aligned = AreLinesAligned(arguments.a, problem.a);
   const absl::Status repacked = LaunchRepack(problem, arguments, {!is_a_aligned, false}, target);
   if (!repacked.ok()) return repacked;
   const void* const a = is_a_aligned ? arguments.a : arguments.workspace;
   const absl::StatusOr<ptx::TensorMap> map =
-      MakeRaggedMap(a, Element::kMapElement, static_cast<std::uint64_t>(problem.k),
-                    static_cast<std::uint64_t>(problem.m),
-                    is_a_aligned ? problem.a.leading_dimension : RaggedPitch(problem), true);
+      MakeMap(a, Element::kMapElement, static_cast<std::uint64_t>(problem.k),
+              static_cast<std::uint64_t>(problem.m),
+              is_a_aligned ? problem.a.leading_dimension : PlanePitch(problem), true);
   if (!map.ok()) return map.status();
   params.a = *map;
-  const absl::Status status = SetRaggedB(problem, arguments.b, Element::kMapElement, &params);
+  const absl::Status status = SetB(problem, arguments.b, Element::kMapElement, &params);
   if (!status.ok()) return status;
   params.d = static_cast<std::uint16_t*>(arguments.d);
   params.d_pitch = problem.d.leading_dimension;
   params.m = static_cast<std::int32_t>(problem.m);
   params.n = static_cast<std::int32_t>(problem.n);
   params.k = static_cast<std::int32_t>(problem.k);
-  params.tiles_m = static_cast<std::uint32_t>((problem.m + kRaggedTileM - 1) / kRaggedTileM);
+  params.tiles_m = static_cast<std::uint32_t>((problem.m + kTileM - 1) / kTileM);
   params.is_b_settled = !is_a_aligned || arguments.b_is_settled;
 
   ptx::LaunchShape shape;
   shape.kernel = "sm90/ragged256x128";
-  shape.blocks_x =
-      params.tiles_m * static_cast<std::uint32_t>((problem.n + kRaggedTileN - 1) / kRaggedTileN);
-  shape.threads = RaggedLayout::kThreads;
-  shape.shared_bytes = RaggedLayout::kSharedBytes;
+  shape.blocks_x = params.tiles_m * static_cast<std::uint32_t>((problem.n + kTileN - 1) / kTileN);
+  shape.threads = ProductLayout::kThreads;
+  shape.shared_bytes = ProductLayout::kSharedBytes;
   shape.overlaps_preceding = true;
   // From the unit that B's first element lies in, where the first class begins.
   const auto b = reinterpret_cast<std::uint64_t>(arguments.b);
   const std::uint64_t a_bytes =
-      is_a_aligned ? problem.a.size_bytes() : RaggedPlaneBytes(problem, problem.m);
-  return ptx::Launch(RaggedGemm<Element>, shape, params,
+      is_a_aligned ? problem.a.size_bytes() : PlaneBytes(problem, problem.m);
+  return ptx::Launch(Product<Element>, shape, params,
                      {{a, a_bytes, "A"},
                       {reinterpret_cast<const void*>(b / 16 * 16), problem.b.size_bytes() + b % 16,
                        "B", true, params.is_b_settled},
@@ -141,20 +140,20 @@ absl::Status LaunchRagged(const Problem& problem, const Arguments& arguments,
 }
 
 // Both operands, where their lines are not aligned, for kernels that take aligned ones: to where
-// AlignLines() (ragged_workspace.h) has them.
+// AlignLines() (workspace.h) has them.
 inline absl::Status LaunchRepackOfBoth(const Problem& problem, const Arguments& arguments,
                                        const LaunchTarget& target) {
   return LaunchRepack(problem, arguments, AlignLines(problem, arguments).copies, target);
 }
 
 // REQUIRES: Rejection() of the entry is empty.
-inline absl::Status LaunchRaggedGemm(const Problem& problem, const Arguments& arguments,
-                                     const LaunchTarget& target) {
+inline absl::Status LaunchProduct(const Problem& problem, const Arguments& arguments,
+                                  const LaunchTarget& target) {
   if (problem.a.type == DataType::kBf16) {
-    return LaunchRagged<Bf16Element>(problem, arguments, target);
+    return LaunchTyped<sm90::Bf16Element>(problem, arguments, target);
   }
-  return LaunchRagged<F16Element>(problem, arguments, target);
+  return LaunchTyped<sm90::F16Element>(problem, arguments, target);
 }
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm90
+}  // namespace gemmd::sm90ragged

@@ -1,4 +1,4 @@
-#include "client/python_literal.h"
+#include "client/npy/python_literal.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"

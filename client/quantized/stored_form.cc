@@ -1,8 +1,8 @@
-#include "client/stored_form.h"
+#include "client/quantized/stored_form.h"
 
 #include "absl/status/status.h"
 #include "client/inline_operand.h"
-#include "client/quantized_array.h"
+#include "client/quantized/quantized_array.h"
 #include "client/wire_types.h"
 
 namespace gemmd::client {

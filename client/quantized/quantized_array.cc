@@ -1,4 +1,4 @@
-#include "client/quantized_array.h"
+#include "client/quantized/quantized_array.h"
 
 #include <cstring>
 #include <string>

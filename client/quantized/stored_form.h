@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/matrix.h"
-#include "client/quantize.h"
+#include "client/quantized/quantize.h"
 #include "gemmd/v1/matrix.pb.h"
 
 namespace gemmd::client {

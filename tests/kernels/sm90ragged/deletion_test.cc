@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/emulator/session.h"
-#include "kernels/sm90/ragged_launch.h"
+#include "kernels/sm90ragged/launch.h"
 #include "tests/kernels/emulator/deletions.h"
 #include "tests/kernels/emulator/half_matrix.h"
 
@@ -55,7 +55,7 @@ std::string Wrong(const RaggedShape& shape, const emulator::Options& options) {
   const std::vector<std::uint16_t> expected =
       ExactProduct(ProductForm::kF16AccumulateF32, a, b, true);
   Lines d(nothing, n + gap);
-  std::vector<ptx::Vector4> workspace(sm90::RaggedPlaneBytes(problem, m) / 16 + 8);
+  std::vector<ptx::Vector4> workspace(sm90ragged::PlaneBytes(problem, m) / 16 + 8);
   void* plane = workspace.data();
   std::size_t workspace_bytes = workspace.size() * sizeof(ptx::Vector4);
   Arguments arguments;
@@ -63,12 +63,12 @@ std::string Wrong(const RaggedShape& shape, const emulator::Options& options) {
   arguments.b = b_lines.data();
   arguments.d = d.data();
   arguments.b_is_settled = b_is_settled;
-  arguments.workspace = std::align(128, sm90::RaggedPlaneBytes(problem, m), plane, workspace_bytes);
+  arguments.workspace = std::align(128, sm90ragged::PlaneBytes(problem, m), plane, workspace_bytes);
   emulator::Session session;
   session.options = options;
   LaunchTarget target;
   target.emulator = &session;
-  const absl::Status status = sm90::LaunchRaggedGemm(problem, arguments, target);
+  const absl::Status status = sm90ragged::LaunchProduct(problem, arguments, target);
   if (!status.ok()) return status.ToString();
   for (std::int64_t row = 0; row < m; ++row) {
     if (std::memcmp(d.data() + row * (n + gap), &expected[static_cast<std::size_t>(row * n)],
@@ -80,7 +80,7 @@ std::string Wrong(const RaggedShape& shape, const emulator::Options& options) {
 }
 
 DeletionCheck Ragged() {
-  return {{"kernels/sm90/ragged_gemm.h", "kernels/sm90/ragged_repack.h"},
+  return {{"kernels/sm90ragged/product.h", "kernels/sm90ragged/repack.h"},
           {},
           RunsOf<RaggedShape>({Wrong},
                               {

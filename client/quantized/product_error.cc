@@ -1,4 +1,4 @@
-#include "client/product_error.h"
+#include "client/quantized/product_error.h"
 
 #include <cmath>
 #include <cstring>

@@ -5,9 +5,9 @@
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
-#include "kernels/sm90/ragged_params.h"
+#include "kernels/sm90ragged/params.h"
 
-namespace gemmd::sm90 {
+namespace gemmd::sm90ragged {
 inline namespace GEMMD_BACKEND {
 
 inline constexpr std::uint32_t kRepackThreads = 256;
@@ -69,4 +69,4 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kRepackThreads, 4)
 }
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm90
+}  // namespace gemmd::sm90ragged

@@ -1,4 +1,4 @@
-#include "client/npy_header.h"
+#include "client/npy/npy_header.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "client/python_literal.h"
+#include "client/npy/python_literal.h"
 
 namespace gemmd::client {
 namespace {

@@ -1,4 +1,4 @@
-// The product behind a repack (ragged_params.h): a block a tile of 256x128, one thread that loads
+// The product behind a repack (params.h): a block a tile of 256x128, one thread that loads
 // by TMA, two warpgroups that multiply. Sums in order of K by 16, as the other Hopper kernels.
 #pragma once
 
@@ -11,33 +11,33 @@
 #include "kernels/ptx/registers.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/wgmma.h"
-#include "kernels/sm90/ragged_params.h"
 #include "kernels/sm90/wgmma_types.h"
+#include "kernels/sm90ragged/params.h"
 
-namespace gemmd::sm90 {
+namespace gemmd::sm90ragged {
 inline namespace GEMMD_BACKEND {
 
 // A named barrier, of all that multiply.
-inline constexpr std::uint32_t kRaggedBarrier = 1;
+inline constexpr std::uint32_t kConsumerBarrier = 1;
 
-struct RaggedBlock : mma::Ring<RaggedLayout> {
+struct Block : mma::Ring<ProductLayout> {
   std::int32_t m;  // the tile's corner
   std::int32_t n;
   std::int32_t k_blocks;
 };
 
-GEMMD_DEVICE void LoadRaggedB(const RaggedParams& params, const RaggedBlock& block,
-                              std::uint32_t stage, std::int32_t k_block) {
-  const ptx::SharedAddress to = block.Stage(stage) + RaggedLayout::kABytes;
+GEMMD_DEVICE void LoadB(const ProductParams& params, const Block& block, std::uint32_t stage,
+                        std::int32_t k_block) {
+  const ptx::SharedAddress to = block.Stage(stage) + ProductLayout::kABytes;
   GEMMD_UNROLL
-  for (int c = 0; c < kRaggedClasses; ++c) {
-    ptx::TensorLoad2D(to + c * RaggedLayout::kBoxBytes, &params.b[c], k_block * 64,
-                      block.n / kRaggedClasses, block.Full(stage));
+  for (int c = 0; c < kClasses; ++c) {
+    ptx::TensorLoad2D(to + c * ProductLayout::kBoxBytes, &params.b[c], k_block * 64,
+                      block.n / kClasses, block.Full(stage));
   }
 }
 
-GEMMD_DEVICE void ProduceRagged(const RaggedParams& params, const RaggedBlock& block) {
-  constexpr std::int32_t kStages = RaggedLayout::kStages;
+GEMMD_DEVICE void Produce(const ProductParams& params, const Block& block) {
+  constexpr std::int32_t kStages = ProductLayout::kStages;
   const auto load_a = [&](std::uint32_t stage, std::int32_t k_block) {
     ptx::TensorLoad2D(block.Stage(stage), &params.a, k_block * 64, block.m, block.Full(stage));
   };
@@ -46,34 +46,33 @@ GEMMD_DEVICE void ProduceRagged(const RaggedParams& params, const RaggedBlock& b
   // armed before the grid's turn, so that with a stage a consumer knows that the turn has come.
   if (!params.is_b_settled) ptx::WaitForPrecedingGrid();
   for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
-    LoadRaggedB(params, block, static_cast<std::uint32_t>(k_block), k_block);
+    LoadB(params, block, static_cast<std::uint32_t>(k_block), k_block);
   }
   if (params.is_b_settled) ptx::WaitForPrecedingGrid();
   for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
     const auto stage = static_cast<std::uint32_t>(k_block);
-    ptx::MbarrierArriveExpect(block.Full(stage), RaggedLayout::kStageBytes);
+    ptx::MbarrierArriveExpect(block.Full(stage), ProductLayout::kStageBytes);
     load_a(stage, k_block);
   }
   for (std::int32_t k_block = kStages; k_block < block.k_blocks; ++k_block) {
     const auto stage = static_cast<std::uint32_t>(k_block % kStages);
     ptx::MbarrierWait(block.Empty(stage), static_cast<std::uint32_t>(k_block / kStages - 1) % 2);
-    ptx::MbarrierArriveExpect(block.Full(stage), RaggedLayout::kStageBytes);
+    ptx::MbarrierArriveExpect(block.Full(stage), ProductLayout::kStageBytes);
     load_a(stage, k_block);
-    LoadRaggedB(params, block, stage, k_block);
+    LoadB(params, block, stage, k_block);
   }
 }
 
-using RaggedFragments = std::uint32_t[4][4];  // of a block of K, by steps of 16
+using Fragments = std::uint32_t[4][4];  // of a block of K, by steps of 16
 
 // A warp's 16 rows of one class, moved into place by words and half a word.
-GEMMD_DEVICE void LoadRaggedFragments(RaggedFragments& fragments, ptx::SharedAddress from,
-                                      bool is_odd) {
+GEMMD_DEVICE void LoadFragments(Fragments& fragments, ptx::SharedAddress from, bool is_odd) {
   GEMMD_UNROLL
   for (int step = 0; step < 4; ++step) {
     GEMMD_UNROLL
     for (int i = 0; i < 4; ++i) {
       const ptx::SharedAddress at =
-          from + (i % 2) * (8 * RaggedLayout::kBoxPitch) + step * 32 + (i / 2) * 16;
+          from + (i % 2) * (8 * ProductLayout::kBoxPitch) + step * 32 + (i / 2) * 16;
       const auto low = ptx::LoadShared<std::uint32_t>(at);
       fragments[step][i] = low;
       if (is_odd) {
@@ -85,17 +84,16 @@ GEMMD_DEVICE void LoadRaggedFragments(RaggedFragments& fragments, ptx::SharedAdd
 
 // From staged columns to D's rows, whose alignments may alternate: a word of two neighbours where
 // it is aligned, single elements at the ends. A warp takes every eighth row.
-GEMMD_DEVICE void StoreRaggedRows(const RaggedParams& params, const RaggedBlock& block,
-                                  std::uint32_t warp, std::uint32_t lane) {
+GEMMD_DEVICE void StoreRows(const ProductParams& params, const Block& block, std::uint32_t warp,
+                            std::uint32_t lane) {
   const auto at = [&](std::int32_t column, std::int32_t row) {
     const auto both = ptx::LoadShared<std::uint32_t>(
         block.shared +
-        static_cast<std::uint32_t>(column * RaggedLayout::kOutputPitch + row / 2 * 4));
+        static_cast<std::uint32_t>(column * ProductLayout::kOutputPitch + row / 2 * 4));
     return row % 2 == 0 ? both & 0xffff : both >> 16;
   };
-  const std::int32_t rows = params.m - block.m < kRaggedTileM ? params.m - block.m : kRaggedTileM;
-  const std::int32_t columns =
-      params.n - block.n < kRaggedTileN ? params.n - block.n : kRaggedTileN;
+  const std::int32_t rows = params.m - block.m < kTileM ? params.m - block.m : kTileM;
+  const std::int32_t columns = params.n - block.n < kTileN ? params.n - block.n : kTileN;
   for (auto row = static_cast<std::int32_t>(warp); row < rows; row += 8) {
     std::uint16_t* const d = params.d + (block.m + row) * params.d_pitch + block.n;
     const auto odd = static_cast<std::int32_t>(reinterpret_cast<std::uint64_t>(d) / 2 % 2);
@@ -114,25 +112,25 @@ GEMMD_DEVICE void StoreRaggedRows(const RaggedParams& params, const RaggedBlock&
 }
 
 template <class Element>
-GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& block,
-                                std::uint32_t warp, std::uint32_t lane) {
+GEMMD_DEVICE void Consume(const ProductParams& params, const Block& block, std::uint32_t warp,
+                          std::uint32_t lane) {
   const std::uint32_t shift = params.shift[warp];
-  const ptx::SharedAddress rows = block.shared + RaggedLayout::kABytes +
-                                  warp * RaggedLayout::kBoxBytes +
-                                  lane / 4 * RaggedLayout::kBoxPitch + (lane % 4 + shift / 2) * 4;
+  const ptx::SharedAddress rows = block.shared + ProductLayout::kABytes +
+                                  warp * ProductLayout::kBoxBytes +
+                                  lane / 4 * ProductLayout::kBoxPitch + (lane % 4 + shift / 2) * 4;
   float sums[128];
-  mma::RingPosition<RaggedLayout::kStages> at;
+  mma::RingPosition<ProductLayout::kStages> at;
   std::uint32_t reading = 0;
-  const auto multiply = [&](RaggedFragments& fragments, bool is_first) {
+  const auto multiply = [&](Fragments& fragments, bool is_first) {
     ptx::MbarrierWait(block.Full(at.stage), at.parity);
-    LoadRaggedFragments(fragments, rows + at.stage * RaggedLayout::kStageBytes, shift % 2 == 1);
+    LoadFragments(fragments, rows + at.stage * ProductLayout::kStageBytes, shift % 2 == 1);
     const std::uint64_t columns =
-        ptx::MakeWgmmaDescriptor(block.Stage(at.stage), 16, kAtomBytes, ptx::Swizzle::k128B);
+        ptx::MakeWgmmaDescriptor(block.Stage(at.stage), 16, sm90::kAtomBytes, ptx::Swizzle::k128B);
     ptx::WgmmaFence();
     GEMMD_UNROLL
     for (int step = 0; step < 4; ++step) {
-      ptx::WgmmaRegisters<Element::kType, kRaggedTileM>(
-          sums, fragments[step], columns + step * (32 / 16), !(is_first && step == 0));
+      ptx::WgmmaRegisters<Element::kType, kTileM>(sums, fragments[step], columns + step * (32 / 16),
+                                                  !(is_first && step == 0));
     }
     ptx::WgmmaCommit();
     if (!is_first) {
@@ -144,8 +142,8 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
     reading = at.stage;
     at.Next();
   };
-  RaggedFragments even;
-  RaggedFragments odd;
+  Fragments even;
+  Fragments odd;
   multiply(even, true);
   std::int32_t k_block = 1;
   for (; k_block + 1 < block.k_blocks; k_block += 2) {
@@ -155,31 +153,31 @@ GEMMD_DEVICE void ConsumeRagged(const RaggedParams& params, const RaggedBlock& b
   if (k_block < block.k_blocks) multiply(odd, false);
   ptx::WgmmaWait<0>();
   // The stages become D: the other group's products have read them too.
-  ptx::NamedBarrierSync(kRaggedBarrier, 2 * kWarpgroup);
+  ptx::NamedBarrierSync(kConsumerBarrier, 2 * sm90::kWarpgroup);
   GEMMD_UNROLL
-  for (int j = 0; j < kRaggedTileM / 8; ++j) {
+  for (int j = 0; j < kTileM / 8; ++j) {
     const ptx::SharedAddress at =
-        block.shared + (lane / 4 * 8 + warp) * RaggedLayout::kOutputPitch + j * 16 + lane % 4 * 4;
+        block.shared + (lane / 4 * 8 + warp) * ProductLayout::kOutputPitch + j * 16 + lane % 4 * 4;
     ptx::StoreShared(at, Element::Pack(sums[4 * j], sums[4 * j + 1]));
-    ptx::StoreShared(at + 64 * RaggedLayout::kOutputPitch,
+    ptx::StoreShared(at + 64 * ProductLayout::kOutputPitch,
                      Element::Pack(sums[4 * j + 2], sums[4 * j + 3]));
   }
-  ptx::NamedBarrierSync(kRaggedBarrier, 2 * kWarpgroup);
-  StoreRaggedRows(params, block, warp, lane);
+  ptx::NamedBarrierSync(kConsumerBarrier, 2 * sm90::kWarpgroup);
+  StoreRows(params, block, warp, lane);
 }
 
 template <class Element>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(RaggedLayout::kThreads, 1)
-    RaggedGemm(const GEMMD_GRID_CONSTANT RaggedParams params) {
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(ProductLayout::kThreads, 1)
+    Product(const GEMMD_GRID_CONSTANT ProductParams params) {
   if constexpr (ptx::kHasWarpgroupMma) {
     const std::uint32_t thread = ptx::ThreadIndex();
     const std::uint32_t warp = ptx::Shuffle(thread / 32, 0);
-    RaggedBlock block;
-    block.m = static_cast<std::int32_t>(ptx::BlockIndexX() % params.tiles_m) * kRaggedTileM;
-    block.n = static_cast<std::int32_t>(ptx::BlockIndexX() / params.tiles_m) * kRaggedTileN;
+    Block block;
+    block.m = static_cast<std::int32_t>(ptx::BlockIndexX() % params.tiles_m) * kTileM;
+    block.n = static_cast<std::int32_t>(ptx::BlockIndexX() / params.tiles_m) * kTileN;
     block.k_blocks = (params.k + 63) / 64;
     if (thread == 0) {
-      for (std::uint32_t stage = 0; stage < RaggedLayout::kStages; ++stage) {
+      for (std::uint32_t stage = 0; stage < ProductLayout::kStages; ++stage) {
         ptx::MbarrierInit(block.Full(stage), 1);
         ptx::MbarrierInit(block.Empty(stage), 8);
       }
@@ -189,13 +187,13 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(RaggedLayout::kThreads, 1)
     ptx::SyncThreads();
     if (warp < 4) {
       ptx::DecreaseRegisters<24>();
-      if (warp == 0 && ptx::ElectOne()) ProduceRagged(params, block);
+      if (warp == 0 && ptx::ElectOne()) Produce(params, block);
     } else {
       ptx::IncreaseRegisters<240>();
-      ConsumeRagged<Element>(params, block, warp - 4, thread % 32);
+      Consume<Element>(params, block, warp - 4, thread % 32);
     }
   }
 }
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm90
+}  // namespace gemmd::sm90ragged

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/matrix.h"
-#include "client/quantized_array.h"
+#include "client/quantized/quantized_array.h"
 #include "kernels/quant/quantize.h"
 
 namespace gemmd::client {

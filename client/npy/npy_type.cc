@@ -1,4 +1,4 @@
-#include "client/npy_type.h"
+#include "client/npy/npy_type.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"

@@ -1,4 +1,4 @@
-#include "client/quantize.h"
+#include "client/quantized/quantize.h"
 
 #include <cmath>
 #include <cstring>

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/quantized_array.h"
-#include "client/safetensors.h"
+#include "client/quantized/quantized_array.h"
+#include "client/quantized/safetensors.h"
 
 namespace gemmd::client {
 

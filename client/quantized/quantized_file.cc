@@ -1,4 +1,4 @@
-#include "client/quantized_file.h"
+#include "client/quantized/quantized_file.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,11 +1,11 @@
-#include "client/npy.h"
+#include "client/npy/npy.h"
 
 #include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "client/npy_header.h"
+#include "client/npy/npy_header.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/npy_bytes.h"

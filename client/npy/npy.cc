@@ -1,4 +1,4 @@
-#include "client/npy.h"
+#include "client/npy/npy.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/file.h"
-#include "client/npy_header.h"
-#include "client/npy_type.h"
+#include "client/npy/npy_header.h"
+#include "client/npy/npy_type.h"
 #include "kernels/quant/packed_codes.h"
 
 namespace gemmd::client {

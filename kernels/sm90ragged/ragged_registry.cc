@@ -1,3 +1,5 @@
+#include "kernels/sm90ragged/ragged_registry.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,12 +12,11 @@
 #include "absl/types/span.h"
 #include "kernels/sm90/frame.h"
 #include "kernels/sm90/operand_rules.h"
-#include "kernels/sm90/ragged_gemm_entries.h"
-#include "kernels/sm90/ragged_params.h"
-#include "kernels/sm90/ragged_workspace.h"
 #include "kernels/sm90/tilings.h"
 #include "kernels/sm90/wgmma_gemm_entries.h"
-#include "kernels/sm90/wgmma_gemm_registry.h"
+#include "kernels/sm90ragged/params.h"
+#include "kernels/sm90ragged/product_entries.h"
+#include "kernels/sm90ragged/workspace.h"
 
 namespace gemmd {
 namespace {
@@ -37,10 +38,10 @@ struct RaggedTiling {
 
 constexpr RaggedTiling LargeTiling() {
   RaggedTiling tiling;
-  tiling.tile_m = sm90::kRaggedTileM;
-  tiling.tile_n = sm90::kRaggedTileN;
-  tiling.stages = sm90::RaggedLayout::kStages;
-  tiling.warps = sm90::RaggedLayout::kThreads / 32;
+  tiling.tile_m = sm90ragged::kTileM;
+  tiling.tile_n = sm90ragged::kTileN;
+  tiling.stages = sm90ragged::ProductLayout::kStages;
+  tiling.warps = sm90ragged::ProductLayout::kThreads / 32;
   tiling.repack_us = 4;
   tiling.block_cycles = 1300;
   tiling.tile_cycles = 6000;
@@ -107,7 +108,7 @@ class RaggedEntry : public Kernel {
     }
     const double waves = std::ceil(tiles / device.compute_units);
     const double bytes =
-        2.0 * static_cast<double>(sm90::RaggedPlaneBytes(problem, RepackedLines(problem))) +
+        2.0 * static_cast<double>(sm90ragged::PlaneBytes(problem, RepackedLines(problem))) +
         static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() +
                             problem.d.size_bytes());
     return tiling_.repack_us + bytes / (device.memory_gbps * 1e3) +
@@ -115,7 +116,7 @@ class RaggedEntry : public Kernel {
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config&) const override {
-    return sm90::RaggedPlaneBytes(problem, RepackedLines(problem));
+    return sm90ragged::PlaneBytes(problem, RepackedLines(problem));
   }
 
   std::string NumericsId(const Problem& problem) const override {
@@ -143,7 +144,7 @@ class LargeRaggedEntry final : public RaggedEntry {
 
   absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
                       const LaunchTarget& target) const override {
-    return sm90::RaggedGemmFor(target)(problem, arguments, target);
+    return sm90ragged::ProductFor(target)(problem, arguments, target);
   }
 
  protected:
@@ -168,8 +169,8 @@ class SmallRaggedEntry final : public RaggedEntry {
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
-    const sm90::AlignedProblem aligned = sm90::AlignLines(problem, arguments);
-    absl::Status status = sm90::RepackFor(target)(problem, arguments, target);
+    const sm90ragged::AlignedProblem aligned = sm90ragged::AlignLines(problem, arguments);
+    absl::Status status = sm90ragged::RepackFor(target)(problem, arguments, target);
     if (!status.ok()) return status;
     return sm90::WgmmaGemmFor(target, sm90::kOne64x64)(
         aligned.problem, config, absl::MakeConstSpan(&aligned.arguments, 1), target);
