@@ -142,4 +142,11 @@ std::uint64_t Devices::memory_bytes() const {
   return bytes;
 }
 
+std::uint64_t Devices::request_bytes() const {
+  const bool has_own_memory = std::any_of(units_.begin(), units_.end(), [](const Unit& unit) {
+    return !unit.device->uses_host_memory();
+  });
+  return has_own_memory ? std::max(memory_bytes(), ProcessMemoryBytes()) : memory_bytes();
+}
+
 }  // namespace gemmd

@@ -148,7 +148,7 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
 
 RequestLimits Server::LimitsOfRequests() const {
   RequestLimits limits;
-  limits.request_bytes = base_->devices->memory_bytes();
+  limits.request_bytes = base_->devices->request_bytes();
   limits.result_bytes = rpc_.message_bytes;
   return limits;
 }

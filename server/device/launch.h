@@ -73,6 +73,9 @@ class SlicedWork {
  public:
   virtual ~SlicedWork() = default;
   virtual int slices() const = 0;  // at least 2
+  // Launches that may go ahead of the first slice, while the device computes other works: each
+  // brings a piece of what all slices read. The first slice brings the pieces that did not.
+  virtual int pieces_ahead() const { return 0; }
 };
 
 enum class BatchForm : std::uint8_t {
@@ -109,11 +112,20 @@ struct DeviceLaunch {
     return launch;
   }
 
+  // A piece of pieces_ahead(), as a slice that computes nothing.
+  // REQUIRES: pieces are submitted in order, each once, all before the first slice.
+  static DeviceLaunch Ahead(std::shared_ptr<SlicedWork> sliced, int piece) {
+    DeviceLaunch launch = Slice(std::move(sliced), piece);
+    launch.is_ahead = true;
+    return launch;
+  }
+
   BatchForm form = BatchForm::kAlone;
   std::vector<DeviceWork> works;       // empty of kSlice
   Plan rows_plan;                      // of kRows
   std::shared_ptr<SlicedWork> sliced;  // of kSlice
-  int slice = 0;                       // of kSlice: which one
+  int slice = 0;                       // of kSlice: which one, or which piece
+  bool is_ahead = false;               // of kSlice: a piece
   // The submitter has nothing else to do: the device may carry the launch out, and call back,
   // before Submit() returns, where waking a thread of its own would take longer.
   bool may_run_here = false;

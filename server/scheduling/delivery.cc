@@ -24,12 +24,17 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       turn.jobs.size() > 1 && !result.status.ok() && !absl::IsUnavailable(result.status);
   const Plan* const rows_plan = turn.form == BatchForm::kRows ? &launched.rows.plan : nullptr;
   const auto facts = std::make_shared<const LaunchFacts>(
-      turn.jobs, turn.slice, rows_plan, std::move(result.spans), result.copied, energy_);
+      turn.jobs, launched.is_ahead ? LaunchFacts::kAhead : turn.slice, rows_plan,
+      std::move(result.spans), result.copied, energy_);
   std::vector<Finished> finished;
   {
     const MutexLock lock(mutex_);
-    --launched_;
-    launched_us_ = launched_ == 0 ? 0 : launched_us_ - turn.us;
+    if (launched.is_ahead) {
+      is_piece_ahead_ = false;
+    } else {
+      --launched_;
+      launched_us_ = launched_ == 0 ? 0 : launched_us_ - turn.us;
+    }
     const TimeNs now = clock_->Now();
     for (Job* const job : turn.jobs) {
       Active& active = jobs_.at(job->id);
@@ -49,8 +54,10 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       const bool ends = !active.is_queued && (active.in_flight == 0 || !status.ok());
       if (turn.form == BatchForm::kSlice) {
         facts->Record(active.queue_span, active.ran_until, &job->receipt);
-        active.ran_until = std::max(active.ran_until, facts->end());
-        if (result.status.ok()) ++active.slices_done;
+        if (!launched.is_ahead) {
+          active.ran_until = std::max(active.ran_until, facts->end());
+          if (result.status.ok()) ++active.slices_done;
+        }
         const bool was_cut = ends && status.ok() && active.end.ok();
         if (was_cut) cost_.Observe(job->cost, job->receipt.spans);
       }

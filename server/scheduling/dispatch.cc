@@ -35,6 +35,25 @@ std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
   return launched;
 }
 
+// Of the next long job, while the device computes others: else it would be idle until what all
+// slices of that job read has come. One piece at a time, so that copies of others wait for no more.
+std::unique_ptr<Scheduler::Launched> Scheduler::TakeAheadLocked() {
+  if (is_piece_ahead_ || !IsBusyLocked()) return nullptr;
+  Job* const job = queue_.NextSliced();
+  if (job == nullptr) return nullptr;
+  Active& active = jobs_.at(job->id);
+  if (active.pieces_ahead == active.sliced->pieces_ahead()) return nullptr;
+  auto launched = std::make_unique<Launched>();
+  launched->turn.form = BatchForm::kSlice;
+  launched->turn.jobs = {job};
+  launched->turn.slice = active.pieces_ahead++;
+  launched->sliced = active.sliced;
+  launched->is_ahead = true;
+  ++active.in_flight;
+  is_piece_ahead_ = true;
+  return launched;
+}
+
 // Plans the turn's jobs as rows of one product, and returns whether they may go so.
 bool Scheduler::PlanRows(Launched* launched) const {
   const std::vector<Job*>& jobs = launched->turn.jobs;
@@ -59,6 +78,7 @@ DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others
   JobQueue::Turn& turn = launched->turn;
   if (turn.form == BatchForm::kSlice) {
     // The sliced work is given away: its memory must be free before the job's end is told.
+    if (launched->is_ahead) return DeviceLaunch::Ahead(std::move(launched->sliced), turn.slice);
     return DeviceLaunch::Slice(std::move(launched->sliced), turn.slice);
   }
   if (turn.form == BatchForm::kRows && !PlanRows(launched)) {
@@ -98,6 +118,7 @@ void Scheduler::PutBackLocked(const std::vector<Job*>& jobs, std::vector<Finishe
 }
 
 void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
+  if (launched.is_ahead) return;
   std::uint64_t rows = 0;
   for (const Job* const job : launched.turn.jobs) {
     rows += static_cast<std::uint64_t>(job->work.problem.m);
@@ -154,6 +175,7 @@ void Scheduler::DispatchWith(std::vector<Finished>* finished, std::uint64_t here
     const TimeNs now = clock_->Now();
     EndLateLocked(now, finished);
     std::unique_ptr<Launched> launched = TakeTurnLocked(now);
+    if (launched == nullptr) launched = TakeAheadLocked();
     if (launched == nullptr && !dispatches_again_) break;
     if (launched == nullptr) continue;
     // The lock is not held: the launch's jobs are its own until it is told, and a device may call

@@ -46,6 +46,7 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
   } else {
     ++free_jobs_;
   }
+  if (node->slices > 1) unbegun_.insert(node->by_level());
   AddUse(*node, 1);
   Enter(node, now);
   nodes_.emplace(job->id, std::move(owned));
@@ -141,6 +142,7 @@ void JobQueue::Erase(Node* node) {
   Leave(node);
   AddUse(*node, -1);
   if (node->late_at != kNoDeadline) late_.erase({node->late_at, node});
+  if (node->slices > 1 && node->next_slice == 0) unbegun_.erase(node->by_level());
   if (node->is_keyed) {
     PendingBatch& batch = node->pending_batch->second;
     RemoveClosing(&batch, node->close_at);
@@ -323,7 +325,7 @@ JobQueue::Turn JobQueue::TakeAlone(Node* leader) {
                            &levels_[Index(leader->level)].us, &leader->tenant->use.us, &use_.us}) {
     *us -= leader->us;
   }
-  ++leader->next_slice;
+  if (leader->next_slice++ == 0) unbegun_.erase(leader->by_level());
   if (leader->late_at != kNoDeadline && leader->late_at != leader->job->deadline) {
     // Having begun, it is given its chance.
     late_.erase({leader->late_at, leader});

@@ -93,6 +93,11 @@ class JobQueue {
   // The time at which a batch that gathers closes; kNoDeadline: none gathers.
   TimeNs NextClosing() const { return closings_.empty() ? kNoDeadline : closings_.begin()->first; }
 
+  // The first by level and due of those that go in slices and have not begun; null: there are none.
+  Job* NextSliced() const {
+    return unbegun_.empty() ? nullptr : std::get<Node*>(*unbegun_.begin())->job;
+  }
+
   // A job that may come.
   struct Newcomer {
     std::string tenant;
@@ -234,6 +239,7 @@ class JobQueue {
   // begins from here, and makes up for nothing.
   double served_us_ = 0;
   PendingBatches pending_batches_;
+  absl::btree_set<ByLevel> unbegun_;                            // those that go in slices
   absl::btree_set<ByTime> late_;                                // by late_at
   absl::btree_set<std::pair<TimeNs, PendingBatch*>> closings_;  // by the first close_at of each
   std::uint64_t next_sequence_ = 0;

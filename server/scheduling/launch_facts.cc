@@ -32,7 +32,7 @@ LaunchFacts::LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* r
                          EnergyMeter* energy)
     : spans_(std::move(spans)),
       copied_(copied),
-      is_first_(slice == 0),
+      slice_(slice),
       jobs_(jobs.size()),
       launch_(NextLaunch()) {
   for (const Job* const job : jobs) {
@@ -54,9 +54,9 @@ void LaunchFacts::Record(std::size_t queue_span, TimeNs ran_until, Receipt* rece
   if (!spans_.empty()) {
     // A job waits until the device really begins, not until it was handed over; one that goes
     // in slices waits again between them.
-    if (is_first_) {
+    if (slice_ == 0) {
       receipt->spans[queue_span].end = start_;
-    } else if (start_ > ran_until) {
+    } else if (slice_ != kAhead && start_ > ran_until) {
       receipt->spans.push_back({Stage::kQueue, ran_until, start_});
     }
     receipt->spans.insert(receipt->spans.end(), spans_.begin(), spans_.end());

@@ -17,9 +17,12 @@ namespace gemmd {
 // Immutable, so that the jobs of one launch may be told by several threads.
 class LaunchFacts {
  public:
-  // `slice`: which of a work's launches it was, from 0 on. `rows_plan`: of one whose jobs went as
-  // rows of one product; null of others. `spans` and `copied`: the device's. `energy` is told of
-  // the launch, and asked what it drew; null: nobody knows.
+  static constexpr int kAhead = -1;
+
+  // `slice`: which of a work's launches it was, from 0 on; kAhead: it went ahead of them.
+  // `rows_plan`: of one whose jobs went as rows of one product; null of others. `spans` and
+  // `copied`: the device's. `energy` is told of the launch, and asked what it drew; null: nobody
+  // knows.
   LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,
               std::vector<StageSpan> spans, const CopiedBytes& copied, EnergyMeter* energy);
 
@@ -33,7 +36,7 @@ class LaunchFacts {
  private:
   const std::vector<StageSpan> spans_;
   const CopiedBytes copied_;
-  const bool is_first_;  // of the work's launches
+  const int slice_;
   const std::size_t jobs_;
   const std::uint64_t launch_;
   std::uint64_t rows_ = 0;

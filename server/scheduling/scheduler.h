@@ -141,6 +141,7 @@ class Scheduler {
   struct Active {
     std::unique_ptr<Job> job;
     std::shared_ptr<SlicedWork> sliced;  // null: it goes whole
+    int pieces_ahead = 0;                // that were launched
     bool is_queued = true;
     int in_flight = 0;           // launches
     std::size_t queue_span = 0;  // in the receipt
@@ -156,6 +157,7 @@ class Scheduler {
   struct Launched {
     JobQueue::Turn turn;
     std::shared_ptr<SlicedWork> sliced;  // of kSlice
+    bool is_ahead = false;               // a piece that goes ahead of its slices
     RowsPlan rows;                       // of kRows
     Cost rows_cost;                      // of kRows
   };
@@ -185,6 +187,8 @@ class Scheduler {
   }
   // Null: nothing is to be launched now.
   std::unique_ptr<Launched> TakeTurnLocked(TimeNs now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same of pieces that may go ahead.
+  std::unique_ptr<Launched> TakeAheadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool PlanRows(Launched* launched) const;
   // `others`: jobs that cannot go with the first after all, and wait for turns of their own.
   DeviceLaunch MakeLaunch(Launched* launched, std::vector<Job*>* others) const;
@@ -221,7 +225,8 @@ class Scheduler {
   AdaptiveLimit limit_ ABSL_GUARDED_BY(mutex_);
   // Jobs that have not ended, by id.
   absl::flat_hash_map<std::uint64_t, Active> jobs_ ABSL_GUARDED_BY(mutex_);
-  int launched_ ABSL_GUARDED_BY(mutex_) = 0;  // launches under way
+  int launched_ ABSL_GUARDED_BY(mutex_) = 0;             // launches under way, but for one ahead
+  bool is_piece_ahead_ ABSL_GUARDED_BY(mutex_) = false;  // one is under way
   double launched_us_ ABSL_GUARDED_BY(mutex_) = 0;
   SchedulerStatistics counts_ ABSL_GUARDED_BY(mutex_);     // but for what is read when asked
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to

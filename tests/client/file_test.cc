@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <random>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -76,6 +79,22 @@ TEST(FileTest, SaysBeforehandWhereNothingCanBeWritten) {
               HasSubstr("is a directory"));
 }
 
+// By several threads, a part each.
+TEST(FileTest, ALargePartIsReadWhole) {
+  std::string content((40 << 20) + 123, '\0');
+  std::mt19937_64 random(1);
+  for (std::size_t i = 0; i + 8 <= content.size(); i += 8) {
+    const std::uint64_t value = random();
+    std::memcpy(&content[i], &value, sizeof value);
+  }
+  testing::TemporaryDirectory directory;
+  const auto file = InputFile::Open(directory.File("x", content));
+  ASSERT_TRUE(file.ok());
+  const absl::StatusOr<Bytes> read = file->ReadLarge(5, content.size() - 7);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->view() == absl::string_view(content).substr(5, content.size() - 7));
+}
+
 TEST(FileTest, AFileThatShrankIsDataLoss) {
   testing::TemporaryDirectory directory;
   const std::string path = directory.File("x", "abcdef");
@@ -83,6 +102,7 @@ TEST(FileTest, AFileThatShrankIsDataLoss) {
   ASSERT_TRUE(file.ok());
   ASSERT_EQ(::truncate(path.c_str(), 3), 0);
   EXPECT_EQ(file->Read(0, file->size_bytes()).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(file->ReadLarge(0, file->size_bytes()).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(FileTest, APipeIsRefusedAndNotWaitedFor) {

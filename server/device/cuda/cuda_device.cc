@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/device/cuda/out_of_core.h"
 #include "server/device/cuda/plane.h"
 #include "server/device/cuda/prepared_work.h"
 #include "server/device/cuda/resident.h"
@@ -120,6 +121,10 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
   DeviceWork work;
   work.problem = problem;
   work.plan = plan;
+  const PartCutter cutter(options_.memory_bytes, options_.panel_bytes);
+  if (const PartCut parts = cutter.Cut(work, resident); !parts.panels.empty()) {
+    return cutter.FootprintOf(work, resident, parts);
+  }
   const AllocationLayout block = Prepare(work, options_.panel_bytes, resident).block;
   const std::uint64_t workspace_bytes = block.total_bytes - block.workspace.offset;
   const std::uint64_t kept_bytes = resident.d ? ResidentBytes(KeptLayout(problem.d)) : 0;

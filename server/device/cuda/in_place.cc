@@ -32,7 +32,7 @@ bool IsAsLanded(const MatrixLayout& sent, const MatrixLayout& landed, const void
 
 }  // namespace
 
-void UseInPlace(std::uint64_t panel_bytes, DeviceWork* work) {
+void UseInPlace(std::uint64_t panel_bytes, const PartCutter& cutter, DeviceWork* work) {
   const HostBuffers& buffers = work->buffers;
   const Problem landed = LandedProblem(work->problem);
   DeviceWork in_place = *work;
@@ -49,8 +49,10 @@ void UseInPlace(std::uint64_t panel_bytes, DeviceWork* work) {
   }
   if (!has_any) return;
   // Memory was reserved for copies: other panels than theirs must not need more.
-  const std::uint64_t reserved = Prepare(*work, panel_bytes).block.total_bytes;
-  if (Prepare(in_place, panel_bytes).block.total_bytes <= reserved) {
+  const AllocationLayout reserved = Prepare(*work, panel_bytes).block;
+  // It may go in parts, of which less was reserved.
+  if (cutter.MayCut(reserved)) return;
+  if (Prepare(in_place, panel_bytes).block.total_bytes <= reserved.total_bytes) {
     *work = std::move(in_place);
   }
 }

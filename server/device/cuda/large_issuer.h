@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/device/cuda/out_of_core.h"
 #include "server/device/cuda/pinned_pool.h"
 #include "server/device/cuda/plane.h"
 #include "server/device/cuda/prepared_work.h"
@@ -25,6 +26,15 @@ struct OperandSource {
   Access access = Access::kHost;
 };
 
+// Pieces of the operand that panels do not cut, in which it may come ahead of them.
+struct PiecesAhead {
+  int count = 0;
+  int issued = 0;
+};
+// About a millisecond of copying each, if a panel of `panel_bytes` is a good one. None where the
+// operand is smaller than that or lies on the device, or the panels cut both.
+PiecesAhead CutIntoPieces(const PreparedWork& prepared, std::uint64_t panel_bytes);
+
 // Immutable: used by one thread at a time for each ring.
 class LargeIssuer {
  public:
@@ -36,21 +46,43 @@ class LargeIssuer {
   // RESOURCE_EXHAUSTED with nothing under way: the pool had no room for the block.
   IssuedWork Issue(const PreparedWork& prepared, CudaSlot* slot, StagingRing* ring) const;
 
+  // Brings what a strip of parts shares (out_of_core.h) to a block that it takes. As Issue().
+  IssuedWork IssueStrip(const DeviceWork& whole, WorkPlane shared, const SharedStrip& strip,
+                        char** block, CudaSlot* slot, StagingRing* ring) const;
+  // Frees the strip behind all that was issued. The work that is returned ends with that.
+  IssuedWork Discard(char** block, CudaSlot* slot) const;
+
   // Panels [first, end) of the work, whose calls follow one another. The first takes the
-  // block, and the last, or one that fails, frees it.
+  // block, unless IssueAhead() has, and brings the pieces that did not come ahead. The last, or
+  // one that fails, frees the block.
   IssuedWork IssuePanels(const PreparedWork& prepared, std::size_t first, std::size_t end,
-                         char** block, CudaSlot* slot, StagingRing* ring) const;
+                         const PiecesAhead& ahead, char** block, CudaSlot* slot,
+                         StagingRing* ring) const;
+
+  // The next piece of `ahead`, before any panel. The first takes the block, and one that fails
+  // frees it.
+  IssuedWork IssueAhead(const PreparedWork& prepared, const PiecesAhead& ahead, char** block,
+                        CudaSlot* slot, StagingRing* ring) const;
 
   // Brings one operand to where it stays, through `scratch` where it is transposed (else
   // they are the same). `ring` is the caller's own, as are the stream's next commands.
-  void Land(const MatrixLayout& sent, const MatrixLayout& landed, const void* host, char* scratch,
-            char* to, CudaStream stream, StagingRing* ring, CudaCommands* commands) const;
+  void Land(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
+            char* scratch, char* to, CudaStream stream, StagingRing* ring,
+            CudaCommands* commands) const;
 
   const CudaStreams& streams() const { return streams_; }
 
  private:
-  void CopyInWhole(const PreparedWork& prepared, char* block, StagingRing* ring,
+  // Takes the block, and clears it where operands are padded. False: there is no room.
+  bool TakeBlock(const PreparedWork& prepared, char** block, CudaCommands* commands) const;
+  // Has the last stream wait for all that was issued.
+  void AwaitAll(CudaCommands* commands) const;
+  // Ends the issued work with the stream's last command; after an error with all streams', and
+  // frees the block then, and if `is_last`.
+  IssuedWork Close(IssuedWork issued, bool is_last, char** block, CudaStream stream,
                    CudaCommands* commands) const;
+  void CopyInWhole(const PreparedWork& prepared, const PiecesAhead& ahead, char* block,
+                   StagingRing* ring, CudaCommands* commands) const;
   CudaEvent IssuePanel(const PreparedWork& prepared, std::size_t index, CudaEvent begin,
                        char* block, StagingRing* ring, CudaCommands* commands,
                        std::vector<TimedStage>* stages) const;

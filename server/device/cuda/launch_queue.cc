@@ -16,15 +16,6 @@ namespace {
 constexpr std::uint64_t kMaxGroupedBytes = 64 << 10;
 constexpr SliceSteps kSliceSteps{256, 256, false, true};  // multiples of every kernel's tile
 
-// One after another in the same launch.
-void Append(IssuedWork next, IssuedWork* issued) {
-  issued->status.Update(std::move(next.status));
-  if (next.last != nullptr) issued->last = next.last;
-  issued->stages.insert(issued->stages.end(), next.stages.begin(), next.stages.end());
-  issued->copied.in += next.copied.in;
-  issued->copied.out += next.copied.out;
-}
-
 }  // namespace
 
 // A launch between Submit() and its callback. It knows nothing of the queue, which ends before.
@@ -55,6 +46,7 @@ class LaunchQueue::Item final : public WatchedLaunch {
 LaunchQueue::LaunchQueue(Parts parts, std::unique_ptr<StagingRing> ring, std::uint64_t panel_bytes)
     : parts_(std::move(parts)),
       panel_bytes_(panel_bytes),
+      cutter_(parts_.memory->usage().limit_bytes, panel_bytes),
       small_issuer_(parts_.backend.get(), parts_.pinned),
       ring_(std::move(ring)),
       feeder_(std::make_unique<KeyedPool>(1)) {}
@@ -64,6 +56,7 @@ LaunchQueue::~LaunchQueue() = default;
 BatchForm LaunchQueue::FormOf(const DeviceWork& work) const {
   if (small_issuer_.HasRows(work)) return BatchForm::kRows;
   const PreparedWork prepared = Prepare(work, panel_bytes_);
+  if (cutter_.MayCut(prepared.block)) return BatchForm::kAlone;
   return SmallIssuer::IsShort(prepared) && prepared.block.inputs_bytes <= kMaxGroupedBytes
              ? BatchForm::kGroup
              : BatchForm::kAlone;
@@ -72,13 +65,17 @@ BatchForm LaunchQueue::FormOf(const DeviceWork& work) const {
 std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slice_us) const {
   // Each slice would decode all of the operand that is not cut.
   if (IsDequantized(work.problem)) return nullptr;
+  if (PartCut parts = cutter_.Cut(work); !parts.panels.empty()) {
+    return std::make_shared<WorkInParts>(parts_.backend, parts_.large_issuer, work,
+                                         std::move(parts), panel_bytes_);
+  }
   DeviceWork placed = work;
-  UseInPlace(panel_bytes_, &placed);
+  UseInPlace(panel_bytes_, cutter_, &placed);
   std::vector<Panel> blocks =
       CutIntoSlices(LandedProblem(work.problem), work.plan, *parts_.traits, kSliceSteps, slice_us);
   if (blocks.size() < 2) return nullptr;
-  auto sliced = std::make_shared<SlicedCudaWork>(parts_.backend, parts_.large_issuer,
-                                                 std::move(placed), std::move(blocks));
+  auto sliced = std::make_shared<WorkInPanels>(parts_.backend, parts_.large_issuer,
+                                               std::move(placed), std::move(blocks), panel_bytes_);
   // Memory was reserved for the work's own panels.
   const std::uint64_t reserved = Prepare(work, panel_bytes_).block.total_bytes;
   return sliced->prepared().block.total_bytes <= reserved ? sliced : nullptr;
@@ -86,7 +83,7 @@ std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slic
 
 void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
   auto item = std::make_unique<Item>(std::move(launch), std::move(done), parts_.slots);
-  for (DeviceWork& work : item->launch.works) UseInPlace(panel_bytes_, &work);
+  for (DeviceWork& work : item->launch.works) UseInPlace(panel_bytes_, cutter_, &work);
   if (item->launch.form == BatchForm::kRows && !ReserveForRows(item.get())) {
     item->launch.form = BatchForm::kGroup;  // one by one: the same bits
   }
@@ -138,7 +135,10 @@ std::optional<IssuedWork> LaunchQueue::IssueQuickly(const Item& item) const {
   }
   std::vector<PreparedWork> prepared;
   prepared.reserve(works.size());
-  for (const DeviceWork& work : works) prepared.push_back(Prepare(work, panel_bytes_));
+  for (const DeviceWork& work : works) {
+    prepared.push_back(Prepare(work, panel_bytes_));
+    if (cutter_.MayCut(prepared.back().block)) return std::nullopt;
+  }
   if (!SmallIssuer::Fit(prepared, *item.slot)) return std::nullopt;
   return small_issuer_.IssueTogether(std::move(prepared), item.slot.get());
 }
@@ -154,22 +154,37 @@ void LaunchQueue::IssueOnFeeder(ItemPtr item) {
     } else if (item->launch.form == BatchForm::kSlice) {
       auto& sliced = static_cast<SlicedCudaWork&>(*item->launch.sliced);
       const auto issue = [&] {
-        return std::make_optional(sliced.Issue(item->launch.slice, item->slot.get(), ring_.get()));
+        return std::make_optional(
+            item->launch.is_ahead
+                ? sliced.IssueAhead(item->slot.get(), ring_.get())
+                : sliced.IssueSlice(item->launch.slice, item->slot.get(), ring_.get()));
       };
       item->issued = IssueInTime(nullptr, issue).value();
     } else {
       for (const DeviceWork& work : item->launch.works) {
-        const PreparedWork prepared = Prepare(work, panel_bytes_);
-        const auto issue = [&] {
-          return std::make_optional(
-              parts_.large_issuer->Issue(prepared, item->slot.get(), ring_.get()));
-        };
-        Append(IssueInTime(item->issued.last, issue).value(), &item->issued);
+        IssueAlone(work, item.get());
         if (!item->issued.status.ok()) break;
       }
     }
   }
   parts_.watcher->Watch(std::move(item));
+}
+
+void LaunchQueue::IssueAlone(const DeviceWork& work, Item* item) const {
+  const auto append = [&](absl::FunctionRef<IssuedWork()> issue) {
+    const auto attempt = [&] { return std::make_optional(issue()); };
+    Append(IssueInTime(item->issued.last, attempt).value(), &item->issued);
+  };
+  PartCut parts = cutter_.Cut(work);
+  if (parts.panels.empty()) {
+    const PreparedWork prepared = Prepare(work, panel_bytes_);
+    append([&] { return parts_.large_issuer->Issue(prepared, item->slot.get(), ring_.get()); });
+    return;
+  }
+  WorkInParts in_parts(parts_.backend, parts_.large_issuer, work, std::move(parts), panel_bytes_);
+  for (int slice = 0; slice < in_parts.slices() && item->issued.status.ok(); ++slice) {
+    append([&] { return in_parts.IssueSlice(slice, item->slot.get(), ring_.get()); });
+  }
 }
 
 std::optional<IssuedWork> LaunchQueue::IssueInTime(

@@ -13,6 +13,7 @@
 #include "server/device/cuda/backend.h"
 #include "server/device/cuda/completion_watcher.h"
 #include "server/device/cuda/large_issuer.h"
+#include "server/device/cuda/out_of_core.h"
 #include "server/device/cuda/slot_pool.h"
 #include "server/device/cuda/small_issuer.h"
 #include "server/device/cuda/staging.h"
@@ -60,6 +61,8 @@ class LaunchQueue {
   // Empty: the launch is for the feeder. REQUIRES: the item has a slot.
   std::optional<IssuedWork> IssueQuickly(const Item& item) const;
   void IssueOnFeeder(ItemPtr item);  // on the feeder thread
+  // A work, whole or in parts, behind what the item has under way.
+  void IssueAlone(const DeviceWork& work, Item* item) const;
   // Again, while there is no memory for it, when works that are under way have ended. `own`
   // is what the launch itself has under way; may be null.
   std::optional<IssuedWork> IssueInTime(CudaEvent own,
@@ -67,6 +70,7 @@ class LaunchQueue {
 
   const Parts parts_;
   const std::uint64_t panel_bytes_;
+  const PartCutter cutter_;
   const SmallIssuer small_issuer_;
   const std::unique_ptr<StagingRing> ring_;  // of the feeder thread
   std::unique_ptr<KeyedPool> feeder_;        // one thread. Last: it uses all else

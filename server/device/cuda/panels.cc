@@ -6,11 +6,15 @@ namespace gemmd {
 namespace {
 
 constexpr std::int64_t kMaxPanels = 8;
-constexpr std::int64_t kPanelStep = 256;  // a multiple of every kernel's tile
+// Rows or columns of the smallest panels: a multiple of every kernel's tile. The time that one tile
+// takes is that of copying 170 rows of bf16, 480 of f64 or 540 of f32 to an H200: smaller panels
+// would be computed later than they come.
+std::int64_t PanelStep(DataType type) { return SizeBits(type) < 32 ? 256 : 512; }
 
 std::vector<Panel> Cut(const Problem& landed, bool cut_rows, std::int64_t count) {
   const std::int64_t size = cut_rows ? landed.m : landed.n;
-  const std::int64_t step = ((size + count - 1) / count + kPanelStep - 1) / kPanelStep * kPanelStep;
+  const std::int64_t least = PanelStep(landed.a.type);
+  const std::int64_t step = ((size + count - 1) / count + least - 1) / least * least;
   std::vector<Panel> panels;
   for (std::int64_t begin = 0; begin < size; begin += step) {
     const std::int64_t end = std::min(size, begin + step);

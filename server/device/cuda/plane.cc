@@ -96,7 +96,7 @@ std::vector<PlanePiece> CutPlane(const MatrixLayout& layout, std::uint64_t slab_
 }
 
 std::vector<CudaRect> CopiesToPieces(const MatrixLayout& layout, const HostBuffer& pieces,
-                                     const PlaneRect& rect, const void* device_plane,
+                                     const PlaneRect& rect, const void* device_rect,
                                      std::uint64_t device_pitch) {
   const std::uint64_t pitch = Pitch(layout);
   std::vector<CudaRect> copies;
@@ -110,8 +110,9 @@ std::vector<CudaRect> CopiesToPieces(const MatrixLayout& layout, const HostBuffe
     copy.to = piece.data + static_cast<std::uint64_t>(both.line_begin - held.line_begin) * pitch +
               (both.byte_begin - held.byte_begin);
     copy.to_pitch = pitch;
-    copy.from = static_cast<const char*>(device_plane) +
-                static_cast<std::uint64_t>(both.line_begin) * device_pitch + both.byte_begin;
+    copy.from = static_cast<const char*>(device_rect) +
+                static_cast<std::uint64_t>(both.line_begin - rect.line_begin) * device_pitch +
+                (both.byte_begin - rect.byte_begin);
     copy.from_pitch = device_pitch;
     copy.width = both.width();
     copy.lines = static_cast<std::uint64_t>(both.lines());

@@ -40,10 +40,16 @@ struct PlanePiece {
 };
 std::vector<PlanePiece> CutPlane(const MatrixLayout& layout, std::uint64_t slab_bytes);
 
-// Copies that bring a rectangle of a plane on the device into host memory.
+// Bytes from the start of a plane with lines `pitch` bytes apart to the rectangle's first one.
+inline std::uint64_t StartOf(const PlaneRect& rect, std::uint64_t pitch) {
+  return static_cast<std::uint64_t>(rect.line_begin) * pitch + rect.byte_begin;
+}
+
+// Copies that bring a rectangle of a plane into host memory, from the device's memory at
+// `device_rect`, where its lines are `device_pitch` bytes apart.
 // REQUIRES: the pieces hold the whole plane, each of them whole lines or part of one.
 std::vector<CudaRect> CopiesToPieces(const MatrixLayout& layout, const HostBuffer& pieces,
-                                     const PlaneRect& rect, const void* device_plane,
+                                     const PlaneRect& rect, const void* device_rect,
                                      std::uint64_t device_pitch);
 
 }  // namespace gemmd

@@ -28,6 +28,14 @@ Residency InPlace(const Problem& sent, const Problem& landed, Residency resident
 
 }  // namespace
 
+void Append(IssuedWork next, IssuedWork* issued) {
+  issued->status.Update(std::move(next.status));
+  if (next.last != nullptr) issued->last = next.last;
+  issued->stages.insert(issued->stages.end(), next.stages.begin(), next.stages.end());
+  issued->copied.in += next.copied.in;
+  issued->copied.out += next.copied.out;
+}
+
 std::vector<VectorInput> VectorInputs(const PreparedWork& prepared) {
   const Problem& sent = prepared.work->problem;
   const HostBuffers& buffers = prepared.work->buffers;
@@ -73,7 +81,9 @@ PreparedWork PrepareInPanels(const DeviceWork& work, const Residency& resident,
   prepared.work = &work;
   prepared.landed = LandedProblem(work.problem);
   prepared.resident = InPlace(work.problem, prepared.landed, resident);
+  prepared.is_settled = prepared.resident;
   prepared.panels = std::move(panels);
+  prepared.buffer_d = work.problem.d;
   prepared.block = LayOutBlock(work.problem, prepared.landed, prepared.resident,
                                PanelWorkspaceBytes(prepared.landed, prepared.panels, work.plan));
   return prepared;
@@ -113,8 +123,8 @@ Arguments PanelArguments(const PreparedWork& prepared, const Panel& panel, char*
   }
   Arguments arguments = ArgumentsOf(planes);
   // Store() returns when it is there, and a result that stays is named when it is whole.
-  arguments.a_is_settled = prepared.resident[WorkPlane::kA];
-  arguments.b_is_settled = prepared.resident[WorkPlane::kB];
+  arguments.a_is_settled = prepared.is_settled[WorkPlane::kA];
+  arguments.b_is_settled = prepared.is_settled[WorkPlane::kB];
   char* const d =
       prepared.resident.d ? static_cast<char*>(resident.d->memory()) : layout.d.In(block);
   arguments.d = d + offsets.d;
@@ -164,19 +174,24 @@ void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* 
   if (prepared.resident.d) return;
   const DeviceWork& work = *prepared.work;
   const MatrixLayout& d = work.problem.d;
+  const PlaneRect rect = RectOfD(d, panel);
   const char* const from = prepared.block.d.In(block);
   const std::uint64_t pitch = Pitch(prepared.landed.d);
   if (work.resident.d != nullptr) {
     const CudaResident& kept = KeptOf(work);
     commands->Copy(CopyDirection::kWithinDevice,
-                   CopyOfRect(RectOfD(d, panel), from, pitch, kept.memory(), Pitch(kept.layout())),
-                   stream);
+                   CopyOfRect(rect, from, pitch, kept.memory(), Pitch(kept.layout())), stream);
     return;
   }
   const CopyDirection direction = work.buffers.d_access == Access::kDevice
                                       ? CopyDirection::kWithinDevice
                                       : CopyDirection::kFromDevice;
-  for (const CudaRect& copy : CopiesToPieces(d, work.buffers.d, RectOfD(d, panel), from, pitch)) {
+  const PlaneRect in_buffer = RectOfD(
+      prepared.buffer_d,
+      {prepared.d_row + panel.m_begin, prepared.d_row + std::min(panel.m_end, d.rows),
+       prepared.d_column + panel.n_begin, prepared.d_column + std::min(panel.n_end, d.columns)});
+  for (const CudaRect& copy : CopiesToPieces(prepared.buffer_d, work.buffers.d, in_buffer,
+                                             from + StartOf(rect, pitch), pitch)) {
     commands->Copy(direction, copy, stream);
   }
 }

@@ -17,9 +17,14 @@ namespace gemmd {
 struct PreparedWork {
   const DeviceWork* work = nullptr;
   Problem landed;
-  Residency resident;  // d: the kernel writes D where it stays
+  Residency resident;       // d: the kernel writes D where it stays
+  Planes<bool> is_settled;  // no launch of this work's writes it
   std::vector<Panel> panels;
   AllocationLayout block;
+  // The plane that buffers.d holds, and the row and column at which the work's D begins there.
+  MatrixLayout buffer_d;
+  std::int64_t d_row = 0;
+  std::int64_t d_column = 0;
 };
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
@@ -38,6 +43,8 @@ struct IssuedWork {
   std::vector<TimedStage> stages;
   CopiedBytes copied;
 };
+// One after another in the same launch.
+void Append(IssuedWork next, IssuedWork* issued);
 
 // Bytes from line to line.
 inline std::uint64_t Pitch(const MatrixLayout& layout) {

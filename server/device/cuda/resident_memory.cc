@@ -144,8 +144,9 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Store(con
   return Land(given, landed, scratch_bytes,
               [&](char* scratch, char* to, CudaStream stream, CudaCommands* commands) {
                 landing_.AssertHeld();
-                parts_.large_issuer->Land(CopiedLayout(given), CopiedLayout(landed), data, scratch,
-                                          to, stream, landing_ring_.get(), commands);
+                parts_.large_issuer->Land(CopiedLayout(given), CopiedLayout(landed),
+                                          {data, Access::kHost}, scratch, to, stream,
+                                          landing_ring_.get(), commands);
               });
 }
 

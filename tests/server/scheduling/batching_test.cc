@@ -1,5 +1,7 @@
 // Tests which jobs share a launch, and when it goes.
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/sync/coalescing_scope.h"
@@ -327,6 +329,93 @@ TEST(Slices, AJobThatIsStoppedAtItsDeadlineIsLearntFrom) {
   simulation.RunUntilIdle();
   EXPECT_TRUE(absl::IsDeadlineExceeded(simulation.ends.at(id).status));
   EXPECT_NEAR(simulation.scheduler.cost().Predict(work).device_us, 200000, 1);
+}
+
+struct Piece {
+  TimeNs at = 0;
+  bool is_ahead = false;
+  int slice = 0;
+  const SlicedWork* work = nullptr;
+};
+
+// Has all slices, and pieces that go ahead of them, written down as they are submitted.
+void Record(Simulation* simulation, std::vector<Piece>* pieces) {
+  simulation->device.on_submit = [simulation, pieces](const DeviceLaunch& launch) {
+    if (launch.form != BatchForm::kSlice) return;
+    pieces->push_back(
+        {simulation->clock.Now(), launch.is_ahead, launch.slice, launch.sliced.get()});
+  };
+}
+
+TEST(Slices, WhatTheNextLongJobReadsComesWhileTheFirstComputes) {
+  Simulation simulation;
+  simulation.device.pieces_ahead = 3;
+  std::vector<Piece> pieces;
+  Record(&simulation, &pieces);
+  const std::uint64_t first = simulation.Submit(simulation.MakeJob(20000));
+  EXPECT_EQ(pieces.size(), 2u);  // a device that is idle begins with slices
+  const std::uint64_t second = simulation.Submit(simulation.MakeJob(20000));
+  const std::uint64_t third = simulation.Submit(simulation.MakeJob(20000));
+  simulation.RunUntilIdle();
+  std::vector<const SlicedWork*> works;
+  std::map<const SlicedWork*, int> ahead;
+  for (const Piece& piece : pieces) {
+    if (std::find(works.begin(), works.end(), piece.work) == works.end()) {
+      works.push_back(piece.work);
+    }
+    if (piece.is_ahead) ++ahead[piece.work];
+    // The third's wait until the second has begun.
+    if (piece.work == works.back() && works.size() == 3 && piece.is_ahead) {
+      EXPECT_TRUE(std::any_of(pieces.begin(), pieces.end(), [&](const Piece& other) {
+        return other.work == works[1] && !other.is_ahead && other.at <= piece.at;
+      }));
+    }
+  }
+  ASSERT_EQ(works.size(), 3u);
+  EXPECT_EQ(ahead[works[0]], 0);
+  EXPECT_EQ(ahead[works[1]], 3);
+  EXPECT_EQ(ahead[works[2]], 3);
+  for (const std::uint64_t id : {first, second, third}) {
+    EXPECT_TRUE(simulation.ends.at(id).status.ok());
+  }
+  // Copies are in the receipt, and the wait ends with the first slice.
+  const Receipt& receipt = simulation.ends.at(second).receipt;
+  TimeNs copied = 0;
+  TimeNs begun = kNoDeadline;
+  for (const StageSpan& span : receipt.spans) {
+    if (span.stage == Stage::kCopyIn) copied += span.end - span.start;
+    if (span.stage == Stage::kCompute) begun = std::min(begun, span.start);
+  }
+  EXPECT_EQ(copied, 3 * Ns(1000));
+  EXPECT_EQ(receipt.spans.front().stage, Stage::kQueue);
+  EXPECT_EQ(receipt.spans.front().end, begun);
+  for (const StageSpan& span : receipt.spans) EXPECT_GE(span.start, receipt.spans.front().start);
+}
+
+TEST(Slices, AJobThatIsCancelledWhileAPieceComesEndsWithThePiece) {
+  Simulation simulation;
+  simulation.device.pieces_ahead = 3;
+  simulation.Submit(simulation.MakeJob(20000));
+  const std::uint64_t second = simulation.Submit(simulation.MakeJob(20000));
+  const TimeNs submitted = simulation.clock.Now();
+  simulation.scheduler.Cancel(second);
+  EXPECT_EQ(simulation.ends.count(second), 0u);  // its memory is still written
+  simulation.RunUntilIdle();
+  EXPECT_TRUE(absl::IsCancelled(simulation.ends.at(second).status));
+  EXPECT_EQ(simulation.ends.at(second).at, submitted + Ns(1000));
+}
+
+TEST(Slices, APieceThatFailsEndsItsJobAndNoOther) {
+  Simulation simulation;
+  simulation.device.pieces_ahead = 3;
+  simulation.device.fails = [](const DeviceLaunch& launch) {
+    return launch.is_ahead && launch.slice == 1 ? absl::InternalError("broken") : absl::OkStatus();
+  };
+  const std::uint64_t first = simulation.Submit(simulation.MakeJob(20000));
+  const std::uint64_t second = simulation.Submit(simulation.MakeJob(20000));
+  simulation.RunUntilIdle();
+  EXPECT_TRUE(simulation.ends.at(first).status.ok());
+  EXPECT_EQ(simulation.ends.at(second).status.message(), "broken");
 }
 
 TEST(Slices, AFailedSliceEndsItsJobAndNoOther) {

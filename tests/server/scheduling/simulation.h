@@ -37,9 +37,20 @@ class SimulatedDevice final : public Device {
   }
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override {
     const double us = work.plan.predicted_us;
-    return std::make_shared<Slices>(work, std::max(2, static_cast<int>(us / slice_us + 0.999)));
+    return std::make_shared<Slices>(work, std::max(2, static_cast<int>(us / slice_us + 0.999)),
+                                    pieces_ahead);
   }
   void Submit(DeviceLaunch launch, Callback done) override {
+    if (on_submit) on_submit(launch);
+    if (launch.form == BatchForm::kSlice) {
+      static_cast<const Slices&>(*launch.sliced).Take(launch);
+    }
+    if (launch.is_ahead) {
+      EXPECT_FALSE(ahead_.has_value()) << "two pieces are under way";
+      ahead_begin_ = clock_->Now();
+      ahead_.emplace(Running{std::move(launch), std::move(done)});
+      return;
+    }
     launches_.push_back({std::move(launch), std::move(done)});
     if (launches_.size() == 1) Begin();
   }
@@ -47,9 +58,18 @@ class SimulatedDevice final : public Device {
   // Problems of this N share launches as groups.
   static constexpr std::int64_t kSmallN = 7;
 
-  // The time at which the launch that runs is done; kNoDeadline: none runs.
-  TimeNs next_end() const { return launches_.empty() ? kNoDeadline : end_; }
+  // The time at which the next launch is done; kNoDeadline: none runs.
+  TimeNs next_end() const { return std::min(computed_at(), ahead_at()); }
   void FinishOne() {
+    if (ahead_at() < computed_at()) {
+      Running running = *std::move(ahead_);
+      ahead_.reset();
+      DeviceResult result;
+      result.status = fails ? fails(running.launch) : absl::OkStatus();
+      result.spans.push_back({Stage::kCopyIn, ahead_begin_, ahead_begin_ + Ns(piece_us)});
+      std::move(running.done)(std::move(result));
+      return;
+    }
     Running running = std::move(launches_.front());
     launches_.pop_front();
     DeviceResult result;
@@ -61,18 +81,34 @@ class SimulatedDevice final : public Device {
 
   // The factor by which everything takes longer than predicted.
   double slowness = 1;
+  // Pieces that go ahead of a long work's slices, and the time that each takes.
+  int pieces_ahead = 0;
+  double piece_us = 1000;
+  // Told of each launch; may be empty.
+  std::function<void(const DeviceLaunch&)> on_submit;
   // Gives the status of a launch; empty: all is well.
   std::function<absl::Status(const DeviceLaunch&)> fails;
 
  private:
   class Slices final : public SlicedWork {
    public:
-    Slices(DeviceWork sliced, int slices) : work(std::move(sliced)), slices_(slices) {}
+    Slices(DeviceWork sliced, int slices, int pieces)
+        : work(std::move(sliced)), slices_(slices), pieces_(pieces) {}
     int slices() const override { return slices_; }
+    int pieces_ahead() const override { return pieces_; }
+    // In order, each once, pieces before slices.
+    void Take(const DeviceLaunch& launch) const {
+      EXPECT_EQ(launch.slice, launch.is_ahead ? next_piece_++ : next_slice_++);
+      EXPECT_TRUE(!launch.is_ahead || next_slice_ == 0);
+      EXPECT_LE(next_piece_, pieces_);
+    }
     const DeviceWork work;
 
    private:
     const int slices_;
+    const int pieces_;
+    mutable int next_slice_ = 0;
+    mutable int next_piece_ = 0;
   };
   struct Running {
     DeviceLaunch launch;
@@ -92,6 +128,8 @@ class SimulatedDevice final : public Device {
         return us;
     }
   }
+  TimeNs computed_at() const { return launches_.empty() ? kNoDeadline : end_; }
+  TimeNs ahead_at() const { return ahead_.has_value() ? ahead_begin_ + Ns(piece_us) : kNoDeadline; }
   void Begin() {
     begin_ = clock_->Now();
     end_ = begin_ + std::max<TimeNs>(1, Ns(Us(launches_.front().launch) * slowness));
@@ -100,6 +138,8 @@ class SimulatedDevice final : public Device {
   const Clock* const clock_;
   MemoryBudget memory_;
   DeviceTraits traits_;
+  std::optional<Running> ahead_;  // beside the launches
+  TimeNs ahead_begin_ = 0;
   std::deque<Running> launches_;
   TimeNs begin_ = 0;
   TimeNs end_ = 0;

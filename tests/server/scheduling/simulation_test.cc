@@ -386,6 +386,10 @@ TEST(RandomEvents, NothingIsLostAndNothingEndsTwice) {
   simulation.device.fails = [&](const DeviceLaunch&) {
     return random() % 50 == 0 ? absl::InternalError("broken") : absl::OkStatus();
   };
+  simulation.device.pieces_ahead = 2;
+  simulation.device.piece_us = 300;
+  std::size_t pieces = 0;
+  simulation.device.on_submit = [&](const DeviceLaunch& launch) { pieces += launch.is_ahead; };
   std::size_t submitted = 0;
   std::uint64_t last = 0;
   for (int event = 0; event < 1000000; ++event) {
@@ -429,6 +433,7 @@ TEST(RandomEvents, NothingIsLostAndNothingEndsTwice) {
   std::size_t ended = 0;
   for (const auto& [code, count] : ends) ended += count;
   EXPECT_EQ(ended, submitted);
+  EXPECT_GT(pieces, 1000u);
   for (const absl::StatusCode code :
        {absl::StatusCode::kOk, absl::StatusCode::kCancelled, absl::StatusCode::kDeadlineExceeded,
         absl::StatusCode::kInternal}) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/device/thread_executor.h"
 
 namespace gemmd {
 namespace {

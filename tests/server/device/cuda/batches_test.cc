@@ -261,6 +261,66 @@ TEST_F(CudaBatchesTest, SlicesHaveTheBitsOfTheWhole) {
   }
 }
 
+// All or some of the operand that all slices read may come before them.
+TEST_F(CudaBatchesTest, SlicesHaveTheirBitsHoweverMuchCameAhead) {
+  bool has_several = false;
+  for (const Problem& problem :
+       {MakeProblem(1000, 1100, 300, DataType::kF32, DataType::kF32),
+        MakeProblem(1000, 600, 300, DataType::kBf16, DataType::kBf16, true, true),
+        MakeProblem(700, 600, 250, DataType::kInt8, DataType::kInt32, true, false)}) {
+    Start(21);
+    operands_.push_back(std::make_shared<Operands>(problem, Distribution::kNormal, 21));
+    const std::vector<DeviceWork> works = {MakeWork(problem, *operands_.back())};
+    const std::vector<std::string> alone = Alone(works);
+    const int pieces = device_->Cut(works.front(), 0.01)->pieces_ahead();
+    EXPECT_GT(pieces, 0);
+    has_several |= pieces > 1;
+    for (int ahead = 0; ahead <= pieces; ++ahead) {
+      auto sliced = device_->Cut(works.front(), 0.01);
+      std::vector<std::future<DeviceResult>> results;
+      for (int i = 0; i < ahead; ++i) {
+        results.push_back(SubmitLaunch(DeviceLaunch::Ahead(sliced, i)));
+        EXPECT_EQ(Compute(MakeProblem(5, 6, 7, DataType::kF32, DataType::kF32), 1), "");
+      }
+      for (int i = 0; i < sliced->slices(); ++i) {
+        results.push_back(SubmitLaunch(DeviceLaunch::Slice(sliced, i)));
+      }
+      std::uint64_t copied = 0;
+      for (auto& result : results) {
+        const DeviceResult slice = result.get();
+        EXPECT_TRUE(slice.status.ok()) << slice.status;
+        copied += slice.copied.in;
+      }
+      EXPECT_EQ(copied, problem.a.size_bytes() + problem.b.size_bytes());
+      ExpectSame(works, alone);
+      sliced = nullptr;
+      EXPECT_EQ(cuda_->allocated_bytes(), 0u);
+    }
+  }
+  EXPECT_TRUE(has_several);
+}
+
+TEST_F(CudaBatchesTest, WhatCameAheadIsGivenBackWhereNoSliceFollows) {
+  Start(22);
+  const Problem problem = MakeProblem(600, 1000, 300, DataType::kF32, DataType::kF32);
+  const Operands operands(problem, Distribution::kNormal, 1);
+  auto sliced = device_->Cut(MakeWork(problem, operands), 0.01);
+  EXPECT_TRUE(SubmitLaunch(DeviceLaunch::Ahead(sliced, 0)).get().status.ok());
+  EXPECT_GT(cuda_->allocated_bytes(), 0u);
+  sliced = nullptr;
+  EXPECT_EQ(Compute(problem, 2), "");
+  EXPECT_EQ(cuda_->allocated_bytes(), 0u);
+
+  sliced = device_->Cut(MakeWork(problem, operands), 0.01);
+  cuda_->FailCall("Copy", absl::InternalError("a fault"));
+  EXPECT_EQ(SubmitLaunch(DeviceLaunch::Ahead(sliced, 0)).get().status.message(), "a fault");
+  EXPECT_EQ(SubmitLaunch(DeviceLaunch::Slice(sliced, 0)).get().status.message(),
+            "an earlier slice of the work failed");
+  sliced = nullptr;
+  EXPECT_EQ(Compute(problem, 2), "");
+  EXPECT_EQ(cuda_->allocated_bytes(), 0u);
+}
+
 TEST_F(CudaBatchesTest, ASlicedWorkThatIsDroppedGivesItsMemoryBack) {
   Start(3);
   const Problem problem = MakeProblem(2000, 30, 40, DataType::kF32, DataType::kF32);

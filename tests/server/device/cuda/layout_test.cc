@@ -94,7 +94,8 @@ TEST(Panels, CoverTheProductOnce) {
     const Problem landed = LandedProblem(MakeProblem(m, n, 4000, DataType::kF32, DataType::kF32));
     const std::vector<Panel> panels =
         CutIntoPanels(landed, {}, PlanOf(kernel, landed), kPanelBytes);
-    EXPECT_EQ(panels.size(), 8u);
+    EXPECT_LE(panels.size(), 8u);
+    EXPECT_GE(panels.size(), 6u);
     std::int64_t covered = 0;
     for (const Panel& panel : panels) {
       const Problem part = PanelProblem(landed, panel);
@@ -119,6 +120,19 @@ TEST(Panels, WhatIsSmallOrResidentIsNotCut) {
   EXPECT_GT(CutIntoPanels(landed, {}, plan, kPanelBytes).size(), 1u);
   EXPECT_EQ(CutIntoPanels(landed, Resident({WorkPlane::kA}), plan, kPanelBytes).size(), 1u);
   EXPECT_EQ(CutIntoPanels(landed, {}, plan, kPanelBytes * 8).size(), 1u);
+}
+
+// A smaller panel of f32 or f64 would be computed later than the next one's operands come.
+TEST(Panels, AreAsHighAsATileTakesToCompute) {
+  const testing::ReferenceKernel kernel;
+  for (const auto& [type, least] : {std::pair<DataType, std::int64_t>{DataType::kF64, 512},
+                                    {DataType::kF32, 512},
+                                    {DataType::kBf16, 256}}) {
+    const Problem landed = LandedProblem(MakeProblem(2048, 64, 16384, type, type));
+    const std::vector<Panel> panels =
+        CutIntoPanels(landed, {}, PlanOf(kernel, landed), kPanelBytes);
+    EXPECT_EQ(panels.front().rows(), least) << Name(type);
+  }
 }
 
 // It leaves in panels, while the next ones are computed.
@@ -167,8 +181,9 @@ TEST(Plane, PiecesAndPanelsBringEveryElementOnce) {
         }
         ASSERT_EQ(sum, d.size_bytes());
         for (const Panel& panel : {Panel{0, 40, 0, 3}, Panel{0, 40, 3, columns}}) {
-          for (const CudaRect& copy :
-               CopiesToPieces(d, pieces, RectOfD(d, panel), device.data(), device_pitch)) {
+          const PlaneRect rect = RectOfD(d, panel);
+          for (const CudaRect& copy : CopiesToPieces(
+                   d, pieces, rect, device.data() + StartOf(rect, device_pitch), device_pitch)) {
             for (std::uint64_t line = 0; line < copy.lines; ++line) {
               std::memcpy(static_cast<char*>(copy.to) + line * copy.to_pitch,
                           static_cast<const char*>(copy.from) + line * copy.from_pitch, copy.width);
