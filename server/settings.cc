@@ -114,8 +114,10 @@ StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device
   options.default_lease = config.default_lease_ms() * kMillisecond;
   options.max_lease = config.max_lease_ms() * kMillisecond;
   options.upload_lease = config.upload_lease_ms() * kMillisecond;
-  // Half of the cores: the others receive, and pack what comes for devices.
-  options.upload_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency() / 2));
+  // With more, other clients wait for the cores and for memory (docs/lab/long-products.md).
+  constexpr unsigned kPartOfCores = 8;
+  options.upload_threads =
+      std::max(1, static_cast<int>(std::thread::hardware_concurrency() / kPartOfCores));
   return options;
 }
 

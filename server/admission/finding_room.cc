@@ -173,6 +173,12 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
         "the request needs ", footprint.in_flight_bytes, " bytes and ", footprint.workspace_bytes,
         " of workspace", kept, " on ", device.traits().name, ", which has ", limit_bytes));
   }
+  // They may have come to a host that has room for more.
+  if (const std::uint64_t bytes = resolved.residents.bytes_on(device); bytes > limit_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the resident operands take ", bytes,
+                                                   " bytes on ", device.traits().name,
+                                                   ", which has ", limit_bytes));
+  }
   offer.cost = served.scheduler->cost().Predict(problem, *plan, residency);
   offer.plan = *std::move(plan);
   return offer;

@@ -1,5 +1,6 @@
 #include "server/admission/resident_operands.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -120,6 +121,16 @@ Residency ResidentOperands::residency(const Device& device) const {
   if (device.uses_host_memory()) return residency;
   for (const OperandPlane& each : kOperandPlanes) residency[each.plane] = Has(each);
   return residency;
+}
+
+std::uint64_t ResidentOperands::bytes_on(const Device& device) const {
+  if (device.uses_host_memory()) return 0;
+  std::uint64_t bytes = 0;
+  for (auto each = operands_.begin(); each != operands_.end(); ++each) {
+    const bool is_counted = std::find(operands_.begin(), each, *each) != each;
+    if (*each != nullptr && !is_counted) bytes += (*each)->size_bytes();
+  }
+  return bytes;
 }
 
 absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(

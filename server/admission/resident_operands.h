@@ -25,6 +25,8 @@ class ResidentOperands {
   Device* holder() const;
   // The planes that they have, once they are on the device.
   Residency residency(const Device& device) const;
+  // The bytes that they take there together; 0 of a device that reads them in the host's memory.
+  std::uint64_t bytes_on(const Device& device) const;
 
   // The planes that a work needs of them.
   struct Placed {

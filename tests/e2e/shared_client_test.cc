@@ -185,7 +185,8 @@ TEST_F(SharedClientTest, TheLoadGeneratorsRequestsTakeTurnsAndAreRight) {
   load::MatmulTransportOptions options;
   options.channel.target = server_.address();
   options.verify_fraction = 1;
-  options.payloads = 2;
+  options.in_flight = 2;
+  options.payload_bytes = 1;  // no bound for them
   const auto transport = load::MatmulTransport::Create(*workload, options);
   ASSERT_TRUE(transport.ok()) << transport.status();
   load::LoadOptions load;

@@ -202,6 +202,31 @@ class Client {
   const Tenant tenant_;
 };
 
+// It may be stored in the host's memory, which has room for more, and would wait for ever here.
+TEST(ResidentOperands, OneThatIsLargerThanTheDeviceIsRefusedAtOnce) {
+  Server server(1, kBytes / 2);
+  Client client(&server, "a");
+  std::mt19937 random(1);
+  const Factor a{RandomMatrix(&random), {}};
+  const Matrix b = RandomMatrix(&random);
+  const absl::string_view piece(reinterpret_cast<const char*>(b.data()), kBytes);
+  OperandForm form;
+  form.data = {DataType::kF32, kSize, kSize, Order::kRowMajor, kSize};
+  OperandPlanes<std::vector<Sha256Digest>> chunks;
+  chunks[PlaneName::kData] = ChunkDigests(piece);
+  auto stream =
+      server.store->BeginUpload(*Tenant::Named("a"), DigestOf(form, chunks), form, std::nullopt);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_TRUE(*(*stream)->Receive({PlaneName::kData, 0, {&piece, 1}}));
+  MatmulCall call = client.CallOf(a, Factor{{}, (*stream)->info().handle}, false);
+  call.a->data.rows = 1;
+  const absl::Status refused =
+      server.admission->Admit(call, kNoDeadline, Admission::Carrier::kStream).status();
+  EXPECT_EQ(refused,
+            absl::InvalidArgumentError(absl::StrCat("the resident operands take ", kBytes,
+                                                    " bytes on cuda:0, which has ", kBytes / 2)));
+}
+
 TEST(KeptResults, AChainCrossesNothing) {
   for (std::uint32_t seed = 0; seed < 5; ++seed) {
     Server server(seed);
