@@ -160,6 +160,7 @@ void LaunchQueue::IssueOnFeeder(ItemPtr item) {
                 : sliced.IssueSlice(item->launch.slice, item->slot.get(), ring_.get()));
       };
       item->issued = IssueInTime(nullptr, issue).value();
+      GiveUpIfNothingCame(&sliced, item.get());
     } else {
       for (const DeviceWork& work : item->launch.works) {
         IssueAlone(work, item.get());
@@ -184,6 +185,13 @@ void LaunchQueue::IssueAlone(const DeviceWork& work, Item* item) const {
   WorkInParts in_parts(parts_.backend, parts_.large_issuer, work, std::move(parts), panel_bytes_);
   for (int slice = 0; slice < in_parts.slices() && item->issued.status.ok(); ++slice) {
     append([&] { return in_parts.IssueSlice(slice, item->slot.get(), ring_.get()); });
+  }
+  GiveUpIfNothingCame(&in_parts, item);
+}
+
+void LaunchQueue::GiveUpIfNothingCame(SlicedCudaWork* sliced, Item* item) {
+  if (absl::IsResourceExhausted(item->issued.status)) {
+    Append(sliced->GiveUp(item->slot.get()), &item->issued);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "server/device/cuda/completion_watcher.h"
 #include "server/device/cuda/large_issuer.h"
 #include "server/device/cuda/out_of_core.h"
+#include "server/device/cuda/sliced_work.h"
 #include "server/device/cuda/slot_pool.h"
 #include "server/device/cuda/small_issuer.h"
 #include "server/device/cuda/staging.h"
@@ -63,6 +64,9 @@ class LaunchQueue {
   void IssueOnFeeder(ItemPtr item);  // on the feeder thread
   // A work, whole or in parts, behind what the item has under way.
   void IssueAlone(const DeviceWork& work, Item* item) const;
+  // A slice for which there never was memory may have operands under way, which the caller's memory
+  // must outlive.
+  static void GiveUpIfNothingCame(SlicedCudaWork* sliced, Item* item);
   // Again, while there is no memory for it, when works that are under way have ended. `own`
   // is what the launch itself has under way; may be null.
   std::optional<IssuedWork> IssueInTime(CudaEvent own,

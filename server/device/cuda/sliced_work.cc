@@ -42,6 +42,12 @@ IssuedWork WorkInParts::IssueNext(std::size_t slice, CudaSlot* slot, StagingRing
   return together;
 }
 
+IssuedWork WorkInParts::Settle(CudaSlot* slot) {
+  IssuedWork issued = std::exchange(brought_, {});
+  if (*strip_.memory() != nullptr) Append(issuer_->Discard(strip_.memory(), slot), &issued);
+  return issued;
+}
+
 absl::Status WorkInParts::BringStrip(std::size_t slice, CudaSlot* slot, StagingRing* ring) {
   const Panel& part = parts_.panels[slice];
   const bool by_rows = *parts_.shared == WorkPlane::kA;

@@ -24,11 +24,19 @@ class SlicedCudaWork : public SlicedWork {
   IssuedWork IssueAhead(CudaSlot* slot, StagingRing* ring) {
     return Try([&] { return IssueNextAhead(slot, ring); });
   }
+  // After one that found no memory and is not issued again: those behind it fail too. Ends with
+  // what the work has under way.
+  IssuedWork GiveUp(CudaSlot* slot) {
+    has_failed_ = true;
+    return Settle(slot);
+  }
 
  private:
   virtual IssuedWork IssueNext(std::size_t slice, CudaSlot* slot, StagingRing* ring) = 0;
   // REQUIRES: pieces_ahead() promises one more.
   virtual IssuedWork IssueNextAhead(CudaSlot* /*slot*/, StagingRing* /*ring*/) { return {}; }
+  // Commands of a slice that found no memory.
+  virtual IssuedWork Settle(CudaSlot* /*slot*/) { return {}; }
 
   IssuedWork Try(absl::FunctionRef<IssuedWork()> issue) {
     IssuedWork issued;
@@ -119,6 +127,7 @@ class WorkInParts final : public SlicedCudaWork {
 
  private:
   IssuedWork IssueNext(std::size_t slice, CudaSlot* slot, StagingRing* ring) override;
+  IssuedWork Settle(CudaSlot* slot) override;
   // Frees the strip of the parts before, and brings this one's.
   absl::Status BringStrip(std::size_t slice, CudaSlot* slot, StagingRing* ring);
 

@@ -239,6 +239,42 @@ TEST_F(OutOfCoreTest, OneOperandMayLieOnTheDevice) {
   }
 }
 
+// The strip's operand is under way when its first part finds no memory, and nothing that ends would
+// give any.
+TEST_F(OutOfCoreTest, APartThatFindsNoMemoryEndsBehindItsStrip) {
+  const Problem problem = MakeProblem(900, 600, 30, DataType::kF32, DataType::kF32);
+  const std::uint64_t memory = Prepare(Planned(problem), kPanelBytes).block.total_bytes;
+  for (std::uint32_t seed = 0; seed < 6; ++seed) {
+    for (const bool is_sliced : {false, true}) {
+      SCOPED_TRACE(seed);
+      Start(seed, memory);
+      auto operands = std::make_unique<Operands>(problem, Distribution::kNormal, seed);
+      DeviceWork work = MakeWork(problem, *operands);
+      cuda_->FailCall("Allocate", absl::ResourceExhaustedError("fragments"), 1);
+      std::promise<DeviceResult> promise;
+      std::shared_ptr<SlicedWork> sliced = device_->Cut(work, 1e9);
+      ASSERT_NE(sliced, nullptr);
+      device_->Submit(is_sliced ? DeviceLaunch::Slice(sliced, 0) : DeviceLaunch(work),
+                      [&promise](DeviceResult done) { promise.set_value(std::move(done)); });
+      const DeviceResult result = promise.get_future().get();
+      EXPECT_EQ(result.status.message(), "fragments");
+      // All of it had come.
+      EXPECT_GT(result.copied.in, 0u);
+      if (is_sliced) {
+        std::promise<DeviceResult> next;
+        device_->Submit(DeviceLaunch::Slice(sliced, 1),
+                        [&next](DeviceResult done) { next.set_value(std::move(done)); });
+        EXPECT_EQ(next.get_future().get().status.message(), "an earlier slice of the work failed");
+      }
+      sliced = nullptr;
+      work = {};
+      operands = nullptr;
+      EXPECT_EQ(Compute(problem, 6), "");
+      EXPECT_TRUE(AllIsFree());
+    }
+  }
+}
+
 TEST_F(OutOfCoreTest, AFaultInAPartFailsTheWorkAndGivesAllBack) {
   const Problem problem = MakeProblem(900, 600, 30, DataType::kF32, DataType::kF32);
   const Operands operands(problem, Distribution::kNormal, 5);
