@@ -149,7 +149,8 @@ absl::Status MatmulStreamReactor::Handle(const std::shared_ptr<const Received>& 
       return absl::InvalidArgumentError(
           absl::StrCat("batch.begins has ", begins, " entries; it must have 1 to ", kMaxBegins));
     }
-    const CoalescingScope together;  // the session looks once for what to send
+    // They are launched together, and the session looks once for what to send.
+    const CoalescingScope together;
     for (const Event::Begin& begin : event.batch().begins()) {
       if (absl::Status s = Begin(begin, received, arrival); !s.ok()) return s;
     }

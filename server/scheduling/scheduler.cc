@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync/coalescing_scope.h"
 #include "server/observe/refusal.h"
 
 namespace gemmd {
@@ -103,7 +104,10 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
     active.job = std::move(job);
     jobs_.emplace(id, std::move(active));
     ++unfinished_jobs_;
-    DispatchWith(&finished, here);
+    // Jobs that come together go together: else the first would leave alone, and its launch would
+    // be issued before the others are looked at.
+    const bool others_follow = CoalescingScope::Defer(this, [this] { Dispatch(); });
+    if (!others_follow) DispatchWith(&finished, here);
   }
   Deliver(std::move(finished));
   return absl::OkStatus();

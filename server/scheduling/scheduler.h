@@ -100,7 +100,8 @@ class Scheduler {
   // REQUIRES: idle (see WaitUntilIdle).
   ~Scheduler();
 
-  // On an error the job's callback is never called.
+  // On an error the job's callback is never called. Under a CoalescingScope of the thread's nothing
+  // is launched before its end; the scope ends before the scheduler does.
   // RESOURCE_EXHAUSTED: the queue is full.
   absl::Status Submit(std::unique_ptr<Job> job);
 

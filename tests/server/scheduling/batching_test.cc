@@ -60,6 +60,36 @@ TEST(Batching, JobsOfOneLaunchAreToldUnderOneDeferral) {
   EXPECT_EQ(messages, 2);  // the first alone
 }
 
+TEST(Batching, JobsThatComeTogetherGoTogether) {
+  Simulation simulation;
+  std::vector<std::uint64_t> ids;
+  {
+    const CoalescingScope together;
+    for (int i = 0; i < 10; ++i) ids.push_back(simulation.Submit(simulation.MakeRows(3, 5)));
+    EXPECT_EQ(simulation.scheduler.queued().jobs, 10u);
+  }
+  EXPECT_EQ(simulation.scheduler.queued().jobs, 0u);
+  simulation.RunUntilIdle();
+  for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), 10u);
+  ExpectLaunches(simulation, BatchForm::kRows, 1, 10);
+}
+
+// One that is cancelled under the scope, or late by its end, is told so; the others go.
+TEST(Batching, WhatEndsBeforeItsScopeTakesNoPlaceInTheLaunch) {
+  Simulation simulation;
+  std::uint64_t cancelled = 0;
+  std::uint64_t kept = 0;
+  {
+    const CoalescingScope together;
+    cancelled = simulation.Submit(simulation.MakeRows(3, 5));
+    kept = simulation.Submit(simulation.MakeRows(3, 5));
+    simulation.scheduler.Cancel(cancelled);
+    EXPECT_TRUE(absl::IsCancelled(simulation.ends.at(cancelled).status));
+  }
+  simulation.RunUntilIdle();
+  EXPECT_EQ(BatchOf(simulation, kept), 1u);
+}
+
 TEST(Batching, InterleavedKeysDoNotCloseEachOthersBatches) {
   Simulation simulation;
   simulation.Submit(simulation.MakeJob(100));
