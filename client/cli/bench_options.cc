@@ -189,6 +189,11 @@ void AddMeasurementOptions(CLI::App& app, BenchArguments& arguments) {
       ->type_name("BYTES")
       ->excludes(ceiling)
       ->group(group);
+  AddDuration(app, "--null-work", arguments.null_work,
+              "Of --null's server, before each answer, one at a time and without sleep, as a "
+              "device works")
+      ->needs("--null")
+      ->group(group);
 }
 
 absl::Status AddShape(absl::string_view text, const load::RequestSpec& shared,

@@ -44,6 +44,7 @@ struct BenchArguments {
   std::string slo;
   bool ceiling = false;
   std::uint64_t null_bytes = 0;  // 0: a gemmd server
+  absl::Duration null_work;      // of its echo, before each answer
 
   // Output.
   bool explain = false;

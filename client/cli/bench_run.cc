@@ -335,6 +335,9 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
        DescribesProducts(arguments.shared))) {
     return UsageFailure("--null sends bytes, no products; drop what describes or checks products");
   }
+  if (arguments.null_work > absl::ZeroDuration() && arguments.shared.call() == "stream") {
+    return UsageFailure("--null-work is for unary calls; drop --call=stream");
+  }
   report["machine"] = MachineJson();
   report["options"] = {{"channels", arguments.channels},
                        {"streams", arguments.streams},
@@ -350,11 +353,13 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
     sizes.streamed = arguments.shared.call() == "stream";
     sizes.stripes = static_cast<int>(std::max(1U, arguments.shared.channels()));
     if (arguments.shared.chunk_bytes() > 0) sizes.chunk_bytes = arguments.shared.chunk_bytes();
+    sizes.work = absl::ToChronoMicroseconds(arguments.null_work);
     if (Outcome failure = MakeEchoBench(global, arguments, {sizes}, echo, bench)) return failure;
     bench.weights = {1};
     bench.costs = {{arguments.null_bytes, arguments.null_bytes, 0}};
-    bench.names = {absl::StrCat("echo of ", arguments.null_bytes, " bytes",
-                                sizes.streamed ? ", streamed" : "")};
+    bench.names = {absl::StrCat(
+        "echo of ", arguments.null_bytes, " bytes", sizes.streamed ? ", streamed" : "",
+        sizes.work.count() > 0 ? absl::StrCat(" after ", DurationText(arguments.null_work)) : "")};
   } else if (Outcome failure = MakeMatmulBench(global, arguments, report, bench)) {
     return failure;
   }

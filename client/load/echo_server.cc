@@ -4,12 +4,16 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/sync/mutex.h"
+#include "client/load/busy_worker.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 
@@ -39,18 +43,29 @@ grpc::ByteBuffer Answer(const grpc::ByteBuffer& request, std::uint64_t bytes) {
 
 class EchoReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit EchoReactor(std::uint64_t bytes) : bytes_(bytes) { StartRead(&request_); }
+  // Answers after the worker's work, if there is one.
+  EchoReactor(std::uint64_t bytes, BusyWorker* worker, std::chrono::microseconds work)
+      : bytes_(bytes), worker_(worker), work_(work) {
+    StartRead(&request_);
+  }
 
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no message came"));
-    answer_ = Answer(request_, bytes_);
-    request_.Clear();
-    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
+    if (worker_ == nullptr) return Reply();
+    worker_->Work(work_, [this] { Reply(); });
   }
   void OnDone() override { delete this; }
 
  private:
+  void Reply() {
+    answer_ = Answer(request_, bytes_);
+    request_.Clear();
+    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+
   const std::uint64_t bytes_;
+  BusyWorker* const worker_;
+  const std::chrono::microseconds work_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer answer_;
 };
@@ -109,7 +124,7 @@ class NotFound final : public grpc::ServerGenericBidiReactor {
  public:
   NotFound() {
     Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
-                        "the method is /echo/BYTES or /echo-stream/BYTES"));
+                        "the method is /echo/BYTES, /echo/BYTES/US or /echo-stream/BYTES"));
   }
   void OnDone() override { delete this; }
 };
@@ -120,14 +135,30 @@ class EchoService final : public grpc::CallbackGenericService {
       grpc::GenericCallbackServerContext* context) override {
     absl::string_view method = context->method();
     std::uint64_t bytes = 0;
+    std::uint32_t work_us = 0;
     const bool is_stream = absl::ConsumePrefix(&method, "/echo-stream/");
-    if ((!is_stream && !absl::ConsumePrefix(&method, "/echo/")) ||
-        !absl::SimpleAtoi(method, &bytes)) {
+    if (!is_stream && !absl::ConsumePrefix(&method, "/echo/")) return new NotFound;
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(method, absl::MaxSplits('/', 1));
+    const bool works = !parts.second.empty();
+    if (!absl::SimpleAtoi(parts.first, &bytes) ||
+        (works && (is_stream || !absl::SimpleAtoi(parts.second, &work_us)))) {
       return new NotFound;
     }
     if (is_stream) return new EchoStreamReactor(bytes);
-    return new EchoReactor(bytes);
+    return new EchoReactor(bytes, works ? Worker() : nullptr, std::chrono::microseconds(work_us));
   }
+
+ private:
+  // Made when it is first needed, because it takes a core.
+  BusyWorker* Worker() {
+    const MutexLock lock(mutex_);
+    if (worker_ == nullptr) worker_ = std::make_unique<BusyWorker>();
+    return worker_.get();
+  }
+
+  Mutex mutex_;
+  std::unique_ptr<BusyWorker> worker_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -10,8 +10,9 @@
 namespace gemmd::load {
 
 // Answers the method "/echo/BYTES" with that many bytes, the request's own as far as they
-// go; and each message of a stream "/echo-stream/BYTES" likewise. Raw byte buffers, nothing is
-// parsed or copied.
+// go; and each message of a stream "/echo-stream/BYTES" likewise. "/echo/BYTES/US" first works so
+// many microseconds, on one request at a time, as a device would (busy_worker.h). Raw byte buffers,
+// nothing is parsed or copied.
 class EchoServer {
  public:
   // Listens on a free loopback port: with TLS as this certificate says, in plain text without.

@@ -28,8 +28,9 @@ class EchoTransport final : public Transport {
     payload_.assign(largest, 'x');
     for (const EchoSizes& size : sizes) {
       const grpc::Slice slice(payload_.data(), size.request_bytes, grpc::Slice::STATIC_SLICE);
-      kinds_.push_back({absl::StrCat("/echo/", size.answer_bytes), grpc::ByteBuffer(&slice, 1),
-                        size.answer_bytes});
+      std::string method = absl::StrCat("/echo/", size.answer_bytes);
+      if (size.work.count() > 0) absl::StrAppend(&method, "/", size.work.count());
+      kinds_.push_back({std::move(method), grpc::ByteBuffer(&slice, 1), size.answer_bytes});
       for (const auto& lane : lanes_) OpenStreams(size, options.streams, *lane);
     }
   }

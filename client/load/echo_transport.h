@@ -1,6 +1,7 @@
 // Requests of a workload's sizes to the bare echo server.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +20,9 @@ struct EchoSizes {
   bool streamed = false;
   std::uint64_t chunk_bytes = 1 << 20;
   int stripes = 1;
+  // The server works so long before it answers, on one request at a time; zero: not at all. Not
+  // for those that are streamed.
+  std::chrono::microseconds work{0};
 };
 
 struct EchoOptions {

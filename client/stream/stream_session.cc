@@ -35,23 +35,22 @@ absl::Status StatusOf(const grpc::Status& status) {
   return absl::CancelledError(status.error_message());
 }
 
-// The answers of one message: of a batch, or a single one. Empty where the bytes are no message
-// of the contract.
-std::vector<std::shared_ptr<StreamAnswer>> Parse(const grpc::ByteBuffer& bytes) {
+ReceivedAnswers Parse(const grpc::ByteBuffer& bytes) {
   const auto slices = std::make_shared<std::vector<grpc::Slice>>();
   auto whole = std::make_shared<GrpcAnswer>();
   whole->slices = slices;
   if (!DumpAndParse(bytes, *slices, whole->message, whole->payload)) return {};
-  if (!whole->message.has_batch()) return {whole};
-  std::vector<std::shared_ptr<StreamAnswer>> answers;
+  if (!whole->message.has_batch()) return {{whole}, false};
+  ReceivedAnswers batch;
+  batch.is_batch = true;
   for (auto& finished : *whole->message.mutable_batch()->mutable_finished()) {
     auto answer = std::make_shared<GrpcAnswer>();
     answer->slices = slices;
     *answer->message.mutable_finished() = std::move(finished);
     answer->payload = whole->payload;
-    answers.push_back(std::move(answer));
+    batch.answers.push_back(std::move(answer));
   }
-  return answers;
+  return batch;
 }
 
 }  // namespace
@@ -82,13 +81,13 @@ class StreamSession::Stream final
 
   void OnReadDone(bool ok) override {
     if (!ok) return OnReadEnd();
-    const std::vector<std::shared_ptr<StreamAnswer>> answers = Parse(incoming_);
+    const ReceivedAnswers received = Parse(incoming_);
     incoming_.Clear();
     Actions actions;
     bool reads_ahead = false;
     {
       const MutexLock lock(session_->mutex_);
-      actions = session_->Received(index_, answers);
+      actions = session_->Received(index_, received);
       reads_ahead = !actions.copies.empty() && !is_copying_;
       is_copying_ = is_copying_ || reads_ahead;
     }
@@ -202,11 +201,10 @@ void StreamSession::Flush() {
   Do(actions);
 }
 
-Actions StreamSession::Received(int stream,
-                                const std::vector<std::shared_ptr<StreamAnswer>>& answers) {
-  if (answers.empty()) return state_.ReceivedGarbage();
-  if (answers.size() > 1) return state_.ReceivedBatch(stream, answers);
-  return state_.Received(stream, answers.front());
+Actions StreamSession::Received(int stream, const ReceivedAnswers& received) {
+  if (received.answers.empty()) return state_.ReceivedGarbage();
+  if (received.is_batch) return state_.ReceivedBatch(stream, received.answers);
+  return state_.Received(stream, received.answers.front());
 }
 
 void StreamSession::Cancel(std::uint64_t id) {

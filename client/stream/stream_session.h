@@ -11,6 +11,13 @@
 
 namespace gemmd::client {
 
+// The answers of one message: of a batch, or a single one. None where its bytes are no message of
+// the contract.
+struct ReceivedAnswers {
+  std::vector<std::shared_ptr<StreamAnswer>> answers;
+  bool is_batch = false;
+};
+
 // Thread-safe. Callbacks run on gRPC's threads or on the caller's, never under a lock; each
 // stream has one write under way at most, so gRPC holds one chunk of each.
 class StreamSession : public std::enable_shared_from_this<StreamSession> {
@@ -46,7 +53,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   void WakeAt(absl::Time time);
   // Sends what was started.
   void Flush();
-  Actions Received(int stream, const std::vector<std::shared_ptr<StreamAnswer>>& answers)
+  Actions Received(int stream, const ReceivedAnswers& received)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CallCount> count_;

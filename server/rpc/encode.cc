@@ -196,8 +196,8 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
       d);
 }
 
-grpc::ByteBuffer EncodeStreamResponse(absl::Span<const Outgoing> message) {
-  if (message.size() == 1) {
+grpc::ByteBuffer EncodeStreamResponse(absl::Span<const Outgoing> message, bool accepts_batches) {
+  if (!accepts_batches || !std::holds_alternative<RequestFinished>(message.front())) {
     return std::visit([](const auto& each) { return Encode(each); }, message.front());
   }
   std::uint64_t bytes = 0;

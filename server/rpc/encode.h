@@ -26,8 +26,9 @@ v1::EstimateResponse EncodeEstimate(const MatmulEstimate& estimate, double calle
 grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout& layout,
                                       const HostBuffer& d, const std::string& handle = {});
 
-// A serialized gemmd.v1.MatmulStreamResponse, in the same way; a batch of several RequestFinished.
+// A serialized gemmd.v1.MatmulStreamResponse, in the same way. To a client that accepts batches
+// every RequestFinished goes in one, the first too: it tells that the server takes batches.
 // REQUIRES: `message` is one that MatmulSession::NextMessage() gave, and not empty.
-grpc::ByteBuffer EncodeStreamResponse(absl::Span<const Outgoing> message);
+grpc::ByteBuffer EncodeStreamResponse(absl::Span<const Outgoing> message, bool accepts_batches);
 
 }  // namespace gemmd

@@ -18,6 +18,11 @@ namespace {
 // Chunks of one stream that are copied at once: while one is, the next one is read.
 constexpr int kMaxCopies = 2;
 
+// From so many requests in flight on more messages are probably on their way, and are read before
+// those that came are handled. It costs each some 20 us, and on one H100's host one in flight took
+// 447 us instead of 399 so, 4 took 616 instead of 544, but 16 took 1000 instead of 2210.
+constexpr std::size_t kManyInFlight = 8;
+
 // The time between two looks for a message that is not whole.
 TimeNs LookPeriod(const CallWatch& watch) {
   constexpr TimeNs kSecond = 1'000'000'000;
@@ -46,35 +51,74 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const 
 }
 
 void MatmulStreamReactor::OnReadDone(bool ok) {
-  if (!ok) {
-    if (session_ == nullptr) return FinishOnce(absl::OkStatus());
-    bool is_copying = false;
-    {
-      const MutexLock lock(mutex_);
-      input_ended_ = true;
-      is_copying = copies_ > 0;
-    }
-    return is_copying ? void() : EndInput();
-  }
+  if (!ok) return OnReadEnd();
   const TimeNs arrival = services_.clock->Now();
   CountMessage(incoming_.Length());
   const auto received = std::make_shared<Received>(incoming_);
+  received->arrival = arrival;
   incoming_.Clear();
   absl::Status status = ParseMessage(received->bytes, &received->event, &received->payload);
-  if (status.ok() && session_ != nullptr && received->event.has_chunk()) {
-    return Receive(received->event.chunk(), received->payload);
+  if (session_ == nullptr) return status.ok() ? HandleFirst(received) : FinishOnce(status);
+  // The other streams of a session break with this one.
+  if (!status.ok()) return session_->Break(status);
+  bool is_copied_here = false;
+  bool is_handled_here = false;
+  {
+    const MutexLock lock(mutex_);
+    reading_waits_ = true;
+    // A chunk may belong to a request that is still to be begun.
+    is_copied_here = received->event.has_chunk() && inbox_.is_idle();
+    if (is_copied_here) {
+      ++copies_;
+    } else {
+      is_handled_here = inbox_.Put(received, received->size);
+    }
   }
-  if (status.ok()) status = Handle(received, arrival);
-  if (!status.ok()) {
-    // The other streams of a session break with this one, but not for a refused Join.
-    if (session_ == nullptr) return FinishOnce(status);
-    return session_->Break(status);
+  if (is_handled_here) return HandleInbox();
+  Pump();
+  if (is_copied_here) Receive(received->event.chunk(), received->payload);
+}
+
+void MatmulStreamReactor::OnReadEnd() {
+  if (session_ == nullptr) return FinishOnce(absl::OkStatus());
+  bool is_last = false;
+  {
+    const MutexLock lock(mutex_);
+    input_ended_ = true;
+    is_last = HasNoInputLeft();
+  }
+  if (is_last) EndInput();
+}
+
+void MatmulStreamReactor::HandleFirst(const ReceivedPtr& received) {
+  // A refused Join ends nothing but this stream.
+  if (const absl::Status s = Handle(received); !s.ok()) {
+    return session_ == nullptr ? FinishOnce(s) : session_->Break(s);
   }
   {
     const MutexLock lock(mutex_);
     reading_waits_ = true;
   }
   Pump();
+}
+
+void MatmulStreamReactor::HandleInbox() {
+  while (true) {
+    std::vector<ReceivedPtr> gathered;
+    bool is_last = false;
+    {
+      const MutexLock lock(mutex_);
+      gathered = inbox_.Take();
+      is_last = HasNoInputLeft();
+    }
+    if (gathered.empty()) return is_last ? EndInput() : Pump();
+    if (session_->in_flight() >= kManyInFlight) Pump();
+    // Their requests are launched together, and the session looks once for what to send.
+    const CoalescingScope together;
+    for (const ReceivedPtr& received : gathered) {
+      if (const absl::Status s = Handle(received); !s.ok()) session_->Break(s);
+    }
+  }
 }
 
 void MatmulStreamReactor::OnWriteDone(bool ok) {
@@ -104,17 +148,12 @@ void MatmulStreamReactor::OnDone() {
 }
 
 void MatmulStreamReactor::Receive(const v1::Chunk& chunk, const PayloadViews& payload) {
-  {
-    const MutexLock lock(mutex_);
-    ++copies_;
-    reading_waits_ = true;
-  }
-  Pump();
   session_->Receive(chunk.request_id(), DecodeChunk(chunk, payload));
   bool is_last = false;
   {
     const MutexLock lock(mutex_);
-    is_last = --copies_ == 0 && input_ended_;
+    --copies_;
+    is_last = HasNoInputLeft();
   }
   if (is_last) return EndInput();
   Pump();
@@ -125,8 +164,7 @@ void MatmulStreamReactor::EndInput() {
   Pump();
 }
 
-absl::Status MatmulStreamReactor::Handle(const std::shared_ptr<const Received>& received,
-                                         TimeNs arrival) {
+absl::Status MatmulStreamReactor::Handle(const ReceivedPtr& received) {
   const Event& event = received->event;
   const bool is_entry = event.has_open() || event.has_join();
   if (session_ == nullptr) {
@@ -142,17 +180,16 @@ absl::Status MatmulStreamReactor::Handle(const std::shared_ptr<const Received>& 
   if (stream_ != MatmulSession::kFirst) {
     return absl::InvalidArgumentError("a stream that joined a session sends chunks alone");
   }
-  if (event.has_begin()) return Begin(event.begin(), received, arrival);
+  if (event.has_begin()) return Begin(event.begin(), received);
   if (event.has_batch()) {
     const int begins = event.batch().begins_size();
     if (begins < 1 || begins > kMaxBegins) {
       return absl::InvalidArgumentError(
           absl::StrCat("batch.begins has ", begins, " entries; it must have 1 to ", kMaxBegins));
     }
-    // They are launched together, and the session looks once for what to send.
-    const CoalescingScope together;
+    const CoalescingScope together;  // of the first message too
     for (const Event::Begin& begin : event.batch().begins()) {
-      if (absl::Status s = Begin(begin, received, arrival); !s.ok()) return s;
+      if (absl::Status s = Begin(begin, received); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
@@ -164,9 +201,7 @@ absl::Status MatmulStreamReactor::Handle(const std::shared_ptr<const Received>& 
       "the message has no event: one of begin, cancel, open, join, batch and chunk must be set");
 }
 
-absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin,
-                                        const std::shared_ptr<const Received>& received,
-                                        TimeNs arrival) {
+absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const ReceivedPtr& received) {
   RequestHeader header;
   header.request_id = begin.request_id();
   header.call = DecodeHeader(begin.header());
@@ -180,8 +215,8 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin,
   header.timeout_us = begin.header().timeout_us();
   header.await_accepted = begin.await_accepted();
   header.accepts_batches = begin.accepts_batches();
-  header.arrival = arrival;
-  header.decode = {Stage::kDecode, arrival, services_.clock->Now()};
+  header.arrival = received->arrival;
+  header.decode = {Stage::kDecode, received->arrival, services_.clock->Now()};
   header.trace = begin.traceparent().empty()
                      ? trace_
                      : ReadTraceOrigin(begin.traceparent(), begin.tracestate());
@@ -232,7 +267,7 @@ void MatmulStreamReactor::Pump() {
   if (is_finished_ || session_ == nullptr) return;
   if (!is_writing_) {
     if (const std::vector<Outgoing> next = session_->NextMessage(stream_); !next.empty()) {
-      outgoing_ = EncodeStreamResponse(next);
+      outgoing_ = EncodeStreamResponse(next, session_->accepts_batches());
       is_writing_ = true;
       StartWrite(&outgoing_);
     }
@@ -244,7 +279,7 @@ void MatmulStreamReactor::Pump() {
   }
   // Nobody reads, so the write under way ends only with the call.
   if (closing.has_value() && absl::IsDeadlineExceeded(*closing)) EndBy(0);
-  if (!closing.has_value() && reading_waits_ && copies_ < kMaxCopies &&
+  if (!closing.has_value() && reading_waits_ && copies_ < kMaxCopies && inbox_.has_room() &&
       session_->MayRead(stream_)) {
     reading_waits_ = false;
     StartRead(&incoming_);

@@ -15,6 +15,7 @@
 #include "server/rpc/call_watch.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/decode.h"
+#include "server/rpc/inbox.h"
 #include "server/transfer/matmul_session.h"
 #include "server/transfer/session_registry.h"
 
@@ -59,15 +60,25 @@ class MatmulStreamReactor final
     const std::uint64_t size;
     v1::MatmulStreamRequest event;
     PayloadViews payload;
+    TimeNs arrival = 0;
   };
+  using ReceivedPtr = std::shared_ptr<const Received>;
 
+  void OnReadEnd();
+  // Chooses the session.
+  void HandleFirst(const ReceivedPtr& received);
+  // Handles what gathers, and reads on meanwhile.
+  void HandleInbox();
   // An error is a breach of the protocol.
-  absl::Status Handle(const std::shared_ptr<const Received>& received, TimeNs arrival);
-  // Reads on before it copies the chunk, so that both happen at once.
+  absl::Status Handle(const ReceivedPtr& received);
+  // Copies a chunk, while others are read.
   void Receive(const v1::Chunk& chunk, const PayloadViews& payload);
+  // The client sends nothing more, and all that it sent was handled.
+  bool HasNoInputLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return input_ended_ && copies_ == 0 && inbox_.is_idle();
+  }
   void EndInput();
-  absl::Status Begin(const v1::MatmulStreamRequest::Begin& begin,
-                     const std::shared_ptr<const Received>& received, TimeNs arrival);
+  absl::Status Begin(const v1::MatmulStreamRequest::Begin& begin, const ReceivedPtr& received);
   // Chooses the stream's session by its first event.
   absl::Status Enter(const v1::MatmulStreamRequest& first);
   absl::Status AddTo(std::shared_ptr<MatmulSession> session);
@@ -85,7 +96,7 @@ class MatmulStreamReactor final
   std::shared_ptr<MatmulStreamReactor> self_;  // until OnDone()
   grpc::ByteBuffer incoming_;                  // of the read under way
 
-  // Set by the first event, and used by later ones and by what these cause.
+  // Set by the first event, before another is read, and used by later ones and by what these cause.
   std::shared_ptr<MatmulSession> session_;
   MatmulSession::StreamId stream_ = MatmulSession::kFirst;
   Login login_;
@@ -95,6 +106,7 @@ class MatmulStreamReactor final
   Mutex mutex_;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write under way
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  Inbox<ReceivedPtr> inbox_ ABSL_GUARDED_BY(mutex_){{}};
   bool reading_waits_ ABSL_GUARDED_BY(mutex_) = false;
   int copies_ ABSL_GUARDED_BY(mutex_) = 0;  // chunks that are being copied
   bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -97,8 +97,7 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
                                                      "; a request with this id is in flight"));
     }
     statistics_->RecordReceived();
-    if (const std::size_t in_flight = requests_.size() + results_.size();
-        in_flight >= options_.max_requests) {
+    if (const std::size_t in_flight = InFlightLocked(); in_flight >= options_.max_requests) {
       refusal = WithCause(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
                                              "the session has ", in_flight,
                                              " requests in flight, which is the limit")),
@@ -394,6 +393,16 @@ std::vector<Outgoing> MatmulSession::NextMessage(StreamId stream) {
   }
   streams_[stream].sending = Progress::OfWhole(options_.progress, bytes, clock_->Now());
   return message;
+}
+
+bool MatmulSession::accepts_batches() const {
+  const MutexLock lock(mutex_);
+  return accepts_batches_;
+}
+
+std::size_t MatmulSession::in_flight() const {
+  const MutexLock lock(mutex_);
+  return InFlightLocked();
 }
 
 std::optional<Outgoing> MatmulSession::TakeNextLocked(StreamId stream) {

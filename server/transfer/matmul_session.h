@@ -99,6 +99,10 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // The message that the stream sends next; empty: none. Several are all RequestFinished, of
   // about chunk_bytes of payload at most, for a client that accepts batches.
   std::vector<Outgoing> NextMessage(StreamId stream);
+  // Its client does.
+  bool accepts_batches() const;
+  // Requests, from their begin to the last byte of their results.
+  std::size_t in_flight() const;
   // Returns whether the stream should read on; if not, a Wake follows when it should.
   bool MayRead(StreamId stream) const;
   // The status to close the stream with, once it is to be closed and NextMessage() gave nothing.
@@ -164,6 +168,9 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Returns whether the id is that of a request in flight.
   bool IsUsedLocked(std::uint64_t request_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsIdleLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::size_t InFlightLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return requests_.size() + results_.size();
+  }
   std::optional<Outgoing> TakeNextLocked(StreamId stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a request that is waiting or receiving, and counts it.
   void EndReceivingLocked(const RequestPtr& request, absl::Status status)

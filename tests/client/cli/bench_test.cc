@@ -107,6 +107,17 @@ TEST_F(BenchTest, MeasuresItselfAgainstAnEcho) {
   EXPECT_EQ(point["ok"], point["requests"]);
 }
 
+// Two in flight wait for each other: the echo works on one request at a time.
+TEST_F(BenchTest, AnEchoThatWorksTakesAtLeastThatLong) {
+  const ProcessResult result = Gemm({"bench", "--null", "1000", "--null-work", "20ms", "-c", "2",
+                                     "--warm-up", "100ms", "--duration", "400ms", "--json", "-q"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const auto point = nlohmann::json::parse(result.output)["points"][0];
+  EXPECT_EQ(point["ok"], point["requests"]);
+  EXPECT_GE(point["latency_us"]["min"], 20e3);
+  EXPECT_LE(point["requests"], point["seconds"].get<double>() / 20e-3 + 2);
+}
+
 TEST_F(BenchTest, TheCeilingMovesTheSameBytes) {
   AnswerTimes(20);
   const ProcessResult result = Bench(20, {"--ceiling", "--warm-up", "1ms", "--window", "250ms",
@@ -166,6 +177,9 @@ TEST_F(BenchTest, RefusalsNameTheOption) {
   EXPECT_THAT(why({"--slo", "p98=1ms"}), HasSubstr("--slo: \"p98=1ms\""));
   EXPECT_THAT(why({"--workload", "x", "-s", "1x1x1"}), HasSubstr("--workload has all"));
   EXPECT_THAT(why({"--null", "5", "-s", "1x1x1"}), HasSubstr("--null sends bytes"));
+  EXPECT_THAT(why({"--null-work", "1ms"}), HasSubstr("--null"));
+  EXPECT_THAT(why({"--null", "5", "--null-work", "1ms", "--call", "stream"}),
+              HasSubstr("--null-work is for unary calls"));
   EXPECT_THAT(why({"--find-knee", "-c", "4"}), HasSubstr("take one --rate"));
   EXPECT_THAT(why({"--slo", "p99=1ms", "-r", "4,5"}), HasSubstr("take one --rate"));
   EXPECT_THAT(why({"--csv", "--json"}), HasSubstr("exclude each other"));

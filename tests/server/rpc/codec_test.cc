@@ -185,7 +185,7 @@ TEST(Encode, ABatchOfAnswersParsesAsItsMessage) {
   }
   message.emplace_back(RequestFinished{9, absl::InvalidArgumentError("no"), {}, {}, {}, {}});
   v1::MatmulStreamResponse response;
-  ASSERT_TRUE(ParseMessage(EncodeStreamResponse(message), &response).ok());
+  ASSERT_TRUE(ParseMessage(EncodeStreamResponse(message, true), &response).ok());
   ASSERT_EQ(response.batch().finished_size(), 3);
   for (const int i : {0, 1}) {
     const auto& finished = response.batch().finished(i);
@@ -197,6 +197,20 @@ TEST(Encode, ABatchOfAnswersParsesAsItsMessage) {
   EXPECT_EQ(response.batch().finished(2).code(), 3u);
   EXPECT_EQ(response.batch().finished(2).message(), "no");
   EXPECT_FALSE(response.batch().finished(2).has_d());
+}
+
+// So a client learns from its first answer that it may send batches.
+TEST(Encode, OneAnswerIsABatchToAClientThatAcceptsBatches) {
+  const std::vector<Outgoing> finished = {RequestFinished{7, absl::OkStatus(), {}, {}, {}, {}}};
+  const std::vector<Outgoing> accepted = {RequestAccepted{8}};
+  v1::MatmulStreamResponse response;
+  ASSERT_TRUE(ParseMessage(EncodeStreamResponse(finished, true), &response).ok());
+  ASSERT_EQ(response.batch().finished_size(), 1);
+  EXPECT_EQ(response.batch().finished(0).request_id(), 7u);
+  ASSERT_TRUE(ParseMessage(EncodeStreamResponse(finished, false), &response).ok());
+  EXPECT_EQ(response.finished().request_id(), 7u);
+  ASSERT_TRUE(ParseMessage(EncodeStreamResponse(accepted, true), &response).ok());
+  EXPECT_EQ(response.accepted().request_id(), 8u);
 }
 
 TEST(Decode, DurationsAndDigestsAreWhole) {
