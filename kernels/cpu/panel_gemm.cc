@@ -166,10 +166,10 @@ class VnniInt8Kernel final : public PanelKernel<Int8Product> {
     return problem.d.type == DataType::kInt32 ? PanelKernel::NumericsId(problem) : PanelName();
   }
 
-  absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
+  absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
     if (target.executor == nullptr) return absl::InternalError("a CPU kernel needs an executor");
-    Int8Launcher(problem, arguments, target.executor).Run();
+    Int8Launcher(problem, arguments, config.threads, target.executor).Run();
     return absl::OkStatus();
   }
 

@@ -23,7 +23,7 @@ struct Unit {
 };
 
 // D cut into units for `workers` threads: as large as the caches take, because a unit's operands
-// are packed for it alone; smaller where a thread would get fewer than eight, because the others
+// are packed for it alone; smaller where a thread would get fewer than four, because the others
 // wait for the one that computes the last. No bit of D depends on the cut. A part of D never has
 // larger units than D, nor more at work, so its workspace would do for the part.
 class Units {
@@ -36,7 +36,7 @@ class Units {
   // `most_rows` is a power of two.
   Units(std::int64_t m, std::int64_t n, int workers, std::int64_t most_rows = kMostRows)
       : m_(m), n_(n), rows_(most_rows) {
-    const std::int64_t wanted = workers > 1 ? 8 * std::int64_t{workers} : 1;
+    const std::int64_t wanted = workers > 1 ? 4 * std::int64_t{workers} : 1;
     while (count() < wanted && (rows_ > kLeastRows || columns_ > kLeastColumns)) {
       (columns_ > rows_ ? columns_ : rows_) /= 2;
     }

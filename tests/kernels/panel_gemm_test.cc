@@ -158,6 +158,27 @@ TEST(Threads, AnyNumberOfThemGivesTheSameBits) {
   }
 }
 
+// A slice is launched with the workspace of the whole.
+TEST(Workspace, OfAPartIsNoLarger) {
+  std::mt19937 random(2);
+  const auto upto = [&random](std::int64_t most) {
+    return 1 + static_cast<std::int64_t>(random()) % most;
+  };
+  for (int i = 0; i < 200; ++i) {
+    for (const DataType type : {DataType::kF32, DataType::kBf16, DataType::kInt8}) {
+      const Problem whole =
+          MakeProblem(upto(1 + random() % 1000), upto(1 + random() % 3000), 70, type,
+                      DefaultOutputType(type), random() % 2 == 0, random() % 2 == 0);
+      const Plan plan = *Select(BuiltinRegistry(), whole, Cpu(static_cast<int>(upto(8))));
+      const Problem part =
+          MakeProblem(upto(whole.m), upto(whole.n), 70, type, DefaultOutputType(type),
+                      whole.transpose_a, whole.transpose_b);
+      EXPECT_LE(plan.kernel->WorkspaceBytes(part, plan.config), plan.workspace_bytes)
+          << ToString(part) << " of " << ToString(whole);
+    }
+  }
+}
+
 TEST(Int8, IsExactAtTheLargestKWhereInt32HoldsEverySum) {
   Problem problem = MakeProblem(2, 3, kMaxInt8K, DataType::kInt8, DataType::kInt32);
   Operands operands(problem, Distribution::kNormal, 1);
