@@ -44,8 +44,9 @@ inline void Prefetch(const Real* piece) {
 template <int kRows, typename Real, typename Vector>
 GEMMD_AVX2 void AddStep256(const Real* a, std::int64_t lda, const Real* line,
                            Vector (&sums)[kRows][2]) {
+  constexpr std::int64_t kStep = 32 / sizeof(Real);
   const Vector b0 = Load256(line);
-  const Vector b1 = Load256(line + 32 / sizeof(Real));
+  const Vector b1 = Load256(line + kStep);
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
     const Vector x = Broadcast256(a + row * lda);
@@ -83,8 +84,9 @@ GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda,
 template <int kRows, typename Real, typename Vector>
 GEMMD_AVX512 void AddStep512(const Real* a, std::int64_t lda, const Real* line,
                              Vector (&sums)[kRows][2]) {
+  constexpr std::int64_t kStep = 64 / sizeof(Real);
   const Vector b0 = Load512(line);
-  const Vector b1 = Load512(line + 64 / sizeof(Real));
+  const Vector b1 = Load512(line + kStep);
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
     const Vector x = Broadcast512(a + row * lda);
