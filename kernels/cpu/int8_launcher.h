@@ -1,5 +1,5 @@
-// Computes D for cpu/vnni_int8: A is packed by units of 64 rows, B once, or, where there is one
-// such unit of rows, a strip at a time, which then stays in the cache until it is multiplied.
+// Computes D for cpu/vnni_int8: A is packed by the rows of a unit, B once, or, where at most 64
+// rows meet it, by the columns of a unit, so that it need not be kept.
 #pragma once
 
 #include <algorithm>
@@ -16,54 +16,54 @@ namespace gemmd {
 // Where a launch keeps its intermediate values, as offsets into the workspace.
 struct Int8Workspace {
   Int8Workspace(const Problem& problem, int workers)
-      : units(UnitsIn(problem.m, kPanelRows) * UnitsIn(problem.n, kPanelColumns)),
-        slots(std::min<std::int64_t>(workers, units)),
+      : units(problem.m, problem.n, workers),
+        slots(std::min<std::int64_t>(workers, units.count())),
         strips(UnitsIn(problem.n, kInt8StripColumns)),
+        unit_strips(UnitsIn(units.columns(), kInt8StripColumns)),
         packs_all(problem.m > kPanelRows),
-        rows(std::min(kPanelRows, problem.m)),
-        columns(std::min(kPanelColumns, strips * kInt8StripColumns)),
-        panel_bytes(RoundUpTo64(static_cast<std::uint64_t>(rows * Int8Depth(problem.k)))),
-        sum_bytes(RoundUpTo64(static_cast<std::uint64_t>(rows * columns * 4))),
+        panel_bytes(RoundUpTo64(static_cast<std::uint64_t>(units.rows() * Int8Depth(problem.k)))),
+        sum_bytes(RoundUpTo64(
+            static_cast<std::uint64_t>(units.rows() * unit_strips * kInt8StripColumns * 4))),
         packed_b((panel_bytes + sum_bytes) * static_cast<std::uint64_t>(slots)),
-        total_bytes(packed_b + static_cast<std::uint64_t>((packs_all ? strips : slots) *
-                                                          Int8StripBytes(problem.k))) {}
+        total_bytes(packed_b + static_cast<std::uint64_t>(
+                                   std::max(packs_all ? strips : 0, slots * unit_strips) *
+                                   Int8StripBytes(problem.k))) {}
 
-  const std::int64_t units;
+  const Units units;
   const std::int64_t slots;  // units at work at a time, at most
   const std::int64_t strips;
-  const bool packs_all;             // of B at once; else each slot has a strip
-  const std::int64_t rows;          // of a unit, at most
-  const std::int64_t columns;       // of a unit, whole strips
+  const std::int64_t unit_strips;   // of a unit, at most
+  const bool packs_all;             // of B at once; else each slot has the strips of its unit
   const std::uint64_t panel_bytes;  // of a slot: its unit's rows of op(A)
   const std::uint64_t sum_bytes;
   const std::uint64_t packed_b;
-  const std::uint64_t total_bytes;
+  const std::uint64_t total_bytes;  // a part of D, which may not pack all, needs no more
 };
 
 // One product on the way: lives as long as its launch.
 class Int8Launcher {
  public:
-  Int8Launcher(const Problem& problem, const Arguments& arguments, ParallelExecutor* executor)
+  // `workers`: as many as the workspace is for; the executor has no more.
+  Int8Launcher(const Problem& problem, const Arguments& arguments, int workers,
+               ParallelExecutor* executor)
       : problem_(problem),
         arguments_(arguments),
         executor_(executor),
-        workspace_(problem, executor->workers()),
+        workspace_(problem, workers),
         slots_(workspace_.slots) {}
 
   void Run() {
     if (workspace_.packs_all) {
-      executor_->Run(workspace_.strips, [this](int, std::int64_t strip) {
-        PackStrip(strip * kInt8StripColumns, Strip(strip));
+      // Few strips for each, so that all threads are busy, and enough to share cache lines.
+      static constexpr std::int64_t kColumns = 4 * kInt8StripColumns;
+      executor_->Run(UnitsIn(problem_.n, kColumns), [this](int, std::int64_t index) {
+        const std::int64_t column = index * kColumns;
+        Pack(column, std::min(kColumns, problem_.n - column), Strip(column / kInt8StripColumns));
       });
     }
-    const std::int64_t panels = UnitsIn(problem_.m, kPanelRows);
-    // Neighbouring indices share the columns of B, which stay in a core's cache.
-    executor_->Run(workspace_.units, [this, panels](int, std::int64_t index) {
-      const std::int64_t row = index % panels * kPanelRows;
-      const std::int64_t column = index / panels * kPanelColumns;
+    executor_->Run(workspace_.units.count(), [this](int, std::int64_t index) {
       const std::int64_t slot = slots_.Take();
-      RunUnit(slot, {row, std::min(kPanelRows, problem_.m - row), column,
-                     std::min(kPanelColumns, problem_.n - column)});
+      RunUnit(slot, workspace_.units[index]);
       slots_.Give(slot);
     });
   }
@@ -77,25 +77,19 @@ class Int8Launcher {
            strip * Int8StripBytes(problem_.k);
   }
 
-  void PackStrip(std::int64_t first_column, std::int8_t* strip) const {
-    PackInt8Strip(
-        problem_.k, std::min(kInt8StripColumns, problem_.n - first_column),
+  void Pack(std::int64_t first_column, std::int64_t columns, std::int8_t* strips) const {
+    PackInt8Strips(
+        problem_.k, columns,
         static_cast<const std::int8_t*>(arguments_.b) + first_column * problem_.b_column_stride(),
-        problem_.b_inner_stride(), problem_.b_column_stride(), strip);
+        problem_.b_inner_stride(), problem_.b_column_stride(), strips);
   }
 
-  void Multiply(std::int64_t slot, const Unit& unit, const std::uint8_t* panel, std::int32_t* sums,
-                std::int64_t pitch) const {
-    if (workspace_.packs_all) {
-      MultiplyInt8Rows(unit.rows, unit.columns, problem_.k, panel,
-                       Strip(unit.first_column / kInt8StripColumns), sums, pitch);
-      return;
-    }
-    for (std::int64_t j = 0; j < unit.columns; j += kInt8StripColumns) {
-      PackStrip(unit.first_column + j, Strip(slot));
-      MultiplyInt8Rows(unit.rows, std::min(kInt8StripColumns, unit.columns - j), problem_.k, panel,
-                       Strip(slot), sums + j, pitch);
-    }
+  // The strips of the unit's columns.
+  const std::int8_t* Strips(std::int64_t slot, const Unit& unit) const {
+    if (workspace_.packs_all) return Strip(unit.first_column / kInt8StripColumns);
+    std::int8_t* const strips = Strip(slot * workspace_.unit_strips);
+    Pack(unit.first_column, unit.columns, strips);
+    return strips;
   }
 
   void RunUnit(std::int64_t slot, const Unit& unit) const {
@@ -110,7 +104,7 @@ class Int8Launcher {
                    problem_.a_inner_stride(), panel + row * Int8Depth(problem_.k));
     }
     const std::int64_t pitch = UnitsIn(unit.columns, kInt8StripColumns) * kInt8StripColumns;
-    Multiply(slot, unit, panel, sums, pitch);
+    MultiplyInt8Rows(unit.rows, unit.columns, problem_.k, panel, Strips(slot, unit), sums, pitch);
     if (problem_.d.type == DataType::kInt32 && problem_.d.order == Order::kRowMajor) {
       CopyOut(unit, sums, pitch);
       return;

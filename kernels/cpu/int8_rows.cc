@@ -134,19 +134,38 @@ bool HasInt8Rows() {
   return has;
 }
 
-void PackInt8Strip(std::int64_t k, std::int64_t columns, const std::int8_t* b,
-                   std::int64_t inner_stride, std::int64_t column_stride, std::int8_t* strip) {
-  std::int64_t first = 0;
-  if (columns == kInt8StripColumns && inner_stride == 1) {
-    for (; first + 4 * kGroup <= k; first += 4 * kGroup) {
-      PackFourGroupsOfColumns(b + first, column_stride, strip + first * kInt8StripColumns);
+void PackInt8Strips(std::int64_t k, std::int64_t columns, const std::int8_t* b,
+                    std::int64_t inner_stride, std::int64_t column_stride, std::int8_t* strips) {
+  const auto pack_group = [&](std::int64_t first, std::int64_t column, std::int8_t* strip) {
+    PackGroup(std::min(kGroup, k - first), std::min(kInt8StripColumns, columns - column),
+              b + first * inner_stride + column * column_stride, inner_stride, column_stride,
+              strip + first * kInt8StripColumns);
+  };
+  const auto strip_of = [&](std::int64_t column) {
+    return strips + column / kInt8StripColumns * Int8StripBytes(k);
+  };
+  if (column_stride == 1) {
+    // Across all strips, as the lines lie in memory.
+    for (std::int64_t first = 0; first < k; first += kGroup) {
+      for (std::int64_t column = 0; column < columns; column += kInt8StripColumns) {
+        pack_group(first, column, strip_of(column));
+      }
     }
   }
-  for (; first < k; first += kGroup) {
-    PackGroup(std::min(kGroup, k - first), columns, b + first * inner_stride, inner_stride,
-              column_stride, strip + first * kInt8StripColumns);
+  for (std::int64_t column = 0; column < columns; column += kInt8StripColumns) {
+    std::int8_t* const strip = strip_of(column);
+    if (column_stride != 1) {
+      std::int64_t first = 0;
+      if (columns - column >= kInt8StripColumns && inner_stride == 1) {
+        for (; first + 4 * kGroup <= k; first += 4 * kGroup) {
+          PackFourGroupsOfColumns(b + column * column_stride + first, column_stride,
+                                  strip + first * kInt8StripColumns);
+        }
+      }
+      for (; first < k; first += kGroup) pack_group(first, column, strip);
+    }
+    SumColumns(Int8Depth(k) / kGroup, strip, strip + Int8Depth(k) * kInt8StripColumns);
   }
-  SumColumns(Int8Depth(k) / kGroup, strip, strip + Int8Depth(k) * kInt8StripColumns);
 }
 
 void PackInt8Line(std::int64_t k, const std::int8_t* a, std::int64_t inner_stride,

@@ -24,10 +24,11 @@ inline std::int64_t Int8StripBytes(std::int64_t k) {
   return kInt8StripColumns * (Int8Depth(k) + 4);
 }
 
-// Columns [0, columns) of B, at most a strip of them, with zeros beside them and below. `strip` is
-// aligned to 64 bytes.
-void PackInt8Strip(std::int64_t k, std::int64_t columns, const std::int8_t* b,
-                   std::int64_t inner_stride, std::int64_t column_stride, std::int8_t* strip);
+// Columns [0, columns) of B as strips, Int8StripBytes(k) apart, with zeros beside them and below.
+// `strips` is aligned to 64 bytes. Where B's lines go along N, several strips at once take less
+// time each, because they share cache lines.
+void PackInt8Strips(std::int64_t k, std::int64_t columns, const std::int8_t* b,
+                    std::int64_t inner_stride, std::int64_t column_stride, std::int8_t* strips);
 
 // A line of A: moved by 128; what fills the group up is any byte, as B has zeros there.
 void PackInt8Line(std::int64_t k, const std::int8_t* a, std::int64_t inner_stride,

@@ -113,10 +113,10 @@ class PanelKernel : public Kernel {
     return absl::StrCat(traits().name, ":k", problem.k, ":", RowGemmArithmetic());
   }
 
-  absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
+  absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
     if (target.executor == nullptr) return absl::InternalError("a CPU kernel needs an executor");
-    PanelLauncher<Product>(problem, arguments, target.executor).Run();
+    PanelLauncher<Product>(problem, arguments, config.threads, target.executor).Run();
     return absl::OkStatus();
   }
 
@@ -166,10 +166,10 @@ class VnniInt8Kernel final : public PanelKernel<Int8Product> {
     return problem.d.type == DataType::kInt32 ? PanelKernel::NumericsId(problem) : PanelName();
   }
 
-  absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
+  absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
     if (target.executor == nullptr) return absl::InternalError("a CPU kernel needs an executor");
-    Int8Launcher(problem, arguments, target.executor).Run();
+    Int8Launcher(problem, arguments, config.threads, target.executor).Run();
     return absl::OkStatus();
   }
 
@@ -183,7 +183,7 @@ class VnniInt8Kernel final : public PanelKernel<Int8Product> {
 void AppendCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels) {
   const auto append = [kernels](auto kernel) { kernels->push_back(std::move(kernel)); };
   constexpr char kWidened[] = "widened to f32, then as panel_f32";
-  constexpr char kByRows[] = "a chain of FMAs an element, in 64x512 units";
+  constexpr char kByRows[] = "a chain of FMAs an element";
   append(std::make_unique<PanelKernel<PlainProduct<F64>>>(kByRows));
   append(std::make_unique<PanelKernel<PlainProduct<F32>>>(kByRows));
   append(std::make_unique<PanelKernel<PlainProduct<F16>>>(kWidened));

@@ -1,10 +1,9 @@
 // GEMM on the CPU, with bits that do not depend on M nor on a row's place among others.
 //
-// D is computed in units of 64 rows by 512 columns over the whole of K, however many cores work
-// on them. Sums in f32 and f64 go through row_gemm.h, where an element's bits depend on its row
-// and its column alone; the exact ones of int8 through int8_rows.h in cpu/vnni_int8, where the
-// processor has AVX-512 VNNI, and through OpenBLAS in cpu/panel_int8, one single-threaded call a
-// unit.
+// D is computed in units over the whole of K, as many as keep all cores busy (units.h). Sums in f32
+// and f64 go through row_gemm.h, where an element's bits depend on its row and its column alone;
+// the exact ones of int8 through int8_rows.h in cpu/vnni_int8, where the processor has AVX-512
+// VNNI, and through OpenBLAS in cpu/panel_int8, one single-threaded call a unit.
 //
 // Arithmetic by operand type:
 //   f64, f32    in their own precision
@@ -32,6 +31,8 @@
 
 namespace gemmd {
 
+// The tile of a plan: a product is cut into slices at its multiples, predictions count such tiles,
+// and fewer rows gain by company.
 inline constexpr std::int64_t kPanelRows = 64;
 inline constexpr std::int64_t kPanelColumns = 512;
 inline constexpr std::int64_t kMaxInt8K = 131071;

@@ -1,9 +1,10 @@
-// Computes D for a CPU kernel, in units of 64 rows by 512 columns; panel_gemm.h says why.
+// Computes D for a CPU kernel, unit by unit; units.h says how large.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/element_types.h"
@@ -23,15 +24,15 @@ inline constexpr std::int64_t kExactTerms = 1024;
 template <typename Product>
 struct PanelWorkspace {
   PanelWorkspace(const Problem& problem, int workers)
-      : units(UnitsIn(problem.m, kPanelRows) * UnitsIn(problem.n, kPanelColumns)),
-        slots(std::min<std::int64_t>(workers, units)),
-        rows(std::min(kPanelRows, problem.m)),
-        columns(std::min(kPanelColumns, problem.n)),
+      : units(problem.m, problem.n, workers),
+        slots(std::min<std::int64_t>(workers, units.count())),
         panel_bytes(PacksRows(problem)
-                        ? RoundUpTo64(rows * problem.k * sizeof(typename Product::Multiply))
+                        ? RoundUpTo64(units.rows() * problem.k * sizeof(typename Product::Multiply))
                         : 0),
-        tile_bytes(RoundUpTo64(rows * columns * sizeof(typename Product::Multiply))),
-        sum_bytes(kSummed ? RoundUpTo64(rows * columns * sizeof(std::int32_t)) : 0),
+        tile_bytes(WritesInPlace(problem) ? 0
+                                          : RoundUpTo64(units.rows() * units.columns() *
+                                                        sizeof(typename Product::Multiply))),
+        sum_bytes(kSummed ? RoundUpTo64(units.rows() * units.columns() * sizeof(std::int32_t)) : 0),
         slot_bytes(panel_bytes + tile_bytes + sum_bytes),
         wide_b(slot_bytes * slots),
         total_bytes(wide_b +
@@ -47,10 +48,16 @@ struct PanelWorkspace {
   // Rows of op(A) are read where they are if they can be.
   static bool PacksRows(const Problem& problem) { return kWidened || !problem.a_is_k_major(); }
 
-  const std::int64_t units;
-  const std::int64_t slots;  // units at work at a time, at most
-  const std::int64_t rows;   // of a unit, at most
-  const std::int64_t columns;
+  // Products go straight into D if nothing is done to them: the bits are those of a tile.
+  static bool WritesInPlace(const Problem& problem) {
+    const Epilogue& e = problem.epilogue;
+    return !kWidened && problem.d.type == Product::A::kType &&
+           problem.d.order == Order::kRowMajor && e.alpha == 1 && e.beta == 0 && !e.has_bias &&
+           e.activation == Activation::kNone;
+  }
+
+  const Units units;
+  const std::int64_t slots;         // units at work at a time, at most
   const std::uint64_t panel_bytes;  // of a slot: its unit's rows of op(A)
   const std::uint64_t tile_bytes;   // one BLAS result
   const std::uint64_t sum_bytes;    // the int32 sum of them
@@ -64,20 +71,21 @@ template <typename Product>
 class PanelLauncher {
  public:
   using Multiply = typename Product::Multiply;
-  PanelLauncher(const Problem& problem, const Arguments& arguments, ParallelExecutor* executor)
+  // `workers`: as many as the workspace is for; the executor has no more.
+  PanelLauncher(const Problem& problem, const Arguments& arguments, int workers,
+                ParallelExecutor* executor)
       : problem_(problem),
         arguments_(arguments),
         executor_(executor),
-        workspace_(problem, executor->workers()),
-        slots_(workspace_.slots) {}
+        workspace_(problem, workers),
+        slots_(workspace_.slots),
+        held_(static_cast<std::size_t>(workspace_.slots), kNoRow) {}
 
   void Run() {
     WidenB();
-    const std::int64_t panels = UnitsIn(problem_.m, kPanelRows);
-    // Neighbouring indices share the columns of B, which stay in a core's cache.
-    executor_->Run(workspace_.units, [this, panels](int, std::int64_t index) {
+    executor_->Run(workspace_.units.count(), [this](int, std::int64_t index) {
       const std::int64_t slot = slots_.Take();
-      RunUnit(slot, index % panels * kPanelRows, index / panels * kPanelColumns);
+      RunUnit(slot, workspace_.units[index]);
       slots_.Give(slot);
     });
   }
@@ -105,11 +113,11 @@ class PanelLauncher {
     }
   }
 
-  // Rows of op(A) with neighbouring elements of K side by side.
-  const Multiply* Panel(std::int64_t slot, std::int64_t first_row, std::int64_t rows,
-                        std::int64_t* leading_dimension) const {
+  // The unit's rows of op(A) with neighbouring elements of K side by side. A slot keeps them until
+  // it gets a unit of other rows.
+  const Multiply* Panel(std::int64_t slot, const Unit& unit, std::int64_t* leading_dimension) {
     const auto* a = static_cast<const typename Product::A::Storage*>(arguments_.a) +
-                    first_row * problem_.a_row_stride();
+                    unit.first_row * problem_.a_row_stride();
     if constexpr (!PanelWorkspace<Product>::kWidened) {
       if (!PanelWorkspace<Product>::PacksRows(problem_)) {
         *leading_dimension = problem_.a.leading_dimension;
@@ -118,16 +126,19 @@ class PanelLauncher {
     }
     *leading_dimension = problem_.k;
     auto* panel = At<Multiply>(slot * workspace_.slot_bytes);
+    std::int64_t& held = held_[static_cast<std::size_t>(slot)];
+    if (held == unit.first_row) return panel;
+    held = unit.first_row;
     const std::int64_t row_stride = problem_.a_row_stride();
     const std::int64_t inner_stride = problem_.a_inner_stride();
     if (inner_stride == 1) {
-      for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t row = 0; row < unit.rows; ++row) {
         std::transform(a + row * row_stride, a + row * row_stride + problem_.k,
                        panel + row * problem_.k, Product::A::Widen);
       }
     } else {
       for (std::int64_t inner = 0; inner < problem_.k; ++inner) {
-        for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t row = 0; row < unit.rows; ++row) {
           panel[row * problem_.k + inner] =
               Product::A::Widen(a[row * row_stride + inner * inner_stride]);
         }
@@ -136,57 +147,44 @@ class PanelLauncher {
     return panel;
   }
 
-  // Returns whether products go straight into D: they have the same bits as through a tile.
-  bool WritesInPlace(std::int64_t rows) const {
-    const Epilogue& e = problem_.epilogue;
-    return !PanelWorkspace<Product>::kWidened && rows == kPanelRows &&
-           problem_.d.type == Product::A::kType && problem_.d.order == Order::kRowMajor &&
-           e.alpha == 1 && e.beta == 0 && !e.has_bias && e.activation == Activation::kNone;
-  }
-
-  void RunUnit(std::int64_t slot, std::int64_t first_row, std::int64_t first_column) const {
-    const std::int64_t rows = std::min(kPanelRows, problem_.m - first_row);
-    const std::int64_t columns = std::min(kPanelColumns, problem_.n - first_column);
+  void RunUnit(std::int64_t slot, const Unit& unit) {
     const bool b_is_k_major = problem_.b_is_k_major();
-    const Multiply* b = b_ + first_column * (b_is_k_major ? ldb_ : 1);
+    const Multiply* b = b_ + unit.first_column * (b_is_k_major ? ldb_ : 1);
     std::int64_t lda;
-    const Multiply* a = Panel(slot, first_row, rows, &lda);
+    const Multiply* a = Panel(slot, unit, &lda);
     auto* tile = At<Multiply>(slot * workspace_.slot_bytes + workspace_.panel_bytes);
     if constexpr (PanelWorkspace<Product>::kSummed) {
       auto* sum = At<std::int32_t>(slot * workspace_.slot_bytes + workspace_.panel_bytes +
                                    workspace_.tile_bytes);
-      std::fill(sum, sum + rows * columns, 0);
+      std::fill(sum, sum + unit.rows * unit.columns, 0);
       for (std::int64_t k = 0; k < problem_.k; k += kExactTerms) {
-        BlasGemm(b_is_k_major, rows, columns, std::min(kExactTerms, problem_.k - k), a + k, lda,
-                 b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile, columns);
-        for (std::int64_t i = 0; i < rows * columns; ++i) {
+        BlasGemm(b_is_k_major, unit.rows, unit.columns, std::min(kExactTerms, problem_.k - k),
+                 a + k, lda, b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile, unit.columns);
+        for (std::int64_t i = 0; i < unit.rows * unit.columns; ++i) {
           sum[i] += static_cast<std::int32_t>(tile[i]);
         }
       }
-      StoreAs(sum, first_row, rows, first_column, columns);
+      StoreAs(unit, sum);
     } else {
-      if (WritesInPlace(rows)) {
-        auto* d = static_cast<Multiply*>(arguments_.d) + first_row * problem_.d.row_stride() +
-                  first_column;
-        RowGemm(b_is_k_major, rows, columns, problem_.k, a, lda, b, ldb_, d,
-                problem_.d.leading_dimension);
-        return;
+      std::int64_t ldd = unit.columns;
+      if (PanelWorkspace<Product>::WritesInPlace(problem_)) {
+        ldd = problem_.d.leading_dimension;
+        tile = static_cast<Multiply*>(arguments_.d) + unit.first_row * ldd + unit.first_column;
       }
-      RowGemm(b_is_k_major, rows, columns, problem_.k, a, lda, b, ldb_, tile, columns);
-      StoreAs(tile, first_row, rows, first_column, columns);
+      RowGemm(b_is_k_major, unit.rows, unit.columns, problem_.k, a, lda, b, ldb_, tile, ldd);
+      if (!PanelWorkspace<Product>::WritesInPlace(problem_)) StoreAs(unit, tile);
     }
   }
 
   template <typename T>
-  void StoreAs(const T* sums, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
-               std::int64_t columns) const {
+  void StoreAs(const Unit& unit, const T* sums) const {
     using E = typename Product::Epilogue;
     const auto scale = [](const Scaling& scaling, const void* scales, std::int64_t index) -> E {
       if (!Product::kScaled || scaling == Scaling::kNone) return 1;
       return static_cast<const float*>(scales)[scaling == Scaling::kVector ? index : 0];
     };
     StoreUnit<E>(
-        problem_, arguments_, {first_row, rows, first_column, columns}, sums, columns,
+        problem_, arguments_, unit, sums, unit.columns,
         [&](std::int64_t row) { return scale(problem_.a_scaling, arguments_.a_scales, row); },
         [&](std::int64_t column) {
           return scale(problem_.b_scaling, arguments_.b_scales, column);
@@ -198,6 +196,8 @@ class PanelLauncher {
   ParallelExecutor* const executor_;
   const PanelWorkspace<Product> workspace_;
   SlotPool slots_;
+  static constexpr std::int64_t kNoRow = -1;
+  std::vector<std::int64_t> held_;  // by slot, the first row of op(A) in its panel
   const Multiply* b_ = nullptr;
   std::int64_t ldb_ = 0;
 };

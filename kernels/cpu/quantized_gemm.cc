@@ -108,10 +108,10 @@ class QuantizedKernel final : public Kernel {
                         RowGemmArithmetic());
   }
 
-  absl::Status Launch(const Problem& problem, const Config&, const Arguments& arguments,
+  absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
     if (target.executor == nullptr) return absl::InternalError("a CPU kernel needs an executor");
-    QuantizedLauncher<kSum>(problem, arguments, target.executor).Run();
+    QuantizedLauncher<kSum>(problem, arguments, config.threads, target.executor).Run();
     return absl::OkStatus();
   }
 };

@@ -1,5 +1,5 @@
-// Multiplies quantized operands for a CPU kernel: B is decoded once, A by units of 64 rows, and
-// units of D are computed as panel_gemm.h has them.
+// Multiplies quantized operands for a CPU kernel: B is decoded once, A by the rows of a unit, and
+// units of D are computed as panel_launcher.h does it.
 #pragma once
 
 #include <algorithm>
@@ -33,14 +33,12 @@ struct QuantizedWorkspace {
   using Real = std::conditional_t<kSum == QuantizedSum::kF64, double, float>;
 
   QuantizedWorkspace(const Problem& problem, int workers)
-      : units(UnitsIn(problem.m, kPanelRows) * UnitsIn(problem.n, kPanelColumns)),
-        slots(std::min<std::int64_t>(workers, units)),
-        rows(std::min(kPanelRows, problem.m)),
-        columns(std::min(kPanelColumns, problem.n)),
-        panel_bytes(RoundUpTo64(Bytes(rows * problem.k, sizeof(Real)))),
-        tile_bytes(RoundUpTo64(Bytes(rows * columns, sizeof(Real)))),
+      : units(problem.m, problem.n, workers, kMostRows),
+        slots(std::min<std::int64_t>(workers, units.count())),
+        panel_bytes(RoundUpTo64(Bytes(units.rows() * problem.k, sizeof(Real)))),
+        tile_bytes(RoundUpTo64(Bytes(units.rows() * units.columns(), sizeof(Real)))),
         sum_bytes(kSum == QuantizedSum::kIntegers
-                      ? RoundUpTo64(Bytes(rows * columns, sizeof(double)))
+                      ? RoundUpTo64(Bytes(units.rows() * units.columns(), sizeof(double)))
                       : 0),
         slot_bytes(panel_bytes + tile_bytes + sum_bytes),
         row_scales(slot_bytes * static_cast<std::uint64_t>(slots)),
@@ -52,10 +50,12 @@ struct QuantizedWorkspace {
     return static_cast<std::uint64_t>(count) * size;
   }
 
-  const std::int64_t units;
-  const std::int64_t slots;  // units at work at a time, at most
-  const std::int64_t rows;   // of a unit, at most
-  const std::int64_t columns;
+  // A unit's sums of pieces stay in the second cache.
+  static constexpr std::int64_t kMostRows =
+      kSum == QuantizedSum::kIntegers ? kPanelRows : Units::kMostRows;
+
+  const Units units;
+  const std::int64_t slots;         // units at work at a time, at most
   const std::uint64_t panel_bytes;  // of a slot: its unit's rows of op(A), decoded
   const std::uint64_t tile_bytes;   // one product
   const std::uint64_t sum_bytes;    // the f64 sum of them
@@ -72,16 +72,19 @@ class QuantizedLauncher {
  public:
   using Real = typename QuantizedWorkspace<kSum>::Real;
 
-  QuantizedLauncher(const Problem& problem, const Arguments& arguments, ParallelExecutor* executor)
+  // `workers`: as many as the workspace is for; the executor has no more.
+  QuantizedLauncher(const Problem& problem, const Arguments& arguments, int workers,
+                    ParallelExecutor* executor)
       : problem_(problem),
         arguments_(arguments),
         executor_(executor),
-        workspace_(problem, executor->workers()),
+        workspace_(problem, workers),
         a_view_(ViewOfA(problem, arguments)),
         b_view_(ViewOfB(problem, arguments)),
         a_(a_view_),
         b_(b_view_),
-        slots_(workspace_.slots) {}
+        slots_(workspace_.slots),
+        held_(static_cast<std::size_t>(workspace_.slots), kNoRow) {}
 
   void Run() {
     const std::int64_t strips = UnitsIn(problem_.n, kPanelRows);
@@ -91,14 +94,10 @@ class QuantizedLauncher {
       FindScales(b_, first, lines, ColumnScales() + first);
       DecodeLines(b_, first, lines, ColumnScales() + first, WideB() + first * problem_.k);
     });
-    const std::int64_t panels = UnitsIn(problem_.m, kPanelRows);
     FindScales(a_, 0, problem_.m, RowScales());
-    executor_->Run(workspace_.units, [this, panels](int, std::int64_t index) {
-      const std::int64_t row = index % panels * kPanelRows;
-      const std::int64_t column = index / panels * kPanelColumns;
+    executor_->Run(workspace_.units.count(), [this](int, std::int64_t index) {
       const std::int64_t slot = slots_.Take();
-      RunUnit(slot, {row, std::min(kPanelRows, problem_.m - row), column,
-                     std::min(kPanelColumns, problem_.n - column)});
+      RunUnit(slot, workspace_.units[index]);
       slots_.Give(slot);
     });
   }
@@ -126,11 +125,20 @@ class QuantizedLauncher {
     }
   }
 
-  void RunUnit(std::int64_t slot, const Unit& unit) const {
-    const std::uint64_t base = static_cast<std::uint64_t>(slot) * workspace_.slot_bytes;
-    auto* panel = At<Real>(base);
-    auto* tile = At<Real>(base + workspace_.panel_bytes);
+  // A slot keeps its rows of op(A) until it gets a unit of others.
+  const Real* Panel(std::int64_t slot, const Unit& unit) {
+    auto* panel = At<Real>(static_cast<std::uint64_t>(slot) * workspace_.slot_bytes);
+    std::int64_t& held = held_[static_cast<std::size_t>(slot)];
+    if (held == unit.first_row) return panel;
+    held = unit.first_row;
     DecodeLines(a_, unit.first_row, unit.rows, RowScales() + unit.first_row, panel);
+    return panel;
+  }
+
+  void RunUnit(std::int64_t slot, const Unit& unit) {
+    const std::uint64_t base = static_cast<std::uint64_t>(slot) * workspace_.slot_bytes;
+    const Real* panel = Panel(slot, unit);
+    auto* tile = At<Real>(base + workspace_.panel_bytes);
     const Real* b = WideB() + unit.first_column * problem_.k;
     if constexpr (kSum == QuantizedSum::kIntegers) {
       auto* sums = At<double>(base + workspace_.panel_bytes + workspace_.tile_bytes);
@@ -187,6 +195,8 @@ class QuantizedLauncher {
   const LineDecoder a_;
   const LineDecoder b_;
   SlotPool slots_;
+  static constexpr std::int64_t kNoRow = -1;
+  std::vector<std::int64_t> held_;  // by slot, the first row of op(A) in its panel
 };
 
 }  // namespace gemmd

@@ -23,7 +23,7 @@ constexpr std::int64_t kColumns = Tile::kColumnBytes / sizeof(Real);
 // The build's own instructions have no FMA, so products and sums stay apart.
 template <typename Real>
 void AddRowsPlain(std::int64_t rows, std::int64_t depth, const Real* a, std::int64_t lda,
-                  const Real* strip, std::int64_t strip_pitch, Real* tile,
+                  const Strip<Real>& strip, const Ahead<Real>& /*ahead*/, Real* tile,
                   std::int64_t tile_pitch) {
   constexpr std::int64_t kWidth = kColumns<Real, NarrowTile>;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -31,7 +31,7 @@ void AddRowsPlain(std::int64_t rows, std::int64_t depth, const Real* a, std::int
     std::copy_n(tile + row * tile_pitch, kWidth, sums);
     for (std::int64_t p = 0; p < depth; ++p) {
       const Real x = a[row * lda + p];
-      for (std::int64_t i = 0; i < kWidth; ++i) sums[i] += x * strip[p * strip_pitch + i];
+      for (std::int64_t i = 0; i < kWidth; ++i) sums[i] += x * strip.lines[p * strip.pitch + i];
     }
     std::copy_n(sums, kWidth, tile + row * tile_pitch);
   }
@@ -63,105 +63,120 @@ void TransposeSquare(const double* from, std::int64_t pitch, double* to, std::in
   }
 }
 
-// `depth` lines of columns [begin, n) of op(B) as strips of kWidth, zeros beside them; begin is
-// a multiple of kWidth.
+// op(B) as it lies in memory.
+template <typename Real>
+struct Right {
+  const Real* At(std::int64_t p, std::int64_t column) const {
+    return transposed ? data + column * pitch + p : data + p * pitch + column;
+  }
+
+  const bool transposed;
+  const std::int64_t n;
+  const Real* const data;
+  const std::int64_t pitch;
+};
+
+// `depth` lines of the kWidth columns from `column` on, zeros for those that B does not have.
 template <std::int64_t kWidth, typename Real>
-void Pack(bool transpose_b, std::int64_t depth, std::int64_t begin, std::int64_t n, const Real* b,
-          std::int64_t ldb, Real* strips) {
-  if (!transpose_b) {
-    // Whole lines, as they lie in memory.
-    for (std::int64_t p = 0; p < depth; ++p) {
-      for (std::int64_t column = begin; column < n; column += kWidth) {
-        Real* const to = strips + column * kDepth + p * kWidth;
-        const std::int64_t columns = std::min(kWidth, n - column);
-        std::copy_n(b + p * ldb + column, columns, to);
-        std::fill(to + columns, to + kWidth, Real{0});
+void Pack(const Right<Real>& b, std::int64_t p, std::int64_t depth, std::int64_t column,
+          Real* strip) {
+  const Real* const from = b.At(p, column);
+  const std::int64_t columns = std::min(kWidth, b.n - column);
+  if (!b.transposed) {
+    for (std::int64_t i = 0; i < depth; ++i) {
+      Real* const to = strip + i * kWidth;
+      if (columns == kWidth) {
+        std::copy_n(from + i * b.pitch, kWidth, to);
+        continue;
       }
+      std::copy_n(from + i * b.pitch, columns, to);
+      std::fill(to + columns, to + kWidth, Real{0});
     }
     return;
   }
-  for (std::int64_t column = begin; column < n; column += kSquare) {
-    const std::int64_t columns = std::min(kSquare, n - column);
-    const Real* const from = b + column * ldb;
-    Real* const to = strips + column / kWidth * kWidth * kDepth + column % kWidth;
-    std::int64_t p = 0;
-    for (; columns == kSquare && p + kSquare <= depth; p += kSquare) {
-      TransposeSquare(from + p, ldb, to + p * kWidth, kWidth);
-    }
-    for (; p < depth; ++p) {
-      for (std::int64_t i = 0; i < kSquare; ++i) {
-        to[p * kWidth + i] = i < columns ? from[i * ldb + p] : Real{0};
-      }
+  const std::int64_t whole_columns = columns / kSquare * kSquare;
+  const std::int64_t whole_depth = depth / kSquare * kSquare;
+  for (std::int64_t j = 0; j < whole_columns; j += kSquare) {
+    for (std::int64_t i = 0; i < whole_depth; i += kSquare) {
+      TransposeSquare(from + j * b.pitch + i, b.pitch, strip + i * kWidth + j, kWidth);
     }
   }
-  for (std::int64_t column = (n + kSquare - 1) / kSquare * kSquare; column % kWidth != 0;
-       column += kSquare) {
-    Real* const to = strips + column / kWidth * kWidth * kDepth + column % kWidth;
-    for (std::int64_t p = 0; p < depth; ++p) std::fill_n(to + p * kWidth, kSquare, Real{0});
+  for (std::int64_t i = 0; i < depth; ++i) {
+    for (std::int64_t j = i < whole_depth ? whole_columns : 0; j < kWidth; ++j) {
+      strip[i * kWidth + j] = j < columns ? from[j * b.pitch + i] : Real{0};
+    }
   }
 }
 
+// The kWidth columns from `column` on, where they lie in memory; nothing if B has fewer.
+template <std::int64_t kWidth, typename Real>
+Ahead<Real> AheadOf(const Right<Real>& b, std::int64_t p, std::int64_t depth, std::int64_t column) {
+  if (b.n - column < kWidth || depth <= 0) return {};
+  if (b.transposed) return {b.At(p, column), kWidth, b.pitch, depth / kWidth};
+  return {b.At(p, column), depth, b.pitch, 1};
+}
+
+// Each strip of B is packed once, just before all rows of A meet it: so it is in the cache then,
+// and the more rows there are, the less of the time goes into packing. The first rows fetch the
+// next strip.
 template <typename Tile, typename Real>
-void Multiply(AddRows<Real> add_rows, bool transpose_b, std::int64_t m, std::int64_t n,
-              std::int64_t k, const Real* a, std::int64_t lda, const Real* b, std::int64_t ldb,
-              Real* c, std::int64_t ldc) {
+void Multiply(AddRows<Real> add_rows, const Right<Real>& b, std::int64_t m, std::int64_t k,
+              const Real* a, std::int64_t lda, Real* c, std::int64_t ldc) {
   constexpr std::int64_t kWidth = kColumns<Real, Tile>;
   constexpr std::int64_t kTileRows = Tile::kRows;
-  thread_local std::vector<Real> strips;
   thread_local std::vector<Real> left;
-  strips.resize(static_cast<std::size_t>((n + kWidth - 1) / kWidth * kDepth * kWidth));
   left.resize(static_cast<std::size_t>(m * kLeftPitch));
-  Real edge[kTileRows * kWidth];
-  const bool in_place = !transpose_b && m <= kFewRows;
-  for (std::int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, n, Real{0});
+  alignas(64) Real packed[kDepth * kWidth];
+  alignas(64) Real edge[kTileRows * kWidth];
+  for (std::int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, b.n, Real{0});
   for (std::int64_t p = 0; p < k; p += kDepth) {
     const std::int64_t depth = std::min(kDepth, k - p);
     for (std::int64_t row = 0; row < m; ++row) {
       std::copy_n(a + row * lda + p, depth, left.data() + row * kLeftPitch);
     }
-    const std::int64_t packed_from = in_place ? n / kWidth * kWidth : 0;
-    Pack<kWidth>(transpose_b, depth, packed_from, n, transpose_b ? b + p : b + p * ldb, ldb,
-                 strips.data());
-    for (std::int64_t column = 0; column < n; column += kWidth) {
-      const std::int64_t columns = std::min(kWidth, n - column);
-      const bool is_packed = column >= packed_from;
-      const Real* const right = is_packed ? strips.data() + column * kDepth : b + p * ldb + column;
-      const std::int64_t pitch = is_packed ? kWidth : ldb;
+    for (std::int64_t column = 0; column < b.n; column += kWidth) {
+      const std::int64_t columns = std::min(kWidth, b.n - column);
+      Strip<Real> strip{b.At(p, column), b.pitch};
+      if (b.transposed || m > kFewRows || columns < kWidth) {
+        Pack<kWidth>(b, p, depth, column, packed);
+        strip = {packed, kWidth};
+      }
+      Ahead<Real> ahead = column + kWidth < b.n
+                              ? AheadOf<kWidth>(b, p, depth, column + kWidth)
+                              : AheadOf<kWidth>(b, p + kDepth, std::min(kDepth, k - p - kDepth), 0);
       for (std::int64_t row = 0; row < m; row += kTileRows) {
         const std::int64_t rows = std::min(kTileRows, m - row);
         const Real* const rows_of_a = left.data() + row * kLeftPitch;
         Real* const to = c + row * ldc + column;
         if (columns == kWidth) {
-          add_rows(rows, depth, rows_of_a, kLeftPitch, right, pitch, to, ldc);
+          add_rows(rows, depth, rows_of_a, kLeftPitch, strip, ahead, to, ldc);
+          ahead = {};
           continue;
         }
         for (std::int64_t i = 0; i < rows; ++i) {
           std::copy_n(to + i * ldc, columns, edge + i * kWidth);
           std::fill(edge + i * kWidth + columns, edge + (i + 1) * kWidth, Real{0});
         }
-        add_rows(rows, depth, rows_of_a, kLeftPitch, right, pitch, edge, kWidth);
+        add_rows(rows, depth, rows_of_a, kLeftPitch, strip, ahead, edge, kWidth);
         for (std::int64_t i = 0; i < rows; ++i) {
           std::copy_n(edge + i * kWidth, columns, to + i * ldc);
         }
+        ahead = {};
       }
     }
   }
 }
 
 template <typename Real>
-void MultiplyWith(RowGemmForm form, bool transpose_b, std::int64_t m, std::int64_t n,
-                  std::int64_t k, const Real* a, std::int64_t lda, const Real* b, std::int64_t ldb,
-                  Real* c, std::int64_t ldc) {
+void MultiplyWith(RowGemmForm form, const Right<Real>& b, std::int64_t m, std::int64_t k,
+                  const Real* a, std::int64_t lda, Real* c, std::int64_t ldc) {
   switch (form) {
     case RowGemmForm::kPlain:
-      return Multiply<NarrowTile, Real>(AddRowsPlain<Real>, transpose_b, m, n, k, a, lda, b, ldb, c,
-                                        ldc);
+      return Multiply<NarrowTile, Real>(AddRowsPlain<Real>, b, m, k, a, lda, c, ldc);
     case RowGemmForm::kAvx2:
-      return Multiply<NarrowTile, Real>(AddRowsWithAvx2<Real>(), transpose_b, m, n, k, a, lda, b,
-                                        ldb, c, ldc);
+      return Multiply<NarrowTile, Real>(AddRowsWithAvx2<Real>(), b, m, k, a, lda, c, ldc);
     case RowGemmForm::kAvx512:
-      return Multiply<WideTile, Real>(AddRowsWithAvx512<Real>(), transpose_b, m, n, k, a, lda, b,
-                                      ldb, c, ldc);
+      return Multiply<WideTile, Real>(AddRowsWithAvx512<Real>(), b, m, k, a, lda, c, ldc);
   }
 }
 
@@ -187,13 +202,13 @@ RowGemmForm BestRowGemmForm() {
 void RowGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
              std::int64_t lda, const float* b, std::int64_t ldb, float* c, std::int64_t ldc,
              RowGemmForm form) {
-  MultiplyWith(form, transpose_b, m, n, k, a, lda, b, ldb, c, ldc);
+  MultiplyWith<float>(form, {transpose_b, n, b, ldb}, m, k, a, lda, c, ldc);
 }
 
 void RowGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
              std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc,
              RowGemmForm form) {
-  MultiplyWith(form, transpose_b, m, n, k, a, lda, b, ldb, c, ldc);
+  MultiplyWith<double>(form, {transpose_b, n, b, ldb}, m, k, a, lda, c, ldc);
 }
 
 const char* RowGemmArithmetic() {

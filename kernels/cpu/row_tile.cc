@@ -30,27 +30,50 @@ GEMMD_AVX512 __m512d Broadcast512(const double* p) { return _mm512_set1_pd(*p); 
 GEMMD_AVX512 __m512 Fma(__m512 x, __m512 y, __m512 z) { return _mm512_fmadd_ps(x, y, z); }
 GEMMD_AVX512 __m512d Fma(__m512d x, __m512d y, __m512d z) { return _mm512_fmadd_pd(x, y, z); }
 
+// Into the second cache, which has room for a strip beside what is multiplied. A piece that begins
+// within a cache line ends in one more; its first line came with the piece before it.
+template <typename Tile, typename Real>
+inline void Prefetch(const Real* piece) {
+  constexpr std::int64_t kLine = 64 / sizeof(Real);
+  for (std::int64_t i = 1; i * 64 <= Tile::kColumnBytes; ++i) {
+    __builtin_prefetch(piece + i * kLine - 1, 0, 2);
+  }
+}
+
 // Twice the same: a function of one target cannot be inlined into a template for several.
-template <int kRows, typename Real>
-GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
-                           std::int64_t strip_pitch, Real* tile, std::int64_t tile_pitch) {
+template <int kRows, typename Real, typename Vector>
+GEMMD_AVX2 void AddStep256(const Real* a, std::int64_t lda, const Real* line,
+                           Vector (&sums)[kRows][2]) {
   constexpr std::int64_t kStep = 32 / sizeof(Real);
-  decltype(Load256(strip)) sums[kRows][2];
+  const Vector b0 = Load256(line);
+  const Vector b1 = Load256(line + kStep);
+#pragma GCC unroll 13
+  for (int row = 0; row < kRows; ++row) {
+    const Vector x = Broadcast256(a + row * lda);
+    sums[row][0] = Fma(x, b0, sums[row][0]);
+    sums[row][1] = Fma(x, b1, sums[row][1]);
+  }
+}
+
+template <int kRows, typename Real>
+GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda,
+                           const Strip<Real>& strip, const Ahead<Real>& ahead, Real* tile,
+                           std::int64_t tile_pitch) {
+  constexpr std::int64_t kStep = 32 / sizeof(Real);
+  decltype(Load256(tile)) sums[kRows][2];
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
     sums[row][0] = Load256(tile + row * tile_pitch);
     sums[row][1] = Load256(tile + row * tile_pitch + kStep);
   }
-  for (std::int64_t p = 0; p < depth; ++p) {
-    const auto b0 = Load256(strip + p * strip_pitch);
-    const auto b1 = Load256(strip + p * strip_pitch + kStep);
-#pragma GCC unroll 13
-    for (int row = 0; row < kRows; ++row) {
-      const auto x = Broadcast256(a + row * lda + p);
-      sums[row][0] = Fma(x, b0, sums[row][0]);
-      sums[row][1] = Fma(x, b1, sums[row][1]);
+  std::int64_t p = 0;
+  for (std::int64_t line = 0; line < ahead.lines; ++line) {
+    for (std::int64_t piece = 0; piece < ahead.pieces; ++piece, ++p) {
+      Prefetch<NarrowTile>(ahead.from + line * ahead.pitch + piece * 2 * kStep);
+      AddStep256<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
     }
   }
+  for (; p < depth; ++p) AddStep256<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
     Store256(tile + row * tile_pitch, sums[row][0]);
@@ -58,26 +81,39 @@ GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, 
   }
 }
 
-template <int kRows, typename Real>
-GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
-                             std::int64_t strip_pitch, Real* tile, std::int64_t tile_pitch) {
+template <int kRows, typename Real, typename Vector>
+GEMMD_AVX512 void AddStep512(const Real* a, std::int64_t lda, const Real* line,
+                             Vector (&sums)[kRows][2]) {
   constexpr std::int64_t kStep = 64 / sizeof(Real);
-  decltype(Load512(strip)) sums[kRows][2];
+  const Vector b0 = Load512(line);
+  const Vector b1 = Load512(line + kStep);
+#pragma GCC unroll 13
+  for (int row = 0; row < kRows; ++row) {
+    const Vector x = Broadcast512(a + row * lda);
+    sums[row][0] = Fma(x, b0, sums[row][0]);
+    sums[row][1] = Fma(x, b1, sums[row][1]);
+  }
+}
+
+template <int kRows, typename Real>
+GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda,
+                             const Strip<Real>& strip, const Ahead<Real>& ahead, Real* tile,
+                             std::int64_t tile_pitch) {
+  constexpr std::int64_t kStep = 64 / sizeof(Real);
+  decltype(Load512(tile)) sums[kRows][2];
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
     sums[row][0] = Load512(tile + row * tile_pitch);
     sums[row][1] = Load512(tile + row * tile_pitch + kStep);
   }
-  for (std::int64_t p = 0; p < depth; ++p) {
-    const auto b0 = Load512(strip + p * strip_pitch);
-    const auto b1 = Load512(strip + p * strip_pitch + kStep);
-#pragma GCC unroll 13
-    for (int row = 0; row < kRows; ++row) {
-      const auto x = Broadcast512(a + row * lda + p);
-      sums[row][0] = Fma(x, b0, sums[row][0]);
-      sums[row][1] = Fma(x, b1, sums[row][1]);
+  std::int64_t p = 0;
+  for (std::int64_t line = 0; line < ahead.lines; ++line) {
+    for (std::int64_t piece = 0; piece < ahead.pieces; ++piece, ++p) {
+      Prefetch<WideTile>(ahead.from + line * ahead.pitch + piece * 2 * kStep);
+      AddStep512<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
     }
   }
+  for (; p < depth; ++p) AddStep512<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
     Store512(tile + row * tile_pitch, sums[row][0]);
@@ -87,57 +123,57 @@ GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda
 
 template <typename Real>
 __attribute__((target("avx2,fma"))) void Add256(std::int64_t rows, std::int64_t depth,
-                                                const Real* a, std::int64_t lda, const Real* strip,
-                                                std::int64_t strip_pitch, Real* tile,
-                                                std::int64_t tile_pitch) {
+                                                const Real* a, std::int64_t lda,
+                                                const Strip<Real>& strip, const Ahead<Real>& ahead,
+                                                Real* tile, std::int64_t tile_pitch) {
   switch (rows) {
     case 1:
-      return AddTile256<1>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile256<1>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 2:
-      return AddTile256<2>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile256<2>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 3:
-      return AddTile256<3>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile256<3>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 4:
-      return AddTile256<4>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile256<4>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 5:
-      return AddTile256<5>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile256<5>(depth, a, lda, strip, ahead, tile, tile_pitch);
     default:
-      return AddTile256<NarrowTile::kRows>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile256<NarrowTile::kRows>(depth, a, lda, strip, ahead, tile, tile_pitch);
   }
 }
 
 template <typename Real>
 __attribute__((target("avx512f"))) void Add512(std::int64_t rows, std::int64_t depth, const Real* a,
-                                               std::int64_t lda, const Real* strip,
-                                               std::int64_t strip_pitch, Real* tile,
+                                               std::int64_t lda, const Strip<Real>& strip,
+                                               const Ahead<Real>& ahead, Real* tile,
                                                std::int64_t tile_pitch) {
   switch (rows) {
     case 1:
-      return AddTile512<1>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<1>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 2:
-      return AddTile512<2>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<2>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 3:
-      return AddTile512<3>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<3>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 4:
-      return AddTile512<4>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<4>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 5:
-      return AddTile512<5>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<5>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 6:
-      return AddTile512<6>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<6>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 7:
-      return AddTile512<7>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<7>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 8:
-      return AddTile512<8>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<8>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 9:
-      return AddTile512<9>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<9>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 10:
-      return AddTile512<10>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<10>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 11:
-      return AddTile512<11>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<11>(depth, a, lda, strip, ahead, tile, tile_pitch);
     case 12:
-      return AddTile512<12>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<12>(depth, a, lda, strip, ahead, tile, tile_pitch);
     default:
-      return AddTile512<WideTile::kRows>(depth, a, lda, strip, strip_pitch, tile, tile_pitch);
+      return AddTile512<WideTile::kRows>(depth, a, lda, strip, ahead, tile, tile_pitch);
   }
 }
 

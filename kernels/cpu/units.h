@@ -1,6 +1,7 @@
 // The units that CPU kernels compute D in, and the memory that those at work at a time share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,45 @@ struct Unit {
   std::int64_t rows;
   std::int64_t first_column;
   std::int64_t columns;
+};
+
+// D cut into units for `workers` threads: as large as the caches take, because a unit's operands
+// are packed for it alone; smaller where a thread would get fewer than four, because the others
+// wait for the one that computes the last. No bit of D depends on the cut. A part of D never has
+// larger units than D, nor more at work, so its workspace would do for the part.
+class Units {
+ public:
+  static constexpr std::int64_t kMostRows = 256;
+  static constexpr std::int64_t kMostColumns = 512;
+  static constexpr std::int64_t kLeastRows = 64;
+  static constexpr std::int64_t kLeastColumns = 128;
+
+  // `most_rows` is a power of two.
+  Units(std::int64_t m, std::int64_t n, int workers, std::int64_t most_rows = kMostRows)
+      : m_(m), n_(n), rows_(most_rows) {
+    const std::int64_t wanted = workers > 1 ? 4 * std::int64_t{workers} : 1;
+    while (count() < wanted && (rows_ > kLeastRows || columns_ > kLeastColumns)) {
+      (columns_ > rows_ ? columns_ : rows_) /= 2;
+    }
+  }
+
+  std::int64_t count() const { return UnitsIn(m_, rows_) * UnitsIn(n_, columns_); }
+  std::int64_t rows() const { return std::min(m_, rows_); }  // of a unit, at most
+  std::int64_t columns() const { return std::min(n_, columns_); }
+
+  // Neighbouring indices share rows of A.
+  Unit operator[](std::int64_t index) const {
+    const std::int64_t across = UnitsIn(n_, columns_);
+    const std::int64_t row = index / across * rows_;
+    const std::int64_t column = index % across * columns_;
+    return {row, std::min(rows_, m_ - row), column, std::min(columns_, n_ - column)};
+  }
+
+ private:
+  const std::int64_t m_;
+  const std::int64_t n_;
+  std::int64_t rows_;
+  std::int64_t columns_ = kMostColumns;
 };
 
 // Numbers from 0 on, each with one owner at a time. REQUIRES: there are never more owners than

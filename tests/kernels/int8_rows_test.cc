@@ -46,11 +46,7 @@ void CheckProduct(const Shape& shape, bool b_is_k_major, std::mt19937* random) {
       std::aligned_alloc(64, static_cast<std::size_t>(strips * Int8StripBytes(k)))));
   std::vector<std::uint8_t> lines(static_cast<std::size_t>(m * Int8Depth(k)));
   std::vector<std::int32_t> c(static_cast<std::size_t>(m * pitch));
-  for (std::int64_t strip = 0; strip < strips; ++strip) {
-    const std::int64_t first = strip * kInt8StripColumns;
-    PackInt8Strip(k, std::min(kInt8StripColumns, n - first), b.data() + first * column_stride,
-                  inner_stride, column_stride, packed.get() + strip * Int8StripBytes(k));
-  }
+  PackInt8Strips(k, n, b.data(), inner_stride, column_stride, packed.get());
   for (std::int64_t row = 0; row < m; ++row) {
     PackInt8Line(k, a.data() + row * k, 1, lines.data() + row * Int8Depth(k));
   }
@@ -92,7 +88,7 @@ TEST(Int8Rows, HoldTheLargestSums) {
       std::aligned_alloc(64, static_cast<std::size_t>(Int8StripBytes(kMaxInt8K)))));
   for (const int factor : {-128, 127}) {
     const std::vector<std::int8_t> b(kMaxInt8K, static_cast<std::int8_t>(factor));
-    PackInt8Strip(kMaxInt8K, 1, b.data(), 1, kMaxInt8K, strip.get());
+    PackInt8Strips(kMaxInt8K, 1, b.data(), 1, kMaxInt8K, strip.get());
     std::int32_t c[kInt8StripColumns];
     MultiplyInt8Rows(1, 1, kMaxInt8K, line.data(), strip.get(), c, kInt8StripColumns);
     EXPECT_EQ(c[0], static_cast<std::int32_t>(-128 * factor * kMaxInt8K));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -130,6 +131,53 @@ INSTANTIATE_TEST_SUITE_P(Types, SmallProblems, ::testing::ValuesIn(AllTypes()),
                            return absl::StrCat(Name(info.param.a), "_", Name(info.param.b), "_to_",
                                                Name(info.param.output));
                          });
+
+// Several units of rows and of columns: a slot keeps the rows of A that it packed for one unit, and
+// they serve others of the same rows alone.
+TEST(Threads, AnyNumberOfThemGivesTheSameBits) {
+  std::mt19937 random(1);
+  const auto upto = [&random](std::uint32_t most) {
+    return 1 + static_cast<std::int64_t>(random() % most);
+  };
+  constexpr DataType kTypes[] = {DataType::kF64, DataType::kF32, DataType::kBf16,
+                                 DataType::kFp8E4M3, DataType::kInt8};
+  for (int i = 0; i < 20; ++i) {
+    const DataType type = kTypes[i % 5];
+    const Problem problem =
+        MakeProblem(200 + upto(400), 100 + upto(900), upto(300), type, DefaultOutputType(type),
+                    random() % 2 == 0, random() % 2 == 0);
+    Operands operands(problem, Distribution::kNormal, static_cast<std::uint32_t>(i));
+    const testing::PlaneBytes poison = operands.d;
+    Compute(problem, &operands, 1);
+    const testing::PlaneBytes of_one_thread = operands.d;
+    for (const int threads : {2, 3, 16}) {
+      operands.d = poison;
+      Compute(problem, &operands, threads);
+      EXPECT_EQ(operands.d, of_one_thread) << ToString(problem) << " on " << threads;
+    }
+  }
+}
+
+// A slice is launched with the workspace of the whole.
+TEST(Workspace, OfAPartIsNoLarger) {
+  std::mt19937 random(2);
+  const auto upto = [&random](std::int64_t most) {
+    return 1 + static_cast<std::int64_t>(random()) % most;
+  };
+  for (int i = 0; i < 200; ++i) {
+    for (const DataType type : {DataType::kF32, DataType::kBf16, DataType::kInt8}) {
+      const Problem whole =
+          MakeProblem(upto(1 + random() % 1000), upto(1 + random() % 3000), 70, type,
+                      DefaultOutputType(type), random() % 2 == 0, random() % 2 == 0);
+      const Plan plan = *Select(BuiltinRegistry(), whole, Cpu(static_cast<int>(upto(8))));
+      const Problem part =
+          MakeProblem(upto(whole.m), upto(whole.n), 70, type, DefaultOutputType(type),
+                      whole.transpose_a, whole.transpose_b);
+      EXPECT_LE(plan.kernel->WorkspaceBytes(part, plan.config), plan.workspace_bytes)
+          << ToString(part) << " of " << ToString(whole);
+    }
+  }
+}
 
 TEST(Int8, IsExactAtTheLargestKWhereInt32HoldsEverySum) {
   Problem problem = MakeProblem(2, 3, kMaxInt8K, DataType::kInt8, DataType::kInt32);

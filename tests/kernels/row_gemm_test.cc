@@ -93,6 +93,54 @@ TYPED_TEST(RowGemmTest, HasTheBitsOfItsChain) {
   }
 }
 
+// Many strips of B and pieces of K, each with many tiles of rows: what is packed for one serves no
+// other. Forms differ in their strips, so one that is used again in the wrong place shows; and some
+// elements are compared with their chain.
+TYPED_TEST(RowGemmTest, FormsAgreeOnRandomShapes) {
+  using Real = TypeParam;
+  std::mt19937 random(2);
+  const auto upto = [&random](std::uint32_t most) {
+    return 1 + static_cast<std::int64_t>(random() % (1 + random() % most));
+  };
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t m = upto(300);
+    const std::int64_t n = upto(300);
+    const std::int64_t k = upto(900);
+    const bool transpose_b = random() % 2 == 0;
+    const std::int64_t lda = k + upto(20);
+    const std::int64_t ldb = (transpose_b ? k : n) + upto(20);
+    const std::int64_t ldc = n + upto(20);
+    const std::vector<Real> a = Random<Real>(m * lda, &random);
+    const std::vector<Real> b = Random<Real>((transpose_b ? n : k) * ldb, &random);
+    const auto product = [&](RowGemmForm form) {
+      std::vector<Real> c(static_cast<std::size_t>(m * ldc), Real{7});
+      RowGemm(transpose_b, m, n, k, a.data(), lda, b.data(), ldb, c.data(), ldc, form);
+      return c;
+    };
+    const std::vector<Real> best = product(BestRowGemmForm());
+    const std::vector<Real> plain = product(RowGemmForm::kPlain);
+    for (int element = 0; element < 50; ++element) {
+      const std::int64_t row = upto(static_cast<std::uint32_t>(m)) - 1;
+      const std::int64_t column = upto(static_cast<std::uint32_t>(n)) - 1;
+      Real fused = 0;
+      volatile Real apart = 0;
+      for (std::int64_t p = 0; p < k; ++p) {
+        const Real x = a[row * lda + p];
+        const Real y = transpose_b ? b[column * ldb + p] : b[p * ldb + column];
+        fused = std::fma(x, y, fused);
+        volatile Real product = x * y;
+        apart = apart + product;
+      }
+      ASSERT_EQ(best[row * ldc + column], BestRowGemmForm() == RowGemmForm::kPlain ? apart : fused);
+      ASSERT_EQ(plain[row * ldc + column], apart);
+    }
+    if (HasRowGemmForm(RowGemmForm::kAvx2)) {
+      ASSERT_EQ(best, product(RowGemmForm::kAvx2))
+          << m << " x " << n << " x " << k << (transpose_b ? ", B transposed" : "");
+    }
+  }
+}
+
 TEST(RowGemmForm, TheBestIsOneThatIsThere) {
   EXPECT_TRUE(HasRowGemmForm(RowGemmForm::kPlain));
   EXPECT_TRUE(HasRowGemmForm(BestRowGemmForm()));
