@@ -103,12 +103,29 @@ absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, Mat
   return found;
 }
 
-Device* ResidentOperands::holder() const {
-  for (const OperandName name : {OperandName::kB, OperandName::kA}) {
-    if (operand(name) == nullptr) continue;
-    if (Device* const device = operand(name)->holder(); device != nullptr) return device;
+template <typename Use>
+void ResidentOperands::ForEachOnce(Use use) const {
+  for (auto each = operands_.begin(); each != operands_.end(); ++each) {
+    const bool is_repeated = std::find(operands_.begin(), each, *each) != each;
+    if (*each != nullptr && !is_repeated) use(*each);
   }
-  return nullptr;
+}
+
+std::uint64_t ResidentOperands::bytes_held_by(const Device& device) const {
+  std::uint64_t bytes = 0;
+  ForEachOnce([&](const std::shared_ptr<StoredOperand>& each) {
+    if (each->is_on(device)) bytes += each->size_bytes();
+  });
+  return bytes;
+}
+
+std::vector<std::shared_ptr<StoredOperand>> ResidentOperands::MissingOn(
+    const Device& device) const {
+  std::vector<std::shared_ptr<StoredOperand>> missing;
+  ForEachOnce([&](const std::shared_ptr<StoredOperand>& each) {
+    if (!each->is_on(device)) missing.push_back(each);
+  });
+  return missing;
 }
 
 bool ResidentOperands::Has(const OperandPlane& plane) const {
@@ -126,10 +143,7 @@ Residency ResidentOperands::residency(const Device& device) const {
 std::uint64_t ResidentOperands::bytes_on(const Device& device) const {
   if (device.uses_host_memory()) return 0;
   std::uint64_t bytes = 0;
-  for (auto each = operands_.begin(); each != operands_.end(); ++each) {
-    const bool is_counted = std::find(operands_.begin(), each, *each) != each;
-    if (*each != nullptr && !is_counted) bytes += (*each)->size_bytes();
-  }
+  ForEachOnce([&](const std::shared_ptr<StoredOperand>& each) { bytes += each->size_bytes(); });
   return bytes;
 }
 

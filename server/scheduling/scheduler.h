@@ -132,6 +132,9 @@ class Scheduler {
   QueueUse queued() const;
   // Predicted time until all that was submitted is done.
   double predicted_backlog_us() const;
+  // The same as of the last change, with the jobs that are expected. Takes no lock: every request
+  // asks for it where there are several devices.
+  double expected_backlog_us() const { return backlog_us_; }
   SchedulerStatistics statistics() const;
 
  private:
@@ -232,7 +235,7 @@ class Scheduler {
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
-  // The backlog at the last change, with what is expected: for IsFarFrom().
+  // The backlog at the last change, with what is expected: for IsFarFrom() and the router.
   std::atomic<double> backlog_us_ = 0;
   std::atomic<TimeNs> next_late_ = kNoDeadline;
   // One thread at a time fills the device, so that launches reach it in the order in which
