@@ -62,16 +62,8 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const Resolv
 }
 
 std::vector<RoutedDevice> Admission::RouteOf(const ResolvedHeader& resolved) const {
-  const std::vector<ServedDevice>& devices = router_->devices();
-  if (devices.size() == 1) return router_->ByPreference();
-  std::vector<const Device*> holders;
-  std::uint64_t most = 0;
-  for (const ServedDevice& each : devices) {
-    const std::uint64_t bytes = resolved.residents.bytes_held_by(*each.device);
-    if (bytes > most) holders.clear();
-    most = std::max(most, bytes);
-    if (bytes != 0 && bytes == most) holders.push_back(each.device);
-  }
+  if (router_->devices().size() == 1) return router_->ByPreference();
+  std::vector<const Device*> holders = resolved.residents.holders();
   if (holders.empty() && resolved.shared.holder() != nullptr) {
     holders.push_back(resolved.shared.holder());
   }

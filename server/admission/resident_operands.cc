@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
@@ -111,12 +112,27 @@ void ResidentOperands::ForEachOnce(Use use) const {
   }
 }
 
-std::uint64_t ResidentOperands::bytes_held_by(const Device& device) const {
-  std::uint64_t bytes = 0;
-  ForEachOnce([&](const std::shared_ptr<StoredOperand>& each) {
-    if (each->is_on(device)) bytes += each->size_bytes();
+std::vector<const Device*> ResidentOperands::holders() const {
+  struct Held {
+    const Device* device = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  absl::InlinedVector<Held, 8> held;
+  std::uint64_t most = 0;
+  ForEachOnce([&](const std::shared_ptr<StoredOperand>& operand) {
+    for (const Device* const device : operand->holders()) {
+      auto found = std::find_if(held.begin(), held.end(),
+                                [device](const Held& each) { return each.device == device; });
+      if (found == held.end()) found = held.insert(held.end(), {device, 0});
+      found->bytes += operand->size_bytes();
+      most = std::max(most, found->bytes);
+    }
   });
-  return bytes;
+  std::vector<const Device*> holders;
+  for (const Held& each : held) {
+    if (each.bytes == most) holders.push_back(each.device);
+  }
+  return holders;
 }
 
 std::vector<std::shared_ptr<StoredOperand>> ResidentOperands::MissingOn(

@@ -21,8 +21,8 @@ class ResidentOperands {
   // `store` null: nothing is found, and validation says so.
   static absl::StatusOr<ResidentOperands> Find(OperandStore* store, MatmulCall* call);
 
-  // Their bytes whose data are in the device's own memory, as they were sent.
-  std::uint64_t bytes_held_by(const Device& device) const;
+  // The devices that have most of their bytes in memory of their own, each as much as the others.
+  std::vector<const Device*> holders() const;
   // Those whose data are not.
   std::vector<std::shared_ptr<StoredOperand>> MissingOn(const Device& device) const;
   // The planes that they have, once they are on the device.

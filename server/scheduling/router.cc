@@ -9,14 +9,18 @@ std::vector<RoutedDevice> Router::ByPreference(absl::Span<const Device* const> h
   std::vector<RoutedDevice> order;
   order.reserve(devices_.size());
   for (const ServedDevice& each : devices_) {
-    // Read once each: the backlogs change while they are compared.
-    const double backlog_us = has_choice ? each.scheduler->expected_backlog_us() : 0;
-    const bool is_holder = std::find(holders.begin(), holders.end(), each.device) != holders.end();
-    order.push_back({each, backlog_us, is_holder});
+    RoutedDevice routed{each};
+    if (has_choice) {
+      // Read once each: the backlogs change while they are compared.
+      routed.expected_backlog_us = each.scheduler->expected_backlog_us();
+      routed.submitted_backlog_us = each.scheduler->submitted_backlog_us();
+    }
+    routed.is_holder = std::find(holders.begin(), holders.end(), each.device) != holders.end();
+    order.push_back(routed);
   }
   std::stable_sort(order.begin(), order.end(), [](const RoutedDevice& x, const RoutedDevice& y) {
     if (x.is_holder != y.is_holder) return x.is_holder;
-    return x.backlog_us < y.backlog_us;
+    return x.expected_backlog_us < y.expected_backlog_us;
   });
   return order;
 }

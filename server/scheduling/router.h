@@ -20,7 +20,9 @@ struct ServedDevice {
 
 // One that may serve a request, with what was known of it when it was asked for.
 struct RoutedDevice : ServedDevice {
-  double backlog_us = 0;   // Scheduler::expected_backlog_us(); 0 where there is no choice
+  // As Scheduler tells them; 0 where there is no choice.
+  double expected_backlog_us = 0;
+  double submitted_backlog_us = 0;
   bool is_holder = false;  // of the request's operands
 };
 
@@ -32,9 +34,9 @@ class Router {
 
   const std::vector<ServedDevice>& devices() const { return devices_; }
 
-  // In the order in which a new request should try them: those that hold its operands first, and
-  // of these and of the others the one with the least backlog, the lowest number among equals.
-  // Takes no lock.
+  // In the order in which a new request should try them: those that hold its operands first, of
+  // these and of the others the one with the least expected backlog, the lowest number among
+  // equals. Takes no lock.
   std::vector<RoutedDevice> ByPreference(absl::Span<const Device* const> holders = {}) const;
 
   // From here on nothing new is to be let in. Work that was let in goes on, though most of it may

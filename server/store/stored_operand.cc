@@ -276,6 +276,17 @@ bool StoredOperand::is_on(const Device& device) const {
                      [&device](const Landing& each) { return each.device == &device; });
 }
 
+absl::InlinedVector<const Device*, 8> StoredOperand::holders() const {
+  const MutexLock lock(mutex_);
+  absl::InlinedVector<const Device*, 8> holders;
+  for (const Landing& each : planes_[PlaneName::kData].landings) {
+    if (std::find(holders.begin(), holders.end(), each.device) == holders.end()) {
+      holders.push_back(each.device);
+    }
+  }
+  return holders;
+}
+
 std::uint64_t StoredOperand::copy_bytes() const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;

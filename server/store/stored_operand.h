@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
@@ -85,6 +86,8 @@ class StoredOperand {
   // A device in whose own memory its data lie; null: they lie in the host's.
   Device* holder() const;
   bool is_on(const Device& device) const;
+  // All of them, each once.
+  absl::InlinedVector<const Device*, 8> holders() const;
   // Returns its bytes in the memory of devices, or of that one.
   std::uint64_t device_bytes() const { return BytesOn(nullptr); }
   std::uint64_t device_bytes(const Device& device) const { return BytesOn(&device); }

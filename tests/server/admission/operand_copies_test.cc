@@ -32,6 +32,47 @@ Registry MakeRegistry() {
   return Registry(std::move(kernels));
 }
 
+// Stands before a device in its scheduler's eyes. It hands on what is to be computed, but works of
+// no kernel stay under way until the test ends them.
+class Gate final : public Device {
+ public:
+  explicit Gate(Device* device) : device_(device) {}
+
+  const DeviceTraits& traits() const override { return device_->traits(); }
+  MemoryBudget& memory() override { return device_->memory(); }
+  // Whatever else is under way, a launch begins at once.
+  int max_in_flight() const override { return 1000; }
+  int busy_in_flight() const override { return 1000; }
+  void Submit(DeviceLaunch launch, Callback done) override {
+    if (launch.works.front().plan.kernel != nullptr) {
+      device_->Submit(std::move(launch), std::move(done));
+      return;
+    }
+    {
+      const MutexLock lock(mutex_);
+      waiting_.push_back(std::move(done));
+    }
+    came_.notify_one();
+  }
+  // Another thread may be about to launch it.
+  void EndOne() {
+    Callback done;
+    {
+      const MutexLock lock(mutex_);
+      while (waiting_.empty()) came_.wait(mutex_);
+      done = std::move(waiting_.back());
+      waiting_.pop_back();
+    }
+    std::move(done)(DeviceResult());
+  }
+
+ private:
+  Device* const device_;
+  Mutex mutex_;
+  CondVar came_;
+  std::vector<Callback> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
 struct Unit {
   Unit(std::uint32_t seed, const std::string& model, std::uint64_t bytes, const Clock* clock) {
     CudaProperties properties = testing::FakeCuda::H200();
@@ -43,20 +84,17 @@ struct Unit {
     options.panel_bytes = 64 << 10;
     options.stall_timeout_ms = 1 << 30;  // the clock leaps
     device = *CudaDevice::Create(cuda, options, clock);
-    scheduler = std::make_unique<Scheduler>(device.get(), clock, &alarm, testing::BoundOf(64));
+    gate = std::make_unique<Gate>(device.get());
+    scheduler = std::make_unique<Scheduler>(gate.get(), clock, &alarm, testing::BoundOf(64));
   }
   ~Unit() { scheduler->WaitUntilIdle(60000); }
-  // As if so much were on its way to the device, until the result goes.
-  ExpectedJob Busy() {
-    JobQueue::Newcomer newcomer;
-    newcomer.us = kBusyUs;
-    return scheduler->Expect(newcomer);
-  }
   std::uint64_t resident_bytes() const { return device->memory().usage().resident_bytes; }
+  std::uint64_t requests() const { return scheduler->statistics().requests; }
 
   testing::FakeAlarm alarm;
   std::shared_ptr<testing::FakeCuda> cuda;
   std::unique_ptr<CudaDevice> device;
+  std::unique_ptr<Gate> gate;
   std::unique_ptr<Scheduler> scheduler;
 };
 
@@ -113,6 +151,19 @@ struct Server {
   }
   std::shared_ptr<StoredOperand> Use(const std::string& handle) {
     return *store->Use(Tenant(), {handle, {}}, "b");
+  }
+  // The device has much to do until the result goes.
+  struct IsIdleAgain {
+    void operator()(Unit* unit) const { unit->gate->EndOne(); }
+  };
+  std::unique_ptr<Unit, IsIdleAgain> Busy(Unit* unit) {
+    auto job = std::make_unique<Job>();
+    job->id = admission->NextRequestId();
+    job->cost.device_us = kBusyUs;
+    job->is_measurement = true;
+    job->done = [](const absl::Status&, const Receipt&) {};
+    EXPECT_TRUE(unit->scheduler->Submit(std::move(job)).ok());
+    return std::unique_ptr<Unit, IsIdleAgain>(unit);
   }
   bool IsOn(const std::string& handle, const Unit& unit) {
     return Use(handle)->is_on(*unit.device);
@@ -195,16 +246,16 @@ bool MultiplyUntilCopied(Server* server, const std::string& a, const std::string
 TEST(OperandCopies, WhatWaitsForItsHolderIsServedByBothAtLast) {
   Server server(1);
   const std::string b = server.Keep(&server.first, 2);
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   ASSERT_TRUE(MultiplyUntilCopied(&server, "", b));
   EXPECT_TRUE(server.IsOn(b, server.first));
   EXPECT_TRUE(server.IsOn(b, server.second));
   EXPECT_EQ(server.store->statistics().copy_bytes, server.second.resident_bytes());
   // The other one is idle, so it has the next ones, and nothing more is copied.
-  const std::uint64_t served = server.second.scheduler->statistics().requests;
+  const std::uint64_t served = server.second.requests();
   for (int i = 0; i < 20; ++i) EXPECT_EQ(Multiply(&server, "", b), 2 * kSize);
-  EXPECT_EQ(server.second.scheduler->statistics().requests, served + 20);
-  server.WaitUntilIdle();
+  EXPECT_EQ(server.second.requests(), served + 20);
+  server.store->WaitForCopies();
   EXPECT_EQ(server.store->statistics().copies, 1u);
   EXPECT_TRUE(server.store->Release(Tenant(), {b, {}}).ok());
   EXPECT_EQ(server.first.resident_bytes() + server.second.resident_bytes(), 0u);
@@ -213,12 +264,22 @@ TEST(OperandCopies, WhatWaitsForItsHolderIsServedByBothAtLast) {
 TEST(OperandCopies, NoneIsMadeOfWhatWaitsForNobody) {
   Server server(2);
   const std::string b = server.Keep(&server.first, 2);
-  // The holder has as much to do as the other.
-  const ExpectedJob busy = server.first.Busy();
-  const ExpectedJob as_busy = server.second.Busy();
-  const ExpectedJob busier = server.second.Busy();
+  // The holder has less to do than the other.
+  const auto busy = server.Busy(&server.first);
+  const auto as_busy = server.Busy(&server.second);
+  const auto busier = server.Busy(&server.second);
   EXPECT_FALSE(MultiplyUntilCopied(&server, "", b));
   EXPECT_FALSE(server.IsOn(b, server.second));
+}
+
+// Their payload is still to come: nothing waits for the device.
+TEST(OperandCopies, NoneIsMadeForProductsThatWaitForTheirClients) {
+  Server server(10);
+  const std::string b = server.Keep(&server.first, 2);
+  JobQueue::Newcomer newcomer;
+  newcomer.us = kBusyUs;
+  const ExpectedJob expected = server.first.scheduler->Expect(newcomer);
+  EXPECT_FALSE(MultiplyUntilCopied(&server, "", b));
 }
 
 TEST(OperandCopies, NoneIsMadeWhereTheyAreOff) {
@@ -226,7 +287,7 @@ TEST(OperandCopies, NoneIsMadeWhereTheyAreOff) {
   given.makes_copies = false;
   Server server(3, given);
   const std::string b = server.Keep(&server.first, 2);
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   EXPECT_FALSE(MultiplyUntilCopied(&server, "", b));
 }
 
@@ -237,19 +298,19 @@ TEST(OperandCopies, NoneIsMadeOnAnotherModel) {
   Server server(4, given);
   ASSERT_NE(server.first.device->traits().model, server.second.device->traits().model);
   const std::string b = server.Keep(&server.first, 2);
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   EXPECT_FALSE(MultiplyUntilCopied(&server, "", b));
 }
 
 TEST(OperandCopies, OneThatIsUsedNowAndThenHasNone) {
   Server server(5);
   const std::string b = server.Keep(&server.first, 2);
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   for (int i = 0; i < 200; ++i) {
     Multiply(&server, "", b);
     server.clock.Advance(10 * kSecond);
   }
-  server.WaitUntilIdle();
+  server.store->WaitForCopies();
   EXPECT_EQ(server.store->statistics().copies, 0u);
 }
 
@@ -258,14 +319,14 @@ TEST(OperandCopies, TwoOfOneProductAreCopiedTogether) {
   Server server(6);
   const std::string a = server.Keep(&server.first, 3);
   const std::string b = server.Keep(&server.first, 2);
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   ASSERT_TRUE(MultiplyUntilCopied(&server, a, b));
   EXPECT_TRUE(server.IsOn(a, server.second));
   EXPECT_TRUE(server.IsOn(b, server.second));
   EXPECT_EQ(server.store->statistics().copies, 2u);
-  const std::uint64_t served = server.second.scheduler->statistics().requests;
+  const std::uint64_t served = server.second.requests();
   EXPECT_EQ(Multiply(&server, a, b), 6 * kSize);
-  EXPECT_EQ(server.second.scheduler->statistics().requests, served + 1);
+  EXPECT_EQ(server.second.requests(), served + 1);
 }
 
 // Each link of a chain is used once: a copy of the weights alone would serve none of them.
@@ -273,7 +334,7 @@ TEST(OperandCopies, WeightsOfAChainStayWithIt) {
   Server server(7);
   const std::string weights = server.Keep(&server.first, 0.025F);
   std::string link = server.Keep(&server.first, 1);
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   for (int i = 0; i < 30; ++i) {
     const MatmulOutcome outcome = Begin(&server, link, weights, true).get();
     ASSERT_TRUE(outcome.status.ok()) << outcome.status;
@@ -281,7 +342,7 @@ TEST(OperandCopies, WeightsOfAChainStayWithIt) {
     ASSERT_TRUE(server.store->Release(Tenant(), {link, {}}).ok());
     link = outcome.handle;
   }
-  server.WaitUntilIdle();
+  server.store->WaitForCopies();
   EXPECT_EQ(server.store->statistics().copies, 0u);
 }
 
@@ -294,12 +355,12 @@ TEST(OperandCopies, AProductGoesWhereMostOfItsOperandsLie) {
   ASSERT_TRUE(server.Use(b)
                   ->PlaceOn(server.second.device.get(), problem, WorkPlane::kB, &landed_bytes)
                   .ok());
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   // The second one holds B, and is idle.
   EXPECT_EQ(Multiply(&server, a, b), 6 * kSize);
-  EXPECT_EQ(server.first.scheduler->statistics().requests, 1u);
+  EXPECT_EQ(server.first.requests(), 1u);
   EXPECT_EQ(Multiply(&server, "", b), 2 * kSize);
-  EXPECT_EQ(server.second.scheduler->statistics().requests, 1u);
+  EXPECT_EQ(server.second.requests(), 1u);
 }
 
 TEST(OperandCopies, TheyGoFirstWhenARequestNeedsTheirMemory) {
@@ -309,7 +370,7 @@ TEST(OperandCopies, TheyGoFirstWhenARequestNeedsTheirMemory) {
   const std::string sole = server.Keep(&server.second, 5);
   const std::string b = server.Keep(&server.first, 2);
   {
-    const ExpectedJob busy = server.first.Busy();
+    const auto busy = server.Busy(&server.first);
     ASSERT_TRUE(MultiplyUntilCopied(&server, "", b));
   }
   server.WaitUntilIdle();
@@ -323,7 +384,7 @@ TEST(OperandCopies, TheyGoFirstWhenARequestNeedsTheirMemory) {
   EXPECT_EQ(server.store->statistics().copies_dropped, 1u);
   EXPECT_EQ(server.store->statistics().moves_out, 0u);
   // It does not come back at once, however much is to be gained.
-  const ExpectedJob busy = server.first.Busy();
+  const auto busy = server.Busy(&server.first);
   EXPECT_FALSE(MultiplyUntilCopied(&server, "", b));
 }
 
@@ -344,7 +405,7 @@ TEST(OperandCopies, NoHistoryChangesAResultOrKeepsMemory) {
     const auto play = [&](std::uint32_t own_seed) {
       std::mt19937 random(own_seed);
       for (int step = 0; step < 40; ++step) {
-        const ExpectedJob busy = random() % 2 == 0 ? server.first.Busy() : server.second.Busy();
+        const auto busy = server.Busy(random() % 2 == 0 ? &server.first : &server.second);
         const std::size_t b = random() % kept.size();
         const std::size_t a = random() % (kept.size() + 2);
         const bool is_inline = a >= kept.size();

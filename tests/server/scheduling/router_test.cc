@@ -79,7 +79,7 @@ TEST_F(RouterTest, OfSeveralHoldersTheLeastLoadedComesFirst) {
   EXPECT_EQ(Order({1, 2}), (std::vector<std::size_t>{1, 2, 0}));
   const std::vector<RoutedDevice> route =
       router_->ByPreference(std::vector<const Device*>{devices_[1].get(), devices_[2].get()});
-  EXPECT_DOUBLE_EQ(route[1].backlog_us, 250);
+  EXPECT_DOUBLE_EQ(route[1].expected_backlog_us, 250);
   EXPECT_TRUE(route[1].is_holder);
   EXPECT_FALSE(route[2].is_holder);
 }
@@ -90,6 +90,9 @@ TEST_F(RouterTest, WhatIsExpectedCountsAsBacklog) {
   newcomer.us = 50;
   const ExpectedJob expected = schedulers_[0]->Expect(newcomer);
   EXPECT_EQ(Order(), (std::vector<std::size_t>{1, 2, 0}));
+  const RoutedDevice last = router_->ByPreference().back();
+  EXPECT_DOUBLE_EQ(last.expected_backlog_us, 50);
+  EXPECT_DOUBLE_EQ(last.submitted_backlog_us, 0);
 }
 
 // A request that was let in before draining may come later: its payload was on its way.

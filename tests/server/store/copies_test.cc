@@ -50,6 +50,7 @@ class CopiesTest : public ::testing::Test {
     Problem problem =
         MakeProblem(1, 1, operand->form().data.rows, DataType::kInt8, DataType::kInt32);
     problem.b = operand->form().data;
+    problem.transpose_b = true;  // as it lies
     std::uint64_t landed_bytes = 0;
     return operand->PlaceOn(device, problem, WorkPlane::kB, &landed_bytes);
   }
