@@ -104,6 +104,7 @@ StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device
   options.quotas = quotas;
   std::copy_if(devices.begin(), devices.end(), std::back_inserter(options.landing_devices),
                [](const Device* device) { return !device->uses_host_memory(); });
+  options.makes_copies = config.copies() != "off";
   options.all = {static_cast<std::uint64_t>(config.max_operands()),
                  config.memory_bytes() != 0 ? static_cast<std::uint64_t>(config.memory_bytes())
                                             : device_bytes / 2};

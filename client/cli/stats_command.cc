@@ -115,6 +115,12 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
                                  HumanBytes(operands.moved_out_bytes()), ", ",
                                  HumanBytes(operands.fetched_bytes()), " fetched")});
     }
+    if (operands.copies() + operands.copy_bytes() + operands.copies_without_room() > 0) {
+      facts.AddRow(
+          {"on several", absl::StrCat(HumanBytes(operands.copy_bytes()), "; ", operands.copies(),
+                                      " copies made, ", operands.copies_dropped(), " dropped, ",
+                                      operands.copies_without_room(), " found no room")});
+    }
   }
   for (const v1::CostStatistics& cost : statistics.costs()) {
     const v1::PredictionError& time = cost.device_time();

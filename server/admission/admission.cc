@@ -257,7 +257,7 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
   if (!resolved.ok()) return resolved.status();
   const MatmulCall& call = resolved->call;
   absl::Status first_refusal;
-  for (const ServedDevice& served : router_->ByPreference(resolved->holder())) {
+  for (const ServedDevice& served : RouteOf(*resolved)) {
     absl::StatusOr<Offer> offer = OfferOf(served, *resolved);
     if (!offer.ok()) {
       first_refusal.Update(offer.status());

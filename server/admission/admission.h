@@ -174,10 +174,6 @@ class Admission {
     Problem problem;
     ResidentOperands residents;
     SharedOperands shared;
-
-    const Device* holder() const {
-      return residents.holder() != nullptr ? residents.holder() : shared.holder();
-    }
   };
   // UNAVAILABLE: draining.
   absl::Status CheckServing() const;
@@ -193,6 +189,9 @@ class Admission {
   absl::StatusOr<ResolvedHeader> ResolveHeader(const MatmulCall& request, Carrier carrier) const;
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().
   absl::StatusOr<Offer> OfferOf(const ServedDevice& served, const ResolvedHeader& resolved) const;
+  // The devices in the order in which to try them: first those that hold most of the resident
+  // operands, or what is shared with one of them.
+  std::vector<RoutedDevice> RouteOf(const ResolvedHeader& resolved) const;
   // Takes all memory that the request needs, on the first device, by preference, that has room;
   // else returns what the most preferred one said.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> FindRoom(const ResolvedHeader& resolved,

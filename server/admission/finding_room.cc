@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
 #include "server/admission/charged_buffer.h"
+#include "server/admission/operand_copies.h"
 #include "server/tenants/retry_after.h"
 
 namespace gemmd {
@@ -41,13 +42,32 @@ MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const ResolvedHeader& resolved,
                                                                     TimeNs deadline) const {
   absl::Status first_refusal;
-  for (const ServedDevice& served : router_->ByPreference(resolved.holder())) {
+  const std::vector<RoutedDevice> route = RouteOf(resolved);
+  for (const RoutedDevice& served : route) {
     absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
         TryDevice(served, resolved, deadline);
-    if (admitted.ok()) return admitted;
+    if (admitted.ok()) {
+      // Elsewhere it went because the holder was full, and its operands are there now. Another
+      // device would not have what is shared with the holder.
+      if (&served == &route.front() && resolved.shared.holder() == nullptr) {
+        ConsiderCopy(route,
+                     {&resolved.residents, &resolved.problem, (*admitted)->job->cost.device_us},
+                     clock_->Now(), store_);
+      }
+      return admitted;
+    }
     first_refusal.Update(admitted.status());
   }
   return first_refusal;
+}
+
+std::vector<RoutedDevice> Admission::RouteOf(const ResolvedHeader& resolved) const {
+  if (router_->devices().size() == 1) return router_->ByPreference();
+  std::vector<const Device*> holders = resolved.residents.holders();
+  if (holders.empty() && resolved.shared.holder() != nullptr) {
+    holders.push_back(resolved.shared.holder());
+  }
+  return router_->ByPreference(holders);
 }
 
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const ServedDevice& served,

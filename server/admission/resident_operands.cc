@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
@@ -103,12 +104,44 @@ absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, Mat
   return found;
 }
 
-Device* ResidentOperands::holder() const {
-  for (const OperandName name : {OperandName::kB, OperandName::kA}) {
-    if (operand(name) == nullptr) continue;
-    if (Device* const device = operand(name)->holder(); device != nullptr) return device;
+template <typename Use>
+void ResidentOperands::ForEachOnce(Use use) const {
+  for (auto each = operands_.begin(); each != operands_.end(); ++each) {
+    const bool is_repeated = std::find(operands_.begin(), each, *each) != each;
+    if (*each != nullptr && !is_repeated) use(*each);
   }
-  return nullptr;
+}
+
+std::vector<const Device*> ResidentOperands::holders() const {
+  struct Held {
+    const Device* device = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  absl::InlinedVector<Held, 8> held;
+  std::uint64_t most = 0;
+  ForEachOnce([&](const std::shared_ptr<StoredOperand>& operand) {
+    for (const Device* const device : operand->holders()) {
+      auto found = std::find_if(held.begin(), held.end(),
+                                [device](const Held& each) { return each.device == device; });
+      if (found == held.end()) found = held.insert(held.end(), {device, 0});
+      found->bytes += operand->size_bytes();
+      most = std::max(most, found->bytes);
+    }
+  });
+  std::vector<const Device*> holders;
+  for (const Held& each : held) {
+    if (each.bytes == most) holders.push_back(each.device);
+  }
+  return holders;
+}
+
+std::vector<std::shared_ptr<StoredOperand>> ResidentOperands::MissingOn(
+    const Device& device) const {
+  std::vector<std::shared_ptr<StoredOperand>> missing;
+  ForEachOnce([&](const std::shared_ptr<StoredOperand>& each) {
+    if (!each->is_on(device)) missing.push_back(each);
+  });
+  return missing;
 }
 
 bool ResidentOperands::Has(const OperandPlane& plane) const {
@@ -126,10 +159,7 @@ Residency ResidentOperands::residency(const Device& device) const {
 std::uint64_t ResidentOperands::bytes_on(const Device& device) const {
   if (device.uses_host_memory()) return 0;
   std::uint64_t bytes = 0;
-  for (auto each = operands_.begin(); each != operands_.end(); ++each) {
-    const bool is_counted = std::find(operands_.begin(), each, *each) != each;
-    if (*each != nullptr && !is_counted) bytes += (*each)->size_bytes();
-  }
+  ForEachOnce([&](const std::shared_ptr<StoredOperand>& each) { bytes += each->size_bytes(); });
   return bytes;
 }
 

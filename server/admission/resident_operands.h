@@ -21,8 +21,10 @@ class ResidentOperands {
   // `store` null: nothing is found, and validation says so.
   static absl::StatusOr<ResidentOperands> Find(OperandStore* store, MatmulCall* call);
 
-  // The device that has one of them in its memory; null: none has.
-  Device* holder() const;
+  // The devices that have most of their bytes in memory of their own, each as much as the others.
+  std::vector<const Device*> holders() const;
+  // Those whose data are not.
+  std::vector<std::shared_ptr<StoredOperand>> MissingOn(const Device& device) const;
   // The planes that they have, once they are on the device.
   Residency residency(const Device& device) const;
   // The bytes that they take there together; 0 of a device that reads them in the host's memory.
@@ -42,6 +44,8 @@ class ResidentOperands {
                                  std::uint64_t* landed_bytes) const;
 
  private:
+  template <typename Use>
+  void ForEachOnce(Use use) const;
   // Returns whether the plane is one of theirs.
   bool Has(const OperandPlane& plane) const;
   StoredOperand* operand(OperandName name) const {

@@ -152,6 +152,14 @@ Cost CostModel::Predict(const Problem& problem, const Plan& plan,
   return cost;
 }
 
+double CostModel::PredictCopyInUs(std::uint64_t bytes) const {
+  return PointOf(copy_in_curve_, CopyUs(rates_.in_gbps, bytes)).us;
+}
+
+double CostModel::PredictCopyOutUs(std::uint64_t bytes) const {
+  return PointOf(copy_out_curve_, CopyUs(rates_.out_gbps, bytes)).us;
+}
+
 TimeCurve::Point CostModel::Compute(const Cost::Basis& basis) const {
   const double basis_us = basis.compute_us;
   if (basis_us <= 0) return {};

@@ -106,6 +106,10 @@ class CostModel {
   }
   Cost Predict(const Problem& problem, const Plan& plan, const Transfers& transfers) const;
 
+  // Predicts copies of so many bytes by themselves, onto the device and off it.
+  double PredictCopyInUs(std::uint64_t bytes) const;
+  double PredictCopyOutUs(std::uint64_t bytes) const;
+
   // Learns from a launch that succeeded; `spans` are the device's of the whole launch, others
   // count for nothing. The error that is reported is that of `predicted` as it is given.
   void Observe(const Cost& predicted, const std::vector<StageSpan>& spans);

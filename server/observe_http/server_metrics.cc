@@ -166,6 +166,16 @@ void AddStore(const StoreStatistics& store, Families* families) {
   families->push_back(std::move(lookups));
   families->push_back(
       With(Counter("gemmd_operand_evictions", "", "Matrices that made room"), store.evictions));
+  MetricFamily copies = Counter("gemmd_operand_copies", "",
+                                "Copies of matrices on one more device: made, dropped to make "
+                                "room, and wanted where there was none");
+  copies.Add({{"kind", "made"}}, static_cast<double>(store.copies));
+  copies.Add({{"kind", "dropped"}}, static_cast<double>(store.copies_dropped));
+  copies.Add({{"kind", "without_room"}}, static_cast<double>(store.copies_without_room));
+  families->push_back(std::move(copies));
+  families->push_back(
+      With(Gauge("gemmd_operand_copy_bytes", "bytes", "What lies on a device and on another too"),
+           store.copy_bytes));
 }
 
 void AddHost(const MetricSources& sources, Families* families) {

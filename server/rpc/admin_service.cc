@@ -52,6 +52,10 @@ v1::OperandStatistics EncodeStore(const StoreStatistics& statistics) {
   wire.set_moves_out(statistics.moves_out);
   wire.set_moved_out_bytes(statistics.moved_out_bytes);
   wire.set_fetched_bytes(statistics.fetched_bytes);
+  wire.set_copies(statistics.copies);
+  wire.set_copy_bytes(statistics.copy_bytes);
+  wire.set_copies_dropped(statistics.copies_dropped);
+  wire.set_copies_without_room(statistics.copies_without_room);
   return wire;
 }
 

@@ -165,6 +165,7 @@ void Scheduler::Dispatch() {
 }
 
 void Scheduler::DispatchWith(std::vector<Finished>* finished, std::uint64_t here) {
+  PublishBacklogLocked();  // whoever dispatches may be in a launch, and publish it late
   if (is_dispatching_) {
     dispatches_again_ = true;
     return;

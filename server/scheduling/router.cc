@@ -1,23 +1,27 @@
 #include "server/scheduling/router.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace gemmd {
 
-std::vector<ServedDevice> Router::ByPreference(const Device* holder) const {
-  if (devices_.size() == 1) return devices_;
-  // Read once each: the backlogs change while they are compared.
-  std::vector<std::pair<double, ServedDevice>> loads;
+std::vector<RoutedDevice> Router::ByPreference(absl::Span<const Device* const> holders) const {
+  const bool has_choice = devices_.size() > 1;
+  std::vector<RoutedDevice> order;
+  order.reserve(devices_.size());
   for (const ServedDevice& each : devices_) {
-    const double backlog_us = each.scheduler->predicted_backlog_us();
-    loads.emplace_back(each.device == holder ? -1 : backlog_us, each);
+    RoutedDevice routed{each};
+    if (has_choice) {
+      // Read once each: the backlogs change while they are compared.
+      routed.expected_backlog_us = each.scheduler->expected_backlog_us();
+      routed.submitted_backlog_us = each.scheduler->submitted_backlog_us();
+    }
+    routed.is_holder = std::find(holders.begin(), holders.end(), each.device) != holders.end();
+    order.push_back(routed);
   }
-  std::stable_sort(loads.begin(), loads.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::vector<ServedDevice> order;
-  order.reserve(loads.size());
-  for (const auto& [backlog_us, each] : loads) order.push_back(each);
+  std::stable_sort(order.begin(), order.end(), [](const RoutedDevice& x, const RoutedDevice& y) {
+    if (x.is_holder != y.is_holder) return x.is_holder;
+    return x.expected_backlog_us < y.expected_backlog_us;
+  });
   return order;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "server/device/device.h"
 #include "server/scheduling/scheduler.h"
 
@@ -17,6 +18,14 @@ struct ServedDevice {
   Scheduler* scheduler = nullptr;
 };
 
+// One that may serve a request, with what was known of it when it was asked for.
+struct RoutedDevice : ServedDevice {
+  // As Scheduler tells them; 0 where there is no choice.
+  double expected_backlog_us = 0;
+  double submitted_backlog_us = 0;
+  bool is_holder = false;  // of the request's operands
+};
+
 // Thread-safe. Its devices and their schedulers outlive it.
 class Router {
  public:
@@ -25,9 +34,10 @@ class Router {
 
   const std::vector<ServedDevice>& devices() const { return devices_; }
 
-  // In the order in which a new request should try them: the one that holds its operands
-  // first (null: none does), then by predicted backlog, the lowest number among equals.
-  std::vector<ServedDevice> ByPreference(const Device* holder = nullptr) const;
+  // In the order in which a new request should try them: those that hold its operands first, of
+  // these and of the others the one with the least expected backlog, the lowest number among
+  // equals. Takes no lock.
+  std::vector<RoutedDevice> ByPreference(absl::Span<const Device* const> holders = {}) const;
 
   // From here on nothing new is to be let in. Work that was let in goes on, though most of it may
   // still be on its way: a request is let in by its header, an upload by its begin. A caller that

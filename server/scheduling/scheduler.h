@@ -133,6 +133,10 @@ class Scheduler {
   QueueUse queued() const;
   // Predicted time until all that was submitted is done.
   double predicted_backlog_us() const;
+  // The same as of the last change, and with the jobs that are expected. They take no lock: every
+  // request asks for them where there are several devices.
+  double submitted_backlog_us() const { return submitted_us_; }
+  double expected_backlog_us() const { return backlog_us_; }
   SchedulerStatistics statistics() const;
 
  private:
@@ -184,6 +188,7 @@ class Scheduler {
     return queue_.use().us + launched_us_;
   }
   void PublishBacklogLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    submitted_us_ = BacklogUsLocked();
     backlog_us_ = BacklogUsLocked() + queue_.expected_us();
   }
   // Null: nothing is to be launched now.
@@ -233,7 +238,9 @@ class Scheduler {
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.
   std::atomic<std::size_t> unfinished_jobs_ = 0;
-  // The backlog at the last change, with what is expected: for IsFarFrom().
+  // The backlog at the last change, without and with what is expected: for IsFarFrom() and the
+  // router.
+  std::atomic<double> submitted_us_ = 0;
   std::atomic<double> backlog_us_ = 0;
   std::atomic<TimeNs> next_late_ = kNoDeadline;
   // One thread at a time fills the device, so that launches reach it in the order in which

@@ -180,6 +180,7 @@ bool OperandStore::EvictFrom(const Device* device) {
 }
 
 std::optional<std::uint64_t> OperandStore::MoveOutOf(Device* device) {
+  if (const std::optional<std::uint64_t> bytes = DropCopyFrom(device)) return bytes;
   std::shared_ptr<StoredOperand> largest;
   {
     const MutexLock lock(mutex_);
@@ -210,6 +211,7 @@ StoreStatistics OperandStore::statistics() const {
       ++statistics.residents;
       statistics.resident_bytes += entry.operand->size_bytes();
       statistics.device_bytes += entry.operand->device_bytes();
+      statistics.copy_bytes += entry.operand->copy_bytes();
     }
   }
   statistics.landings = traffic_->landings;
@@ -217,6 +219,7 @@ StoreStatistics OperandStore::statistics() const {
   statistics.moves_out = traffic_->moves_out;
   statistics.moved_out_bytes = traffic_->moved_out_bytes;
   statistics.fetched_bytes = traffic_->fetched_bytes;
+  statistics.copies_dropped = traffic_->copies_dropped;
   statistics.reserved_bytes = budget_->used_bytes();
   statistics.limit_bytes = budget_->limit_bytes();
   return statistics;

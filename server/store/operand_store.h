@@ -8,7 +8,8 @@
 // Room is made by evicting what has no lease and is not in use, the longest unused first; a
 // leased operand never goes. Its memory stays until its last user lets go.
 //
-// uploads.cc has uploads until they are operands, operand_store.cc all else.
+// uploads.cc has uploads until they are operands, copies.cc copies on more devices than one,
+// operand_store.cc all else.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@
 #include "server/device/device.h"
 #include "server/device/thread_executor.h"
 #include "server/store/converter.h"
+#include "server/store/copier.h"
 #include "server/store/lease_list.h"
 #include "server/store/missing.h"
 #include "server/store/operand_form.h"
@@ -46,7 +48,8 @@ struct StoreOptions {
   QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
   // With memory of their own: what was uploaded lands on one of them at once. Outlive the store.
   std::vector<Device*> landing_devices;
-  int upload_threads = 1;  // that copy and hash a chunk together, its stream's own among them
+  int upload_threads = 1;     // that copy and hash a chunk together, its stream's own among them
+  bool makes_copies = false;  // see OperandStore::StartCopy()
 };
 
 // No handle is longer.
@@ -86,6 +89,18 @@ struct StoreStatistics {
   std::uint64_t moves_out = 0;
   std::uint64_t moved_out_bytes = 0;
   std::uint64_t fetched_bytes = 0;
+  std::uint64_t copies = 0;      // of operands that other devices held, by StartCopy()
+  std::uint64_t copy_bytes = 0;  // of device_bytes, those that another device has too
+  std::uint64_t copies_dropped = 0;
+  std::uint64_t copies_without_room = 0;  // that were wanted
+};
+
+// Operands that are to lie on one more device.
+struct OperandCopy {
+  std::vector<std::shared_ptr<StoredOperand>> operands;
+  Device* device = nullptr;
+  // Brings them there, which waits for copies. RESOURCE_EXHAUSTED: it has no room now.
+  std::function<absl::Status()> place;
 };
 
 class OperandStore;
@@ -192,10 +207,18 @@ class OperandStore {
   // Evicts one operand that has memory of the device. False: none may go.
   bool EvictFrom(const Device* device);
 
-  // Brings the largest operand that has memory of the device and is in no use to the host, whatever
-  // its lease: nothing is lost. The bytes that the device has back; nothing: there is none, or the
-  // host has no memory. REQUIRES: the device has memory of its own.
+  // Drops the largest copy on the device that is in no use. Where there is none, brings the largest
+  // operand that has memory of the device and is in no use to the host, whatever its lease: nothing
+  // is lost. The bytes that the device has back; nothing: there is none, or the host has no memory.
+  // REQUIRES: the device has memory of its own.
   std::optional<std::uint64_t> MoveOutOf(Device* device);
+
+  bool makes_copies() const { return options_.makes_copies; }
+  // Has the copy made on a thread of the store's; its operands' demand begins anew then. It takes
+  // no memory that anything else has, and counts against no tenant: no client asked for it. False:
+  // another copy is under way, or there is no room, and nothing is done. REQUIRES: makes_copies().
+  bool StartCopy(OperandCopy copy);
+  void WaitForCopies() { copier_.WaitUntilIdle(); }
 
   StoreStatistics statistics() const;
   void CountDownloaded(std::uint64_t bytes);
@@ -228,6 +251,9 @@ class OperandStore {
   // they wait in host memory where none has room without moving others out.
   void LandUpload(StoredOperand* operand) const;
   void FillInfo(UploadStream* stream);
+  void MakeCopy(const OperandCopy& copy);
+  void CountWithoutRoom(const OperandCopy& copy);
+  std::optional<std::uint64_t> DropCopyFrom(const Device* device);
 
   Entries::iterator FindLocked(const Tenant& tenant, const OperandKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -261,7 +287,9 @@ class OperandStore {
   StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   ThreadExecutor upload_helpers_;
-  Converter converter_;  // last: it uses all else
+  // Last: they use all else.
+  Converter converter_;
+  Copier copier_;
 };
 
 }  // namespace gemmd

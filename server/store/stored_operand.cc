@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -167,9 +168,7 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
     bool lies_elsewhere = false;
     {
       const MutexLock lock(mutex_);
-      const Plane& held = planes_[plane];
-      lies_elsewhere =
-          !held.host.empty() || !std::all_of(held.landings.begin(), held.landings.end(), is_there);
+      lies_elsewhere = IsCopiedLocked(plane, device);
     }
     HostBuffer host;
     if (!lies_elsewhere) {
@@ -193,6 +192,69 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
   return freed_bytes;
 }
 
+bool StoredOperand::IsCopiedLocked(PlaneName plane, const Device* device) const {
+  const Plane& held = planes_[plane];
+  const auto is_there = [device](const Landing& each) { return each.device == device; };
+  return std::any_of(held.landings.begin(), held.landings.end(), is_there) &&
+         (!held.host.empty() || !std::all_of(held.landings.begin(), held.landings.end(), is_there));
+}
+
+std::uint64_t StoredOperand::IdleCopyBytesLocked(const Device* device) const {
+  if (!IsCopiedLocked(PlaneName::kData, device)) return 0;
+  std::uint64_t bytes = 0;
+  for (const PlaneName plane : kPlaneNames) {
+    if (!IsCopiedLocked(plane, device)) continue;
+    for (const Landing& each : planes_[plane].landings) {
+      if (each.device != device) continue;
+      // References are taken under this lock, so a count of one stays one.
+      if (each.memory.use_count() != 1) return 0;
+      bytes += each.memory->size_bytes();
+    }
+  }
+  return bytes;
+}
+
+std::uint64_t StoredOperand::idle_copy_bytes(const Device* device) const {
+  const MutexLock lock(mutex_);
+  return IdleCopyBytesLocked(device);
+}
+
+std::uint64_t StoredOperand::DropCopy(const Device* device) {
+  // Whoever moves bytes counts on the landings that it found.
+  if (!moving_.try_lock()) return 0;
+  const MutexLock moving(moving_, std::adopt_lock);
+  std::vector<Landing> gone;  // after the lock
+  const MutexLock lock(mutex_);
+  const std::uint64_t bytes = IdleCopyBytesLocked(device);
+  if (bytes == 0) return 0;
+  for (const PlaneName plane : kPlaneNames) {
+    if (!IsCopiedLocked(plane, device)) continue;
+    std::vector<Landing>& landings = planes_[plane].landings;
+    const auto first =
+        std::stable_partition(landings.begin(), landings.end(),
+                              [device](const Landing& each) { return each.device != device; });
+    std::move(first, landings.end(), std::back_inserter(gone));
+    landings.erase(first, landings.end());
+  }
+  ++traffic_->copies_dropped;
+  return bytes;
+}
+
+bool StoredOperand::AddCopyDemand(double gain_us, double price_us, TimeNs now) {
+  const MutexLock lock(mutex_);
+  return demand_.Add(gain_us, price_us, now);
+}
+
+void StoredOperand::ForgetCopyDemand() {
+  const MutexLock lock(mutex_);
+  demand_.Forget();
+}
+
+void StoredOperand::RestCopyDemand(TimeNs now) {
+  const MutexLock lock(mutex_);
+  demand_.Rest(now);
+}
+
 StoredOperand::Landing StoredOperand::FindLanding(PlaneName plane, const Device* device,
                                                   const MatrixLayout* layout) const {
   const MutexLock lock(mutex_);
@@ -205,6 +267,36 @@ StoredOperand::Landing StoredOperand::FindLanding(PlaneName plane, const Device*
 
 Device* StoredOperand::holder() const {
   return FindLanding(PlaneName::kData, nullptr, nullptr).device;
+}
+
+bool StoredOperand::is_on(const Device& device) const {
+  const MutexLock lock(mutex_);
+  const std::vector<Landing>& landings = planes_[PlaneName::kData].landings;
+  return std::any_of(landings.begin(), landings.end(),
+                     [&device](const Landing& each) { return each.device == &device; });
+}
+
+absl::InlinedVector<const Device*, 8> StoredOperand::holders() const {
+  const MutexLock lock(mutex_);
+  absl::InlinedVector<const Device*, 8> holders;
+  for (const Landing& each : planes_[PlaneName::kData].landings) {
+    if (std::find(holders.begin(), holders.end(), each.device) == holders.end()) {
+      holders.push_back(each.device);
+    }
+  }
+  return holders;
+}
+
+std::uint64_t StoredOperand::copy_bytes() const {
+  const MutexLock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const PlaneName plane : kPlaneNames) {
+    const std::vector<Landing>& landings = planes_[plane].landings;
+    for (const Landing& each : landings) {
+      if (each.device != landings.front().device) bytes += each.memory->size_bytes();
+    }
+  }
+  return bytes;
 }
 
 std::uint64_t StoredOperand::BytesOn(const Device* device) const {

@@ -6,9 +6,12 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
+#include "base/time/clock.h"
 #include "server/device/device.h"
+#include "server/store/copy_demand.h"
 #include "server/store/operand_form.h"
 #include "server/store/store_budget.h"
 
@@ -20,15 +23,16 @@ struct StoreTraffic {
   std::atomic<std::uint64_t> landed_bytes{0};
   std::atomic<std::uint64_t> moves_out{0};  // off a device whose memory others needed
   std::atomic<std::uint64_t> moved_out_bytes{0};
-  std::atomic<std::uint64_t> fetched_bytes{0};  // off a device, to be read or to move out
+  std::atomic<std::uint64_t> fetched_bytes{0};   // off a device, to be read, moved out or copied
+  std::atomic<std::uint64_t> copies_dropped{0};  // off a device whose memory others needed
 };
 
 // Its bytes never change; where they lie does. An upload's come in host memory. A device that has
 // memory of its own (Device::uses_host_memory() is false) gets a plane, landed as it wants it,
 // with the first product that uses it so, and the host's copy goes; what it computed to be kept
 // is there from the beginning. Another use that wants the plane landed differently has it copied
-// within the device; one on another device has it brought back first, once. MoveOut() brings all
-// to the host again.
+// within the device; one on another device has it brought back first, once, and then several
+// devices hold it. MoveOut() brings all to the host again.
 //
 // Thread-safe. A holder of a reference may use it, whatever the store does with its handle.
 class StoredOperand {
@@ -68,11 +72,27 @@ class StoredOperand {
   // Device::Fetch().
   absl::StatusOr<std::uint64_t> MoveOut(Device* device);
 
-  // The device in whose own memory its data lie; null: they lie in the host's.
+  // Gives back what it has of the device's memory if its data lie elsewhere too and no work uses
+  // them there: the device's bytes, else 0. Waits for nothing.
+  std::uint64_t DropCopy(const Device* device);
+  // The bytes that DropCopy() would give back, unless bytes move meanwhile.
+  std::uint64_t idle_copy_bytes(const Device* device) const;
+
+  // See CopyDemand.
+  bool AddCopyDemand(double gain_us, double price_us, TimeNs now);
+  void ForgetCopyDemand();
+  void RestCopyDemand(TimeNs now);
+
+  // A device in whose own memory its data lie; null: they lie in the host's.
   Device* holder() const;
+  bool is_on(const Device& device) const;
+  // All of them, each once.
+  absl::InlinedVector<const Device*, 8> holders() const;
   // Returns its bytes in the memory of devices, or of that one.
   std::uint64_t device_bytes() const { return BytesOn(nullptr); }
   std::uint64_t device_bytes(const Device& device) const { return BytesOn(&device); }
+  // Of the bytes on devices, those on any but the first that got each plane.
+  std::uint64_t copy_bytes() const;
 
  private:
   // As one device wanted it.
@@ -102,6 +122,11 @@ class StoredOperand {
   // One on that device (null: on any), in that layout (null: in any); no memory: there is none.
   Landing FindLanding(PlaneName plane, const Device* device, const MatrixLayout* layout) const;
   std::uint64_t BytesOn(const Device* device) const;
+  // Returns whether the plane lies on the device, and elsewhere too.
+  bool IsCopiedLocked(PlaneName plane, const Device* device) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::uint64_t IdleCopyBytesLocked(const Device* device) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const OperandForm form_;
   const StoreHold hold_;
@@ -112,6 +137,7 @@ class StoredOperand {
   mutable AdaptiveMutex mutex_;
   // Changed only with moving_ held, too.
   OperandPlanes<Plane> planes_ ABSL_GUARDED_BY(mutex_);
+  CopyDemand demand_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

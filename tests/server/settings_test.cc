@@ -43,6 +43,14 @@ TEST(Settings, OperandsHaveHalfOfTheDevicesMemoryUnlessToldOtherwise) {
   EXPECT_EQ(store.all.bytes, 1U << 19);
 }
 
+TEST(Settings, OperandsAreCopiedUnlessToldOtherwise) {
+  const auto copies = [](std::vector<std::string> arguments) {
+    return OperandOptions(ConfigOf(std::move(arguments)).operands(), 0, {}, nullptr).makes_copies;
+  };
+  EXPECT_TRUE(copies({}));
+  EXPECT_FALSE(copies({"--operands.copies=off"}));
+}
+
 TEST(Settings, AnAuthorityAloneAsksForCertificates) {
   const auto asked = [](std::vector<std::string> arguments) {
     return RpcOptions(ConfigOf(std::move(arguments)), kManyDescriptors).tls.client_certificates;

@@ -316,6 +316,23 @@ TEST(CostModel, LearnsCopiesByDirectionAndSize) {
   EXPECT_LE(corrected.copy_out_us, uncorrected.copy_out_us);
 }
 
+TEST(CostModel, PredictsCopiesByThemselvesAsThoseOfLaunches) {
+  const ReferenceKernel kernel;
+  const Problem problem = Square(1024);
+  CostModel model(kLink);
+  EXPECT_DOUBLE_EQ(model.PredictCopyInUs(1000000), 102);
+  EXPECT_DOUBLE_EQ(model.PredictCopyOutUs(1000000), 202);
+  EXPECT_DOUBLE_EQ(model.PredictCopyInUs(0), 0);
+  const Cost first = model.Predict(problem, PlanOf(kernel, problem), Residency());
+  for (int i = 0; i < 50; ++i) {
+    model.Observe(first, Spans(3 * first.copy_in_us, 100, first.copy_out_us));
+  }
+  const Cost learnt = model.Predict(problem, PlanOf(kernel, problem), Residency());
+  EXPECT_NEAR(learnt.copy_in_us / first.copy_in_us, 3, 0.1);
+  EXPECT_DOUBLE_EQ(model.PredictCopyInUs(2 << 22), learnt.copy_in_us);
+  EXPECT_DOUBLE_EQ(model.PredictCopyOutUs(1 << 22), learnt.copy_out_us);
+}
+
 TEST(CostModel, ReportsItsErrorExactly) {
   const ReferenceKernel kernel;
   const Problem problem = Square(100);

@@ -36,9 +36,11 @@ class RouterTest : public ::testing::Test {
     ASSERT_TRUE(schedulers_[device]->Submit(std::move(job)).ok());
   }
 
-  std::vector<std::size_t> Order(const Device* holder = nullptr) const {
+  std::vector<std::size_t> Order(const std::vector<std::size_t>& holders = {}) const {
+    std::vector<const Device*> holding;
+    for (const std::size_t each : holders) holding.push_back(devices_[each].get());
     std::vector<std::size_t> order;
-    for (const ServedDevice& each : router_->ByPreference(holder)) {
+    for (const RoutedDevice& each : router_->ByPreference(holding)) {
       for (std::size_t i = 0; i < served_.size(); ++i) {
         if (each.device == served_[i].device) order.push_back(i);
       }
@@ -66,7 +68,31 @@ TEST_F(RouterTest, TheLeastLoadedComesFirst) {
 
 TEST_F(RouterTest, TheHolderOfAnOperandComesFirstHoweverBusy) {
   Submit(2, 1e6);
-  EXPECT_EQ(Order(devices_[2].get()), (std::vector<std::size_t>{2, 0, 1}));
+  EXPECT_EQ(Order({2}), (std::vector<std::size_t>{2, 0, 1}));
+}
+
+TEST_F(RouterTest, OfSeveralHoldersTheLeastLoadedComesFirst) {
+  Submit(1, 200);
+  Submit(2, 100);
+  EXPECT_EQ(Order({1, 2}), (std::vector<std::size_t>{2, 1, 0}));
+  Submit(2, 150, 2);
+  EXPECT_EQ(Order({1, 2}), (std::vector<std::size_t>{1, 2, 0}));
+  const std::vector<RoutedDevice> route =
+      router_->ByPreference(std::vector<const Device*>{devices_[1].get(), devices_[2].get()});
+  EXPECT_DOUBLE_EQ(route[1].expected_backlog_us, 250);
+  EXPECT_TRUE(route[1].is_holder);
+  EXPECT_FALSE(route[2].is_holder);
+}
+
+// Work whose payload is still to come is on its way to that device.
+TEST_F(RouterTest, WhatIsExpectedCountsAsBacklog) {
+  JobQueue::Newcomer newcomer;
+  newcomer.us = 50;
+  const ExpectedJob expected = schedulers_[0]->Expect(newcomer);
+  EXPECT_EQ(Order(), (std::vector<std::size_t>{1, 2, 0}));
+  const RoutedDevice last = router_->ByPreference().back();
+  EXPECT_DOUBLE_EQ(last.expected_backlog_us, 50);
+  EXPECT_DOUBLE_EQ(last.submitted_backlog_us, 0);
 }
 
 // A request that was let in before draining may come later: its payload was on its way.

@@ -1,7 +1,6 @@
 // A stored operand on devices that have memory of their own.
 #include "server/device/cuda/landing.h"
 
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,83 +9,14 @@
 
 #include "gtest/gtest.h"
 #include "server/store/operand_store.h"
+#include "tests/server/store/landing_device.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gemmd {
 namespace {
 
+using testing::LandingDevice;
 using testing::StoredMatrix;
-
-// Lands an operand by copying it, K-major ones apart from others.
-class LandingDevice : public Device {
- public:
-  explicit LandingDevice(std::uint64_t memory_bytes) : memory_(memory_bytes) {}
-
-  const DeviceTraits& traits() const override { return traits_; }
-  MemoryBudget& memory() override { return memory_; }
-  int max_in_flight() const override { return 1; }
-  void Submit(DeviceLaunch, Callback) override {}
-  bool uses_host_memory() const override { return false; }
-  Problem Landed(const Problem& problem) const override {
-    Problem landed = problem;
-    landed.b.order = problem.transpose_b ? Order::kRowMajor : Order::kColumnMajor;
-    landed.b.leading_dimension = landed.b.inner();
-    return landed;
-  }
-  absl::StatusOr<HostPiece> AllocateResident(std::uint64_t bytes) override {
-    return AllocateHostBuffer(bytes).front();
-  }
-  absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d) override {
-    return Make(d, std::string(d.size_bytes(), '?'));
-  }
-  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
-                                                               WorkPlane plane,
-                                                               const void* data) override {
-    ++stores;
-    return Make(PlaneOf(Landed(problem), plane),
-                std::string(static_cast<const char*>(data), PlaneOf(problem, plane).size_bytes()));
-  }
-  absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(const ResidentOperand& operand,
-                                                                    const Problem& problem,
-                                                                    WorkPlane plane) override {
-    ++copies;
-    return Make(PlaneOf(Landed(problem), plane), static_cast<const Resident&>(operand).bytes);
-  }
-  absl::Status Fetch(const ResidentOperand& operand, void* to) override {
-    if (!fetch_status.ok()) return fetch_status;
-    ++fetches;
-    const std::string& bytes = static_cast<const Resident&>(operand).bytes;
-    std::memcpy(to, bytes.data(), bytes.size());
-    return absl::OkStatus();
-  }
-
-  int stores = 0;
-  int copies = 0;
-  int fetches = 0;
-  absl::Status fetch_status;
-
- private:
-  struct Resident final : ResidentResult {
-    const void* data() const override { return bytes.data(); }
-    void* memory() const override { return const_cast<char*>(bytes.data()); }
-    const MatrixLayout& layout() const override { return landed; }
-    std::uint64_t size_bytes() const override { return bytes.size(); }
-    MatrixLayout landed;
-    std::string bytes;
-    MemoryReservation reservation;
-  };
-  absl::StatusOr<std::shared_ptr<Resident>> Make(const MatrixLayout& landed, std::string bytes) {
-    absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes.size());
-    if (!reservation.ok()) return reservation.status();
-    auto resident = std::make_shared<Resident>();
-    resident->landed = landed;
-    resident->bytes = std::move(bytes);
-    resident->reservation = *std::move(reservation);
-    return resident;
-  }
-  DeviceTraits traits_;
-  MemoryBudget memory_;
-};
 
 // Lands operands as CUDA devices do.
 class CudaLikeDevice final : public LandingDevice {
