@@ -28,10 +28,11 @@ void ConsiderCopy(const std::vector<RoutedDevice>& route, const RoutedProduct& p
   });
   if (found == route.end()) return;
   const RoutedDevice& idle = *found;
-  // One product takes its own time off the wait of all by going elsewhere. Those whose payload is
-  // on its way do not wait for the device.
+  // One product takes its own time off the wait of all by going elsewhere, as it would then. Those
+  // whose payload is on its way do not wait for the device.
   const double gain_us =
-      std::min(holder.submitted_backlog_us - idle.submitted_backlog_us, product.device_us);
+      std::min(holder.submitted_backlog_us - idle.submitted_backlog_us - Router::kHeadStartUs,
+               product.device_us);
   if (!(gain_us > 0)) return;
   std::vector<std::shared_ptr<StoredOperand>> missing = product.residents->MissingOn(*idle.device);
   std::uint64_t bytes = 0;

@@ -9,7 +9,7 @@
 namespace gemmd {
 
 // Many bring messages, one at a time handles them, in the order in which they came: whoever brings
-// one while nobody does. What comes meanwhile gathers, and is handled together next. Not
+// one while nobody does. Those that come meanwhile gather, and are handled together next. Not
 // thread-safe.
 template <typename Message>
 class Inbox {

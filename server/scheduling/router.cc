@@ -18,9 +18,14 @@ std::vector<RoutedDevice> Router::ByPreference(absl::Span<const Device* const> h
     routed.is_holder = std::find(holders.begin(), holders.end(), each.device) != holders.end();
     order.push_back(routed);
   }
-  std::stable_sort(order.begin(), order.end(), [](const RoutedDevice& x, const RoutedDevice& y) {
+  const Device* const first_holder = holders.empty() ? nullptr : holders.front();
+  const auto cost_us = [first_holder](const RoutedDevice& routed) {
+    const bool is_behind = routed.is_holder && routed.device != first_holder;
+    return routed.expected_backlog_us + (is_behind ? kHeadStartUs : 0);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](const RoutedDevice& x, const RoutedDevice& y) {
     if (x.is_holder != y.is_holder) return x.is_holder;
-    return x.expected_backlog_us < y.expected_backlog_us;
+    return cost_us(x) < cost_us(y);
   });
   return order;
 }

@@ -72,16 +72,25 @@ TEST_F(RouterTest, TheHolderOfAnOperandComesFirstHoweverBusy) {
 }
 
 TEST_F(RouterTest, OfSeveralHoldersTheLeastLoadedComesFirst) {
-  Submit(1, 200);
-  Submit(2, 100);
+  Submit(1, 2000);
+  Submit(2, 1000);
   EXPECT_EQ(Order({1, 2}), (std::vector<std::size_t>{2, 1, 0}));
-  Submit(2, 150, 2);
+  Submit(2, 1500, 2);
   EXPECT_EQ(Order({1, 2}), (std::vector<std::size_t>{1, 2, 0}));
   const std::vector<RoutedDevice> route =
       router_->ByPreference(std::vector<const Device*>{devices_[1].get(), devices_[2].get()});
-  EXPECT_DOUBLE_EQ(route[1].expected_backlog_us, 250);
+  EXPECT_DOUBLE_EQ(route[1].expected_backlog_us, 2500);
   EXPECT_TRUE(route[1].is_holder);
   EXPECT_FALSE(route[2].is_holder);
+}
+
+TEST_F(RouterTest, AnotherHolderMustSaveMoreThanALaunch) {
+  Submit(2, Router::kHeadStartUs);
+  EXPECT_EQ(Order({2, 1}), (std::vector<std::size_t>{1, 2, 0}));  // level: the lowest number
+  Submit(1, 1);
+  EXPECT_EQ(Order({2, 1}), (std::vector<std::size_t>{2, 1, 0}));
+  Submit(2, 2, 2);
+  EXPECT_EQ(Order({2, 1}), (std::vector<std::size_t>{1, 2, 0}));
 }
 
 // Work whose payload is still to come is on its way to that device.
