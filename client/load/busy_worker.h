@@ -1,4 +1,4 @@
-// What a device is to a server, for the echo that is compared with it.
+// A stand-in for a device, for the echo that a server with one is compared with.
 #pragma once
 
 #include <chrono>
