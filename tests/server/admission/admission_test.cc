@@ -100,7 +100,6 @@ TEST_F(AdmissionTest, AnAdmittedRequestHasItsBytesAndPlan) {
   ASSERT_TRUE(Run(16).ok());
   const MemoryUsage usage = device_.memory().usage();
   EXPECT_EQ(usage.in_flight_bytes, 3u * 16 * 16 * 4);
-  EXPECT_GT(usage.workspace_bytes, 0u);
   clock_.Advance(5);
   device_.FinishOne();
   ASSERT_EQ(outcomes_.size(), 1u);
@@ -111,6 +110,15 @@ TEST_F(AdmissionTest, AnAdmittedRequestHasItsBytesAndPlan) {
   EXPECT_EQ(outcomes_[0].receipt.payload_bytes_in, 2048u);
   EXPECT_EQ(outcomes_[0].receipt.spans.size(), 4u);  // decode, admission, queue, compute
   EXPECT_EQ(scheduler_.statistics().requests, 1u);
+}
+
+TEST_F(AdmissionTest, AnAdmittedRequestHasItsWorkspace) {
+  MatmulCall call = Call(16);
+  call.alpha = 2;  // so that sums are kept apart from D
+  const auto request = Admit(call);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_GT((*request)->job->work.plan.workspace_bytes, 0u);
+  EXPECT_GE(device_.memory().usage().workspace_bytes, (*request)->job->work.plan.workspace_bytes);
 }
 
 // It is whatever the memory held before: another's result, perhaps.
