@@ -19,8 +19,8 @@ namespace {
 constexpr int kMaxCopies = 2;
 
 // From so many requests in flight on more messages are probably on their way, and are read before
-// those that came are handled. It costs each some 20 us, and on one H100's host one in flight took
-// 447 us instead of 399 so, 4 took 616 instead of 544, but 16 took 1000 instead of 2210.
+// those that came are handled. Below, each would wait for that reading longer than it gains
+// (docs/benchmarks/decode.md).
 constexpr std::size_t kManyInFlight = 8;
 
 // The time between two looks for a message that is not whole.
@@ -29,8 +29,14 @@ TimeNs LookPeriod(const CallWatch& watch) {
   return std::min(kSecond, watch.options().progress.window / 4);
 }
 
-// The most begins of one message: whether the session may take more is asked between messages.
+// The most begins of one message: whether the session may take more is asked between messages. Of
+// messages that gathered about as many are launched together: the device may wait for the first.
 constexpr int kMaxBegins = 64;
+
+int BeginsOf(const Event& event) {
+  if (event.has_batch()) return event.batch().begins_size();
+  return event.has_begin() ? 1 : 0;
+}
 
 }  // namespace
 
@@ -113,10 +119,13 @@ void MatmulStreamReactor::HandleInbox() {
     }
     if (gathered.empty()) return is_last ? EndInput() : Pump();
     if (session_->in_flight() >= kManyInFlight) Pump();
-    // Their requests are launched together, and the session looks once for what to send.
-    const CoalescingScope together;
-    for (const ReceivedPtr& received : gathered) {
-      if (const absl::Status s = Handle(received); !s.ok()) session_->Break(s);
+    for (auto next = gathered.begin(); next != gathered.end();) {
+      // Their requests are launched together, and the session looks once for what to send.
+      const CoalescingScope together;
+      for (int begins = 0; next != gathered.end() && begins < kMaxBegins; ++next) {
+        begins += BeginsOf((*next)->event);
+        if (const absl::Status s = Handle(*next); !s.ok()) session_->Break(s);
+      }
     }
   }
 }

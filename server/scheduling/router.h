@@ -34,9 +34,9 @@ class Router {
 
   const std::vector<ServedDevice>& devices() const { return devices_; }
 
-  // The backlog that a second holder of a request's operands must save. Rows of one B share a
-  // launch where they meet, and two devices that take half each launch as often as one: on two
-  // H100s with 512 rows in flight they served 0.91 of what one did.
+  // The backlog that a second holder of a request's operands must save. Rows of one B share a launch
+  // where they meet, and two devices that take half each launch as often as one does
+  // (docs/benchmarks/kept-results.md).
   static constexpr double kHeadStartUs = 200;
 
   // In the order in which a new request should try them: those that hold its operands first, of

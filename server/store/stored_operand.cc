@@ -220,7 +220,7 @@ std::uint64_t StoredOperand::idle_copy_bytes(const Device* device) const {
 }
 
 std::uint64_t StoredOperand::DropCopy(const Device* device) {
-  // Whoever moves bytes counts on the landings that it found.
+  // A move of its bytes that is under way needs the landings that it began with.
   if (!moving_.try_lock()) return 0;
   const MutexLock moving(moving_, std::adopt_lock);
   std::vector<Landing> gone;  // after the lock
