@@ -34,8 +34,8 @@ class Router {
 
   const std::vector<ServedDevice>& devices() const { return devices_; }
 
-  // The backlog that a second holder of a request's operands must save. Rows of one B share a launch
-  // where they meet, and two devices that take half each launch as often as one does
+  // The backlog that a second holder of a request's operands must save. Rows of one B share a
+  // launch where they meet, and two devices that take half each launch as often as one does
   // (docs/benchmarks/kept-results.md).
   static constexpr double kHeadStartUs = 200;
 
