@@ -33,6 +33,13 @@ MemoryBytes PlaneMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
   return memory;
 }
 
+// The same of a result: one that page-locked memory never holds lies in ordinary memory.
+MemoryBytes ResultMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
+  MemoryBytes memory = PlaneMemory(limits, bytes);
+  if (memory.large > limits.large_bytes) memory.ordinary = std::exchange(memory.large, 0);
+  return memory;
+}
+
 MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
   return {x.device + y.device, x.small + y.small, x.large + y.large, x.ordinary + y.ordinary};
 }
@@ -149,7 +156,7 @@ absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served
   Share share;
   const bool stays_there = call.keep_result.has_value() && !served.device->uses_host_memory();
   if ((!shared.has_output() && !stays_there) || limits.in_memory) {
-    share.result = PlaneMemory(limits, problem.d.size_bytes());
+    share.result = ResultMemory(limits, problem.d.size_bytes());
   }
   MemoryBytes rest;
   rest.device = footprint.in_flight_bytes + footprint.workspace_bytes;
@@ -158,7 +165,7 @@ absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served
   absl::StatusOr<MemoryShares::Charge> charge =
       shares->Take(holder, Sum(Sum(rest, operands), share.result));
   if (!charge.ok() && operands.large != 0) {
-    // Large operands lie in ordinary memory as well, if more slowly; results do not.
+    // Large operands lie in ordinary memory as well, if more slowly; a result does if it must.
     operands.ordinary = std::exchange(operands.large, 0);
     charge = shares->Take(holder, Sum(Sum(rest, operands), share.result));
     share.has_page_locked_operands = false;

@@ -19,7 +19,7 @@ struct MemoryBytes {
   std::uint64_t device = 0;
   std::uint64_t small = 0;     // of the host, page-locked
   std::uint64_t large = 0;     // the same
-  std::uint64_t ordinary = 0;  // of the host, for operands
+  std::uint64_t ordinary = 0;  // of the host
 };
 
 // The client whose request holds memory. A tenant's name is only a claim, so the address from which

@@ -38,7 +38,7 @@ struct HostMemoryLimits {
   std::uint64_t small_plane_bytes = 0;  // planes of at most so much are small
   std::uint64_t small_bytes = std::numeric_limits<std::uint64_t>::max();  // page-locked, for these
   std::uint64_t large_bytes = std::numeric_limits<std::uint64_t>::max();  // and for others
-  // Ordinary memory, for operands that find no room there.
+  // Ordinary memory, for operands that find no room there and results that are larger.
   std::uint64_t ordinary_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 

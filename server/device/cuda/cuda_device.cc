@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kRingSlabs = 32;
 constexpr std::uint64_t kLandingSlabs = 16;
 constexpr std::uint64_t kFetchSlabs = 8;
+constexpr std::uint64_t kDrainSlabs = 16;
 constexpr std::uint64_t kOtherSlots = 2;  // to land a plane, and to fetch one
 
 }  // namespace
@@ -40,7 +41,7 @@ absl::Status CudaDevice::Start(const Clock* clock) {
   HostPools::Options host;
   host.pinned_bytes = options_.pinned_bytes;
   host.unpinned_bytes = options_.unpinned_bytes;
-  host.staging_slabs = kRingSlabs + kLandingSlabs + kFetchSlabs +
+  host.staging_slabs = kRingSlabs + kLandingSlabs + kFetchSlabs + kDrainSlabs +
                        static_cast<std::uint64_t>(options_.in_flight) + kOtherSlots;
   absl::StatusOr<std::unique_ptr<HostPools>> pools = HostPools::Create(backend_, host);
   if (!pools.ok()) return pools.status();
@@ -54,8 +55,6 @@ absl::Status CudaDevice::Start(const Clock* clock) {
     if (!made.ok()) return made.status();
     *stream = *made;
   }
-  large_issuer_ = std::make_unique<LargeIssuer>(backend_.get(), host_->pinned(), streams);
-
   absl::StatusOr<std::vector<std::unique_ptr<CudaSlot>>> slots = MakeSlots();
   if (!slots.ok()) return slots.status();
   for (std::unique_ptr<CudaSlot>* slot : {&resident.landing_slot, &resident.fetch_slot}) {
@@ -73,6 +72,12 @@ absl::Status CudaDevice::Start(const Clock* clock) {
   };
   watcher_ = std::make_unique<CompletionWatcher>(backend_, std::move(watching), clock);
 
+  absl::StatusOr<std::unique_ptr<DrainRing>> drains = MakeDrains();
+  if (!drains.ok()) return drains.status();
+  drains_ = *std::move(drains);
+  large_issuer_ =
+      std::make_unique<LargeIssuer>(backend_.get(), host_->pinned(), streams, drains_.get());
+
   absl::StatusOr<std::unique_ptr<StagingRing>> ring = MakeRing(kRingSlabs, &gatherers_);
   if (!ring.ok()) return ring.status();
   absl::StatusOr<std::unique_ptr<StagingRing>> landing_ring =
@@ -87,8 +92,8 @@ absl::Status CudaDevice::Start(const Clock* clock) {
       ResidentMemory::Parts{backend_, large_issuer_.get(), &memory_, watcher_.get()},
       std::move(resident));
   queue_ = std::make_unique<LaunchQueue>(
-      LaunchQueue::Parts{backend_, &traits_, host_->pinned(), large_issuer_.get(), &memory_,
-                         slots_.get(), watcher_.get()},
+      LaunchQueue::Parts{backend_, &traits_, host_->pinned(), large_issuer_.get(), drains_.get(),
+                         &memory_, slots_.get(), watcher_.get()},
       *std::move(ring), options_.panel_bytes);
   return absl::OkStatus();
 }
@@ -113,6 +118,14 @@ absl::StatusOr<std::unique_ptr<StagingRing>> CudaDevice::MakeRing(std::uint64_t 
   if (!taken.ok()) return taken.status();
   return StagingRing::Create(
       backend_.get(), *std::move(taken), gatherers,
+      [watcher = watcher_.get()](CudaEvent event) { return watcher->WaitUntilDone(event); });
+}
+
+absl::StatusOr<std::unique_ptr<DrainRing>> CudaDevice::MakeDrains() {
+  absl::StatusOr<HostBuffer> taken = host_->staging().Take(kDrainSlabs);
+  if (!taken.ok()) return taken.status();
+  return DrainRing::Create(
+      backend_.get(), *std::move(taken), &gatherers_,
       [watcher = watcher_.get()](CudaEvent event) { return watcher->WaitUntilDone(event); });
 }
 

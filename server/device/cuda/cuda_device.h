@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/cuda/completion_watcher.h"
+#include "server/device/cuda/drain_ring.h"
 #include "server/device/cuda/host_pools.h"
 #include "server/device/cuda/landing.h"
 #include "server/device/cuda/large_issuer.h"
@@ -37,8 +38,8 @@ class CudaDevice final : public Device {
   struct Options {
     std::uint64_t memory_bytes = 0;       // of the device, that requests may hold together
     std::uint64_t pinned_bytes = 0;       // of the host, for operands and results
-    std::uint64_t unpinned_bytes = 0;     // of the host, for operands that find no room there
-    int staging_threads = 1;              // gather large operands
+    std::uint64_t unpinned_bytes = 0;     // of the host, for what finds no room there
+    int staging_threads = 1;              // gather large operands, and bring such results back
     int in_flight = 8;                    // works at a time
     std::uint64_t panel_bytes = 4 << 20;  // see CutIntoPanels()
     std::int64_t stall_timeout_ms = 30000;
@@ -103,6 +104,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::vector<std::unique_ptr<CudaSlot>>> MakeSlots();
   absl::StatusOr<std::unique_ptr<StagingRing>> MakeRing(std::uint64_t slabs,
                                                         ThreadExecutor* gatherers);
+  absl::StatusOr<std::unique_ptr<DrainRing>> MakeDrains();
 
   const std::shared_ptr<CudaBackend> backend_;
   const Options options_;
@@ -111,12 +113,14 @@ class CudaDevice final : public Device {
   ThreadExecutor gatherers_;  // for the feeder
   ThreadExecutor landing_gatherers_;
 
-  // Constant after Start(). Each uses those above it: the queue ends first, then the watcher,
-  // which tells what was issued and gives slots back.
+  // Constant after Start(). Each uses those above it: the queue ends first, then the ring of
+  // drains, which gives launches to the watcher, and then this, which tells what was issued and
+  // gives slots back.
   std::unique_ptr<HostPools> host_;
-  std::unique_ptr<LargeIssuer> large_issuer_;
   std::unique_ptr<CudaSlotPool> slots_;
   std::unique_ptr<CompletionWatcher> watcher_;
+  std::unique_ptr<DrainRing> drains_;
+  std::unique_ptr<LargeIssuer> large_issuer_;
   std::unique_ptr<ResidentMemory> resident_;
   std::unique_ptr<LaunchQueue> queue_;
 };

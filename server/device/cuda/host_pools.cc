@@ -71,6 +71,11 @@ absl::StatusOr<HostBuffer> HostPools::AllocateResult(const MatrixLayout& d) {
   PinnedPool* const pool = d.size_bytes() <= kSmallSlab ? small_.get() : large_.get();
   const std::vector<PlanePiece> pieces = CutPlane(d, pool->slab_bytes());
   absl::StatusOr<HostBuffer> buffer = pool->Take(pieces.size());
+  if (absl::IsInvalidArgument(buffer.status())) {
+    absl::StatusOr<HostPiece> piece = unpinned_->Allocate(d.size_bytes());
+    if (!piece.ok()) return piece.status();
+    return HostBuffer{*std::move(piece)};
+  }
   if (!buffer.ok()) return buffer;
   for (std::size_t i = 0; i < pieces.size(); ++i) (*buffer)[i].size_bytes = pieces[i].size_bytes;
   return buffer;

@@ -1,5 +1,5 @@
 // Host memory for planes of requests in flight: slabs of pinned memory, small and large, and
-// ordinary memory for operands that find none.
+// ordinary memory for operands that find none, and for results that these never hold.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class HostPools {
  public:
   struct Options {
     std::uint64_t pinned_bytes = 0;    // for operands and results
-    std::uint64_t unpinned_bytes = 0;  // for operands that find no room there
+    std::uint64_t unpinned_bytes = 0;  // for what finds no room there
     std::uint64_t staging_slabs = 0;   // beside them, large ones
   };
 
@@ -29,6 +29,8 @@ class HostPools {
   // Pinned memory where there is enough in one piece, else ordinary memory.
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes);
   absl::StatusOr<HostPiece> AllocateOrdinaryOperand(std::uint64_t bytes);
+  // Pinned memory, or for a D that is larger than all of it one piece of ordinary memory: D is
+  // sent from there, and whoever waits for pinned memory gets it soon.
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d);
 
   MemoryUsage usage() const;

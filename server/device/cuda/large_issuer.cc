@@ -87,6 +87,7 @@ IssuedWork LargeIssuer::IssuePanels(const PreparedWork& prepared, std::size_t fi
   for (std::size_t i = first; i < end; ++i) {
     begin = IssuePanel(prepared, i, begin, *block, ring, &commands, &issued.stages);
   }
+  issued.drains = Drains(*prepared.work);
   return Close(std::move(issued), end == prepared.panels.size(), block, streams_.copy_out,
                &commands);
 }
@@ -187,10 +188,23 @@ CudaEvent LargeIssuer::IssuePanel(const PreparedWork& prepared, std::size_t inde
 
   commands->Wait(streams_.copy_out, computed);
   const CudaEvent copy_out_begin = commands->Mark(streams_.copy_out);
-  CopyPanelOut(prepared, panel, block, streams_.copy_out, commands);
+  if (Drains(*prepared.work)) {
+    DrainPanel(prepared, panel, block, commands);
+  } else {
+    CopyPanelOut(prepared, panel, block, streams_.copy_out, commands);
+  }
   const CudaEvent copy_out_end = commands->Mark(streams_.copy_out);
   stages->push_back({Stage::kCopyOut, copy_out_begin, copy_out_end});
   return landed_mark;
+}
+
+void LargeIssuer::DrainPanel(const PreparedWork& prepared, const Panel& panel, const char* block,
+                             CudaCommands* commands) const {
+  for (const CudaRect& copy : CopiesOut(prepared, panel, block)) {
+    if (!commands->status().ok()) return;
+    commands->Update(drains_->Copy(copy, streams_.copy_out));
+    commands->CountCopied(CopyDirection::kFromDevice, copy.width * copy.lines);
+  }
 }
 
 void LargeIssuer::Land(const MatrixLayout& sent, const MatrixLayout& landed,
@@ -235,6 +249,12 @@ void LargeIssuer::CopyInMatrix(const PreparedWork& prepared, WorkPlane plane, co
   CopyIn(CopiedLayout(PlaneOf(prepared.work->problem, plane)),
          CopiedLayout(PlaneOf(prepared.landed, plane)), {buffers[plane], buffers.access[plane]},
          rect, prepared.block.inputs[plane].In(block), streams_.copy_in, ring, commands);
+}
+
+bool LargeIssuer::Drains(const DeviceWork& work) const {
+  const HostBuffers& buffers = work.buffers;
+  return work.resident.d == nullptr && buffers.d_access == Access::kHost &&
+         !IsPinned(buffers.d.front().data, buffers.d.front().size_bytes);
 }
 
 bool LargeIssuer::IsPinned(const void* data, std::uint64_t bytes) const {

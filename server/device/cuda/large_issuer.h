@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/device/cuda/drain_ring.h"
 #include "server/device/cuda/out_of_core.h"
 #include "server/device/cuda/pinned_pool.h"
 #include "server/device/cuda/plane.h"
@@ -38,10 +39,11 @@ PiecesAhead CutIntoPieces(const PreparedWork& prepared, std::uint64_t panel_byte
 // Immutable: used by one thread at a time for each ring.
 class LargeIssuer {
  public:
-  // All outlive the issuer. `pinned` are the pools whose memory needs no staging.
+  // All outlive the issuer. `pinned` are the pools whose memory needs neither staging nor, for
+  // results, the drain ring.
   LargeIssuer(CudaBackend* backend, std::vector<const PinnedPool*> pinned,
-              const CudaStreams& streams)
-      : backend_(backend), pinned_(std::move(pinned)), streams_(streams) {}
+              const CudaStreams& streams, DrainRing* drains)
+      : backend_(backend), pinned_(std::move(pinned)), streams_(streams), drains_(drains) {}
 
   // RESOURCE_EXHAUSTED with nothing under way: the pool had no room for the block.
   IssuedWork Issue(const PreparedWork& prepared, CudaSlot* slot, StagingRing* ring) const;
@@ -86,6 +88,8 @@ class LargeIssuer {
   CudaEvent IssuePanel(const PreparedWork& prepared, std::size_t index, CudaEvent begin,
                        char* block, StagingRing* ring, CudaCommands* commands,
                        std::vector<TimedStage>* stages) const;
+  void DrainPanel(const PreparedWork& prepared, const Panel& panel, const char* block,
+                  CudaCommands* commands) const;
   // One operand's rectangle, from where it is to its input part of the block.
   void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
               const PlaneRect& rect, void* to, CudaStream stream, StagingRing* ring,
@@ -96,10 +100,13 @@ class LargeIssuer {
   void CopyInMatrix(const PreparedWork& prepared, WorkPlane plane, const PlaneRect& rect,
                     char* block, StagingRing* ring, CudaCommands* commands) const;
   bool IsPinned(const void* data, std::uint64_t bytes) const;
+  // Returns whether D goes to ordinary memory.
+  bool Drains(const DeviceWork& work) const;
 
   CudaBackend* const backend_;
   const std::vector<const PinnedPool*> pinned_;
   const CudaStreams streams_;
+  DrainRing* const drains_;
 };
 
 }  // namespace gemmd

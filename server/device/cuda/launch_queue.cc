@@ -168,7 +168,13 @@ void LaunchQueue::IssueOnFeeder(ItemPtr item) {
       }
     }
   }
-  parts_.watcher->Watch(std::move(item));
+  if (!item->issued.drains) {
+    parts_.watcher->Watch(std::move(item));
+    return;
+  }
+  parts_.drains->Then([watcher = parts_.watcher, item = std::move(item)]() mutable {
+    watcher->Watch(std::move(item));
+  });
 }
 
 void LaunchQueue::IssueAlone(const DeviceWork& work, Item* item) const {
@@ -209,7 +215,7 @@ std::optional<IssuedWork> LaunchQueue::IssueInTime(
       own = nullptr;
       continue;
     }
-    if (!parts_.watcher->AwaitAnEnd()) return issued;
+    if (!parts_.watcher->AwaitAnEnd() && !parts_.drains->AwaitOne()) return issued;
   }
 }
 

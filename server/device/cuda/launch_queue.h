@@ -28,12 +28,14 @@ namespace gemmd {
 // queue and the watcher.
 class LaunchQueue {
  public:
-  // All outlive the queue; slots and memory outlive the watcher, too, whose launches hold some.
+  // All outlive the queue; slots and memory outlive the watcher, too, whose launches hold some, and
+  // the watcher the ring of drains, which gives it some.
   struct Parts {
     std::shared_ptr<CudaBackend> backend;
     const DeviceTraits* traits = nullptr;
     std::vector<const PinnedPool*> pinned;  // whose memory the device reads and writes
     const LargeIssuer* large_issuer = nullptr;
+    DrainRing* drains = nullptr;  // the issuer's
     MemoryBudget* memory = nullptr;
     CudaSlotPool* slots = nullptr;
     CompletionWatcher* watcher = nullptr;

@@ -70,6 +70,39 @@ PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel) {
   return RectOf(d, panel.m_begin, panel.m_end, panel.n_begin, panel.n_end);
 }
 
+std::vector<PlaneRect> CutForSlabs(const PlaneRect& rect, std::uint64_t pitch,
+                                   std::uint64_t slab_bytes) {
+  std::vector<PlaneRect> parts;
+  const auto lines_a_slab =
+      static_cast<std::int64_t>(std::max<std::uint64_t>(1, slab_bytes / pitch));
+  for (std::int64_t line = rect.line_begin; line < rect.line_end; line += lines_a_slab) {
+    for (std::uint64_t byte = rect.byte_begin; byte < rect.byte_end; byte += slab_bytes) {
+      parts.push_back({line, std::min(rect.line_end, line + lines_a_slab), byte,
+                       std::min(rect.byte_end, byte + slab_bytes)});
+    }
+  }
+  return parts;
+}
+
+CudaRect CopyToSlab(const PlaneRect& part, const void* plane, std::uint64_t pitch, char* slab) {
+  return {slab,  part.width(), static_cast<const char*>(plane) + StartOf(part, pitch),
+          pitch, part.width(), static_cast<std::uint64_t>(part.lines())};
+}
+
+void ScatterPart(const PlaneRect& part, const char* slab, void* plane, std::uint64_t pitch) {
+  char* to = static_cast<char*>(plane) + StartOf(part, pitch);
+  const std::uint64_t width = part.width();
+  if (pitch == width) {
+    std::memcpy(to, slab, width * static_cast<std::uint64_t>(part.lines()));
+    return;
+  }
+  for (std::int64_t line = 0; line < part.lines(); ++line) {
+    std::memcpy(to, slab, width);
+    to += pitch;
+    slab += width;
+  }
+}
+
 std::vector<PlanePiece> CutPlane(const MatrixLayout& layout, std::uint64_t slab_bytes) {
   const std::uint64_t pitch = Pitch(layout);
   const std::uint64_t used = ElementBytes(layout, layout.inner());

@@ -33,6 +33,16 @@ PlaneRect RectOfA(const Problem& sent, const Panel& panel);
 PlaneRect RectOfB(const Problem& sent, const Panel& panel);
 PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel);
 
+// Cuts the rectangle into parts that fit a slab, at a pitch no larger than `pitch`: whole lines of
+// it, or pieces of one line each.
+std::vector<PlaneRect> CutForSlabs(const PlaneRect& rect, std::uint64_t pitch,
+                                   std::uint64_t slab_bytes);
+
+// The copy of a part, from a plane with lines `pitch` apart into a slab, where they lie tightly.
+CudaRect CopyToSlab(const PlaneRect& part, const void* plane, std::uint64_t pitch, char* slab);
+// Brings the part from the slab to its place in the plane.
+void ScatterPart(const PlaneRect& part, const char* slab, void* plane, std::uint64_t pitch);
+
 // A piece of a plane that is cut into slabs: it holds whole lines, or part of one line.
 struct PlanePiece {
   PlaneRect rect;  // whole lines include their padding

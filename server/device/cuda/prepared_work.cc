@@ -34,6 +34,7 @@ void Append(IssuedWork next, IssuedWork* issued) {
   issued->stages.insert(issued->stages.end(), next.stages.begin(), next.stages.end());
   issued->copied.in += next.copied.in;
   issued->copied.out += next.copied.out;
+  issued->drains |= next.drains;
 }
 
 std::vector<VectorInput> VectorInputs(const PreparedWork& prepared) {
@@ -169,29 +170,35 @@ void AwaitKept(const DeviceWork& work, std::initializer_list<CudaStream> streams
   for (const CudaStream stream : streams) commands->Wait(stream, ready);
 }
 
+std::vector<CudaRect> CopiesOut(const PreparedWork& prepared, const Panel& panel,
+                                const char* block) {
+  const DeviceWork& work = *prepared.work;
+  const MatrixLayout& d = work.problem.d;
+  const std::uint64_t pitch = Pitch(prepared.landed.d);
+  const PlaneRect in_buffer = RectOfD(
+      prepared.buffer_d,
+      {prepared.d_row + panel.m_begin, prepared.d_row + std::min(panel.m_end, d.rows),
+       prepared.d_column + panel.n_begin, prepared.d_column + std::min(panel.n_end, d.columns)});
+  return CopiesToPieces(prepared.buffer_d, work.buffers.d, in_buffer,
+                        prepared.block.d.In(block) + StartOf(RectOfD(d, panel), pitch), pitch);
+}
+
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaStream stream, CudaCommands* commands) {
   if (prepared.resident.d) return;
   const DeviceWork& work = *prepared.work;
-  const MatrixLayout& d = work.problem.d;
-  const PlaneRect rect = RectOfD(d, panel);
-  const char* const from = prepared.block.d.In(block);
-  const std::uint64_t pitch = Pitch(prepared.landed.d);
   if (work.resident.d != nullptr) {
     const CudaResident& kept = KeptOf(work);
     commands->Copy(CopyDirection::kWithinDevice,
-                   CopyOfRect(rect, from, pitch, kept.memory(), Pitch(kept.layout())), stream);
+                   CopyOfRect(RectOfD(work.problem.d, panel), prepared.block.d.In(block),
+                              Pitch(prepared.landed.d), kept.memory(), Pitch(kept.layout())),
+                   stream);
     return;
   }
   const CopyDirection direction = work.buffers.d_access == Access::kDevice
                                       ? CopyDirection::kWithinDevice
                                       : CopyDirection::kFromDevice;
-  const PlaneRect in_buffer = RectOfD(
-      prepared.buffer_d,
-      {prepared.d_row + panel.m_begin, prepared.d_row + std::min(panel.m_end, d.rows),
-       prepared.d_column + panel.n_begin, prepared.d_column + std::min(panel.n_end, d.columns)});
-  for (const CudaRect& copy : CopiesToPieces(prepared.buffer_d, work.buffers.d, in_buffer,
-                                             from + StartOf(rect, pitch), pitch)) {
+  for (const CudaRect& copy : CopiesOut(prepared, panel, block)) {
     commands->Copy(direction, copy, stream);
   }
 }

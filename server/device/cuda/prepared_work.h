@@ -42,6 +42,8 @@ struct IssuedWork {
   CudaEvent last = nullptr;
   std::vector<TimedStage> stages;
   CopiedBytes copied;
+  // Bytes of D go through the drain ring: they arrive some time after `last`.
+  bool drains = false;
 };
 // One after another in the same launch.
 void Append(IssuedWork next, IssuedWork* issued);
@@ -96,7 +98,10 @@ bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y);
 void AwaitKept(const DeviceWork& work, std::initializer_list<CudaStream> streams,
                CudaCommands* commands);
 
-// Copies the panel's D to the host, or to where D stays if the kernel could not write it there.
+// The copies that bring the panel's D to the buffers that the work has for it.
+std::vector<CudaRect> CopiesOut(const PreparedWork& prepared, const Panel& panel,
+                                const char* block);
+// Copies the panel's D there, or to where D stays if the kernel could not write it there.
 void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaStream stream, CudaCommands* commands);
 

@@ -28,28 +28,6 @@ void TransposeLines(const char* from, std::uint64_t pitch, std::int64_t lines, s
   }
 }
 
-// A part of a plane that fits a slab.
-struct FetchedPart {
-  std::int64_t line = 0;
-  std::int64_t lines = 0;
-  std::uint64_t byte = 0;  // of each line
-  std::uint64_t bytes = 0;
-};
-
-// Cuts the landed plane, without what pads it, into parts that fit a slab.
-std::vector<FetchedPart> CutForSlabs(std::int64_t lines, std::uint64_t width,
-                                     std::uint64_t slab_bytes) {
-  const std::uint64_t most = std::min(width, slab_bytes);
-  const auto group = static_cast<std::int64_t>(slab_bytes / most);
-  std::vector<FetchedPart> parts;
-  for (std::int64_t line = 0; line < lines; line += group) {
-    for (std::uint64_t byte = 0; byte < width; byte += most) {
-      parts.push_back({line, std::min(group, lines - line), byte, std::min(most, width - byte)});
-    }
-  }
-  return parts;
-}
-
 // The bytes of the matrix that both layouts have in common.
 std::uint64_t CommonBytes(std::int64_t x, std::int64_t y, DataType type) {
   return static_cast<std::uint64_t>(std::min(x, y)) * static_cast<std::uint64_t>(SizeBits(type)) /
@@ -199,7 +177,9 @@ absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
   const std::uint64_t to_pitch = Pitch(given);
 
   const MutexLock fetching(fetching_);
-  const std::vector<FetchedPart> parts = CutForSlabs(lines, width, fetch_slabs_.front().size_bytes);
+  // Without what pads it.
+  const std::vector<PlaneRect> parts =
+      CutForSlabs({0, lines, 0, width}, width, fetch_slabs_.front().size_bytes);
   const CudaStream stream = fetch_slot_->long_stream();
   fetch_slot_->Reset();
   CudaCommands commands(parts_.backend.get(), fetch_slot_.get());
@@ -210,28 +190,19 @@ absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
     return fetch_slabs_[part % fetch_slabs_.size()].data;
   };
   const auto take = [&](std::size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(fetching_) {
-    const FetchedPart& part = parts[index];
+    const PlaneRect& part = parts[index];
     const CudaEvent event = copied[index % copied.size()];
     if (absl::Status s = parts_.watcher->WaitUntilDone(event); !s.ok()) return s;
     const char* const slab = slab_of(index);
-    const auto line = static_cast<std::uint64_t>(part.line);
-    if (is_transposed) {
-      TransposeLines(
-          slab, part.bytes, part.lines, static_cast<std::int64_t>(part.bytes / element_bytes),
-          element_bytes,
-          static_cast<char*>(to) + part.byte / element_bytes * to_pitch + line * element_bytes,
-          to_pitch);
+    if (!is_transposed) {
+      ScatterPart(part, slab, to, to_pitch);
       return absl::OkStatus();
     }
-    char* const first = static_cast<char*>(to) + line * to_pitch + part.byte;
-    if (to_pitch == part.bytes) {
-      std::memcpy(first, slab, part.bytes * static_cast<std::uint64_t>(part.lines));
-      return absl::OkStatus();
-    }
-    for (std::int64_t i = 0; i < part.lines; ++i) {
-      std::memcpy(first + static_cast<std::uint64_t>(i) * to_pitch,
-                  slab + static_cast<std::uint64_t>(i) * part.bytes, part.bytes);
-    }
+    TransposeLines(slab, part.width(), part.lines(),
+                   static_cast<std::int64_t>(part.width() / element_bytes), element_bytes,
+                   static_cast<char*>(to) + part.byte_begin / element_bytes * to_pitch +
+                       static_cast<std::uint64_t>(part.line_begin) * element_bytes,
+                   to_pitch);
     return absl::OkStatus();
   };
   absl::Status status;
@@ -239,13 +210,8 @@ absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
   for (std::size_t i = 0; i < parts.size() && status.ok(); ++i) {
     if (i - taken == fetch_slabs_.size()) status = take(taken++);
     if (!status.ok()) break;
-    const FetchedPart& part = parts[i];
-    const auto* const from = static_cast<const char*>(operand.data()) +
-                             static_cast<std::uint64_t>(part.line) * pitch + part.byte;
-    commands.Copy(
-        CopyDirection::kFromDevice,
-        {slab_of(i), part.bytes, from, pitch, part.bytes, static_cast<std::uint64_t>(part.lines)},
-        stream);
+    commands.Copy(CopyDirection::kFromDevice,
+                  CopyToSlab(parts[i], operand.data(), pitch, slab_of(i)), stream);
     if (commands.status().ok()) {
       commands.Update(parts_.backend->Record(copied[i % copied.size()], stream));
     }

@@ -7,28 +7,12 @@
 namespace gemmd {
 namespace {
 
-// Cuts the rectangle into parts that fit a slab, at a pitch no larger than `pitch`.
-std::vector<PlaneRect> CutForSlabs(const PlaneRect& rect, std::uint64_t pitch,
-                                   std::uint64_t slab_bytes) {
-  std::vector<PlaneRect> parts;
-  const auto lines_a_slab =
-      static_cast<std::int64_t>(std::max<std::uint64_t>(1, slab_bytes / pitch));
-  for (std::int64_t line = rect.line_begin; line < rect.line_end; line += lines_a_slab) {
-    for (std::uint64_t byte = rect.byte_begin; byte < rect.byte_end; byte += slab_bytes) {
-      parts.push_back({line, std::min(rect.line_end, line + lines_a_slab), byte,
-                       std::min(rect.byte_end, byte + slab_bytes)});
-    }
-  }
-  return parts;
-}
-
 // The part's lines, `pitch` apart, with zeros between them.
 void GatherPart(const PlaneRect& part, const void* host, std::uint64_t host_pitch,
                 std::uint64_t pitch, char* slab) {
   const std::uint64_t width = part.width();
   const std::uint64_t padding = pitch - width;
-  const char* from = static_cast<const char*>(host) +
-                     static_cast<std::uint64_t>(part.line_begin) * host_pitch + part.byte_begin;
+  const char* from = static_cast<const char*>(host) + StartOf(part, host_pitch);
   if (host_pitch == width && padding == 0) {
     std::memcpy(slab, from, width * static_cast<std::uint64_t>(part.lines()));
     return;

@@ -213,6 +213,26 @@ TEST_F(PageLockedMemory, AResultCountsUntilItWasRead) {
   EXPECT_TRUE(Admit(Call("reader", "x", 224)).ok());
 }
 
+TEST_F(PageLockedMemory, AResultThatItNeverHoldsCountsAsOrdinary) {
+  device_.host_limits.large_bytes = 50000;  // planes of 120 by 120 have 57600
+  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
+                      nullptr, nullptr, Policy(room_.get()));
+  const auto admit = [&](std::int64_t n) {
+    return admission.Admit(Call("reader", "x", n), kNoDeadline, kCarrier);
+  };
+  std::vector<HostBuffer> results;
+  for (int i = 0; i < 4; ++i) {
+    absl::StatusOr<Admitted> admitted = admit(120);
+    ASSERT_TRUE(admitted.ok()) << admitted.status();
+    results.push_back(std::move((*admitted)->completion->d));
+  }
+  // Of 400000 bytes of ordinary memory 230400 are held; this one's planes have 172800.
+  EXPECT_FALSE(admit(120).ok());
+  EXPECT_TRUE(admit(50).ok());
+  results.clear();
+  EXPECT_TRUE(admit(120).ok());
+}
+
 TEST_F(PageLockedMemory, OperandsGiveWayToResults) {
   std::vector<Admitted> admitted;
   for (int i = 0; i < 3; ++i) admitted.push_back(*Admit(Call("a", "x")));

@@ -30,7 +30,7 @@ class CudaDeviceTest : public ::testing::Test {
     cuda_ = std::move(cuda);
     CudaDevice::Options options;
     options.memory_bytes = memory_bytes;
-    options.pinned_bytes = 64 * kMiB;
+    options.pinned_bytes = pinned_bytes_;
     options.unpinned_bytes = std::uint64_t{1} << 30;
     options.staging_threads = 2;
     options.panel_bytes = 64 << 10;
@@ -109,6 +109,7 @@ class CudaDeviceTest : public ::testing::Test {
   }
 
   const Registry registry_ = MakeRegistry();
+  std::uint64_t pinned_bytes_ = 64 * kMiB;  // of devices started from then on
   FakeClock clock_;
   std::shared_ptr<FakeCuda> cuda_;
   std::vector<std::string> lost_;

@@ -86,7 +86,7 @@ TEST_F(CudaDeviceTest, PinnedMemoryRunsOutWithAnAnswer) {
   EXPECT_TRUE(absl::IsResourceExhausted(
       device_->AllocateResult({DataType::kF32, 8000, 1000, Order::kRowMajor, 1000}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
-      device_->AllocateResult({DataType::kF32, 70000, 1000, Order::kRowMajor, 1000}).status()));
+      device_->AllocateResult({DataType::kF32, 70000, 5000, Order::kRowMajor, 5000}).status()));
   // A reader may hold a piece longer than the device lives.
   HostPiece kept = first->front();
   first = absl::UnknownError("released");

@@ -56,9 +56,29 @@ TEST_F(HostPoolsTest, ALargeOperandWithoutAPinnedPieceIsOrdinary) {
   const HostPiece other = *host_->AllocateOperand(std::uint64_t{2} << 20);
   EXPECT_FALSE(IsPinned(other));
   EXPECT_FALSE(IsPinned(*host_->AllocateOrdinaryOperand(kSmall)));
-  // A result comes from pinned memory alone.
+  // A result waits for pinned memory.
   EXPECT_TRUE(absl::IsResourceExhausted(
       host_->AllocateResult({DataType::kF32, 1024, 512, Order::kRowMajor, 512}).status()));
+}
+
+TEST_F(HostPoolsTest, AResultThatPinnedMemoryNeverHoldsIsOrdinary) {
+  const MatrixLayout most{DataType::kF32, 3584, 1024, Order::kRowMajor, 1024};  // 14 MiB
+  EXPECT_TRUE(IsPinned(host_->AllocateResult(most)->front()));
+  MatrixLayout more = most;
+  ++more.rows;
+  const absl::StatusOr<HostBuffer> ordinary = host_->AllocateResult(more);
+  ASSERT_TRUE(ordinary.ok()) << ordinary.status();
+  ASSERT_EQ(ordinary->size(), 1U);
+  EXPECT_EQ(ordinary->front().size_bytes, more.size_bytes());
+  EXPECT_FALSE(IsPinned(ordinary->front()));
+  EXPECT_EQ(host_->usage().in_flight_bytes, 0U);
+  // There is 1 GiB of it.
+  more.rows = 230000;
+  const absl::StatusOr<HostBuffer> second = host_->AllocateResult(more);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(absl::IsResourceExhausted(host_->AllocateResult(more).status()));
+  more.rows = 270000;
+  EXPECT_TRUE(absl::IsInvalidArgument(host_->AllocateResult(more).status()));
 }
 
 TEST_F(HostPoolsTest, StagingCountsAsWorkspaceFromTheStart) {

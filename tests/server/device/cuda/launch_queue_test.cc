@@ -26,8 +26,8 @@ class LaunchQueueTest : public testing::CudaPartsTest {
   LaunchQueueTest() {
     slots_->GiveBack(NewSlot());
     queue_ = std::make_unique<LaunchQueue>(
-        LaunchQueue::Parts{cuda_, &traits_, host_->pinned(), large_issuer_.get(), &memory_,
-                           slots_.get(), watcher_.get()},
+        LaunchQueue::Parts{cuda_, &traits_, host_->pinned(), large_issuer_.get(), drains_.get(),
+                           &memory_, slots_.get(), watcher_.get()},
         NewRing(8), std::uint64_t{64} << 10);
   }
 

@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "server/device/cuda/completion_watcher.h"
+#include "server/device/cuda/drain_ring.h"
 #include "server/device/cuda/host_pools.h"
 #include "server/device/cuda/large_issuer.h"
 #include "server/device/cuda/slot_pool.h"
@@ -39,7 +40,8 @@ class HeldCuda final : public FakeCuda {
 class CudaPartsTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kMemory = 64 << 20;
-  static constexpr std::uint64_t kStagingSlabs = 24;
+  static constexpr std::uint64_t kStagingSlabs = 28;
+  static constexpr std::uint64_t kDrainSlabs = 4;
 
   CudaPartsTest() {
     EXPECT_TRUE(cuda_->ReservePool(kMemory).ok());
@@ -52,7 +54,6 @@ class CudaPartsTest : public ::testing::Test {
     for (CudaStream* stream : {&streams.copy_in, &streams.compute, &streams.copy_out}) {
       *stream = NewStream();
     }
-    large_issuer_ = std::make_unique<LargeIssuer>(cuda_.get(), host_->pinned(), streams);
     slots_ = std::make_unique<CudaSlotPool>(std::vector<std::unique_ptr<CudaSlot>>());
     CompletionWatcher::Options watching;
     watching.device = "cuda:0";
@@ -63,6 +64,11 @@ class CudaPartsTest : public ::testing::Test {
       slots_->Close();
     };
     watcher_ = std::make_unique<CompletionWatcher>(cuda_, std::move(watching), &clock_);
+    drains_ =
+        *DrainRing::Create(cuda_.get(), *host_->staging().Take(kDrainSlabs), &gatherers_,
+                           [this](CudaEvent event) { return watcher_->WaitUntilDone(event); });
+    large_issuer_ =
+        std::make_unique<LargeIssuer>(cuda_.get(), host_->pinned(), streams, drains_.get());
   }
 
   CudaStream NewStream() { return *cuda_->CreateStream(StreamPriority::kNormal); }
@@ -90,9 +96,10 @@ class CudaPartsTest : public ::testing::Test {
   std::string lost_;
   std::atomic<int> losses_ = 0;
   std::unique_ptr<HostPools> host_;
-  std::unique_ptr<LargeIssuer> large_issuer_;
   std::unique_ptr<CudaSlotPool> slots_;
   std::unique_ptr<CompletionWatcher> watcher_;
+  std::unique_ptr<DrainRing> drains_;
+  std::unique_ptr<LargeIssuer> large_issuer_;
 };
 
 }  // namespace gemmd::testing
