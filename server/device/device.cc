@@ -55,6 +55,10 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> Device::Store(const Probl
   return absl::InternalError(absl::StrCat(traits().name, " reads operands in host memory"));
 }
 
+absl::StatusOr<std::unique_ptr<ArrivingOperand>> Device::BeginStore(const Problem&, WorkPlane) {
+  return absl::InternalError(absl::StrCat(traits().name, " reads operands in host memory"));
+}
+
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> Device::StoreAgain(const ResidentOperand&,
                                                                           const Problem&,
                                                                           WorkPlane) {

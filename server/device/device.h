@@ -48,6 +48,19 @@ struct DeviceResult {
   CopiedBytes copied;            // by the launch's own copies; none where works read host memory
 };
 
+// A plane that comes onto a device in parts, to stay. Used by one thread at a time; dropped before
+// Finish(), it gives its memory back. The device outlives it.
+class ArrivingOperand {
+ public:
+  virtual ~ArrivingOperand() = default;
+  // Brings bytes [begin, end) of the plane, which begins at `plane`: they have been read when this
+  // returns. REQUIRES: no byte comes twice.
+  virtual absl::Status Bring(const void* plane, std::uint64_t begin, std::uint64_t end) = 0;
+  // The plane, as Device::Store() gives it. Waits for its copies. REQUIRES: every byte came; called
+  // once, last.
+  virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> Finish() = 0;
+};
+
 // Thread-safe. Bytes are reserved from memory() by whoever admits work, before it is
 // submitted; a device never allocates beyond what was reserved for the work.
 class Device {
@@ -98,6 +111,9 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
                                                                        WorkPlane plane,
                                                                        const void* data);
+  // The same in parts. Waits for nothing.
+  virtual absl::StatusOr<std::unique_ptr<ArrivingOperand>> BeginStore(const Problem& problem,
+                                                                      WorkPlane plane);
   // The same from what lies on this device already, for another use: no byte leaves the device.
   // REQUIRES: it is of this device, and nothing writes it.
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(

@@ -181,6 +181,7 @@ bool OperandStore::EvictFrom(const Device* device) {
 
 std::optional<std::uint64_t> OperandStore::MoveOutOf(Device* device) {
   if (const std::optional<std::uint64_t> bytes = DropCopyFrom(device)) return bytes;
+  if (const std::optional<std::uint64_t> bytes = DropEarlyLandingOn(device)) return bytes;
   std::shared_ptr<StoredOperand> largest;
   {
     const MutexLock lock(mutex_);

@@ -48,6 +48,8 @@ struct StoreOptions {
   QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
   // With memory of their own: what was uploaded lands on one of them at once. Outlive the store.
   std::vector<Device*> landing_devices;
+  // Uploads whose data have at least so many bytes land while they come.
+  std::uint64_t early_landing_bytes = 16 << 20;
   int upload_threads = 1;     // that copy and hash a chunk together, its stream's own among them
   bool makes_copies = false;  // see OperandStore::StartCopy()
 };
@@ -207,10 +209,11 @@ class OperandStore {
   // Evicts one operand that has memory of the device. False: none may go.
   bool EvictFrom(const Device* device);
 
-  // Drops the largest copy on the device that is in no use. Where there is none, brings the largest
-  // operand that has memory of the device and is in no use to the host, whatever its lease: nothing
-  // is lost. The bytes that the device has back; nothing: there is none, or the host has no memory.
-  // REQUIRES: the device has memory of its own.
+  // Drops the largest copy on the device that is in no use. Where there is none, has an upload that
+  // lands there wait in host memory, and then brings the largest operand that has memory of the
+  // device and is in no use to the host, whatever its lease: nothing is lost. The bytes that the
+  // device has back; nothing: there is none, or the host has no memory. REQUIRES: the device has
+  // memory of its own.
   std::optional<std::uint64_t> MoveOutOf(Device* device);
 
   bool makes_copies() const { return options_.makes_copies; }
@@ -250,6 +253,11 @@ class OperandStore {
   // Brings the data to the device that has most room, as they lie, which is what most uses want;
   // they wait in host memory where none has room without moving others out.
   void LandUpload(StoredOperand* operand) const;
+  // The same while its data come. Null: they land when they are whole.
+  std::shared_ptr<EarlyLanding> LandEarly(const OperandForm& form, const HostPiece& data);
+  // Gives an upload that lands there up. The bytes that the device has back; nothing: there is
+  // none.
+  std::optional<std::uint64_t> DropEarlyLandingOn(const Device* device);
   void FillInfo(UploadStream* stream);
   void MakeCopy(const OperandCopy& copy);
   void CountWithoutRoom(const OperandCopy& copy);
@@ -288,6 +296,7 @@ class OperandStore {
   std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   ThreadExecutor upload_helpers_;
   // Last: they use all else.
+  KeyedPool lander_{1};  // of early landings
   Converter converter_;
   Copier copier_;
 };

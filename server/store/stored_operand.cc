@@ -60,6 +60,16 @@ StoredOperand::StoredOperand(const OperandForm& form, Device* device,
   planes_[PlaneName::kData].landings.push_back({device, std::move(data)});
 }
 
+void StoredOperand::SetLanded(Device* device, std::shared_ptr<const ResidentOperand> data) {
+  ++traffic_->landings;
+  traffic_->landed_bytes += form_.data.size_bytes();
+  const MutexLock moving(moving_);
+  const MutexLock lock(mutex_);
+  Plane& landed = planes_[PlaneName::kData];
+  landed.landings.push_back({device, std::move(data)});
+  landed.host.clear();
+}
+
 absl::StatusOr<HostBuffer> StoredOperand::Planes(PlaneName plane) {
   if (HostBuffer pieces = Host(plane); !pieces.empty()) return pieces;
   absl::StatusOr<HostPiece> whole = Whole(plane);

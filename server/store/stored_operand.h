@@ -50,6 +50,9 @@ class StoredOperand {
   const OperandForm& form() const { return form_; }
   std::uint64_t size_bytes() const { return form_.size_bytes(); }
 
+  // The data have landed on the device too, and the host's copy goes.
+  void SetLanded(Device* device, std::shared_ptr<const ResidentOperand> data);
+
   // The plane in host memory, perhaps in pieces. May wait for a device to bring it back.
   // REQUIRES: the form has the plane.
   absl::StatusOr<HostBuffer> Planes(PlaneName plane);

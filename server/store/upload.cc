@@ -38,11 +38,13 @@ absl::Status Dropped() {
 }  // namespace
 
 Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
-               ParallelExecutor* helpers, std::optional<Kept> kept)
+               ParallelExecutor* helpers, std::optional<Kept> kept,
+               std::shared_ptr<EarlyLanding> early)
     : form_(form),
       digest_(digest),
       helpers_(helpers),
       kept_(std::move(kept)),
+      early_(std::move(early)),
       hold_(std::move(hold)) {
   for (const PlaneName each : kPlaneNames) {
     const MatrixLayout* const layout = form_.plane(each);
@@ -120,8 +122,9 @@ void Upload::TakeWithinPiece(Plane* plane, const UploadChunk& chunk, ByteRange p
     if (plane->chunk_bytes[index] != 0) return;
   }
   const std::uint64_t begin = index * kDigestChunkBytes;
-  plane->chunks[index] = Sha256Of(
-      {plane->memory.front().data + begin, std::min(kDigestChunkBytes, plane->size_bytes - begin)});
+  const std::uint64_t end = std::min(begin + kDigestChunkBytes, plane->size_bytes);
+  if (early_ != nullptr && chunk.plane == PlaneName::kData) early_->Add({begin, end});
+  plane->chunks[index] = Sha256Of({plane->memory.front().data + begin, end - begin});
 }
 
 absl::StatusOr<Sha256Digest> Upload::MakeKept() {
@@ -164,7 +167,12 @@ absl::StatusOr<Upload::Finished> Upload::Finish(std::shared_ptr<StoreTraffic> tr
     status = made.status();
     if (made.ok()) finished.digest = *made;
   }
+  std::shared_ptr<const ResidentOperand> landed;
+  if (early_ != nullptr && status.ok()) landed = early_->Finish();
+  if (early_ != nullptr && !status.ok()) early_->Drop();
+  std::shared_ptr<EarlyLanding> early;  // goes after the lock
   const MutexLock lock(mutex_);
+  early = std::move(early_);
   if (status.ok() && abandoned_) status = Dropped();
   if (!status.ok()) {
     abandoned_ = true;
@@ -182,6 +190,7 @@ absl::StatusOr<Upload::Finished> Upload::Finish(std::shared_ptr<StoreTraffic> tr
   for (const PlaneName each : kPlaneNames) memory[each] = std::move(planes_[each].memory);
   finished.operand = std::make_shared<StoredOperand>(form_, std::move(memory), std::move(hold_),
                                                      std::move(traffic));
+  if (landed != nullptr) finished.operand->SetLanded(early->device(), std::move(landed));
   return finished;
 }
 
@@ -242,7 +251,13 @@ void Upload::Abandon() {
   if (receiving_ == 0 && !finishing_) ReleaseLocked();
 }
 
+std::shared_ptr<EarlyLanding> Upload::early_landing() const {
+  const MutexLock lock(mutex_);
+  return early_;
+}
+
 void Upload::ReleaseLocked() {
+  early_ = nullptr;
   for (const PlaneName each : kPlaneNames) {
     planes_[each].receiver = nullptr;
     planes_[each].memory.clear();

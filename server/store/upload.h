@@ -17,6 +17,7 @@
 #include "server/device/chunk_limit.h"
 #include "server/device/plane_receiver.h"
 #include "server/store/conversion.h"
+#include "server/store/early_landing.h"
 #include "server/store/operand_form.h"
 #include "server/store/stored_operand.h"
 
@@ -47,14 +48,18 @@ class Upload {
   };
 
   // `kept` absent: what comes is kept. `hold`: of both. `helpers`, which outlive all calls of
-  // Receive(), share the pieces of a chunk with its caller.
+  // Receive(), share the pieces of a chunk with its caller. `early`: of the data, which are kept;
+  // null: they do not land before the end.
   Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
-         ParallelExecutor* helpers, std::optional<Kept> kept = std::nullopt);
+         ParallelExecutor* helpers, std::optional<Kept> kept = std::nullopt,
+         std::shared_ptr<EarlyLanding> early = nullptr);
 
   const OperandForm& form() const { return form_; }
   const Sha256Digest& digest() const { return digest_; }
   // Returns whether Finish() quantizes, which takes long.
   bool is_converted() const { return kept_.has_value(); }
+  // Null: there is none, or no more.
+  std::shared_ptr<EarlyLanding> early_landing() const;
 
   struct Received {
     std::uint64_t new_bytes = 0;
@@ -121,6 +126,8 @@ class Upload {
   const Sha256Digest digest_;
   ParallelExecutor* const helpers_;
   std::optional<Kept> kept_;  // its memory: guarded by mutex_
+  // Changed with mutex_ held, by Finish() and once no Receive() is under way.
+  std::shared_ptr<EarlyLanding> early_;
 
   ChunkLimit chunks_{"the upload"};
   mutable Mutex mutex_;

@@ -86,13 +86,15 @@ absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> OperandStore::BeginU
     return status;
   });
   if (!hold.ok()) return hold.status();
+  std::shared_ptr<EarlyLanding> early;
+  if (!as.has_value()) early = LandEarly(form, memory[PlaneName::kData].front());
   const MutexLock lock(mutex_);
   // Another stream may have begun the same meanwhile.
   const absl::StatusOr<bool> joined = JoinLocked(tenant, key, form, stream.get());
   if (!joined.ok()) return joined.status();
   if (*joined) return stream;
   stream->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold),
-                                             &upload_helpers_, std::move(kept));
+                                             &upload_helpers_, std::move(kept), std::move(early));
   stream->id_ =
       AddLocked({tenant, key.digest, {}, stream->upload_, nullptr}, options_.upload_lease);
   return stream;
@@ -176,15 +178,39 @@ absl::Status OperandStore::UploadStream::End() {
                    missing.front().bytes.begin, " of ", Name(missing.front().plane)));
 }
 
+std::shared_ptr<EarlyLanding> OperandStore::LandEarly(const OperandForm& form,
+                                                      const HostPiece& data) {
+  // Some batches are under way before the last byte comes, and each is worth waking a thread for.
+  constexpr std::uint64_t kBatches = 4;
+  if (options_.landing_devices.empty() || data.size_bytes < options_.early_landing_bytes) {
+    return nullptr;
+  }
+  return std::make_shared<EarlyLanding>(options_.landing_devices, AsFactor(form), WorkPlane::kA,
+                                        data, options_.early_landing_bytes / kBatches, &lander_);
+}
+
+std::optional<std::uint64_t> OperandStore::DropEarlyLandingOn(const Device* device) {
+  std::vector<std::shared_ptr<EarlyLanding>> landings;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [id, entry] : entries_) {
+      if (entry.upload == nullptr) continue;
+      std::shared_ptr<EarlyLanding> early = entry.upload->early_landing();
+      if (early != nullptr && early->device() == device) landings.push_back(std::move(early));
+    }
+  }
+  for (const auto& early : landings) {
+    if (const std::uint64_t bytes = early->Drop(); bytes != 0) return bytes;
+  }
+  return std::nullopt;
+}
+
 void OperandStore::LandUpload(StoredOperand* operand) const {
-  const auto free_bytes = [](Device* device) { return device->memory().usage().free_bytes(); };
-  const auto device =
-      std::max_element(options_.landing_devices.begin(), options_.landing_devices.end(),
-                       [&](Device* x, Device* y) { return free_bytes(x) < free_bytes(y); });
-  if (device == options_.landing_devices.end()) return;
+  Device* const device = RoomiestOf(options_.landing_devices);
+  if (device == nullptr || operand->holder() != nullptr) return;
   // The first use lands it where this cannot, and says why if that fails too.
   std::uint64_t landed_bytes = 0;
-  operand->PlaceOn(*device, AsFactor(operand->form()), WorkPlane::kA, &landed_bytes)
+  operand->PlaceOn(device, AsFactor(operand->form()), WorkPlane::kA, &landed_bytes)
       .status()
       .IgnoreError();
 }

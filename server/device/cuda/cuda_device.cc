@@ -188,6 +188,11 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::Store(const P
   return resident_->Store(problem, plane, data);
 }
 
+absl::StatusOr<std::unique_ptr<ArrivingOperand>> CudaDevice::BeginStore(const Problem& problem,
+                                                                        WorkPlane plane) {
+  return resident_->BeginStore(problem, plane);
+}
+
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> CudaDevice::StoreAgain(
     const ResidentOperand& operand, const Problem& problem, WorkPlane plane) {
   return resident_->StoreAgain(operand, problem, plane);

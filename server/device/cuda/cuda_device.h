@@ -88,6 +88,8 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
                                                                WorkPlane plane,
                                                                const void* data) override;
+  absl::StatusOr<std::unique_ptr<ArrivingOperand>> BeginStore(const Problem& problem,
+                                                              WorkPlane plane) override;
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(const ResidentOperand& operand,
                                                                     const Problem& problem,
                                                                     WorkPlane plane) override;

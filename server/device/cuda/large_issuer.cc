@@ -226,7 +226,8 @@ void LargeIssuer::CopyIn(const MatrixLayout& sent, const MatrixLayout& landed,
     commands->Copy(DirectionFrom(from.access), CopyOfRect(rect, from.data, Pitch(sent), to, pitch),
                    stream);
   } else {
-    commands->Update(ring->Copy(rect, from.data, Pitch(sent), to, pitch, stream));
+    const std::uint64_t line_bytes = WholePlane(sent).width();
+    commands->Update(ring->Copy(rect, from.data, Pitch(sent), to, pitch, line_bytes, stream));
     commands->CountCopied(CopyDirection::kToDevice,
                           rect.width() * static_cast<std::uint64_t>(rect.lines()));
   }
@@ -237,7 +238,8 @@ void LargeIssuer::CopyInVectors(const PreparedWork& prepared, char* block, Stagi
   for (const VectorInput& vector : VectorInputs(prepared)) {
     if (!commands->status().ok()) return;
     commands->Update(ring->Copy({0, 1, 0, vector.bytes}, vector.host, vector.bytes,
-                                vector.part.In(block), vector.bytes, streams_.copy_in));
+                                vector.part.In(block), vector.bytes, vector.bytes,
+                                streams_.copy_in));
     commands->CountCopied(CopyDirection::kToDevice, vector.bytes);
   }
 }

@@ -71,6 +71,10 @@ class LargeIssuer {
   void Land(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
             char* scratch, char* to, CudaStream stream, StagingRing* ring,
             CudaCommands* commands) const;
+  // One operand's rectangle, from where it is to its input part of the block.
+  void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
+              const PlaneRect& rect, void* to, CudaStream stream, StagingRing* ring,
+              CudaCommands* commands) const;
 
   const CudaStreams& streams() const { return streams_; }
 
@@ -90,10 +94,6 @@ class LargeIssuer {
                        std::vector<TimedStage>* stages) const;
   void DrainPanel(const PreparedWork& prepared, const Panel& panel, const char* block,
                   CudaCommands* commands) const;
-  // One operand's rectangle, from where it is to its input part of the block.
-  void CopyIn(const MatrixLayout& sent, const MatrixLayout& landed, const OperandSource& from,
-              const PlaneRect& rect, void* to, CudaStream stream, StagingRing* ring,
-              CudaCommands* commands) const;
   void CopyInVectors(const PreparedWork& prepared, char* block, StagingRing* ring,
                      CudaCommands* commands) const;
   // Copies of A, B or C what the panel's product takes, unless it lies on the device.

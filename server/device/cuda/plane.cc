@@ -70,6 +70,36 @@ PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel) {
   return RectOf(d, panel.m_begin, panel.m_end, panel.n_begin, panel.n_end);
 }
 
+std::vector<PlaneRect> RectsOfBytes(const MatrixLayout& layout, std::uint64_t begin,
+                                    std::uint64_t end) {
+  const PlaneRect whole = WholePlane(layout);
+  const std::uint64_t pitch = Pitch(layout);
+  std::vector<PlaneRect> rects;
+  const auto add = [&](std::uint64_t line_begin, std::uint64_t line_end, std::uint64_t byte_begin,
+                       std::uint64_t byte_end) {
+    const PlaneRect rect =
+        Intersect(whole, {static_cast<std::int64_t>(line_begin),
+                          static_cast<std::int64_t>(line_end), byte_begin, byte_end});
+    if (rect.lines() != 0 && rect.width() != 0) rects.push_back(rect);
+  };
+  if (begin >= end) return rects;
+  std::uint64_t line = begin / pitch;
+  const std::uint64_t last = (end - 1) / pitch;
+  const std::uint64_t last_end = end - last * pitch;
+  if (line == last) {
+    add(line, line + 1, begin % pitch, last_end);
+    return rects;
+  }
+  if (begin % pitch != 0) {
+    add(line, line + 1, begin % pitch, pitch);
+    ++line;
+  }
+  const bool has_all_of_last = last_end >= whole.byte_end;
+  add(line, has_all_of_last ? last + 1 : last, 0, pitch);
+  if (!has_all_of_last) add(last, last + 1, 0, last_end);
+  return rects;
+}
+
 std::vector<PlaneRect> CutForSlabs(const PlaneRect& rect, std::uint64_t pitch,
                                    std::uint64_t slab_bytes) {
   std::vector<PlaneRect> parts;

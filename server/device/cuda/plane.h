@@ -33,6 +33,10 @@ PlaneRect RectOfA(const Problem& sent, const Panel& panel);
 PlaneRect RectOfB(const Problem& sent, const Panel& panel);
 PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel);
 
+// The elements of the plane in these bytes: up to a line's end, whole lines, and a line's begin.
+std::vector<PlaneRect> RectsOfBytes(const MatrixLayout& layout, std::uint64_t begin,
+                                    std::uint64_t end);
+
 // Cuts the rectangle into parts that fit a slab, at a pitch no larger than `pitch`: whole lines of
 // it, or pieces of one line each.
 std::vector<PlaneRect> CutForSlabs(const PlaneRect& rect, std::uint64_t pitch,

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/gemm.h"
 #include "server/device/cuda/landing.h"
 #include "server/device/cuda/plane.h"
@@ -40,6 +41,7 @@ ResidentMemory::ResidentMemory(Parts parts, Resources resources)
     : parts_(std::move(parts)),
       events_(std::make_shared<EventPool>(parts_.backend)),
       stream_(resources.stream),
+      landing_stream_(resources.landing_slot->long_stream()),
       landing_ring_(std::move(resources.landing_ring)),
       landing_slot_(std::move(resources.landing_slot)),
       fetch_slot_(std::move(resources.fetch_slot)),
@@ -70,62 +72,138 @@ absl::StatusOr<std::shared_ptr<ResidentResult>> ResidentMemory::AllocateKept(
   return std::shared_ptr<ResidentResult>(std::move(result));
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Land(
-    const MatrixLayout& given, const MatrixLayout& landed, std::uint64_t scratch_bytes, Fill fill) {
+// One plane on its way: blocks of the device's memory, and commands of the landing stream.
+class ResidentMemory::Arrival final : public ArrivingOperand {
+ public:
+  using Fill = absl::FunctionRef<void(CudaStream stream, CudaCommands* commands)>;
+
+  Arrival(ResidentMemory* owner, const MatrixLayout& given, const MatrixLayout& landed,
+          MemoryReservation reservation, MemoryReservation scratch_reservation,
+          std::shared_ptr<CUevent_st> end)
+      : owner_(owner),
+        given_(given),
+        landed_(landed),
+        reservation_(std::move(reservation)),
+        scratch_reservation_(std::move(scratch_reservation)),
+        end_(std::move(end)) {}
+  ~Arrival() override {
+    // Behind what was issued. A failure means that the device is lost, which is reported elsewhere.
+    for (char* const block : {scratch_, memory_}) {
+      if (block != nullptr) owner_->parts_.backend->Free(block, stream()).IgnoreError();
+    }
+  }
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+  absl::Status Allocate(std::uint64_t scratch_bytes) {
+    return Issue([&](CudaStream stream, CudaCommands* commands) {
+      const auto allocate = [&](std::uint64_t bytes, BlockLife life) {
+        return static_cast<char*>(commands->Allocate(bytes, stream, life));
+      };
+      memory_ = allocate(ResidentBytes(landed_), BlockLife::kStays);
+      if (memory_ != nullptr && scratch_bytes != 0) {
+        scratch_ = allocate(scratch_bytes, BlockLife::kLaunch);
+      }
+    });
+  }
+
+  // Has `fill` issue commands, none of which others' get between.
+  absl::Status Issue(Fill fill) {
+    const MutexLock landing(owner_->landing_);
+    owner_->landing_slot_->Reset();
+    CudaCommands commands(owner_->parts_.backend.get(), owner_->landing_slot_.get());
+    fill(stream(), &commands);
+    owner_->CountCopied(commands.copied());
+    return owner_->parts_.watcher->Noticed(commands.TakeStatus());
+  }
+
+  absl::Status Bring(const void* plane, std::uint64_t begin, std::uint64_t end) override {
+    if (absl::Status status = owner_->parts_.watcher->lost(); !status.ok()) return status;
+    const MatrixLayout from = CopiedLayout(given_);
+    const MatrixLayout to = CopiedLayout(landed_);
+    return Issue([&](CudaStream stream, CudaCommands* commands) {
+      owner_->landing_.AssertHeld();
+      if (!std::exchange(has_any_, true) && IsPadded(from, to)) {
+        commands->Zero(memory_, LandedBytes(to), stream);
+      }
+      for (const PlaneRect& rect : RectsOfBytes(from, begin, end)) {
+        owner_->parts_.large_issuer->CopyIn(from, to, {plane, Access::kHost}, rect,
+                                            scratch_ != nullptr ? scratch_ : memory_, stream,
+                                            owner_->landing_ring_.get(), commands);
+      }
+    });
+  }
+
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Finish() override {
+    if (absl::Status status = owner_->parts_.watcher->lost(); !status.ok()) return status;
+    absl::Status status = Issue([&](CudaStream stream, CudaCommands* commands) {
+      if (scratch_ != nullptr) {
+        TransposeInput(CopiedLayout(given_), CopiedLayout(landed_), 0,
+                       CopiedLayout(landed_).outer(), scratch_, memory_, stream, commands);
+        commands->Free(std::exchange(scratch_, nullptr), stream);
+      }
+      if (commands->status().ok()) {
+        commands->Update(owner_->parts_.backend->Record(end_.get(), stream));
+      }
+    });
+    // Others land meanwhile.
+    if (status.ok()) status = owner_->parts_.watcher->WaitUntilDone(end_.get());
+    if (!status.ok()) return owner_->parts_.watcher->Noticed(std::move(status));
+    return std::make_shared<const CudaResident>(
+        owner_->parts_.backend,
+        CudaResident::Block{std::exchange(memory_, nullptr), owner_->stream_, nullptr},
+        std::move(reservation_), given_, landed_);
+  }
+
+  char* memory() const { return memory_; }
+
+ private:
+  CudaStream stream() const { return owner_->landing_stream_; }
+
+  ResidentMemory* const owner_;
+  const MatrixLayout given_;
+  const MatrixLayout landed_;
+  MemoryReservation reservation_;
+  const MemoryReservation scratch_reservation_;
+  const std::shared_ptr<CUevent_st> end_;
+  char* memory_ = nullptr;
+  char* scratch_ = nullptr;  // null: it needs none
+  bool has_any_ = false;
+};
+
+absl::StatusOr<std::unique_ptr<ResidentMemory::Arrival>> ResidentMemory::Begin(
+    const MatrixLayout& given, const MatrixLayout& landed, std::uint64_t scratch_bytes) {
   if (absl::Status status = parts_.watcher->lost(); !status.ok()) return status;
-  const std::uint64_t bytes = ResidentBytes(landed);
-  absl::StatusOr<MemoryReservation> reservation = parts_.memory->ReserveResident(bytes);
+  absl::StatusOr<MemoryReservation> reservation =
+      parts_.memory->ReserveResident(ResidentBytes(landed));
   if (!reservation.ok()) return reservation.status();
   absl::StatusOr<MemoryReservation> scratch_reservation = parts_.memory->Reserve(scratch_bytes, 0);
   if (!scratch_reservation.ok()) return scratch_reservation.status();
   absl::StatusOr<std::shared_ptr<CUevent_st>> end = events_->Take();
   if (!end.ok()) return parts_.watcher->Noticed(end.status());
+  auto arrival = std::make_unique<Arrival>(this, given, landed, *std::move(reservation),
+                                           *std::move(scratch_reservation), *std::move(end));
+  if (absl::Status status = arrival->Allocate(scratch_bytes); !status.ok()) return status;
+  return arrival;
+}
 
-  absl::Status status;
-  char* memory = nullptr;
-  {
-    const MutexLock landing(landing_);
-    const CudaStream stream = landing_slot_->long_stream();
-    landing_slot_->Reset();
-    CudaCommands commands(parts_.backend.get(), landing_slot_.get());
-    memory = static_cast<char*>(commands.Allocate(bytes, stream, BlockLife::kStays));
-    if (memory == nullptr) return parts_.watcher->Noticed(commands.TakeStatus());
-    auto* scratch = memory;
-    if (scratch_bytes != 0) scratch = static_cast<char*>(commands.Allocate(scratch_bytes, stream));
-    fill(scratch, memory, stream, &commands);
-    CountCopied(commands.copied());
-    status = commands.TakeStatus();
-    if (scratch != nullptr && scratch != memory) commands.Free(scratch, stream);
-    if (status.ok()) commands.Update(parts_.backend->Record(end->get(), stream));
-    status.Update(commands.TakeStatus());
-    // Behind what was issued all the same.
-    if (!status.ok()) commands.Free(memory, stream);
-  }
-  // Others land meanwhile.
-  if (status.ok()) {
-    status = parts_.watcher->WaitUntilDone(end->get());
-    if (!status.ok()) parts_.backend->Free(memory, stream_).IgnoreError();  // the device is lost
-  }
-  if (!status.ok()) return parts_.watcher->Noticed(std::move(status));
-  return std::make_shared<const CudaResident>(parts_.backend,
-                                              CudaResident::Block{memory, stream_, nullptr},
-                                              *std::move(reservation), given, landed);
+absl::StatusOr<std::unique_ptr<ArrivingOperand>> ResidentMemory::BeginStore(const Problem& problem,
+                                                                            WorkPlane plane) {
+  const MatrixLayout given = PlaneOf(problem, plane);
+  const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
+  const std::uint64_t scratch_bytes =
+      IsTransposed(given, landed) ? LandedBytes(ScratchLayout(given)) : 0;
+  return Begin(given, landed, scratch_bytes);
 }
 
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Store(const Problem& problem,
                                                                              WorkPlane plane,
                                                                              const void* data) {
-  const MatrixLayout given = PlaneOf(problem, plane);
-  const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
-  const std::uint64_t scratch_bytes =
-      IsTransposed(given, landed) ? LandedBytes(ScratchLayout(given)) : 0;
-  return Land(given, landed, scratch_bytes,
-              [&](char* scratch, char* to, CudaStream stream, CudaCommands* commands) {
-                landing_.AssertHeld();
-                parts_.large_issuer->Land(CopiedLayout(given), CopiedLayout(landed),
-                                          {data, Access::kHost}, scratch, to, stream,
-                                          landing_ring_.get(), commands);
-              });
+  const absl::StatusOr<std::unique_ptr<ArrivingOperand>> arrival = BeginStore(problem, plane);
+  if (!arrival.ok()) return arrival.status();
+  const std::uint64_t bytes = PlaneOf(problem, plane).size_bytes();
+  if (absl::Status status = (*arrival)->Bring(data, 0, bytes); !status.ok()) return status;
+  return (*arrival)->Finish();
 }
 
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreAgain(
@@ -134,7 +212,10 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreAgai
   const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
   // The plane itself, without what either layout is padded to.
   const MatrixLayout given = PlaneOf(problem, plane);
-  return Land(given, landed, 0, [&](char*, char* to, CudaStream stream, CudaCommands* commands) {
+  const absl::StatusOr<std::unique_ptr<Arrival>> arrival = Begin(given, landed, 0);
+  if (!arrival.ok()) return arrival.status();
+  char* const to = (*arrival)->memory();
+  absl::Status status = (*arrival)->Issue([&](CudaStream stream, CudaCommands* commands) {
     if (!IsTransposed(from, landed)) {
       commands->Zero(to, LandedBytes(landed), stream);
       CudaRect rect;
@@ -161,6 +242,8 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreAgai
     commands->Launch([t](const LaunchTarget& target) { return LaunchTranspose(t, target); },
                      stream);
   });
+  if (!status.ok()) return status;
+  return (*arrival)->Finish();
 }
 
 // Through pinned slabs: while the host takes one, copies fill the others.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
 #include "server/device/cuda/backend.h"
@@ -49,6 +48,8 @@ class ResidentMemory {
   absl::StatusOr<std::shared_ptr<ResidentResult>> AllocateKept(const MatrixLayout& d);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
                                                                WorkPlane plane, const void* data);
+  absl::StatusOr<std::unique_ptr<ArrivingOperand>> BeginStore(const Problem& problem,
+                                                              WorkPlane plane);
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(const ResidentOperand& operand,
                                                                     const Problem& problem,
                                                                     WorkPlane plane);
@@ -58,19 +59,19 @@ class ResidentMemory {
   CopiedBytes copied() const { return {copied_in_bytes_, copied_out_bytes_}; }
 
  private:
-  // A block for a plane that stays, which `fill` brings there through a scratch block of
-  // `scratch_bytes` (0: none, and `scratch` is `to`). Waits for what `fill` issued on the stream.
-  using Fill =
-      absl::FunctionRef<void(char* scratch, char* to, CudaStream stream, CudaCommands* commands)>;
-  absl::StatusOr<std::shared_ptr<const ResidentOperand>> Land(const MatrixLayout& given,
-                                                              const MatrixLayout& landed,
-                                                              std::uint64_t scratch_bytes,
-                                                              Fill fill);
+  class Arrival;
+
+  // A block for a plane that stays, with nothing in it. `scratch_bytes`: of a block that it comes
+  // through; 0: it needs none.
+  absl::StatusOr<std::unique_ptr<Arrival>> Begin(const MatrixLayout& given,
+                                                 const MatrixLayout& landed,
+                                                 std::uint64_t scratch_bytes);
   void CountCopied(const CopiedBytes& copied);
 
   const Parts parts_;
   const std::shared_ptr<EventPool> events_;
   const CudaStream stream_;
+  const CudaStream landing_stream_;
   std::atomic<std::uint64_t> copied_in_bytes_ = 0;
   std::atomic<std::uint64_t> copied_out_bytes_ = 0;
 

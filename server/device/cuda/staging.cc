@@ -62,11 +62,12 @@ StagingRing::StagingRing(CudaBackend* backend, HostBuffer slabs, std::vector<Cud
       wait_until_done_(std::move(wait_until_done)) {}
 
 absl::Status StagingRing::Copy(const PlaneRect& rect, const void* host, std::uint64_t host_pitch,
-                               void* device, std::uint64_t device_pitch, CudaStream stream) {
+                               void* device, std::uint64_t device_pitch, std::uint64_t line_bytes,
+                               CudaStream stream) {
   // Copy engines are slow at short lines: what begins the device's lines and nearly fills
   // them is gathered with its padding, as one span of zeros and elements.
   constexpr std::uint64_t kPadding = 128;
-  const bool fills_lines = rect.byte_begin == 0 && device_pitch - rect.width() < kPadding;
+  const bool fills_lines = rect.width() == line_bytes && device_pitch - rect.width() < kPadding;
   const std::uint64_t pitch = fills_lines ? device_pitch : rect.width();
   const std::vector<PlaneRect> parts = CutForSlabs(rect, pitch, slabs_.front().size_bytes);
   // A line longer than a slab travels tightly, in parts.

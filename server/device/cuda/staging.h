@@ -29,9 +29,10 @@ class StagingRing {
 
   // Issues copies of the rectangle from host memory with `host_pitch` bytes from line to
   // line to the same place of a plane on the device. `host` and `device` are the planes'
-  // starts. The host memory has been read when this returns.
+  // starts. The host memory has been read when this returns. `line_bytes`: of the plane's lines;
+  // what lies behind them on the device may be zeroed.
   absl::Status Copy(const PlaneRect& rect, const void* host, std::uint64_t host_pitch, void* device,
-                    std::uint64_t device_pitch, CudaStream stream);
+                    std::uint64_t device_pitch, std::uint64_t line_bytes, CudaStream stream);
 
  private:
   // One event a slab.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,6 +42,14 @@ class LandingDevice : public Device {
     return Make(PlaneOf(Landed(problem), plane),
                 std::string(static_cast<const char*>(data), PlaneOf(problem, plane).size_bytes()));
   }
+  absl::StatusOr<std::unique_ptr<ArrivingOperand>> BeginStore(const Problem& problem,
+                                                              WorkPlane plane) override {
+    absl::StatusOr<std::shared_ptr<Resident>> made = Make(
+        PlaneOf(Landed(problem), plane), std::string(PlaneOf(problem, plane).size_bytes(), '?'));
+    if (!made.ok()) return made.status();
+    ++arrivals;
+    return std::make_unique<Arriving>(this, *std::move(made));
+  }
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(const ResidentOperand& operand,
                                                                     const Problem& problem,
                                                                     WorkPlane plane) override {
@@ -58,6 +68,10 @@ class LandingDevice : public Device {
   std::atomic<int> copies = 0;
   std::atomic<int> fetches = 0;
   absl::Status fetch_status;
+  std::atomic<int> arrivals = 0;  // that have begun
+  std::atomic<std::uint64_t> brought_bytes = 0;
+  std::atomic<std::uint64_t> bring_until = ~std::uint64_t{0};  // more brought_bytes fail
+  std::function<void()> on_brought = [] {};
 
  private:
   struct Resident final : ResidentResult {
@@ -68,6 +82,31 @@ class LandingDevice : public Device {
     MatrixLayout landed;
     std::string bytes;
     MemoryReservation reservation;
+  };
+  class Arriving final : public ArrivingOperand {
+   public:
+    Arriving(LandingDevice* device, std::shared_ptr<Resident> resident)
+        : device_(device), resident_(std::move(resident)) {}
+    absl::Status Bring(const void* plane, std::uint64_t begin, std::uint64_t end) override {
+      if (device_->brought_bytes + (end - begin) > device_->bring_until) {
+        return absl::InternalError("a fault");
+      }
+      std::memcpy(resident_->bytes.data() + begin, static_cast<const char*>(plane) + begin,
+                  end - begin);
+      bytes_ += end - begin;
+      device_->brought_bytes += end - begin;
+      device_->on_brought();
+      return absl::OkStatus();
+    }
+    absl::StatusOr<std::shared_ptr<const ResidentOperand>> Finish() override {
+      if (bytes_ != resident_->bytes.size()) return absl::InternalError("bytes are missing");
+      return std::shared_ptr<const ResidentOperand>(std::move(resident_));
+    }
+
+   private:
+    LandingDevice* const device_;
+    std::shared_ptr<Resident> resident_;
+    std::uint64_t bytes_ = 0;
   };
   absl::StatusOr<std::shared_ptr<Resident>> Make(const MatrixLayout& landed, std::string bytes) {
     absl::StatusOr<MemoryReservation> reservation = memory_.ReserveResident(bytes.size());

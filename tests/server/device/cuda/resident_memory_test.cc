@@ -1,10 +1,16 @@
 #include "server/device/cuda/resident_memory.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <iterator>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "server/device/cuda/landing.h"
 #include "tests/server/device/cuda/parts.h"
 
 namespace gemmd {
@@ -63,6 +69,83 @@ TEST_F(ResidentMemoryTest, AnotherUseMovesNoByteToTheHost) {
   std::string back(b_.size(), '\0');
   ASSERT_TRUE(resident_->Fetch(**again, back.data()).ok());
   EXPECT_TRUE(back == b_);
+}
+
+// Cut anywhere, within lines and between them, and brought in any order.
+TEST_F(ResidentMemoryTest, APlaneMayComeInParts) {
+  Problem padded = MakeProblem(40, 1501, 70, DataType::kBf16, DataType::kBf16);
+  padded.b.leading_dimension = 1507;
+  Problem codes = MakeProblem(41, 8, 96, DataType::kBf16, DataType::kBf16);
+  codes.a = {DataType::kInt4, 41, 96, Order::kRowMajor, 98};
+  codes.a_scaling = Scaling::kVector;
+  codes.a_scaling.block_k = 32;
+  const std::pair<Problem, WorkPlane> cases[] = {
+      {problem_, WorkPlane::kB},
+      {padded, WorkPlane::kB},
+      {codes, WorkPlane::kA},
+      {MakeProblem(300, 9, 500, DataType::kInt8, DataType::kInt32, true, false), WorkPlane::kA},
+      {MakeProblem(9, 3000, 5, DataType::kF32, DataType::kF32), WorkPlane::kBias}};
+  std::mt19937 random(1);
+  for (int i = 0; i < 100; ++i) {
+    const auto& [problem, plane] = cases[i % std::size(cases)];
+    Problem used = problem;
+    used.epilogue.has_bias = true;
+    SCOPED_TRACE(ToString(used));
+    const std::string bytes = Bytes(PlaneOf(used, plane).size_bytes());
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+    for (std::uint64_t at = 0; at < bytes.size();) {
+      const std::uint64_t part = 1 + random() % (random() % 4 == 0 ? bytes.size() : 2000);
+      parts.emplace_back(at, std::min<std::uint64_t>(bytes.size(), at + part));
+      at = parts.back().second;
+      if (parts.size() == 30) parts.back().second = at = bytes.size();
+    }
+    std::shuffle(parts.begin(), parts.end(), random);
+    auto arrival = resident_->BeginStore(used, plane);
+    ASSERT_TRUE(arrival.ok()) << arrival.status();
+    for (const auto& [begin, end] : parts) {
+      ASSERT_TRUE((*arrival)->Bring(bytes.data(), begin, end).ok());
+    }
+    const auto landed = (*arrival)->Finish();
+    ASSERT_TRUE(landed.ok()) << landed.status();
+    const auto whole = *resident_->Store(used, plane, bytes.data());
+    // With the rows and columns that pad it; what lies between lines is nobody's.
+    const MatrixLayout layout = whole->layout();
+    ASSERT_EQ((*landed)->size_bytes(), whole->size_bytes());
+    for (std::int64_t line = 0; line < layout.outer(); ++line) {
+      const std::uint64_t at = ElementBytes(layout, line * layout.leading_dimension);
+      ASSERT_EQ(std::memcmp(static_cast<const char*>((*landed)->data()) + at,
+                            static_cast<const char*>(whole->data()) + at,
+                            ElementBytes(layout, layout.inner())),
+                0);
+    }
+    std::string back = bytes;
+    ASSERT_TRUE(resident_->Fetch(**landed, back.data()).ok());
+    EXPECT_TRUE(back == bytes);
+  }
+  EXPECT_EQ(memory_.usage().resident_bytes, 0U);
+  EXPECT_TRUE(AllIsFree());
+}
+
+TEST_F(ResidentMemoryTest, APlaneThatDoesNotComeWhollyGivesItsMemoryBack) {
+  const Problem transposed =
+      MakeProblem(300, 9, 500, DataType::kInt8, DataType::kInt32, true, false);
+  const std::string bytes = Bytes(transposed.a.size_bytes());
+  for (int parts = 0; parts < 3; ++parts) {
+    auto arrival = resident_->BeginStore(transposed, WorkPlane::kA);
+    ASSERT_TRUE(arrival.ok()) << arrival.status();
+    EXPECT_GT(memory_.usage().resident_bytes, 0U);
+    if (parts > 0) {
+      ASSERT_TRUE((*arrival)->Bring(bytes.data(), 100, 5000).ok());
+    }
+    if (parts > 1) {
+      cuda_->FailCall("Copy", absl::InternalError("a fault"));
+      EXPECT_EQ((*arrival)->Bring(bytes.data(), 5000, 9000).message(), "a fault");
+    }
+    *arrival = nullptr;
+    const MemoryUsage usage = memory_.usage();
+    EXPECT_EQ(usage.free_bytes(), usage.limit_bytes);
+    EXPECT_TRUE(AllIsFree());
+  }
 }
 
 TEST_F(ResidentMemoryTest, ARefusedPlaneHoldsNothing) {
