@@ -64,9 +64,13 @@ void StoredOperand::SetLanded(Device* device, std::shared_ptr<const ResidentOper
   ++traffic_->landings;
   traffic_->landed_bytes += form_.data.size_bytes();
   const MutexLock moving(moving_);
+  AddLandingWhileMoving(PlaneName::kData, {device, std::move(data)});
+}
+
+void StoredOperand::AddLandingWhileMoving(PlaneName plane, Landing landing) {
   const MutexLock lock(mutex_);
-  Plane& landed = planes_[PlaneName::kData];
-  landed.landings.push_back({device, std::move(data)});
+  Plane& landed = planes_[plane];
+  landed.landings.push_back(std::move(landing));
   landed.host.clear();
 }
 
@@ -144,10 +148,7 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
       Land(device, problem, plane, stored, landed_bytes);
   if (!memory.ok()) return memory.status();
   placed.landed = *memory;
-  const MutexLock lock(mutex_);
-  Plane& landed = planes_[stored];
-  landed.landings.push_back({device, *std::move(memory)});
-  landed.host.clear();
+  AddLandingWhileMoving(stored, {device, *std::move(memory)});
   return placed;
 }
 

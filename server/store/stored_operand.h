@@ -121,6 +121,9 @@ class StoredOperand {
                                                               WorkPlane plane, PlaneName stored,
                                                               std::uint64_t* landed_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
+  // The host's copy goes.
+  void AddLandingWhileMoving(PlaneName plane, Landing landing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   HostBuffer Host(PlaneName plane) const;
   // One on that device (null: on any), in that layout (null: in any); no memory: there is none.
   Landing FindLanding(PlaneName plane, const Device* device, const MatrixLayout* layout) const;
