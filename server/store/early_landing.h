@@ -41,7 +41,7 @@ class EarlyLanding : public std::enable_shared_from_this<EarlyLanding> {
   Device* device();
 
  private:
-  // What is waiting, as few ranges; over: nothing, and nothing waits any more.
+  // The bytes that wait, in as few ranges as they make, in order. None where it is over.
   std::vector<ByteRange> TakeWaiting();
   void BringWaiting();
   void BeginWhileBringing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bringing_);

@@ -49,7 +49,8 @@ absl::Status DrainRing::Copy(const CudaRect& rect, CudaStream stream) {
     // It stands for the whole batch.
     if (status.ok()) status = backend_->Record(events_[next_], stream);
     if (!status.ok()) {
-      // What was issued writes these slabs before any later copy, and nobody reads them till then.
+      // Copies that were issued write these slabs before any later one, and nobody reads them till
+      // then.
       GiveBackSlabs(count);
       return status;
     }
