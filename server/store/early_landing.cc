@@ -82,11 +82,11 @@ void EarlyLanding::BeginWhileBringing() {
   device_ = device;
 }
 
-absl::Status EarlyLanding::Bring(const std::vector<ByteRange>& ranges,
-                                 ArrivingOperand* arrival) const {
+absl::Status EarlyLanding::Bring(const std::vector<ByteRange>& ranges, ArrivingOperand* arrival) {
   // No more at a time, so that other planes land in between.
   for (const ByteRange& each : ranges) {
     for (std::uint64_t at = each.begin; at < each.end; at += batch_bytes_) {
+      if (is_over()) return absl::CancelledError("given up");
       const std::uint64_t end = std::min(each.end, at + batch_bytes_);
       if (absl::Status s = arrival->Bring(data_.data, at, end); !s.ok()) return s;
     }
@@ -97,10 +97,10 @@ absl::Status EarlyLanding::Bring(const std::vector<ByteRange>& ranges,
 std::shared_ptr<const ResidentOperand> EarlyLanding::Finish() {
   const MutexLock bringing(bringing_);
   const std::vector<ByteRange> rest = TakeWaiting();
-  SetOver();
   const std::unique_ptr<ArrivingOperand> arrival = std::exchange(arrival_, nullptr);
-  if (arrival == nullptr) return nullptr;
-  if (!Bring(rest, arrival.get()).ok()) return nullptr;
+  const bool is_whole = arrival != nullptr && Bring(rest, arrival.get()).ok();
+  SetOver();
+  if (!is_whole) return nullptr;
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> landed = arrival->Finish();
   return landed.ok() ? *std::move(landed) : nullptr;
 }
@@ -111,11 +111,16 @@ Device* EarlyLanding::device() {
 }
 
 std::uint64_t EarlyLanding::Drop() {
+  SetOver();  // whoever brings ends soon
   const MutexLock bringing(bringing_);
-  SetOver();
   if (arrival_ == nullptr) return 0;
   arrival_ = nullptr;
   return data_.size_bytes;
+}
+
+bool EarlyLanding::is_over() {
+  const MutexLock lock(mutex_);
+  return is_over_;
 }
 
 void EarlyLanding::SetOver() {

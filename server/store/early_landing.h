@@ -45,7 +45,9 @@ class EarlyLanding : public std::enable_shared_from_this<EarlyLanding> {
   std::vector<ByteRange> TakeWaiting();
   void BringWaiting();
   void BeginWhileBringing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bringing_);
-  absl::Status Bring(const std::vector<ByteRange>& ranges, ArrivingOperand* arrival) const;
+  // CANCELLED: it was given up meanwhile.
+  absl::Status Bring(const std::vector<ByteRange>& ranges, ArrivingOperand* arrival);
+  bool is_over();
   void SetOver();
 
   const std::vector<Device*> devices_;

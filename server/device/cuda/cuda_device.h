@@ -112,7 +112,7 @@ class CudaDevice final : public Device {
   const Options options_;
   const DeviceTraits traits_;
   MemoryBudget memory_;
-  ThreadExecutor gatherers_;  // for the feeder
+  ThreadExecutor gatherers_;  // for the feeder, and the ring of drains
   ThreadExecutor landing_gatherers_;
 
   // Constant after Start(). Each uses those above it: the queue ends first, then the ring of

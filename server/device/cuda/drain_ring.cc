@@ -7,6 +7,7 @@
 #include "server/device/cuda/plane.h"
 
 namespace gemmd {
+
 absl::StatusOr<std::unique_ptr<DrainRing>> DrainRing::Create(CudaBackend* backend, HostBuffer slabs,
                                                              ThreadExecutor* executor,
                                                              WaitUntilDone wait_until_done) {

@@ -140,7 +140,6 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
       if (scratch_ != nullptr) {
         TransposeInput(CopiedLayout(given_), CopiedLayout(landed_), 0,
                        CopiedLayout(landed_).outer(), scratch_, memory_, stream, commands);
-        commands->Free(std::exchange(scratch_, nullptr), stream);
       }
       if (commands->status().ok()) {
         commands->Update(owner_->parts_.backend->Record(end_.get(), stream));
