@@ -49,10 +49,10 @@ void UseInPlace(std::uint64_t panel_bytes, const PartCutter& cutter, DeviceWork*
   }
   if (!has_any) return;
   // Memory was reserved for copies: other panels than theirs must not need more.
-  const AllocationLayout reserved = Prepare(*work, panel_bytes).block;
+  const PreparedWork copied = Prepare(*work, panel_bytes);
   // It may go in parts, of which less was reserved.
-  if (cutter.MayCut(reserved)) return;
-  if (Prepare(in_place, panel_bytes).block.total_bytes <= reserved.total_bytes) {
+  if (cutter.MayCut(copied)) return;
+  if (Prepare(in_place, panel_bytes).block.total_bytes <= copied.block.total_bytes) {
     *work = std::move(in_place);
   }
 }

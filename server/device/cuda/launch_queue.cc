@@ -56,7 +56,7 @@ LaunchQueue::~LaunchQueue() = default;
 BatchForm LaunchQueue::FormOf(const DeviceWork& work) const {
   if (small_issuer_.HasRows(work)) return BatchForm::kRows;
   const PreparedWork prepared = Prepare(work, panel_bytes_);
-  if (cutter_.MayCut(prepared.block)) return BatchForm::kAlone;
+  if (cutter_.MayCut(prepared)) return BatchForm::kAlone;
   return SmallIssuer::IsShort(prepared) && prepared.block.inputs_bytes <= kMaxGroupedBytes
              ? BatchForm::kGroup
              : BatchForm::kAlone;
@@ -137,7 +137,7 @@ std::optional<IssuedWork> LaunchQueue::IssueQuickly(const Item& item) const {
   prepared.reserve(works.size());
   for (const DeviceWork& work : works) {
     prepared.push_back(Prepare(work, panel_bytes_));
-    if (cutter_.MayCut(prepared.back().block)) return std::nullopt;
+    if (cutter_.MayCut(prepared.back())) return std::nullopt;
   }
   if (!SmallIssuer::Fit(prepared, *item.slot)) return std::nullopt;
   return small_issuer_.IssueTogether(std::move(prepared), item.slot.get());

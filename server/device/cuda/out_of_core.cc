@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kPartStep = 256;  // a multiple of every kernel's tile
 
-// The end of a plane of one line that lies on the device.
+// A plane that lies on the device, from some byte on.
 class ResidentTail final : public ResidentOperand {
  public:
   ResidentTail(std::shared_ptr<const ResidentOperand> whole, std::uint64_t offset)
@@ -86,6 +86,16 @@ SharedStrip StripOf(const DeviceWork& whole, WorkPlane shared, const Panel& pane
   return strip;
 }
 
+std::uint64_t PartCutter::MostBytes(const Problem& landed, const Residency& resident) const {
+  std::uint64_t held = 0;
+  for (const WorkPlane plane : {WorkPlane::kA, WorkPlane::kB}) {
+    if (resident[plane]) held += LandedBytes(PlaneOf(landed, plane));
+  }
+  // Both may be the same matrix.
+  const std::uint64_t left = memory_bytes_ - std::min(memory_bytes_, held);
+  return std::max(left, memory_bytes_ / 4) / 4 * 3;
+}
+
 AllocationLayout PartCutter::BlockOf(const DeviceWork& work, Residency resident, const Panel& part,
                                      std::optional<WorkPlane> shared) const {
   DeviceWork part_work;
@@ -112,8 +122,8 @@ bool PartCutter::IsAllowed(const DeviceWork& work, const std::vector<Panel>& pan
 
 std::optional<PartCutter::Candidate> PartCutter::CutStrips(const DeviceWork& work,
                                                            const Residency& resident,
-                                                           WorkPlane shared,
-                                                           std::int64_t least) const {
+                                                           WorkPlane shared, std::int64_t least,
+                                                           std::uint64_t most_bytes) const {
   const Problem& problem = work.problem;
   const bool by_rows = shared == WorkPlane::kA;
   // Strips lie side by side along one dimension, the parts of a strip along the other.
@@ -126,7 +136,7 @@ std::optional<PartCutter::Candidate> PartCutter::CutStrips(const DeviceWork& wor
     const Panel shape = panel(std::min(across, strip), std::min(along, part));
     const std::uint64_t own = BlockOf(work, resident, shape, shared).total_bytes;
     const std::uint64_t common = StripOf(work, shared, shape).total_bytes;
-    return common <= most_bytes_ && own <= (most_bytes_ - common) / kPartsAtOnce;
+    return common <= most_bytes && own <= (most_bytes - common) / kPartsAtOnce;
   };
   const std::int64_t strip =
       LargestSize(across, [&](std::int64_t size) { return fits(size, std::min(along, least)); });
@@ -145,8 +155,8 @@ std::optional<PartCutter::Candidate> PartCutter::CutStrips(const DeviceWork& wor
 }
 
 std::optional<PartCutter::Candidate> PartCutter::CutBeside(const DeviceWork& work,
-                                                           const Residency& resident,
-                                                           WorkPlane cut) const {
+                                                           const Residency& resident, WorkPlane cut,
+                                                           std::uint64_t most_bytes) const {
   const Problem& problem = work.problem;
   const bool by_rows = cut == WorkPlane::kA;
   const auto panel = [&](std::int64_t size) {
@@ -155,7 +165,7 @@ std::optional<PartCutter::Candidate> PartCutter::CutBeside(const DeviceWork& wor
   };
   const std::int64_t size = LargestSize(by_rows ? problem.m : problem.n, [&](std::int64_t tried) {
     return BlockOf(work, resident, panel(tried), std::nullopt).total_bytes <=
-           most_bytes_ / kPartsAtOnce;
+           most_bytes / kPartsAtOnce;
   });
   if (size == 0) return std::nullopt;
   return Candidate{by_rows ? size : problem.m, by_rows ? problem.n : size, std::nullopt, 0};
@@ -163,22 +173,27 @@ std::optional<PartCutter::Candidate> PartCutter::CutBeside(const DeviceWork& wor
 
 PartCut PartCutter::Cut(const DeviceWork& work, const Residency& resident) const {
   const Problem& problem = work.problem;
-  if (!MayCut(BlockOf(work, resident, {0, problem.m, 0, problem.n}, std::nullopt))) return {};
+  const std::uint64_t most_bytes = MostBytes(LandedProblem(problem), resident);
+  const Panel whole{0, problem.m, 0, problem.n};
+  if (BlockOf(work, resident, whole, std::nullopt).total_bytes <= most_bytes) return {};
   if (IsDequantized(problem) || !problem.a_scaling.scales_whole_lines() ||
       !problem.b_scaling.scales_whole_lines() || resident.d || resident[WorkPlane::kC]) {
     return {};
   }
   const bool has_a = resident[WorkPlane::kA];
   const bool has_b = resident[WorkPlane::kB];
-  if (has_a && has_b) return {};
   std::optional<Candidate> best;
   if (has_a || has_b) {
-    best = CutBeside(work, resident, has_a ? WorkPlane::kB : WorkPlane::kA);
+    // An operand that is sent is cut; of two that are there A, or B where its rows are too long.
+    best = CutBeside(work, resident, has_a && !has_b ? WorkPlane::kB : WorkPlane::kA, most_bytes);
+    if (!best.has_value() && has_a && has_b) {
+      best = CutBeside(work, resident, WorkPlane::kB, most_bytes);
+    }
   } else {
     // Lower parts leave some of a large device idle.
     for (const std::int64_t least : {4 * kPartStep, 2 * kPartStep, kPartStep}) {
       for (const WorkPlane shared : {WorkPlane::kB, WorkPlane::kA}) {
-        const std::optional<Candidate> found = CutStrips(work, resident, shared, least);
+        const std::optional<Candidate> found = CutStrips(work, resident, shared, least, most_bytes);
         if (found.has_value() && (!best.has_value() || found->bytes < best->bytes)) best = found;
       }
       if (best.has_value()) break;
@@ -209,14 +224,15 @@ DeviceWork PartOf(const DeviceWork& whole, const Panel& part, std::optional<Work
   DeviceWork work = whole;
   work.problem = PanelProblem(whole.problem, part);
   work.weights_id = 0;
-  const PanelOffsets offsets = OffsetsOf(whole.problem, part);
+  const PanelOffsets sent = OffsetsOf(whole.problem, part);
+  const PanelOffsets landed = OffsetsOf(LandedProblem(whole.problem), part);
   for (const WorkPlane plane : kWorkPlanes) {
     if (whole.buffers[plane] != nullptr) {
-      work.buffers[plane] = static_cast<const char*>(whole.buffers[plane]) + offsets[plane];
+      work.buffers[plane] = static_cast<const char*>(whole.buffers[plane]) + sent[plane];
     }
-    if (whole.resident[plane] != nullptr && offsets[plane] != 0) {
+    if (whole.resident[plane] != nullptr && landed[plane] != 0) {
       work.resident[plane] =
-          std::make_shared<const ResidentTail>(whole.resident[plane], offsets[plane]);
+          std::make_shared<const ResidentTail>(whole.resident[plane], landed[plane]);
     }
   }
   if (shared.has_value()) work.resident[*shared] = std::move(strip);
@@ -229,6 +245,14 @@ PreparedWork PreparePart(const DeviceWork& whole, const DeviceWork& part_work, c
   prepared.buffer_d = whole.problem.d;
   prepared.d_row = part.m_begin;
   prepared.d_column = part.n_begin;
+  // Lines of a resident operand are as far apart as those of the whole.
+  const Problem landed = LandedProblem(whole.problem);
+  if (whole.resident[WorkPlane::kA] != nullptr) {
+    prepared.landed.a.leading_dimension = landed.a.leading_dimension;
+  }
+  if (whole.resident[WorkPlane::kB] != nullptr) {
+    prepared.landed.b.leading_dimension = landed.b.leading_dimension;
+  }
   // A launch ahead may have transposed it.
   if (shared.has_value()) prepared.is_settled[*shared] = false;
   return prepared;

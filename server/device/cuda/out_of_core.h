@@ -41,16 +41,18 @@ class PartCutter {
  public:
   // `panel_bytes` as CutIntoPanels() takes them.
   PartCutter(std::uint64_t memory_bytes, std::uint64_t panel_bytes)
-      : most_bytes_(memory_bytes / 4 * 3), panel_bytes_(panel_bytes) {}
+      : memory_bytes_(memory_bytes), panel_bytes_(panel_bytes) {}
 
-  // Returns whether it is worth asking Cut() about a work with such a block.
-  bool MayCut(const AllocationLayout& block) const { return block.total_bytes > most_bytes_; }
+  // Returns whether it is worth asking Cut() about the work.
+  bool MayCut(const PreparedWork& prepared) const {
+    return prepared.block.total_bytes > MostBytes(prepared.landed, prepared.resident);
+  }
 
-  // Where the whole would take more than three quarters of the memory, those parts that take no
-  // more and the fewest bytes to the device. No panels: the work goes whole, because it takes less,
-  // or because it cannot be cut: it is decoded or scaled by blocks, its result stays, what would be
-  // cut lies on the device, or the plan's kernel does not take the parts or would give them other
-  // bits.
+  // Where the whole would take more than three quarters of the memory that its resident operands
+  // leave, those parts that take no more and the fewest bytes to the device. No panels: the work
+  // goes whole, because it takes less, or because it cannot be cut: it is decoded or scaled by
+  // blocks, its result or C stays, or the plan's kernel does not take the parts or would give them
+  // other bits.
   PartCut Cut(const DeviceWork& work, const Residency& resident) const;
   PartCut Cut(const DeviceWork& work) const { return Cut(work, work.resident.which()); }
 
@@ -68,15 +70,18 @@ class PartCutter {
   // Of a part's own.
   AllocationLayout BlockOf(const DeviceWork& work, Residency resident, const Panel& part,
                            std::optional<WorkPlane> shared) const;
+  // What a work may take at a time.
+  std::uint64_t MostBytes(const Problem& landed, const Residency& resident) const;
   // The fewest strips along one dimension whose parts have at least `least` rows or columns.
   std::optional<Candidate> CutStrips(const DeviceWork& work, const Residency& resident,
-                                     WorkPlane shared, std::int64_t least) const;
-  // Parts that cut one dimension, where the operand along the other lies on the device.
+                                     WorkPlane shared, std::int64_t least,
+                                     std::uint64_t most_bytes) const;
+  // Parts that cut one dimension, where an operand lies on the device.
   std::optional<Candidate> CutBeside(const DeviceWork& work, const Residency& resident,
-                                     WorkPlane cut) const;
+                                     WorkPlane cut, std::uint64_t most_bytes) const;
   bool IsAllowed(const DeviceWork& work, const std::vector<Panel>& panels) const;
 
-  const std::uint64_t most_bytes_;
+  const std::uint64_t memory_bytes_;
   const std::uint64_t panel_bytes_;
 };
 

@@ -99,8 +99,7 @@ TEST_F(OutOfCoreTest, PartsCoverTheProductAndFit) {
     const std::uint64_t memory = (std::uint64_t{1} << (20 + random() % 14)) + random() % 1000;
     const PartCutter cutter(memory, kPanelBytes);
     const PartCut parts = cutter.Cut(work);
-    const AllocationLayout whole = Prepare(work, kPanelBytes).block;
-    if (!cutter.MayCut(whole)) {
+    if (!cutter.MayCut(Prepare(work, kPanelBytes))) {
       EXPECT_TRUE(parts.panels.empty());
       continue;
     }
@@ -141,7 +140,7 @@ TEST_F(OutOfCoreTest, PartsCoverTheProductAndFit) {
   EXPECT_GT(cut, 50);
 }
 
-TEST_F(OutOfCoreTest, WhatLiesOnTheDeviceIsNotCut) {
+TEST_F(OutOfCoreTest, WhatIsSentIsCutRatherThanWhatLiesOnTheDevice) {
   const Problem problem = MakeProblem(4000, 4000, 100, DataType::kF32, DataType::kF32);
   const DeviceWork work = Planned(problem);
   const PartCutter cutter(32 * kMiB, kPanelBytes);
@@ -158,7 +157,15 @@ TEST_F(OutOfCoreTest, WhatLiesOnTheDeviceIsNotCut) {
   }
   Residency both;
   both[WorkPlane::kA] = both[WorkPlane::kB] = true;
-  EXPECT_TRUE(cutter.Cut(work, both).panels.empty());
+  const PartCut rows = cutter.Cut(work, both);
+  EXPECT_FALSE(rows.shared.has_value());
+  ASSERT_FALSE(rows.panels.empty());
+  for (const Panel& part : rows.panels) EXPECT_EQ(part.columns(), 4000);
+  // Where 256 rows are too many bytes, columns are cut.
+  const DeviceWork wide = Planned(MakeProblem(300, 60000, 4, DataType::kF32, DataType::kF32));
+  const PartCut columns = cutter.Cut(wide, both);
+  ASSERT_FALSE(columns.panels.empty());
+  for (const Panel& part : columns.panels) EXPECT_EQ(part.rows(), 300);
   Residency kept;
   kept.d = true;
   EXPECT_TRUE(cutter.Cut(work, kept).panels.empty());
@@ -237,6 +244,72 @@ TEST_F(OutOfCoreTest, OneOperandMayLieOnTheDevice) {
     CopyOut(work.buffers.d, &operands.d);
     EXPECT_EQ(CompareWithReference(problem, operands), "");
   }
+}
+
+// Each part reads rows of A, or columns of B, where they lie among the others.
+TEST_F(OutOfCoreTest, BothOperandsMayLieOnTheDevice) {
+  std::vector<Problem> problems;
+  for (const auto& [type, output_type] : {std::pair{DataType::kF32, DataType::kF32},
+                                          {DataType::kBf16, DataType::kBf16},
+                                          {DataType::kInt8, DataType::kF32}}) {
+    for (const bool transposed : {false, true}) {
+      for (const auto& [m, n] : {std::pair{901, 801}, {30, 24000}}) {
+        Problem problem = MakeProblem(m, n, 20, type, output_type, transposed, !transposed);
+        problem.epilogue.has_bias = true;
+        if (type == DataType::kInt8) problem.a_scaling = problem.b_scaling = Scaling::kVector;
+        problems.push_back(problem);
+      }
+    }
+  }
+  std::uint32_t seed = 40;
+  for (const Problem& problem : problems) {
+    SCOPED_TRACE(ToString(problem));
+    Operands operands(problem, Distribution::kNormal, ++seed);
+    const std::uint64_t d_bytes = Prepare(Planned(problem), kPanelBytes).block.d.bytes;
+    // The operands leave little more than D takes.
+    Residency both;
+    both[WorkPlane::kA] = both[WorkPlane::kB] = true;
+    const Problem landed = LandedProblem(problem);
+    const std::uint64_t operand_bytes = LandedBytes(landed.a) + LandedBytes(landed.b);
+    Start(seed, d_bytes + operand_bytes + kMiB / 4);
+    DeviceWork work = MakeFilledWork(problem, operands);
+    for (const auto& [plane, data] :
+         {std::pair{WorkPlane::kA, operands.a.data()}, {WorkPlane::kB, operands.b.data()}}) {
+      absl::StatusOr<std::shared_ptr<const ResidentOperand>> stored =
+          device_->Store(problem, plane, data);
+      ASSERT_TRUE(stored.ok()) << stored.status();
+      work.resident[plane] = *std::move(stored);
+      work.buffers[plane] = nullptr;
+    }
+    const Footprint footprint = device_->FootprintOf(problem, work.plan, both);
+    EXPECT_LE(footprint.in_flight_bytes + footprint.workspace_bytes,
+              device_->memory().usage().free_bytes());
+    EXPECT_GT(
+        PartCutter(device_->memory().usage().limit_bytes, kPanelBytes).Cut(work).panels.size(), 1U);
+    const DeviceResult result = Submit(work).get();
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    CopyOut(work.buffers.d, &operands.d);
+    EXPECT_EQ(CompareWithReference(problem, operands), "");
+    work = {};
+    EXPECT_TRUE(AllIsFree());
+  }
+}
+
+// Otherwise it would wait for ever for what its own operand holds.
+TEST_F(OutOfCoreTest, AResidentOperandLeavesLessForTheRest) {
+  const Problem problem = MakeProblem(900, 3000, 800, DataType::kF32, DataType::kF32);
+  const DeviceWork work = Planned(problem);
+  Residency resident;
+  resident[WorkPlane::kB] = true;
+  const std::uint64_t b_bytes = LandedBytes(LandedProblem(problem).b);
+  const std::uint64_t rest = Prepare(work, kPanelBytes, resident).block.total_bytes;
+  const std::uint64_t memory = b_bytes + rest;  // of which it would be less than three quarters
+  ASSERT_LT(rest, memory / 4 * 3);
+  const PartCutter cutter(memory, kPanelBytes);
+  const PartCut parts = cutter.Cut(work, resident);
+  ASSERT_FALSE(parts.panels.empty());
+  const Footprint footprint = cutter.FootprintOf(work, resident, parts);
+  EXPECT_LE(footprint.in_flight_bytes + footprint.workspace_bytes, rest);
 }
 
 // The strip's operand is under way when its first part finds no memory, and nothing that ends would
