@@ -56,8 +56,8 @@ class ArrivingOperand {
   // Brings bytes [begin, end) of the plane, which begins at `plane`: they have been read when this
   // returns. REQUIRES: no byte comes twice.
   virtual absl::Status Bring(const void* plane, std::uint64_t begin, std::uint64_t end) = 0;
-  // The plane, as Device::Store() gives it. Waits for its copies. REQUIRES: every byte came; called
-  // once, last.
+  // The plane, as Device::Store() gives it. Waits for its copies. INTERNAL: bytes are missing.
+  // REQUIRES: called once, last.
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> Finish() = 0;
 };
 

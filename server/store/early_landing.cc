@@ -40,12 +40,12 @@ void EarlyLanding::Add(ByteRange bytes) {
                 [self = shared_from_this()] { self->BringWaiting(); });
 }
 
-std::vector<ByteRange> EarlyLanding::TakeWaiting() {
+std::optional<std::vector<ByteRange>> EarlyLanding::TakeWaiting() {
   std::vector<ByteRange> taken;
   {
     const MutexLock lock(mutex_);
     is_posted_ = false;
-    if (is_over_) return {};
+    if (is_over_) return std::nullopt;
     taken = std::exchange(waiting_, {});
     waiting_bytes_ = 0;
   }
@@ -64,10 +64,10 @@ std::vector<ByteRange> EarlyLanding::TakeWaiting() {
 
 void EarlyLanding::BringWaiting() {
   const MutexLock bringing(bringing_);
-  const std::vector<ByteRange> ranges = TakeWaiting();
-  if (ranges.empty()) return;
+  const std::optional<std::vector<ByteRange>> ranges = TakeWaiting();
+  if (!ranges.has_value()) return;
   if (arrival_ == nullptr) BeginWhileBringing();
-  if (arrival_ != nullptr && Bring(ranges, arrival_.get()).ok()) return;
+  if (arrival_ != nullptr && Bring(*ranges, arrival_.get()).ok()) return;
   SetOver();
   arrival_ = nullptr;
 }
@@ -96,9 +96,10 @@ absl::Status EarlyLanding::Bring(const std::vector<ByteRange>& ranges, ArrivingO
 
 std::shared_ptr<const ResidentOperand> EarlyLanding::Finish() {
   const MutexLock bringing(bringing_);
-  const std::vector<ByteRange> rest = TakeWaiting();
+  const std::optional<std::vector<ByteRange>> rest = TakeWaiting();
   const std::unique_ptr<ArrivingOperand> arrival = std::exchange(arrival_, nullptr);
-  const bool is_whole = arrival != nullptr && Bring(rest, arrival.get()).ok();
+  // Somebody may be giving it up.
+  const bool is_whole = rest.has_value() && arrival != nullptr && Bring(*rest, arrival.get()).ok();
   SetOver();
   if (!is_whole) return nullptr;
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> landed = arrival->Finish();

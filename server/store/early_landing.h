@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ranges/range_set.h"
@@ -41,8 +42,9 @@ class EarlyLanding : public std::enable_shared_from_this<EarlyLanding> {
   Device* device();
 
  private:
-  // The bytes that wait, in as few ranges as they make, in order. None where it is over.
-  std::vector<ByteRange> TakeWaiting();
+  // The bytes that wait, in as few ranges as they make, in order. Nothing: it is over, and bytes
+  // may be lost.
+  std::optional<std::vector<ByteRange>> TakeWaiting();
   void BringWaiting();
   void BeginWhileBringing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bringing_);
   // CANCELLED: it was given up meanwhile.

@@ -121,6 +121,7 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
     if (absl::Status status = owner_->parts_.watcher->lost(); !status.ok()) return status;
     const MatrixLayout from = CopiedLayout(given_);
     const MatrixLayout to = CopiedLayout(landed_);
+    missing_bytes_ -= end - begin;
     return Issue([&](CudaStream stream, CudaCommands* commands) {
       owner_->landing_.AssertHeld();
       if (!std::exchange(has_any_, true) && IsPadded(from, to)) {
@@ -135,6 +136,7 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
   }
 
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> Finish() override {
+    if (missing_bytes_ != 0) return absl::InternalError("bytes of the plane are missing");
     if (absl::Status status = owner_->parts_.watcher->lost(); !status.ok()) return status;
     absl::Status status = Issue([&](CudaStream stream, CudaCommands* commands) {
       if (scratch_ != nullptr) {
@@ -155,6 +157,8 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
   }
 
   char* memory() const { return memory_; }
+  // So many have to be brought.
+  void Await(std::uint64_t bytes) { missing_bytes_ = bytes; }
 
  private:
   CudaStream stream() const { return owner_->landing_stream_; }
@@ -168,6 +172,7 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
   char* memory_ = nullptr;
   char* scratch_ = nullptr;  // null: it needs none
   bool has_any_ = false;
+  std::uint64_t missing_bytes_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<ResidentMemory::Arrival>> ResidentMemory::Begin(
@@ -192,7 +197,9 @@ absl::StatusOr<std::unique_ptr<ArrivingOperand>> ResidentMemory::BeginStore(cons
   const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
   const std::uint64_t scratch_bytes =
       IsTransposed(given, landed) ? LandedBytes(ScratchLayout(given)) : 0;
-  return Begin(given, landed, scratch_bytes);
+  absl::StatusOr<std::unique_ptr<Arrival>> arrival = Begin(given, landed, scratch_bytes);
+  if (arrival.ok()) (*arrival)->Await(given.size_bytes());
+  return arrival;
 }
 
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Store(const Problem& problem,

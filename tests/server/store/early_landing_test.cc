@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -224,6 +225,32 @@ TEST_F(EarlyLandingTest, SmallUploadsLandWhenTheyAreWhole) {
   EXPECT_EQ(device_.stores, 1);
 }
 
+// It is whole, or nothing.
+TEST(EarlyLanding, MayEndWhileItIsGivenUp) {
+  constexpr std::uint64_t kBatch = 1000;
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    LandingDevice device(kMiB);
+    KeyedPool thread(1);
+    const StoredMatrix matrix(RandomBytes(6 * kBatch, i));
+    Problem problem = MakeProblem(static_cast<std::int64_t>(matrix.bytes.size()), 1, 1,
+                                  DataType::kInt8, DataType::kInt32);
+    HostPiece data = AllocateHostBuffer(matrix.bytes.size()).front();
+    std::copy(matrix.bytes.begin(), matrix.bytes.end(), data.data);
+    const auto early = std::make_shared<EarlyLanding>(
+        std::vector<Device*>{&device}, problem, WorkPlane::kA, std::move(data), kBatch, &thread);
+    for (std::uint64_t at = 0; at < matrix.bytes.size(); at += kBatch / 2) {
+      early->Add({at, at + kBatch / 2});
+    }
+    std::thread other([&] { early->Drop(); });
+    const std::shared_ptr<const ResidentOperand> landed = early->Finish();
+    other.join();
+    EXPECT_EQ(device.early_ends, 0);
+    EXPECT_EQ(device.memory().usage().resident_bytes, landed == nullptr ? 0 : 6 * kBatch);
+    if (landed == nullptr) continue;
+    EXPECT_EQ(std::memcmp(landed->data(), matrix.bytes.data(), matrix.bytes.size()), 0);
+  }
+}
+
 // Uploads that end, break, are dropped for others' sake or fail, side by side.
 TEST_F(EarlyLandingTest, NoHistoryLosesMemory) {
   for (std::uint32_t seed = 0; seed < 6; ++seed) {
@@ -259,6 +286,7 @@ TEST_F(EarlyLandingTest, NoHistoryLosesMemory) {
       }
       for (std::thread& thread : threads) thread.join();
     }
+    EXPECT_EQ(first.early_ends + second.early_ends, 0);
     EXPECT_EQ(first.memory().usage().resident_bytes, 0U);
     EXPECT_EQ(second.memory().usage().resident_bytes, 0U);
   }

@@ -68,7 +68,8 @@ class LandingDevice : public Device {
   std::atomic<int> copies = 0;
   std::atomic<int> fetches = 0;
   absl::Status fetch_status;
-  std::atomic<int> arrivals = 0;  // that have begun
+  std::atomic<int> arrivals = 0;    // that have begun
+  std::atomic<int> early_ends = 0;  // of them, with bytes missing
   std::atomic<std::uint64_t> brought_bytes = 0;
   std::atomic<std::uint64_t> bring_until = ~std::uint64_t{0};  // more brought_bytes fail
   std::function<void()> on_brought = [] {};
@@ -99,7 +100,10 @@ class LandingDevice : public Device {
       return absl::OkStatus();
     }
     absl::StatusOr<std::shared_ptr<const ResidentOperand>> Finish() override {
-      if (bytes_ != resident_->bytes.size()) return absl::InternalError("bytes are missing");
+      if (bytes_ != resident_->bytes.size()) {
+        ++device_->early_ends;
+        return absl::InternalError("bytes are missing");
+      }
       return std::shared_ptr<const ResidentOperand>(std::move(resident_));
     }
 

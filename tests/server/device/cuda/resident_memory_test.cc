@@ -142,6 +142,7 @@ TEST_F(ResidentMemoryTest, APlaneThatDoesNotComeWhollyGivesItsMemoryBack) {
       cuda_->FailCall("Copy", absl::InternalError("a fault"));
       EXPECT_EQ((*arrival)->Bring(b_.data(), 5000, 9000).message(), "a fault");
     }
+    EXPECT_EQ((*arrival)->Finish().status().message(), "bytes of the plane are missing");
     *arrival = nullptr;
     const MemoryUsage usage = memory_.usage();
     EXPECT_EQ(usage.free_bytes(), usage.limit_bytes);
