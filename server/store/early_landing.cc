@@ -68,6 +68,7 @@ void EarlyLanding::BringWaiting() {
   if (!ranges.has_value()) return;
   if (arrival_ == nullptr) BeginWhileBringing();
   if (arrival_ != nullptr && Bring(*ranges, arrival_.get()).ok()) return;
+  if (is_over()) return;  // whoever gives it up waits for the memory
   SetOver();
   arrival_ = nullptr;
 }
