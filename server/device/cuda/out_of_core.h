@@ -70,7 +70,7 @@ class PartCutter {
   // Of a part's own.
   AllocationLayout BlockOf(const DeviceWork& work, Residency resident, const Panel& part,
                            std::optional<WorkPlane> shared) const;
-  // What a work may take at a time.
+  // The bytes that a work may take at a time.
   std::uint64_t MostBytes(const Problem& landed, const Residency& resident) const;
   // The fewest strips along one dimension whose parts have at least `least` rows or columns.
   std::optional<Candidate> CutStrips(const DeviceWork& work, const Residency& resident,
