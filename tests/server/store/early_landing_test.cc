@@ -61,13 +61,18 @@ class EarlyLandingTest : public ::testing::Test {
     const absl::StatusOr<HostPiece> whole = operand->Whole(PlaneName::kData);
     return whole.ok() ? std::string(whole->data, whole->size_bytes) : whole.status().ToString();
   }
-  // Sends three pieces, and waits until some have been brought.
-  std::unique_ptr<OperandStore::UploadStream> BeginToLand() {
+  // Of the next landing.
+  std::shared_ptr<absl::Notification> ToldWhenItBegins() {
     auto brought = std::make_shared<absl::Notification>();
     auto is_first = std::make_shared<std::atomic<bool>>(true);
     device_.on_brought = [=] {
       if (is_first->exchange(false)) brought->Notify();
     };
+    return brought;
+  }
+  // Sends three pieces, and waits until some have been brought.
+  std::unique_ptr<OperandStore::UploadStream> BeginToLand() {
+    const std::shared_ptr<absl::Notification> brought = ToldWhenItBegins();
     auto stream = Begin();
     EXPECT_FALSE(*Send(stream.get(), 0, 3 * kMiB));
     brought->WaitForNotification();
@@ -141,7 +146,9 @@ TEST_F(EarlyLandingTest, TheDataAloneLandEarly) {
   const absl::string_view scales = planes[1];
   const absl::string_view first = absl::string_view(planes[0]).substr(0, 2 * kMiB);
   const absl::string_view rest = absl::string_view(planes[0]).substr(2 * kMiB);
+  const std::shared_ptr<absl::Notification> brought = ToldWhenItBegins();
   ASSERT_FALSE(*stream->Receive({PlaneName::kData, 0, {&first, 1}}));
+  brought->WaitForNotification();
   ASSERT_FALSE(*stream->Receive({PlaneName::kScales, 0, {&scales, 1}}));
   ASSERT_TRUE(*stream->Receive({PlaneName::kData, 2 * kMiB, {&rest, 1}}));
   const auto operand = *store_.Use(Tenant(), {{}, ToBytes(digest)}, "a");
