@@ -444,7 +444,7 @@ TEST(OperandCopies, NoHistoryChangesAResultOrKeepsMemory) {
     EXPECT_EQ(server.store->statistics().reserved_bytes, 0u);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
   }
-  // How many depends on how the threads meet.
+  // The number depends on how the threads meet.
   EXPECT_GT(copies, 0u);
   EXPECT_GT(dropped, 0u);
 }
