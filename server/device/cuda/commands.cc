@@ -23,6 +23,16 @@ absl::StatusOr<CudaEvent> CudaSlot::NextEvent() {
   return events_[used_events_++];
 }
 
+absl::StatusOr<std::vector<CudaEvent>> CreateEvents(CudaBackend* backend, std::size_t count) {
+  std::vector<CudaEvent> events;
+  for (std::size_t i = 0; i < count; ++i) {
+    const absl::StatusOr<CudaEvent> event = backend->CreateEvent();
+    if (!event.ok()) return event.status();
+    events.push_back(*event);
+  }
+  return events;
+}
+
 void* CudaCommands::Allocate(std::uint64_t bytes, CudaStream stream, BlockLife life) {
   if (!status_.ok()) return nullptr;
   const absl::StatusOr<void*> memory = backend_->Allocate(bytes, stream, life);

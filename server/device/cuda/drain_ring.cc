@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "server/device/cuda/commands.h"
 #include "server/device/cuda/plane.h"
 
 namespace gemmd {
@@ -11,13 +12,9 @@ namespace gemmd {
 absl::StatusOr<std::unique_ptr<DrainRing>> DrainRing::Create(CudaBackend* backend, HostBuffer slabs,
                                                              ThreadExecutor* executor,
                                                              WaitUntilDone wait_until_done) {
-  std::vector<CudaEvent> events;
-  for (std::size_t i = 0; i < slabs.size(); ++i) {
-    const absl::StatusOr<CudaEvent> event = backend->CreateEvent();
-    if (!event.ok()) return event.status();
-    events.push_back(*event);
-  }
-  return std::unique_ptr<DrainRing>(new DrainRing(backend, std::move(slabs), std::move(events),
+  absl::StatusOr<std::vector<CudaEvent>> events = CreateEvents(backend, slabs.size());
+  if (!events.ok()) return events.status();
+  return std::unique_ptr<DrainRing>(new DrainRing(backend, std::move(slabs), *std::move(events),
                                                   executor, std::move(wait_until_done)));
 }
 

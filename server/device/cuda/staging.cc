@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "server/device/cuda/commands.h"
+
 namespace gemmd {
 namespace {
 
@@ -42,13 +44,9 @@ absl::StatusOr<std::unique_ptr<StagingRing>> StagingRing::Create(CudaBackend* ba
                                                                  HostBuffer slabs,
                                                                  ThreadExecutor* executor,
                                                                  WaitUntilDone wait_until_done) {
-  std::vector<CudaEvent> events;
-  for (std::size_t i = 0; i < slabs.size(); ++i) {
-    const absl::StatusOr<CudaEvent> event = backend->CreateEvent();
-    if (!event.ok()) return event.status();
-    events.push_back(*event);
-  }
-  return std::unique_ptr<StagingRing>(new StagingRing(backend, std::move(slabs), std::move(events),
+  absl::StatusOr<std::vector<CudaEvent>> events = CreateEvents(backend, slabs.size());
+  if (!events.ok()) return events.status();
+  return std::unique_ptr<StagingRing>(new StagingRing(backend, std::move(slabs), *std::move(events),
                                                       executor, std::move(wait_until_done)));
 }
 

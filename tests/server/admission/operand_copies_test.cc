@@ -393,7 +393,9 @@ TEST(OperandCopies, TheyGoFirstWhenARequestNeedsTheirMemory) {
 TEST(OperandCopies, NoHistoryChangesAResultOrKeepsMemory) {
   std::uint64_t copies = 0;
   std::uint64_t dropped = 0;
-  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+  // The threads decide by how they meet how many copies a history has, so there may be more of
+  // them.
+  for (std::uint32_t seed = 0; seed < 12 || (copies <= 12 && seed < 60); ++seed) {
     Options given;
     given.device_bytes = 24 * kBytes;
     Server server(seed, given);
@@ -444,9 +446,8 @@ TEST(OperandCopies, NoHistoryChangesAResultOrKeepsMemory) {
     EXPECT_EQ(server.store->statistics().reserved_bytes, 0u);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
   }
-  // The number depends on how the threads meet.
-  EXPECT_GT(copies, 0u);
-  EXPECT_GT(dropped, 0u);
+  EXPECT_GT(copies, 12u);
+  EXPECT_GT(dropped, 5u);
 }
 
 }  // namespace

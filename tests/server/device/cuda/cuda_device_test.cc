@@ -164,6 +164,27 @@ TEST_F(CudaDeviceTest, AStoredOperandComesBackAsItWas) {
   check(DataType::kF64, 2, 140001, false);
 }
 
+// It is transposed when it is whole. See resident_memory_test.cc for others.
+TEST_F(CudaDeviceTest, APlaneThatIsTransposedMayComeInParts) {
+  const Problem problem = MakeProblem(300, 9, 501, DataType::kInt8, DataType::kInt32, true, false);
+  const Operands operands(problem, Distribution::kNormal, 7);
+  for (const std::uint64_t cut : {1, 299, 300, 70000}) {
+    Start(7);
+    auto arrival = device_->BeginStore(problem, WorkPlane::kA);
+    ASSERT_TRUE(arrival.ok()) << arrival.status();
+    EXPECT_GT(device_->memory().usage().in_flight_bytes, 0U);  // it comes through a block
+    ASSERT_TRUE((*arrival)->Bring(operands.a.data(), cut, operands.a.size()).ok());
+    ASSERT_TRUE((*arrival)->Bring(operands.a.data(), 0, cut).ok());
+    const auto landed = (*arrival)->Finish();
+    ASSERT_TRUE(landed.ok()) << landed.status();
+    testing::PlaneBytes back(operands.a.size(), '?');
+    ASSERT_TRUE(device_->Fetch(**landed, back.data()).ok());
+    EXPECT_TRUE(back == operands.a);
+    *arrival = nullptr;
+    EXPECT_EQ(device_->memory().usage().in_flight_bytes, 0U);
+  }
+}
+
 TEST_F(CudaDeviceTest, AStoredOperandStaysUntilItsLastUse) {
   Start(6);
   for (const DataType type : {DataType::kF32, DataType::kInt8}) {

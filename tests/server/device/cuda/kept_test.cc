@@ -216,25 +216,6 @@ TEST_F(CudaKeptTest, AnotherUseOfAStoredPlaneIsMadeOnTheDevice) {
   EXPECT_TRUE(AllIsFree());
 }
 
-// It is transposed when it is whole. See resident_memory_test.cc for others.
-TEST_F(CudaKeptTest, APlaneThatIsTransposedMayComeInParts) {
-  const Problem problem = MakeProblem(300, 9, 501, DataType::kInt8, DataType::kInt32, true, false);
-  const Operands operands(problem, Distribution::kNormal, 7);
-  for (const std::uint64_t cut : {1, 299, 300, 70000}) {
-    Start(7);
-    auto arrival = device_->BeginStore(problem, WorkPlane::kA);
-    ASSERT_TRUE(arrival.ok()) << arrival.status();
-    EXPECT_GT(device_->memory().usage().in_flight_bytes, 0U);  // it comes through a block
-    ASSERT_TRUE((*arrival)->Bring(operands.a.data(), cut, operands.a.size()).ok());
-    ASSERT_TRUE((*arrival)->Bring(operands.a.data(), 0, cut).ok());
-    const auto landed = (*arrival)->Finish();
-    ASSERT_TRUE(landed.ok()) << landed.status();
-    EXPECT_TRUE(Fetched(**landed, problem.a) == std::string(operands.a.begin(), operands.a.end()));
-    *arrival = nullptr;
-    EXPECT_EQ(device_->memory().usage().in_flight_bytes, 0U);
-  }
-}
-
 // One of a single row is a bias, whichever its order; its lines are then of one element each.
 TEST_F(CudaKeptTest, AResultOfOneRowIsABias) {
   Start(6);
