@@ -63,9 +63,9 @@ from_pypi pytest==9.2.0 mypy==2.4.1 ruff==0.17.6 ml_dtypes 'dask[array]' perfett
 if (($# == 0)); then
   step "types and lint"
   (cd client/python && "$bin/mypy" --cache-dir="$work/mypy")
-  "$bin/ruff" check --no-cache --config client/python/pyproject.toml client/python tests/python
-  "$bin/ruff" format --no-cache --check --config client/python/pyproject.toml client/python tests/python
+  "$bin/ruff" check --no-cache --config client/python/pyproject.toml client/python tests/conftest.py tests/python tests/reports tests/testing
+  "$bin/ruff" format --no-cache --check --config client/python/pyproject.toml client/python tests/conftest.py tests/python tests/reports tests/testing
 fi
 
 step "tests"
-"$bin/python" -m pytest -q -p no:cacheprovider tests/python
+"$bin/python" -m pytest -q -p no:cacheprovider -o python_files="test_*.py" tests/python tests/reports

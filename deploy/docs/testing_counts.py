@@ -15,9 +15,9 @@ PAGE = ROOT / "docs/testing.md"
 MARKS = "<!-- counts: deploy/docs/testing_counts.py -->", "<!-- end of counts -->"
 
 
-def matches(pattern, glob):
-    """How often the pattern occurs in the files of the tree that the glob names."""
-    return sum(len(re.findall(pattern, path.read_text(), re.M)) for path in ROOT.glob(glob))
+def matches(pattern, *globs):
+    """How often the pattern occurs in the files of the tree that the globs name."""
+    return sum(len(re.findall(pattern, path.read_text(), re.M)) for glob in globs for path in ROOT.glob(glob))
 
 
 def recorded_sets():
@@ -29,13 +29,16 @@ def recorded_sets():
 def counts():
     yield ("Test cases in C++", matches(r"^(?:TYPED_)?TEST(?:_[FP])?\(", "tests/**/*.cc"),
            "`bazel test //tests/...`")
-    yield ("Test functions in Python", matches(r"^ *(?:async )?def test_", "tests/python/*.py"),
+    yield ("Test functions in Python",
+           matches(r"^ *(?:async )?def test_", "tests/python/*.py", "tests/reports/test_*.py"),
            "`deploy/check/python.sh`")
     yield ("Programs of `tests/e2e`, which run real processes",
            len(list(ROOT.glob("tests/e2e/*_test.cc")) + list(ROOT.glob("tests/e2e/*_test.py"))),
            "`bazel test //tests/e2e/...`")
     yield ("Programs of `tests/abuse`, which attack a server", len(list(ROOT.glob("tests/abuse/*_test.cc"))),
            "`bazel test //tests/abuse/...`")
+    yield ("Programs of `tests/reports`, which try what others' users reported",
+           len(list(ROOT.glob("tests/reports/*_test.py"))), "`bazel test //tests/reports/...`")
     yield ("Fuzzers", len(list(ROOT.glob("tests/fuzz/*_fuzz.cc"))), "`deploy/check/fuzz.sh`")
     yield ("Faults planted in server, client and codec",
            sum(len([paragraph for paragraph in re.split(r"\n\s*\n", path.read_text().strip())

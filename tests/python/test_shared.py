@@ -4,7 +4,7 @@ import gc
 import os
 import time
 
-import conftest
+from testing import processes
 import numpy as np
 import pytest
 
@@ -19,7 +19,7 @@ def eventually(what):
 
 
 def files():
-    return [each for each in os.listdir("/dev/shm") if each.startswith(conftest.SHARED_PREFIX)]
+    return [each for each in os.listdir("/dev/shm") if each.startswith(processes.SHARED_PREFIX)]
 
 
 def test_nothing_travels(client, random):
