@@ -1,9 +1,10 @@
 """A real server for the tests of the Python client, on the CPU: GEMMD_BINARY names it."""
 
-import gemmd
 import numpy as np
 import pytest
 from testing.processes import Server
+
+import gemmd
 
 
 @pytest.fixture(scope="session")

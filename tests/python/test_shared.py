@@ -4,9 +4,9 @@ import gc
 import os
 import time
 
-from testing import processes
 import numpy as np
 import pytest
+from testing import processes
 
 import gemmd
 

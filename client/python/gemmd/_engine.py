@@ -251,14 +251,10 @@ class Call:
         except Exception:  # as in Session.received()
             self._end(None, _encoded.bad_response("it is no MatmulResponse"))
             return
-        wrong = None
-        if encoded.target is not None:
-            assembly = Assembly(encoded)
-            wrong = assembly.check(response.d)
-            for chunk in chunks:
-                wrong = wrong or assembly.place(chunk.operand, chunk.plane, chunk.offset, chunk.data)
-            if wrong is None and not assembly.is_whole:
-                wrong = _encoded.bad_response("some of D is missing")
+        with self._lock:
+            if self._cancelled is not None:
+                return  # its caller may use `out` for something else by now
+            wrong = _placed(encoded, response, chunks)
         if wrong is not None:
             self._end(None, wrong)
         else:
@@ -365,3 +361,16 @@ class Call:
             alarm.cancel()
         self._engine.end(self)
         done(outcome, error)
+
+
+def _placed(encoded: Encoded, response: Any, chunks: list[_framing.Chunk]) -> errors.Internal | None:
+    """Copies the one call's result to where it belongs; what is wrong with it, if anything."""
+    if encoded.target is None:
+        return None
+    assembly = Assembly(encoded)
+    wrong = assembly.check(response.d)
+    for chunk in chunks:
+        wrong = wrong or assembly.place(chunk.operand, chunk.plane, chunk.offset, chunk.data)
+    if wrong is None and not assembly.is_whole:
+        wrong = _encoded.bad_response("some of D is missing")
+    return wrong

@@ -30,6 +30,7 @@ from gemmd._header import (
 )
 from gemmd._inputs import to_numpy
 from gemmd._layout import Array, Blocks, Plane
+from gemmd._overlap import check_apart, may_be_written
 from gemmd._regions import Region, Regions
 from gemmd._scale_layout import LAYOUTS, PLAIN
 from gemmd._trace import trace_headers
@@ -100,7 +101,8 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
         one = _Maker(regions, options, element, None).encode(left, right, c, bias, None)
         return Prepared([one], None, (m, n), None, element)
     full = (*batch, m, n)
-    work, region, is_in_place = _target(regions, out, full, element)
+    in_place = out if out is not None and may_be_written(out, left, right, c, bias) else None
+    work, region, is_in_place = _target(regions, in_place, full, element)
     maker = _Maker(regions, options, element, region)
     encoded = _products(maker, left, right, c, bias, work)
     return Prepared(encoded, work, visible, None if is_in_place else out, element)
@@ -192,6 +194,7 @@ def _checked_out(out: Any, shape: tuple[int, ...], element: ElementType) -> Arra
         raise TypeError(f"out is {out.dtype}, and the product {element.name}")
     if not out.flags.writeable:
         raise ValueError("out is read-only")
+    check_apart(out)
     return np.asarray(out)
 
 
@@ -235,7 +238,10 @@ def _nothing(
 def _target(
     regions: Regions, out: Array | None, full: tuple[int, ...], element: ElementType
 ) -> tuple[Array, Region | None, bool]:
-    """What the products write into, of the full shape, the region that it lies in, and whether it is out."""
+    """What the products write into, of the full shape, the region that it lies in, and whether it is out.
+
+    out: None where there is none, or where it must not be written before all of them have ended.
+    """
     if out is not None:
         work = out.reshape(full) if out.flags.c_contiguous else out
         if work.shape == full:

@@ -61,8 +61,22 @@ class Running:
             self._start_next()
 
     def cancel(self) -> None:
-        """Ends it with Cancelled, unless it has ended."""
-        self._finish(errors.Cancelled("cancelled by its caller"))
+        """Ends it with Cancelled, unless it has ended. Nothing is written into the result any more."""
+        told = self._abandon()
+        if told is not None:
+            told(None, errors.Cancelled("cancelled by its caller"))
+
+    def abandon(self) -> None:
+        """As cancel(), and nobody is told."""
+        self._abandon()
+
+    def _abandon(self) -> Told | None:
+        with self._lock:
+            told, self._told = self._told, None
+            calls, self._calls = list(self._calls.values()), {}
+        for call in calls:
+            call.cancel()
+        return told
 
     def _start_next(self) -> None:
         with self._lock:
@@ -112,22 +126,21 @@ class Running:
         return done
 
     def _finish(self, error: BaseException | None) -> None:
-        with self._lock:
-            told, self._told = self._told, None
-            calls, self._calls = list(self._calls.values()), {}
-        if told is None:
-            return
-        for call in calls:
-            call.cancel()
         if error is not None:
-            told(None, error)
+            told = self._abandon()
+            if told is not None:
+                told(None, error)
             return
-        try:
-            made = self._make()
-        except BaseException as wrong:
-            told(None, wrong)
-            return
-        told(made, None)
+        made: Any = None
+        with self._lock:  # which cancel() takes: it returns when nothing is written any more
+            told, self._told = self._told, None
+            if told is None:
+                return
+            try:
+                made = self._make()
+            except BaseException as wrong:
+                error = wrong
+        told(made, error)
 
     def _make(self) -> Any:
         prepared = self._prepared

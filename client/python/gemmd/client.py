@@ -49,10 +49,9 @@ class Pending(Future[Any]):
     def cancel(self) -> bool:
         """Ends it here, with CancelledError, and on the server. False if it has ended."""
         with deferred():
-            cancelled = super().cancel()
-            if cancelled and self._running is not None:
-                self._running.cancel()
-        return cancelled
+            if self._running is not None:
+                self._running.abandon()
+            return super().cancel()
 
     def result(self, timeout: float | None = None) -> Any:
         """What Client.matmul() returns or raises; TimeoutError after `timeout` seconds, and it goes on."""
@@ -151,8 +150,10 @@ class Client:
             with float32, float16 and bf16.
         c: broadcast to (..., M, N); bias: (N,); both of the result's type. beta: 1 where c is given.
         activation: "none", "relu", "gelu_tanh" or "silu".
-        out: where the result is written; dtype: the result's type, by default a's (int32 for integers, float32
-            with scales, bf16 for fp8, fp6 and fp4), b's where a alone is quantized.
+        out: where the result is written. Where it shares memory with an operand, the result is copied there in
+            the end.
+        dtype: the result's type, by default a's (int32 for integers, float32 with scales, bf16 for fp8, fp6 and
+            fp4), b's where a alone is quantized.
         accumulate: "f32", "f64" or "int32" instead of the server's rule. kernel: by name.
         determinism: "batch_invariant" (a row's bits depend on nothing else) or "fast".
         priority: "normal", "high" or "low". verify: random vectors for the server to check the product with.
