@@ -87,6 +87,18 @@ for ((i = 0; ; ++i)); do
 done
 cat "$work/info"
 
+step "metrics and health over HTTP"
+/usr/bin/python3 - "http://${GEMMD_SERVER%:*}:9464" <<'PYTHON'
+import sys
+import urllib.request
+
+read = lambda path: urllib.request.urlopen(sys.argv[1] + path, timeout=10).read().decode()
+print("/readyz says", read("/readyz").strip())
+lines = [line for line in read("/metrics").splitlines() if line.startswith("gemmd_build_info")]
+assert lines, "/metrics has no gemmd_build_info"
+print(lines[0])
+PYTHON
+
 step "what the process may do"
 state=$(pod exec "$container" /usr/bin/cat /proc/1/status)
 grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs|Seccomp):' <<<"$state"

@@ -104,6 +104,18 @@ class DocumentsTest(unittest.TestCase):
                     missing.append(f"{document}: {target}#{anchor}")
         self.assertEqual([], missing)
 
+    def test_each_alert_links_its_own_section(self):
+        """A section that is there, is named after the alert, and says something."""
+        rules = re.findall(r"^ *- alert: (\w+)\n(.*?)(?=^ *- alert:|\Z)", read("deploy/observe/alerts.yaml"), re.M | re.S)
+        self.assertGreater(len(rules), 10)
+        for alert, rule in rules:
+            (link,) = re.findall(r"^ *runbook_url: (\S+)$", rule, re.M) or [f"{alert} has no runbook_url"]
+            path, _, anchor = link.partition("#")
+            self.assertEqual(alert.lower(), anchor, link)
+            section = re.search(rf"^### {alert}\n\n(.+?)(?=^#|\Z)", read(path), re.M | re.S)
+            self.assertIsNotNone(section, link)
+            self.assertGreater(len(section[1].split()), 10, link)
+
     def test_changes_that_a_page_shows_fit_the_tree(self):
         """Below **FILE**, the lines of a difference that are there before it stand so in FILE, once."""
         shown = 0
