@@ -11,7 +11,7 @@ from gemmd._layout import Array
 from gemmd.quantized import Quantized
 from gemmd.resident import Resident
 
-# Whether two arrays share a byte takes exponential time to say in the worst case. After so much work they do.
+# An exact answer takes exponential time in the worst case. After so much work they do.
 _WORK: Any = 1000  # numpy's stub knows 0 and -1 alone
 
 
