@@ -80,6 +80,10 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kTensorThreads, 1)
     const ptx::SharedAddress b = base + 2 * 8192;
     float sum[128];
     for (float& each : sum) each = 0;
+    // Unrolled, or with products in flight over its end, ptxas copies sums and runs each product
+    // alone (C7511, C7514). While one warpgroup waits, the other's four products fill the tensor
+    // cores.
+    GEMMD_NO_UNROLL
     for (std::uint32_t step = 0; step < work.steps; ++step) {
       ptx::WgmmaFence();
       GEMMD_UNROLL
@@ -88,9 +92,8 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kTensorThreads, 1)
                                ptx::MakeWgmmaDescriptor128B(b + 32 * k), true);
       }
       ptx::WgmmaCommit();
-      ptx::WgmmaWait<1>();
+      ptx::WgmmaWait<0>();
     }
-    ptx::WgmmaWait<0>();
     std::uint32_t mixed = 0;
     for (const float each : sum) mixed ^= ptx::BitsOfFloat(each);
     if (mixed == kNever) ptx::StoreGlobal(work.sink, mixed);
