@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/process/cpu_share.h"
 #include "client/call.h"
 #include "client/call_count.h"
 #include "client/codec.h"
@@ -64,7 +64,7 @@ absl::Duration Since(Clock::time_point start) { return absl::FromChrono(Clock::n
 // Connections beyond the machine's cores take turns and carry no more together.
 int MaxChannels() {
   constexpr int kMost = 8;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
+  return std::min(UsableCpus(), kMost);
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/cpu_share.h"
 #include "base/sync/thread_loop.h"
 
 namespace gemmd::client {
@@ -115,7 +115,7 @@ absl::StatusOr<Bytes> InputFile::ReadLarge(std::uint64_t offset, std::uint64_t b
   std::vector<absl::Status> ends(count);
   // One thread would copy from the page cache at a fraction of what memory gives, and wait for each
   // page of the buffer. A mapping would need no copy, and end the process where the file is cut.
-  ForEachOnThreads(count, std::thread::hardware_concurrency(), [&](std::size_t i) {
+  ForEachOnThreads(count, static_cast<std::size_t>(UsableCpus()), [&](std::size_t i) {
     const std::uint64_t begin = i * kPart;
     ends[i] = ReadInto(offset + begin, std::min(kPart, bytes - begin), buffer.data() + begin);
   });

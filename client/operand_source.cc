@@ -1,11 +1,11 @@
 #include "client/operand_source.h"
 
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/digest/operand_digest.h"
+#include "base/process/cpu_share.h"
 #include "client/wire_types.h"
 
 namespace gemmd::client {
@@ -25,7 +25,7 @@ DigestPlane Hash(v1::PlaneName name, const Matrix& matrix) {
           format.columns,
           format.order,
           matrix.bytes().size(),
-          ChunkDigests(matrix.bytes(), static_cast<int>(std::thread::hardware_concurrency()))};
+          ChunkDigests(matrix.bytes(), UsableCpus())};
 }
 
 }  // namespace

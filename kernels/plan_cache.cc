@@ -6,10 +6,10 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/read_file.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd {
@@ -270,11 +270,10 @@ absl::Status PlanCache::Save(const std::string& path, absl::string_view version)
 }
 
 absl::StatusOr<PlanCache> PlanCache::Load(const std::string& path, absl::string_view version) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return SystemError(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  absl::StatusOr<PlanCache> cache = FromJson(text.str(), version);
+  constexpr std::size_t kMostBytes = 64 << 20;
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, kMostBytes);
+  if (!text.ok()) return Named(path, text.status());
+  absl::StatusOr<PlanCache> cache = FromJson(*text, version);
   if (!cache.ok()) return Named(path, cache.status());
   return cache;
 }

@@ -7,6 +7,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/process/cpu_share.h"
+
 namespace gemmd::cli {
 namespace {
 
@@ -36,6 +38,14 @@ double BestGflops(const std::function<void()>& product) {
   return best;
 }
 
+// Libraries count CPUs by themselves, and know no quota of a control group.
+void LimitThreads(void* library) {
+  for (const char* name : {"openblas_set_num_threads", "MKL_Set_Num_Threads"}) {
+    const auto set = reinterpret_cast<void (*)(int)>(dlsym(library, name));
+    if (set != nullptr) set(UsableCpus());
+  }
+}
+
 template <typename Real>
 void PlainProduct(const Real* a, const Real* b, Real* c) {
   std::fill_n(c, kSize * kSize, Real{0});
@@ -60,6 +70,7 @@ CpuSpeed Measure(const char* symbol) {
     if (library == nullptr) continue;
     const auto gemm = reinterpret_cast<Gemm<Real>>(dlsym(library, symbol));
     if (gemm == nullptr) continue;
+    LimitThreads(library);
     const double gflops = BestGflops([&] {
       const Real one = 1;
       const Real zero = 0;

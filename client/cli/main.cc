@@ -8,12 +8,17 @@
 //   the shell   completion_command.cc
 #include <grpc/support/log.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "absl/synchronization/mutex.h"
+#include "base/process/standard_files.h"
 #include "client/cli/app.h"
 
 int main(int argc, char** argv) {
+  gemmd::OpenStandardFiles();
+  // A file that may not be so long (RLIMIT_FSIZE) is an error that says so.
+  std::signal(SIGXFSZ, SIG_IGN);
   // Debian's Abseil searches for deadlocks at every nested lock, and gRPC has many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // A failed call is told in one line of our own. gRPC's log, with its file names and handshakes,

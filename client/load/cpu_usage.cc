@@ -1,12 +1,13 @@
 #include "client/load/cpu_usage.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <string>
+
+#include "base/process/cpu_share.h"
 
 namespace gemmd::load {
 namespace {
@@ -41,10 +42,7 @@ CpuReading ReadCpu() {
   reading.process_ns = Read(CLOCK_PROCESS_CPUTIME_ID);
   reading.machine_busy_s = MachineBusySeconds();
   reading.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  reading.cores =
-      sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : reading.machine_cores;
+  reading.cores = UsableCpus();
   return reading;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process/cpu_share.h"
 #include "client/load/random.h"
 #include "kernels/cpu/float_bits.h"
 #include "kernels/quant/fp8.h"
@@ -98,8 +99,8 @@ client::Matrix Generate(const client::MatrixFormat& format, const DataSpec& spec
   };
   // Weights of a layer take seconds otherwise. Parts of less are not worth a thread.
   constexpr std::uint64_t kLeastPart = 1 << 18;
-  const std::uint64_t parts = std::clamp<std::uint64_t>(
-      count / kLeastPart, 1, std::max(1u, std::thread::hardware_concurrency()));
+  const std::uint64_t parts =
+      std::clamp<std::uint64_t>(count / kLeastPart, 1, static_cast<std::uint64_t>(UsableCpus()));
   std::vector<std::thread> threads;
   for (std::uint64_t part = 1; part < parts; ++part) {
     threads.emplace_back(fill, count * part / parts, count * (part + 1) / parts);

@@ -2,13 +2,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/process/cpu_share.h"
 #include "kernels/quant/elements.h"
 #include "kernels/quant/packed_codes.h"
 
@@ -103,7 +103,7 @@ absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
   real.line_stride = k_is_rows ? 1 : columns;
   real.k_stride = k_is_rows ? columns : 1;
   QuantizeOptions options = request.options;
-  options.threads = static_cast<int>(std::thread::hardware_concurrency());
+  options.threads = UsableCpus();
   absl::StatusOr<QuantizedMatrix> made = Quantize(*format, real, options);
   if (!made.ok()) return made.status();
   array.codes = ToBytes(std::move(made->codes));

@@ -1,15 +1,15 @@
 #include "server/store/conversion.h"
 
 #include <cstring>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/cpu_share.h"
 
 namespace gemmd {
 namespace {
 
 // One upload is quantized at a time, beside products and their payload.
-constexpr unsigned kPartOfCores = 4;
+constexpr int kPartOfCores = 4;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs&
   target.scales = planes[PlaneName::kScales];
   target.zero_points = planes[PlaneName::kZeroPoints];
   QuantizeOptions options;
-  options.threads = static_cast<int>(std::thread::hardware_concurrency() / kPartOfCores);
+  options.threads = UsableCpus() / kPartOfCores;
   const absl::StatusOr<float> tensor_scale = QuantizeInto(as.format, real, options, target);
   if (!tensor_scale.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from concurrent.futures import ThreadPoolExecutor
 
+from gemmd._cpus import usable_cpus
 from gemmd._header import OperandSpec
 from gemmd._layout import Blocks, Laid, Plane
 
@@ -18,7 +18,7 @@ def _chunk_digests(data: memoryview) -> bytes:
     pieces = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
     if len(data) < _FROM_THREADS:
         return b"".join(hashlib.sha256(each).digest() for each in pieces)
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
+    with ThreadPoolExecutor(min(8, usable_cpus())) as threads:
         return b"".join(threads.map(lambda each: hashlib.sha256(each).digest(), pieces))
 
 

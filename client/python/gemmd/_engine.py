@@ -6,7 +6,6 @@ client share.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import grpc
 
 from gemmd import _encoded, _fork, _framing, _messages, _route, errors
 from gemmd._channel import Link
+from gemmd._cpus import usable_cpus
 from gemmd._encoded import Assembly, Encoded
 from gemmd._header import seconds_of
 from gemmd._route import Route, RouteInput, RouteOptions
@@ -65,7 +65,7 @@ class Engine:
         self.sessions = SessionPool(link)
         # Few: they wait for the server most of the time. For uploads that a refill takes.
         self.helpers = ThreadPoolExecutor(4, thread_name_prefix="gemmd-helper")
-        self.max_channels = min(8, os.cpu_count() or 1)
+        self.max_channels = min(8, usable_cpus())
         self.bytes_per_s = 0.0
         self.can_stream = True
         self._lock = threading.Lock()
