@@ -1,18 +1,40 @@
 #include "server/signals.h"
 
-#include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 
 namespace gemmd {
+namespace {
+
+constexpr int kByUrgency[] = {Signals::kDeviceLost, SIGTERM, SIGINT, SIGHUP};
+
+// Those that came and were not told yet, a bit each.
+std::atomic<unsigned> pending{0};
+static_assert(std::atomic<unsigned>::is_always_lock_free);  // a handler sets it
+// Written whenever one comes. It says only that `pending` is to be looked at, and is never full.
+int wakeup = -1;
+
+unsigned BitOf(int signal) { return 1U << static_cast<unsigned>(signal); }
+
+// The most urgent of those that are pending, which it then is not; 0: none is.
+int Take() {
+  for (const int signal : kByUrgency) {
+    if ((pending.fetch_and(~BitOf(signal)) & BitOf(signal)) != 0) return signal;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Signals::Signals() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();  // the process has no files left
-  read_end_ = ends[0];
-  write_end = ends[1];
+  wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wakeup < 0) std::abort();
   struct sigaction action {};
   action.sa_handler = Raise;
   action.sa_flags = SA_RESTART;
@@ -22,18 +44,22 @@ Signals::Signals() {
 }
 
 void Signals::Raise(int signal) {
-  const auto byte = static_cast<char>(signal);
-  static_cast<void>(!write(write_end, &byte, 1));
+  const int before = errno;  // of whatever a handler interrupts
+  pending.fetch_or(BitOf(signal));
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(wakeup, &one, sizeof one));
+  errno = before;
 }
 
 int Signals::Wait(int timeout_ms) const {
-  pollfd file{read_end_, POLLIN, 0};
-  char byte = 0;
-  do {
-    const int ready = poll(&file, 1, timeout_ms);
-    if (ready == 0) return 0;
-  } while (read(read_end_, &byte, 1) != 1);
-  return byte;
+  pollfd file{wakeup, POLLIN, 0};
+  while (true) {
+    // Before `pending` is looked at: what comes after that wakes again.
+    std::uint64_t count = 0;
+    static_cast<void>(!read(wakeup, &count, sizeof count));
+    if (const int signal = Take(); signal != 0) return signal;
+    if (poll(&file, 1, timeout_ms) == 0) return 0;
+  }
 }
 
 bool Signals::AwaitStop(int timeout_ms) const {
