@@ -4,8 +4,6 @@
 #include <chrono>
 #include <thread>
 
-#include "server/rpc/send_queues.h"
-
 namespace gemmd {
 
 void Drain::Start() {
@@ -32,7 +30,7 @@ bool Drain::AwaitSent(std::int64_t timeout_ms) {
   constexpr std::chrono::milliseconds kPoll(5);
   const TimeNs end = EndOf(timeout_ms);
   while (parts_.gemm->active_calls() != 0 || parts_.operands->active_downloads() != 0 ||
-         UnacknowledgedBytes() != 0) {
+         parts_.connections->UnacknowledgedBytes() != 0) {
     if (parts_.clock->Now() >= end) return false;
     std::this_thread::sleep_for(kPoll);
   }
@@ -47,7 +45,7 @@ Unfinished Drain::unfinished() const {
   unfinished.uploads = static_cast<std::uint64_t>(parts_.operands->active_uploads());
   unfinished.calls = static_cast<std::uint64_t>(parts_.gemm->active_calls()) +
                      static_cast<std::uint64_t>(parts_.operands->active_downloads());
-  unfinished.unacknowledged_bytes = UnacknowledgedBytes();
+  unfinished.unacknowledged_bytes = parts_.connections->UnacknowledgedBytes();
   return unfinished;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/time/clock.h"
+#include "server/net/connection_table.h"
 #include "server/observe/statistics.h"
 #include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
@@ -30,6 +31,7 @@ class Drain {
     GemmService* gemm = nullptr;
     OperandsService* operands = nullptr;
     Router* router = nullptr;
+    ConnectionTable* connections = nullptr;  // clients', and no collector's
     const Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
   };

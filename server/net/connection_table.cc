@@ -225,6 +225,19 @@ ConnectionTable::Traffic ConnectionTable::ReadTraffic() {
   return traffic;
 }
 
+std::uint64_t ConnectionTable::UnacknowledgedBytes() {
+  std::uint64_t sum = 0;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, peer] : peers_) {
+    for (const Connection& each : peer.connections) {
+      int bytes = 0;
+      if (each.is_shut_down || ioctl(each.fd, SIOCOUTQ, &bytes) != 0 || !IsOpen(each)) continue;
+      sum += static_cast<std::uint64_t>(bytes);
+    }
+  }
+  return sum;
+}
+
 ConnectionTable::Usage ConnectionTable::usage() {
   const MutexLock lock(mutex_);
   ForgetClosed();

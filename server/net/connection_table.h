@@ -85,6 +85,11 @@ class ConnectionTable {
   using Traffic = absl::flat_hash_map<std::string, ConnectionTraffic>;
   Traffic ReadTraffic();
 
+  // Bytes written to all open connections that their peers have not acknowledged. They are lost
+  // where a connection is closed under a peer that still writes to it (its flow control does): the
+  // kernel then resets the connection.
+  std::uint64_t UnacknowledgedBytes();
+
   struct Usage {
     std::size_t open = 0;
     std::size_t limit = 0;

@@ -26,6 +26,8 @@ OtlpExporter::~OtlpExporter() {
     changed_.notify_all();
     const auto end = std::chrono::steady_clock::now() + options_.last_moment;
     while (!has_ended_ && std::chrono::steady_clock::now() < end) changed_.wait_until(mutex_, end);
+    // To make batches of all that waits takes seconds.
+    queue_.clear();
   }
   sender_->Interrupt();
   thread_.join();

@@ -39,6 +39,25 @@ TEST(ConnectionTable, RefusesWhatPassesALimitAndSaysWhich) {
             absl::ResourceExhaustedError("3 connections are open, and the limit is 3"));
 }
 
+TEST(ConnectionTable, CountsWhatItsPeersHaveNotAcknowledged) {
+  testing::FakeClock clock;
+  ConnectionTable table({3, 3, {}}, {}, &clock);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  int others[2];  // as to a collector
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, others), 0);
+  const Socket own(ends[0]), client(ends[1]), foreign(others[0]), collector(others[1]);
+  ASSERT_TRUE(table.Add(own.fd(), "a").ok());
+  EXPECT_EQ(table.UnacknowledgedBytes(), 0U);
+  ASSERT_EQ(send(foreign.fd(), "12345", 5, 0), 5);
+  EXPECT_EQ(table.UnacknowledgedBytes(), 0U);
+  ASSERT_EQ(send(own.fd(), "123", 3, 0), 3);
+  EXPECT_GE(table.UnacknowledgedBytes(), 3U) << "a local socket's have overhead";
+  char bytes[3];
+  ASSERT_EQ(recv(client.fd(), bytes, sizeof bytes, MSG_WAITALL), 3);
+  EXPECT_EQ(table.UnacknowledgedBytes(), 0U);
+}
+
 TEST(ConnectionTable, LetsAProxyHaveAllThatThereAre) {
   testing::FakeClock clock;
   ConnectionTable table({3, 1, {"10.0.0.1"}}, {}, &clock);

@@ -157,6 +157,18 @@ TEST(OtlpExporterTest, EndsThoughTheCollectorStalls) {
   EXPECT_TRUE(script.is_interrupted);
 }
 
+TEST(OtlpExporterTest, MakesNoBatchesOfWhatStillWaitsThen) {
+  Script script;
+  script.is_stalled = true;
+  {
+    OtlpExporter exporter(Quick(), std::make_unique<ScriptedSender>(&script), Ids);
+    Push(&exporter, 1);
+    Await(script.calls, 1);
+    for (std::uint64_t id = 2; id <= 100; ++id) Push(&exporter, id);
+  }
+  EXPECT_EQ(script.calls, 1);
+}
+
 TEST(OtlpExporterTest, SendsWhatIsLeftAtTheEnd) {
   Script script;
   OtlpExporter::Options options = Quick();
