@@ -8,6 +8,8 @@
 #include <ctime>
 #include <memory>
 
+#include "base/process/read_file.h"
+
 namespace gemmd {
 namespace {
 
@@ -19,7 +21,11 @@ struct Free {
 }  // namespace
 
 std::optional<double> CertificateExpiry(const std::string& path) {
-  const std::unique_ptr<BIO, Free> file(BIO_new_file(path.c_str(), "r"));
+  constexpr std::size_t kMostBytes = 1 << 20;
+  const absl::StatusOr<std::string> bytes = ReadRegularFile(path, kMostBytes);
+  if (!bytes.ok()) return std::nullopt;
+  const std::unique_ptr<BIO, Free> file(
+      BIO_new_mem_buf(bytes->data(), static_cast<int>(bytes->size())));
   const std::unique_ptr<X509, Free> certificate(
       file == nullptr ? nullptr : PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
   ERR_clear_error();

@@ -25,7 +25,7 @@ enum class HttpCode : std::uint16_t {
 struct HttpRequest {
   std::string path;    // without what follows a "?"
   std::string accept;  // of the header; empty: anything
-  std::string host;    // of the header; empty: none came
+  std::string host;    // of the target or the header; empty: none came
   // The values of all headers of that name, in their order.
   std::vector<std::string> authorization;
   std::string peer;               // as EndpointOf() names it

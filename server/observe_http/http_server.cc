@@ -8,6 +8,7 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "boost/asio/generic/stream_protocol.hpp"
@@ -20,6 +21,7 @@
 #include "boost/beast/ssl/ssl_stream.hpp"
 #include "server/net/acceptor.h"
 #include "server/net/listening_sockets.h"
+#include "server/observe_http/http_target.h"
 #include "server/observe_http/tls_context.h"
 
 namespace gemmd {
@@ -43,19 +45,31 @@ struct Shared {
   std::atomic<std::uint64_t> timeouts{0};
 };
 
-HttpRequest RequestOf(const http::request<http::empty_body>& message, std::string peer,
-                      CallerCredentials certificate) {
+// The values of all headers of that name, in their order.
+std::vector<std::string> ValuesOf(const http::request<http::empty_body>& message,
+                                  http::field name) {
+  std::vector<std::string> values;
+  const auto [begin, end] = message.equal_range(name);
+  for (auto each = begin; each != end; ++each) {
+    values.emplace_back(each->value().data(), each->value().size());
+  }
+  return values;
+}
+
+absl::StatusOr<HttpTarget> TargetOf(const http::request<http::empty_body>& message) {
+  constexpr unsigned kHttp11 = 11;
+  return ReadHttpTarget({message.target().data(), message.target().size()},
+                        ValuesOf(message, http::field::host), message.version() >= kHttp11);
+}
+
+HttpRequest RequestOf(const http::request<http::empty_body>& message, HttpTarget target,
+                      std::string peer, CallerCredentials certificate) {
   HttpRequest request;
-  const absl::string_view target(message.target().data(), message.target().size());
-  request.path = std::string(target.substr(0, target.find('?')));
+  request.path = std::move(target.path);
+  request.host = std::move(target.host);
   const auto accept = message[http::field::accept];
   request.accept = std::string(accept.data(), accept.size());
-  const auto host = message[http::field::host];
-  request.host = std::string(host.data(), host.size());
-  const auto [begin, end] = message.equal_range(http::field::authorization);
-  for (auto each = begin; each != end; ++each) {
-    request.authorization.emplace_back(each->value().data(), each->value().size());
-  }
+  request.authorization = ValuesOf(message, http::field::authorization);
   request.peer = std::move(peer);
   request.certificate = std::move(certificate);
   return request;
@@ -138,11 +152,12 @@ class Connection : public std::enable_shared_from_this<Connection<Channel>> {
       ++shared_->rejected;
       return Write(std::move(answer));
     }
-    if (request.target().empty() || request.target().front() != '/') {
-      return Reject(HttpCode::kBadRequest, "a request's target is a path, which begins with /");
+    absl::StatusOr<HttpTarget> target = TargetOf(request);
+    if (!target.ok()) {
+      return Reject(HttpCode::kBadRequest, std::string(target.status().message()));
     }
     ++shared_->requests;
-    Write(shared_->handler(RequestOf(request, peer_, certificate_)));
+    Write(shared_->handler(RequestOf(request, *std::move(target), peer_, certificate_)));
   }
 
   // Answers, and takes no more requests: the bytes that follow may not be a request's beginning.

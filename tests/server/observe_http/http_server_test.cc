@@ -85,6 +85,15 @@ TEST_F(HttpServerTest, AConnectionServesRequestsInTurn) {
   EXPECT_EQ(server_->counts().requests, 4u);
 }
 
+TEST_F(HttpServerTest, ServesUrlsToo) {
+  Start();
+  HttpConnection connection(address_);
+  ASSERT_TRUE(connection.Write("GET http://g/x?y HTTP/1.1\r\nHost: g\r\n\r\n"));
+  EXPECT_EQ(connection.ReadAnswer().body, "/x  0  ");
+  ASSERT_TRUE(connection.Write("GET /x HTTP/1.0\r\n\r\n"));
+  EXPECT_EQ(connection.ReadAnswer().code, 200);
+}
+
 TEST_F(HttpServerTest, OtherMethodsAreTold) {
   Start();
   HttpConnection connection(address_);
@@ -108,7 +117,9 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsAnsweredAndEndsTheConnection) {
       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
       {"GET /x HTTP/1.1\r\nHost : g\r\n\r\n", 400},
       {"GET ?/x HTTP/1.1\r\nHost: g\r\n\r\n", 400},
-      {"GET http://g/x HTTP/1.1\r\nHost: g\r\n\r\n", 400},
+      {"GET ftp://g/x HTTP/1.1\r\nHost: g\r\n\r\n", 400},
+      {"GET /x HTTP/1.1\r\n\r\n", 400},
+      {"GET /x HTTP/1.1\r\nHost: g\r\nHost: evil\r\n\r\n", 400},
       {absl::StrCat("GET /x HTTP/1.1\r\nX: ", long_value, "\r\n\r\n"), 431},
       {absl::StrCat("GET /", long_value, " HTTP/1.1\r\n\r\n"), 431},
       {absl::StrCat("GET /x HTTP/1.1\r\nX: ", long_value, long_value, long_value), 431},
