@@ -35,6 +35,7 @@ struct GrpcServerOptions {
   LiveCallLimit::Limits live_calls;
   int connection_idle_ms = 0;  // then a connection without calls is closed
   int connection_age_ms = 0;   // then a connection takes no more calls; 0: never
+  int ping_interval_ms = 0;    // the least between pings of a client that is sent nothing
   TlsFiles tls;
 };
 

@@ -1,22 +1,15 @@
 #include "server/rpc/matmul_reactor.h"
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/caller.h"
+#include "server/rpc/deadline.h"
 #include "server/rpc/decode.h"
 
 namespace gemmd {
 namespace {
-
-TimeNs DeadlineOf(const grpc::CallbackServerContext& context, TimeNs now) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return kNoDeadline;
-  const auto left = deadline - std::chrono::system_clock::now();
-  return now + std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-}
 
 // A chunk of a unary call has no other request to belong to.
 absl::Status CheckRequestIds(const v1::MatmulRequest& message) {
@@ -73,7 +66,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   received->times.spans.push_back({Stage::kDecode, arrival, clock_->Now()});
 
   constexpr auto kCarrier = Admission::Carrier::kMessage;
-  const TimeNs deadline = DeadlineOf(*context(), arrival);
+  const TimeNs deadline = DeadlineOf(context()->raw_deadline(), arrival);
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
       admission_->Admit(*call, deadline, kCarrier);
   if (admitted.ok()) return Submit(received.get(), *std::move(admitted));

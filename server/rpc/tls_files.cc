@@ -10,15 +10,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/process/read_file.h"
 #include "base/text/quoted.h"
 
 namespace gemmd {
@@ -54,14 +53,12 @@ absl::Status Wrong(const Source& source, absl::string_view what) {
 }
 
 absl::StatusOr<std::string> ReadFile(const Source& source, const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Wrong(source, absl::StrCat("which cannot be read: ", std::strerror(errno)));
-  std::ostringstream contents;
-  // A directory opens like a file, and only reading fails. Inserting nothing fails too.
-  if (file.peek() != std::ifstream::traits_type::eof()) contents << file.rdbuf();
-  if (contents.str().empty()) return Wrong(source, "which cannot be read or is empty");
-  return contents.str();
+  // The lists of a large authority have some.
+  constexpr std::size_t kMostBytes = 64 << 20;
+  absl::StatusOr<std::string> bytes = ReadRegularFile(path, kMostBytes);
+  if (!bytes.ok()) return Wrong(source, absl::StrCat("which ", bytes.status().message()));
+  if (bytes->empty()) return Wrong(source, "which is empty");
+  return bytes;
 }
 
 Owned<BIO> Reader(const std::string& bytes) {

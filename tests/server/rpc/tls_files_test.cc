@@ -68,10 +68,10 @@ TEST_F(TlsFilesTest, EachOptionIsNamedWithWhatIsWrong) {
             "directory");
   files = Files();
   files.client_ca_file = folder_.File("empty", "");
-  EXPECT_EQ(Wrong(files), absl::StrCat("--tls.client-ca-file is \"", files.client_ca_file,
-                                       "\", which cannot be read or is empty"));
+  EXPECT_EQ(Wrong(files),
+            absl::StrCat("--tls.client-ca-file is \"", files.client_ca_file, "\", which is empty"));
   files.client_ca_file = folder_.Path(".");
-  EXPECT_THAT(Wrong(files), HasSubstr("which cannot be read or is empty"));
+  EXPECT_THAT(Wrong(files), HasSubstr("which cannot be read: it is no regular file"));
   files = Files();
   files.certificate_file = server_.key;
   EXPECT_EQ(Wrong(files), absl::StrCat("--tls.certificate-file is \"", server_.key,
