@@ -25,11 +25,17 @@ constexpr char kClaimed[] = "*";      // the tenant is what the caller says
 constexpr char kMatched[] = "$name";  // the tenant is what the rule matched
 
 // The first error of a text. The parser quotes what it does not understand, which may be a digest
-// in the wrong place: so only where it is.
+// or a token in the wrong place: so only where it is, but for a role, which is a short word.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
-  void AddError(int line, int column, const std::string& /*message*/) override {
-    if (text_.empty()) text_ = StrCat("line ", line + 1, ", column ", column + 1);
+  void AddError(int line, int column, const std::string& message) override {
+    if (!text_.empty()) return;
+    text_ = StrCat("line ", line + 1, ", column ", column + 1);
+    constexpr std::size_t kMostBytes = 80;
+    if (absl::StartsWith(message, "Unknown enumeration value") && message.size() < kMostBytes) {
+      absl::StrAppend(&text_, ": ", absl::StripSuffix(message, "."),
+                      "; it is one of USER, OBSERVER and OPERATOR");
+    }
   }
   const std::string& text() const { return text_; }
 
@@ -297,6 +303,15 @@ absl::Status Policy::AddIssuer(const std::string& entry, const Entry& wire, cons
   issuer.keys = *std::move(keys);
   issuers_.emplace(wire.issuer(), std::move(issuer));
   return absl::OkStatus();
+}
+
+std::vector<std::string> Policy::ExpiredTokens(absl::Time now) const {
+  std::vector<std::string> names;
+  for (const auto& [digest, token] : tokens_) {
+    if (token.expires <= now) names.push_back(token.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 absl::StatusOr<Identity> Policy::Identify(const CallerCredentials& credentials,

@@ -40,6 +40,9 @@ class Policy {
   // prove nothing, without one where none may call. REQUIRES: !is_open().
   Tenant TenantOf(const std::string& name) const;
 
+  // The names of tokens that have ended, which nobody can call by.
+  std::vector<std::string> ExpiredTokens(absl::Time now) const;
+
   // Returns whether it gives every role to everybody.
   bool is_open() const { return is_open_; }
 

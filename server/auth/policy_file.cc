@@ -1,9 +1,10 @@
 #include "server/auth/policy_file.h"
 
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/process/read_file.h"
 #include "base/text/quoted.h"
 #include "server/observe/log.h"
 
@@ -14,16 +15,9 @@ namespace {
 constexpr std::size_t kMostBytes = 16 << 20;
 
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.eof() && file.fail()) return absl::InvalidArgumentError("it cannot be read");
-  if (static_cast<std::size_t>(file.gcount()) > kMostBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it has more than ", kMostBytes, " bytes, which is the limit"));
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+  absl::StatusOr<std::string> text = ReadRegularFile(path, kMostBytes);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(absl::StrCat("it ", text.status().message()));
 }
 
 }  // namespace
@@ -86,6 +80,13 @@ void PolicyFile::Reload() {
     Log(Severity::kError, "policy_unchanged", {{"error", status.message()}});
   } else if (policy() != before) {
     Log(Severity::kInfo, "policy_changed", {{"file", path_}});
+    LogExpiredTokens();
+  }
+}
+
+void PolicyFile::LogExpiredTokens() const {
+  for (const std::string& name : policy()->ExpiredTokens(absl::Now())) {
+    Log(Severity::kWarning, "token_expired", {{"token", name}, {"file", path_}});
   }
 }
 

@@ -32,6 +32,9 @@ class PolicyFile {
   // and the log says so once: a slip of an editor locks nobody out, and lets nobody in.
   void Reload();
 
+  // Writes a line for each token that has ended.
+  void LogExpiredTokens() const;
+
  private:
   explicit PolicyFile(std::string path) : path_(std::move(path)) {}
 

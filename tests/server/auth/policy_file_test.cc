@@ -123,9 +123,11 @@ TEST_F(PolicyFileTest, IsReadAgainWithoutBeingTold) {
 
 TEST_F(PolicyFileTest, ErrorsNameTheOptionAndThePath) {
   const absl::Status missing = PolicyFile::Open("/nowhere/policy", kWhenTold).status();
-  EXPECT_EQ(missing.message(), "auth.policy_file is \"/nowhere/policy\": it cannot be read");
+  EXPECT_EQ(
+      missing.message(),
+      "auth.policy_file is \"/nowhere/policy\": it cannot be read: No such file or directory");
   EXPECT_EQ(PolicyFile::Open("/", kWhenTold).status().message(),
-            "auth.policy_file is \"/\": it cannot be read");
+            "auth.policy_file is \"/\": it cannot be read: it is no regular file");
   Write("");
   EXPECT_EQ(PolicyFile::Open(path_, kWhenTold).status().code(), absl::StatusCode::kInvalidArgument);
 }

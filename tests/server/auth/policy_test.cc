@@ -253,6 +253,25 @@ TEST(Policy, ErrorsRepeatNoSecret) {
   EXPECT_EQ(
       ErrorOf("anonymous { role: USER }\ntoken { secret123"),
       "line 2, column 18: the text is no PolicyFile as server/auth/policy.proto describes it");
+  EXPECT_EQ(ErrorOf("anonymous { role: " + std::string(64, 'a') + " }").find("aaa"),
+            std::string::npos);
+}
+
+TEST(Policy, AWrongRoleIsNamed) {
+  EXPECT_EQ(
+      ErrorOf("anonymous {\n role: ADMIN }"),
+      "line 2, column 8: Unknown enumeration value of \"ADMIN\" for field \"role\"; it is "
+      "one of USER, OBSERVER and OPERATOR: the text is no PolicyFile as server/auth/policy.proto "
+      "describes it");
+}
+
+TEST(Policy, KnowsItsExpiredTokens) {
+  const Policy policy =
+      Parsed(TokenEntry("old", "tenant: \"a\" role: USER expires: \"2027-01-15T08:00:00Z\"") +
+             TokenEntry("for good", "tenant: \"a\" role: USER"));
+  const absl::Time end = absl::FromUnixSeconds(1800000000);  // 2027-01-15T08:00:00Z
+  EXPECT_TRUE(policy.ExpiredTokens(end - absl::Seconds(1)).empty());
+  EXPECT_EQ(policy.ExpiredTokens(end), std::vector<std::string>{"old"});
 }
 
 TEST(Policy, RandomTextsAreRefusedOrTaken) {
