@@ -4,16 +4,17 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/cpu_share.h"
+#include "base/process/memory_share.h"
 #include "server/device/cpu_device.h"
 #include "server/device/cuda/cuda_device.h"
 #include "server/device/cuda/warm_up.h"
 #include "server/device/emulated_device.h"
+#include "server/host_limits.h"
 #include "server/observe/log.h"
-#include "server/process_memory.h"
 #include "server/scheduling_options.h"
 
 namespace gemmd {
@@ -27,16 +28,25 @@ using DeviceList = std::vector<DeviceHere>;
 
 // The option's bytes, or half of what the process may have.
 std::uint64_t BytesOrHalf(std::int64_t option) {
-  return option != 0 ? static_cast<std::uint64_t>(option) : ProcessMemoryBytes() / 2;
+  return option != 0 ? static_cast<std::uint64_t>(option) : UsableMemoryBytes() / 2;
 }
 
 CpuDevice::Options CpuOptions(const config::Cpu& config) {
   CpuDevice::Options options;
-  options.threads = config.threads() != 0
-                        ? static_cast<int>(config.threads())
-                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.threads = config.threads() != 0 ? static_cast<int>(config.threads()) : UsableCpus();
   options.memory_bytes = BytesOrHalf(config.memory_bytes());
   return options;
+}
+
+// Pinned memory is taken at the start, of each device its own.
+absl::Status CheckCudaMemory(const config::Cuda& config, std::size_t devices) {
+  const MemoryShare share = ThisMemoryShare();
+  const auto count = static_cast<std::int64_t>(devices);
+  absl::Status s =
+      CheckMemoryOption(absl::StrCat("--cuda.pinned-bytes, times ", count, " devices,"),
+                        config.pinned_bytes() * count, share);
+  if (!s.ok()) return s;
+  return CheckMemoryOption("--cuda.unpinned-bytes", config.unpinned_bytes(), share);
 }
 
 absl::StatusOr<DeviceList> MakeCudaDevices(
@@ -44,6 +54,7 @@ absl::StatusOr<DeviceList> MakeCudaDevices(
     const std::function<void(const absl::Status&)>& on_lost) {
   absl::StatusOr<std::vector<std::shared_ptr<CudaBackend>>> backends = OpenCudaDevices();
   if (!backends.ok()) return backends.status();
+  if (absl::Status s = CheckCudaMemory(config, backends->size()); !s.ok()) return s;
   DeviceList devices;
   for (std::shared_ptr<CudaBackend>& backend : *backends) {
     const CudaProperties& properties = backend->properties();
@@ -67,13 +78,16 @@ absl::StatusOr<DeviceList> MakeCudaDevices(
 
 absl::StatusOr<DeviceList> MakeList(const config::ServerConfig& config, const Clock* clock,
                                     const std::function<void(const absl::Status&)>& on_lost) {
-  const CpuDevice::Options cpu = CpuOptions(config.cpu());
   if (config.device() == "cuda" || config.device() == "auto") {
     absl::StatusOr<DeviceList> cuda = MakeCudaDevices(config.cuda(), clock, on_lost);
     // Only a machine without CUDA is served by its CPU unasked: a broken GPU is an error.
     if (config.device() == "cuda" || !absl::IsFailedPrecondition(cuda.status())) return cuda;
     Log(Severity::kInfo, "no_cuda_device", {{"reason", cuda.status().message()}});
   }
+  absl::Status enough =
+      CheckMemoryOption("--cpu.memory-bytes", config.cpu().memory_bytes(), ThisMemoryShare());
+  if (!enough.ok()) return enough;
+  const CpuDevice::Options cpu = CpuOptions(config.cpu());
   DeviceList devices;
   if (config.device() == "emulated") {
     Log(Severity::kWarning, "emulated_device",
@@ -110,8 +124,7 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Make(
   if (!list.ok()) return list.status();
   // Answers of batches are built beside what receives requests. On 16 cores calls are 5 % fewer
   // with twice as many, and streams carry 28 % less with half (docs/benchmarks/decode.md).
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  made->workers_ = std::make_unique<KeyedPool>(std::clamp(cores / 4, 1, 8));
+  made->workers_ = std::make_unique<KeyedPool>(std::clamp(UsableCpus() / 4, 1, 8));
   std::vector<ServedDevice> served;
   std::vector<GpuAddress> gpus;
   for (DeviceHere& here : *list) {
@@ -146,7 +159,7 @@ std::uint64_t Devices::request_bytes() const {
   const bool has_own_memory = std::any_of(units_.begin(), units_.end(), [](const Unit& unit) {
     return !unit.device->uses_host_memory();
   });
-  return has_own_memory ? std::max(memory_bytes(), ProcessMemoryBytes()) : memory_bytes();
+  return has_own_memory ? std::max(memory_bytes(), UsableMemoryBytes()) : memory_bytes();
 }
 
 }  // namespace gemmd

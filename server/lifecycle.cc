@@ -2,14 +2,21 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <string>
+#include <variant>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "server/drain.h"
+#include "server/host_limits.h"
 #include "server/observe/log.h"
+#include "server/options/config_text.h"
 #include "server/process.h"
 #include "server/server.h"
+#include "server/service_manager.h"
 #include "server/signals.h"
 
 namespace gemmd {
@@ -22,6 +29,8 @@ Severity LogThreshold(const std::string& level) {
   return Severity::kInfo;
 }
 
+constexpr char kReloadedFlag[] = "--log.level";
+
 bool HoldsSecrets(const config::ServerConfig& config) {
   return !config.tls().key_file().empty() || !config.auth().policy_file().empty();
 }
@@ -29,6 +38,21 @@ bool HoldsSecrets(const config::ServerConfig& config) {
 bool MayDumpCore(const config::ServerConfig& config) {
   const std::string& which = config.lifecycle().core_dumps();
   return which != "off" && (which != "auto" || !HoldsSecrets(config));
+}
+
+// Takes over the log's level. Everything else was built into the layers when they were made.
+void ReloadOptions(const config::ServerConfig& config, const ReadOptions& read_options) {
+  const absl::StatusOr<CommandLine> command = read_options();
+  const auto* read = command.ok() ? std::get_if<config::ServerConfig>(&*command) : nullptr;
+  if (read == nullptr) {
+    Log(Severity::kError, "options_unchanged", {{"error", command.status().message()}});
+    return;
+  }
+  SetLogThreshold(LogThreshold(read->log().level()));
+  std::vector<std::string> flags = DifferingFlags(config, *read);
+  flags.erase(std::remove(flags.begin(), flags.end(), kReloadedFlag), flags.end());
+  if (flags.empty()) return;
+  Log(Severity::kWarning, "options_need_restart", {{"options", absl::StrJoin(flags, ", ")}});
 }
 
 // Ends the process: a lost device stays lost until a new one starts. Requests in flight have their
@@ -73,19 +97,31 @@ void FinishWork(const config::Lifecycle& config, Server* server, const Signals& 
 
 }  // namespace
 
-int Serve(const config::ServerConfig& config) {
-  const Signals signals;
+int Serve(const config::ServerConfig& config, const ReadOptions& read_options) {
   SetLogThreshold(LogThreshold(config.log().level()));
+  if (const absl::Status status = CheckDescriptors(); !status.ok()) {
+    Log(Severity::kError, "cannot_start", {{"error", status.message()}});
+    return kExitCannotStart;
+  }
+  const Signals signals;
   if (!MayDumpCore(config)) ForbidCoreDumps();
+  LogHostLimits();
   const std::unique_ptr<Server> server = Server::Start(config, [](const absl::Status& status) {
     Log(Severity::kError, "device_lost", {{"error", status.message()}});
     Signals::Raise(Signals::kDeviceLost);
   });
   if (server == nullptr) return kExitCannotStart;
+  TellServiceManager("READY=1");
 
   constexpr int kForEver = -1;
   int signal = signals.Wait(kForEver);
-  for (; signal == SIGHUP; signal = signals.Wait(kForEver)) server->Reload();
+  for (; signal == SIGHUP; signal = signals.Wait(kForEver)) {
+    TellServiceManager(ReloadingState());
+    ReloadOptions(config, read_options);
+    server->Reload();
+    TellServiceManager("READY=1");
+  }
+  TellServiceManager("STOPPING=1");
   if (signal == Signals::kDeviceLost) EndWithLostDevice(server.get());
   Log(Severity::kInfo, "draining",
       {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},

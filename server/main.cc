@@ -20,6 +20,8 @@
 //   lifecycle.h    start, serve, drain, end
 //   server.h       all of these, in the order in which they are built
 //   settings.h     their options, from the configuration; scheduling_options.h has the scheduler's
+//   check.h        whether a server would start, for --check
+//   host_limits.h  what the machine or container leaves to the process
 //   process.h      exit codes, and what must not end the process
 #include <unistd.h>
 
@@ -28,22 +30,39 @@
 #include <variant>
 
 #include "absl/synchronization/mutex.h"
+#include "base/process/standard_files.h"
+#include "server/check.h"
 #include "server/lifecycle.h"
 #include "server/options/options.h"
 #include "server/process.h"
 
+namespace {
+
+// Returns false where standard output does not take all of it.
+bool Print(const std::string& text) {
+  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  gemmd::OpenStandardFiles();
   gemmd::GuardProcess();
   // Debian's Abseil has deadlock detection on, which gRPC would pay for at every lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  const absl::StatusOr<gemmd::CommandLine> command = gemmd::ParseCommandLine(argc, argv);
+  const auto parse = [argc, argv] { return gemmd::ParseCommandLine(argc, argv); };
+  const absl::StatusOr<gemmd::CommandLine> command = parse();
   if (!command.ok()) {
     std::fprintf(stderr, "gemmd: %s\n", std::string(command.status().message()).c_str());
     return gemmd::kExitUsage;
   }
   if (const auto* text = std::get_if<std::string>(&*command)) {
-    std::fputs(text->c_str(), stdout);
-    return gemmd::kExitOk;
+    if (Print(*text)) return gemmd::kExitOk;
+    std::perror("gemmd: standard output cannot be written");
+    return gemmd::kExitCannotStart;
   }
-  return gemmd::Serve(std::get<gemmd::config::ServerConfig>(*command));
+  if (const auto* checked = std::get_if<gemmd::ToCheck>(&*command)) {
+    return gemmd::CheckConfig(checked->config);
+  }
+  return gemmd::Serve(std::get<gemmd::config::ServerConfig>(*command), parse);
 }

@@ -90,6 +90,7 @@ void ForbidCoreDumps() { prctl(PR_SET_DUMPABLE, 0); }
 void GuardProcess() {
   ShortenStacks();
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   std::set_new_handler(EndWithoutMemory);
   usual_end = std::set_terminate(EndWithException);
   struct sigaction action {};

@@ -12,7 +12,8 @@ inline constexpr int kExitOutOfMemory = 5;
 
 // Called at the start of main(). Threads that start after it have stacks of 2 MiB at most. From
 // here on
-//   a log that nobody reads any more is not written, where SIGPIPE would end the process;
+//   a log that nobody reads any more is not written, where SIGPIPE would end the process, nor is a
+//   file that would be longer than the process may make it (RLIMIT_FSIZE), where SIGXFSZ would;
 //   memory or a thread that cannot be had ends the process as EndWithoutMemory() does, and so does
 //   a fault where there is no memory, which is taken for its cause.
 void GuardProcess();

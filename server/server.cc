@@ -86,6 +86,7 @@ std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const 
     LogCannotStart(policy.status());
     return nullptr;
   }
+  (*policy)->LogExpiredTokens();
   auto base = std::make_unique<Base>(config);
   if (!base->tracer.ok()) {
     LogCannotStart(base->tracer.status());
@@ -240,8 +241,8 @@ void Server::Reload() {
 }
 
 Drain Server::NewDrain() {
-  return Drain({server_.get(), &gemm_, &operands_, &base_->devices->router(), &base_->statistics,
-                &base_->clock});
+  return Drain({server_.get(), &gemm_, &operands_, &base_->devices->router(), &connections_,
+                &base_->statistics, &base_->clock});
 }
 
 void Server::Shutdown() {

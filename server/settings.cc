@@ -4,11 +4,11 @@
 #include <iterator>
 #include <random>
 #include <string>
-#include <thread>
 
+#include "base/process/cpu_share.h"
+#include "base/process/memory_share.h"
 #include "server/admission/percent.h"
 #include "server/net/descriptor_limit.h"
-#include "server/process_memory.h"
 #include "server/rpc/peer.h"
 #include "server/scheduling_options.h"
 
@@ -24,7 +24,7 @@ std::size_t CallsOf(const config::Limits& limits) {
   constexpr std::uint64_t kFew = 256;
   constexpr std::uint64_t kMany = 65536;
   return limits.calls() != 0 ? static_cast<std::size_t>(limits.calls())
-                             : std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
+                             : std::clamp(UsableMemoryBytes() / kBytesEach, kFew, kMany);
 }
 
 TlsFiles TlsFilesOf(const config::Tls& config) {
@@ -59,7 +59,7 @@ std::size_t WantedConnections(const config::Limits& limits) {
   constexpr std::uint64_t kFew = 64;
   constexpr std::uint64_t kMany = 4096;
   return limits.connections() != 0 ? static_cast<std::size_t>(limits.connections())
-                                   : std::clamp(ProcessMemoryBytes() / kBytesEach, kFew, kMany);
+                                   : std::clamp(UsableMemoryBytes() / kBytesEach, kFew, kMany);
 }
 
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors) {
@@ -71,7 +71,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   options.memory_bytes =
       std::max(config.limits().receive_memory_bytes() != 0
                    ? static_cast<std::uint64_t>(config.limits().receive_memory_bytes())
-                   : ProcessMemoryBytes() / kReceiveMemoryPart,
+                   : UsableMemoryBytes() / kReceiveMemoryPart,
                3 * options.message_bytes);
   options.streams_per_connection = static_cast<int>(config.limits().streams_per_connection());
   // A client that gives up leaves some that the server was not told of. One that opens and resets
@@ -92,6 +92,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   options.connections.proxies = NamesOf(config.limits().proxies());
   options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
+  options.ping_interval_ms = static_cast<int>(config.limits().ping_interval_ms());
   options.channelz = config.channelz() == "on";
   options.tls = TlsFilesOf(config.tls());
   return options;
@@ -116,9 +117,8 @@ StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device
   options.max_lease = config.max_lease_ms() * kMillisecond;
   options.upload_lease = config.upload_lease_ms() * kMillisecond;
   // With more, other clients wait for the cores and for memory (docs/lab/long-products.md).
-  constexpr unsigned kPartOfCores = 8;
-  options.upload_threads =
-      std::max(1, static_cast<int>(std::thread::hardware_concurrency() / kPartOfCores));
+  constexpr int kPartOfCores = 8;
+  options.upload_threads = std::max(1, UsableCpus() / kPartOfCores);
   return options;
 }
 
@@ -174,13 +174,11 @@ RegionOptions SharedMemoryOptions(const config::SharedMemory& config, QuotaAccou
 }
 
 VerifierOptions VerificationOptionsOf(const config::Verification& config) {
-  constexpr unsigned kUsualThreads = 4;
+  constexpr int kUsualThreads = 4;
   VerifierOptions options;
   options.sampled_per_million = static_cast<std::uint32_t>(config.sampled_per_million());
-  options.threads =
-      config.threads() != 0
-          ? static_cast<int>(config.threads())
-          : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kUsualThreads));
+  options.threads = config.threads() != 0 ? static_cast<int>(config.threads())
+                                          : std::min(UsableCpus(), kUsualThreads);
   options.seed = std::uint64_t{std::random_device()()} << 32U | std::random_device()();
   return options;
 }

@@ -41,11 +41,15 @@ std::string LineNow(Severity severity, absl::string_view event,
 
 // Writes the line if that does not block, and returns whether it was written, whole. A reader that
 // does not read, or has gone, is no reason to wait or to end. A pipe that is ready has room for 4
-// KiB.
+// KiB. A full disk may take a part of the line, which a newline ends before the next one.
 bool TryWrite(absl::string_view line) {
+  static std::atomic<bool> is_cut{false};
   pollfd file{STDERR_FILENO, POLLOUT, 0};
   if (poll(&file, 1, 0) != 1 || (file.revents & POLLOUT) == 0) return false;
-  return write(STDERR_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (is_cut && write(STDERR_FILENO, "\n", 1) != 1) return false;
+  const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  is_cut = written > 0 && written < static_cast<ssize_t>(line.size());
+  return written == static_cast<ssize_t>(line.size());
 }
 
 void Write(absl::string_view line) {

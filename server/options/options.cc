@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -11,12 +9,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "base/process/read_file.h"
 #include "base/text/address.h"
 #include "base/version.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "server/options/config_text.h"
 
 namespace gemmd {
 namespace {
@@ -31,13 +30,6 @@ struct Leaf {
   std::string text;
   CLI::Option* option = nullptr;
 };
-
-std::string FlagName(const std::vector<const FieldDescriptor*>& path) {
-  std::vector<std::string> names;
-  names.reserve(path.size());
-  for (const FieldDescriptor* field : path) names.push_back(field->name());
-  return absl::StrCat("--", absl::StrReplaceAll(absl::StrJoin(names, "."), {{"_", "-"}}));
-}
 
 // A deque, because options keep the addresses of its elements.
 void CollectLeaves(const google::protobuf::Descriptor* type,
@@ -153,19 +145,16 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 };
 
 absl::Status ReadConfig(const std::string& path, config::ServerConfig* config) {
-  std::ifstream file(path);
-  std::ostringstream contents;
-  // A directory opens like a file, and only reading fails. Inserting nothing fails too, hence
-  // peek().
-  if (file.peek() != std::ifstream::traits_type::eof()) contents << file.rdbuf();
-  if (file.fail() || contents.fail()) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, kMostBytes);
+  if (!text.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--config is \"", path, "\", which cannot be read"));
+        absl::StrCat("--config is \"", path, "\", which ", text.status().message()));
   }
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
   parser.RecordErrorsTo(&error);
-  if (parser.ParseFromString(contents.str(), config)) return absl::OkStatus();
+  if (parser.ParseFromString(*text, config)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(path, ":", error.text()));
 }
 
@@ -242,12 +231,18 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
       "  gemmd\n"
       "  gemmd --listen=0.0.0.0:50051 --insecure --cpu.threads=8\n"
       "  gemmd --config=gemmd.textproto     # listen: \"[::]:50051\" cpu { threads: 8 }\n"
+      "  gemmd --config=gemmd.textproto --check\n"
       "\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage;\n"
       "3 the drain was cut short by its timeout or by a second signal; 4 a device was lost;\n"
       "5 no memory was left. After 4 and 5, start gemmd again.");
   bool version = false;
   app.add_flag("--version", version, "print the version and end");
+  bool check = false;
+  app.add_flag("--check", check,
+               "read all options and every file that they name, say what is wrong, and end");
+  bool print_config = false;
+  app.add_flag("--print-config", print_config, "print all options as a file for --config, and end");
   std::string config_file;
   app.add_option("--config", config_file, "textproto file of gemmd.config.ServerConfig")
       ->type_name("FILE");
@@ -279,6 +274,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     if (absl::Status status = SetLeaf(leaf, &config); !status.ok()) return status;
   }
   if (absl::Status status = Validate(config); !status.ok()) return status;
+  if (print_config) return ConfigText(config);
+  if (check) return ToCheck{std::move(config)};
   return config;
 }
 

@@ -9,9 +9,14 @@
 
 namespace gemmd {
 
-// The request of the command line: to serve with a configuration, or to print a text (--help,
-// --version) and end.
-using CommandLine = std::variant<config::ServerConfig, std::string>;
+// A configuration that is only to be checked (--check).
+struct ToCheck {
+  config::ServerConfig config;
+};
+
+// The request of the command line: to serve with a configuration, to check it, or to print a text
+// (--help, --version, --print-config) and end.
+using CommandLine = std::variant<config::ServerConfig, ToCheck, std::string>;
 
 // INVALID_ARGUMENT: an unknown flag or field, a value that is not of its type, out of
 // its range or not among its choices; the message names the flag, value and range.

@@ -275,7 +275,8 @@ TEST(Start, AConfigurationThatCannotBeReadExitsWithTwo) {
   EXPECT_EQ(server.address(), "");
   server.Signal(SIGTERM);  // should it serve
   EXPECT_EQ(server.WaitForExit(), 2);
-  EXPECT_EQ(server.log(), "gemmd: --config is \"/tmp\", which cannot be read\n");
+  EXPECT_EQ(server.log(),
+            "gemmd: --config is \"/tmp\", which cannot be read: it is no regular file\n");
 }
 
 TEST(Start, BadOptionsExitWithTwo) {

@@ -129,10 +129,10 @@ TEST(Options, FileErrorsNameFileLineAndField) {
   EXPECT_NE(Parse({"--config=/nonexistent"}).status().message().find("cannot be read"),
             std::string::npos);
   EXPECT_EQ(Parse({"--config=/tmp"}).status().message(),
-            "--config is \"/tmp\", which cannot be read");
+            "--config is \"/tmp\", which cannot be read: it is no regular file");
   // It opens, and its first bytes cannot be read, whoever reads.
   EXPECT_EQ(Parse({"--config=/proc/self/mem"}).status().message(),
-            "--config is \"/proc/self/mem\", which cannot be read");
+            "--config is \"/proc/self/mem\", which cannot be read: Input/output error");
   const std::string out_of_range = WriteFile("range", "log { level: \"loud\" }");
   EXPECT_EQ(Parse({out_of_range.c_str()}).status().message(),
             "--log.level is \"loud\"; it must be debug, info, warning, error");
