@@ -168,7 +168,11 @@ def test_the_retry_rules_are_those_of_the_cpp_library():
     policy = gemmd.RetryPolicy(jitter=0)
     assert retry_delay(policy, 1, "UNAVAILABLE", NO_PUSHBACK, None) == 0.05
     assert retry_delay(policy, 3, "UNAVAILABLE", NO_PUSHBACK, None) == 0.2
-    assert retry_delay(policy, 4, "UNAVAILABLE", NO_PUSHBACK, None) is None
+    assert retry_delay(policy, 7, "UNAVAILABLE", NO_PUSHBACK, None) == 2.0
+    assert retry_delay(policy, 8, "UNAVAILABLE", NO_PUSHBACK, None) is None
+    assert retry_delay(policy, 2, "UNAVAILABLE", NO_PUSHBACK, None, 9.9) == 0.1
+    assert retry_delay(policy, 2, "UNAVAILABLE", NO_PUSHBACK, None, 9.95) is None
+    assert retry_delay(policy, 2, "UNAVAILABLE", Pushback(seconds=50), None, 100) == 50
     assert retry_delay(policy, 1, "INVALID_ARGUMENT", NO_PUSHBACK, None) is None
     assert retry_delay(policy, 1, "RESOURCE_EXHAUSTED", NO_PUSHBACK, None) is None
     assert retry_delay(policy, 1, "RESOURCE_EXHAUSTED", Pushback(seconds=1.5), None) == 1.5
@@ -178,7 +182,8 @@ def test_the_retry_rules_are_those_of_the_cpp_library():
     assert retry_delay(policy, 1, "UNAVAILABLE", NO_PUSHBACK, 0.06) == 0.05
     patient = gemmd.RetryPolicy(max_attempts=100)
     drawn = [
-        retry_delay(patient, 1, "UNAVAILABLE", NO_PUSHBACK, None, stdlib_random.Random(seed)) for seed in range(100)
+        retry_delay(patient, 1, "UNAVAILABLE", NO_PUSHBACK, None, 0, stdlib_random.Random(seed))
+        for seed in range(100)
     ]
     assert 0.04 <= min(drawn) < max(drawn) <= 0.06
     assert retry_delay(gemmd.RetryPolicy(99, jitter=0), 50, "UNAVAILABLE", NO_PUSHBACK, None) == 2.0

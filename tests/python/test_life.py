@@ -72,6 +72,46 @@ def test_killed_servers_that_come_back_are_no_error(own_server, random):
     assert failures == []
 
 
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_what_is_in_flight_when_the_server_drains_arrives(own_server, channels):
+    a = np.ones((2000, 2000), "f4")
+    once = gemmd.RetryPolicy(max_attempts=1)
+    with gemmd.Client(own_server.address, transport="stream", channels=channels, retry=once) as client:
+        pending = [client.submit(a, a) for _ in range(3)]
+        while client.stats().in_flight_requests < 3 and not any(each.done() for each in pending):
+            time.sleep(0.001)
+        own_server.process.terminate()
+        for each in pending:
+            assert each.result(60)[0, 0] == 2000
+            assert each.result().receipt.sent.channels == channels
+        own_server.start()
+        assert client.matmul(a[:2], a).shape == (2, 2000)
+
+
+def test_a_receipt_says_over_how_many_connections_it_went(server):
+    a = np.ones((100, 100), "f4")
+    with gemmd.Client(server.address, transport="stream", channels=4) as client:
+        assert client.matmul(a, a).receipt.sent.channels == 4
+        client._engine.sessions._is_single = True  # as after a refusal
+        assert client.matmul(a, a).receipt.sent.channels == 1
+
+
+def test_an_upload_that_another_server_takes_is_sent_whole(client, random, monkeypatch):
+    from gemmd import _transfer
+
+    asked = []
+
+    def missing(engine, source, end):
+        asked.append(source)
+        return []  # another server has it
+
+    monkeypatch.setattr(_transfer, "_missing", missing)
+    x = random.standard_normal((50, 40))
+    with client.put(x) as resident:
+        assert np.array_equal(resident.numpy(), x)
+    assert len(asked) == 1
+
+
 def test_64_threads(client, random):
     a = random.standard_normal((64, 48, 32))
     b = random.standard_normal((64, 32, 40))

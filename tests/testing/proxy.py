@@ -4,13 +4,14 @@ import selectors
 import socket
 import struct
 import threading
+import time
 
 
 class Proxy:
     """Forwards connections to `target`, "127.0.0.1:PORT". A context manager.
 
     cut(count): closes every connection once that many more bytes of answers have gone through; once.
-    is_silent: while it is set, nothing is forwarded and nothing is closed; new connections are accepted.
+    freeze(): the connections that there are carry nothing any more, and stay open; new ones work.
     """
 
     def __init__(self, target):
@@ -18,7 +19,7 @@ class Proxy:
         self._target = (host, int(port))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.is_silent = False
+        self._frozen = set()
         self.connections = 0
         self.cuts = 0
         self._left = None
@@ -27,6 +28,7 @@ class Proxy:
         self._servers = set()
         self._wake, self._woken = socket.socketpair()
         self._over = False
+        self._must_freeze = threading.Event()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
@@ -34,6 +36,12 @@ class Proxy:
 
     def cut(self, count):
         self._left = count
+
+    def freeze(self):
+        self._must_freeze.set()
+        self._wake.send(b"x")
+        while self._must_freeze.is_set():
+            time.sleep(0.001)
 
     def close(self):
         self._over = True
@@ -50,14 +58,22 @@ class Proxy:
 
     def _run(self):
         while not self._over:
-            for key, _ in self._selector.select(0.05 if self.is_silent else None):
+            for key, _ in self._selector.select():
                 if key.fileobj is self._listener:
                     self._accept()
-                elif key.fileobj in self._others and not self.is_silent:
+                elif key.fileobj is self._woken:
+                    self._woken.recv(100)
+                elif key.fileobj in self._others:
                     self._forward(key.fileobj)
-            if self.is_silent:
-                threading.Event().wait(0.01)
+            if self._must_freeze.is_set():
+                for each in self._others:
+                    self._selector.unregister(each)
+                self._frozen.update(self._others)
+                self._others.clear()
+                self._must_freeze.clear()
         self._end_all()
+        for each in self._frozen:
+            each.close()
         self._selector.close()
 
     def _accept(self):

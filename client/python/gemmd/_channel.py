@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import grpc
 
 from gemmd import _fork, errors
+from gemmd._address import Address
 from gemmd._status import error_of
 from gemmd.retry import NO_PUSHBACK, Pushback
 
@@ -18,12 +20,23 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_retries", 0),
-    # gRPC waits a second before it dials again, longer than all our own attempts take.
+    # gRPC waits a second and more before it dials again: a server that is back is found within these.
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 10000),  # the time in which a connection must be made
+    ("grpc.dns_min_time_between_resolutions_ms", 1000),
+    # A path that went silent is noticed while a call is open, however long nothing travels.
+    ("grpc.keepalive_time_ms", 20000),
+    ("grpc.keepalive_timeout_ms", 20000),
+    ("grpc.http2.ping_timeout_ms", 20000),  # else gRPC 1.85 waits a minute
+    ("grpc.keepalive_permit_without_calls", 0),
+    ("grpc.http2.max_pings_without_data", 0),
     # Each channel has a connection of its own: one carries far less than most networks.
     ("grpc.use_local_subchannel_pool", 1),
 )
+
+# Calls that met their deadlines while nothing came for so many seconds may have been on a dead path.
+_SILENCE = 1.0
 
 Pem = bytes | str | pathlib.Path  # PEM text as bytes, or the path of a file
 
@@ -52,8 +65,14 @@ class Link:
     ForkedError from every method but close() in a child of the process that made it.
     """
 
-    def __init__(self, address: str, tls: Tls | None, token: str | None, tenant: str | None) -> None:
+    def __init__(
+        self, address: Address, tls: Tls | None, token: str | None, tenant: str | None, plaintext_token: bool
+    ) -> None:
         _fork.use_grpc()
+        if token and tls is None and not address.stays_here and not plaintext_token:
+            raise ValueError(
+                f"token would be sent to {address.target} in plain text: give tls=, or plaintext_token=True"
+            )
         metadata = []
         if tenant:
             metadata.append(("gemmd-tenant", tenant))
@@ -63,9 +82,12 @@ class Link:
             if any(not " " <= each <= "~" for each in value):
                 raise ValueError(f"{'tenant' if key == 'gemmd-tenant' else 'token'} has characters that no "
                                  "header can carry")  # fmt: skip
-        self.address = address
+        self.address = address.target
         self.metadata = tuple(metadata)
         self._options: tuple[tuple[str, Any], ...] = _OPTIONS
+        if address.stays_here or tls is None:
+            # A proxy would read what is not encrypted, and what stays here needs none.
+            self._options += (("grpc.enable_http_proxy", 0),)
         self._credentials: Any = None
         if tls is not None:
             self._credentials = grpc.ssl_channel_credentials(
@@ -76,6 +98,9 @@ class Link:
         self._lock = threading.Lock()
         self._channels: list[Any] = []
         self._calls: dict[tuple[str, str], Any] = {}
+        # Times: of the last answer, of the last leaving, and when the first call after both began that met its
+        # deadline.
+        self._heard = self._left = self._silent_since = 0.0
         self._closed = False
 
     def channel(self, index: int = 0) -> Any:
@@ -92,12 +117,37 @@ class Link:
                 )
             return self._channels[index]
 
+    def hear(self, error: errors.Error | None = None) -> None:
+        """Something came from the server, unless the error is one that this side makes too."""
+        if error is None or error.code not in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
+            self._heard = time.monotonic()
+
+    def leave_if_silent(self, since: float) -> bool:
+        """For a call that began at `since` and met its deadline: whether later calls get other connections.
+
+        They do where nothing has come for some time. The old ones end with the calls that they have.
+        """
+        with self._lock:
+            if since <= max(self._heard, self._left):
+                return False
+            if self._silent_since <= max(self._heard, self._left):
+                self._silent_since = since
+            if time.monotonic() - self._silent_since < _SILENCE:
+                return False
+            self._left = time.monotonic()
+            self._channels = []
+            self._calls = {}
+        return True
+
     def method(self, kind: str, name: str) -> Any:
         """A callable for a method of gemmd.v1 over the first channel: bytes in, bytes out."""
         channel = self.channel()
         found = self._calls.get((kind, name))
         if found is None:
-            found = self._calls[kind, name] = getattr(channel, kind)(f"/gemmd.v1.{name}")
+            found = getattr(channel, kind)(f"/gemmd.v1.{name}")
+            with self._lock:
+                if self._channels and self._channels[0] is channel:
+                    self._calls[kind, name] = found
         return found
 
     def unary(
@@ -111,11 +161,15 @@ class Link:
         call = self.method("unary_unary", name).future(request, timeout=timeout, metadata=self.metadata)
         track(call)
         try:
-            return call.result(), None, NO_PUSHBACK
+            answer = call.result()
         except grpc.RpcError as failed:
-            return None, *error_of(failed)
+            error, pushback = error_of(failed)
+            self.hear(error)
+            return None, error, pushback
         except grpc.FutureCancelledError:
             raise errors.Cancelled("the call was given up, or the client closed") from None
+        self.hear()
+        return answer, None, NO_PUSHBACK
 
     def exchange(self, name: str, messages: Iterator[bytes], timeout: float | None, channel: int) -> Any:
         """A call that streams requests and gives one answer: gRPC's call."""

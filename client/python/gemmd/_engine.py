@@ -25,7 +25,7 @@ from gemmd._status import error_of
 from gemmd._stream import SessionPool, StreamSession
 from gemmd._timer import Alarm, Timer
 from gemmd.receipt import ClientTimes
-from gemmd.retry import NO_PUSHBACK, Pushback, RetryPolicy, retry_delay
+from gemmd.retry import Pushback, RetryPolicy, late, retry_delay
 
 __all__ = ["Call", "Engine", "Outcome", "seconds_of"]
 
@@ -114,6 +114,11 @@ class Engine:
         seconds = round_trip - elsewhere_us * 1e-6
         self.bytes_per_s = _route.update_rate(self.bytes_per_s, count, seconds, channels)
 
+    def met_deadline(self, since: float) -> None:
+        """A call that began at `since` did: those that follow must not wait on the same dead connection."""
+        if self.link.leave_if_silent(since):
+            self.sessions.leave()
+
     def close(self) -> None:
         """Ends what is under way. Safe to call in a forked child, where it does nothing."""
         if _fork.is_forked():
@@ -150,7 +155,8 @@ class Call:
         self._done: Done | None = done
         self._begun = begun or time.perf_counter()
         self._encode = time.perf_counter() - self._begun
-        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._since = time.monotonic()
+        self._deadline = None if seconds is None else self._since + seconds
         self._lock = threading.Lock()
         self._cancelled: errors.Error | None = None
         self._rpc: Any = None
@@ -160,6 +166,8 @@ class Call:
         self._attempts = 0
         self._failures = 0
         self._refills = 0
+        self._first: errors.Error | None = None  # that an attempt ended with
+        self._failed = 0.0  # when it did
         self._waited = 0.0
         self._started = 0.0
         self._route = Route()
@@ -238,8 +246,11 @@ class Call:
             self._end(None, self._cancelled or errors.Cancelled("the client was closed"))
             return
         except grpc.RpcError as failed:
-            self._fail(*error_of(failed))
+            error, pushback = error_of(failed)
+            self._engine.link.hear(error)
+            self._fail(error, pushback)
             return
+        self._engine.link.hear()
         self._take(answer, received)
 
     def _take(self, answer: bytes, received: float) -> None:
@@ -264,6 +275,7 @@ class Call:
         self._encoded.header()  # what cannot be a header is told here, and not on the writing thread
         for _ in range(_MOST_SESSIONS):
             session = self._engine.sessions.get(self._route.channels)
+            self._route = self._route._replace(channels=session.channels)
             request = Request(
                 self._encoded,
                 self._route.chunk_bytes,
@@ -279,7 +291,7 @@ class Call:
                 if self._cancelled is not None:
                     session.cancel(request, self._cancelled)
                 return
-        self._fail(errors.Unavailable("streams to the server end as soon as they begin"), NO_PUSHBACK)
+        self._fail(*session.end)
 
     def _on_stream(self, finished: Any, error: errors.Error | None, pushback: Pushback) -> None:
         received = time.perf_counter()
@@ -322,7 +334,11 @@ class Call:
                 self._end(None, errors.Cancelled("the client was closed"))
             return
         self._failures += 1
-        delay = retry_delay(self._engine.retry, self._failures, error.code, pushback, self._seconds_left())
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._failed = error, now
+        policy, left = self._engine.retry, self._seconds_left()
+        delay = retry_delay(policy, self._failures, error.code, pushback, left, now - self._failed)
         if delay is None or not error.may_retry:
             self._end(None, error)
             return
@@ -336,6 +352,7 @@ class Call:
             else:
                 self._end(None, error)
         except BaseException as failed:
+            failed.__cause__ = failed.__cause__ or error
             self._end(None, failed)
 
     def _again(self) -> None:
@@ -360,6 +377,9 @@ class Call:
         for alarm in alarms:
             alarm.cancel()
         self._engine.end(self)
+        if isinstance(error, errors.DeadlineExceeded):
+            self._engine.met_deadline(self._since)
+            error = late(error, self._first)
         done(outcome, error)
 
 

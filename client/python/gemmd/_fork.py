@@ -14,6 +14,8 @@ from gemmd.errors import ForkedError
 # gRPC's own handlers start its threads anew in a child, where they hang, abort or write on the parent's sockets.
 # gRPC reads the variable when it is imported: setting it later has no effect.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# Older gRPCs see the end of a connection, and a new one, when they look every 5 seconds, if no call is under way.
+os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "500")
 
 _in_use = False
 _forked = False

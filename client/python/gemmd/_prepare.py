@@ -15,6 +15,7 @@ import numpy as np
 
 from gemmd import _checks, _formats, _layout, _planes, types
 from gemmd._digest import Source
+from gemmd._durations import lease_of
 from gemmd._encoded import Encoded, PlaneBytes
 from gemmd._header import (
     ACTIVATIONS,
@@ -167,6 +168,7 @@ def _number(table: dict[str, int], field: str, value: str) -> int:
 
 
 def _options(asked: Asked, element: ElementType) -> Options:
+    lease = lease_of(asked.lease)
     beta = asked.beta if asked.beta is not None else (0.0 if asked.c is None else 1.0)
     return Options(
         alpha=float(asked.alpha),
@@ -178,7 +180,7 @@ def _options(asked: Asked, element: ElementType) -> Options:
         kernel=asked.kernel or "",
         priority=_number(PRIORITIES, "priority", asked.priority),
         verify=3 if asked.verify is True else int(asked.verify or 0),
-        keep=None if not asked.keep else -1.0 if asked.lease is None else float(asked.lease),
+        keep=None if not asked.keep else -1.0 if lease is None else lease,
         trace=trace_headers(asked.traceparent, asked.tracestate),
     )
 

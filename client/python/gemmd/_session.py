@@ -81,7 +81,10 @@ class Session:
         self._uploading = 0
         self._sends_batches = False
         self.is_refusing = False  # the last large request: others ask first
-        self.reason: errors.Error | None = None
+        self.reason: errors.Error | None = None  # why it has ended
+        self.pushback = NO_PUSHBACK
+        # Why nothing new begins, while what has begun goes on: the server drains.
+        self._retired: tuple[errors.Error, Pushback] | None = None
         # The server refused a further stream, as behind a balancer: another session should have one.
         self.refused_streams = False
         self._ready[0] = True
@@ -89,7 +92,7 @@ class Session:
     @property
     def is_accepting(self) -> bool:
         """Whether requests may start."""
-        return self.reason is None
+        return self.reason is None and self._retired is None
 
     @property
     def in_flight(self) -> int:
@@ -109,7 +112,8 @@ class Session:
 
     def cancel(self, request: Request, why: errors.Error) -> list[End]:
         """Ends it here at once, and tells the server."""
-        return self._fail(request, why) if self._requests.get(request.id) is request else []
+        ends = self._fail(request, why) if self._requests.get(request.id) is request else []
+        return ends + self._end_if_drained()
 
     def wants(self, stream: int) -> bool:
         """Whether next() of that stream may have something."""
@@ -153,24 +157,48 @@ class Session:
             ends += self._on_chunk(chunk)
         if answer is not None:
             ends += self._on_event(stream, answer)
-        return ends
+        return ends + self._end_if_drained()
 
-    def ended(self, stream: int, error: errors.Error, pushback: Pushback) -> list[End]:
-        """The stream has ended, with that error. The session ends with it, and all its requests."""
+    def ended(self, stream: int, error: errors.Error, pushback: Pushback, was_cancelled: bool = False) -> list[End]:
+        """The stream has ended, with that error. The session ends with it, and all its requests.
+
+        But a server that drains ends all streams once it has sent what it had: what came over another one may
+        still be on its way. was_cancelled: the error's code was CANCELLED.
+        """
         self._ended[stream] = True
-        if self.reason is None and stream > 0 and not self._ready[stream] and error.code in (
-            "NOT_FOUND", "RESOURCE_EXHAUSTED"
-        ):  # fmt: skip
+        if self.reason is not None:
+            return []
+        if error.is_draining and self._others_end_too():
+            self._retired = self._retired or (error, pushback)
+            return self._end_if_drained()
+        if self._retired is not None:
+            return self.broken(*self._retired)
+        # Proxies make CANCELLED of what the server ends early (HAProxy's mode http).
+        is_refusal = was_cancelled or error.code in ("NOT_FOUND", "RESOURCE_EXHAUSTED")
+        if stream > 0 and not self._ready[stream] and is_refusal:
             self.refused_streams = True
             error = errors.Unavailable(f"the server refused a session's further stream: {error.message}")
             pushback = NO_PUSHBACK
         return self.broken(error, pushback)
 
+    def _others_end_too(self) -> bool:
+        # One that is joining may come to a session that has ended.
+        each_is_in = all(ready or ended for ready, ended in zip(self._ready, self._ended, strict=True))
+        return each_is_in and not all(self._ended)
+
+    def _end_if_drained(self) -> list[End]:
+        return self.broken(*self._retired) if self._retired is not None and not self._requests else []
+
+    def retire(self, why: errors.Error) -> list[End]:
+        """Nothing new begins; what has begun goes on."""
+        self._retired = self._retired or (why, NO_PUSHBACK)
+        return self._end_if_drained()
+
     def broken(self, reason: errors.Error, pushback: Pushback = NO_PUSHBACK) -> list[End]:
         """Ends the session and everything in it, once."""
         if self.reason is not None:
             return []
-        self.reason = reason
+        self.reason, self.pushback = reason, pushback
         ends = [End(each.done, None, reason, pushback) for each in self._requests.values()]
         self._requests.clear()
         for waiting in (self._small, self._large, self._sending):

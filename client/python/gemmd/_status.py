@@ -10,8 +10,25 @@ import grpc
 from gemmd import _messages, errors
 from gemmd.retry import NO_PUSHBACK, PUSHBACK_KEY, Pushback, parse_pushback
 
-_TYPE = "type.googleapis.com/gemmd.v1.MissingOperands"
+_MISSING = "type.googleapis.com/gemmd.v1.MissingOperands"
+_DRAINING = "type.googleapis.com/gemmd.v1.Draining"
 _SIZES = re.compile(r"\((\d+) vs\. (\d+)\)")
+# gRPC's words for a connection that could not be made, of several versions, and their most likely cause. Trying
+# again does not help where it is True.
+_CAUSES = (
+    (re.compile("certificate.verify.failed", re.I), True,
+     "the server's certificate is of no authority that is trusted here, or is out of its time"),
+    (re.compile("is not in peer certificate|Hostname Verification Check failed"), True,
+     "the server's certificate has another name than the one it was called by; Tls(server_name=) expects that one "
+     "if it is right"),
+    (re.compile("wrong.version.number", re.I), True,
+     "the server answers in plaintext, and was called with TLS"),
+    (re.compile("Socket closed"), False,
+     "the server ended the connection while it was made: it wants TLS, or a client certificate, or takes this one "
+     "for expired, revoked or of an authority it does not know; its log says"),
+    (re.compile("empty address list"), False,
+     "the root certificates, or the client's certificate and key, are no PEM or do not belong together"),
+)  # fmt: skip
 
 
 def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
@@ -36,11 +53,24 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
         number, text = 3, _over_the_limit(text)
     elif code is grpc.StatusCode.CANCELLED:
         number, text = 14, f"the server ended before it took the request: {text}"
-    digests, handles = _missing_of(details)
+    text, may_retry = _explained(text) if number == 14 else (text, True)
+    found = {each.type_url: each.value for each in _parsed(_messages.StatusDetails, details).details}
+    lack = _parsed(_messages.MissingOperands, found.get(_MISSING, b""))
     error = errors.class_of(number)(
-        text, retry_after=pause.seconds, missing_digests=digests, missing_handles=handles
+        text, retry_after=pause.seconds, missing_digests=list(lack.digests), missing_handles=list(lack.handles)
     )
+    error.is_draining = _DRAINING in found
+    error.may_retry = may_retry
     return error, pause
+
+
+def _explained(text: str) -> tuple[str, bool]:
+    """GRPC's words with their cause, and whether another attempt may help."""
+    if "failed to connect to all addresses" in text or text.startswith("empty address list"):
+        for words, is_final, cause in _CAUSES:
+            if words.search(text):
+                return f"{text}: {cause}", not is_final
+    return text, True
 
 
 def _over_the_limit(text: str) -> str:
@@ -53,20 +83,14 @@ def _over_the_limit(text: str) -> str:
     return f"{what}: inline operands are bounded by limits.message_bytes; stream it, or split the product"
 
 
-def _missing_of(details: bytes) -> tuple[list[bytes], list[str]]:
-    if details:
-        try:
-            status = _messages.StatusDetails.FromString(details)
-            for each in status.details:
-                if each.type_url == _TYPE:
-                    missing = _messages.MissingOperands.FromString(each.value)
-                    return list(missing.digests), list(missing.handles)
-        except ValueError:  # what protobuf's DecodeError is not on every version: both are caught below
-            pass
-        except Exception as error:
-            if type(error).__name__ != "DecodeError":
-                raise
-    return [], []
+def _parsed(kind: Any, data: bytes) -> Any:
+    """The message; an empty one where the bytes are none."""
+    try:
+        return kind.FromString(data)
+    except Exception as error:  # DecodeError, which is a ValueError in some versions of protobuf
+        if isinstance(error, ValueError) or type(error).__name__ == "DecodeError":
+            return kind()
+        raise
 
 
 def finished_error(finished: Any) -> tuple[errors.Error, Pushback]:

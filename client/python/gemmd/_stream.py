@@ -12,11 +12,18 @@ from gemmd import _framing, errors
 from gemmd._channel import Link
 from gemmd._session import End, Request, Session
 from gemmd._status import error_of
-from gemmd.retry import NO_PUSHBACK
+from gemmd.retry import NO_PUSHBACK, Pushback
 
 _METHOD = "/gemmd.v1.Gemm/MatmulStream"
 # The end of a stream with one of these codes holds for each of its requests; any other end is a broken connection.
-_TELLING = ("INVALID_ARGUMENT", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNIMPLEMENTED")
+_TELLING = (
+    "INVALID_ARGUMENT",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+)
 
 
 class StreamSession:
@@ -26,6 +33,8 @@ class StreamSession:
     """
 
     def __init__(self, link: Link, channels: int) -> None:
+        self.channels = channels
+        self._link = link
         self._lock = threading.Lock()
         self._state = Session(channels)
         self._wake = [threading.Condition(self._lock) for _ in range(channels)]
@@ -40,6 +49,13 @@ class StreamSession:
     def is_accepting(self) -> bool:
         """Whether start() would take a request at this moment."""
         return self._state.is_accepting
+
+    @property
+    def end(self) -> tuple[errors.Error, Pushback]:
+        """Why it takes no requests."""
+        with self._lock:
+            drained = errors.Unavailable("the server is draining")
+            return self._state.reason or drained, self._state.pushback
 
     @property
     def refused_streams(self) -> bool:
@@ -61,6 +77,12 @@ class StreamSession:
             ends = self._state.cancel(request, why)
             self._wake[0].notify()
         _tell(ends)
+
+    def retire(self) -> None:
+        """Lets what is in it end, and itself then."""
+        with self._lock:
+            self._state.retire(errors.Unavailable("the session was left for another one"))
+            self._wake_all()
 
     def close(self, why: errors.Error) -> None:
         """Ends everything in it. Its streams end soon."""
@@ -89,8 +111,10 @@ class StreamSession:
     def _read(self, stream: int, call: Any) -> None:
         error: errors.Error
         pushback = NO_PUSHBACK
+        was_cancelled = False
         try:
             for message in call:
+                self._link.hear()
                 with self._lock:
                     try:
                         ends = self._state.received(stream, message)
@@ -106,15 +130,15 @@ class StreamSession:
                 _tell(ends)
             error = errors.Unavailable("the server ended the stream")
         except grpc.RpcError as failed:
-            told, pushback = error_of(failed)
-            error = told
-            if told.code not in _TELLING and stream == 0:
-                error = errors.Unavailable(f"the stream broke: {told}" if told.code != "UNAVAILABLE"
-                                           else told.message)  # fmt: skip
+            error, pushback = error_of(failed)
+            was_cancelled = failed.code() is grpc.StatusCode.CANCELLED
+            if error.code not in (*_TELLING, *(["NOT_FOUND"] if stream else [])):
+                error = errors.Unavailable(f"the stream broke: {error}")
         with self._lock:
-            ends = self._state.ended(stream, error, pushback)
+            ends = self._state.ended(stream, error, pushback, was_cancelled)
+            is_over = self._state.reason is not None
             self._wake_all()
-        for each in self._calls:
+        for each in self._calls if is_over else []:
             if each is not call:
                 each.cancel()
         _tell(ends)
@@ -155,6 +179,13 @@ class SessionPool:
             if session is None or not session.is_accepting:
                 session = self._sessions[channels] = StreamSession(self._link, channels)
             return session
+
+    def leave(self) -> None:
+        """Later requests get other sessions."""
+        with self._lock:
+            sessions, self._sessions = list(self._sessions.values()), {}
+        for session in sessions:
+            session.retire()
 
     def close(self) -> None:
         """Ends them all."""

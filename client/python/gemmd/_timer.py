@@ -65,7 +65,7 @@ class Timer:
                     continue
                 wait = self._due[0][0] - time.monotonic()
                 if wait > 0:
-                    self._condition.wait(wait)
+                    self._condition.wait(min(wait, threading.TIMEOUT_MAX))
                     continue
                 run = heapq.heappop(self._due)[2].run
             if run is not None:

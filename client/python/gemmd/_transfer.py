@@ -18,7 +18,7 @@ from gemmd._header import PLANES, OperandSpec, seconds_into, set_operand, spec_o
 from gemmd._interrupts import interruptibly
 from gemmd._layout import Array
 from gemmd._status import error_of
-from gemmd.retry import NO_PUSHBACK, Pushback, retry_delay
+from gemmd.retry import NO_PUSHBACK, Pushback, late, retry_delay
 
 T = TypeVar("T")
 
@@ -34,7 +34,10 @@ class Deadline:
     """When a call must be over; None: never. And whether its caller has given it up."""
 
     def __init__(self, seconds: float | None) -> None:
-        self._at = None if seconds is None else time.monotonic() + seconds
+        self.since = time.monotonic()
+        self.first: errors.Error | None = None  # that an attempt ended with
+        self._failed = 0.0  # when it did
+        self._at = None if seconds is None else self.since + seconds
         self._lock = threading.Lock()
         self._calls: list[Any] = []
         self._is_over = False
@@ -64,6 +67,12 @@ class Deadline:
         if self._is_over:
             raise errors.Cancelled("cancelled by its caller")
 
+    def failed(self, error: errors.Error) -> float:
+        """An attempt has; seconds since the first that did."""
+        if self.first is None:
+            self.first, self._failed = error, time.monotonic()
+        return time.monotonic() - self._failed
+
     @property
     def left(self) -> float | None:
         """Seconds; below 0 where it has passed."""
@@ -72,8 +81,11 @@ class Deadline:
 
 def wait_after(engine: Engine, error: errors.Error, pushback: Pushback, attempts: int, end: Deadline) -> None:
     """Waits before the next attempt; raises the error where there is to be none."""
-    delay = retry_delay(engine.retry, attempts, error.code, pushback, end.left)
-    if delay is None:
+    if isinstance(error, errors.DeadlineExceeded):
+        engine.met_deadline(end.since)
+        raise late(error, end.first)
+    delay = retry_delay(engine.retry, attempts, error.code, pushback, end.left, end.failed(error))
+    if delay is None or not error.may_retry:
         raise error
     time.sleep(delay)
     end.check()
@@ -96,12 +108,18 @@ def put(
 ) -> Any:
     """Uploads what the server does not have of it; a broken upload goes on where it ended. UploadResponse."""
     attempts = 0
+    sends_all = source.stored_form is not None  # what the digest names, if anything, is kept in another form
     while True:
         attempts += 1
-        answer, error, pushback = _upload(engine, source, _missing(engine, source, end), lease, end, progress)
+        ranges = _whole(source) if sends_all else _missing(engine, source, end)
+        answer, error, pushback = _upload(engine, source, ranges, lease, end, progress)
         if error is None:
+            engine.link.hear()
             _check_kept(source, answer.resident.operand)
             return answer
+        if error.code == "INVALID_ARGUMENT" and ranges != _whole(source):
+            # Behind a balancer another server took the upload than the one that said what it lacks.
+            error, sends_all = errors.Unavailable(f"what was missing has changed: {error.message}"), True
         wait_after(engine, error, pushback, attempts, end)
 
 
@@ -124,17 +142,18 @@ def _operand_of(spec: OperandSpec) -> Any:
     return operand
 
 
+def _whole(source: Source) -> list[Range]:
+    return [(name, 0, len(data)) for name, _, data in source.planes]
+
+
 def _missing(engine: Engine, source: Source, end: Deadline) -> list[Range]:
-    whole = [(name, 0, len(data)) for name, _, data in source.planes]
-    if source.stored_form is not None:
-        return whole  # what the digest names, if anything, is kept in another form
     request = _messages.FindMissingRequest(digests=[source.digest])
     found = call(engine, "Operands/FindMissing", request, _messages.FindMissingResponse, end)
     if not found.missing:
         return []
     for partial in found.partial:
         return [(each.plane, each.begin_bytes, each.end_bytes) for each in partial.missing]
-    return whole
+    return _whole(source)
 
 
 def _pieces(ranges: list[Range]) -> list[Range]:
@@ -223,7 +242,7 @@ def download(
             method = engine.link.channel().unary_stream("/gemmd.v1.Operands/Download")
             call = method(request.SerializeToString(), timeout=end.left, metadata=engine.link.metadata)
             end.track(call)
-            return _planes_of(call, progress)
+            return _planes_of(call, progress, engine.link.hear)
         except grpc.RpcError as failed:
             wait_after(engine, *error_of(failed), attempts, end)
         finally:
@@ -231,12 +250,15 @@ def download(
                 call.cancel()  # nothing where it has ended
 
 
-def _planes_of(call: Any, progress: Callable[[int], Progress] | None) -> tuple[Any, dict[int, Array]]:
+def _planes_of(
+    call: Any, progress: Callable[[int], Progress] | None, hear: Callable[[], None]
+) -> tuple[Any, dict[int, Array]]:
     operand: Any = None
     planes: dict[int, Array] = {}
     left: dict[int, int] = {}
     tell: Progress | None = None
     for message in call:
+        hear()
         rest, chunks = _framing.split(message)
         if rest and operand is None:
             operand = _messages.DownloadResponse.FromString(rest).operand

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from gemmd import _fork, _messages, _progress, _transfer, errors, types
+from gemmd._address import Address
 from gemmd._channel import Link, Tls
+from gemmd._durations import deadline_of, lease_of
 from gemmd._engine import Engine
 from gemmd._header import header_message
 from gemmd._interrupts import Slot, deferred, interruptibly
@@ -67,7 +69,7 @@ class Pending(Future[Any]):
         if timeout is None:
             with self._gate:
                 return
-        if not self._gate.acquire(timeout=max(0.0, timeout)):
+        if not self._gate.acquire(timeout=min(max(0.0, timeout), threading.TIMEOUT_MAX)):
             raise FutureTimeoutError
         self._gate.release()
 
@@ -75,11 +77,14 @@ class Pending(Future[Any]):
 class Client:
     """Products on one gemmd server. Thread-safe; a context manager.
 
-    address: what gRPC resolves: "host:50051", "dns:///host:50051", "unix:/run/gemmd"; by default GEMMD_SERVER,
-        else 127.0.0.1:50051. A sequence of addresses is reserved for clients of several servers: one is taken.
+    address: what gRPC resolves: "host:50051", "dns:///host:50051", "unix:/run/gemmd"; without a port 50051; by
+        default GEMMD_SERVER, else 127.0.0.1:50051. A sequence of addresses is reserved for clients of several
+        servers: one is taken.
     tenant: whose matrices the server keeps and shows, where no certificate says so.
-    tls: True for the system's root certificates, or a gemmd.Tls; plaintext without.
-    token: what the server knows this caller by ("authorization: Bearer ...").
+    tls: True for the system's root certificates, or a gemmd.Tls; plaintext without. The environment's proxies
+        (https_proxy, no_proxy) are used with TLS alone, and not for this host.
+    token: what the server knows this caller by ("authorization: Bearer ..."). ValueError: it would leave this
+        host in plain text, and plaintext_token is False.
     retry: when a failed call is tried again.
     transport: "auto" chooses by size; "unary" or "stream" insist. channels: connections that one product may be
         spread over; 0 chooses. chunk_bytes: of a streamed product; 0 chooses.
@@ -96,6 +101,7 @@ class Client:
         tenant: str | None = None,
         tls: bool | Tls | None = None,
         token: str | None = None,
+        plaintext_token: bool = False,
         retry: RetryPolicy | None = None,
         transport: str = "auto",
         channels: int = 0,
@@ -108,7 +114,7 @@ class Client:
         if chunk_bytes and chunk_bytes < 4096:
             raise ValueError(f"chunk_bytes is {chunk_bytes}; it must be 0 or at least 4096")
         secure = Tls() if tls is True else tls or None
-        link = Link(_one_address(address), secure, token, tenant)
+        link = Link(_one_address(address), secure, token, tenant, plaintext_token)
         self._engine = Engine(link, retry or RetryPolicy(), RouteOptions(transport, channels, chunk_bytes))
         self._regions = Regions(self._engine)
         self._closed = False
@@ -195,7 +201,7 @@ class Client:
     def _prepare(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
         self._check()
         prepared: Prepared = prepare(self._regions, a, b, asked)
-        return Running(self._engine, self._regions, prepared, _seconds(deadline), told, None, begun)
+        return Running(self._engine, self._regions, prepared, deadline_of(deadline), told, None, begun)
 
     def _start(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
         running = self._prepare(a, b, asked, deadline, told, begun)
@@ -221,10 +227,11 @@ class Client:
         for a left one. Unimplemented: the server is older than that.
         """
         self._check()
+        seconds = lease_of(lease)
         source = source_of(x, store_as, axis)
-        end = Deadline(_seconds(deadline))
+        end = Deadline(deadline_of(deadline))
         bar = _progress.bar(source.size_bytes, "upload")
-        found = end.run(lambda: _transfer.put(self._engine, source, lease, end, bar))
+        found = end.run(lambda: _transfer.put(self._engine, source, seconds, end, bar))
         return resident_of(self._engine, found.resident, source, found.saved_bytes)
 
     def resident(self, name: str, deadline: float | None = None) -> Resident:
@@ -241,7 +248,7 @@ class Client:
     def residents(self, deadline: float | None = None) -> list[Resident]:
         """The tenant's matrices on the server, in the order in which they came."""
         self._check()
-        end = Deadline(_seconds(deadline))
+        end = Deadline(deadline_of(deadline))
         request = _messages.ListRequest()
         found: list[Resident] = []
         while True:
@@ -321,7 +328,7 @@ class Client:
         interruptibly(self._finalizer, lambda: None)
 
     def _call(self, name: str, request: Any, answer: Any, deadline: float | None) -> Any:
-        end = Deadline(_seconds(deadline))
+        end = Deadline(deadline_of(deadline))
         return end.run(lambda: _transfer.call(self._engine, name, request, answer, end))
 
     def _check(self) -> None:
@@ -359,22 +366,15 @@ def _teller(future: Future[Any]) -> Told:
     return told
 
 
-def _seconds(deadline: float | None) -> float | None:
-    if deadline is None:
-        return None
-    if not deadline > 0:
-        raise errors.DeadlineExceeded(f"deadline is {deadline} seconds: it has passed")
-    return None if math.isinf(deadline) else float(deadline)
-
-
-def _one_address(address: str | Sequence[str] | None) -> str:
+def _one_address(address: str | Sequence[str] | None) -> Address:
     if address is None:
-        return os.environ.get("GEMMD_SERVER") or DEFAULT_ADDRESS
+        named = os.environ.get("GEMMD_SERVER")
+        return Address(named, "GEMMD_SERVER") if named else Address(DEFAULT_ADDRESS)
     if isinstance(address, str):
-        return address
+        return Address(address)
     if len(address) != 1:
         raise ValueError(f"{len(address)} addresses: clients of several servers are not built yet")
-    return address[0]
+    return Address(address[0])
 
 
 _default: Client | None = None
@@ -386,7 +386,7 @@ def default_client() -> Client:
     global _default
     _fork.guard()
     with _default_lock:
-        if _default is None or _default._closed or _default.address != _one_address(None):
+        if _default is None or _default._closed or _default.address != _one_address(None).target:
             if _default is not None:
                 _default.close()
             _default = Client()

@@ -47,6 +47,8 @@ class Error(Exception):
         field, limit = _FIELD.match(message), _LIMIT.search(message)
         self.field = field[1] if field else None
         self.limit = int(limit[1]) if limit else None
+        # The server ends; what it has begun, it finishes.
+        self.is_draining = False
         # True: it may be tried again although the server said nothing about it (retry.py).
         self.may_retry = True
 

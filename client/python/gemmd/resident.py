@@ -9,6 +9,7 @@ import numpy as np
 
 from gemmd import _messages, _progress, types
 from gemmd._digest import Source
+from gemmd._durations import deadline_of, lease_of
 from gemmd._encoded import bad_response
 from gemmd._header import (
     DATA,
@@ -142,7 +143,7 @@ class Resident:
         )
 
     def _download(self, deadline: float | None) -> tuple[OperandSpec, dict[int, Array]]:
-        end = Deadline(deadline)
+        end = Deadline(deadline_of(deadline))
         request = self._named(_messages.DownloadRequest())
         operand, planes = end.run(lambda: download(self._engine, request, end, _progress.downloads()))
         return spec_of(operand), planes
@@ -150,9 +151,10 @@ class Resident:
     def renew(self, lease: float | None = None, deadline: float | None = None) -> float:
         """Begins the lease anew, of so many seconds (None: as before); what remains of it, in seconds."""
         request = self._named(_messages.RenewRequest())
-        if lease is not None:
-            seconds_into(lease, request.lease)
-        end = Deadline(deadline)
+        seconds = lease_of(lease)
+        if seconds is not None:
+            seconds_into(seconds, request.lease)
+        end = Deadline(deadline_of(deadline))
         answer = end.run(lambda: call(self._engine, "Operands/Renew", request, _messages.RenewResponse, end))
         return seconds_of(answer.lease_remaining)
 
@@ -163,7 +165,7 @@ class Resident:
         from gemmd.errors import NotFound
 
         try:
-            end = Deadline(deadline)
+            end = Deadline(deadline_of(deadline))
             request = self._named(_messages.ReleaseRequest())
             end.run(lambda: call(self._engine, "Operands/Release", request, _messages.ReleaseResponse, end))
         except NotFound:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from gemmd import errors
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -15,15 +17,19 @@ class RetryPolicy:
 
     The backoff after attempt n is initial_backoff * multiplier**(n-1), at most max_backoff, times a factor
     drawn from 1 - jitter to 1 + jitter. A server's pushback is kept exactly; one longer than max_pushback
-    ends the call.
+    ends the call. Without one no attempt begins later than `patience` after the first that failed.
+
+    Eight attempts wait 0.05, 0.1, 0.2, 0.4, 0.8, 1.6 and 2 seconds, and never beyond the call's deadline: a server
+    that is back within 4 seconds is no error, and one that is not there is told after some 5.
     """
 
-    max_attempts: int = 4  # the first included; 1 never retries
+    max_attempts: int = 8  # the first included; 1 never retries
     initial_backoff: float = 0.05
     multiplier: float = 2.0
     max_backoff: float = 2.0
     jitter: float = 0.2
     max_pushback: float = 60.0
+    patience: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -47,18 +53,29 @@ def parse_pushback(value: str | None) -> Pushback:
     return Pushback(seconds=int(value) / 1000)
 
 
+def late(error: errors.DeadlineExceeded, first: errors.Error | None) -> errors.DeadlineExceeded:
+    """The same with what failed before, which is why the time did not suffice."""
+    if first is None or first is error:
+        return error
+    told = errors.DeadlineExceeded(f"{error.message}; the first attempt ended with {first}")
+    told.__cause__ = first
+    return told
+
+
 def retry_delay(
     policy: RetryPolicy,
     attempts: int,
     code: str,
     pushback: Pushback,
     seconds_left: float | None,
+    seconds_failing: float = 0.0,
     draw: random.Random | None = None,
 ) -> float | None:
     """Seconds to wait before the next attempt; None where there must be none.
 
     attempts: made so far, the failed one included.
     seconds_left: until the call's deadline; None for a call without one.
+    seconds_failing: since the first attempt failed.
 
     None where the code is neither UNAVAILABLE nor RESOURCE_EXHAUSTED, where RESOURCE_EXHAUSTED came without a
     pushback (it will not pass), where the server forbade it or asked for more than max_pushback, where the
@@ -77,6 +94,8 @@ def retry_delay(
     else:
         backoff = min(policy.initial_backoff * policy.multiplier ** (attempts - 1), policy.max_backoff)
         delay = backoff * (draw or random).uniform(1 - policy.jitter, 1 + policy.jitter)
+        if seconds_failing + delay > policy.patience:
+            return None
     if seconds_left is not None and delay >= seconds_left:
         return None
     return delay
