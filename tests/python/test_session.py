@@ -14,6 +14,12 @@ def draining():
     return error
 
 
+def cancelled():
+    error = errors.Unavailable("the proxy's words")
+    error.was_cancelled = True
+    return error
+
+
 def opened(streams):
     """A session whose streams have all joined."""
     session = Session(streams)
@@ -70,14 +76,10 @@ def test_a_stream_that_breaks_ends_all_though_another_was_drained():
 
 
 def test_a_join_that_is_refused_asks_for_one_connection():
-    for error, was_cancelled in (
-        (errors.NotFound("no such session"), False),
-        (errors.ResourceExhausted("too many"), False),
-        (errors.Unavailable("the proxy's words"), True),
-    ):
+    for error in (errors.NotFound("no such session"), errors.ResourceExhausted("too many"), cancelled()):
         session, ended = Session(2), []
         begun(session, ended)
-        tell(session.ended(1, error, Pushback(seconds=9), was_cancelled))
+        tell(session.ended(1, error, Pushback(seconds=9)))
         assert session.refused_streams
         assert [(type(end), pushback) for _, end, pushback in ended] == [(errors.Unavailable, NO_PUSHBACK)]
         assert error.message in ended[0][1].message
@@ -86,5 +88,5 @@ def test_a_join_that_is_refused_asks_for_one_connection():
 def test_a_cancelled_stream_that_had_joined_is_no_refusal():
     for stream in (0, 1):
         session = opened(2)
-        tell(session.ended(stream, errors.Unavailable("gone"), NO_PUSHBACK, True))
+        tell(session.ended(stream, cancelled(), NO_PUSHBACK))
         assert not session.refused_streams

@@ -163,7 +163,7 @@ class Session:
         """The stream has ended, with that error. The session ends with it, and all its requests.
 
         But a server that drains ends all streams once it has sent what it had: what came over another one may
-        still be on its way. was_cancelled: the error's code was CANCELLED.
+        still be on its way.
         """
         self._ended[stream] = True
         if self.reason is not None:
@@ -174,7 +174,7 @@ class Session:
         if self._retired is not None:
             return self.broken(*self._retired)
         # Proxies make CANCELLED of what the server ends early (HAProxy's mode http).
-        is_refusal = was_cancelled or error.code in ("NOT_FOUND", "RESOURCE_EXHAUSTED")
+        is_refusal = error.was_cancelled or error.code in ("NOT_FOUND", "RESOURCE_EXHAUSTED")
         if stream > 0 and not self._ready[stream] and is_refusal:
             self.refused_streams = True
             error = errors.Unavailable(f"the server refused a session's further stream: {error.message}")

@@ -60,6 +60,7 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
         text, retry_after=pause.seconds, missing_digests=list(lack.digests), missing_handles=list(lack.handles)
     )
     error.is_draining = _DRAINING in found
+    error.was_cancelled = code is grpc.StatusCode.CANCELLED
     error.may_retry = may_retry
     return error, pause
 

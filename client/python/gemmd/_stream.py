@@ -111,7 +111,6 @@ class StreamSession:
     def _read(self, stream: int, call: Any) -> None:
         error: errors.Error
         pushback = NO_PUSHBACK
-        was_cancelled = False
         try:
             for message in call:
                 self._link.hear()
@@ -131,11 +130,10 @@ class StreamSession:
             error = errors.Unavailable("the server ended the stream")
         except grpc.RpcError as failed:
             error, pushback = error_of(failed)
-            was_cancelled = failed.code() is grpc.StatusCode.CANCELLED
             if error.code not in (*_TELLING, *(["NOT_FOUND"] if stream else [])):
                 error = errors.Unavailable(f"the stream broke: {error}")
         with self._lock:
-            ends = self._state.ended(stream, error, pushback, was_cancelled)
+            ends = self._state.ended(stream, error, pushback)
             is_over = self._state.reason is not None
             self._wake_all()
         for each in self._calls if is_over else []:

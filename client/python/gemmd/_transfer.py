@@ -108,7 +108,8 @@ def put(
 ) -> Any:
     """Uploads what the server does not have of it; a broken upload goes on where it ended. UploadResponse."""
     attempts = 0
-    sends_all = source.stored_form is not None  # what the digest names, if anything, is kept in another form
+    must_send_all = source.stored_form is not None  # what the digest names, if anything, is kept in another form
+    sends_all = must_send_all
     while True:
         attempts += 1
         ranges = _whole(source) if sends_all else _missing(engine, source, end)
@@ -117,8 +118,11 @@ def put(
             engine.link.hear()
             _check_kept(source, answer.resident.operand)
             return answer
+        # What the server ends early, as a refusal or where it has every byte, HAProxy's mode http cancels. Of two
+        # servers in turn each gets all, and then another one is asked than before.
+        sends_all = must_send_all or (error.was_cancelled and attempts % 3 != 0)
+        # Behind a balancer another server may have taken the upload than the one that said what it lacks.
         if error.code == "INVALID_ARGUMENT" and ranges != _whole(source):
-            # Behind a balancer another server took the upload than the one that said what it lacks.
             error, sends_all = errors.Unavailable(f"what was missing has changed: {error.message}"), True
         wait_after(engine, error, pushback, attempts, end)
 

@@ -49,6 +49,8 @@ class Error(Exception):
         self.limit = int(limit[1]) if limit else None
         # The server ends; what it has begun, it finishes.
         self.is_draining = False
+        # Something between here and the server said CANCELLED.
+        self.was_cancelled = False
         # True: it may be tried again although the server said nothing about it (retry.py).
         self.may_retry = True
 
