@@ -167,10 +167,11 @@ class Example(unittest.TestCase):
         if inner:
             command = command.replace(inner.group(), self.run_gemm(inner.group(1)).strip())
         command, _, filtered = command.partition(" | jq ")
-        command = command.split(" > ")[0].split(" &")[0]
+        command, _, source = command.split(" > ")[0].split(" &")[0].partition(" < ")
         words = shlex.split(command, comments=True)
-        result = run([GEMM, *words[1:]], cwd=self.work,
-                     env={**os.environ, "GEMMD_SERVER": self.address})
+        with open(self.work / source if source else os.devnull) as stdin:
+            result = run([GEMM, *words[1:]], cwd=self.work, stdin=stdin,
+                         env={**os.environ, "GEMMD_SERVER": self.address})
         if complaint:
             self.assertNotEqual(0, result.returncode, command)
             self.assertEqual(re.sub(r"127.0.0.1:\d+", self.address, complaint), result.stderr.strip())
@@ -219,6 +220,36 @@ class Example(unittest.TestCase):
                     self.try_command(document.relative_to(ROOT), command, complaint)
                     tried += 1
         self.assertGreater(tried, 20)
+
+    def test_pages_make_the_files_that_their_commands_take(self):
+        """As a new user reads them: in an empty folder, in order, with the page's own sizes, on a server of their own."""
+        start = (ROOT / "docs/getting-started.md").read_text()
+        for page in ("docs/operands.md", "docs/quantization.md"):
+            blocks = [*code_blocks((ROOT / page).read_text())]
+            makers = [text for language, text in [*code_blocks(start), *blocks]
+                      if language == "python" and "numpy.save(" in text]
+            first = next(text for language, text in blocks if language == "" and "gemm " in text)
+            server, address = self.start([])
+            try:
+                with tempfile.TemporaryDirectory() as folder:
+                    for maker in makers:
+                        subprocess.run(["/usr/bin/python3", "-c", maker], cwd=folder, check=True)
+                    self.follow(page, first, folder, address)
+            finally:
+                server.send_signal(signal.SIGTERM)
+                self.assertEqual(0, server.wait(30))
+
+    def follow(self, page, block, folder, address):
+        """Handles of a server that has just begun are the page's, but for their first part."""
+        own = ""
+        for line, _ in commands(block):
+            for command in line.split(" && "):
+                words = [HANDLE.sub(lambda match: own + match.group()[8:], word)
+                         for word in shlex.split(command, comments=True)[1:]]
+                result = run([GEMM, *words], cwd=folder, env={**os.environ, "GEMMD_SERVER": address})
+                self.assertEqual(0, result.returncode, f"{page}: {command}\n{result.stderr}")
+                if words[0] == "put":
+                    own = result.stdout[:8]
 
     def test_certificates_as_the_page_on_security_makes_them(self):
         """An authority, a server that shows its certificate, and a client that must show one too."""

@@ -2,6 +2,7 @@
 """The lines that differ between ladder A's steps are those that its README counts and explains."""
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,6 +11,12 @@ FOLDER = pathlib.Path("kernels/sm80")
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(FOLDER))
 import ladder_a_path  # noqa: E402
+
+
+def added(file):
+    """What docs/writing-a-kernel.md adds to a file."""
+    return subprocess.run([sys.executable, "deploy/docs/page_code.py", "docs/writing-a-kernel.md", "--added", file],
+                          check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def explained(text):
@@ -29,6 +36,17 @@ class LadderAPathTest(unittest.TestCase):
         expected = {name: (gone, come, len(groups), len(groups))
                     for name, gone, come, groups in ladder_a_path.path(FOLDER)}
         self.assertEqual(expected, explained((FOLDER / "README.md").read_text()))
+
+    def test_the_step_that_the_guide_adds_is_explained_in_its_words(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (steps, text) = ((FOLDER / "ladder_a_steps.h").read_text(), (FOLDER / "ladder_a.h").read_text())
+            end = steps.rindex("}  // namespace")
+            pathlib.Path(folder, "ladder_a_steps.h").write_text(
+                steps[:end] + added("kernels/sm80/ladder_a_steps.h") + steps[end:])
+            pathlib.Path(folder, "ladder_a.h").write_text(text)
+            *_, (name, gone, come, groups) = ladder_a_path.path(pathlib.Path(folder))
+        self.assertEqual({name: (gone, come, len(groups), len(groups))},
+                         explained(added("kernels/sm80/README.md")))
 
     def test_a_step_shows_its_own_branches_functions_and_values_alone(self):
         first = "\n".join(ladder_a_path.kernel("a01a", FOLDER))
