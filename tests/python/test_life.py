@@ -328,6 +328,12 @@ def test_aio_many_under_way(server, random):
             layer = await client.linear(w, activation="relu")
             np.testing.assert_allclose(await layer(x[0]), np.maximum(x[0] @ w, 0), atol=1e-12)
             assert np.array_equal(await client.numpy(resident), w)
+            tasks = [client.submit(each, resident) for each in x[:3]]
+            for each, task in zip(x, tasks, strict=False):
+                np.testing.assert_allclose(await task, each @ w, rtol=1e-11)
+            assert resident.handle in [each.handle for each in await client.residents()]
+            again = await client.resident(resident.digest.hex())
+            assert np.array_equal(await client.numpy(again), w)
             large = random.standard_normal((900, 800))
             np.testing.assert_allclose(await client.matmul(large, large.T), large @ large.T, atol=1e-9)
             with pytest.raises(gemmd.FailedPrecondition):

@@ -111,6 +111,10 @@ class Client:
             running.cancel()
             raise
 
+    def submit(self, a: Any, b: Any, **asked: Any) -> asyncio.Task[Any]:
+        """matmul() as a task that begins by itself; its arguments, and a deadline."""
+        return asyncio.get_running_loop().create_task(self.matmul(a, b, **asked))
+
     async def put(
         self,
         x: Any,
@@ -124,6 +128,14 @@ class Client:
         return await _in_thread(
             lambda: self.sync.put(x, store_as=store_as, axis=axis, lease=lease, deadline=deadline)
         )
+
+    async def resident(self, name: str, deadline: float | None = None) -> Resident:
+        """gemmd.Client.resident(), in a thread."""
+        return await _in_thread(lambda: self.sync.resident(name, deadline))
+
+    async def residents(self, deadline: float | None = None) -> list[Resident]:
+        """gemmd.Client.residents(), in a thread."""
+        return await _in_thread(lambda: self.sync.residents(deadline))
 
     async def numpy(self, resident: Resident, deadline: float | None = None) -> Array:
         """Resident.numpy(), in a thread."""
