@@ -260,7 +260,7 @@ TEST(Policy, ErrorsRepeatNoSecret) {
 TEST(Policy, AWrongRoleIsNamed) {
   EXPECT_EQ(
       ErrorOf("anonymous {\n role: ADMIN }"),
-      "line 2, column 8: Unknown enumeration value of \"ADMIN\" for field \"role\"; it is "
+      "line 2, column 14: Unknown enumeration value of \"ADMIN\" for field \"role\"; it is "
       "one of USER, OBSERVER and OPERATOR: the text is no PolicyFile as server/auth/policy.proto "
       "describes it");
 }
