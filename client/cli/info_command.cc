@@ -8,6 +8,7 @@
 #include "client/cli/command.h"
 #include "client/cli/message_format.h"
 #include "client/cli/options.h"
+#include "client/cli/quota_table.h"
 #include "client/cli/table.h"
 
 namespace gemmd::cli {
@@ -31,6 +32,7 @@ std::string Describe(const std::string& server, const v1::ServerInfoResponse& in
   if (info.unimplemented_rpcs_size() > 0) {
     facts.AddRow({"not built", absl::StrJoin(info.unimplemented_rpcs(), ", ")});
   }
+  AddQuota(info.quota(), &facts);
   Table devices({{"device", Table::Align::kLeft},
                  {"model", Table::Align::kLeft},
                  {"architecture", Table::Align::kLeft},

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -16,6 +15,7 @@
 #include "client/cli/command.h"
 #include "client/cli/message_format.h"
 #include "client/cli/options.h"
+#include "client/cli/quota_table.h"
 #include "client/cli/screen.h"
 #include "client/cli/table.h"
 
@@ -43,26 +43,6 @@ std::string DescribeLaunches(const v1::QueueStatistics& queue) {
   parts.push_back(absl::StrCat("late: ", queue.late_in_queue(), " in the queue, ",
                                queue.late_on_device(), " on the device"));
   return absl::StrCat(queue.device(), ": ", absl::StrJoin(parts, "; "));
-}
-
-void AddQuota(const v1::TenantQuota& quota, Table* facts) {
-  const auto add = [facts](const std::string& what) { facts->AddRow({"quota", what}); };
-  for (const v1::QuotaUse& use : quota.uses()) {
-    const bool is_bytes = absl::EndsWith(use.quota(), "_bytes");
-    const auto amount = [is_bytes](std::uint64_t value) {
-      return is_bytes ? HumanBytes(value) : absl::StrCat(value);
-    };
-    add(absl::StrCat(use.quota(), ": ", amount(use.used()), " of ",
-                     use.has_limit() ? amount(use.limit()) : "any number"));
-  }
-  if (quota.has_device_ms_per_second()) {
-    add(absl::StrFormat("device_ms_per_second: %g, paid for in %.0f ms",
-                        quota.device_ms_per_second(), quota.owed_ms()));
-  }
-  if (quota.has_high_priority()) {
-    add(absl::StrCat("high_priority: ", quota.high_priority() ? "yes" : "no"));
-  }
-  if (quota.has_weight()) add(absl::StrFormat("weight: %g", quota.weight()));
 }
 
 std::string Describe(const v1::StatisticsResponse& statistics) {

@@ -156,21 +156,9 @@ void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
   if (pinned.limit_bytes != 0) *wire->mutable_pinned_memory() = EncodeMemory(pinned);
 }
 
-absl::Status TellQuota(const std::string& name, const Policy& policy, const QuotaAccounts& accounts,
-                       v1::TenantQuota* wire) {
-  constexpr std::size_t kMostCharacters = 4096;
-  if (name.size() > kMostCharacters) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tenant has ", name.size(), " characters; it may have ", kMostCharacters));
-  }
-  if (policy.is_open()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("tenant is ", Quoted(name),
-                     ": the server has no policy, and so no quotas (--auth.policy-file)"));
-  }
-  const Tenant tenant = policy.TenantOf(name);
-  wire->set_tenant(name);
-  if (tenant.quota() == nullptr) return absl::OkStatus();
+// All but its name; nothing where it has no quota.
+void EncodeQuota(const Tenant& tenant, const QuotaAccounts& accounts, v1::TenantQuota* wire) {
+  if (tenant.quota() == nullptr) return;
   const Quota& quota = *tenant.quota();
   const QuotaAccounts::Use use = accounts.UseOf(tenant);
   for (const Quantity quantity : kAllQuantities) {
@@ -183,6 +171,22 @@ absl::Status TellQuota(const std::string& name, const Policy& policy, const Quot
   wire->set_owed_ms(static_cast<double>(use.owed) / 1e6);
   if (quota.high_priority.has_value()) wire->set_high_priority(*quota.high_priority);
   if (quota.weight.has_value()) wire->set_weight(*quota.weight);
+}
+
+absl::Status TellQuota(const std::string& name, const Policy& policy, const QuotaAccounts& accounts,
+                       v1::TenantQuota* wire) {
+  constexpr std::size_t kMostCharacters = 4096;
+  if (name.size() > kMostCharacters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tenant has ", name.size(), " characters; it may have ", kMostCharacters));
+  }
+  if (policy.is_open()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("tenant is ", Quoted(name),
+                     ": the server has no policy, and so no quotas (--auth.policy-file)"));
+  }
+  wire->set_tenant(name);
+  EncodeQuota(policy.TenantOf(name), accounts, wire);
   return absl::OkStatus();
 }
 
@@ -194,10 +198,15 @@ AdminService::AdminService(const Sources& sources, const Door& door)
       start_(sources.clock->Now()),
       traces_(kTracesAtOnce, sources.clock) {
   CallWatch* const watch = door.watch;
-  Serve("ServerInfo", [this, watch](Context* context, const Login&) {
-    return HandleUnary<v1::ServerInfoRequest>(watch, context, [this](const v1::ServerInfoRequest&) {
-      return absl::StatusOr<v1::ServerInfoResponse>(Info());
-    });
+  Serve("ServerInfo", [this, watch](Context* context, const Login& login) {
+    return HandleUnary<v1::ServerInfoRequest>(
+        watch, context, [this, tenant = login.identity.tenant](const v1::ServerInfoRequest&) {
+          v1::ServerInfoResponse info = Info();
+          if (tenant.quota() != nullptr) {
+            EncodeQuota(tenant, *sources_.quotas, info.mutable_quota());
+          }
+          return absl::StatusOr<v1::ServerInfoResponse>(std::move(info));
+        });
   });
   Serve("ListKernels", [this, watch](Context* context, const Login&) {
     return HandleUnary<v1::ListKernelsRequest>(

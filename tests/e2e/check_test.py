@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Configurations that are checked, printed, read anew, and told to a service manager."""
+"""Configurations that are checked, printed, read anew, and told to a service manager and to callers."""
 
 import pathlib
 import signal
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from testing.processes import Server, gemmd_binary  # noqa: E402
+from testing.processes import Server, gemm, gemmd_binary  # noqa: E402
 
 SAMPLE = pathlib.Path("deploy/gemmd.textproto").resolve()
 EXPIRED = 'token { name: "old" sha256: "%s" tenant: "t" role: USER expires: "2020-01-01T00:00:00Z" }' % ("ab" * 32)
@@ -77,6 +77,15 @@ class Check(unittest.TestCase):
             self.assertIn("nonsense", server.wait_for("options_unchanged")["error"])
             self.assertEqual(0, server.stop())
             self.assertNotIn("draining", [each["event"] for each in server.events()])
+
+    def test_callers_see_their_own_quota(self):
+        policy = 'anonymous { role: USER quota { requests: 3 } } quota { tenant: "t" requests: 9 }'
+        with Server(f"--auth.policy-file={self.file('policy', policy)}") as server:
+            told = gemm("--server", server.address, "info").stdout
+            self.assertRegex(told, r"quota +requests: 0 of 3\n")
+            self.assertEqual(7, gemm("--server", server.address, "stats", "--quota-of", "t").returncode)
+        with Server() as server:
+            self.assertNotIn("quota", gemm("--server", server.address, "info").stdout)
 
     def test_a_service_manager_is_told(self):
         path = str(self.folder / "notify")
