@@ -131,7 +131,7 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsAnsweredAndEndsTheConnection) {
     connection.ReadToEnd();  // which ends
   }
   EXPECT_EQ(server_->counts().requests, 0u);
-  EXPECT_EQ(server_->counts().rejected, 10u);
+  EXPECT_EQ(server_->counts().rejected, 12u);
 }
 
 // Nothing is known of when it closes, but that it does.
