@@ -94,7 +94,7 @@ client::Matrix Generate(const client::MatrixFormat& format, const DataSpec& spec
     for (std::uint64_t i = begin; i < end; ++i) {
       const double value =
           integers ? DrawInt8(spec.distribution, random) : Draw(spec.distribution, random);
-      Store(format.type, value, i, bytes);
+      Store(format.type, spec.has_sign ? value : std::abs(value), i, bytes);
     }
   };
   // Weights of a layer take seconds otherwise. Parts of less are not worth a thread.

@@ -17,7 +17,8 @@ enum class Distribution {
 
 struct DataSpec {
   Distribution distribution = Distribution::kNormal;
-  bool nan = false;  // about one element in a thousand, and at least one
+  bool nan = false;      // about one element in a thousand, and at least one
+  bool has_sign = true;  // else magnitudes of the same
 };
 
 // f64, f32, tf32, f16, bf16 and int8.

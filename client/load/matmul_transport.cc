@@ -73,10 +73,13 @@ struct Drawn {
   std::optional<client::Matrix> values;
 };
 
-absl::StatusOr<Drawn> Draw(const WorkloadEntry& entry, client::Side side, const DataSpec& data,
+absl::StatusOr<Drawn> Draw(const WorkloadEntry& entry, client::Side side, DataSpec data,
                            std::uint64_t seed, bool wants_values) {
   client::MatrixFormat format = side == client::Side::kA ? entry.a : entry.b;
-  if (!entry.quantized.empty()) format.type = DataType::kF32;
+  if (!entry.quantized.empty()) {
+    format.type = DataType::kF32;
+    data.has_sign = HasSign(*FindQuantFormat(entry.quantized));
+  }
   client::Matrix real = Generate(format, data, seed);
   if (entry.quantized.empty()) return Drawn{real, real};
   const absl::StatusOr<client::QuantizedArray> array = client::QuantizeMatrix(

@@ -1,6 +1,5 @@
 #include "client/quantized/quantize.h"
 
-#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -86,14 +85,6 @@ absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
   array.rows = matrix.format().rows;
   array.columns = matrix.format().columns;
   array.k_axis = request.k_axis;
-  for (std::size_t i = 0; i < values->size(); ++i) {
-    const float value = (*values)[i];
-    if (std::isfinite(value)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("element (", i / array.columns, ", ",
-                                                   i % array.columns, ") is ", value,
-                                                   ": quantized matrices are finite"));
-  }
-
   RealView real;
   real.data = values->data();
   real.lines = static_cast<std::int64_t>(array.lines());
@@ -102,6 +93,7 @@ absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
   const bool k_is_rows = request.k_axis == KAxis::kRows;
   real.line_stride = k_is_rows ? 1 : columns;
   real.k_stride = k_is_rows ? columns : 1;
+  real.lines_are_columns = k_is_rows;
   QuantizeOptions options = request.options;
   options.threads = UsableCpus();
   absl::StatusOr<QuantizedMatrix> made = Quantize(*format, real, options);

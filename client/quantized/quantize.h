@@ -27,8 +27,8 @@ absl::StatusOr<QuantFormat> FormatOf(const QuantizeRequest& request);
 // The matrix may be f32, f16 or bf16, whose values f32 holds exactly, in any order and with any
 // leading dimension; they do not matter to the result.
 //
-// INVALID_ARGUMENT: as Check() says, the matrix has another type, or an element is NaN or infinite;
-// the error names it by row and column.
+// INVALID_ARGUMENT: as Check() says, the matrix has another type, or the format cannot hold an
+// element; the error names it by row and column.
 absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
                                               const QuantizeRequest& request);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/quant/elements.h"
 
 namespace gemmd {
@@ -24,9 +25,10 @@ std::uint32_t MxScale(DataType element, double magnitude, ScaleRule rule) {
 BlockScale AffineScale(const QuantFormat& format, const ValueRange& block) {
   const FloatFormat& scales = *FormatOf(format.scaling.type);
   const IntegerRange range = RangeOf(format.element);
+  const double wanted = (block.highest - block.lowest) / (range.highest - range.lowest);
   BlockScale result;
-  result.code =
-      EncodeNearest(scales, (block.highest - block.lowest) / (range.highest - range.lowest));
+  result.code = EncodeNearest(scales, wanted);
+  if (wanted >= RoundingLimitOf(scales)) result.limit = block.magnitude();
   const double scale = DecodeFloat(scales, result.code);
   const double offset = scale == 0 ? 0 : std::nearbyint(-block.lowest / scale);
   result.zero_point =
@@ -48,11 +50,34 @@ BlockScale ChooseScale(const QuantFormat& format, const ValueRange& block, float
     return {MxScale(format.element, block.magnitude(), rule), 0};
   }
   if (format.scaling.has_zero_points) return AffineScale(format, block);
-  const bool has_no_sign =
-      IsQuantizedInteger(format.element) && RangeOf(format.element).lowest == 0;
-  const double magnitude = has_no_sign ? block.highest : block.magnitude();
+  const FloatFormat& scales = *FormatOf(format.scaling.type);
+  const bool has_sign = HasSign(format);
+  const double magnitude = has_sign ? block.magnitude() : block.highest;
   const double unit = LargestElement(format.element) * tensor_scale;
-  return {unit == 0 ? 0 : EncodeNearest(*FormatOf(format.scaling.type), magnitude / unit), 0};
+  BlockScale result;
+  if (unit != 0) result.code = EncodeNearest(scales, magnitude / unit);
+  // What is nearer to 0 than to the code below it is rounded to 0, as everywhere.
+  if (!has_sign) result.lowest = -DecodeFloat(scales, result.code) / 2;
+  // A tensor's scale was chosen so that no block's is past the largest.
+  if (!format.scaling.has_tensor_scale) result.limit = unit * RoundingLimitOf(scales);
+  return result;
+}
+
+std::string ReasonOfRefusal(const QuantFormat& format, const BlockScale& scale, double value) {
+  const absl::string_view element = Name(format.element);
+  if (value < scale.lowest) {
+    return absl::StrCat(element, " without zero points holds nothing below 0; formats with -zp do");
+  }
+  const double largest = RoundingLimitOf(*FormatOf(format.scaling.type));
+  const absl::string_view scales = Name(format.scaling.type);
+  if (!format.scaling.has_zero_points) {
+    return absl::StrCat(element, " with ", scales, " scales holds magnitudes below ",
+                        LargestElement(format.element) * largest, "; bf16 scales hold more");
+  }
+  const IntegerRange range = RangeOf(format.element);
+  return absl::StrCat(element, " with ", scales, " scales and zero points holds blocks that span ",
+                      "less than ", (range.highest - range.lowest) * largest,
+                      "; bf16 scales hold more");
 }
 
 }  // namespace gemmd

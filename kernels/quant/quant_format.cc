@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/quant/elements.h"
 
 namespace gemmd {
 namespace {
@@ -62,6 +63,11 @@ std::vector<NamedFormat> MakeFormats() {
 }
 
 }  // namespace
+
+bool HasSign(const QuantFormat& format) {
+  const bool is_signed = !IsQuantizedInteger(format.element) || RangeOf(format.element).lowest < 0;
+  return is_signed || format.scaling.has_zero_points;
+}
 
 double BitsPerElement(const QuantFormat& format) {
   double bits = SizeBits(format.element);

@@ -16,6 +16,9 @@ struct QuantFormat {
   Scaling scaling;
 };
 
+// Whether it has codes for negative values: all but unsigned integers without zero points.
+bool HasSign(const QuantFormat& format);
+
 // Bits an element takes with its share of scales and zero points, in blocks that are whole. Scales
 // of whole lines and of the tensor count nothing.
 double BitsPerElement(const QuantFormat& format);

@@ -1,7 +1,9 @@
 #include "kernels/quant/quantize.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -9,82 +11,24 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/quant/block_scale.h"
+#include "kernels/quant/blocks.h"
 #include "kernels/quant/elements.h"
 #include "kernels/quant/packed_codes.h"
 
 namespace gemmd {
 namespace {
 
-struct Run {
-  std::int64_t first;
-  std::int64_t last;  // one past it
-};
-
-struct Block {
-  Run lines;
-  Run k;
-};
-
-// Calls visit(block) for each block of the format, or its part in these lines: neighbours in memory
-// follow each other.
-template <typename Visit>
-void ForEachBlock(const QuantFormat& format, const RealView& real, const Run& lines,
-                  const Visit& visit) {
-  const std::int64_t line_step =
-      format.scaling.block_lines == kWhole ? real.lines : format.scaling.block_lines;
-  const std::int64_t k_step = format.scaling.block_k == kWhole ? real.k : format.scaling.block_k;
-  const auto visit_at = [&](std::int64_t line, std::int64_t k) {
-    visit(Block{{line, std::min(line + line_step, lines.last)}, {k, std::min(k + k_step, real.k)}});
-  };
-  if (real.k_stride <= real.line_stride) {
-    for (std::int64_t line = lines.first; line < lines.last; line += line_step) {
-      for (std::int64_t k = 0; k < real.k; k += k_step) visit_at(line, k);
-    }
-  } else {
-    for (std::int64_t k = 0; k < real.k; k += k_step) {
-      for (std::int64_t line = lines.first; line < lines.last; line += line_step) visit_at(line, k);
-    }
-  }
-}
-
-// Neighbours in memory follow each other here too.
-template <typename Visit>
-void ForEachElement(const RealView& real, const Block& block, const Visit& visit) {
-  if (real.k_stride <= real.line_stride) {
-    for (std::int64_t line = block.lines.first; line < block.lines.last; ++line) {
-      for (std::int64_t k = block.k.first; k < block.k.last; ++k) visit(line, k);
-    }
-  } else {
-    for (std::int64_t k = block.k.first; k < block.k.last; ++k) {
-      for (std::int64_t line = block.lines.first; line < block.lines.last; ++line) visit(line, k);
-    }
-  }
-}
-
-ValueRange RangeOfBlock(const RealView& real, const Block& block) {
-  ValueRange range;
-  ForEachElement(real, block,
-                 [&](std::int64_t line, std::int64_t k) { range.Include(real.at(line, k)); });
-  return range;
-}
-
 // The values of a run of lines.
 struct Contents {
   ValueRange range;
-  // An element that is not finite, if there is one: the first in memory.
   bool is_finite = true;
-  std::int64_t line = 0;
-  std::int64_t k = 0;
 };
 
 Contents ContentsOf(const RealView& real, const Run& lines) {
   Contents contents;
   ForEachElement(real, {lines, {0, real.k}}, [&](std::int64_t line, std::int64_t k) {
     const double value = real.at(line, k);
-    if (!std::isfinite(value) && std::exchange(contents.is_finite, false)) {
-      contents.line = line;
-      contents.k = k;
-    }
+    if (!std::isfinite(value)) contents.is_finite = false;
     contents.range.Include(value);
   });
   return contents;
@@ -187,37 +131,100 @@ void ForEachAtOnce(std::size_t count, const Visit& visit) {
   for (std::thread& each : others) each.join();
 }
 
-// Of a run of lines, once the range of the whole matrix and its scale are known.
-void QuantizeRun(const QuantFormat& format, const RealView& real, const QuantizeOptions& options,
-                 const QuantizedPlanes& planes, const ValueRange& whole, float tensor_scale,
-                 const Run& lines) {
+// What a matrix is quantized by, once all its values were seen.
+struct Chosen {
+  const QuantFormat& format;
+  ScaleRule rule;
+  ValueRange whole;
+  float tensor_scale;
+
+  bool has_one_block() const {
+    return format.scaling.block_lines == kWhole && format.scaling.block_k == kWhole;
+  }
+  ValueRange RangeOf(const RealView& real, const Block& block) const {
+    return has_one_block() ? whole : RangeOfBlock(real, block);
+  }
+  BlockScale ScaleOf(const ValueRange& block) const {
+    return ChooseScale(format, block, tensor_scale, rule);
+  }
+};
+
+// Of a run of lines. False: a block does not hold its values.
+bool QuantizeRun(const Chosen& chosen, const RealView& real, const Rounding& rounding,
+                 const QuantizedPlanes& planes, const Run& lines) {
+  const QuantFormat& format = chosen.format;
   const int element_bits = SizeBits(format.element);
   const int scale_bits = SizeBits(format.scaling.type);
-  const bool has_one_block =
-      format.scaling.block_lines == kWhole && format.scaling.block_k == kWhole;
+  bool holds = true;
   ForEachBlock(format, real, lines, [&](const Block& block) {
-    const ValueRange range = has_one_block ? whole : RangeOfBlock(real, block);
-    const BlockScale chosen = ChooseScale(format, range, tensor_scale, options.scale_rule);
-    if (!has_one_block || block.lines.first == 0) {
+    const ValueRange range = chosen.RangeOf(real, block);
+    const BlockScale of_block = chosen.ScaleOf(range);
+    holds = holds && of_block.Holds(range.lowest) && of_block.Holds(range.highest);
+    if (!chosen.has_one_block() || block.lines.first == 0) {
       const std::int64_t scale_index =
           format.scaling.index(real.lines, real.k, block.lines.first, block.k.first);
-      StoreCode(planes.scales, scale_bits, scale_index, chosen.code);
+      StoreCode(planes.scales, scale_bits, scale_index, of_block.code);
       if (format.scaling.has_zero_points) {
         static_cast<std::uint8_t*>(planes.zero_points)[scale_index] =
-            static_cast<std::uint8_t>(chosen.zero_point);
+            static_cast<std::uint8_t>(of_block.zero_point);
       }
     }
     // Exact, as QuantizedView::value() is. The quotients below are rounded to binary64, which moves
     // none over a boundary between codes: value, scale and boundary have 24, 28 and 9 bits at most,
     // so a quotient that is not on a boundary differs from it by 2^-38 of it or more.
-    const double scale = DecodeElement(format.scaling.type, chosen.code) * tensor_scale;
+    const double scale = DecodeElement(format.scaling.type, of_block.code) * chosen.tensor_scale;
     ForEachElement(real, block, [&](std::int64_t line, std::int64_t k) {
       const double quotient = scale == 0 ? 0 : real.at(line, k) / scale;
       StoreCode(planes.codes, element_bits, line * planes.line_stride + k * planes.k_stride,
-                EncodeElement(format.element, quotient, chosen.zero_point, options.rounding,
+                EncodeElement(format.element, quotient, of_block.zero_point, rounding,
                               static_cast<std::uint64_t>(line * real.k + k)));
     });
   });
+  return holds;
+}
+
+// The first element, row by row, that is refused, and why.
+class Refusal {
+ public:
+  explicit Refusal(const RealView& real) : real_(real) {}
+
+  // The text of why() is asked for where the element is the first so far.
+  template <typename Why>
+  void Refuse(std::int64_t line, std::int64_t k, const Why& why) {
+    const auto place = real_.lines_are_columns ? std::pair(k, line) : std::pair(line, k);
+    if (!text_.empty() && place_ < place) return;
+    place_ = place;
+    text_ = absl::StrCat("element (", place.first, ", ", place.second, ") is ", real_.at(line, k),
+                         ": ", why());
+  }
+  absl::Status status() const { return absl::InvalidArgumentError(text_); }
+
+ private:
+  const RealView& real_;
+  std::pair<std::int64_t, std::int64_t> place_;
+  std::string text_;
+};
+
+absl::Status NotFinite(const RealView& real) {
+  Refusal refusal(real);
+  ForEachElement(real, {{0, real.lines}, {0, real.k}}, [&](std::int64_t line, std::int64_t k) {
+    if (std::isfinite(real.at(line, k))) return;
+    refusal.Refuse(line, k, [] { return "quantized matrices are finite"; });
+  });
+  return refusal.status();
+}
+
+absl::Status NotHeld(const Chosen& chosen, const RealView& real) {
+  Refusal refusal(real);
+  ForEachBlock(chosen.format, real, {0, real.lines}, [&](const Block& block) {
+    const BlockScale scale = chosen.ScaleOf(chosen.RangeOf(real, block));
+    ForEachElement(real, block, [&](std::int64_t line, std::int64_t k) {
+      const double value = real.at(line, k);
+      if (scale.Holds(value)) return;
+      refusal.Refuse(line, k, [&] { return ReasonOfRefusal(chosen.format, scale, value); });
+    });
+  });
+  return refusal.status();
 }
 
 }  // namespace
@@ -229,19 +236,17 @@ absl::StatusOr<float> QuantizeInto(const QuantFormat& format, const RealView& re
   ForEachAtOnce(runs.size(), [&](std::size_t i) { contents[i] = ContentsOf(real, runs[i]); });
   ValueRange whole;
   for (const Contents& each : contents) {
-    if (!each.is_finite) {
-      return absl::InvalidArgumentError(absl::StrCat("element (", each.line, ", ", each.k, ") is ",
-                                                     real.at(each.line, each.k),
-                                                     ": quantized matrices are finite"));
-    }
+    if (!each.is_finite) return NotFinite(real);
     whole.Include(each.range.lowest);
     whole.Include(each.range.highest);
   }
-  const float tensor_scale = TensorScale(format, whole);
+  const Chosen chosen{format, options.scale_rule, whole, TensorScale(format, whole)};
+  std::atomic<bool> holds{true};
   ForEachAtOnce(runs.size(), [&](std::size_t i) {
-    QuantizeRun(format, real, options, planes, whole, tensor_scale, runs[i]);
+    if (!QuantizeRun(chosen, real, options.rounding, planes, runs[i])) holds = false;
   });
-  return tensor_scale;
+  if (!holds) return NotHeld(chosen, real);
+  return chosen.tensor_scale;
 }
 
 absl::StatusOr<QuantizedMatrix> Quantize(const QuantFormat& format, const RealView& real,

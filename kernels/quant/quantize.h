@@ -69,11 +69,14 @@ struct RealView {
   std::int64_t line_stride = 0;
   std::int64_t k_stride = 1;
   DataType type = DataType::kF32;  // or kF16, kBf16
+  bool lines_are_columns = false;  // of its matrix; errors name elements by (row, column)
 
   double at(std::int64_t line, std::int64_t k_index) const;
 };
 
-// INVALID_ARGUMENT: an element is NaN or infinite, which no block can hold; the error names it.
+// INVALID_ARGUMENT: an element is NaN or infinite, or beyond what its block has codes for, as
+// README.md says of each format. The error names the first one, row by row, its value and the
+// limit.
 absl::StatusOr<QuantizedMatrix> Quantize(const QuantFormat& format, const RealView& real,
                                          const QuantizeOptions& options = {});
 
@@ -86,8 +89,8 @@ struct QuantizedPlanes {
   void* zero_points = nullptr;  // null unless the format has them
 };
 
-// The same into memory of the caller's. The scale of the tensor, which is 1 for formats without
-// one.
+// The same into memory of the caller's, where nothing is to be used after an error. The scale of
+// the tensor, which is 1 for formats without one.
 absl::StatusOr<float> QuantizeInto(const QuantFormat& format, const RealView& real,
                                    const QuantizeOptions& options, const QuantizedPlanes& planes);
 

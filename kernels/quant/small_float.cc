@@ -70,6 +70,11 @@ double DecodeFloat(const FloatFormat& format, std::uint32_t code) {
 
 double LargestOf(const FloatFormat& format) { return DecodeFloat(format, format.largest_code()); }
 
+double RoundingLimitOf(const FloatFormat& format) {
+  const double largest = LargestOf(format);
+  return largest + PowerOfTwo(ExponentOf(largest) - format.fraction_bits - 1);
+}
+
 std::uint32_t EncodeNearest(const FloatFormat& format, double value) {
   return Encode(format, value, [](double multiple) { return std::nearbyint(multiple); });
 }

@@ -63,6 +63,10 @@ double DecodeFloat(const FloatFormat& format, std::uint32_t code);
 // The largest finite value.
 double LargestOf(const FloatFormat& format);
 
+// The least magnitude that an exponent without a limit would round past the largest finite value:
+// half a unit in its last place above it.
+double RoundingLimitOf(const FloatFormat& format);
+
 // Both encoders saturate: what rounds to more than the largest finite value becomes that value,
 // infinities included. The sign stays, that of zero too. NaN becomes nan_code() with its sign; in a
 // format without one it becomes the largest value, positive, as PTX's cvt.satfinite has it

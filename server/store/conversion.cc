@@ -30,6 +30,7 @@ absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs&
   real.k = as.k_is_columns ? from.columns : from.rows;
   real.line_stride = as.k_is_columns ? row : column;
   real.k_stride = as.k_is_columns ? column : row;
+  real.lines_are_columns = !as.k_is_columns;
   QuantizedPlanes target;
   target.codes = planes[PlaneName::kData];
   target.line_stride = real.line_stride;  // both are tightly packed
@@ -40,9 +41,8 @@ absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs&
   options.threads = UsableCpus() / kPartOfCores;
   const absl::StatusOr<float> tensor_scale = QuantizeInto(as.format, real, options, target);
   if (!tensor_scale.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "begin.stored_form: of the data, counted by ",
-        as.k_is_columns ? "(row, column), " : "(column, row), ", tensor_scale.status().message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("begin.stored_form: ", tensor_scale.status().message()));
   }
   if (char* const plane = planes[PlaneName::kTensorScale]) {
     std::memcpy(plane, &*tensor_scale, sizeof *tensor_scale);

@@ -156,8 +156,10 @@ TEST_P(QuantizedGemm, ARowsBitsDoNotDependOnItsMates) {
   constexpr std::int64_t kSize = 300;
   const QuantFormat& format = GetParam().format;
   std::vector<float> values;
-  for (std::int64_t i = 0; i < kRows * kSize; ++i)
-    values.push_back(static_cast<float>(draws.Normal()));
+  for (std::int64_t i = 0; i < kRows * kSize; ++i) {
+    const double value = draws.Normal();
+    values.push_back(static_cast<float>(HasSign(format) ? value : std::abs(value)));
+  }
   Operand whole;
   whole.scaling = format.scaling;
   whole.layout = {format.element, kRows, kSize, Order::kRowMajor, kSize};

@@ -46,6 +46,13 @@ def parts(name):
     return element, "f32", lines, k
 
 
+def held(name, x):
+    """The nearest values that the format holds: f16 scales end at 65504, uint8 without zero points at 0."""
+    if name.startswith("uint8") and not name.endswith("-zp"):
+        return np.abs(x)
+    return np.clip(x, -4e5, 4e5) if parts(name)[1] == "f16" else x
+
+
 def exponent_of(x):
     """floor(log2(x)) of a positive fraction."""
     found = x.numerator.bit_length() - x.denominator.bit_length()

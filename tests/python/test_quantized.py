@@ -20,6 +20,7 @@ def factors(random, name):
     """Of a format, with lines of very different magnitudes."""
     a = random.standard_normal((M, K)) * 2.0 ** random.integers(-8, 8, (M, 1))
     b = random.standard_normal((K, N)) * 2.0 ** random.integers(-8, 8, (1, N))
+    a, b = exact.held(name, a), exact.held(name, b)
     return gemmd.Quantized.of(a, name, 0), gemmd.Quantized.of(np.asfortranarray(b), name, 1)
 
 
@@ -185,7 +186,7 @@ def test_the_server_names_what_it_refuses(client, random):
 @pytest.mark.parametrize("name", exact.NAMES)
 @pytest.mark.parametrize("kind", [np.float32, ml_dtypes.bfloat16])
 def test_the_server_quantizes_what_is_put(client, random, name, kind):
-    x = random.standard_normal((K, N)).astype(kind)
+    x = exact.held(name, random.standard_normal((K, N)).astype(kind))
     a = random.standard_normal((M, K)).astype(np.float32)
     for order, axis in (("C", 1), ("F", 1), ("C", 0)):
         laid = np.asarray(x, order=order)

@@ -92,6 +92,7 @@ def test_a_thousand_blocks_are_as_exact_fractions_have_them(random, name, rule):
         x = random.standard_normal((lines, k)) * 2.0 ** random.integers(-12, 12, (lines, 1))
         x = np.where(random.random((lines, k)) < 0.1, np.round(x), x).astype(np.float32)
         x[random.random((lines, k)) < 0.1] = 0
+        x = exact.held(name, x)
         stored, scales, zero_points, tensor = exact.quantize(name, x, rule)
         q = gemmd.Quantized.of(x, name, 0, rule=rule)
         got = q.codes().view(q.element.dtype).astype(np.float64)
@@ -116,6 +117,7 @@ def test_bits_are_those_of_kernels_quant(random, name, rule):
     x[0] = 0
     x[1] = random.integers(-9, 9, k) * 2.0**-149  # scales underflow
     x[2] *= np.float32(2.0**90)
+    x = exact.held(name, x)
     theirs = codec(x, name, rule)
     for axis, order in ((0, "C"), (1, "C"), (1, "F")):
         q = gemmd.Quantized.of(np.asarray(x.T if axis else x, order=order), name, axis, rule=rule)

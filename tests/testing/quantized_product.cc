@@ -36,7 +36,8 @@ QuantizedOperand Draws::Lines(const QuantFormat& format, std::int64_t lines, std
   const auto exponent = static_cast<int>(Below(12)) - 6;
   for (std::int64_t i = 0; i < lines * k; ++i) {
     const double value = Below(9) == 0 ? 0 : std::ldexp(Normal(), exponent);
-    values.push_back(static_cast<float>(Below(40) == 0 ? value * 30 : value));
+    const double drawn = Below(40) == 0 ? value * 30 : value;
+    values.push_back(static_cast<float>(HasSign(format) ? drawn : std::abs(drawn)));
   }
   QuantizedOperand operand;
   operand.scaling = format.scaling;

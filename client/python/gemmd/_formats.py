@@ -30,6 +30,11 @@ class Format(NamedTuple):
         return self.block_k != WHOLE
 
     @property
+    def has_sign(self) -> bool:
+        """Whether there are codes for negative values: all have but uint8 without zero points."""
+        return self.element.name not in ("uint8", "uint4") or self.has_zero_points
+
+    @property
     def zero_point(self) -> ElementType:
         """The type of zero points: bytes, signed as the elements are."""
         return types.by_name("int8" if self.element.name in ("int8", "int4") else "uint8")

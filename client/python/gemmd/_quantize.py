@@ -16,6 +16,7 @@ from gemmd._small_float import FLOATS, decode, decode_e8m0, encode
 
 RULES = ("floor", "round-up")
 _AT_ONCE = 1 << 18  # elements that are encoded together: their temporaries stay in a processor's cache
+_LARGEST_F32 = float(np.finfo(np.float32).max)
 _LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
 
 
@@ -37,8 +38,33 @@ def limits_of(element: str) -> tuple[int, int]:
     return _LIMITS[element]
 
 
+def refused(lines: Array, form: Format) -> tuple[Array, str] | None:
+    """Of lines x K of finite float32 those that have no code, and why, with the limit; None: all have one."""
+    if not form.has_sign:
+        low, high = _ranges(lines, form)
+        scales = scale_values(_choose(form, low, high, high, 1.0, "floor")[0], form)
+        wrong = lines < _spread(scales / -2, form, lines.shape, 0, len(lines))
+        return wrong, f"{form.element.name} without zero points holds nothing below 0; formats with -zp do"
+    if form.scale.name == "e8m0" or form.has_tensor_scale:  # every block of f32 has a scale
+        return None
+    what = f"{form.element.name} with {form.scale.name} scales"
+    largest = FLOATS[form.scale.name].rounding_limit
+    if not form.has_zero_points:
+        limit = _largest(form) * largest
+        why = f"{what} holds magnitudes below {limit:g}; bf16 scales hold more"
+        return None if limit > _LARGEST_F32 else (np.abs(lines) >= limit, why)
+    first, last = _LIMITS[form.element.name]
+    limit = (last - first) * largest
+    if limit > 2 * _LARGEST_F32:
+        return None
+    low, high = _ranges(lines, form)
+    most = np.where(high - low >= limit, np.maximum(-low, high), np.inf)
+    wrong = np.abs(lines) >= _spread(most, form, lines.shape, 0, len(lines))
+    return wrong, f"{what} and zero points holds blocks that span less than {limit:g}; bf16 scales hold more"
+
+
 def encode_lines(lines: Array, form: Format, rule: str, elements: Array) -> Codes:
-    """lines: lines x K of finite float32. `elements`, of the same shape and uint8, is written."""
+    """lines: lines x K of finite float32, all held. `elements`, of the same shape and uint8, is written."""
     low, high = _ranges(lines, form)
     magnitude = np.maximum(-low, high)
     tensor: Array | None = None
@@ -114,20 +140,19 @@ def _mx_scales(form: Format, magnitude: Array, rule: str) -> Array:
     return codes
 
 
+def _spread(blocks: Array, form: Format, shape: tuple[int, ...], begin: int, end: int) -> Array:
+    """Of each element of the lines from `begin` to `end` what its block has, broadcastable to them."""
+    count, k = shape
+    chosen: Array = blocks[np.arange(begin, end) // (form.block_lines or count)]
+    return chosen if form.block_k == WHOLE else np.repeat(chosen, form.block_k, axis=1)[:, :k]
+
+
 def _encode_elements(lines: Array, form: Format, scales: Array, zeros: Array | None, elements: Array) -> None:
     count, k = lines.shape
     step = max(1, _AT_ONCE // k)
-    block_lines = count if form.block_lines == WHOLE else form.block_lines
-    block_k = k if form.block_k == WHOLE else form.block_k
-
-    def spread(blocks: Array, begin: int, end: int) -> Array:
-        """Of each of these lines' elements what its block has."""
-        chosen = blocks[np.arange(begin, end) // block_lines]
-        return chosen if block_k == k else np.repeat(chosen, block_k, axis=1)[:, :k]
-
     for begin in range(0, count, step):
         end = min(begin + step, count)
-        unit = spread(scales, begin, end)
+        unit = _spread(scales, form, lines.shape, begin, end)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             quotient = lines[begin:end].astype(np.float64) / unit
         quotient[np.broadcast_to(unit == 0, quotient.shape)] = 0.0
@@ -135,7 +160,7 @@ def _encode_elements(lines: Array, form: Format, scales: Array, zeros: Array | N
             first, last = _LIMITS[form.element.name]
             np.rint(quotient, out=quotient)
             if zeros is not None:
-                quotient += spread(zeros, begin, end)
+                quotient += _spread(zeros, form, lines.shape, begin, end)
             np.clip(quotient, first, last, out=quotient)
             mask = (1 << form.element.bits) - 1
             elements[begin:end] = quotient.astype(np.int16) & mask

@@ -8,6 +8,7 @@ binary32).
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -46,6 +47,11 @@ class FloatFormat(NamedTuple):
     def largest(self) -> float:
         """The largest finite value."""
         return _largest(self)
+
+    @property
+    def rounding_limit(self) -> float:
+        """The least magnitude that an exponent without a limit would round past the largest finite value."""
+        return self.largest + math.ldexp(1.0, math.frexp(self.largest)[1] - self.fraction_bits - 2)
 
 
 FLOATS = {

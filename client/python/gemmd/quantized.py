@@ -11,6 +11,7 @@ from gemmd._inputs import to_numpy
 from gemmd._layout import Array
 from gemmd._quantize import RULES
 from gemmd._scale_layout import BLOCKED, LAYOUTS, PLAIN
+from gemmd._small_float import FLOATS
 from gemmd._stored import Stored
 
 
@@ -34,6 +35,8 @@ class Quantized:
 
     ValueError and TypeError name the argument, its value and what it may be.
     """
+
+    __array_ufunc__ = None  # so that NumPy leaves x @ q to __rmatmul__
 
     __slots__ = ("stored",)
 
@@ -74,7 +77,8 @@ class Quantized:
             tensor, or for 128 x 128 elements, needs none.
         rule: of mxfp8, mxfp6 and mxfp4: "floor" saturates what is over the largest element, "round-up" nothing.
 
-        The codes lie as x does, in C or Fortran order. ValueError: an element is NaN or infinite.
+        The codes lie as x does, in C or Fortran order. ValueError: the format cannot hold an element, which the
+        error names with the limit: NaN, infinity, and what docs/quantization.md says of each format.
         """
         form = _formats.by_name(type, axis)
         _checks.choice("axis", axis, (None, 0, 1))
@@ -89,7 +93,11 @@ class Quantized:
         order = "F" if real.flags.f_contiguous and not real.flags.c_contiguous else "C"
         elements = np.empty(real.shape, np.uint8, order="F" if order == "F" else "C")
         turned = axis == 1
-        made = _quantize.encode_lines(real.T if turned else real, form, rule, elements.T if turned else elements)
+        lines = real.T if turned else real
+        if (found := _quantize.refused(lines, form)) is not None:
+            wrong, limit = found
+            _checks.refuse("x", real, wrong.T if turned else wrong, limit)
+        made = _quantize.encode_lines(lines, form, rule, elements.T if turned else elements)
         data = (
             _packing.pack(_checks.flat_of(elements, order), form.element.bits)
             if form.element.is_packed
@@ -124,6 +132,11 @@ class Quantized:
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.stored.shape
+
+    @property
+    def T(self) -> Quantized:  # noqa: N802
+        """The transposed matrix, of the same codes; small planes are copied."""
+        return Quantized._of(self.stored.transposed())
 
     @property
     def data(self) -> Array:
@@ -216,8 +229,28 @@ class Quantized:
         return self.stored.codes()
 
     def dequantize(self, dtype: Any = "float64") -> Array:
-        """The values, rows x columns: exact as float64, else rounded once."""
-        return self.stored.values().astype(types.parse(dtype).dtype, copy=False)
+        """The values, rows x columns: exact as float64, else rounded once to float32, float16 or bf16.
+
+        ValueError: that type cannot hold a value.
+        """
+        values = self.stored.values()
+        element = types.parse(dtype)
+        if element.name == "f64":
+            return values
+        if element.name not in ("f32", "f16", "bf16"):
+            raise ValueError(f"dtype is {element.name}; values are f64, f32, f16 or bf16")
+        limit = FLOATS[element.name].rounding_limit
+        past = np.isfinite(values) & (np.abs(values) >= limit)
+        _checks.refuse("value", values, past, f"{element.name} holds magnitudes below {limit:g}")
+        return values.astype(element.dtype)
+
+    def __matmul__(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray | Quantized):
+            raise TypeError("a Quantized knows no server: client.matmul() multiplies it")
+        return NotImplemented
+
+    def __rmatmul__(self, x: Any) -> Any:
+        return self.__matmul__(x)
 
     def __repr__(self) -> str:
         scales = "no scales" if self.scales is None else f"{' x '.join(map(str, self.scales.shape))} scales"

@@ -83,6 +83,15 @@ class QuantizeCommands : public ::testing::Test {
 
   static testing::ServerProcess* server_;
   testing::TemporaryDirectory directory_;
+  // B, or A, for that format: magnitudes where it has no codes for negative values.
+  std::string For(const QuantFormat& format, const std::string& file) const {
+    if (HasSign(format)) return file;
+    std::vector<float> values = file == a_ ? Normal(kM * kK, 1) : Normal(kK * kN, 2);
+    for (float& value : values) value = std::abs(value);
+    return file == a_ ? File("magnitudes_a.npy", kM, kK, values)
+                      : File("magnitudes_b.npy", kK, kN, values);
+  }
+
   const std::string a_ = File("a.npy", kM, kK, Normal(kM* kK, 1));
   const std::string b_ = File("b.npy", kK, kN, Normal(kK* kN, 2));
 };
@@ -93,14 +102,15 @@ TEST_F(QuantizeCommands, OfEveryFormatAContainerAResidentAndAnOptionGiveTheSameB
   const std::string w = directory_.Path("w.gq");
   for (const NamedFormat& named : QuantFormats()) {
     SCOPED_TRACE(named.name);
-    const nlohmann::json written = Json({"quantize", b_, "--as", named.name, "-o", w});
+    const std::string b = For(named.format, b_);
+    const nlohmann::json written = Json({"quantize", b, "--as", named.name, "-o", w});
     EXPECT_EQ(written["format"], named.name);
     EXPECT_EQ(written["rows"], kK);
-    const std::string d = D({a_, b_, "--quantize-b", named.name});
+    const std::string d = D({a_, b, "--quantize-b", named.name});
     EXPECT_FALSE(d.empty());
     EXPECT_EQ(D({a_, w}), d);
     const nlohmann::json container = Json({"put", w})["residents"][0];
-    const nlohmann::json made = Json({"put", b_, "--as", named.name})["residents"][0];
+    const nlohmann::json made = Json({"put", b, "--as", named.name})["residents"][0];
     EXPECT_EQ(made["digest"], container["digest"]);
     EXPECT_EQ(D({a_, "@" + made["handle"].get<std::string>()}), d);
   }
@@ -109,15 +119,17 @@ TEST_F(QuantizeCommands, OfEveryFormatAContainerAResidentAndAnOptionGiveTheSameB
 TEST_F(QuantizeCommands, AServerQuantizesOnArrivalAsThisSideDoes) {
   for (const NamedFormat& named : QuantFormats()) {
     SCOPED_TRACE(named.name);
-    const std::string d = D({a_, b_, "--quantize-b", named.name});
+    const std::string a = For(named.format, a_);
+    const std::string b = For(named.format, b_);
+    const std::string d = D({a_, b, "--quantize-b", named.name});
     const nlohmann::json arrived =
-        Json({"put", b_, "--as", named.name, "--on-arrival"})["residents"][0];
+        Json({"put", b, "--as", named.name, "--on-arrival"})["residents"][0];
     EXPECT_EQ(D({a_, "@" + arrived["handle"].get<std::string>()}), d);
     // Along columns both lie row-major, so that they are one operand.
     const nlohmann::json columns =
-        Json({"put", a_, "--as", named.name, "--k-axis", "1", "--on-arrival"})["residents"][0];
+        Json({"put", a, "--as", named.name, "--k-axis", "1", "--on-arrival"})["residents"][0];
     const nlohmann::json here =
-        Json({"put", a_, "--as", named.name, "--k-axis", "1"})["residents"][0];
+        Json({"put", a, "--as", named.name, "--k-axis", "1"})["residents"][0];
     EXPECT_EQ(columns["digest"], here["digest"]);
     EXPECT_EQ(columns["handle"], here["handle"]);
   }
@@ -127,7 +139,12 @@ TEST_F(QuantizeCommands, AServerQuantizesOnArrivalAsThisSideDoes) {
   std::vector<float> values = Normal(kK * kN, 2);
   values[kN + 3] = NAN;
   EXPECT_THAT(Refusal({"put", File("nan.npy", kK, kN, values), "--as", "mxfp4", "--on-arrival"}, 4),
-              HasSubstr("counted by (column, row), element (3, 1) is nan"));
+              HasSubstr("stored_form: element (1, 3) is nan"));
+  values[kN + 3] = -1e7f;
+  const std::string large = File("large.npy", kK, kN, values);
+  const std::string why = "element (1, 3) is -1e+07: int4 with f16 scales holds magnitudes below";
+  EXPECT_THAT(Refusal({"put", large, "--as", "int4-g32-f16", "--on-arrival"}, 4), HasSubstr(why));
+  EXPECT_THAT(Refusal({"put", large, "--as", "int4-g32-f16"}, 3), HasSubstr(why));
 }
 
 TEST_F(QuantizeCommands, TransposedOperandsAreQuantizedAlongTheirK) {

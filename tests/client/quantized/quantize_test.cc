@@ -48,9 +48,10 @@ QuantizedArray Made(const MatrixView& matrix, const QuantizeRequest& request) {
 TEST(QuantizeTest, EveryFormatIsThatOfTheKernelsToTheBit) {
   constexpr std::uint64_t kRows = 45;
   constexpr std::uint64_t kColumns = 131;
-  const std::vector<float> values = Draw(kRows * kColumns, 1);
-  const Matrix matrix = F32(kRows, kColumns, values);
   for (const NamedFormat& named : QuantFormats()) {
+    std::vector<float> values = Draw(kRows * kColumns, 1);
+    for (float& value : values) value = HasSign(named.format) ? value : std::abs(value);
+    const Matrix matrix = F32(kRows, kColumns, values);
     for (const KAxis axis : {KAxis::kRows, KAxis::kColumns}) {
       for (const bool is_tiled : {false, true}) {
         QuantizeRequest request{named.name, axis, is_tiled, {}};

@@ -1,5 +1,6 @@
 #include "client/quantized/quantized_file.h"
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -20,12 +21,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Matrix Normal(std::uint64_t rows, std::uint64_t columns, std::uint32_t seed) {
+Matrix Normal(std::uint64_t rows, std::uint64_t columns, std::uint32_t seed, bool has_sign) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
   std::string bytes(rows * columns * sizeof(float), '\0');
   for (std::uint64_t i = 0; i < rows * columns; ++i) {
-    const float value = normal(random);
+    const float value = has_sign ? normal(random) : std::abs(normal(random));
     std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
   }
   return *Matrix::Create({DataType::kF32, rows, columns}, std::move(bytes));
@@ -33,7 +34,8 @@ Matrix Normal(std::uint64_t rows, std::uint64_t columns, std::uint32_t seed) {
 
 QuantizedArray Array(const std::string& format, std::uint64_t rows, std::uint64_t columns,
                      KAxis axis = KAxis::kRows, bool is_tiled = false) {
-  return *QuantizeMatrix(Normal(rows, columns, 5).view(), {format, axis, is_tiled, {}});
+  const Matrix matrix = Normal(rows, columns, 5, HasSign(*FindQuantFormat(format)));
+  return *QuantizeMatrix(matrix.view(), {format, axis, is_tiled, {}});
 }
 
 // A file of that header and so many bytes.

@@ -28,6 +28,7 @@ QuantizedMatrix Random(const QuantFormat& format, std::int64_t lines, std::int64
   for (std::int64_t i = 0; i < lines * k; ++i) {
     values.push_back(static_cast<float>(std::ldexp(std::normal_distribution<double>()(*random),
                                                    static_cast<int>((*random)() % 13) - 6)));
+    if (!HasSign(format)) values.back() = std::abs(values.back());
   }
   return *Quantize(format, {values.data(), lines, k, k});
 }

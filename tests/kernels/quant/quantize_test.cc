@@ -6,13 +6,16 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/quant/packed_codes.h"
 #include "tests/kernels/quant/element_tables.h"
@@ -144,7 +147,7 @@ struct Sample {
 };
 
 // Lines of K with a magnitude each; some values vanish, some are far larger or smaller, and some
-// are halfway between small integers times a power of two, where ties are.
+// are halfway between small integers times a power of two, where ties are. The format holds all.
 Sample Draw(const QuantFormat& format, std::mt19937* random) {
   const auto below = [&](std::uint32_t limit) { return static_cast<int>((*random)() % limit); };
   Sample sample;
@@ -169,7 +172,9 @@ Sample Draw(const QuantFormat& format, std::mt19937* random) {
     if (below(16) == 0) value = 0;
     if (below(32) == 0) value = std::ldexp(value, below(40) - 34);
     value = std::ldexp(value, exponent);
-    sample.values.push_back(static_cast<float>(std::clamp(value, -3.4028234e38, 3.4028234e38)));
+    const double most = format.scaling.type == DataType::kF16 ? 4e5 : 3.4028234e38;
+    if (!HasSign(format)) value = std::abs(value);
+    sample.values.push_back(static_cast<float>(std::clamp(value, -most, most)));
   }
   return sample;
 }
@@ -326,7 +331,8 @@ TEST_P(Formats, StridesOfTheSourceDoNotMatter) {
   std::vector<float> columns(kLines * kSize);
   for (std::int64_t line = 0; line < kLines; ++line) {
     for (std::int64_t k = 0; k < kSize; ++k) {
-      const auto value = static_cast<float>(std::normal_distribution<double>()(random));
+      auto value = static_cast<float>(std::normal_distribution<double>()(random));
+      if (!HasSign(GetParam().format)) value = std::abs(value);
       rows[static_cast<std::size_t>(line * kSize + k)] = value;
       columns[static_cast<std::size_t>(k * kLines + line)] = value;
     }
@@ -348,6 +354,7 @@ TEST_P(Formats, ThreadsDoNotMatter) {
     std::vector<float> values(static_cast<std::size_t>(lines * kSize));
     for (float& each : values) {
       each = static_cast<float>(static_cast<std::int32_t>(random())) * 0x1p-31f;
+      if (!HasSign(format)) each = std::abs(each);
     }
     for (const bool k_is_inner : {true, false}) {
       RealView real{values.data(), lines, kSize, kSize, 1};
@@ -394,6 +401,48 @@ TEST_P(Formats, NanAndInfinityAreRefusedByPlace) {
   const auto quantized = Quantize(GetParam().format, {many.data(), 200, 1000, 1000}, options);
   ASSERT_EQ(quantized.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(quantized.status().message().find("(199, 998)"), absl::string_view::npos);
+}
+
+// The largest values of f32 but for what README.md says is refused, and the next value beyond that.
+TEST_P(Formats, TheLastValueInRangeIsHeldAndTheNextRefusedByPlace) {
+  const QuantFormat& format = GetParam().format;
+  const auto quantize = [&](float low, float high) {
+    std::vector<float> values(3 * 40, 1.0f);
+    values[40] = low;
+    values[47] = high;
+    return Quantize(format, {values.data(), 3, 40, 40});
+  };
+  const auto refusal = [&](float low, float high) {
+    const auto quantized = quantize(low, high);
+    EXPECT_EQ(quantized.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(quantized.status().message());
+  };
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  if (format.scaling.type != DataType::kF16) {
+    EXPECT_TRUE(quantize(0, kLargest).ok());
+    if (HasSign(format)) {
+      EXPECT_TRUE(quantize(-kLargest, 0).ok());
+      return;
+    }
+    // Half of the scale is rounded to 0, and no more.
+    EXPECT_TRUE(quantize(-0.5f, 255).ok());
+    EXPECT_EQ(refusal(std::nextafter(-0.5f, -1.0f), 255),
+              "element (1, 0) is -0.5: uint8 without zero points holds nothing below 0; formats "
+              "with -zp do");
+    return;
+  }
+  const bool is_affine = format.scaling.has_zero_points;
+  const float limit = is_affine ? 15 * 65520 : 7 * 65520;
+  const auto largest = quantize(0, std::nextafter(limit, 0.0f));
+  ASSERT_TRUE(largest.ok());
+  EXPECT_EQ(largest->view().value(1, 7), (is_affine ? 15 : 7) * 65504);
+  EXPECT_THAT(refusal(0, limit), ::testing::StartsWith(absl::StrCat("element (1, 7) is ", limit,
+                                                                    ": ", Name(format.element))));
+  EXPECT_THAT(refusal(0, limit),
+              ::testing::HasSubstr(absl::StrCat(is_affine ? "less than " : "below ", limit)));
+  EXPECT_TRUE(quantize(-400000, 400000).ok());
+  EXPECT_EQ(quantize(-500000, 500000).ok(), false);
+  EXPECT_EQ(quantize(-480000, 10).ok(), is_affine);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Formats, ::testing::ValuesIn(QuantFormats()), [](const auto& info) {

@@ -85,8 +85,9 @@ std::vector<std::string> Converted(const std::vector<float>& values, const Matri
 // Every format, either direction of K, either order: the planes are those that the definition
 // makes of the same lines.
 TEST(Conversion, IsWhatQuantizingTheLinesGives) {
-  const std::vector<float> values = RandomValues(kRows * kColumns, 1);
   for (const NamedFormat& each : QuantFormats()) {
+    std::vector<float> values = RandomValues(kRows * kColumns, 1);
+    for (float& value : values) value = HasSign(each.format) ? value : std::abs(value);
     for (const Order order : {Order::kRowMajor, Order::kColumnMajor}) {
       for (const bool k_is_columns : {true, false}) {
         const MatrixLayout from = Tight(DataType::kF32, kRows, kColumns, order);
@@ -121,7 +122,7 @@ TEST(Conversion, IsWhatQuantizingTheLinesGives) {
   }
 }
 
-TEST(Conversion, NamesTheElementThatIsNotFinite) {
+TEST(Conversion, NamesTheElementThatTheFormatCannotHold) {
   std::vector<float> values = RandomValues(kRows * kColumns, 1);
   values[2 * kColumns + 5] = std::numeric_limits<float>::infinity();
   const MatrixLayout from = Tight(DataType::kF32, kRows, kColumns, Order::kRowMajor);
@@ -129,11 +130,19 @@ TEST(Conversion, NamesTheElementThatIsNotFinite) {
   Converted(values, from, As(*FindQuantFormat("mxfp4"), kRows, kColumns, Order::kRowMajor, true),
             &status);
   EXPECT_EQ(status.message(),
-            "begin.stored_form: of the data, counted by (row, column), element (2, 5) is inf: "
-            "quantized matrices are finite");
+            "begin.stored_form: element (2, 5) is inf: quantized matrices are finite");
   Converted(values, from, As(*FindQuantFormat("mxfp4"), kRows, kColumns, Order::kRowMajor, false),
             &status);
-  EXPECT_TRUE(absl::StrContains(status.message(), "(column, row), element (5, 2) is inf"));
+  EXPECT_TRUE(absl::StrContains(status.message(), "element (2, 5) is inf"));
+  values[2 * kColumns + 5] = 1e7f;
+  for (const bool k_is_columns : {true, false}) {
+    const StoredAs as =
+        As(*FindQuantFormat("int4-g32-f16"), kRows, kColumns, Order::kRowMajor, k_is_columns);
+    Converted(values, from, as, &status);
+    EXPECT_EQ(status.message(),
+              "begin.stored_form: element (2, 5) is 1e+07: int4 with f16 scales holds magnitudes "
+              "below 458640; bf16 scales hold more");
+  }
 }
 
 // A store of some kilobytes, and a matrix that it quantizes.
