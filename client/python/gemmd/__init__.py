@@ -14,8 +14,14 @@ A map: client.py is what users call; _prepare.py makes products of arrays; _runn
 attempts; _session.py, _stream.py and _channel.py are the wire; _framing.py and _messages.py the bytes.
 """
 
+import pkgutil as _pkgutil
+
+# So that modules that protoc makes of proto/, which are gemmd.v1.*, are found beside this package.
+__path__ = _pkgutil.extend_path(__path__, __name__)
+
 from gemmd import _fork as _fork  # before anything that imports gRPC  # isort: split
 from gemmd._channel import Tls
+from gemmd._version import __version__
 from gemmd.admin import Estimate, Info, Statistics
 from gemmd.client import Client, Pending, default_client, matmul
 from gemmd.errors import (
@@ -42,7 +48,7 @@ from gemmd.errors import (
 from gemmd.linear import Linear
 from gemmd.quantized import Quantized
 from gemmd.receipt import Receipt
-from gemmd.resident import Resident
+from gemmd.resident import Resident, Transposed
 from gemmd.result import Result
 from gemmd.retry import RetryPolicy
 
@@ -74,10 +80,12 @@ __all__ = [
     "RetryPolicy",
     "Statistics",
     "Tls",
+    "Transposed",
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
     "Unknown",
+    "__version__",
     "default_client",
     "matmul",
 ]

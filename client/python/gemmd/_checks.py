@@ -81,7 +81,7 @@ def _packed_data(array: Array, element: ElementType, shape: Shape, order: str | 
 
 def line_scales(scales: Any, form: Format | None, shape: Shape, axis: int | None) -> tuple[Array, int | None]:
     """One scale, or one for each line: float32, and which axis the lines are, where their shape says it."""
-    array = np.ascontiguousarray(scales, dtype=np.float32)
+    array = np.ascontiguousarray(to_numpy(scales, "scales"), dtype=np.float32).reshape(np.shape(scales))
     rows, columns = shape
     shapes = {0: ((rows,), (rows, 1)), 1: ((columns,), (1, columns))}
     fitting = [each for each in (0, 1) if array.shape in shapes[each] and axis in (None, each)]
@@ -198,12 +198,13 @@ def zero_points(given: Any, form: Format, scales: Array) -> Array:
 
 def tensor_scale(given: Any, form: Format) -> Array:
     """nvfp4's: 1 x 1 float32."""
+    found = to_numpy(given, "tensor_scale")
     if not form.has_tensor_scale:
         raise ValueError(
             f"tensor_scale is set, and data is {form.element.name} with {form.scale.name} scales; it goes with "
             "fp4_e2m1 and fp8_e4m3 scales alone"
         )
-    array = np.asarray(given, dtype=np.float32)
+    array = found.astype(np.float32)
     if array.size != 1:
         raise ValueError(f"tensor_scale has shape {array.shape}; it must be one number")
     value = array.reshape(1, 1)

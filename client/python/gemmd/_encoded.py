@@ -32,7 +32,7 @@ class Encoded:
     keeps: whatever must live as long as this: arrays, regions, sources.
     """
 
-    __slots__ = ("d", "expected", "keeps", "options", "payload_bytes", "planes", "specs", "target")
+    __slots__ = ("d", "expected", "keeps", "moved_bytes", "options", "payload_bytes", "planes", "specs", "target")
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Encoded:
         self.specs = specs
         self.options = options
         self.planes = planes
+        self.moved_bytes = 0  # of the payload and the result, in the attempt under way
         self.payload_bytes = sum(len(each.data) for each in planes)
         self.expected = expected
         self.d = d
@@ -141,9 +142,11 @@ def chunk_message(request_id: int, plane: PlaneBytes, begin: int, end: int) -> l
 class Assembly:
     """D while it arrives: chunks of any order, each byte once. INTERNAL where the answer contradicts that."""
 
-    __slots__ = ("_begins", "_expected", "_left", "_target")
+    __slots__ = ("_begins", "_encoded", "_expected", "_left", "_target")
 
     def __init__(self, encoded: Encoded) -> None:
+        self._encoded = encoded
+        encoded.moved_bytes = 0
         self._expected = encoded.expected
         self._target = encoded.target
         self._left = encoded.result_bytes
@@ -176,6 +179,7 @@ class Assembly:
         self._begins.add(offset)
         self._target[offset : offset + size] = data
         self._left -= size
+        self._encoded.moved_bytes += size
         return None
 
 

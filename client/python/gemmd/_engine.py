@@ -71,6 +71,8 @@ class Engine:
         self._lock = threading.Lock()
         self._calls: set[Call] = set()
         self._closed = False
+        # The Client that has it, for what products make.
+        self.owner: Callable[[], Any] = lambda: None
         _fork.hold_in_child(self)
 
     def begin(self, call: Call) -> None:

@@ -67,6 +67,8 @@ class Options(NamedTuple):
     verify: int = 0
     keep: float | None = None
     trace: TraceHeaders = NO_TRACE
+    transpose_a: bool = False
+    transpose_b: bool = False
 
 
 def seconds_into(seconds: float, duration: Any) -> None:
@@ -139,6 +141,7 @@ def header_message(operands: tuple[OperandSpec | None, ...], options: Options, o
     header.output_type, header.output_order = options.output_type, options.output_order
     header.accumulate_type, header.determinism = options.accumulate_type, options.determinism
     header.kernel, header.priority = options.kernel, options.priority
+    header.transpose_a, header.transpose_b = options.transpose_a, options.transpose_b
     if options.verify:
         header.verification.vectors = options.verify
     if options.keep is not None:

@@ -1,4 +1,8 @@
-"""What callers give as matrices, as NumPy arrays that share their memory."""
+"""What callers give as matrices, as NumPy arrays that share their memory.
+
+What means more than the numbers that its memory holds is refused: a mask, a unit, or the zeros of a sparse matrix
+would be lost without a word.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,54 @@ from gemmd._layout import Array
 def to_numpy(x: Any, name: str) -> Array:
     """An array of the same memory where x is an array of NumPy, torch, JAX or anything with DLPack on a CPU.
 
-    Lists and numbers become arrays as numpy.asarray makes them. TypeError: it lies on another device.
+    Lists, numbers and pandas' tables become arrays as numpy.asarray makes them. TypeError: it lies on another
+    device, is sparse, masked, or an array with an arithmetic of its own.
     """
     if isinstance(x, np.ndarray):
+        _check_plain(x, name)
         return np.asarray(x)
+    _check_dense(x, name)
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         return _from_dlpack(x, name)
-    return np.asarray(x)
+    return _checked(np.asarray(x), x, name)
+
+
+def _check_plain(x: Array, name: str) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        masked = int(np.ma.getmaskarray(x).sum())
+        if masked:
+            raise TypeError(
+                f"{name} is a masked array with {masked} masked elements, which a product would count as others: "
+                f"give {name}.filled(0), or {name}.data to use what is under the mask"
+            )
+    elif type(x).__array_ufunc__ is not np.ndarray.__array_ufunc__:
+        raise TypeError(
+            f"{name} is a {_kind(x)}, which has an arithmetic of its own, and the product has plain numbers: give "
+            f"numpy.asarray({name}) if that is meant"
+        )
+    _checked(x, x, name)
+
+
+def _check_dense(x: Any, name: str) -> None:
+    """Sparse matrices of scipy, of pydata/sparse and of torch."""
+    if getattr(x, "is_sparse", False) or "sparse" in str(getattr(x, "layout", "")):
+        raise TypeError(f"{name} is a sparse {_kind(x)}; gemmd multiplies dense matrices: give {name}.to_dense()")
+    if hasattr(x, "nnz") and not hasattr(x, "__dlpack__"):
+        way = "toarray" if hasattr(x, "toarray") else "todense"
+        raise TypeError(f"{name} is a sparse {_kind(x)}; gemmd multiplies dense matrices: give {name}.{way}()")
+
+
+def _checked(array: Array, x: Any, name: str) -> Array:
+    if array.dtype.kind in "cOSUMm":
+        raise TypeError(
+            f"{name} is a {_kind(x)} of {array.dtype}, which are no real numbers: make such of them first, by "
+            f"numpy.asarray({name}, 'float64') or a DataFrame's to_numpy('float64')"
+        )
+    return array
+
+
+def _kind(x: Any) -> str:
+    return f"{type(x).__module__.partition('.')[0]} {type(x).__name__}"
 
 
 def _from_dlpack(x: Any, name: str) -> Array:
@@ -39,4 +84,4 @@ def _from_dlpack(x: Any, name: str) -> Array:
         element = types.parse(dtype)
         codes = x.view({2: torch.int16, 1: torch.uint8}[element.dtype.itemsize])
         return np.from_dlpack(codes).view(element.dtype)
-    return np.asarray(x)
+    return _checked(np.asarray(x), x, name)

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_POLL_SECONDS = 0.1
+
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
@@ -51,9 +53,13 @@ class Slot:
         self._result, self._error = result, error
         self._lock.release()
 
-    def take(self) -> Any:
-        """Waits for it; Ctrl-C interrupts that."""
-        self._lock.acquire()
+    def take(self, poll: Callable[[], None] | None = None) -> Any:
+        """Waits for it and calls poll() now and then; Ctrl-C interrupts that."""
+        if poll is None:
+            self._lock.acquire()
+        else:
+            while not self._lock.acquire(timeout=_POLL_SECONDS):
+                poll()
         if self._error is None:
             return self._result
         error, self._error = self._error, None
@@ -63,9 +69,12 @@ class Slot:
             del error  # which refers to this frame
 
 
-def interruptibly(work: Callable[[], T], give_up: Callable[[], None]) -> T:
-    """work(), in another thread where this is the main one; Ctrl-C then calls give_up() and is raised."""
-    if threading.current_thread() is not threading.main_thread():
+def interruptibly(work: Callable[[], T], give_up: Callable[[], None], poll: Callable[[], None] | None = None) -> T:
+    """work(), in another thread where this is the main one; Ctrl-C then calls give_up() and is raised.
+
+    poll() is called in this thread meanwhile; what it raises gives up too.
+    """
+    if poll is None and threading.current_thread() is not threading.main_thread():
         return work()
     slot = Slot()
 
@@ -83,9 +92,9 @@ def interruptibly(work: Callable[[], T], give_up: Callable[[], None]) -> T:
                 threading.Thread(target=run, name="gemmd-call", daemon=True).start()
             except RuntimeError:  # the interpreter ends, and begins no threads
                 return work()
-        result: T = slot.take()
+        result: T = slot.take(poll)
         return result
-    except KeyboardInterrupt:
+    except BaseException:  # Ctrl-C, what poll() raised, or what ended the work
         with deferred():
             give_up()
         raise

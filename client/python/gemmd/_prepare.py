@@ -13,33 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from gemmd import _checks, _formats, _layout, _planes, types
-from gemmd._digest import Source
+from gemmd import _layout, _planes, types
+from gemmd._activations import activated
 from gemmd._durations import lease_of
 from gemmd._encoded import Encoded, PlaneBytes
+from gemmd._factors import Matrix, element_of, has_scales, matrix, of_one_type, shaped, transposed
 from gemmd._header import (
     ACTIVATIONS,
     DETERMINISM,
     OPERANDS,
     PRIORITIES,
-    SCALES,
-    TENSOR_SCALE,
-    ZERO_POINTS,
     OperandSpec,
     Options,
     Place,
 )
 from gemmd._inputs import to_numpy
-from gemmd._layout import Array, Blocks, Plane
+from gemmd._layout import Array, Plane
 from gemmd._overlap import check_apart, may_be_written
 from gemmd._regions import Region, Regions
-from gemmd._scale_layout import LAYOUTS, PLAIN
 from gemmd._trace import trace_headers
 from gemmd.quantized import Quantized
-from gemmd.resident import Resident
+from gemmd.resident import Resident, Transposed
 from gemmd.types import ElementType
-
-Matrix = Array | Quantized | Resident
 
 
 @dataclass(frozen=True)
@@ -62,6 +57,8 @@ class Asked:
     lease: float | None = None
     traceparent: str | None = None
     tracestate: str | None = None
+    transpose_a: bool = False
+    transpose_b: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,8 +80,11 @@ class Prepared:
 
 def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     """ValueError and TypeError where shapes or types do not go together; the server checks the rest."""
-    left, right = _matrix(a, "a"), _matrix(b, "b")
-    left, right, shape, is_vector = _shaped(left, right)
+    left, right = matrix(a, "a"), matrix(b, "b")
+    left = transposed(left, "a") if asked.transpose_a else left
+    right = transposed(right, "b") if asked.transpose_b else right
+    left, right = of_one_type(left, right)
+    left, right, shape, is_vector = shaped(left, right)
     element = _result_type(left, right, asked)
     m, n = left.shape[-2], right.shape[-1]
     batch = shape[: len(shape) - 2]
@@ -94,10 +94,9 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     c = _addend(asked.c, (*batch, m, n), element, is_vector)
     if asked.keep and (batch or out is not None):
         raise ValueError("keep=True keeps one matrix: it goes with neither batches nor out=")
-    k = left.shape[-1]
-    if 0 in (*shape, k):
-        return _nothing(visible, k, c, asked, out, element)
     bias = _bias(asked.bias, n, element)
+    if 0 in (*shape, left.shape[-1]):
+        return _nothing(visible, shape, c, bias, asked, out, element)
     if asked.keep:
         one = _Maker(regions, options, element, None).encode(left, right, c, bias, None)
         return Prepared([one], None, (m, n), None, element)
@@ -109,55 +108,14 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     return Prepared(encoded, work, visible, None if is_in_place else out, element)
 
 
-def _matrix(x: Any, name: str) -> Matrix:
-    if isinstance(x, Quantized | Resident):
-        return x
-    array = to_numpy(x, name)
-    if array.ndim == 0:
-        raise ValueError(f"{name} is a scalar; matmul multiplies vectors and matrices")
-    element = types.of_dtype(array.dtype)
-    if element.needs_scales or element.name == "e8m0":
-        raise TypeError(f"{name} is {array.dtype}, which means nothing without scales: give gemmd.Quantized")
-    return array
-
-
-def _shaped(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix, tuple[int, ...], tuple[bool, bool]]:
-    """Vectors as matrices; the shape of the product, batch first; which of them were vectors."""
-    vectors = (left.ndim == 1 if isinstance(left, np.ndarray) else False,
-               right.ndim == 1 if isinstance(right, np.ndarray) else False)  # fmt: skip
-    if vectors[0] and isinstance(left, np.ndarray):
-        left = left.reshape(1, -1)
-    if vectors[1] and isinstance(right, np.ndarray):
-        right = right.reshape(-1, 1)
-    if left.shape[-1] != right.shape[-2]:
-        raise ValueError(
-            f"a has shape {left.shape} and b {right.shape}: a's last dimension is {left.shape[-1]}, "
-            f"and b's last but one is {right.shape[-2]}; they must be equal"
-        )
-    batch: tuple[int, ...] = ()
-    if len(left.shape) > 2 or len(right.shape) > 2:
-        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    return left, right, (*batch, left.shape[-2], right.shape[-1]), vectors
-
-
-def _element(x: Matrix) -> ElementType:
-    return types.of_dtype(x.dtype) if isinstance(x, np.ndarray) else x.element
-
-
-def _has_scales(x: Matrix) -> bool:
-    if isinstance(x, Quantized):
-        return x.scales is not None
-    return isinstance(x, Resident) and x.has_scales
-
-
 def _result_type(left: Matrix, right: Matrix, asked: Asked) -> ElementType:
-    a, b = _element(left), _element(right)
+    a, b = element_of(left), element_of(right)
     types.check_factors(a, b)
     if asked.dtype is not None:
         return types.parse(asked.dtype)
     if asked.out is not None:
         return types.of_dtype(asked.out.dtype)
-    return types.result_of(a, b, _has_scales(left) or _has_scales(right))
+    return types.result_of(a, b, has_scales(left) or has_scales(right))
 
 
 def _number(table: dict[str, int], field: str, value: str) -> int:
@@ -190,6 +148,8 @@ def _checked_out(out: Any, shape: tuple[int, ...], element: ElementType) -> Arra
         return None
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out is a {type(out).__name__}; it must be a numpy.ndarray")
+    if isinstance(out, np.ma.MaskedArray):
+        raise TypeError("out is a masked array, whose mask would hide results: give out=out.data")
     if out.shape != shape:
         raise ValueError(f"out has shape {out.shape}; the product has {shape}")
     if types.of_dtype(out.dtype) != element:
@@ -203,9 +163,7 @@ def _checked_out(out: Any, shape: tuple[int, ...], element: ElementType) -> Arra
 def _addend(c: Any, full: tuple[int, ...], element: ElementType, vectors: tuple[bool, bool]) -> Any:
     if c is None or isinstance(c, Resident):
         return c
-    array = to_numpy(c, "c")
-    if types.of_dtype(array.dtype) != element:
-        raise TypeError(f"c is {array.dtype}, and the product {element.name}; they must be one type")
+    array = _added(c, "c", element)
     if vectors[1] and array.ndim >= 1:
         array = array[..., None]
     if vectors[0]:
@@ -216,24 +174,56 @@ def _addend(c: Any, full: tuple[int, ...], element: ElementType, vectors: tuple[
         raise ValueError(f"c has shape {array.shape}, which does not broadcast to {full}") from None
 
 
+def _added(x: Any, name: str, element: ElementType) -> Array:
+    """What is added to a product: of its type, or of one whose values it holds. Python's numbers take its type."""
+    if isinstance(x, Transposed):
+        raise TypeError(f"{name} is a transposed matrix on the server; only factors can be transposed there")
+    if isinstance(x, int | float) and not isinstance(x, bool):
+        return np.asarray(x, element.dtype)
+    array = to_numpy(x, name)
+    if array.dtype != element.dtype and not np.can_cast(array.dtype, element.dtype, "safe"):
+        raise TypeError(
+            f"{name} is {array.dtype}, and the product {element.name}, which does not hold every value of that: "
+            f"make it {element.name}, or ask for another product by dtype="
+        )
+    return array.astype(element.dtype, copy=False)
+
+
 def _bias(bias: Any, n: int, element: ElementType) -> Any:
     if bias is None or isinstance(bias, Resident):
         return bias
-    array = to_numpy(bias, "bias")
-    if types.of_dtype(array.dtype) != element:
-        raise TypeError(f"bias is {array.dtype}, and the product {element.name}; they must be one type")
+    array = _added(bias, "bias", element)
     if array.shape not in ((n,), (1, n)):
         raise ValueError(f"bias has shape {array.shape}; it must have {n} elements, one for each column")
     return np.ascontiguousarray(array).reshape(1, n)
 
 
 def _nothing(
-    visible: tuple[int, ...], k: int, c: Any, asked: Asked, out: Array | None, element: ElementType
+    visible: tuple[int, ...],
+    full: tuple[int, ...],
+    c: Any,
+    bias: Any,
+    asked: Asked,
+    out: Array | None,
+    element: ElementType,
 ) -> Prepared:
-    """The server multiplies no empty matrices: what NumPy makes of them is made here."""
-    if k == 0 and 0 not in visible and (c is not None or asked.bias is not None or asked.keep):
-        raise ValueError("the factors have no element (K is 0): there is nothing to add to")
-    d = np.zeros(visible, element.dtype)
+    """The server multiplies no empty matrices: what is left of such a product is made here, as BLAS has it."""
+    if asked.keep or isinstance(c, Resident) or isinstance(bias, Resident):
+        raise ValueError(
+            f"the product has shape {full} and its factors no element, so that it is made in this process: "
+            "keep=True, and c and bias on the server, go with factors that have elements"
+        )
+    sums = np.zeros(full)
+    if c is not None:
+        sums = sums + float(1.0 if asked.beta is None else asked.beta) * c.astype(np.float64)
+    if bias is not None:
+        sums = sums + bias.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        d = (
+            activated(sums, (asked.activation or "none").lower().replace("-", "_"))
+            .astype(element.dtype)
+            .reshape(visible)
+        )
     return Prepared([], d, visible, out, element)
 
 
@@ -307,7 +297,10 @@ class _Maker:
             order, target = found
             address = _layout.address_of(d) if self._region is not None else 0
         expected = Plane(self._element.number, a.shape[-2], b.shape[-1], order)
-        options = self._options if order == _layout.ROW_MAJOR else self._options._replace(output_order=order)
+        transposes = isinstance(a, Transposed), isinstance(b, Transposed)
+        options = self._options
+        if order != _layout.ROW_MAJOR or any(transposes):
+            options = options._replace(output_order=order, transpose_a=transposes[0], transpose_b=transposes[1])
         region = self._region
         is_shared = region is not None
         if region is not None:
@@ -324,9 +317,10 @@ class _Maker:
         """What makes the operand's spec; inline planes are added to `planes`."""
         if x is None:
             return None
-        if isinstance(x, Resident):
-            spec = x.spec._replace(place=x.place)
-            keeps.append(x)
+        if isinstance(x, Resident | Transposed):
+            matrix = x.T if isinstance(x, Transposed) else x
+            spec = matrix.spec._replace(place=matrix.place)
+            keeps.append(matrix)
             return lambda: spec
         if isinstance(x, Quantized):
             made = _planes.of_quantized(x, name == "A", is_packed=False)
@@ -341,33 +335,3 @@ class _Maker:
             return lambda: spec._replace(place=region.place(found[0]))
         planes += [PlaneBytes(OPERANDS[name], plane, laid.data) for plane, laid in made.planes]
         return lambda: spec
-
-
-def source_of(x: Any, store_as: str | None = None, axis: int = 1) -> Source:
-    """A matrix to be uploaded: tightly packed, which costs a copy where it is not."""
-    if isinstance(x, Quantized):
-        if store_as is not None:
-            raise ValueError(f"store_as is {store_as!r}, and x is quantized already")
-        made = _planes.of_quantized(x, None, is_packed=True)
-        return Source(made.planes, made.blocks)
-    array = to_numpy(x, "x")
-    if array.ndim != 2:
-        raise ValueError(f"x has shape {array.shape}; what stays on the server is a matrix")
-    if 0 in array.shape:
-        raise ValueError(f"x has shape {array.shape}; it has no element")
-    made = _planes.of_array(array, is_packed=True)
-    return Source(made.planes, None, None if store_as is None else _stored_form(made.spec().data, store_as, axis))
-
-
-def _stored_form(data: Plane, store_as: str, axis: int) -> OperandSpec:
-    """The planes that Quantized.of(x, store_as, axis) has."""
-    _checks.choice("axis", axis, (0, 1))
-    form = _formats.by_name(store_as, axis)
-    rows, columns = _checks.plane_shape(form, PLAIN, (data.rows, data.columns), axis)
-    scaling = [(SCALES, Plane(form.scale.number, rows, columns))]
-    if form.has_zero_points:
-        scaling.append((ZERO_POINTS, Plane(form.zero_point.number, rows, columns)))
-    if form.has_tensor_scale:
-        scaling.append((TENSOR_SCALE, Plane(types.by_name("f32").number, 1, 1)))
-    blocks = Blocks(form.block_k, form.block_lines, LAYOUTS[PLAIN]) if form.has_blocks else None
-    return OperandSpec(data._replace(type=form.element.number), tuple(scaling), blocks)

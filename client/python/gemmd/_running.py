@@ -13,6 +13,7 @@ from gemmd import _fork, errors
 from gemmd._engine import Call, Engine, Outcome
 from gemmd._header import OperandSpec
 from gemmd._prepare import Prepared
+from gemmd._progress import Meter, Progress
 from gemmd._regions import Region, Regions
 from gemmd._route import RouteOptions
 from gemmd._transfer import Deadline, put
@@ -59,6 +60,12 @@ class Running:
             return
         for _ in range(min(_WINDOW, len(self._prepared.encoded))):
             self._start_next()
+
+    def meter(self, progress: Progress) -> Meter:
+        """Tells of its bytes."""
+        every = self._prepared.encoded
+        total = sum(each.payload_bytes + each.result_bytes for each in every)
+        return Meter(progress, "product", lambda: sum(each.moved_bytes for each in every), lambda: total)
 
     def cancel(self) -> None:
         """Ends it with Cancelled, unless it has ended. Nothing is written into the result any more."""

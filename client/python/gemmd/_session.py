@@ -229,6 +229,7 @@ class Session:
         begin = request.offset
         end = min(begin + request.chunk_bytes, len(plane.data))
         request.offset = end
+        request.encoded.moved_bytes += end - begin
         if end == len(plane.data):
             request.plane += 1
             request.offset = 0

@@ -52,6 +52,27 @@ class Stored(NamedTuple):
         assert planes[0] is not None
         return self._replace(data=planes[0], scales=planes[1], zero_points=planes[2], tensor_scale=planes[3])
 
+    def transposed(self) -> Stored:
+        """The same the other way round: lines that were rows are columns."""
+        is_flat = self.data.ndim == 1
+
+        def turned(plane: Array | None) -> Array | None:
+            if plane is None or plane.ndim != 2:
+                return plane
+            if plane is self.scales and self.scale_layout == BLOCKED:
+                plane = plane.reshape(plane.shape[::-1]).T  # tiles lie in the order of lines and K
+            other: Array = np.ascontiguousarray(plane.T)
+            return other
+
+        return self._replace(
+            shape=self.shape[::-1],
+            order="C" if self.order == "F" else "F",
+            data=self.data if is_flat else self.data.T,
+            scales=turned(self.scales),
+            zero_points=turned(self.zero_points),
+            axis=None if self.axis is None else 1 - self.axis,
+        )
+
     def codes(self) -> Array:
         """Rows x columns, a code in each element: unsigned, of as many bits as NumPy's type for the elements."""
         element = self.format.element

@@ -17,6 +17,7 @@ from gemmd._engine import Engine
 from gemmd._header import PLANES, OperandSpec, seconds_into, set_operand, spec_of
 from gemmd._interrupts import interruptibly
 from gemmd._layout import Array
+from gemmd._progress import Meter
 from gemmd._status import error_of
 from gemmd.retry import NO_PUSHBACK, Pushback, late, retry_delay
 
@@ -58,9 +59,16 @@ class Deadline:
         for each in calls:
             each.cancel()
 
-    def run(self, work: Callable[[], T]) -> T:
-        """work(), such that Ctrl-C gives up."""
-        return interruptibly(work, self.give_up)
+    def run(self, work: Callable[[], T], meter: Meter | None = None) -> T:
+        """work(), such that Ctrl-C gives up. The meter tells of it meanwhile."""
+        if meter is None:
+            return interruptibly(work, self.give_up)
+        try:
+            found = interruptibly(work, self.give_up, meter.poll)
+            meter.end()
+            return found
+        finally:
+            meter.close()
 
     def check(self) -> None:
         """Cancelled after give_up()."""

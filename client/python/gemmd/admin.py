@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmd import _messages
-from gemmd._header import seconds_of
+from gemmd._header import DETERMINISM, seconds_of
+from gemmd.errors import class_of
+from gemmd.receipt import ClientTimes, Receipt, Sent, receipt_of
 
+_DETERMINISM = {number: name for name, number in DETERMINISM.items()}
 _STAGES = {number: name.lower() for name, number in _messages.enum_numbers("StageName").items()}
 
 
@@ -169,10 +172,117 @@ class Statistics:
     queues: tuple[Queue, ...]
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel that the server has. unavailable_reason is empty where its device can run it."""
+
+    name: str
+    architecture: str
+    description: str
+    determinism: str
+    unavailable_reason: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel's part in the choice for one problem; rejection is empty where it takes the problem.
+
+    predicted_us is what tune() measured where `measured` says so.
+    """
+
+    kernel: str
+    rejection: str
+    plan: str
+    predicted_us: float
+    chosen: bool
+    measured: bool
+
+
+@dataclass(frozen=True)
+class TunedCandidate:
+    """One plan of one kernel: the median of its compute stage, or why it was rejected."""
+
+    kernel: str
+    plan: str
+    measured_us: float
+    chosen: bool
+    rejection: str
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What tune() measured: of each shape its candidates, and the device that measured."""
+
+    shapes: tuple[tuple[TunedCandidate, ...], ...]
+    device: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One request that ended. The receipt's times count from arrival_unix_ns; code is its status, "OK" if well.
+
+    launch is equal for requests that one launch served, connection for those that came over one connection.
+    """
+
+    arrival_unix_ns: int
+    receipt: Receipt
+    code: str
+    tenant: str
+    launch: int
+    connection: int
+    trace_id: str
+    parent_span_id: str
+
+
+@dataclass(frozen=True)
+class Traces:
+    """The last requests, those that ended first first; left_out: older ones that found no room in the answer."""
+
+    timelines: tuple[Timeline, ...]
+    left_out: int
+    ring_bytes: int
+    recorded_requests: int
+    dropped_requests: int
+
+
 def _take(kind: Any, message: Any, **others: Any) -> Any:
     """A value of a message whose fields have the same names, but for the others."""
     names = [each for each in kind.__dataclass_fields__ if each not in others]
     return kind(**{each: getattr(message, each) for each in names}, **others)
+
+
+def kernels_of(message: Any) -> tuple[Kernel, ...]:
+    """Of ListKernelsResponse."""
+    return tuple(
+        _take(Kernel, each, determinism=_DETERMINISM.get(each.determinism, str(each.determinism)))
+        for each in message.kernels
+    )
+
+
+def candidates_of(message: Any) -> tuple[Candidate, ...]:
+    """Of ListKernelsResponse."""
+    return tuple(_take(Candidate, each) for each in message.candidates)
+
+
+def tuning_of(message: Any) -> Tuning:
+    """Of TuneResponse."""
+    shapes = tuple(tuple(_take(TunedCandidate, each) for each in shape.candidates) for shape in message.shapes)
+    return Tuning(shapes, message.device)
+
+
+def traces_of(message: Any) -> Traces:
+    """Of TracesResponse."""
+    timelines = tuple(
+        _take(
+            Timeline,
+            each,
+            receipt=receipt_of(each.receipt, "", ClientTimes(), Sent()),
+            code=class_of(each.code).code if each.code else "OK",
+        )
+        for each in message.timelines
+    )
+    found: Traces = _take(Traces, message, timelines=timelines)
+    return found
 
 
 def estimate_of(message: Any) -> Estimate:

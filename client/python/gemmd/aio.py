@@ -23,7 +23,7 @@ from gemmd import client as _client
 from gemmd._channel import Tls
 from gemmd._layout import Array
 from gemmd._prepare import Asked
-from gemmd.admin import Estimate, Info, Statistics
+from gemmd.admin import Candidate, Estimate, Info, Kernel, Statistics, Traces, Tuning
 from gemmd.linear import Linear
 from gemmd.resident import Resident
 from gemmd.retry import RetryPolicy
@@ -91,6 +91,11 @@ class Client:
         )
         self._box: _Mailbox | None = None
 
+    @property
+    def address(self) -> str:
+        """Where the server is."""
+        return self.sync.address
+
     async def matmul(self, a: Any, b: Any, *, deadline: float | None = None, **asked: Any) -> Any:
         """gemmd.Client.matmul(): the same arguments, result and errors.
 
@@ -123,10 +128,16 @@ class Client:
         axis: int = 1,
         lease: float | None = None,
         deadline: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Resident:
-        """gemmd.Client.put(), in a thread. The Resident's own methods wait: call them in threads too."""
+        """gemmd.Client.put(), in a thread, where progress() is called too.
+
+        The Resident's own methods, and @, wait: call them in threads too.
+        """
         return await _in_thread(
-            lambda: self.sync.put(x, store_as=store_as, axis=axis, lease=lease, deadline=deadline)
+            lambda: self.sync.put(
+                x, store_as=store_as, axis=axis, lease=lease, deadline=deadline, progress=progress
+            )
         )
 
     async def resident(self, name: str, deadline: float | None = None) -> Resident:
@@ -165,6 +176,25 @@ class Client:
         """gemmd.Client.stats(), in a thread."""
         return await _in_thread(lambda: self.sync.stats(deadline))
 
+    async def kernels(self, deadline: float | None = None) -> tuple[Kernel, ...]:
+        """gemmd.Client.kernels(), in a thread."""
+        return await _in_thread(lambda: self.sync.kernels(deadline))
+
+    async def explain(self, m: int, n: int, k: int, **asked: Any) -> tuple[Candidate, ...]:
+        """gemmd.Client.explain(), in a thread."""
+        return await _in_thread(lambda: self.sync.explain(m, n, k, **asked))
+
+    async def tune(self, shapes: Sequence[tuple[int, int, int]], **asked: Any) -> Tuning:
+        """gemmd.Client.tune(), in a thread."""
+        return await _in_thread(lambda: self.sync.tune(shapes, **asked))
+
+    async def traces(self, last: float | None = None, most: int = 0, deadline: float | None = None) -> Traces:
+        """gemmd.Client.traces(), in a thread."""
+        return await _in_thread(lambda: self.sync.traces(last, most, deadline))
+
+    def __reduce__(self) -> Any:
+        return _again, (self.sync,)
+
     async def close(self) -> None:
         """gemmd.Client.close(), in a thread."""
         await _in_thread(self.sync.close)
@@ -188,6 +218,14 @@ class AsyncLinear:
     async def __call__(self, x: Any, **asked: Any) -> Any:
         """The layer's output for x."""
         return await self._client.matmul(x, self.layer.w, **self.layer.arguments(asked))
+
+
+def _again(sync: _client.Client) -> Client:
+    """Of a pickle."""
+    made = Client.__new__(Client)
+    made.sync = sync
+    made._box = None
+    return made
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

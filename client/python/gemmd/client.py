@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from types import TracebackType
@@ -15,22 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from gemmd import _fork, _messages, _progress, _transfer, errors, types
+from gemmd import _fork, _messages, _transfer, errors, types
 from gemmd._address import Address
+from gemmd._administration import Administration
 from gemmd._channel import Link, Tls
 from gemmd._durations import deadline_of, lease_of
 from gemmd._engine import Engine
 from gemmd._header import header_message
 from gemmd._interrupts import Slot, deferred, interruptibly
 from gemmd._layout import Array
-from gemmd._prepare import Asked, Prepared, prepare, source_of
+from gemmd._prepare import Asked, Prepared, prepare
+from gemmd._progress import Counter
 from gemmd._regions import Regions
 from gemmd._route import RouteOptions
 from gemmd._running import Running, Told
+from gemmd._sources import source_of
 from gemmd._transfer import Deadline
 from gemmd.admin import Estimate, Info, Statistics, estimate_of, info_of, statistics_of
 from gemmd.linear import Linear
-from gemmd.resident import Resident, resident_of
+from gemmd.resident import Resident, Transposed, resident_of
 from gemmd.retry import RetryPolicy
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
@@ -40,6 +43,9 @@ class Pending(Future[Any]):
     """A product under way: a concurrent.futures.Future whose cancel() reaches the server too."""
 
     _running: Running | None = None
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a product under way stays in its process: pickle what result() returns")
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +80,7 @@ class Pending(Future[Any]):
         self._gate.release()
 
 
-class Client:
+class Client(Administration):
     """Products on one gemmd server. Thread-safe; a context manager.
 
     address: what gRPC resolves: "host:50051", "dns:///host:50051", "unix:/run/gemmd"; without a port 50051; by
@@ -92,6 +98,9 @@ class Client:
     It connects at the first call, and again by itself after a failure. Every method raises gemmd.Error's
     classes for what the server refuses, ClosedError after close(), and ForkedError in a child of the process
     that made it. deadline= is in seconds, for the whole call with its retries; None waits.
+
+    It pickles as its arguments, and connects anew where it is read; equal ones share a client there. One with a
+    token=, or with a private key as bytes, does not pickle, because whoever reads the pickle would have the secret.
     """
 
     def __init__(
@@ -107,6 +116,7 @@ class Client:
         channels: int = 0,
         chunk_bytes: int = 0,
     ) -> None:
+        self._arguments = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         if transport not in ("auto", "unary", "stream"):
             raise ValueError(f"transport is {transport!r}; it must be auto, unary or stream")
         if not 0 <= channels <= 64:
@@ -116,6 +126,8 @@ class Client:
         secure = Tls() if tls is True else tls or None
         link = Link(_one_address(address), secure, token, tenant, plaintext_token)
         self._engine = Engine(link, retry or RetryPolicy(), RouteOptions(transport, channels, chunk_bytes))
+        self._engine.owner = weakref.ref(self)
+        self._arguments["address"] = self.address
         self._regions = Regions(self._engine)
         self._closed = False
         # Runs when this is collected, and at exit.
@@ -148,13 +160,19 @@ class Client:
         deadline: float | None = None,
         traceparent: str | None = None,
         tracestate: str | None = None,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Any:
         """D = activation(alpha * a @ b + beta * c + bias), of shapes as numpy.matmul has them.
 
-        a: (..., M, K) or (K,); b: (..., K, N) or (K,): arrays of one type that are NumPy's or have DLPack on a
-            CPU, gemmd.Quantized, or matrices on the server (gemmd.Resident). Any quantized ones go together, and
-            with float32, float16 and bf16.
-        c: broadcast to (..., M, N); bias: (N,); both of the result's type. beta: 1 where c is given.
+        a: (..., M, K) or (K,); b: (..., K, N) or (K,): arrays that are NumPy's or have DLPack on a CPU,
+            gemmd.Quantized, or matrices on the server (gemmd.Resident, or its T). Arrays of two types become the
+            type that holds both, as with NumPy: float64 by float32 is float64, bf16 by float32 float32. Any
+            quantized ones go together, and with float32, float16 and bf16.
+        transpose_a, transpose_b: the factor is stored the other way round: (..., K, M), (..., N, K).
+        c: broadcast to (..., M, N); bias: (N,); both of the result's type, or of one that it holds. beta: 1 where
+            c is given. With alpha=0 NaN and infinity of a and b reach the result; with beta=0 those of c do not.
         activation: "none", "relu", "gelu_tanh" or "silu".
         out: where the result is written. Where it shares memory with an operand, the result is copied there in
             the end.
@@ -166,6 +184,8 @@ class Client:
         keep: leave the result on the server and return a Resident; lease: seconds it is safe from eviction.
         traceparent, tracestate: the trace that the product belongs to, as W3C's headers of these names say it;
             the server's traces name it.
+        progress: called now and then, and at the end, with the bytes that went or came and with all that will; it
+            runs on this thread, and ends the product by raising. Each attempt counts anew.
 
         Returns a gemmd.Result: an ndarray (a view of out, if given) with `.receipt`. Arrays in C or Fortran
         order, and rows somewhat apart, are sent from where they lie; others are copied once. If it fails, what
@@ -176,14 +196,19 @@ class Client:
         """
         begun = time.perf_counter()
         asked = Asked(alpha, beta, c, bias, activation, out, dtype, accumulate, kernel, determinism, priority,
-                      verify, keep, lease, traceparent, tracestate)  # fmt: skip
+                      verify, keep, lease, traceparent, tracestate, transpose_a, transpose_b)  # fmt: skip
         slot = Slot()
         running = self._prepare(a, b, asked, deadline, slot.put, begun)
         try:
             with deferred():
                 running.start()
-            return slot.take()
-        except KeyboardInterrupt:
+            if progress is None:
+                return slot.take()
+            meter = running.meter(progress)
+            found = slot.take(meter.poll)
+            meter.end()
+            return found
+        except BaseException:  # Ctrl-C, or what progress() raised
             with deferred():
                 running.cancel()
             raise
@@ -217,6 +242,7 @@ class Client:
         axis: int = 1,
         lease: float | None = None,
         deadline: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Resident:
         """Uploads a matrix, or what of it the server does not have; it stays there for products to name.
 
@@ -225,13 +251,17 @@ class Client:
         store_as: a format of docs/quantization.md ("mxfp8-e4m3") that the server quantizes x to, of f32, f16 or
         bf16, and keeps instead, as it would keep Quantized.of(x, store_as, axis). axis: 1 for a right factor, 0
         for a left one. Unimplemented: the server is older than that.
+        progress: as in matmul(); without it tqdm shows a bar where somebody looks.
         """
         self._check()
         seconds = lease_of(lease)
         source = source_of(x, store_as, axis)
         end = Deadline(deadline_of(deadline))
-        bar = _progress.bar(source.size_bytes, "upload")
-        found = end.run(lambda: _transfer.put(self._engine, source, seconds, end, bar))
+        counter = Counter(source.size_bytes)
+        found = end.run(
+            lambda: _transfer.put(self._engine, source, seconds, end, counter.add),
+            counter.meter(progress, "upload"),
+        )
         return resident_of(self._engine, found.resident, source, found.saved_bytes)
 
     def resident(self, name: str, deadline: float | None = None) -> Resident:
@@ -270,11 +300,12 @@ class Client:
     ) -> Linear:
         """A layer: layer(x) is activation(x @ w + bias), with w (K x N) on the server. `asked` as in matmul().
 
+        w: as put() takes it, or on the server already: of torch's N x K weights, resident.T.
         store_as: as in put().
         """
-        if isinstance(w, Resident) and store_as is not None:
+        if isinstance(w, Resident | Transposed) and store_as is not None:
             raise ValueError(f"store_as is {store_as!r}, and w is on the server already")
-        resident = w if isinstance(w, Resident) else self.put(w, lease=lease, store_as=store_as)
+        resident = w if isinstance(w, Resident | Transposed) else self.put(w, lease=lease, store_as=store_as)
         return Linear(self, resident, bias, activation, asked)
 
     def shared(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
@@ -322,6 +353,16 @@ class Client:
         request = _messages.StatisticsRequest()
         return statistics_of(self._call("Admin/Statistics", request, _messages.StatisticsResponse, deadline))
 
+    def __reduce__(self) -> Any:
+        tls = self._arguments["tls"]
+        if self._arguments["token"] is not None or (isinstance(tls, Tls) and isinstance(tls.key, bytes)):
+            secret = "private key" if self._arguments["token"] is None else "token"
+            raise TypeError(
+                f"{self!r} has a secret, its {secret}, which a pickle would show to whoever reads it: make a "
+                "Client in the other process, which takes the secret from where this one did"
+            )
+        return _client_again, (type(self), self._arguments)
+
     def close(self) -> None:
         """Ends what is under way, unregisters shared memory, and closes the connections. Idempotent."""
         self._closed = True
@@ -346,6 +387,20 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self.address!r}{', closed' if self._closed else ''})"
+
+
+_again_lock = threading.Lock()
+_again: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary()
+
+
+def _client_again(kind: type[Client], arguments: dict[str, Any]) -> Client:
+    """Of a pickle; many matrices that come one by one have one client."""
+    key = repr((kind, arguments))
+    with _again_lock:
+        found = _again.get(key)
+        if found is None or found._closed:
+            found = _again[key] = kind(**arguments)
+        return found
 
 
 def _close(regions: Regions, engine: Engine) -> None:

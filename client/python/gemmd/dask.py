@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmd import types
 from gemmd.client import Client, default_client
 
 try:
@@ -41,6 +42,20 @@ class _Block:
         return total
 
 
+# A block's product takes these as the whole one would; c, bias and an activation would be applied to each block.
+_ASKED = frozenset(("dtype", "accumulate", "kernel", "determinism", "priority", "verify", "deadline"))
+
+
+def _result_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of a product of arrays, as Client.matmul() has it."""
+    left, right = types.of_dtype(a), types.of_dtype(b)
+    common = types.common(left, right)
+    if common is None:
+        types.check_factors(left, right)
+        common = types.result_of(left, right, has_scales=False)
+    return common.dtype
+
+
 _lock = threading.Lock()
 _clients: dict[tuple[str | None, str | None], Client] = {}
 
@@ -58,12 +73,14 @@ def _client(address: str | None, tenant: str | None) -> Client:
 def matmul(a: Any, b: Any, *, address: str | None = None, tenant: str | None = None, **asked: Any) -> Any:
     """Multiplies dask arrays of 2 dimensions, M x K and K x N: a dask array that computes on the server.
 
-    address: the server's; by default GEMMD_SERVER's, of each worker. asked: dtype=, kernel=, determinism= and
-    verify= of Client.matmul(). A product over several blocks of K adds them in their order; their sums are
-    rounded to the result's type between blocks.
+    address: the server's; by default GEMMD_SERVER's, of each worker. asked: dtype=, accumulate=, kernel=,
+    determinism=, priority=, verify= and deadline= of Client.matmul(). A product over several blocks of K adds them
+    in their order; their sums are rounded to the result's type between blocks. A transposed factor is a.T.
 
-    ValueError: the shapes do not go together, or there are other dimensions.
+    ValueError: the shapes do not go together, or there are other dimensions. TypeError: another argument.
     """
+    if other := sorted(set(asked) - _ASKED):
+        raise TypeError(f"{other[0]}= goes with no product of blocks; {', '.join(sorted(_ASKED))} do")
     a, b = da.asarray(a), da.asarray(b)
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError(f"a has {a.ndim} dimensions and b {b.ndim}; both must have 2")
@@ -71,7 +88,7 @@ def matmul(a: Any, b: Any, *, address: str | None = None, tenant: str | None = N
         raise ValueError(f"a has shape {a.shape} and b {b.shape}: they do not go together")
     if a.chunks[1] != b.chunks[0]:
         b = b.rechunk({0: a.chunks[1]})
-    dtype = np.dtype(asked["dtype"]) if "dtype" in asked else np.int32 if a.dtype == np.int8 else a.dtype
+    dtype = types.parse(asked["dtype"]).dtype if "dtype" in asked else _result_dtype(a.dtype, b.dtype)
     return da.blockwise(
         _Block(address, tenant, asked),
         "ij",

@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return 0 if _show(options.address, options.side) else 1
     except gemmd.Error as error:
-        print(f"gemmd.demo: {error}", file=sys.stderr)
+        print(f"gemmd.demo: {error.code}: {error}", file=sys.stderr)
         return 1
 
 

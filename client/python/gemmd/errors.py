@@ -55,7 +55,7 @@ class Error(Exception):
         self.may_retry = True
 
     def __str__(self) -> str:
-        return f"{self.code}: {self.message}"
+        return self.message  # a traceback says the class
 
 
 class Cancelled(Error):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gemmd.resident import Resident
+from gemmd.resident import Resident, Transposed
 
 if TYPE_CHECKING:
     from gemmd.client import Client
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 class Linear:
     """layer(x) is activation(x @ w + bias): x of (..., K), w K x N, bias (N,); the result (..., N).
 
-    `w` is the Resident. As a context manager it is released at the end.
+    `w` is the Resident, or its T. As a context manager it is released at the end. It pickles as its client and its
+    Resident do.
     """
 
-    def __init__(self, client: Client, w: Resident, bias: Any, activation: str, asked: Mapping[str, Any]) -> None:
+    def __init__(
+        self, client: Client, w: Resident | Transposed, bias: Any, activation: str, asked: Mapping[str, Any]
+    ) -> None:
         self._client = client
         self.w = w
         self.bias = bias

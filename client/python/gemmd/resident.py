@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmd import _messages, _progress, types
+from gemmd import _messages, types
 from gemmd._digest import Source
 from gemmd._durations import deadline_of, lease_of
 from gemmd._encoded import bad_response
@@ -24,6 +25,7 @@ from gemmd._header import (
 )
 from gemmd._layout import COLUMN_MAJOR, Array, Plane
 from gemmd._packing import unpack
+from gemmd._progress import Counter
 from gemmd._scale_layout import LAYOUTS
 from gemmd._transfer import Deadline, call, download
 from gemmd.quantized import Quantized
@@ -31,6 +33,10 @@ from gemmd.receipt import Receipt
 
 if TYPE_CHECKING:
     from gemmd._engine import Engine
+    from gemmd.client import Client
+
+
+_NO_ARRAY = "this matrix is on the server: numpy() downloads it; matmul() and @ multiply by it there"
 
 
 class Resident:
@@ -39,7 +45,13 @@ class Resident:
     One that put() made holds its bytes here too: where the server has lost it, by a restart or an eviction, it is
     uploaded again in the midst of the product that missed it. The array must not be changed meanwhile.
     As a context manager it is released at the end. `saved_bytes` is what put(store_as=) saved on the server.
+    x @ w, w @ x and w.T are matmul()'s products, on the client that made it.
+
+    It pickles as its name and its client's arguments, without the bytes: another process that reads it multiplies
+    by the same matrix, and does not upload it again where the server lost it.
     """
+
+    __array_ufunc__ = None  # so that NumPy leaves x @ w to __rmatmul__
 
     def __init__(
         self,
@@ -52,6 +64,7 @@ class Resident:
         saved_bytes: int = 0,
     ) -> None:
         self._engine = engine
+        self._client = engine.owner()  # which lives as long as what it made
         self._released = False
         self.spec = spec
         self.handle = handle
@@ -69,6 +82,11 @@ class Resident:
     def ndim(self) -> int:
         """Always 2."""
         return 2
+
+    @property
+    def T(self) -> Transposed:  # noqa: N802
+        """The transposed matrix, for products alone: nothing is sent or stored."""
+        return Transposed(self)
 
     @property
     def element(self) -> types.ElementType:
@@ -98,6 +116,20 @@ class Resident:
             raise ValueError("this resident matrix was released")
         return Place("digest", self.digest) if self.digest else Place("handle", self.handle)
 
+    def __matmul__(self, x: Any) -> Any:
+        return self._client.matmul(self, x)
+
+    def __rmatmul__(self, x: Any) -> Any:
+        return self._client.matmul(x, self)
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise TypeError(
+            "this matrix is on the server: numpy() downloads it, and matmul() and @ multiply by it there"
+        )
+
+    def __reduce__(self) -> Any:
+        return _again, (self._client, self.spec, self.handle, self.digest, self.saved_bytes, self._released)
+
     def _named(self, request: Any) -> Any:
         if self.digest:
             request.digest = self.digest
@@ -105,12 +137,13 @@ class Resident:
             request.handle = self.handle
         return request
 
-    def numpy(self, deadline: float | None = None) -> Array:
+    def numpy(self, deadline: float | None = None, progress: Callable[[int, int], None] | None = None) -> Array:
         """Its values, downloaded: rows x columns of its dtype; of one with scales the stored elements.
 
-        Elements of types that NumPy lacks without ml_dtypes come as their codes, a byte each.
+        Elements of types that NumPy lacks without ml_dtypes come as their codes, a byte each. progress: as in
+        Client.put().
         """
-        spec, planes = self._download(deadline)
+        spec, planes = self._download(deadline, progress)
         return _matrix(spec.data, planes[DATA])
 
     def quantized(self, deadline: float | None = None) -> Quantized:
@@ -142,10 +175,15 @@ class Resident:
             **packed,
         )
 
-    def _download(self, deadline: float | None) -> tuple[OperandSpec, dict[int, Array]]:
+    def _download(
+        self, deadline: float | None, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[OperandSpec, dict[int, Array]]:
         end = Deadline(deadline_of(deadline))
         request = self._named(_messages.DownloadRequest())
-        operand, planes = end.run(lambda: download(self._engine, request, end, _progress.downloads()))
+        counter = Counter()
+        operand, planes = end.run(
+            lambda: download(self._engine, request, end, counter.expect), counter.meter(progress, "download")
+        )
         return spec_of(operand), planes
 
     def renew(self, lease: float | None = None, deadline: float | None = None) -> float:
@@ -184,6 +222,73 @@ class Resident:
     def __repr__(self) -> str:
         state = ", released" if self._released else ""
         return f"Resident({self.shape[0]} x {self.shape[1]} {self.element.name}, @{self.handle}{state})"
+
+
+class Transposed:
+    """A matrix on the server the other way round, as a factor of products: Resident.T makes it."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, matrix: Resident) -> None:
+        self.T = matrix
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.T.shape
+        return columns, rows
+
+    @property
+    def ndim(self) -> int:
+        """Always 2."""
+        return 2
+
+    @property
+    def element(self) -> types.ElementType:
+        """The type of its elements."""
+        return self.T.element
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether its elements are worth something else than what is stored."""
+        return self.T.has_scales
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As Resident.dtype."""
+        return self.T.dtype
+
+    def numpy(self, deadline: float | None = None) -> Array:
+        """As Resident.numpy(), transposed."""
+        matrix: Array = self.T.numpy(deadline).T
+        return matrix
+
+    def release(self, deadline: float | None = None) -> None:
+        """As Resident.release()."""
+        self.T.release(deadline)
+
+    def __matmul__(self, x: Any) -> Any:
+        return self.T._client.matmul(self, x)
+
+    def __rmatmul__(self, x: Any) -> Any:
+        return self.T._client.matmul(x, self)
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise TypeError(
+            "this matrix is on the server: numpy() downloads it, and matmul() and @ multiply by it there"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.T!r}.T"
+
+
+def _again(
+    client: Client, spec: OperandSpec, handle: str, digest: bytes, saved_bytes: int, released: bool
+) -> Resident:
+    """Of a pickle."""
+    made = Resident(client._engine, spec, handle, digest, saved_bytes=saved_bytes)
+    made._released = released
+    return made
 
 
 def resident_of(engine: Engine, message: Any, source: Source | None = None, saved_bytes: int = 0) -> Resident:

@@ -43,6 +43,17 @@ class Result(np.ndarray[Any, Any]):
         """One for each product that was sent, in the order of the batch."""
         return tuple(receipt_from(each) for each in self._outcomes)
 
+    def torch(self) -> Any:
+        """A torch tensor of the same memory, of bf16 and fp8 too, which NumPy's types are not for torch."""
+        import torch
+
+        plain = np.asarray(self)
+        element = types.of_dtype(plain.dtype)
+        if np.dtype(element.code).name == element.numpy_name:
+            return torch.from_numpy(plain)
+        codes = {16: np.int16, 8: np.uint8}[element.bits]
+        return torch.from_numpy(plain.view(codes)).view(getattr(torch, element.numpy_name))
+
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:
         """NumPy's hook for results of its functions: they are no products."""
         return array[()] if return_scalar else np.asarray(array)

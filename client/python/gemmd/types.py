@@ -114,8 +114,9 @@ def of_dtype(dtype: np.dtype[Any]) -> ElementType:
     """The element type of a NumPy type. TypeError: gemmd has none for it."""
     found = _BY_NUMPY_NAME.get(dtype.name)
     if found is None or not dtype.isnative:
+        cure = ": astype('float64') holds integers up to 2**53" if dtype.kind in "iub" else ""
         raise TypeError(
-            f"gemmd multiplies no {dtype.name if dtype.isnative else dtype.str} arrays; "
+            f"gemmd multiplies no {dtype.name if dtype.isnative else dtype.str} arrays{cure}; "
             f"its types are {', '.join(_BY_NUMPY_NAME)}, in this machine's byte order"
         )
     return found
@@ -153,16 +154,42 @@ def parse(dtype: Any) -> ElementType:
     return of_dtype(np.dtype(dtype))
 
 
+_MIXED = ("f32", "f16", "bf16")  # what quantized matrices are multiplied by
+
+
+def go_together(a: ElementType, b: ElementType) -> bool:
+    """Whether the server multiplies matrices of these types by each other."""
+    if a.name == "int32" or b.name == "int32":  # a result's type, which no kernel multiplies
+        return False
+    if a == b or (a.is_quantized and b.is_quantized):
+        return True
+    return (a.is_quantized and b.name in _MIXED) or (b.is_quantized and a.name in _MIXED)
+
+
+def common(a: ElementType, b: ElementType) -> ElementType | None:
+    """The type that holds the values of both exactly, as numpy.result_type chooses it: f32 or f64.
+
+    None: they go together as they are, or both are integers, of which that type would be none.
+    """
+    integers = ("int8", "uint8", "int32")
+    if go_together(a, b) or (a.name in integers and b.name in integers):
+        return None
+    return _BY_NAME["f32" if a.name in _MIXED and b.name in _MIXED else "f64"]
+
+
 def check_factors(a: ElementType, b: ElementType) -> None:
     """TypeError where matrices of these types are not multiplied by each other."""
-    real = ("f32", "f16", "bf16")
-    both_quantized = a.is_quantized and b.is_quantized
-    one_quantized = (a.is_quantized and b.name in real) or (b.is_quantized and a.name in real)
-    if a != b and not both_quantized and not one_quantized:
+    if go_together(a, b):
+        return
+    if "int32" in (a.name, b.name):
         raise TypeError(
-            f"a is {a.name} and b is {b.name}; the factors must have one type, or both be quantized, or one be "
-            f"quantized and the other {', '.join(real)}"
+            f"a is {a.name} and b is {b.name}; int32 is the type of exact products of int8, and no kernel "
+            "multiplies it: give astype('float64'), which is exact while sums are below 2**53"
         )
+    raise TypeError(
+        f"a is {a.name} and b is {b.name}; the factors must have one type, or both be quantized, or one be "
+        f"quantized and the other {', '.join(_MIXED)}; only arrays are made one type here"
+    )
 
 
 def result_of(a: ElementType, b: ElementType, has_scales: bool) -> ElementType:

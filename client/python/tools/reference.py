@@ -25,6 +25,7 @@ CLASSES = [
     gemmd.Result,
     gemmd.Receipt,
     gemmd.Resident,
+    gemmd.Transposed,
     gemmd.Linear,
     gemmd.Quantized,
     gemmd.Tls,
@@ -53,9 +54,18 @@ def _signature(name: str, function: Any) -> str:
     return f"{name}{found.replace(parameters=parameters, return_annotation=inspect.Signature.empty)}"
 
 
+def _own(kind: Any) -> dict[str, Any]:
+    """Members of the class and of its bases in this package."""
+    found: dict[str, Any] = {}
+    for each in kind.__mro__:
+        if each.__module__.partition(".")[0] == "gemmd":
+            found = {**found, **{name: member for name, member in vars(each).items() if name not in found}}
+    return found
+
+
 def _members(kind: Any) -> list[str]:
     lines = []
-    for name, member in vars(kind).items():
+    for name, member in _own(kind).items():
         if name.startswith("_") and name != "__call__":
             continue
         if isinstance(member, property):

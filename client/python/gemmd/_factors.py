@@ -1,0 +1,84 @@
+"""The factors of a product: arrays, quantized matrices, and matrices on the server; their shapes and types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gemmd import types
+from gemmd._inputs import to_numpy
+from gemmd._layout import Array
+from gemmd.quantized import Quantized
+from gemmd.resident import Resident, Transposed
+from gemmd.types import ElementType
+
+Matrix = Array | Quantized | Resident | Transposed
+
+
+def matrix(x: Any, name: str) -> Matrix:
+    """A factor of at least one dimension. ValueError and TypeError: it is none."""
+    if isinstance(x, Quantized | Resident | Transposed):
+        return x
+    array = to_numpy(x, name)
+    if array.ndim == 0:
+        raise ValueError(f"{name} is a scalar; matmul multiplies vectors and matrices")
+    element = types.of_dtype(array.dtype)
+    if element.needs_scales or element.name == "e8m0":
+        raise TypeError(f"{name} is {array.dtype}, which means nothing without scales: give gemmd.Quantized")
+    return array
+
+
+def transposed(x: Matrix, name: str) -> Matrix:
+    """Its last two dimensions the other way round. ValueError: it is a vector."""
+    if not isinstance(x, np.ndarray):
+        return x.T
+    if x.ndim < 2:
+        raise ValueError(f"transpose_{name} is set, and {name} is a vector, which has no transpose")
+    turned: Array = x.swapaxes(-1, -2)
+    return turned
+
+
+def of_one_type(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+    """Arrays of two types become the type that holds both, as NumPy has it: f64 x f32 is f64, bf16 x f32 is f32."""
+    common = types.common(element_of(left), element_of(right))
+    if common is None:
+        return left, right
+    dtype = common.dtype
+    return _widened(left, dtype), _widened(right, dtype)
+
+
+def _widened(x: Matrix, dtype: np.dtype[Any]) -> Matrix:
+    is_exact = isinstance(x, np.ndarray) and np.can_cast(x.dtype, dtype, "safe")
+    return x.astype(dtype, copy=False) if isinstance(x, np.ndarray) and is_exact else x
+
+
+def shaped(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix, tuple[int, ...], tuple[bool, bool]]:
+    """Vectors as matrices; the shape of the product, batch first; which of them were vectors."""
+    vectors = (left.ndim == 1 if isinstance(left, np.ndarray) else False,
+               right.ndim == 1 if isinstance(right, np.ndarray) else False)  # fmt: skip
+    if vectors[0] and isinstance(left, np.ndarray):
+        left = left.reshape(1, -1)
+    if vectors[1] and isinstance(right, np.ndarray):
+        right = right.reshape(-1, 1)
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(
+            f"a has shape {left.shape} and b {right.shape}: a's last dimension is {left.shape[-1]}, "
+            f"and b's last but one is {right.shape[-2]}; they must be equal"
+        )
+    batch: tuple[int, ...] = ()
+    if len(left.shape) > 2 or len(right.shape) > 2:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    return left, right, (*batch, left.shape[-2], right.shape[-1]), vectors
+
+
+def element_of(x: Matrix) -> ElementType:
+    """The type of its elements."""
+    return types.of_dtype(x.dtype) if isinstance(x, np.ndarray) else x.element
+
+
+def has_scales(x: Matrix) -> bool:
+    """Whether its elements are worth something else than what is stored."""
+    if isinstance(x, Quantized):
+        return x.scales is not None
+    return isinstance(x, Resident | Transposed) and x.has_scales
