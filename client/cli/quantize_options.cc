@@ -36,12 +36,7 @@ CLI::Option* AddQuantFormat(CLI::App& app, const std::string& name, std::string&
           [name, &format](const std::string& text) {
             format = client::OptionName(text);
             if (FindQuantFormat(format) != nullptr) return;
-            std::string accepted;
-            for (const NamedFormat& each : QuantFormats()) {
-              absl::StrAppend(&accepted, accepted.empty() ? "" : ", ", each.name);
-            }
-            throw CLI::ValidationError(
-                name, absl::StrCat("format '", text, "': one of ", accepted, " is accepted"));
+            throw CLI::ValidationError(name, client::UnknownFormat(format));
           },
           description)
       ->type_name("FORMAT");

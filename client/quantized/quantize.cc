@@ -1,10 +1,13 @@
 #include "client/quantized/quantize.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/process/cpu_share.h"
@@ -44,6 +47,21 @@ absl::StatusOr<std::vector<float>> ValuesOf(const MatrixView& matrix) {
   return values;
 }
 
+// Characters that are inserted, left out or replaced to make one text of the other (Levenshtein).
+std::size_t ChangesBetween(absl::string_view a, absl::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (const char of_a : a) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      const std::size_t replaced = diagonal + (of_a == b[i] ? 0 : 1);
+      diagonal = row[i + 1];
+      row[i + 1] = std::min({replaced, row[i] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
 Bytes ToBytes(std::vector<std::uint8_t> plane) {
   const auto owner = std::make_shared<const std::vector<std::uint8_t>>(std::move(plane));
   return {owner, absl::string_view(reinterpret_cast<const char*>(owner->data()), owner->size())};
@@ -51,13 +69,31 @@ Bytes ToBytes(std::vector<std::uint8_t> plane) {
 
 }  // namespace
 
+std::string UnknownFormat(absl::string_view name) {
+  constexpr std::size_t kMost = 4;
+  std::vector<absl::string_view> meant;
+  for (const NamedFormat& each : QuantFormats()) {
+    if (absl::StartsWith(each.name, name)) meant.push_back(each.name);
+  }
+  const std::size_t most_changes = std::max<std::size_t>(1, name.size() / 4);
+  for (const NamedFormat& each : QuantFormats()) {
+    if (meant.size() < kMost && !absl::StartsWith(each.name, name) &&
+        ChangesBetween(each.name, name) <= most_changes) {
+      meant.push_back(each.name);
+    }
+  }
+  if (name.empty()) meant.clear();
+  if (meant.size() > kMost) meant.resize(kMost);
+  return absl::StrCat("format '", name, "': ",
+                      meant.empty() ? "there is none;"
+                                    : absl::StrCat("is ", absl::StrJoin(meant, " or "), " meant?"),
+                      " docs/quantization.md has all ", QuantFormats().size(), " names");
+}
+
 absl::StatusOr<QuantFormat> FormatOf(const QuantizeRequest& request) {
   const QuantFormat* const found = FindQuantFormat(request.format);
   if (found == nullptr) {
-    const auto append = [](std::string* out, const NamedFormat& each) { *out += each.name; };
-    return absl::InvalidArgumentError(absl::StrCat("format '", request.format, "': one of ",
-                                                   absl::StrJoin(QuantFormats(), ", ", append),
-                                                   " is accepted"));
+    return absl::InvalidArgumentError(UnknownFormat(request.format));
   }
   QuantFormat format = *found;
   if (!request.is_tiled) return format;

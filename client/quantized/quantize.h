@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/matrix.h"
 #include "client/quantized/quantized_array.h"
 #include "kernels/quant/quantize.h"
@@ -18,6 +19,9 @@ struct QuantizeRequest {
   bool is_tiled = false;    // scales in tiles of 128 x 4; of E8M0 and E4M3 scales alone
   QuantizeOptions options;  // how scales are chosen and elements rounded
 };
+
+// Says that there is no such format, and which names are like it.
+std::string UnknownFormat(absl::string_view name);
 
 // INVALID_ARGUMENT: the format has no such name, or its scales cannot be tiled.
 absl::Status Check(const QuantizeRequest& request);

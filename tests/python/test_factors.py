@@ -149,6 +149,35 @@ def test_factors_without_elements_leave_what_is_added(client, random, activation
         client.matmul(np.ones((3, 0)), np.ones((0, 5)), keep=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("int4-g32", "is int4-g32-f16 or int4-g32-f16-zp or int4-g32-bf16 or int4-g32-bf16-zp meant"),
+        ("mxfp4_e2m1", "is mxfp4"),
+        ("nvfp5", "is nvfp4"),
+        ("int8-g48", "int8-g64"),
+        ("Q4_0", "docs/quantization.md has all"),
+    ],
+)
+def test_a_format_that_there_is_not_has_a_near_miss(client, name, meant):
+    for call in (
+        lambda: gemmd.Quantized.of(np.ones((2, 2)), name, 0),
+        lambda: gemmd.Quantized(np.ones((2, 2), np.int8), 1.0, name),
+        lambda: client.put(np.ones((2, 2), "f4"), store_as=name),
+    ):
+        with pytest.raises(ValueError, match=f"type is {name!r}; ") as refused:
+            call()
+        assert meant in str(refused.value)
+        assert len(str(refused.value)) < 200
+
+
+def test_errors_say_their_code_once(client):
+    with pytest.raises(gemmd.NotFound) as refused:
+        client.resident("0123456789abcdef")
+    assert "NOT_FOUND" not in str(refused.value)
+    assert refused.value.code == "NOT_FOUND"
+
+
 def test_alpha_and_beta_of_zero(client):
     nan = np.full((2, 2), np.nan)
     one = np.ones((2, 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gemmd import types
@@ -88,6 +90,17 @@ def find(name: str) -> Format | None:
     return FORMATS.get(name.replace("_", "-"))
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What a name that is none of these may have meant: longer ones, else shorter and similar ones."""
+    plain, known = name.lower().replace("_", "-"), tuple(known)
+    found = [each for each in known if each.startswith(plain)][:4]
+    shorter = [each for each in known if plain.startswith(each)]
+    found = found or [*shorter, *difflib.get_close_matches(plain, known, 3, 0.8)]
+    if not found:
+        return f"docs/quantization.md has all {len(known)} names, such as mxfp8-e4m3 and int4-g128-bf16"
+    return f"is {' or '.join(found)} meant? docs/quantization.md has all {len(known)} names"
+
+
 def by_name(name: str, axis: int | None) -> Format:
     """The same; "int8" and fp8's names are of one scale where axis is None, else of one for each line.
 
@@ -98,7 +111,7 @@ def by_name(name: str, axis: int | None) -> Format:
         plain += "-tensor" if axis is None else "-row"
     found = FORMATS.get(plain)
     if found is None:
-        raise ValueError(f"type is {name!r}; it must be one of {', '.join((*_SHORT, *FORMATS))}")
+        raise ValueError(f"type is {name!r}; {nearest(name, (*_SHORT, *FORMATS))}")
     return found
 
 

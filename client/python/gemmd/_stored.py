@@ -137,7 +137,7 @@ def check(
     if block_k is None and block_lines is not None:
         raise ValueError(f"block_lines is {block_lines}, and block_k is missing")
     if type is not None and named is None and not types.is_name(type):
-        raise ValueError(f"type is {type!r}; it must be one of {', '.join((*types.NAMES, *_formats.FORMATS))}")
+        raise ValueError(f"type is {type!r}; {_formats.nearest(type, (*types.NAMES, *_formats.FORMATS))}")
     element = named.element if named else types.of_dtype(array.dtype) if type is None else types.by_name(type)
     plane, size, lies = _checks.data(array, element, shape, order)
     if scales is None:

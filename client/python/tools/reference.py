@@ -6,6 +6,7 @@ Needs the package installed. A test runs the check, so that the page cannot say 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pathlib
 import sys
@@ -13,11 +14,13 @@ import textwrap
 from typing import Any
 
 import gemmd
+import gemmd.admin
 import gemmd.aio
 import gemmd.errors
 import gemmd.quantized
 import gemmd.result
 
+PACKAGE = pathlib.Path(__file__).parents[1] / "gemmd"
 PAGE = pathlib.Path(__file__).parents[1] / "REFERENCE.md"
 CLASSES = [
     gemmd.Client,
@@ -76,6 +79,46 @@ def _members(kind: Any) -> list[str]:
     return lines
 
 
+def _others() -> list[str]:
+    """The modules that need another package, which may be missing here, by their sources; and admin's values."""
+    lines: list[str] = []
+    for name in ("torch", "dask"):
+        tree = ast.parse((PACKAGE / f"{name}.py").read_text())
+        lines += ["", f"## `gemmd.{name}`", *_block(ast.get_docstring(tree))]
+        for node in tree.body:
+            if not _is_public(node):
+                continue
+            assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+            lines += ["", f"### `gemmd.{name}.{node.name}`", *_block(ast.get_docstring(node), _head(node))]
+            for member in node.body if isinstance(node, ast.ClassDef) else []:
+                if isinstance(member, ast.FunctionDef) and _is_public(member):
+                    lines += ["", f"#### `.{member.name}`", *_block(ast.get_docstring(member), _head(member))]
+    lines += ["", "## `gemmd.admin`", *_block(gemmd.admin.__doc__)]
+    for name, kind in vars(gemmd.admin).items():
+        if isinstance(kind, type) and kind.__module__ == "gemmd.admin" and kind not in CLASSES:
+            lines += ["", f"#### `{name}`", *_block(kind.__doc__, _signature(name, kind))]
+    return lines
+
+
+def _is_public(node: ast.AST) -> bool:
+    """Whether it is a class or a function for callers."""
+    return isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
+
+
+def _head(node: ast.ClassDef | ast.FunctionDef) -> str:
+    """The signature in a source, without types."""
+    function: ast.AST = node
+    if isinstance(node, ast.ClassDef):
+        function = next(each for each in node.body if getattr(each, "name", "") == "__init__")
+    assert isinstance(function, ast.FunctionDef)
+    arguments = function.args
+    for each in (*arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
+        if each is not None:
+            each.annotation = None
+    arguments.args = [each for each in arguments.args if each.arg not in ("self", "cls")]
+    return f"{node.name}({ast.unparse(arguments)})"
+
+
 def page() -> str:
     """The page's text."""
     lines = [
@@ -92,6 +135,7 @@ def page() -> str:
         begin = vars(kind).get("__init__")
         head = _signature(kind.__name__, begin) if begin is not None else kind.__name__
         lines += ["", f"## `{module}.{kind.__name__}`", *_block(kind.__doc__, head), *_members(kind)]
+    lines += _others()
     lines += ["", "## Errors", *_block(gemmd.errors.__doc__)]
     for name, kind in vars(gemmd.errors).items():
         if isinstance(kind, type) and issubclass(kind, Exception):

@@ -145,7 +145,7 @@ TEST(QuantizeTest, RefusalsNameTheElementTheTypeAndTheFormat) {
   }
   const Matrix good = F32(3, 4, std::vector<float>(12, 1));
   EXPECT_THAT(why(good, {"int9-row", KAxis::kRows, false, {}}),
-              HasSubstr("format 'int9-row': one of int8-tensor, "));
+              HasSubstr("format 'int9-row': is int8-row or uint8-row meant? docs/quantization.md"));
   EXPECT_THAT(why(good, {"int8-g32", KAxis::kRows, true, {}}),
               HasSubstr("scales of int8-g32 are f32; tiles are of e8m0 and fp8_e4m3 alone"));
   const absl::StatusOr<Matrix> f64 = Matrix::Create({DataType::kF64, 1, 2}, std::string(16, '\0'));
