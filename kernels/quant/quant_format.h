@@ -16,7 +16,8 @@ struct QuantFormat {
   Scaling scaling;
 };
 
-// Whether it has codes for negative values: all but unsigned integers without zero points.
+// Returns whether it has codes for negative values, as all have but unsigned integers without zero
+// points.
 bool HasSign(const QuantFormat& format);
 
 // Bits an element takes with its share of scales and zero points, in blocks that are whole. Scales

@@ -131,7 +131,7 @@ void ForEachAtOnce(std::size_t count, const Visit& visit) {
   for (std::thread& each : others) each.join();
 }
 
-// What a matrix is quantized by, once all its values were seen.
+// The choices for a whole matrix, once all its values were seen.
 struct Chosen {
   const QuantFormat& format;
   ScaleRule rule;
