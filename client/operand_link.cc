@@ -91,11 +91,11 @@ bool OperandLink::HasBegun(const OperandSource& source, absl::Time deadline) con
 // others join it with a part of the bytes each, and when they have ended, the first ends it.
 CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
                             const std::vector<v1::ByteRange>& ranges, absl::Time deadline,
-                            v1::UploadResponse* response) const {
+                            const UploadProgress& sent, v1::UploadResponse* response) const {
   const std::size_t streams = SizeOf(ranges) < kMinSharedUploadBytes ? 1 : 1 + more_channels.size();
   const std::vector<std::vector<v1::ByteRange>> parts = CutRanges(ranges, streams);
   BlockingCall call = Call("Operands/Upload", deadline);
-  UploadStream first(&call);
+  UploadStream first(&call, sent);
   first.Begin(begin);
   if (parts.size() == 1) {
     first.Send(source, ranges);
@@ -111,7 +111,7 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
   for (std::size_t i = 1; is_shared && i < parts.size(); ++i) {
     threads.emplace_back([&, i] {
       BlockingCall more(more_channels[i - 1], "/gemmd.v1.Operands/Upload", deadline);
-      UploadStream stream(&more);
+      UploadStream stream(&more, sent);
       stream.Begin(begin);
       stream.Send(source, parts[i]);
       v1::UploadResponse ignored;
@@ -133,8 +133,8 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
 }
 
 absl::StatusOr<v1::ResidentOperand> OperandLink::Put(const OperandSource& source,
-                                                     const Lease& lease,
-                                                     absl::Time deadline) const {
+                                                     const Lease& lease, absl::Time deadline,
+                                                     const UploadProgress& sent) const {
   v1::UploadRequest::Begin begin;
   begin.set_digest(source.digest());
   *begin.mutable_operand() = source.Describe();
@@ -143,7 +143,7 @@ absl::StatusOr<v1::ResidentOperand> OperandLink::Put(const OperandSource& source
     const absl::StatusOr<std::vector<v1::ByteRange>> ranges = MissingOf(source, deadline);
     if (!ranges.ok()) return ranges.status();
     v1::UploadResponse response;
-    const CallEnd end = Upload(begin, source, *ranges, deadline, &response);
+    const CallEnd end = Upload(begin, source, *ranges, deadline, sent, &response);
     if (end.status.ok()) return std::move(*response.mutable_resident());
     if (!WaitAfter(end, attempts, deadline)) return end.status;
   }
@@ -151,8 +151,8 @@ absl::StatusOr<v1::ResidentOperand> OperandLink::Put(const OperandSource& source
 
 absl::StatusOr<v1::UploadResponse> OperandLink::PutAs(const OperandSource& source,
                                                       const v1::Operand& stored_form,
-                                                      const Lease& lease,
-                                                      absl::Time deadline) const {
+                                                      const Lease& lease, absl::Time deadline,
+                                                      const UploadProgress& sent) const {
   v1::UploadRequest::Begin begin;
   begin.set_digest(source.digest());
   *begin.mutable_operand() = source.Describe();
@@ -163,7 +163,7 @@ absl::StatusOr<v1::UploadResponse> OperandLink::PutAs(const OperandSource& sourc
     CallEnd end;
     {
       BlockingCall call = Call("Operands/Upload", deadline);
-      UploadStream stream(&call);
+      UploadStream stream(&call, sent);
       stream.Begin(begin);
       stream.Send(source, WholeOf(source));
       end = stream.End(&response);

@@ -49,12 +49,14 @@ struct OperandLink {
   // Uploads what the server lacks of it, over several connections where that is much. A broken
   // upload goes on where it ended.
   absl::StatusOr<v1::ResidentOperand> Put(const OperandSource& source, const Lease& lease,
-                                          absl::Time deadline) const;
+                                          absl::Time deadline,
+                                          const UploadProgress& sent = {}) const;
   // Uploads all of it, to be kept in another form. The server cannot tell what it has of such an
   // upload, so a broken one begins anew, over one connection.
   absl::StatusOr<v1::UploadResponse> PutAs(const OperandSource& source,
                                            const v1::Operand& stored_form, const Lease& lease,
-                                           absl::Time deadline) const;
+                                           absl::Time deadline,
+                                           const UploadProgress& sent = {}) const;
 
  private:
   absl::Status Exchange(const char* method, const grpc::ByteBuffer& request, absl::Time deadline,
@@ -64,7 +66,7 @@ struct OperandLink {
   bool HasBegun(const OperandSource& source, absl::Time deadline) const;
   CallEnd Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
                  const std::vector<v1::ByteRange>& ranges, absl::Time deadline,
-                 v1::UploadResponse* response) const;
+                 const UploadProgress& sent, v1::UploadResponse* response) const;
 };
 
 // Channels for OperandLink::more_channels; they connect when they are used.

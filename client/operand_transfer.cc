@@ -195,6 +195,7 @@ void UploadStream::Send(const OperandSource& source, const std::vector<v1::ByteR
     for (std::uint64_t at = range.begin_bytes(); goes_on_ && at < end;) {
       const std::uint64_t next = std::min(at + chunk_bytes, end);
       goes_on_ = call_.Write(ChunkOf(source, range.plane(), at, next));
+      if (goes_on_ && sent_) sent_(next - at);
       at = next;
     }
   }

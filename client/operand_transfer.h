@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,10 +33,14 @@ std::uint64_t SizeOf(const std::vector<v1::ByteRange>& ranges);
 std::vector<std::vector<v1::ByteRange>> CutRanges(const std::vector<v1::ByteRange>& ranges,
                                                   std::size_t count);
 
+// As Operands::Sent.
+using UploadProgress = std::function<void(std::uint64_t)>;
+
 // One stream's part in an upload: Begin(), Send() any number of times, End().
 class UploadStream {
  public:
-  explicit UploadStream(BlockingCall* call) : call_(*call) {}
+  // `sent`, which may be empty, is told of bytes as they go.
+  UploadStream(BlockingCall* call, const UploadProgress& sent) : call_(*call), sent_(sent) {}
 
   void Begin(const v1::UploadRequest::Begin& begin);
   // The ranges' bytes, from where the source has them, in chunks.
@@ -45,6 +50,7 @@ class UploadStream {
 
  private:
   BlockingCall& call_;
+  const UploadProgress& sent_;
   // The server may answer before everything is sent: it has the operand, or refuses it.
   bool goes_on_ = true;
 };

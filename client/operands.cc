@@ -33,14 +33,15 @@ Operands::Operands(const ClientOptions& options)
 Operands::~Operands() = default;
 
 absl::StatusOr<v1::ResidentOperand> Operands::Put(const OperandSource& source, const Lease& lease,
-                                                  const CallOptions& call) {
-  return link_->Put(source, lease, absl::Now() + call.timeout);
+                                                  const CallOptions& call, const Sent& sent) {
+  return link_->Put(source, lease, absl::Now() + call.timeout, sent);
 }
 
 absl::StatusOr<v1::UploadResponse> Operands::PutAs(const OperandSource& source,
                                                    const v1::Operand& stored_form,
-                                                   const Lease& lease, const CallOptions& call) {
-  return link_->PutAs(source, stored_form, lease, absl::Now() + call.timeout);
+                                                   const Lease& lease, const CallOptions& call,
+                                                   const Sent& sent) {
+  return link_->PutAs(source, stored_form, lease, absl::Now() + call.timeout, sent);
 }
 
 absl::StatusOr<InlineOperand> Operands::Get(const OperandName& name, const CallOptions& call) {

@@ -1,6 +1,8 @@
 // Matrices that a server keeps. Client multiplies them.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,16 +28,20 @@ class Operands {
   Operands(const Operands&) = delete;
   Operands& operator=(const Operands&) = delete;
 
+  // Told how many bytes of an upload went, by several threads. What an attempt sends again counts
+  // again.
+  using Sent = std::function<void(std::uint64_t)>;
+
   // Uploads what the server does not have of it. A broken upload goes on where it ended.
   absl::StatusOr<v1::ResidentOperand> Put(const OperandSource& source, const Lease& lease = {},
-                                          const CallOptions& call = {});
+                                          const CallOptions& call = {}, const Sent& sent = {});
 
   // Uploads an f32, f16 or bf16 matrix that the server quantizes as it arrives: `stored_form` has
   // the planes to keep, as UploadRequest.Begin says. The answer has the operand that is kept and
   // the bytes that it saves. A broken upload begins anew.
   absl::StatusOr<v1::UploadResponse> PutAs(const OperandSource& source,
                                            const v1::Operand& stored_form, const Lease& lease = {},
-                                           const CallOptions& call = {});
+                                           const CallOptions& call = {}, const Sent& sent = {});
 
   // Brings it here. INTERNAL also where what came has another digest than was asked for.
   absl::StatusOr<InlineOperand> Get(const OperandName& name, const CallOptions& call = {});

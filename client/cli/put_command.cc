@@ -12,6 +12,7 @@
 #include "client/cli/message_format.h"
 #include "client/cli/operand_file.h"
 #include "client/cli/options.h"
+#include "client/cli/put_progress.h"
 #include "client/cli/quantize_options.h"
 #include "client/cli/scale_files.h"
 #include "client/npy/npy.h"
@@ -118,7 +119,9 @@ Outcome PutOnArrival(const GlobalOptions& global, const PutArguments& arguments,
   if (!stored.ok()) return UsageFailure(stored.status().message());
   std::optional<client::OperandSource> source;
   if (Outcome failure = MakeSource(client::InlineOperand(*std::move(data)), source)) return failure;
-  auto response = operands.PutAs(*source, *stored, lease, CallWithin(global.timeout));
+  PutProgress progress(TerminalForProgress(), path, source->size_bytes());
+  auto response = operands.PutAs(*source, *stored, lease, CallWithin(global.timeout),
+                                 [&progress](std::uint64_t bytes) { progress.Add(bytes); });
   if (!response.ok()) return ServerFailure(global.server, response.status());
   resident = std::move(*response->mutable_resident());
   return std::nullopt;
@@ -148,7 +151,9 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
     } else {
       std::optional<client::OperandSource> source;
       if (Outcome failure = ReadSource(arguments, path, source)) return failure;
-      auto put = operands->Put(*source, lease, CallWithin(global.timeout));
+      PutProgress progress(TerminalForProgress(), path, source->size_bytes());
+      auto put = operands->Put(*source, lease, CallWithin(global.timeout),
+                               [&progress](std::uint64_t bytes) { progress.Add(bytes); });
       if (!put.ok()) return ServerFailure(global.server, put.status());
       resident = *std::move(put);
     }

@@ -93,6 +93,14 @@ absl::string_view Accepted(Role role) {
   return "";
 }
 
+// What to save instead of an array that is no matrix.
+absl::string_view CureFor(Role role, std::size_t dimensions) {
+  if (role != Role::kMatrix) return "";
+  return dimensions > 2 ? "; save each matrix x[i], or x.reshape(-1, x.shape[-1]) where one matrix "
+                          "multiplies the rows of all"
+                        : "; x.reshape(1, -1) is a row, x.reshape(-1, 1) a column";
+}
+
 // Rows and columns of an array in its role, if it fits.
 bool FitShape(Role role, std::vector<std::uint64_t>* shape) {
   if (role == Role::kMatrix) return shape->size() == 2;
@@ -114,8 +122,9 @@ absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> ask
   std::vector<std::uint64_t> shape = npy->dictionary.shape;
   const std::string written = absl::StrCat("shape ", FormatShape(shape));
   if (!FitShape(role, &shape)) {
-    return Annotate(
-        path, absl::InvalidArgumentError(absl::StrCat(written, ": ", Accepted(role), " accepted")));
+    return Annotate(path, absl::InvalidArgumentError(
+                              absl::StrCat(written, ": ", Accepted(role), " accepted",
+                                           CureFor(role, npy->dictionary.shape.size()))));
   }
   MatrixFormat format;
   format.type = *type;

@@ -97,7 +97,7 @@ class Client:
         return self.sync.address
 
     async def matmul(self, a: Any, b: Any, *, deadline: float | None = None, **asked: Any) -> Any:
-        """gemmd.Client.matmul(): the same arguments, result and errors.
+        """gemmd.Client.matmul(): the same arguments but progress=, result and errors.
 
         The arrays must not be changed before it has ended. Cancelling the task cancels the product, here and on
         the server.

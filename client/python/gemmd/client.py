@@ -214,7 +214,7 @@ class Client(Administration):
             raise
 
     def submit(self, a: Any, b: Any, *, deadline: float | None = None, **asked: Any) -> Pending:
-        """matmul() in the background: its arguments, and a future of what it returns.
+        """matmul() in the background: its arguments but progress=, and a future of what it returns.
 
         The arrays must not be changed before it has ended. Callbacks of the future must not wait for others.
         """
