@@ -183,6 +183,7 @@ def test_alpha_and_beta_of_zero(client):
     one = np.ones((2, 2))
     assert np.isnan(client.matmul(nan, one, alpha=0)).all()
     assert np.array_equal(client.matmul(one, one, beta=0, c=nan), one @ one)
+    assert np.array_equal(client.matmul(one[:, :0], one[:0], beta=0, c=nan), np.zeros((2, 2)))
 
 
 def test_the_sign_of_zero(client):
@@ -202,3 +203,11 @@ def test_three_dimensions_are_told_what_to_do(client):
         client.put(np.ones((2, 3, 4)))
     with pytest.raises(ValueError, match=r"x.reshape\(1, -1\) is a row"):
         client.put(np.ones(3))
+
+
+def test_a_result_over_what_put_sent_is_written_at_the_end(client, random):
+    a, w = random.standard_normal((4, 4)), random.standard_normal((4, 4))
+    wanted = a @ w.T
+    with client.put(w) as resident:
+        client.resident(resident.handle).release()  # as an eviction: its bytes are sent again
+        np.testing.assert_allclose(client.matmul(a, resident.T, out=w), wanted, rtol=1e-12)

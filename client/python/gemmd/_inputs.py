@@ -81,7 +81,10 @@ def _from_dlpack(x: Any, name: str) -> Array:
     if hasattr(x, "view") and type(x).__module__.partition(".")[0] == "torch":
         import torch
 
-        element = types.parse(dtype)
+        try:
+            element = types.parse(dtype)
+        except TypeError:
+            raise TypeError(f"{name} is a torch tensor of {dtype}, which are no numbers of gemmd's: give float()") from None
         codes = x.view({2: torch.int16, 1: torch.uint8}[element.dtype.itemsize])
         return np.from_dlpack(codes).view(element.dtype)
     return _checked(np.asarray(x), x, name)

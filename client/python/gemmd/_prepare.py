@@ -214,8 +214,9 @@ def _nothing(
             "keep=True, and c and bias on the server, go with factors that have elements"
         )
     sums = np.zeros(full)
-    if c is not None:
-        sums = sums + float(1.0 if asked.beta is None else asked.beta) * c.astype(np.float64)
+    beta = 1.0 if asked.beta is None else float(asked.beta)
+    if c is not None and beta != 0:
+        sums = sums + beta * c.astype(np.float64)
     if bias is not None:
         sums = sums + bias.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
