@@ -84,7 +84,9 @@ def _from_dlpack(x: Any, name: str) -> Array:
         try:
             element = types.parse(dtype)
         except TypeError:
-            raise TypeError(f"{name} is a torch tensor of {dtype}, which are no numbers of gemmd's: give float()") from None
+            raise TypeError(
+                f"{name} is a torch tensor of {dtype}, which are no numbers of gemmd's: give float()"
+            ) from None
         codes = x.view({2: torch.int16, 1: torch.uint8}[element.dtype.itemsize])
         return np.from_dlpack(codes).view(element.dtype)
     return _checked(np.asarray(x), x, name)
