@@ -7,7 +7,6 @@ arrival at the server alike; the last value in range is held. docs/quantization.
 
 import re
 
-import exact_quantization as exact
 import numpy as np
 import pytest
 
@@ -35,7 +34,7 @@ def last_in_range(name):
     return [(0, LARGEST), (0, -LARGEST), (-LARGEST, LARGEST)], []
 
 
-@pytest.mark.parametrize("name", exact.NAMES)
+@pytest.mark.parametrize("name", sorted(_formats.FORMATS))
 def test_the_last_value_in_range_is_held_and_the_next_refused(client, name):
     held, refused = last_in_range(name)
     for pair in held:

@@ -97,8 +97,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     shorter = [each for each in known if plain.startswith(each)]
     found = found or [*shorter, *difflib.get_close_matches(plain, known, 3, 0.8)]
     if not found:
-        return f"docs/quantization.md has all {len(known)} names, such as mxfp8-e4m3 and int4-g128-bf16"
-    return f"is {' or '.join(found)} meant? docs/quantization.md has all {len(known)} names"
+        return "docs/quantization.md has all names, such as mxfp8-e4m3 and int4-g128-bf16"
+    return f"is {' or '.join(found)} meant? docs/quantization.md has all names"
 
 
 def by_name(name: str, axis: int | None) -> Format:
