@@ -1,17 +1,19 @@
 #include "client/load/html_report.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/load/html_parts.h"
 #include "client/load/svg.h"
 
 namespace gemmd::load {
 namespace {
 
-// Colours: Okabe and Ito's, which colour-blind readers can tell apart, and four more.
 constexpr char kHead[] = R"(<!doctype html>
 <html lang="en">
 <head>
@@ -29,11 +31,14 @@ constexpr char kHead[] = R"(<!doctype html>
 body { font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
        max-width: 1340px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.2em; margin: 2em 0 .4em; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(560px, 1fr)); gap: 1em; }
+.charts { display: grid; gap: 1em;
+          grid-template-columns: repeat(auto-fill, minmax(min(520px, 100%), 1fr)); }
+.wide { overflow-x: auto; } .wide td:first-child { white-space: nowrap; }
 svg { width: 100%; border: 1px solid var(--faint); border-radius: 6px; }
-svg text { font-size: 11px; fill: var(--soft); }
+svg text { font-size: 12px; fill: var(--soft); }
 svg text.title { font-size: 13px; fill: var(--ink); }
-.grid { stroke: var(--faint); } polyline { fill: none; stroke-width: 1.6; }
+.grid { stroke: var(--faint); } .across { stroke: var(--soft); stroke-dasharray: 5 4; }
+ polyline { fill: none; stroke-width: 1.6; }
 table { border-collapse: collapse; margin: .6em 0; }
 th, td { text-align: right; padding: .2em .8em; border-bottom: 1px solid var(--faint); }
 th:first-child, td:first-child, .facts td { text-align: left; }
@@ -41,9 +46,12 @@ th:first-child, td:first-child, .facts td { text-align: left; }
 code { overflow-wrap: anywhere; } .soft { color: var(--soft); }
 )";
 
-constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                    "#e69f00", "#56b4e9", "#b2a429", "#8c564b",
-                                    "#7f7f7f", "#9467bd", "#17806d"};
+// Okabe and Ito's, which colour-blind readers can tell apart, and five more.
+constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+                                    "#56b4e9", "#b2a429", "#8c564b", "#7f7f7f", "#9467bd",
+                                    "#17806d", "#f0e442", "#7fc97f"};
+// A stage without a colour would be black, on black where the page is dark.
+static_assert(std::size(kColours) >= kStages);
 
 std::string Styles() {
   std::string styles;
@@ -54,64 +62,48 @@ std::string Styles() {
   return styles;
 }
 
-// A member that need not be there, by value: what a loop runs over must outlive it.
-Json Member(const Json& object, const char* name, const Json& fallback) {
-  return object.contains(name) ? object[name] : fallback;
-}
-
-std::string Row(const char* cell, const std::vector<std::string>& cells) {
-  std::string row = "<tr>";
-  for (const std::string& text : cells)
-    absl::StrAppend(&row, "<", cell, ">", Escape(text), "</", cell, ">");
-  return row + "</tr>\n";
-}
-
-double Us(const Json& point, const char* name) { return point["latency_us"][name].get<double>(); }
-
 std::string Ms(double us) { return absl::StrFormat("%.3f", us / 1e3); }
 
+// The rate that was asked for; nothing of a closed loop or a replay.
+std::string Asked(const Json& point) {
+  const double rate = point["load"].value("rate_per_s", 0.0);
+  return rate > 0 ? absl::StrFormat("%.6g", rate) : "";
+}
+
 std::string Table(const Json& report) {
-  std::string table = "<table>\n" + Row("th", {"load", "requests/s", "GB/s", "TFLOP/s", "p50 ms",
-                                               "p90 ms", "p99 ms", "p99.9 ms", "max ms", "not OK"});
+  const bool has_open = std::any_of(report["points"].begin(), report["points"].end(), IsOpen);
+  std::vector<std::string> titles = {"load",   "requests/s", "GB/s",     "TFLOP/s", "p50 ms",
+                                     "p90 ms", "p99 ms",     "p99.9 ms", "max ms",  "not OK"};
+  const std::vector<std::string> open_titles = {"asked/s", "due/s"};
+  if (has_open) titles.insert(titles.begin() + 1, open_titles.begin(), open_titles.end());
+  std::string rows = Row("th", titles);
   for (const Json& point : report["points"]) {
     const auto failed = point["requests"].get<std::uint64_t>() - point["ok"].get<std::uint64_t>();
-    table +=
-        Row("td", {LoadName(point), absl::StrFormat("%.1f", point["requests_per_s"].get<double>()),
-                   absl::StrFormat("%.3f", point["gb_per_s"].get<double>()),
-                   absl::StrFormat("%.3f", point["tflops"].get<double>()), Ms(Us(point, "p50")),
-                   Ms(Us(point, "p90")), Ms(Us(point, "p99")), Ms(Us(point, "p99.9")),
-                   Ms(Us(point, "max")), absl::StrCat(failed)});
+    std::vector<std::string> cells = {
+        LoadName(point),
+        absl::StrFormat("%.1f", point["requests_per_s"].get<double>()),
+        absl::StrFormat("%.3f", point["gb_per_s"].get<double>()),
+        absl::StrFormat("%.3f", point["tflops"].get<double>()),
+        Ms(Us(point, "p50")),
+        Ms(Us(point, "p90")),
+        Ms(Us(point, "p99")),
+        Ms(Us(point, "p99.9")),
+        Ms(Us(point, "max")),
+        absl::StrCat(failed)};
+    if (has_open) {
+      const std::vector<std::string> open = {
+          Asked(point),
+          IsOpen(point) ? absl::StrFormat("%.1f", point["offered_per_s"].get<double>()) : ""};
+      cells.insert(cells.begin() + 1, open.begin(), open.end());
+    }
+    rows += Row("td", cells);
   }
-  return table + "</table>\n";
-}
-
-// The number that a sweep varies.
-double Varied(const Json& point) {
-  return point["load"].value("concurrency", point["load"].value("rate_per_s", 0.0));
-}
-
-std::string Sweep(const Json& report) {
-  if (report["points"].size() < 2) return "";
-  const bool closed = report["points"][0]["load"].value("loop", "") == "closed";
-  const Axis x{closed ? "requests in flight" : "requests/s due", true, true};
-  Series rate{"requests/s", {}};
-  Series p50{"p50", {}};
-  Series p99{"p99", {}};
-  Series p999{"p99.9", {}};
-  Series tail{"p99", {}};
-  for (const Json& point : report["points"]) {
-    const double at = Varied(point);
-    rate.points.emplace_back(at, point["requests_per_s"].get<double>());
-    p50.points.emplace_back(at, Us(point, "p50") / 1e3);
-    p99.points.emplace_back(at, Us(point, "p99") / 1e3);
-    p999.points.emplace_back(at, Us(point, "p99.9") / 1e3);
-    tail.points.emplace_back(point["requests_per_s"].get<double>(), Us(point, "p99") / 1e3);
-  }
-  return "<h2>Sweep</h2>\n<div class=\"charts\">\n" +
-         LineChart("Throughput", x, {"requests/s", false}, {rate}) +
-         LineChart("Latency", x, {"ms", true}, {p50, p99, p999}) +
-         LineChart("Tail against throughput", {"requests/s", false}, {"p99 ms", true}, {tail}) +
-         "</div>\n";
+  return Wide(rows) +
+         (has_open
+              ? "<p class=\"soft\">due/s is what the seeded draw made of the rate that was asked "
+                "for, so the two differ by chance. requests/s, which were answered with OK, are "
+                "to be compared with due/s.</p>\n"
+              : "");
 }
 
 std::string StageChart(const Json& report) {
@@ -130,7 +122,8 @@ std::string StageChart(const Json& report) {
   }
   if (stacks.empty()) return "";
   return "<h2>Stages</h2>\n<p class=\"soft\">Means of what each stage alone accounts for, from "
-         "the receipts.</p>\n<div class=\"charts\">\n" +
+         "the receipts. The client's queue is the wait for a place among the calls that the server "
+         "takes on one connection.</p>\n<div class=\"charts\">\n" +
          StackChart("Where the time goes", "ms", names, stacks) + "</div>\n";
 }
 
@@ -155,19 +148,20 @@ std::string Course(const Json& point) {
   if (!point.contains("timeline")) return "";
   Series rate{"requests/s", {}};
   Series errors{"errors/s", {}};
-  Series p50{"p50", {}};
-  Series p99{"p99", {}};
+  std::vector<Series> latencies;
+  for (const char* name : {"p50", "p90", "p99", "p99.9"}) latencies.push_back({name, {}});
   for (const Json& slice : point["timeline"]) {
     const double at = slice["begin_s"].get<double>();
     rate.points.emplace_back(at, slice["requests_per_s"].get<double>());
     errors.points.emplace_back(at, slice["errors_per_s"].get<double>());
-    p50.points.emplace_back(at, slice["p50_us"].get<double>() / 1e3);
-    p99.points.emplace_back(at, slice["p99_us"].get<double>() / 1e3);
+    for (Series& latency : latencies) {  // older reports have fewer of them
+      latency.points.emplace_back(at, slice.value(latency.name + "_us", 0.0) / 1e3);
+    }
   }
   return LineChart("Throughput over time", {"seconds, warm-up included", false},
                    {"per second", false}, {rate, errors}) +
          LineChart("Latency over time", {"seconds, warm-up included", false}, {"ms", true},
-                   {p50, p99});
+                   latencies);
 }
 
 std::string Batches(const Json& point) {
@@ -193,6 +187,17 @@ std::string Point(const Json& point) {
   }
   return absl::StrCat(html, "<div class=\"charts\">\n", Distribution(point), Course(point),
                       Batches(point), "</div>\n");
+}
+
+// Why the command did not end with 0.
+std::string Failures(const Json& report) {
+  std::string html;
+  const Json failures = Member(report, "failed", Json::array());
+  for (const Json& why : failures) {
+    absl::StrAppend(&html, "<p class=\"warning\">failed: ", Escape(why.get<std::string>()),
+                    "</p>\n");
+  }
+  return html;
 }
 
 std::string Facts(const Json& report) {
@@ -221,8 +226,9 @@ std::string Facts(const Json& report) {
   fact("server", join("server"));
   fact("options", join("options"));
   fact("ceiling", join("ceiling"));
+  fact("blas", join("blas"));
   fact("search", join("search"));
-  return "<table class=\"facts\">\n" + html + "</table>\n";
+  return "<div class=\"wide\"><table class=\"facts\">\n" + html + "</table></div>\n";
 }
 
 }  // namespace
@@ -230,7 +236,8 @@ std::string Facts(const Json& report) {
 std::string HtmlReport(const Json& report) {
   std::string html =
       absl::StrCat(kHead, Styles(), "</style>\n</head>\n<body>\n<h1>gemm bench</h1>\n",
-                   Facts(report), Table(report), Sweep(report), StageChart(report));
+                   Facts(report), Failures(report), Table(report), ComparisonsHtml(report),
+                   SweepHtml(report), StageChart(report));
   for (const Json& point : report["points"]) html += Point(point);
   return html + "</body>\n</html>\n";
 }

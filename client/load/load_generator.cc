@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/load/mix.h"
 #include "client/load/pacer.h"
+#include "client/load/pauses.h"
 #include "client/load/sample_log.h"
 
 namespace gemmd::load {
@@ -66,7 +67,8 @@ class Session {
         clock_(clock),
         transport_(transport),
         on_progress_(on_progress),
-        start_(clock.Now()) {}
+        start_(clock.Now()),
+        pauses_(options.concurrency) {}
 
   LoadRun Execute() {
     Start();
@@ -141,7 +143,10 @@ class Session {
     sample.code = static_cast<std::uint8_t>(reply.code);
     log_.Add(request.lane, sample);
     --in_flight_;
-    if (!options_.arrivals && !stopping_) SendNext(request.lane, sample.completed_ns);
+    if (options_.arrivals || stopping_) return;
+    if (!pauses_.Begin(request.lane, reply.code, sample.completed_ns)) {
+      SendNext(request.lane, sample.completed_ns);
+    }
   }
 
   // Goes on until `until_ns`, reporting at every tick, or until the run ends early.
@@ -149,8 +154,18 @@ class Session {
     while (!ended_ && Elapsed() < until_ns) {
       const TimeNs tick_ns = std::min(until_ns, Elapsed() + options_.tick_ns);
       if (!pacers_.empty() && options_.sending_threads == 0) Pace(pacers_[0], tick_ns);
-      clock_.SleepUntil(start_ + tick_ns);
+      SleepUntil(tick_ns);
       Collect(warming_up);
+    }
+  }
+
+  // Sends for the lanes whose pause ends meanwhile.
+  void SleepUntil(TimeNs time_ns) {
+    if (options_.arrivals) return clock_.SleepUntil(start_ + time_ns);
+    constexpr TimeNs kPollNs = kNsPerSecond / 200;
+    for (TimeNs now_ns = Elapsed(); now_ns < time_ns; now_ns = Elapsed()) {
+      clock_.SleepUntil(start_ + std::min(time_ns, now_ns + kPollNs));
+      for (const std::uint64_t lane : pauses_.Over(Elapsed())) SendNext(lane, Elapsed());
     }
   }
 
@@ -226,6 +241,7 @@ class Session {
     }
     transport_.Drain();
     log_.MoveTo(run_.samples);
+    run_.pauses = pauses_.Take();
   }
 
   const LoadOptions& options_;
@@ -240,6 +256,7 @@ class Session {
   std::atomic<std::uint64_t> next_index_ = 0;
   std::atomic<int> exhausted_ = 0;
   SampleLog log_;
+  Pauses pauses_;
 
   // Used by the calling thread alone.
   LoadRun run_;

@@ -6,6 +6,9 @@
 // throughput. Open loop: requests are due at times that answers cannot move, and latency
 // counts from the due time, so that a stall is in the latency of all who came during it
 // (no coordinated omission): use it for latency.
+//
+// A closed loop pauses before it asks again where nobody was there to answer (pauses.h); an open
+// loop keeps to its schedule.
 #pragma once
 
 #include <functional>
@@ -35,7 +38,7 @@ struct LoadOptions {
   // An open loop under overload keeps at most so many requests in flight. Requests that are due
   // beyond these wait, and their latency counts on; one that is never sent is a kNotSent sample.
   int max_in_flight = 10000;
-  // Then the run ends early. A sample takes 80 bytes.
+  // Then the run ends early. A sample takes 88 bytes.
   std::size_t max_samples = 25000000;
   // The threads of an open loop; 0 sends on the calling thread, which with a scripted clock and
   // transport makes a run deterministic.
@@ -55,14 +58,22 @@ struct Progress {
 // False ends the run.
 using OnProgress = std::function<bool(const Progress&)>;
 
+// A part of a run that is measured, since the run's start.
+struct Turn {
+  TimeNs begin_ns = 0;
+  TimeNs end_ns = 0;
+};
+
 struct LoadRun {
   std::vector<Sample> samples;  // in no order
   TimeNs begin_ns = 0;          // the measured interval, since the start
   TimeNs end_ns = 0;
+  std::vector<Turn> turns;                // of several runs that were joined (turns.h); else none
   std::vector<WindowStatistics> windows;  // unless the time was fixed
   std::optional<bool> stable;             // likewise
   std::string ended_early;                // why, if so
   std::optional<CpuUsage> cpu;            // of the measured interval
+  std::vector<Turn> pauses;               // of a closed loop's requests in flight, each its own
 };
 
 // Runs one load to its end, the last answer included. INVALID_ARGUMENT where an option is

@@ -1,6 +1,7 @@
 #include "client/load/matmul_transport.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "client/call_count.h"
 #include "client/client.h"
 #include "client/codec.h"
+#include "client/load/places.h"
 #include "client/load/random.h"
 #include "client/load/shared_payload.h"
 #include "client/load/verifier.h"
@@ -36,8 +38,8 @@ struct Payload {
 
 struct Entry {
   std::vector<Payload> payloads;
-  std::unique_ptr<PayloadTurns> turns;  // null: any number of requests may use one
-  std::size_t tenant = 0;               // of a lane's clients
+  std::unique_ptr<Places> turns;  // of payloads; null: any number of requests may use one
+  std::size_t tenant = 0;         // of a lane's clients
   client::CallOptions call;
   EchoSizes sizes;
 };
@@ -159,7 +161,7 @@ absl::StatusOr<Entry> MakeEntry(const WorkloadEntry& entry, const MatmulTranspor
   if (entry.is_shared) {
     made.sizes.request_bytes = kSharedHeaderBytes;
     made.sizes.answer_bytes = kReceiptBytes;
-    made.turns = std::make_unique<PayloadTurns>(count);
+    made.turns = std::make_unique<Places>(count);
     return made;
   }
   if (entry.route.transport == client::Transport::kUnary) {
@@ -218,6 +220,10 @@ Reply ReplyOf(const client::Receipt& receipt) {
   return reply;
 }
 
+bool IsUnary(const Entry& entry) {
+  return entry.call.route.has_value() && entry.call.route->transport == client::Transport::kUnary;
+}
+
 class GrpcMatmulTransport final : public MatmulTransport {
  public:
   GrpcMatmulTransport(std::vector<Entry> entries, const std::vector<std::string>& tenants,
@@ -229,6 +235,9 @@ class GrpcMatmulTransport final : public MatmulTransport {
         client::ClientOptions client_options = ClientOptionsFor(options, tenant);
         client_options.retry.max_attempts = 1;
         lane.clients.push_back(std::make_unique<client::Client>(client_options));
+        if (options.calls_per_connection > 0) {
+          lane.places.push_back(std::make_unique<Places>(options.calls_per_connection));
+        }
       }
     }
   }
@@ -239,12 +248,15 @@ class GrpcMatmulTransport final : public MatmulTransport {
     Lane& lane = *lanes_[request.lane % lanes_.size()];
     const Entry& entry = entries_[request.entry];
     lane.calls.Begin();
+    const auto sending =
+        std::make_shared<Sending>(Sending{lane, entry, request, std::move(done), Clock::now()});
     if (entry.turns == nullptr) {
-      const std::size_t payload = request.index % entry.payloads.size();
-      return Start(lane, entry, payload, request, std::move(done));
+      sending->payload = request.index % entry.payloads.size();
+      return TakePlace(sending);
     }
-    entry.turns->Take([this, &lane, &entry, request, done = std::move(done)](std::size_t payload) {
-      Start(lane, entry, payload, request, done);
+    entry.turns->Take([this, sending](std::size_t payload) {
+      sending->payload = payload;
+      TakePlace(sending);
     });
   }
 
@@ -265,9 +277,25 @@ class GrpcMatmulTransport final : public MatmulTransport {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Lane {
     client::CallCount calls;
-    std::vector<std::unique_ptr<client::Client>> clients;  // one a tenant
+    // One a tenant, each with a connection of its own; places on it, where they are limited.
+    std::vector<std::unique_ptr<client::Client>> clients;
+    std::vector<std::unique_ptr<Places>> places;
+  };
+  struct Sending {
+    Lane& lane;
+    const Entry& entry;
+    const Request request;
+    const Done done;
+    const Clock::time_point since;
+    std::size_t payload = 0;
+    std::size_t place = 0;
+
+    Places* places() const {
+      return lane.places.empty() || !IsUnary(entry) ? nullptr : lane.places[entry.tenant].get();
+    }
   };
 
   bool IsToVerify(const Request& request, const Payload& payload) const {
@@ -275,25 +303,49 @@ class GrpcMatmulTransport final : public MatmulTransport {
            ToUnit(Mix64(options_.seed ^ ~request.index)) < options_.verify_fraction;
   }
 
-  void Start(Lane& lane, const Entry& entry, std::size_t index, const Request& request, Done done) {
-    const Payload& payload = entry.payloads[index];
-    if (payload.shared && IsToVerify(request, payload)) {
+  void TakePlace(const std::shared_ptr<Sending>& sending) {
+    Places* const places = sending->places();
+    if (places == nullptr) return Start(sending);
+    places->Take([this, sending](std::size_t place) {
+      sending->place = place;
+      Start(sending);
+    });
+  }
+
+  void Start(const std::shared_ptr<Sending>& sending) {
+    const Entry& entry = sending->entry;
+    const Payload& payload = entry.payloads[sending->payload];
+    if (payload.shared && IsToVerify(sending->request, payload)) {
       // The last request's D must not be taken for this one's.
       std::memset(payload.shared->d, 0xFF, payload.shared->d_bytes);
     }
-    lane.clients[entry.tenant]->MatmulAsync(
-        payload.encoded, entry.call,
-        [this, &lane, &entry, &payload, index, request,
-         done = std::move(done)](const absl::StatusOr<client::Product>& product) {
-          Finish(request, payload, product, done);
-          if (entry.turns != nullptr) entry.turns->GiveBack(index);
-          lane.calls.End();
+    const bool may_wait = entry.turns != nullptr || sending->places() != nullptr;
+    const absl::Duration waited =
+        may_wait ? absl::FromChrono(Clock::now() - sending->since) : absl::ZeroDuration();
+    client::CallOptions call = entry.call;
+    // The deadline counts the wait too. Where nothing is left gRPC ends the call, on a thread of
+    // its own: ended here, a thousand that wait would end within each other.
+    call.timeout = std::max(call.timeout - waited, absl::Milliseconds(1));
+    sending->lane.clients[entry.tenant]->MatmulAsync(
+        payload.encoded, call,
+        [this, sending, waited](const absl::StatusOr<client::Product>& product) {
+          End(*sending, product, waited);
         });
   }
 
+  void End(const Sending& sending, const absl::StatusOr<client::Product>& product,
+           absl::Duration waited) {
+    Lane& lane = sending.lane;
+    Finish(sending, product, waited);
+    if (sending.entry.turns != nullptr) sending.entry.turns->GiveBack(sending.payload);
+    if (Places* const places = sending.places()) places->GiveBack(sending.place);
+    lane.calls.End();
+  }
+
   // Verifies after `done`, so that it is in no latency.
-  void Finish(const Request& request, const Payload& payload,
-              const absl::StatusOr<client::Product>& product, const Done& done) {
+  void Finish(const Sending& sending, const absl::StatusOr<client::Product>& product,
+              absl::Duration waited) {
+    const Payload& payload = sending.entry.payloads[sending.payload];
     if (!product.ok()) {
       {
         const MutexLock lock(mutex_);
@@ -302,10 +354,12 @@ class GrpcMatmulTransport final : public MatmulTransport {
       }
       Reply reply;
       reply.code = product.status().code();
-      return done(reply);
+      return sending.done(reply);
     }
-    done(ReplyOf(product->receipt));
-    if (!IsToVerify(request, payload)) return;
+    Reply reply = ReplyOf(product->receipt);
+    reply.stage_us[kClientQueue] = static_cast<float>(absl::ToDoubleMicroseconds(waited));
+    sending.done(reply);
+    if (!IsToVerify(sending.request, payload)) return;
     const std::string why = payload.verifier->WhyWrong(*product);
     const MutexLock lock(mutex_);
     ++findings_.verified;

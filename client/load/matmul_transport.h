@@ -30,6 +30,9 @@ struct MatmulTransportOptions {
   // Of shared memory each request in flight has a payload of its own, whatever its bytes, up to
   // kMaxSharedPayloads: with fewer, requests would wait here and not at the server.
   int in_flight = 4;
+  // Unary calls that a connection carries at once, by the server's limit; 0: any number. gRPC would
+  // keep the others back where nobody sees them, so they wait here, and that is a stage.
+  std::uint64_t calls_per_connection = 0;
 };
 
 // Nothing is tried again: an error is counted, not hidden.

@@ -12,9 +12,9 @@ namespace {
 constexpr int kSlices = 60;
 
 Json LatencyJson(const Latency& latency) {
-  return {{"mean", latency.mean_us}, {"min", latency.min_us}, {"p50", latency.p50_us},
-          {"p90", latency.p90_us},   {"p99", latency.p99_us}, {"p99.9", latency.p999_us},
-          {"max", latency.max_us}};
+  return {{"mean", latency.mean_us},  {"min", latency.min_us}, {"p50", latency.p50_us},
+          {"p90", latency.p90_us},    {"p95", latency.p95_us}, {"p99", latency.p99_us},
+          {"p99.9", latency.p999_us}, {"max", latency.max_us}};
 }
 
 Json LoadJson(const LoadOptions& options) {
@@ -46,6 +46,27 @@ Json DistributionJson(const Summary& summary, Json point) {
   return point;
 }
 
+// Five digits, because there are thousands of them.
+Json ResamplesJson(const Resamples& resamples) {
+  Json figures = Object();
+  for (const auto& [name, values] : resamples.figures) {
+    Json& list = figures[name] = List();
+    for (const double value : values) list.push_back(std::stod(absl::StrFormat("%.5g", value)));
+  }
+  return {{"blocks", resamples.blocks}, {"figures", std::move(figures)}};
+}
+
+std::string WhyNoResamples(const Json& point) {
+  if (!point.contains("resamples")) return "";
+  for (const auto& [name, values] : point["resamples"].at("figures").items()) {
+    for (const Json& value : values) {
+      if (!value.is_number())
+        return absl::StrCat("has resamples of ", name, " that are no numbers");
+    }
+  }
+  return "";
+}
+
 // Throws Json::exception where a member has another type than a report's.
 std::string WhyNoReport(const Json& report) {
   if (!report.is_object() || report.value("format", "") != kReportFormat) {
@@ -66,6 +87,8 @@ std::string WhyNoReport(const Json& report) {
       }
     }
     if (LoadName(point).empty()) return "has a point without a load";
+    const std::string why = WhyNoResamples(point);
+    if (!why.empty()) return why;
   }
   return "";
 }
@@ -73,7 +96,8 @@ std::string WhyNoReport(const Json& report) {
 }  // namespace
 
 Json PointJson(const LoadOptions& options, const LoadRun& run, const Summary& summary,
-               const Findings& findings, const std::vector<std::string>& entry_names) {
+               const Findings& findings, const std::vector<std::string>& entry_names,
+               const Resamples& resamples) {
   Json point = {{"load", LoadJson(options)},
                 {"seconds", summary.seconds},
                 {"requests", summary.requests},
@@ -108,6 +132,11 @@ Json PointJson(const LoadOptions& options, const LoadRun& run, const Summary& su
   }
   if (run.stable) point["stable"] = *run.stable;
   if (!run.ended_early.empty()) point["ended_early"] = run.ended_early;
+  if (summary.pauses > 0) {
+    point["pauses"] = {{"count", summary.pauses},
+                       {"seconds", summary.paused_s},
+                       {"share", summary.paused_s / (options.concurrency * summary.seconds)}};
+  }
   if (run.cpu) {
     point["cpu"] = {{"client_share", run.cpu->process}, {"cores", run.cpu->cores}};
     if (run.cpu->machine >= 0) point["cpu"]["machine_share"] = run.cpu->machine;
@@ -120,10 +149,14 @@ Json PointJson(const LoadOptions& options, const LoadRun& run, const Summary& su
                         {"requests_per_s", slice.requests_per_s},
                         {"errors_per_s", slice.errors_per_s},
                         {"p50_us", slice.p50_us},
-                        {"p99_us", slice.p99_us}});
+                        {"p90_us", slice.p90_us},
+                        {"p95_us", slice.p95_us},
+                        {"p99_us", slice.p99_us},
+                        {"p99.9_us", slice.p999_us}});
   }
   point["measured_s"] = {static_cast<double>(run.begin_ns) / kNsPerSecond,
                          static_cast<double>(run.end_ns) / kNsPerSecond};
+  if (resamples.blocks > 0) point["resamples"] = ResamplesJson(resamples);
   return point;
 }
 
@@ -143,6 +176,12 @@ std::vector<std::string> Warnings(const LoadOptions& options, const LoadRun& run
     warnings.push_back(
         absl::StrFormat("this machine was %.0f%% busy, %.0f%% of it by the client: they compete",
                         run.cpu->machine * 100, run.cpu->process * 100));
+  }
+  if (summary.pauses > 0) {
+    warnings.push_back(absl::StrFormat(
+        "nobody answered (UNAVAILABLE): %d pauses before further tries, %.3g%% of "
+        "the time of the requests in flight",
+        summary.pauses, 100 * summary.paused_s / (options.concurrency * summary.seconds)));
   }
   if (summary.not_sent > 0) {
     warnings.push_back(absl::StrCat(
@@ -182,18 +221,30 @@ absl::StatusOr<Json> ParseReport(const std::string& text) {
 
 std::string LoadName(const Json& point) {
   const Json& load = point.at("load");
+  const std::string on =
+      point.contains("server") ? absl::StrCat(" on ", point["server"].get<std::string>()) : "";
   if (load.value("loop", "") == "closed") {
-    return absl::StrCat("concurrency ", load.value("concurrency", 0));
+    return absl::StrCat("concurrency ", load.value("concurrency", 0), on);
   }
   const std::string arrivals = load.value("arrivals", "");
-  if (arrivals == "replay") return absl::StrCat("replay of ", load.value("requests", 0));
-  return absl::StrFormat("%s %.6g/s", arrivals, load.value("rate_per_s", 0.0));
+  if (arrivals == "replay") return absl::StrCat("replay of ", load.value("requests", 0), on);
+  return absl::StrFormat("%s %.6g/s%s", arrivals, load.value("rate_per_s", 0.0), on);
+}
+
+std::optional<double> ValueOf(const Figure& figure, const Json& point) {
+  if (figure.kind == FigureKind::kShare) {
+    const double requests = point["requests"].get<double>();
+    return requests > 0 ? (requests - point["ok"].get<double>()) / requests : 0;
+  }
+  const Json::json_pointer pointer{std::string(figure.pointer)};
+  if (!point.contains(pointer)) return std::nullopt;
+  return point[pointer].get<double>();
 }
 
 std::string CsvReport(const Json& report) {
   std::string csv =
       "load,seconds,requests,ok,errors,not_sent,offered_per_s,requests_per_s,gb_per_s,tflops,"
-      "mean_us,p50_us,p90_us,p99_us,p99.9_us,max_us\n";
+      "mean_us,p50_us,p90_us,p99_us,p99.9_us,max_us,p95_us,rate_per_s\n";
   for (const Json& point : report["points"]) {
     const std::uint64_t errors = point["requests"].get<std::uint64_t>() -
                                  point["ok"].get<std::uint64_t>() -
@@ -208,6 +259,11 @@ std::string CsvReport(const Json& report) {
     for (const char* name : {"mean", "p50", "p90", "p99", "p99.9", "max"}) {
       absl::StrAppend(&csv, ",", latency[name].dump());
     }
+    // Younger than the columns before.
+    const Json* const p95 = latency.contains("p95") ? &latency["p95"] : nullptr;
+    const Json& load = point["load"];
+    absl::StrAppend(&csv, ",", p95 == nullptr ? "" : p95->dump(), ",",
+                    load.contains("rate_per_s") ? load["rate_per_s"].dump() : "");
     csv += "\n";
   }
   return csv;

@@ -3,18 +3,22 @@
 //
 //     {"format": "gemm-bench", "format_version": 1, "command": ..., "time": ...,
 //      "machine": {...}, "server": {...}, "workload": [...], "options": {...},
-//      "points": [...], "ceiling": {...}, "search": {...}}
+//      "points": [...], "ceiling": {...}, "search": {...}, "comparisons": [...],
+//      "failed": [...], "error": {...}}
 //
 // A point is one load: its figures, distribution, course and warnings. Times have their
 // unit in their name.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/load/figures.h"
 #include "client/load/findings.h"
 #include "client/load/load_generator.h"
+#include "client/load/resample.h"
 #include "client/load/summary.h"
 #include "nlohmann/json.hpp"
 
@@ -26,7 +30,8 @@ inline constexpr char kReportFormat[] = "gemm-bench";
 inline constexpr int kReportVersion = 1;
 
 Json PointJson(const LoadOptions& options, const LoadRun& run, const Summary& summary,
-               const Findings& findings, const std::vector<std::string>& entry_names);
+               const Findings& findings, const std::vector<std::string>& entry_names,
+               const Resamples& resamples = {});
 
 // Warnings that a reader needs before trusting a point: the client was the bottleneck, the run was
 // not stable, too few samples for a percentile, ...
@@ -37,8 +42,11 @@ std::vector<std::string> Warnings(const LoadOptions& options, const LoadRun& run
 // report has.
 absl::StatusOr<Json> ParseReport(const std::string& text);
 
-// "concurrency 8", "poisson 1000/s".
+// "concurrency 8", "poisson 1000/s", "concurrency 8 on host:50051" where servers took turns.
 std::string LoadName(const Json& point);
+
+// The value of a point, in the figure's own unit; none in reports that are older than the figure.
+std::optional<double> ValueOf(const Figure& figure, const Json& point);
 
 // A line a point, a header first; latencies in microseconds.
 std::string CsvReport(const Json& report);

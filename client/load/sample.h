@@ -14,6 +14,7 @@ namespace gemmd::load {
 // The stages of a request's time, in their order. Each is the part that the stage alone accounts
 // for, so that they sum to the round trip.
 enum StageIndex : std::size_t {
+  kClientQueue,  // for a place on the connection, or for a payload that another request uses
   kClientEncode,
   kWire,  // both networks' stacks, gRPC, and protobuf on both ends
   kServerDecode,
@@ -30,9 +31,9 @@ enum StageIndex : std::size_t {
 };
 
 inline constexpr std::array<absl::string_view, kStages> kStageNames = {
-    "client encode", "network and wire", "server decode", "admission", "receive",
-    "queue",         "copy in",          "compute",       "copy out",  "server encode",
-    "server other",  "client decode"};
+    "client queue",  "client encode", "network and wire", "server decode", "admission",
+    "receive",       "queue",         "copy in",          "compute",       "copy out",
+    "server encode", "server other",  "client decode"};
 
 using StageTimes = std::array<float, kStages>;  // microseconds
 

@@ -54,36 +54,4 @@ absl::StatusOr<SharedPayload> Share(const std::shared_ptr<grpc::Channel>& channe
                        *d_bytes};
 }
 
-PayloadTurns::PayloadTurns(std::size_t payloads) {
-  for (std::size_t i = 0; i < payloads; ++i) free_.push_back(i);
-}
-
-void PayloadTurns::Take(Use use) {
-  std::size_t payload = 0;
-  {
-    const MutexLock lock(mutex_);
-    if (free_.empty()) {
-      waiting_.push_back(std::move(use));
-      return;
-    }
-    payload = free_.back();
-    free_.pop_back();
-  }
-  use(payload);
-}
-
-void PayloadTurns::GiveBack(std::size_t payload) {
-  Use next;
-  {
-    const MutexLock lock(mutex_);
-    if (waiting_.empty()) {
-      free_.push_back(payload);
-      return;
-    }
-    next = std::move(waiting_.front());
-    waiting_.pop_front();
-  }
-  next(payload);
-}
-
 }  // namespace gemmd::load

@@ -30,21 +30,4 @@ absl::StatusOr<SharedPayload> Share(const std::shared_ptr<grpc::Channel>& channe
                                     const client::InlineOperand& a, const client::InlineOperand& b,
                                     client::MatmulOptions options, DataType output);
 
-// Payloads, by number, that one request at a time uses: two would write into the same D.
-// Thread-safe.
-class PayloadTurns {
- public:
-  explicit PayloadTurns(std::size_t payloads);
-
-  // Runs `use` with one that is free, now or when another request has given one back.
-  using Use = std::function<void(std::size_t payload)>;
-  void Take(Use use);
-  void GiveBack(std::size_t payload);
-
- private:
-  Mutex mutex_;
-  std::vector<std::size_t> free_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Use> waiting_ ABSL_GUARDED_BY(mutex_);  // the first came first
-};
-
 }  // namespace gemmd::load

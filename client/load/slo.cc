@@ -18,6 +18,7 @@ std::optional<double> Find(const Latency& latency, absl::string_view name) {
   if (name == "mean") return latency.mean_us;
   if (name == "p50") return latency.p50_us;
   if (name == "p90") return latency.p90_us;
+  if (name == "p95") return latency.p95_us;
   if (name == "p99") return latency.p99_us;
   if (name == "p99.9") return latency.p999_us;
   if (name == "max") return latency.max_us;
@@ -51,7 +52,7 @@ absl::StatusOr<Slo> ParseSlo(absl::string_view text) {
       continue;
     }
     if (!Find(Latency(), sides.first)) {
-      return BadSlo(part, "must begin with mean, p50, p90, p99, p99.9, max or errors and =");
+      return BadSlo(part, "must begin with mean, p50, p90, p95, p99, p99.9, max or errors and =");
     }
     absl::Duration limit;
     if (!absl::ParseDuration(sides.second, &limit) || limit <= absl::ZeroDuration()) {

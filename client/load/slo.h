@@ -15,7 +15,7 @@ namespace gemmd::load {
 // due at most that share (0 unless given) is not answered with OK.
 struct Slo {
   struct Limit {
-    std::string name;  // mean, p50, p90, p99, p99.9 or max
+    std::string name;  // mean, p50, p90, p95, p99, p99.9 or max
     double limit_us = 0;
   };
   std::vector<Limit> limits;

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "client/load/percentile.h"
+#include "client/load/turns.h"
 
 namespace gemmd::load {
 namespace {
@@ -20,6 +21,7 @@ Latency LatencyOf(const std::vector<TimeNs>& sorted) {
   latency.min_us = ToUs(sorted.front());
   latency.p50_us = ToUs(PercentileOf(sorted, 50));
   latency.p90_us = ToUs(PercentileOf(sorted, 90));
+  latency.p95_us = ToUs(PercentileOf(sorted, 95));
   latency.p99_us = ToUs(PercentileOf(sorted, 99));
   latency.p999_us = ToUs(PercentileOf(sorted, 99.9));
   latency.max_us = ToUs(sorted.back());
@@ -58,7 +60,19 @@ std::vector<Bucket> HistogramOf(const std::vector<TimeNs>& sorted) {
   return buckets;
 }
 
-bool Within(TimeNs time, const LoadRun& run) { return time >= run.begin_ns && time < run.end_ns; }
+// The parts of pauses that lie in the measured time.
+void AddPauses(const std::vector<Turn>& pauses, const std::vector<Turn>& turns, Summary& summary) {
+  for (const Turn& pause : pauses) {
+    TimeNs within_ns = 0;
+    for (const Turn& turn : turns) {
+      within_ns += std::max<TimeNs>(
+          0, std::min(pause.end_ns, turn.end_ns) - std::max(pause.begin_ns, turn.begin_ns));
+    }
+    if (within_ns == 0) continue;
+    ++summary.pauses;
+    summary.paused_s += static_cast<double>(within_ns) / kNsPerSecond;
+  }
+}
 
 }  // namespace
 
@@ -71,14 +85,16 @@ Summary Summarize(const LoadRun& run, const std::vector<EntryCost>& costs) {
   double answered = 0;
   double bytes = 0;
   double flops = 0;
+  const std::vector<Turn> turns = TurnsOf(run);
+  const auto is_within = [&turns](TimeNs time) { return FindTurn(turns, time) < turns.size(); };
   for (const Sample& sample : run.samples) {
-    if (sample.ok() && Within(sample.completed_ns, run)) {
+    if (sample.ok() && is_within(sample.completed_ns)) {
       const EntryCost& cost = costs[sample.entry];
       ++answered;
       bytes += static_cast<double>(cost.bytes_in + cost.bytes_out);
       flops += cost.flops;
     }
-    if (!Within(sample.intended_ns, run)) continue;
+    if (!is_within(sample.intended_ns)) continue;
     ++summary.requests;
     late.push_back(sample.sent_ns - sample.intended_ns);
     if (sample.code == kNotSent) {
@@ -102,7 +118,10 @@ Summary Summarize(const LoadRun& run, const std::vector<EntryCost>& costs) {
   summary.histogram = HistogramOf(latencies);
   summary.service = LatencyOf(services);
   summary.late_p99_us = ToUs(SelectPercentile(late, 99));
-  summary.seconds = static_cast<double>(run.end_ns - run.begin_ns) / kNsPerSecond;
+  AddPauses(run.pauses, turns, summary);
+  for (const Turn& turn : turns) {
+    summary.seconds += static_cast<double>(turn.end_ns - turn.begin_ns) / kNsPerSecond;
+  }
   if (summary.seconds > 0) {
     summary.offered_per_s = static_cast<double>(summary.requests) / summary.seconds;
     summary.requests_per_s = answered / summary.seconds;
@@ -138,8 +157,12 @@ std::vector<Slice> Timeline(const LoadRun& run, int slices) {
     slice.begin_s = static_cast<double>(begin_ns) / kNsPerSecond;
     slice.requests_per_s = static_cast<double>(latencies[i].size()) / seconds;
     slice.errors_per_s = errors[i] / seconds;
-    slice.p50_us = ToUs(SelectPercentile(latencies[i], 50));
-    slice.p99_us = ToUs(SelectPercentile(latencies[i], 99));
+    std::sort(latencies[i].begin(), latencies[i].end());
+    slice.p50_us = ToUs(PercentileOf(latencies[i], 50));
+    slice.p90_us = ToUs(PercentileOf(latencies[i], 90));
+    slice.p95_us = ToUs(PercentileOf(latencies[i], 95));
+    slice.p99_us = ToUs(PercentileOf(latencies[i], 99));
+    slice.p999_us = ToUs(PercentileOf(latencies[i], 99.9));
     timeline.push_back(slice);
   }
   return timeline;

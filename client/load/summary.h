@@ -26,6 +26,7 @@ struct Latency {
   double min_us = 0;
   double p50_us = 0;
   double p90_us = 0;
+  double p95_us = 0;
   double p99_us = 0;
   double p999_us = 0;
   double max_us = 0;
@@ -46,7 +47,10 @@ struct Slice {
   double requests_per_s = 0;  // answered with OK
   double errors_per_s = 0;
   double p50_us = 0;
+  double p90_us = 0;
+  double p95_us = 0;
   double p99_us = 0;
+  double p999_us = 0;
 };
 
 // Requests count where they are due within the measured interval, whenever they are
@@ -58,7 +62,7 @@ struct Summary {
   std::uint64_t not_sent = 0;
   std::map<std::string, std::uint64_t> errors;  // by status code's name
 
-  double offered_per_s = 0;   // due
+  double offered_per_s = 0;   // due: a Poisson schedule's draw, near its rate but seldom equal
   double requests_per_s = 0;  // answered with OK
   double gb_per_s = 0;        // payload both ways, 1e9 bytes
   double tflops = 0;
@@ -71,6 +75,9 @@ struct Summary {
   // turn took.
   Latency service;
   double late_p99_us = 0;  // how long after they were due requests left
+
+  std::uint64_t pauses = 0;  // of a closed loop, where nobody answered
+  double paused_s = 0;       // their sum over all requests in flight
 
   std::array<double, kStages> stage_mean_us{};            // of OK answers
   std::map<std::uint32_t, std::uint64_t> batch_requests;  // launches' sizes, by answer

@@ -12,10 +12,10 @@
 namespace gemmd::load {
 namespace {
 
-constexpr double kWidth = 640;
+constexpr double kWidth = 520;
 constexpr double kHeight = 280;
-constexpr double kLeft = 70;
-constexpr double kRight = 620;
+constexpr double kLeft = 66;
+constexpr double kRight = 496;
 constexpr double kTop = 34;
 constexpr double kBottom = 230;
 
@@ -34,6 +34,14 @@ std::string Text(double x, double y, const char* anchor, const std::string& text
 std::string Line(double x1, double y1, double x2, double y2) {
   return absl::StrFormat("<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
                          x1, y1, x2, y2);
+}
+
+// With its name at the top, on the side that has room.
+std::string Across(double x, const std::string& name) {
+  const bool is_left = x < (kLeft + kRight) / 2;
+  return absl::StrFormat("<line class=\"across\" x1=\"%.1f\" y1=\"%g\" x2=\"%.1f\" y2=\"%g\"/>\n",
+                         x, kTop, x, kBottom) +
+         Text(x + (is_left ? 5 : -5), kTop + 10, is_left ? "start" : "end", name);
 }
 
 std::string Label(double value) { return absl::StrFormat("%.5g", value); }
@@ -173,10 +181,13 @@ std::string Escape(const std::string& text) {
 }
 
 std::string LineChart(const std::string& title, const Axis& x_axis, const Axis& y_axis,
-                      const std::vector<Series>& series) {
+                      const std::vector<Series>& series, const std::vector<VerticalLine>& across) {
   const Scale x = MakeScale(x_axis, series, true, kLeft, kRight);
   const Scale y = MakeScale(y_axis, series, false, kBottom, kTop);
-  std::string svg = Open(title, kHeight) + Rows(y, y_axis.title);
+  const std::size_t columns = series.size() > 4 ? 2 : 4;
+  const std::size_t lines = (series.size() + columns - 1) / columns;
+  const double height = kHeight + 16 * (static_cast<double>(lines) - 1);
+  std::string svg = Open(title, height) + Rows(y, y_axis.title);
   for (const double mark : x_axis.marks_points ? PointMarks(x, series) : x.Marks()) {
     svg += Text(x.At(mark), kBottom + 16, "middle", Label(mark));
   }
@@ -196,7 +207,10 @@ std::string LineChart(const std::string& title, const Axis& x_axis, const Axis& 
     }
     absl::StrAppendFormat(&svg, "<polyline class=\"s%d\" points=\"%s\"/>\n%s", i, path, marks);
   }
-  return svg + Legend(names, kHeight - 4, 4) + "</svg>\n";
+  for (const VerticalLine& line : across) {
+    if (x.Shows(line.at)) svg += Across(x.At(line.at), line.name);
+  }
+  return svg + Legend(names, kHeight - 4, columns) + "</svg>\n";
 }
 
 std::string BarChart(const std::string& title, const Axis& x_axis, const Axis& y_axis,
@@ -207,7 +221,7 @@ std::string BarChart(const std::string& title, const Axis& x_axis, const Axis& y
   std::string svg = Open(title, kHeight) + Rows(y, y_axis.title);
   const double width =
       (kRight - kLeft) / static_cast<double>(std::max<std::size_t>(1, bars.size()));
-  const std::size_t every = bars.size() / 12 + 1;
+  const std::size_t every = bars.size() / 10 + 1;
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const auto& [name, value] = bars[i];
     const double left = kLeft + width * static_cast<double>(i);
@@ -226,7 +240,7 @@ std::string BarChart(const std::string& title, const Axis& x_axis, const Axis& y
 std::string StackChart(const std::string& title, const std::string& unit,
                        const std::vector<std::string>& parts, const std::vector<Stack>& stacks) {
   constexpr double kRow = 26;
-  constexpr double kBars = 150;  // where bars begin: names stand before it
+  constexpr double kBars = 130;  // where bars begin: names stand before it
   double most = 0;
   for (const Stack& stack : stacks) {
     double sum = 0;
@@ -236,7 +250,7 @@ std::string StackChart(const std::string& title, const std::string& unit,
   const Scale x({}, 0, most, kBars, kRight);
   const double bottom = kTop + kRow * static_cast<double>(stacks.size());
   const double legend = bottom + 54;
-  const std::size_t legend_lines = (parts.size() + 3) / 4;
+  const std::size_t legend_lines = (parts.size() + 2) / 3;
   const double height = legend + 16 * static_cast<double>(legend_lines);
   std::string svg = Open(absl::StrCat(title, ", ", unit), height);
   for (const double mark : x.Marks()) {
@@ -257,7 +271,7 @@ std::string StackChart(const std::string& title, const std::string& unit,
       sum += part;
     }
   }
-  return svg + Legend(parts, legend, 4) + "</svg>\n";
+  return svg + Legend(parts, legend, 3) + "</svg>\n";
 }
 
 }  // namespace gemmd::load

@@ -19,13 +19,20 @@ struct Series {
   std::vector<std::pair<double, double>> points;
 };
 
+// A line across the chart at a value of the x axis.
+struct VerticalLine {
+  double at = 0;
+  std::string name;
+};
+
 // Text with what HTML gives a meaning replaced.
 std::string Escape(const std::string& text);
 
-// Lines with a mark and a tooltip at every point. Values that are not finite, or not above
-// 0 on a logarithmic axis, are left out.
+// Lines with a mark and a tooltip at every point, and what stands out across them. Values that are
+// not finite, or not above 0 on a logarithmic axis, are left out.
 std::string LineChart(const std::string& title, const Axis& x, const Axis& y,
-                      const std::vector<Series>& series);
+                      const std::vector<Series>& series,
+                      const std::vector<VerticalLine>& across = {});
 
 // One bar a label.
 std::string BarChart(const std::string& title, const Axis& x, const Axis& y,

@@ -1,5 +1,6 @@
 // The transports over real sockets, driven by schedules that are due at once: no test
 // waits for a time.
+#include <algorithm>
 #include <memory>
 
 #include "client/load/echo_server.h"
@@ -102,6 +103,29 @@ TEST(MatmulTransport, CountsErrorsByCodeAndRetriesNothing) {
   EXPECT_FLOAT_EQ(summary.stage_mean_us[kCompute], 3);
   EXPECT_FLOAT_EQ(summary.stage_mean_us[kServerOther], 1);
   EXPECT_EQ(summary.batch_requests.at(1), 20U);
+}
+
+// gRPC keeps back what the connection has no place for, and that would be told as the network's
+// time.
+TEST(MatmulTransport, AWaitForAPlaceOnTheConnectionIsAStageOfItsOwn) {
+  const auto queued_share = [](std::uint64_t calls_per_connection) {
+    testing::ScriptedServer server;
+    for (int i = 0; i < 30; ++i) server.Then(testing::Answer(2, 2, "abcd"));
+    MatmulTransportOptions options;
+    options.channel.target = server.target();
+    options.calls_per_connection = calls_per_connection;
+    auto transport = *MatmulTransport::Create(Int8Workload(), options);
+    const LoadRun run = SendAtOnce(30, *transport);
+    EXPECT_EQ(Summarize(run, {{}}).ok, 30U);
+    // The share that waiting is of the last one's time.
+    const Sample& last = *std::max_element(
+        run.samples.begin(), run.samples.end(),
+        [](const Sample& a, const Sample& b) { return a.completed_ns < b.completed_ns; });
+    return last.stage_us[kClientQueue] * 1e3 /
+           static_cast<double>(last.completed_ns - last.sent_ns);
+  };
+  EXPECT_GT(queued_share(1), 0);  // it waited for the 29 before it
+  EXPECT_EQ(queued_share(0), 0);
 }
 
 TEST(MatmulTransport, FindsWrongProducts) {

@@ -19,7 +19,7 @@ WRITER = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "write_sample_re
 
 # The report has no script and forbids any: another page looks into it.
 HARNESS = """<!doctype html><title>harness</title>
-<iframe id="page" src="PAGE" width="1300" height="2000"></iframe><pre id="found"></pre>
+<iframe id="page" src="PAGE" width="WIDTH" height="2000" style="border: 0"></iframe><pre id="found"></pre>
 <script>
 document.getElementById("page").onload = event => {
   const inside = event.target.contentDocument;
@@ -28,6 +28,9 @@ document.getElementById("page").onload = event => {
       [...inside.querySelectorAll("svg")].map(svg => ({
         title: svg.getAttribute("aria-label"),
         width: box(svg).width, height: box(svg).height,
+        black: [...svg.querySelectorAll(".fill")].filter(
+            mark => inside.defaultView.getComputedStyle(mark).fill == "rgb(0, 0, 0)").length,
+        page: inside.documentElement.scrollWidth,
         marks: [...svg.querySelectorAll("circle, rect")].filter(
             mark => box(mark).width > 0 && box(mark).height > 0).length,
         outside: [...svg.querySelectorAll("circle, rect, text, line")].filter(
@@ -38,12 +41,12 @@ document.getElementById("page").onload = event => {
 </script>"""
 
 
-def look_at(html):
+def look_at(html, width=1300):
     """What is found of a page's charts, what its console said, what it requested."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "report.html").write_text(html)
-        (folder / "harness.html").write_text(HARNESS.replace("PAGE", "report.html"))
+        (folder / "harness.html").write_text(HARNESS.replace("PAGE", "report.html").replace("WIDTH", str(width)))
         run = subprocess.run(
             [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
              "--disable-dev-shm-usage", "--disable-background-networking",
@@ -81,6 +84,17 @@ class HtmlInBrowserTest(unittest.TestCase):
             self.assertGreater(chart["width"], 300, chart)
             self.assertGreater(chart["height"], 80, chart)
             self.assertGreater(chart["marks"], 0, chart)
+            self.assertEqual(chart["outside"], 0, chart)
+            self.assertEqual(chart["black"], 0, chart)
+
+    def test_a_phone_shows_all_of_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "report.html"
+            subprocess.run([WRITER, page], check=True)
+            charts, _, _ = look_at(page.read_text(), width=390)
+        for chart in charts:
+            self.assertLessEqual(chart["page"], 390, chart)
+            self.assertLessEqual(chart["width"], 390, chart)
             self.assertEqual(chart["outside"], 0, chart)
 
     def test_a_page_that_does_otherwise_is_noticed(self):

@@ -1,5 +1,6 @@
 #include "client/load/report.h"
 
+#include "absl/strings/str_cat.h"
 #include "client/load/diff.h"
 #include "client/load/html_report.h"
 #include "gmock/gmock.h"
@@ -100,6 +101,10 @@ TEST(Report, WarnsWhereItMustNotBeTrusted) {
   summary.late_p99_us = 2000;
   summary.latency.p99_us = 5000;
   EXPECT_TRUE(warning("left late (p99 2.0 ms)"));
+  summary.pauses = 12;
+  summary.paused_s = 3;
+  summary.seconds = 10;
+  EXPECT_TRUE(warning("nobody answered (UNAVAILABLE): 12 pauses before further tries, 30%"));
   summary.ok = 0;
   EXPECT_TRUE(warning("nothing was answered"));
 }
@@ -128,14 +133,14 @@ TEST(Diff, ComparesEqualLoadsAndNamesTheRest) {
   const ReportDiff diff = DiffReports(SampleReport(3), SampleReport(2, 1200000));
   EXPECT_THAT(diff.only_before, ::testing::ElementsAre("concurrency 4"));
   EXPECT_TRUE(diff.only_after.empty());
-  ASSERT_EQ(diff.changes.size(), 20U);
+  ASSERT_EQ(diff.changes.size(), 2 * Figures().size());
   for (const Change& change : diff.changes) {
-    if (change.figure == "requests/s") {
+    if (change.figure->name == "throughput") {
       EXPECT_NEAR(change.relative(), -1.0 / 6, 0.01);
       EXPECT_TRUE(change.worse(0.05));
       EXPECT_FALSE(change.worse(0.2));
     }
-    if (change.figure == "p50 ms") {
+    if (change.figure->name == "p50") {
       EXPECT_NEAR(change.relative(), 0.2, 0.01);
       EXPECT_TRUE(change.worse(0.05));
       EXPECT_FALSE(change.better(0.05));
@@ -143,6 +148,59 @@ TEST(Diff, ComparesEqualLoadsAndNamesTheRest) {
   }
   for (const Change& change : DiffReports(SampleReport(1), SampleReport(1)).changes) {
     EXPECT_EQ(change.relative(), 0);
+  }
+}
+
+// A stage without a colour would be black, on black where the page is dark.
+TEST(Report, EveryMarkOfThePageHasAColour) {
+  Json report = SampleReport();
+  for (Json& point : report["points"]) {
+    for (auto& [name, us] : point["stage_mean_us"].items()) us = 10;
+  }
+  const std::string page = HtmlReport(report);
+  EXPECT_THAT(page, HasSubstr(absl::StrCat("class=\"s", kStages - 1, " fill\"")));
+  for (std::size_t i = 0; i < kStages; ++i) {
+    EXPECT_THAT(page, HasSubstr(absl::StrCat(".s", i, " { stroke: #")));
+  }
+}
+
+Json OpenReport() {
+  Json report = SampleReport(3);
+  double rate = 100;
+  for (Json& point : report["points"]) {
+    point["load"] = {{"loop", "open"}, {"arrivals", "poisson"}, {"rate_per_s", rate}};
+    rate *= 2;
+  }
+  report["search"] = {{"for", "knee"}, {"best_per_s", 200}, {"broken_per_s", 400}, {"why", "slow"}};
+  return report;
+}
+
+TEST(Report, TheKneeIsDrawn) {
+  const std::string page = HtmlReport(OpenReport());
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = page.find("class=\"across\"", at)) != std::string::npos; ++at) {
+    ++lines;
+  }
+  EXPECT_EQ(lines, 3U);  // in each chart of the sweep
+  EXPECT_THAT(page, HasSubstr(">knee</text>"));
+  Json slo = OpenReport();
+  slo["search"]["for"] = "p99=5ms";
+  EXPECT_THAT(HtmlReport(slo), HasSubstr(">p99=5ms holds</text>"));
+  slo["search"]["best_per_s"] = nullptr;
+  EXPECT_THAT(HtmlReport(slo), Not(HasSubstr("class=\"across\"")));
+}
+
+TEST(Report, ADrawOfArrivalsIsNotTakenForAMiss) {
+  EXPECT_THAT(HtmlReport(OpenReport()),
+              AllOf(HasSubstr("<th>asked/s</th><th>due/s</th>"), HasSubstr("differ by chance")));
+  EXPECT_THAT(HtmlReport(SampleReport()), Not(HasSubstr("due/s")));
+  EXPECT_THAT(CsvReport(OpenReport()), HasSubstr(",100.0\npoisson 200/s,"));
+}
+
+TEST(Report, HasTheCourseOfTheTail) {
+  const Json report = SampleReport(1);
+  for (const char* name : {"p50_us", "p90_us", "p95_us", "p99_us", "p99.9_us"}) {
+    EXPECT_NEAR(report["points"][0]["timeline"][9][name].get<double>(), 1000, 1) << name;
   }
 }
 
