@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -11,6 +12,8 @@
 #include "client/cli/bench_options.h"
 #include "client/cli/bench_run.h"
 #include "client/cli/bench_table.h"
+#include "client/cli/bench_target.h"
+#include "client/cli/bench_verdict.h"
 #include "client/cli/command.h"
 #include "client/cli/echo_process.h"
 #include "client/cli/options.h"
@@ -28,11 +31,14 @@ constexpr char kExamples[] = R"(  gemm bench -c 1,2,4,8,16 -s 512x512x512 --html
   gemm bench -s 1x4096x4096 --type mxfp8-e4m3 --operands resident-b
   gemm bench -s 1x4096x4096 --type int4-g128-f16 --explain
   gemm bench -c 64 --channels 8 --ceiling --save before.json
+  gemm bench -c 4 -s 256x256x256 --fail-on 'failed>1%,p99>5s'
+  gemm bench --against localhost:50052 -c 4 -s 256x256x256 --rounds 20
   gemm bench diff before.json after.json
 )";
 
 constexpr char kDiffExamples[] = R"(  gemm bench diff before.json after.json
   gemm bench diff before.json after.json --threshold 10 --json
+  gemm bench diff before.json after.json --fail-on 'p99>+10%,throughput<-5%,failed>+1%'
 )";
 
 Outcome Write(const std::string& path, const std::string& text) {
@@ -49,37 +55,14 @@ Outcome CheckWritable(const std::string& path) {
   return std::nullopt;
 }
 
-// Wrong products, and a load of which nothing was answered, are failures of the command:
-// a script must not take them for a measurement.
-Outcome Verdict(const GlobalOptions& global, const load::Json& report) {
-  std::uint64_t ok = 0;
-  std::string code;
-  for (const load::Json& point : report["points"]) {
-    ok += point["ok"].get<std::uint64_t>();
-    if (code.empty() && !point["errors"].empty()) code = point["errors"].begin().key();
-    if (point.value("wrong", 0) > 0) {
-      return Failure{
-          ExitCode::kInternal, global.server,
-          absl::StrCat(point["wrong"].dump(), " of ", point["verified"].dump(),
-                       " verified products are wrong: ", point["first_wrong"].get<std::string>()),
-          std::nullopt};
-    }
-  }
-  if (ok > 0 || code.empty()) return std::nullopt;
-  absl::StatusCode status = absl::StatusCode::kUnknown;
-  for (int i = 1; i <= 16; ++i) {
-    if (absl::StatusCodeToString(static_cast<absl::StatusCode>(i)) == code) {
-      status = static_cast<absl::StatusCode>(i);
-    }
-  }
-  return ServerFailure(global.server,
-                       absl::Status(status, "no request was answered with OK (see the report)"));
-}
-
 Outcome RunExplain(const GlobalOptions& global, const BenchArguments& arguments) {
   if (arguments.csv || arguments.null_bytes > 0 || !arguments.save.empty() ||
-      !arguments.html.empty()) {
-    return UsageFailure("--explain sends no load; drop --csv, --save, --html and --null");
+      !arguments.html.empty() || !arguments.samples.empty() || !arguments.histogram.empty() ||
+      !arguments.fail_on.empty()) {
+    return UsageFailure(
+        "--explain sends no load; drop --csv, --save, --html, --samples, --histogram, --fail-on "
+        "and "
+        "--null");
   }
   return ExplainBench(global, arguments);
 }
@@ -88,6 +71,10 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
                  const std::string& command) {
   if (arguments.csv && global.json) return UsageFailure("--csv and --json exclude each other");
   if (arguments.explain) return RunExplain(global, arguments);
+  std::vector<load::Condition> conditions;
+  if (Outcome failure = ReadConditions(arguments.fail_on, !arguments.against.empty(), conditions)) {
+    return failure;
+  }
   if (Outcome failure = CheckWritable(arguments.save)) return failure;
   if (Outcome failure = CheckWritable(arguments.html)) return failure;
   load::Json report = {
@@ -97,7 +84,7 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
       {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())},
       {"command", command}};
   if (Outcome failure = MeasureAll(global, arguments, report)) return failure;
-  Outcome verdict = Verdict(global, report);
+  Outcome verdict = JudgeBench(global, arguments, conditions, report);
   if (!verdict && WasInterrupted()) {
     verdict = Failure{ExitCode::kInterrupted, "interrupted",
                       "the report has what was measured until then", std::nullopt};
@@ -122,6 +109,7 @@ struct DiffArguments {
   std::string before;
   std::string after;
   double threshold_percent = 5;
+  std::vector<std::string> fail_on;
 };
 
 Outcome ReadReport(const std::string& path, load::Json& report) {
@@ -139,31 +127,33 @@ Outcome ReadReport(const std::string& path, load::Json& report) {
 }
 
 Outcome RunDiff(const GlobalOptions& global, const DiffArguments& arguments) {
+  std::vector<load::Condition> conditions;
+  if (Outcome failure = ReadConditions(arguments.fail_on, true, conditions)) return failure;
   load::Json before;
   load::Json after;
   if (Outcome failure = ReadReport(arguments.before, before)) return failure;
   if (Outcome failure = ReadReport(arguments.after, after)) return failure;
   const load::ReportDiff diff = load::DiffReports(before, after);
+  if (diff.changes.empty()) {
+    return FileFailure(absl::InvalidArgumentError(
+        absl::StrCat(arguments.after, ": has no load that ", arguments.before, " has")));
+  }
   const double threshold = arguments.threshold_percent / 100;
+  load::Json document = {{"changes", load::ChangesJson(diff.changes, threshold)},
+                         {"only_before", diff.only_before},
+                         {"only_after", diff.only_after},
+                         {"warnings", diff.warnings}};
+  Outcome verdict = JudgeDiff(diff, conditions, threshold, document);
   if (!global.json) {
     std::cout << DiffTable(diff, threshold);
-    return std::nullopt;
+    return verdict;
   }
-  load::Json changes = load::Json::array();
-  for (const load::Change& change : diff.changes) {
-    changes.push_back({{"load", change.load},
-                       {"figure", change.figure},
-                       {"before", change.before},
-                       {"after", change.after},
-                       {"relative", change.relative()},
-                       {"worse", change.worse(threshold)},
-                       {"better", change.better(threshold)}});
+  if (verdict) {
+    document["error"] = ToJson(*verdict)["error"];
+    verdict->in_output = true;
   }
-  const load::Json document = {{"changes", std::move(changes)},
-                               {"only_before", diff.only_before},
-                               {"only_after", diff.only_after}};
   std::cout << document.dump() << "\n";
-  return std::nullopt;
+  return verdict;
 }
 
 void AddDiffCommand(CLI::App& bench, Commands& commands) {
@@ -172,9 +162,14 @@ void AddDiffCommand(CLI::App& bench, Commands& commands) {
   app.add_option("BEFORE", arguments->before, "A report")->required()->type_name("FILE");
   app.add_option("AFTER", arguments->after, "Another")->required()->type_name("FILE");
   app.add_option("--threshold", arguments->threshold_percent,
-                 "Changes beyond so many % are called better or worse")
+                 "Changes beyond so many % are called better or worse, unless their interval "
+                 "covers zero")
       ->check(CLI::Range(0.0, 1000.0))
       ->capture_default_str();
+  AddFailOn(
+      app, arguments->fail_on,
+      "End with code 8 or 9 where this holds, as p99>+10%,throughput<-5%, and no longer where "
+      "anything is worse; p99>5ms is of AFTER. Changes within their interval pass");
   app.footer(Footer(kDiffExamples));
   app.callback([&commands, arguments] {
     commands.selected = [&commands, arguments] { return RunDiff(commands.global, *arguments); };

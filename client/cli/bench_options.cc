@@ -182,18 +182,71 @@ void AddMeasurementOptions(CLI::App& app, BenchArguments& arguments) {
              "Also measure what gRPC carries with nothing behind it on this machine, with TLS "
              "where --tls is given")
           ->group(group);
+  CLI::Option* blas =
+      app.add_flag(
+             "--blas", arguments.blas,
+             "Also measure this machine's own BLAS at the shape, in f32 or f64, and compare the "
+             "server's compute stage with it: for a server of this machine, and one shape")
+          ->group(group);
   app.add_option("--null", arguments.null_bytes,
                  "Echo BYTES both ways through a bare server of its own instead of multiplying: "
                  "the generator's own limit")
       ->check(CLI::Range(1, 1 << 30))
       ->type_name("BYTES")
       ->excludes(ceiling)
+      ->excludes(blas)
       ->group(group);
   AddDuration(app, "--null-work", arguments.null_work,
               "Of --null's server, before each answer, one at a time and without sleep, as a "
               "device works")
       ->needs("--null")
       ->group(group);
+}
+
+void AddComparisonOptions(CLI::App& app, BenchArguments& arguments) {
+  CLI::Option* against =
+      app.add_option("--against", arguments.against,
+                     "Measure these servers too, in turns with --server, and say how they differ, "
+                     "with 95 % intervals. --duration is of a turn")
+          ->delimiter(',')
+          ->type_name("HOST:PORT,...")
+          ->group("Comparison");
+  for (const char* other : {"--slo", "--find-knee", "--ceiling", "--blas", "--null", "--explain"}) {
+    against->excludes(app.get_option(other));
+  }
+  app.add_option("--rounds", arguments.rounds, "Turns of each server")
+      ->check(CLI::Range(static_cast<int>(load::kLeastBlocks), 1000))
+      ->capture_default_str()
+      ->needs(against)
+      ->group("Comparison");
+}
+
+void AddOutputOptions(CLI::App& app, BenchArguments& arguments) {
+  const char* group = "Output";
+  app.add_flag("--explain", arguments.explain,
+               "Send no load: print which kernel and plan the server chooses for each kind of "
+               "request, and what it predicts")
+      ->group(group);
+  app.add_flag("--csv", arguments.csv, "Print CSV instead of a table")->group(group);
+  app.add_option("--save", arguments.save, "Write the JSON report too, for gemm bench diff")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--html", arguments.html, "Write the report as one page with charts")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("-q,--quiet", arguments.quiet, "No progress on standard error")->group(group);
+  app.add_option("--samples", arguments.samples,
+                 "Write a line for each request, warm-up included: .csv or .jsonl")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--histogram", arguments.histogram,
+                 "Write the latencies' percentiles as HdrHistogram's text (.hgrm), a file for each "
+                 "load")
+      ->type_name("FILE")
+      ->group(group);
+  AddFailOn(app, arguments.fail_on,
+            "End with code 8 or 9 where this holds, as failed>1%,p99>5ms,throughput<100; with "
+            "--against changes too, as p99>+10%");
 }
 
 absl::Status AddShape(absl::string_view text, const load::RequestSpec& shared,
@@ -236,22 +289,31 @@ Failure BadFile(const std::string& path, const absl::Status& status) {
 
 }  // namespace
 
+void AddFailOn(CLI::App& app, std::vector<std::string>& texts, const std::string& description) {
+  app.add_option("--fail-on", texts, description)
+      ->type_name("CONDITIONS")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Output");
+}
+
+Outcome ReadConditions(const std::vector<std::string>& texts, bool allows_changes,
+                       std::vector<load::Condition>& conditions) {
+  for (const std::string& text : texts) {
+    const absl::StatusOr<std::vector<load::Condition>> parsed =
+        load::ParseConditions(text, allows_changes);
+    if (!parsed.ok()) return UsageFailure(absl::StrCat("--fail-on: ", parsed.status().message()));
+    conditions.insert(conditions.end(), parsed->begin(), parsed->end());
+  }
+  return std::nullopt;
+}
+
 void AddBenchOptions(CLI::App& app, BenchArguments& arguments) {
   AddLoadOptions(app, arguments);
   AddWorkloadOptions(app, arguments);
   AddMeasurementOptions(app, arguments);
-  app.add_flag("--explain", arguments.explain,
-               "Send no load: print which kernel and plan the server chooses for each kind of "
-               "request, and what it predicts")
-      ->group("Output");
-  app.add_flag("--csv", arguments.csv, "Print CSV instead of a table")->group("Output");
-  app.add_option("--save", arguments.save, "Write the JSON report too, for gemm bench diff")
-      ->type_name("FILE")
-      ->group("Output");
-  app.add_option("--html", arguments.html, "Write the report as one page with charts")
-      ->type_name("FILE")
-      ->group("Output");
-  app.add_flag("-q,--quiet", arguments.quiet, "No progress on standard error")->group("Output");
+  AddOutputOptions(app, arguments);
+  AddComparisonOptions(app, arguments);
 }
 
 Outcome ReadWorkload(const BenchArguments& arguments, load::Workload& workload) {

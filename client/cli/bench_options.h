@@ -8,6 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/time/time.h"
 #include "client/cli/failure.h"
+#include "client/load/conditions.h"
 #include "client/load/load_generator.h"
 #include "client/load/slo.h"
 #include "client/load/workload.h"
@@ -39,12 +40,19 @@ struct BenchArguments {
   int max_windows = 30;
   double verify_fraction = 0;
 
+  // Other servers, which take turns with --server.
+  std::vector<std::string> against;
+  int rounds = 10;
+
   // Further measurements.
   bool find_knee = false;
   std::string slo;
   bool ceiling = false;
+  bool blas = false;
   std::uint64_t null_bytes = 0;  // 0: a gemmd server
   absl::Duration null_work;      // of its echo, before each answer
+
+  std::vector<std::string> fail_on;
 
   // Output.
   bool explain = false;
@@ -52,12 +60,25 @@ struct BenchArguments {
   bool quiet = false;
   std::string save;
   std::string html;
+  std::string samples;
+  std::string histogram;
 
   bool searches() const { return find_knee || !slo.empty(); }
+  // More than one load, or more than one server.
+  bool has_points() const {
+    return searches() || !against.empty() || concurrencies.size() + rates.size() > 1;
+  }
 };
 
 // `arguments` must outlive the parse.
 void AddBenchOptions(CLI::App& app, BenchArguments& arguments);
+
+// --fail-on, of gemm bench and of gemm bench diff. `texts` must outlive the parse.
+void AddFailOn(CLI::App& app, std::vector<std::string>& texts, const std::string& description);
+
+// `allows_changes` where something is compared.
+Outcome ReadConditions(const std::vector<std::string>& texts, bool allows_changes,
+                       std::vector<load::Condition>& conditions);
 
 // From --workload's file or the shapes.
 Outcome ReadWorkload(const BenchArguments& arguments, load::Workload& workload);

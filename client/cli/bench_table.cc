@@ -1,5 +1,7 @@
 #include "client/cli/bench_table.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -73,8 +75,15 @@ std::string Batches(const Json& point) {
   return absl::StrCat("requests in a launch, by answer: ", absl::StrJoin(sizes, ", "), "\n");
 }
 
+// A Poisson schedule is drawn, so that what is due differs from the rate by chance.
+std::string Drawn(const Json& point) {
+  if (point["load"].value("arrivals", "") != "poisson") return "";
+  return absl::StrCat("due by the seeded draw: ", Number(1, point["offered_per_s"]),
+                      "/s; answered with OK: ", Number(1, point["requests_per_s"]), "/s\n");
+}
+
 std::string Notes(const Json& point) {
-  std::string notes = Batches(point);
+  std::string notes = Drawn(point) + Batches(point);
   for (const auto& [code, count] : point["errors"].items()) {
     const bool told = point.contains("first_errors") && point["first_errors"].contains(code);
     absl::StrAppend(&notes, count.dump(), " ", code,
@@ -112,6 +121,15 @@ std::string Ceiling(const Json& report) {
                       " is ", Number(3, ceiling["ratio"]), " of it\n");
 }
 
+std::string Blas(const Json& report) {
+  if (!report.contains("blas")) return "";
+  const Json& blas = report["blas"];
+  return absl::StrCat("\nblas: ", blas["library"].get<std::string>(), " in ",
+                      blas["type"].get<std::string>(), ": ", Number(1, blas["gflops"]),
+                      " GFLOP/s; the server's compute stage: ", Number(1, blas["server_gflops"]),
+                      " GFLOP/s, ", Number(3, blas["ratio"]), " of it\n");
+}
+
 std::string Search(const Json& report) {
   if (!report.contains("search")) return "";
   const Json& search = report["search"];
@@ -128,35 +146,70 @@ std::string Search(const Json& report) {
   return text + "\n";
 }
 
+std::string Changes(const Json& changes, const std::string& before, const std::string& after) {
+  constexpr auto kRight = Table::Align::kRight;
+  Table table({{"load", Table::Align::kLeft},
+               {"figure", Table::Align::kLeft},
+               {before, kRight},
+               {after, kRight},
+               {"change", kRight},
+               {"95 % interval", Table::Align::kLeft},
+               {"", Table::Align::kLeft}});
+  const auto number = [](const Json& value) {
+    return absl::StrFormat("%.4g", value.get<double>());
+  };
+  for (const Json& change : changes) {
+    const auto text = [&change](const char* name) { return change[name].get<std::string>(); };
+    table.AddRow({text("load"), text("figure"), number(change["before"]), number(change["after"]),
+                  text("change"), text("interval_text"), text("verdict")});
+  }
+  return table.Render();
+}
+
+std::string Comparisons(const Json& report) {
+  std::string text;
+  if (!report.contains("comparisons")) return text;
+  for (const Json& comparison : report["comparisons"]) {
+    absl::StrAppend(&text, "\n",
+                    Changes(comparison["changes"], comparison["before"].get<std::string>(),
+                            comparison["after"].get<std::string>()));
+  }
+  return text;
+}
+
+std::string Failed(const Json& report) {
+  std::string text;
+  if (!report.contains("failed")) return text;
+  for (const Json& why : report["failed"]) {
+    absl::StrAppend(&text, "failed: ", why.get<std::string>(), "\n");
+  }
+  return text.empty() ? text : absl::StrCat("\n", text);
+}
+
 }  // namespace
 
 std::string BenchTable(const Json& report) {
   std::string text = Points(report) + Stages(report);
   for (const Json& point : report["points"]) text += Notes(point);
-  return text + Ceiling(report) + Search(report);
+  return text + Ceiling(report) + Blas(report) + Search(report) + Comparisons(report) +
+         Failed(report);
 }
 
 std::string DiffTable(const load::ReportDiff& diff, double threshold) {
-  constexpr auto kRight = Table::Align::kRight;
-  Table table({{"load", Table::Align::kLeft},
-               {"figure", Table::Align::kLeft},
-               {"before", kRight},
-               {"after", kRight},
-               {"change", kRight},
-               {"", Table::Align::kLeft}});
-  for (const load::Change& change : diff.changes) {
-    const char* verdict = change.worse(threshold)    ? "worse"
-                          : change.better(threshold) ? "better"
-                                                     : "";
-    table.AddRow({change.load, change.figure, absl::StrFormat("%.4g", change.before),
-                  absl::StrFormat("%.4g", change.after),
-                  absl::StrFormat("%+.1f%%", change.relative() * 100), verdict});
+  std::string text = Changes(load::ChangesJson(diff.changes, threshold), "before", "after");
+  const bool has_intervals =
+      std::any_of(diff.changes.begin(), diff.changes.end(),
+                  [](const load::Change& change) { return change.interval.has_value(); });
+  if (!has_intervals) {
+    text += "no intervals: a report is of an older gemm, or too short to have any\n";
   }
-  std::string text = table.Render();
   for (const std::string& load : diff.only_before)
     absl::StrAppend(&text, "only before: ", load, "\n");
   for (const std::string& load : diff.only_after)
     absl::StrAppend(&text, "only after: ", load, "\n");
+  for (const std::string& warning : diff.warnings) {
+    absl::StrAppend(&text, "warning: ", warning, "\n");
+  }
   return text;
 }
 

@@ -12,7 +12,8 @@ namespace gemmd::cli {
 // there are any.
 std::string BenchTable(const load::Json& report);
 
-// Marks what changed by more than `threshold` (0.05 is 5 %).
+// Marks what changed by more than `threshold` (0.05 is 5 %), as far as the intervals show it.
+// Repeats both reports' warnings.
 std::string DiffTable(const load::ReportDiff& diff, double threshold);
 
 }  // namespace gemmd::cli

@@ -12,9 +12,6 @@
 namespace gemmd::cli {
 namespace {
 
-constexpr int kSize = 512;
-constexpr double kFlops = 2.0 * kSize * kSize * kSize;
-
 // sgemm and dgemm as every BLAS exports them (netlib's Fortran interface).
 template <typename Real>
 using Gemm = void (*)(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
@@ -22,10 +19,11 @@ using Gemm = void (*)(const char* transpose_a, const char* transpose_b, const in
                       const int* ldb, const Real* beta, Real* c, const int* ldc);
 
 // The best of the runs of a tenth of a second, the first excepted, which starts threads.
-double BestGflops(const std::function<void()>& product) {
+double BestGflops(const CpuShape& shape, const std::function<void()>& product) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLong(100);
   constexpr int kMostRuns = 50;
+  const double flops = 2.0 * shape.m * shape.n * shape.k;
   product();
   const Clock::time_point start = Clock::now();
   double best = 0;
@@ -33,7 +31,7 @@ double BestGflops(const std::function<void()>& product) {
     const Clock::time_point begin = Clock::now();
     product();
     const std::chrono::duration<double, std::nano> took = Clock::now() - begin;
-    best = std::max(best, kFlops / std::max(took.count(), 1.0));
+    best = std::max(best, flops / std::max(took.count(), 1.0));
   }
   return best;
 }
@@ -47,23 +45,26 @@ void LimitThreads(void* library) {
 }
 
 template <typename Real>
-void PlainProduct(const Real* a, const Real* b, Real* c) {
-  std::fill_n(c, kSize * kSize, Real{0});
-  for (int row = 0; row < kSize; ++row) {
-    for (int inner = 0; inner < kSize; ++inner) {
-      const Real factor = a[row * kSize + inner];
-      for (int column = 0; column < kSize; ++column) {
-        c[row * kSize + column] += factor * b[inner * kSize + column];
+void PlainProduct(const CpuShape& shape, const Real* a, const Real* b, Real* c) {
+  std::fill_n(c, static_cast<std::size_t>(shape.m) * shape.n, Real{0});
+  for (std::ptrdiff_t row = 0; row < shape.m; ++row) {
+    for (std::ptrdiff_t inner = 0; inner < shape.k; ++inner) {
+      const Real factor = a[row * shape.k + inner];
+      for (std::ptrdiff_t column = 0; column < shape.n; ++column) {
+        c[row * shape.n + column] += factor * b[inner * shape.n + column];
       }
     }
   }
 }
 
 template <typename Real>
-CpuSpeed Measure(const char* symbol) {
-  const std::vector<Real> a(kSize * kSize, Real{1});
-  const std::vector<Real> b(kSize * kSize, Real{0.5});
-  std::vector<Real> c(kSize * kSize);
+CpuSpeed Measure(const char* symbol, const CpuShape& shape) {
+  const auto matrix = [](int rows, int columns, double value) {
+    return std::vector<Real>(static_cast<std::size_t>(rows) * columns, static_cast<Real>(value));
+  };
+  const std::vector<Real> a = matrix(shape.m, shape.k, 1);
+  const std::vector<Real> b = matrix(shape.k, shape.n, 0.5);
+  std::vector<Real> c = matrix(shape.m, shape.n, 0);
   for (const char* name : {"libmkl_rt.so.2", "libopenblas.so.0", "libblas.so.3"}) {
     // Never closed: its threads run on.
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -71,22 +72,23 @@ CpuSpeed Measure(const char* symbol) {
     const auto gemm = reinterpret_cast<Gemm<Real>>(dlsym(library, symbol));
     if (gemm == nullptr) continue;
     LimitThreads(library);
-    const double gflops = BestGflops([&] {
+    // Row-major: D's transpose is that of B by that of A.
+    const double gflops = BestGflops(shape, [&] {
       const Real one = 1;
       const Real zero = 0;
-      gemm("N", "N", &kSize, &kSize, &kSize, &one, a.data(), &kSize, b.data(), &kSize, &zero,
-           c.data(), &kSize);
+      gemm("N", "N", &shape.n, &shape.m, &shape.k, &one, b.data(), &shape.n, a.data(), &shape.k,
+           &zero, c.data(), &shape.n);
     });
     return {gflops, name};
   }
-  return {BestGflops([&] { PlainProduct(a.data(), b.data(), c.data()); }),
+  return {BestGflops(shape, [&] { PlainProduct(shape, a.data(), b.data(), c.data()); }),
           "a plain loop, one thread"};
 }
 
 }  // namespace
 
-CpuSpeed MeasureCpu(bool is_f64) {
-  return is_f64 ? Measure<double>("dgemm_") : Measure<float>("sgemm_");
+CpuSpeed MeasureCpu(bool is_f64, const CpuShape& shape) {
+  return is_f64 ? Measure<double>("dgemm_", shape) : Measure<float>("sgemm_", shape);
 }
 
 }  // namespace gemmd::cli

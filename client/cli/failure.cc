@@ -17,6 +17,10 @@ absl::string_view ExitCodesHelp() {
   5  the server is unreachable or draining (UNAVAILABLE)
   6  the server is full, or the deadline passed (RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED)
   7  not allowed (UNAUTHENTICATED, PERMISSION_DENIED)
+  8  gemm bench: an objective is not met (--slo, --find-knee, --fail-on); gemm bench diff:
+     something is worse
+  9  gemm bench: too many requests failed: more than --fail-on allows, or 10 % without it, or
+     half of them whatever is allowed
   130  interrupted by Ctrl-C
 )";
 }

@@ -20,6 +20,8 @@ enum class ExitCode {
   kUnavailable = 5,
   kBusy = 6,
   kForbidden = 7,
+  kObjectiveMissed = 8,  // of gemm bench and gemm bench diff, as the next
+  kTooManyFailed = 9,
   kInterrupted = 130,  // as a shell has it: 128 and SIGINT
 };
 

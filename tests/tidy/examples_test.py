@@ -142,7 +142,7 @@ class Example(unittest.TestCase):
         command = re.sub(r"--duration \S+", "--duration 100ms", command)
         if re.search(r"\bbench\b(?! diff)", command) and "--duration" not in command:
             command += " --duration 100ms"
-        command = re.sub(r"(--server[= ])\S+", rf"\g<1>{self.address}", command)
+        command = re.sub(r"(--(?:server|against)[= ])\S+", rf"\g<1>{self.address}", command)
         handles = {}
         for name in HANDLE.findall(command):
             if name not in handles:
@@ -176,7 +176,9 @@ class Example(unittest.TestCase):
             self.assertNotEqual(0, result.returncode, command)
             self.assertEqual(re.sub(r"127.0.0.1:\d+", self.address, complaint), result.stderr.strip())
             return ""
-        self.assertEqual(0, result.returncode, f"{command}\n{result.stderr}")
+        # A small run on a busy machine may miss an objective.
+        allowed = {0, 8} if re.search(r"--(slo|find-knee|fail-on)\b", command) else {0}
+        self.assertIn(result.returncode, allowed, f"{command}\n{result.stderr}")
         if filtered:
             return self.jq(result.stdout, filtered.replace("-r ", "").split(" #")[0].strip())
         return result.stdout

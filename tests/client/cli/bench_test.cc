@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -33,18 +34,22 @@ class BenchTest : public CliTest {
   void AnswerTimes(int count) {
     for (int i = 0; i < count; ++i) server_.Then(testing::Answer(2, 2, "abcd"));
   }
+
+  void FailTimes(int count) {
+    for (int i = 0; i < count; ++i) {
+      server_.Then(testing::Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full"));
+    }
+  }
 };
 
 TEST_F(BenchTest, PrintsATableWithStagesAndErrors) {
   AnswerTimes(20);
-  for (int i = 0; i < 3; ++i) {
-    server_.Then(testing::Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full"));
-  }
-  const ProcessResult result = Bench(23);
+  FailTimes(2);
+  const ProcessResult result = Bench(22);
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output,
-              AllOf(StartsWith("load "), HasSubstr("\nreplay of 23 "), HasSubstr("p99.9 ms"),
-                    HasSubstr("\ncompute "), HasSubstr("3 RESOURCE_EXHAUSTED: the queue is full"),
+              AllOf(StartsWith("load "), HasSubstr("\nreplay of 22 "), HasSubstr("p99.9 ms"),
+                    HasSubstr("\ncompute "), HasSubstr("2 RESOURCE_EXHAUSTED: the queue is full"),
                     HasSubstr("p99.9 of 20 answers")));
   EXPECT_THAT(absl::StrCat(result.output, result.error), Not(HasSubstr("\x1b")));  // no terminal
 }
@@ -75,7 +80,7 @@ TEST_F(BenchTest, FilesAndCsvComeFromOneRun) {
   EXPECT_EQ(same.exit_code, 0) << same.error;
   EXPECT_THAT(same.output, AllOf(HasSubstr("replay of 20  p99 ms"), Not(HasSubstr("worse"))));
   const auto json = nlohmann::json::parse(Gemm({"bench", "diff", saved, saved, "--json"}).output);
-  EXPECT_EQ(json["changes"].size(), 10U);
+  EXPECT_EQ(json["changes"].size(), 11U);
 }
 
 TEST_F(BenchTest, WrongProductsFailTheCommand) {
@@ -96,6 +101,133 @@ TEST_F(BenchTest, ALoadThatNothingAnswersFailsTheCommand) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("5 INTERNAL: the test's script has no more steps"));
   EXPECT_THAT(result.error, HasSubstr("INTERNAL: no request was answered with OK"));
+}
+
+TEST_F(BenchTest, ARunOfWhichTooManyFailedFailsTheJob) {
+  const auto run = [this](int ok, int failed, std::vector<std::string> more = {}) {
+    AnswerTimes(ok);
+    FailTimes(failed);
+    return Bench(ok + failed, more);
+  };
+  const ProcessResult result = run(18, 6);
+  EXPECT_EQ(result.exit_code, 9);
+  EXPECT_THAT(result.error, HasSubstr("replay of 24: 25% of the requests failed, at most 10% may"));
+  EXPECT_THAT(result.output, HasSubstr("\nfailed: replay of 24: 25% of the requests failed"));
+  EXPECT_EQ(run(18, 6, {"--fail-on", "failed>25%"}).exit_code, 0);
+  EXPECT_EQ(run(23, 1, {"--fail-on", "failed>1%"}).exit_code, 9);
+  EXPECT_EQ(run(11, 13, {"--fail-on", "failed>99%"}).exit_code, 9);
+  const auto report = nlohmann::json::parse(run(12, 12, {"--json", "-q"}).output);
+  EXPECT_EQ(report["error"]["exit_code"], 9);
+  EXPECT_EQ(report["failed"].size(), 1U);
+}
+
+TEST_F(BenchTest, AConditionThatHoldsFailsTheJob) {
+  AnswerTimes(20);
+  const ProcessResult result =
+      Bench(20, {"--fail-on", "p99>1ns,max>1h", "--fail-on", "throughput<1000000000"});
+  EXPECT_EQ(result.exit_code, 8);
+  EXPECT_THAT(result.error, HasSubstr("replay of 20: p99 is "));
+  EXPECT_THAT(result.error, HasSubstr(", and p99>1ns fails; and 1 more\n"));
+  AnswerTimes(20);
+  EXPECT_EQ(Bench(20, {"--fail-on", "p99>1h,failed>0"}).exit_code, 0);
+}
+
+TEST_F(BenchTest, ASearchThatFindsNoRateFailsTheJob) {
+  const std::vector<std::string> words = {
+      "bench", "-s",         "2x2x2", "--type", "int8",  "-r",      "2000",          "--warm-up",
+      "1ms",   "--duration", "10ms",  "-q",     "--slo", "p50=1ns", "--output-type", "int8"};
+  AnswerTimes(200);  // of the first trials; later ones fail
+  const ProcessResult result = Gemm(words);
+  EXPECT_EQ(result.exit_code, 8) << result.output;
+  EXPECT_THAT(result.error, HasSubstr("no rate holds (p50=1ns): "));
+}
+
+// Scales the figure of a saved report's point.
+std::string Scaled(const std::string& report, const char* pointer, double by) {
+  auto json = nlohmann::json::parse(report);
+  auto& figure = json["points"][0][nlohmann::json::json_pointer(pointer)];
+  figure = figure.get<double>() * by;
+  json["points"][0].erase("resamples");
+  return json.dump();
+}
+
+TEST_F(BenchTest, ADifferenceForTheWorseFailsTheJob) {
+  AnswerTimes(20);
+  const std::string before = directory_.Path("before.json");
+  ASSERT_EQ(Bench(20, {"-q", "--save", before}).exit_code, 0);
+  const std::string bytes = testing::FileBytes(before);
+  const std::string slow = directory_.File("slow.json", Scaled(bytes, "/latency_us/p99", 12.04));
+  const std::string quick = directory_.File("quick.json", Scaled(bytes, "/latency_us/p99", 0.5));
+  const ProcessResult result = Gemm({"bench", "diff", before, slow});
+  EXPECT_EQ(result.exit_code, 8);
+  EXPECT_THAT(result.error, HasSubstr("gemm: diff: replay of 20: p99 ms is worse: +1104.0%"));
+  EXPECT_THAT(result.output, HasSubstr("warning: before, replay of 20: p99.9 of 20 answers"));
+  EXPECT_EQ(Gemm({"bench", "diff", before, quick}).exit_code, 0);
+  const auto code = [&](const char* condition) {
+    return Gemm({"bench", "diff", before, slow, "--fail-on", condition}).exit_code;
+  };
+  EXPECT_EQ(code("p50>+10%"), 0);
+  EXPECT_EQ(code("p99>+1000%"), 8);
+  EXPECT_EQ(code("p99>+2000%"), 0);
+  EXPECT_EQ(code("p99>1ns"), 8);
+  EXPECT_EQ(code("p99>10%"), 2);
+  const auto json = nlohmann::json::parse(Gemm({"bench", "diff", before, slow, "--json"}).output);
+  EXPECT_EQ(json["error"]["exit_code"], 8);
+  // Nothing was compared: that is no success.
+  AnswerTimes(10);
+  const std::string other = directory_.Path("other.json");
+  ASSERT_EQ(Bench(10, {"-q", "--save", other}).exit_code, 0);
+  EXPECT_EQ(Gemm({"bench", "diff", before, other}).exit_code, 3);
+}
+
+TEST_F(BenchTest, ServersTakeTurns) {
+  testing::ScriptedServer second;
+  second.server_info.set_version("1.2.4");
+  for (int i = 0; i < 100; ++i) second.Then(testing::Answer(2, 2, "abcd"));
+  AnswerTimes(100);
+  const ProcessResult result =
+      Bench(20, {"--against", second.target(), "--rounds", "5", "--json", "-q"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(server_.requests().size(), 100U);
+  EXPECT_EQ(second.requests().size(), 100U);
+  const auto report = nlohmann::json::parse(result.output);
+  ASSERT_EQ(report["points"].size(), 2U);
+  EXPECT_EQ(report["points"][0]["server"], server_.target());
+  EXPECT_EQ(report["points"][1]["server"], second.target());
+  EXPECT_EQ(report["points"][1]["ok"], 100);
+  EXPECT_EQ(report["points"][1]["resamples"]["blocks"], 5);
+  EXPECT_EQ(report["servers"][1]["version"], "1.2.4");
+  const auto& comparison = report["comparisons"][0];
+  EXPECT_EQ(comparison["before"], server_.target());
+  EXPECT_EQ(comparison["after"], second.target());
+  EXPECT_EQ(comparison["changes"].size(), 11U);
+  EXPECT_EQ(comparison["changes"][0]["interval"].size(), 2U);
+}
+
+TEST_F(BenchTest, AConditionOnAChangeIsOfTheTurns) {
+  testing::ScriptedServer second;
+  for (int i = 0; i < 150; ++i) {
+    second.Then(i % 2 == 0 ? testing::Answer(2, 2, "abcd")
+                           : testing::Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full"));
+  }
+  AnswerTimes(150);
+  const ProcessResult result = Bench(30, {"--against", second.target(), "--rounds", "5", "-q",
+                                          "--fail-on", "failed>60%,failed>+10%"});
+  EXPECT_EQ(result.exit_code, 9);
+  EXPECT_THAT(result.error, HasSubstr("failed is +50.00 points"));
+  EXPECT_THAT(result.output, HasSubstr("+50.00 points"));
+}
+
+TEST_F(BenchTest, EveryRequestAndTheDistributionGoToFiles) {
+  AnswerTimes(20);
+  const std::string samples = directory_.Path("s.csv");
+  const std::string histogram = directory_.Path("h.hgrm");
+  const ProcessResult result = Bench(20, {"-q", "--samples", samples, "--histogram", histogram});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const std::string text = testing::FileBytes(samples);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);
+  EXPECT_THAT(text, HasSubstr("\nreplay of 20,2x2x2 int8,0.000000000,"));
+  EXPECT_THAT(testing::FileBytes(histogram), HasSubstr("Total count    =           20]"));
 }
 
 TEST_F(BenchTest, MeasuresItselfAgainstAnEcho) {
@@ -184,6 +316,12 @@ TEST_F(BenchTest, RefusalsNameTheOption) {
   EXPECT_THAT(why({"--slo", "p99=1ms", "-r", "4,5"}), HasSubstr("take one --rate"));
   EXPECT_THAT(why({"--csv", "--json"}), HasSubstr("exclude each other"));
   EXPECT_THAT(why({"--verify-fraction", "2"}), HasSubstr("--verify-fraction"));
+  EXPECT_THAT(why({"--fail-on", "p98>1ms"}), HasSubstr("--fail-on: \"p98>1ms\" names no figure"));
+  EXPECT_THAT(why({"--fail-on", "p99>+10%"}), HasSubstr("is a change: only what compares"));
+  EXPECT_THAT(why({"--samples", "s.txt"}), HasSubstr("s.txt: must end in .csv or .jsonl"));
+  EXPECT_THAT(why({"--rounds", "5"}), HasSubstr("--against"));
+  EXPECT_THAT(why({"--against", "x:1", "--slo", "p99=1ms"}), HasSubstr("excludes"));
+  EXPECT_THAT(why({"--explain", "--fail-on", "p99>1ms"}), HasSubstr("--explain sends no load"));
 }
 
 TEST_F(BenchTest, BadFilesAreNamedWithTheirLine) {

@@ -1,0 +1,26 @@
+// The exit code of a measurement that was made: what fails a job.
+#pragma once
+
+#include <vector>
+
+#include "client/cli/bench_options.h"
+#include "client/cli/connection.h"
+#include "client/cli/failure.h"
+#include "client/load/conditions.h"
+#include "client/load/diff.h"
+#include "client/load/report.h"
+
+namespace gemmd::cli {
+
+// Wrong products, a load of which nothing was answered, too many failed requests, an objective that
+// is not met, a condition that holds. Every reason goes to report["failed"]; the first is the
+// command's. Of a search the highest rate that held is judged, because the others are beyond it.
+Outcome JudgeBench(const GlobalOptions& global, const BenchArguments& arguments,
+                   const std::vector<load::Condition>& conditions, load::Json& report);
+
+// Without conditions everything that is worse beyond the threshold fails. Adds to
+// document["failed"] in the same way.
+Outcome JudgeDiff(const load::ReportDiff& diff, const std::vector<load::Condition>& conditions,
+                  double threshold, load::Json& document);
+
+}  // namespace gemmd::cli
