@@ -56,7 +56,7 @@ BlockScale ChooseScale(const QuantFormat& format, const ValueRange& block, float
   const double unit = LargestElement(format.element) * tensor_scale;
   BlockScale result;
   if (unit != 0) result.code = EncodeNearest(scales, magnitude / unit);
-  // What is nearer to 0 than to the code below it is rounded to 0, as everywhere.
+  // A value nearer to 0 than to the code below it rounds to 0, as everywhere.
   if (!has_sign) result.lowest = -DecodeFloat(scales, result.code) / 2;
   // A tensor's scale was chosen so that no block's is past the largest.
   if (!format.scaling.has_tensor_scale) result.limit = unit * RoundingLimitOf(scales);
