@@ -11,7 +11,7 @@
 namespace gemmd::cli {
 namespace {
 
-// What takes less than a second on most networks goes without.
+// Less takes no second on most networks, and goes without.
 constexpr std::uint64_t kLeastBytes = 64 << 20;
 constexpr char kWriteOver[] = "\r\x1b[2K";
 

@@ -1,4 +1,4 @@
-// How far an upload of `gemm put` is: one line of a terminal, written over.
+// A line of a terminal, written over, that says how far an upload of `gemm put` is.
 #pragma once
 
 #include <cstdint>

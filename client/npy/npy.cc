@@ -93,7 +93,7 @@ absl::string_view Accepted(Role role) {
   return "";
 }
 
-// What to save instead of an array that is no matrix.
+// Says what to save instead of an array that is no matrix.
 absl::string_view CureFor(Role role, std::size_t dimensions) {
   if (role != Role::kMatrix) return "";
   return dimensions > 2 ? "; save each matrix x[i], or x.reshape(-1, x.shape[-1]) where one matrix "

@@ -1,4 +1,4 @@
-"""How far a big transfer is: told to the caller's function, or shown as a bar where somebody looks.
+"""Tells the caller's function how far a big transfer is, or shows a bar where somebody looks.
 
 Threads of gRPC's count bytes; the caller's own thread tells of them while it waits, so that what it calls may do
 anything, and what that raises reaches the caller.
