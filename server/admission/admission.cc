@@ -41,11 +41,16 @@ void FillWork(Completion* completion, DeviceWork* work) {
 }
 
 // Fills in what is known before the payload comes.
-void FillReceipt(const Completion& completion, Job* job) {
+void FillReceipt(const MatmulCall& call, const Completion& completion, Job* job) {
   const Problem& problem = job->work.problem;
   const Plan& plan = job->work.plan;
   Receipt& receipt = job->receipt;
   receipt.tenant = job->tenant;
+  receipt.endpoint = call.endpoint;
+  receipt.m = problem.m;
+  receipt.n = problem.n;
+  receipt.k = problem.k;
+  receipt.types = TypesOf(problem);
   receipt.device = completion.device->traits().name;
   receipt.kernel = plan.kernel->traits().name;
   receipt.plan = ToString(plan.config);
@@ -195,7 +200,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
     Attach(completion.quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &completion.d);
   }
   FillWork(&completion, &job.work);
-  FillReceipt(completion, &job);
+  FillReceipt(request, completion, &job);
   (*admitted)->admission = {Stage::kAdmission, start, clock_->Now()};
   return admitted;
 }

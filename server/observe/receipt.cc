@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace gemmd {
 namespace {
 
@@ -30,6 +32,11 @@ int Rank(Stage stage) {
   return 9;
 }
 
+std::string OperandText(DataType type, const Scaling& scaling) {
+  if (scaling == Scaling::kNone) return std::string(Name(type));
+  return absl::StrCat(Name(type), "(", Name(scaling), ")");
+}
+
 }  // namespace
 
 absl::string_view Name(Stage stage) {
@@ -54,6 +61,24 @@ absl::string_view Name(Stage stage) {
       return "verify";
   }
   return "?";
+}
+
+std::string TypesOf(const Problem& problem) {
+  const DataType type = problem.d.type;
+  if (problem.a.type == type && problem.b.type == type && problem.a_scaling == Scaling::kNone &&
+      problem.b_scaling == Scaling::kNone) {
+    return std::string(Name(type));
+  }
+  return absl::StrCat(OperandText(problem.a.type, problem.a_scaling), ",",
+                      OperandText(problem.b.type, problem.b_scaling), "->", Name(type));
+}
+
+std::string ShapeOf(const Receipt& receipt) {
+  return absl::StrCat(receipt.m, "x", receipt.n, "x", receipt.k);
+}
+
+std::string TraceparentOf(const Receipt& receipt) {
+  return receipt.trace.context.has_value() ? ToTraceparent(*receipt.trace.context) : "";
 }
 
 Attribution Attribute(const Receipt& receipt) {

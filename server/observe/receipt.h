@@ -53,7 +53,12 @@ struct Receipt {
   TimeNs finish = 0;   // when the receipt was written
   std::vector<StageSpan> spans;
 
-  std::string tenant;  // as Tenant::key() has it
+  std::string tenant;    // as Tenant::key() has it
+  std::string endpoint;  // of the client, as MatmulCall has it
+  std::int64_t m = 0;    // of the problem
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::string types;  // as TypesOf() has it
   std::string device;
   std::string kernel;
   std::string plan;
@@ -82,6 +87,16 @@ struct Receipt {
   std::optional<double> verification_residual;
   std::optional<double> joules;  // of its share of the launches that served it
 };
+
+// The types of a problem's matrices: "f32" where all are of one and nothing is scaled, else those
+// of A, B and D with how each operand is scaled: "bf16,int4(f16/1x32+zp)->bf16".
+std::string TypesOf(const Problem& problem);
+
+// "64x4096x1024": M, N and K.
+std::string ShapeOf(const Receipt& receipt);
+
+// As the caller sent it; empty: it sent none.
+std::string TraceparentOf(const Receipt& receipt);
 
 // A receipt's time from arrival to finish, each nanosecond charged to one span.
 struct Attribution {

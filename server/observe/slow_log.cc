@@ -11,6 +11,8 @@ namespace gemmd {
 namespace {
 
 constexpr double kNsPerUs = 1e3;
+// The longest name of a tenant that is kept: a certificate's may have thousands of bytes.
+constexpr std::size_t kMostTenant = 128;
 
 std::array<double, kStageCount> ExposedUs(const Receipt& receipt, const Attribution& attribution) {
   std::array<double, kStageCount> exposed{};
@@ -23,7 +25,10 @@ std::array<double, kStageCount> ExposedUs(const Receipt& receipt, const Attribut
 
 }  // namespace
 
-void SlowLog::Record(const Receipt& receipt) {
+void SlowLog::Record(const Receipt& finished) {
+  Receipt receipt = finished;
+  if (receipt.tenant.size() > kMostTenant)
+    receipt.tenant.replace(kMostTenant, std::string::npos, "...");
   std::optional<std::uint64_t> left_out;
   {
     constexpr TimeNs kSecond = 1'000'000'000;
@@ -52,6 +57,12 @@ void SlowLog::Write(const Receipt& receipt, std::uint64_t left_out) {
   Log(Severity::kWarning, "slow_request",
       {{"request_id", receipt.request_id},
        {"tenant", receipt.tenant},
+       {"peer", receipt.endpoint},
+       {"traceparent", TraceparentOf(receipt)},
+       {"m", receipt.m},
+       {"n", receipt.n},
+       {"k", receipt.k},
+       {"types", receipt.types},
        {"device", receipt.device},
        {"kernel", receipt.kernel},
        {"plan", receipt.plan},

@@ -29,8 +29,9 @@ class SlowLog {
     return options_.threshold != 0 && receipt.finish - receipt.arrival > options_.threshold;
   }
   // Writes "slow_request": the receipt, each stage's exposed time, and how many slow requests were
-  // left out since the line before. REQUIRES: the receipt is finished.
-  void Record(const Receipt& receipt);
+  // left out since the line before. Of a tenant's name it keeps the first 128 bytes. REQUIRES: the
+  // receipt is finished.
+  void Record(const Receipt& finished);
 
   // The last ones, the newest first, whether they were written or not.
   std::vector<Receipt> recent() const;

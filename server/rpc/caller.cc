@@ -11,7 +11,7 @@ namespace gemmd {
 
 Caller CallerOf(const grpc::ServerContextBase& context) {
   const std::string peer = context.peer();
-  return {std::hash<std::string>()(peer), AddressOf(peer)};
+  return {std::hash<std::string>()(peer), AddressOf(peer), EndpointOf(peer)};
 }
 
 std::uint64_t HeaderBytesOf(const grpc::ServerContextBase& context) {

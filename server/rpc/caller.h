@@ -12,6 +12,7 @@ namespace gemmd {
 struct Caller {
   std::uint64_t connection = 0;  // equal for calls of one connection; hardly ever for those of two
   std::string address;           // as AddressOf() has it
+  std::string endpoint;          // as EndpointOf() has it
 };
 Caller CallerOf(const grpc::ServerContextBase& context);
 

@@ -61,6 +61,7 @@ absl::Status MatmulReactor::Start(const grpc::ByteBuffer& request) {
   Caller caller = CallerOf(*context());
   call->connection = caller.connection;
   call->peer = std::move(caller.address);
+  call->endpoint = std::move(caller.endpoint);
   received->times.arrival = arrival;
   received->times.trace = TraceOriginOf(*context());
   received->times.spans.push_back({Stage::kDecode, arrival, clock_->Now()});

@@ -220,6 +220,7 @@ absl::Status MatmulStreamReactor::Begin(const Event::Begin& begin, const Receive
     header.call->tenant = login_.identity.tenant;
     header.call->connection = caller_.connection;
     header.call->peer = caller_.address;
+    header.call->endpoint = caller_.endpoint;
   }
   header.timeout_us = begin.header().timeout_us();
   header.await_accepted = begin.await_accepted();

@@ -38,7 +38,8 @@ class FaultsTest(unittest.TestCase):
                 self.assertTrue(fault_list.package_of(ROOT, fault.file))
                 continue
             package, name = fault.test.split(":")
-            self.assertIn(f'name = "{name}"', (ROOT / package / "BUILD.bazel").read_text())
+            if not (ROOT / package / f"{name}.py").exists():  # some packages name a test for each file
+                self.assertIn(f'name = "{name}"', (ROOT / package / "BUILD.bazel").read_text())
 
     def test_there_are_enough_and_few_are_accepted(self):
         self.assertGreaterEqual(len(FAULTS), 60)

@@ -59,5 +59,31 @@ TEST(AchievedGflops, CountsTheWholeLaunch) {
   EXPECT_EQ(AchievedGflops(Receipt{}), 0);
 }
 
+TEST(TypesOf, OneNameWhereAllAreAlike) {
+  EXPECT_EQ(TypesOf(MakeProblem(2, 3, 4, DataType::kF32, DataType::kF32)), "f32");
+  EXPECT_EQ(TypesOf(MakeProblem(2, 3, 4, DataType::kBf16, DataType::kF32)), "bf16,bf16->f32");
+  Problem problem = MakeProblem(2, 3, 4, DataType::kBf16, DataType::kBf16);
+  problem.b.type = DataType::kInt4;
+  EXPECT_EQ(TypesOf(problem), "bf16,int4->bf16");
+  problem.b_scaling = {true, DataType::kF16, 1, 32, ScaleOrder::kAlongK, true};
+  EXPECT_EQ(TypesOf(problem), "bf16,int4(" + Name(problem.b_scaling) + ")->bf16");
+  // An operand that is scaled is said to be, though all types are one.
+  Problem scaled = MakeProblem(2, 3, 4, DataType::kInt8, DataType::kInt8);
+  scaled.a_scaling = Scaling::kVector;
+  EXPECT_EQ(TypesOf(scaled), "int8(vector),int8->int8");
+}
+
+TEST(Receipt, NamesItsShapeAndItsTrace) {
+  Receipt receipt;
+  receipt.m = 64;
+  receipt.n = 4096;
+  receipt.k = 1;
+  EXPECT_EQ(ShapeOf(receipt), "64x4096x1");
+  EXPECT_EQ(TraceparentOf(receipt), "");
+  const std::string parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  receipt.trace = ReadTraceOrigin(parent, "");
+  EXPECT_EQ(TraceparentOf(receipt), parent);
+}
+
 }  // namespace
 }  // namespace gemmd
