@@ -10,6 +10,8 @@
 #include "server/auth/policy_file.h"
 #include "server/net/connection_table.h"
 #include "server/observe/slow_log.h"
+#include "server/observe_http/console.h"
+#include "server/observe_http/history.h"
 #include "server/observe_http/http_server.h"
 #include "server/observe_http/page_access.h"
 #include "server/observe_http/pages.h"
@@ -26,6 +28,7 @@ class Observability {
     const PolicyFile* policy = nullptr;
     AuditLog* audit = nullptr;
     const SlowLog* slow = nullptr;
+    ConsoleServer server;
     // But for `http` and `certificate_expiry`.
     MetricSources metrics;
   };
@@ -46,6 +49,7 @@ class Observability {
 
   const PageAccess access_;
   MetricSources sources_;
+  const History history_;
   const Pages pages_;
   std::unique_ptr<HttpServer> server_;  // last: it uses all else
 };

@@ -1,6 +1,10 @@
 #include "server/server.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -32,6 +36,11 @@ constexpr std::chrono::milliseconds kWatchPeriod(10);
 std::string BoundAddress(const std::string& listen, int port) {
   if (absl::StartsWith(listen, "unix")) return listen;
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+std::string HostName() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 // The file's plans. A file that does not exist yet gives none; neither does one of another version
@@ -194,6 +203,8 @@ bool Server::Observe() {
   parts.policy = policy_.get();
   parts.audit = &audit_;
   parts.slow = &base_->slow;
+  parts.server = {kVersion, HostName(), BoundAddress(config_.listen(), server_->port()),
+                  base_->start};
   parts.metrics.router = &base_->devices->router();
   parts.metrics.gpus = base_->devices->sensors();
   parts.metrics.statistics = &base_->statistics;

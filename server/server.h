@@ -60,6 +60,7 @@ class Server {
     explicit Base(const config::ServerConfig& config);
 
     const SteadyClock clock;
+    const TimeNs start = clock.Now();
     SlowLog slow;
     // The error: as MakeTracer(); nothing else is used then.
     const absl::StatusOr<std::unique_ptr<Tracer>> tracer;

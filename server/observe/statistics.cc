@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace gemmd {
 namespace {
 
@@ -78,24 +80,24 @@ void Statistics::RecordFinished(absl::StatusCode code, const Receipt& receipt) {
 }
 
 void Statistics::RecordByName(bool is_ok, const Receipt& receipt) {
-  const double seconds = is_ok ? ComputeSeconds(receipt) : 0;
+  if (!is_ok) {
+    const MutexLock lock(names_mutex_);
+    last_finish_ = std::max(last_finish_, receipt.finish);
+    ++tenants_.At(receipt.tenant, last_finish_).failed;
+    return;
+  }
+  const std::string product = absl::StrCat(ShapeOf(receipt), " ", receipt.types);
+  const KernelTotals work = {1, receipt.flops, ComputeSeconds(receipt), receipt.joules.value_or(0)};
   const MutexLock lock(names_mutex_);
   last_finish_ = std::max(last_finish_, receipt.finish);
   TenantTotals& tenant = tenants_.At(receipt.tenant, last_finish_);
-  if (!is_ok) {
-    ++tenant.failed;
-    return;
-  }
   ++tenant.ok;
   tenant.payload_bytes += receipt.payload_bytes_in + receipt.payload_bytes_out;
-  tenant.flops += receipt.flops;
-  tenant.compute_seconds += seconds;
-  tenant.joules += receipt.joules.value_or(0);
-  KernelTotals& kernel = kernels_.At(receipt.kernel, last_finish_);
-  ++kernel.requests;
-  kernel.flops += receipt.flops;
-  kernel.compute_seconds += seconds;
-  kernel.joules += receipt.joules.value_or(0);
+  tenant.flops += work.flops;
+  tenant.compute_seconds += work.compute_seconds;
+  tenant.joules += work.joules;
+  kernels_.At(receipt.kernel, last_finish_) += work;
+  products_.At(product, last_finish_) += work;
 }
 
 Statistics::Snapshot Statistics::Read() const {
@@ -105,7 +107,8 @@ Statistics::Snapshot Statistics::Read() const {
 
 Statistics::ByName Statistics::ReadByName() const {
   const MutexLock lock(names_mutex_);
-  return {kernels_.entries(), kernels_.rest(), tenants_.entries(), tenants_.rest()};
+  return {kernels_.entries(), kernels_.rest(),    products_.entries(),
+          products_.rest(),   tenants_.entries(), tenants_.rest()};
 }
 
 void Statistics::CountFinished(absl::StatusCode code) {

@@ -29,6 +29,7 @@ class Statistics {
   // Entries of their own, the rest together.
   static constexpr std::size_t kTenants = 20;
   static constexpr std::size_t kKernels = 64;
+  static constexpr std::size_t kProducts = 20;
 
   struct StageTotals {
     std::uint64_t count = 0;
@@ -37,7 +38,7 @@ class Statistics {
     DurationHistogram durations;
   };
 
-  // Totals over requests that finished OK, by what served them.
+  // Totals over requests that finished OK, by what served them, or by what they asked for.
   struct KernelTotals {
     std::uint64_t requests = 0;
     double flops = 0;
@@ -83,6 +84,9 @@ class Statistics {
   struct ByName {
     std::map<std::string, KernelTotals> kernels;
     KernelTotals other_kernels;
+    // By shape and types, with a space between them: "64x4096x1024 f32".
+    std::map<std::string, KernelTotals> products;
+    KernelTotals other_products;
     std::map<std::string, TenantTotals> tenants;
     TenantTotals other_tenants;
   };
@@ -110,6 +114,7 @@ class Statistics {
   // These have a lock of their own, because looking names up takes longer than counting.
   mutable AdaptiveMutex names_mutex_;
   TopTable<KernelTotals> kernels_ ABSL_GUARDED_BY(names_mutex_){kKernels, kTopPeriod};
+  TopTable<KernelTotals> products_ ABSL_GUARDED_BY(names_mutex_){kProducts, kTopPeriod};
   TopTable<TenantTotals> tenants_ ABSL_GUARDED_BY(names_mutex_){kTenants, kTopPeriod};
   TimeNs last_finish_ ABSL_GUARDED_BY(names_mutex_) = 0;
 };

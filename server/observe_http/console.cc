@@ -1,10 +1,13 @@
 #include "server/observe_http/console.h"
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/digest/sha256.h"
 #include "nlohmann/json.hpp"
 
@@ -32,6 +35,12 @@ std::string Source(absl::string_view content) {
   const Sha256Digest digest = hash.Finish();
   const absl::string_view bytes(reinterpret_cast<const char*>(digest.data()), digest.size());
   return absl::StrCat("'sha256-", absl::Base64Escape(bytes), "'");
+}
+
+// To the millisecond.
+double Seconds(TimeNs time) {
+  constexpr TimeNs kNsPerMs = 1'000'000;
+  return static_cast<double>(time / kNsPerMs) / 1e3;
 }
 
 std::string SampleName(const MetricFamily& family) {
@@ -69,12 +78,53 @@ Json ReceiptOf(const Receipt& receipt) {
   exposed["unattributed"] = static_cast<double>(attribution.unattributed) / kNsPerUs;
   Json json;
   json["request_id"] = receipt.request_id;
+  json["finish"] = Seconds(receipt.finish);
   json["tenant"] = receipt.tenant;
+  json["peer"] = receipt.endpoint;
+  json["traceparent"] = TraceparentOf(receipt);
+  json["m"] = receipt.m;
+  json["n"] = receipt.n;
+  json["k"] = receipt.k;
+  json["types"] = receipt.types;
   json["device"] = receipt.device;
   json["kernel"] = receipt.kernel;
+  json["batch_requests"] = receipt.batch_requests;
   json["total_us"] = static_cast<double>(attribution.total) / kNsPerUs;
   json["exposed_us"] = std::move(exposed);
   return json;
+}
+
+// The curve needs no more digits, and a page has thousands of numbers.
+Json Short(double value) {
+  double rounded = 0;
+  return absl::SimpleAtod(absl::StrFormat("%.4g", value), &rounded) ? rounded : value;
+}
+
+Json Short(const std::optional<double>& value) {
+  return value.has_value() ? Short(*value) : Json(nullptr);
+}
+
+Json CurveOf(const HistoryRing& ring) {
+  Json points;
+  for (const char* name :
+       {"begin", "end", "ok", "not_ok", "flops", "p50", "p99", "in_flight", "backlog"}) {
+    points[name] = Json::array();
+  }
+  for (const HistoryPoint& point : ring.points()) {
+    points["begin"].push_back(Seconds(point.begin));
+    points["end"].push_back(Seconds(point.end));
+    points["ok"].push_back(Short(point.ok_per_second));
+    points["not_ok"].push_back(Short(point.not_ok_per_second));
+    points["flops"].push_back(Short(point.flops_per_second));
+    points["p50"].push_back(Short(point.p50_seconds));
+    points["p99"].push_back(Short(point.p99_seconds));
+    points["in_flight"].push_back(point.in_flight);
+    points["backlog"].push_back(Short(point.backlog_seconds));
+  }
+  Json curve;
+  curve["period_seconds"] = Seconds(ring.length());
+  curve["points"] = std::move(points);
+  return curve;
 }
 
 }  // namespace
@@ -90,18 +140,23 @@ const std::string& ConsolePolicy() {
   return policy;
 }
 
-std::string ConsoleNumbers(TimeNs now, const std::vector<MetricFamily>& families,
-                           const std::vector<Receipt>& slow) {
-  constexpr double kSecondsPerNs = 1e-9;
+std::string ConsoleNumbers(const ConsoleView& view) {
   Json json;
-  json["seconds"] = static_cast<double>(now) * kSecondsPerNs;
+  json["seconds"] = Seconds(view.now);
+  Json& server = json["server"];
+  server["version"] = view.server.version;
+  server["host"] = view.server.host;
+  server["address"] = view.server.address;
+  server["uptime_seconds"] = Seconds(view.now - view.server.start);
   json["families"] = Json::object();
-  for (const MetricFamily& family : families) {
+  for (const MetricFamily& family : view.families) {
     Json& samples = json["families"][SampleName(family)] = Json::array();
     for (const MetricSample& sample : family.samples) samples.push_back(SampleOf(family, sample));
   }
+  json["history"]["recent"] = CurveOf(view.history.recent);
+  json["history"]["hour"] = CurveOf(view.history.hour);
   json["slow"] = Json::array();
-  for (const Receipt& each : slow) json["slow"].push_back(ReceiptOf(each));
+  for (const Receipt& each : view.slow) json["slow"].push_back(ReceiptOf(each));
   // Labels may be any bytes.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

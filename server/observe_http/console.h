@@ -8,6 +8,7 @@
 #include "base/time/clock.h"
 #include "server/observe/exposition.h"
 #include "server/observe/receipt.h"
+#include "server/observe_http/history.h"
 
 namespace gemmd {
 
@@ -18,10 +19,31 @@ absl::string_view ConsolePage();
 // digests, and ask this server; nothing else, and nobody may frame it.
 const std::string& ConsolePolicy();
 
-// Returns the numbers that the page shows: {"seconds": of the clock, "families": {sample's name:
-// [{"labels", "value"}]}, "slow": receipts}. Histograms have "bounds", "counts", "sum" and "count"
-// under their family's name.
-std::string ConsoleNumbers(TimeNs now, const std::vector<MetricFamily>& families,
-                           const std::vector<Receipt>& slow);
+// The server that the page is of.
+struct ConsoleServer {
+  std::string version;
+  std::string host;
+  std::string address;  // that it serves on
+  TimeNs start = 0;
+};
+
+struct ConsoleView {
+  TimeNs now = 0;
+  ConsoleServer server;
+  std::vector<MetricFamily> families;
+  std::vector<Receipt> slow;
+  History::Curves history;
+};
+
+// Returns the numbers that the page shows, as JSON; all times are seconds of the server's clock:
+//   "seconds"   now
+//   "server"    {"version", "host", "address", "uptime_seconds"}
+//   "families"  {sample's name: [{"labels", "value"}]}; histograms have "bounds", "counts", "sum"
+//               and "count" under their family's name
+//   "history"   {"recent", "hour"}, each {"period_seconds", "points": {"begin": [], "end": [],
+//   ...}},
+//               whose lists are equally long; a quantile of nothing is null
+//   "slow"      receipts, the newest first
+std::string ConsoleNumbers(const ConsoleView& view);
 
 }  // namespace gemmd

@@ -54,7 +54,7 @@ HttpAnswer Pages::Answer(const HttpRequest& request) const {
     if (const absl::Status s = sources_.access->Check(request); !s.ok()) return Refusal(s);
     return request.path == "/metrics" ? Metrics(request) : Numbers();
   }
-  return Text(HttpCode::kNotFound, "there are /, /metrics, /healthz and /readyz");
+  return Text(HttpCode::kNotFound, "there are /, /console.json, /metrics, /healthz and /readyz");
 }
 
 HttpAnswer Pages::Console() {

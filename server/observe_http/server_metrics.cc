@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/version.h"
 #include "server/observe/allocated_memory.h"
@@ -92,6 +93,26 @@ void AddRequests(const Statistics& statistics, const Router& router, Families* f
   families->push_back(std::move(stages));
 }
 
+void AddProducts(const Statistics::ByName& by_name, Families* families) {
+  MetricFamily requests = Counter("gemmd_product_requests", "",
+                                  "Products that ended OK, by their shape (M x N x K) and types");
+  MetricFamily flops = Counter("gemmd_product_flops", "", "Their floating-point operations");
+  MetricFamily seconds =
+      Counter("gemmd_product_compute_seconds", "seconds",
+              "What they computed; a launch that several share is shared by their FLOPs");
+  const auto add = [&](const std::string& product, const Statistics::KernelTotals& totals) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(product, absl::MaxSplits(' ', 1));
+    const MetricLabels labels = {{"shape", parts.first}, {"types", parts.second}};
+    requests.Add(labels, static_cast<double>(totals.requests));
+    flops.Add(labels, totals.flops);
+    seconds.Add(labels, totals.compute_seconds);
+  };
+  for (const auto& [product, totals] : by_name.products) add(product, totals);
+  add(absl::StrCat(kOther, " ", kOther), by_name.other_products);
+  for (MetricFamily* each : {&requests, &flops, &seconds}) families->push_back(std::move(*each));
+}
+
 // `with_joules`: the devices may count energy.
 void AddByName(const Statistics& statistics, bool with_joules, Families* families) {
   const Statistics::ByName by_name = statistics.ReadByName();
@@ -113,6 +134,8 @@ void AddByName(const Statistics& statistics, bool with_joules, Families* familie
   for (const auto& [name, totals] : by_name.kernels) add_kernel(name, totals);
   add_kernel(kOther, by_name.other_kernels);
   for (MetricFamily* each : {&requests, &flops, &seconds}) families->push_back(std::move(*each));
+
+  AddProducts(by_name, families);
 
   MetricFamily ended = Counter("gemmd_tenant_requests", "",
                                "Products that were let in and ended, by whose they were");
@@ -305,12 +328,13 @@ std::size_t MostSeries(std::size_t devices) {
   constexpr std::size_t kCodes = 17;
   constexpr std::size_t kSingle = 64;  // those without labels, or with a handful of values
   constexpr std::size_t kEachKernel = 4;
+  constexpr std::size_t kEachProduct = 3;
   constexpr std::size_t kEachTenant = 6;
   constexpr std::size_t kEachDevice =
       64 + 2 * kSizeSeries + (SchedulerStatistics::kKernels + 1) * kBatchFormCount;
   return kSingle + kCodes + kRefusalCauses + (1 + kStageCount) * kDurationSeries +
-         kEachKernel * (Statistics::kKernels + 1) + kEachTenant * (Statistics::kTenants + 1) +
-         devices * kEachDevice;
+         kEachKernel * (Statistics::kKernels + 1) + kEachProduct * (Statistics::kProducts + 1) +
+         kEachTenant * (Statistics::kTenants + 1) + devices * kEachDevice;
 }
 
 std::vector<MetricFamily> CollectMetrics(const MetricSources& sources) {

@@ -1,8 +1,9 @@
 // All that /metrics shows, from what each layer counts anyway: nothing here is on a request's way.
 //
 // Names and units follow Prometheus' conventions. Every label has a bounded number of values:
-// codes, causes, stages, forms and kinds are fixed lists; devices are those of the machine; kernels
-// and tenants have tables of their own sizes (Statistics::kKernels, kTenants), and "(other)".
+// codes, causes, stages, forms and kinds are fixed lists; devices are those of the machine;
+// kernels, products and tenants have tables of their own sizes (Statistics::kKernels, kProducts,
+// kTenants), and "(other)".
 #pragma once
 
 #include <cstddef>

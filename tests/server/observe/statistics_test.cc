@@ -1,7 +1,9 @@
 #include "server/observe/statistics.h"
 
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -81,6 +83,8 @@ TEST(Statistics, NamesAreBoundedAndLoseNothing) {
     Receipt receipt;
     receipt.tenant = absl::StrCat("tenant-", i);
     receipt.kernel = absl::StrCat("sm90/", i);
+    receipt.m = i;
+    receipt.types = "f32";
     receipt.flops = 2;
     receipt.batch_flops = 4;
     receipt.payload_bytes_in = 3;
@@ -93,6 +97,7 @@ TEST(Statistics, NamesAreBoundedAndLoseNothing) {
   const Statistics::ByName by_name = statistics.ReadByName();
   EXPECT_EQ(by_name.tenants.size(), Statistics::kTenants);
   EXPECT_EQ(by_name.kernels.size(), Statistics::kKernels);
+  EXPECT_EQ(by_name.products.size(), Statistics::kProducts);
   Statistics::TenantTotals tenants = by_name.other_tenants;
   for (const auto& [name, totals] : by_name.tenants) tenants += totals;
   EXPECT_EQ(tenants.ok, kRequests / 2u);
@@ -103,6 +108,37 @@ TEST(Statistics, NamesAreBoundedAndLoseNothing) {
   EXPECT_EQ(kernels.requests, kRequests / 2u);
   EXPECT_DOUBLE_EQ(kernels.flops, kRequests);
   EXPECT_NEAR(kernels.compute_seconds, kRequests * 0.25e-6, 1e-9);
+  Statistics::KernelTotals products = by_name.other_products;
+  for (const auto& [name, totals] : by_name.products) products += totals;
+  EXPECT_EQ(products.requests, kRequests / 2u);
+  EXPECT_DOUBLE_EQ(products.flops, kRequests);
+  EXPECT_NEAR(products.compute_seconds, kRequests * 0.25e-6, 1e-9);
+}
+
+TEST(Statistics, ProductsAreToldApartByShapeAndTypes) {
+  Statistics statistics;
+  const auto finish = [&statistics](std::int64_t m, const std::string& types, double flops) {
+    Receipt receipt;
+    receipt.m = m;
+    receipt.n = 3;
+    receipt.k = 4;
+    receipt.types = types;
+    receipt.flops = flops;
+    statistics.RecordReceived();
+    statistics.RecordFinished(absl::StatusCode::kOk, receipt);
+  };
+  finish(2, "f32", 48);
+  finish(2, "f32", 48);
+  finish(2, "bf16,bf16->f32", 48);
+  finish(5, "f32", 120);
+  std::map<std::string, std::pair<std::uint64_t, double>> found;
+  for (const auto& [name, totals] : statistics.ReadByName().products) {
+    found[name] = {totals.requests, totals.flops};
+  }
+  EXPECT_EQ(
+      found,
+      (std::map<std::string, std::pair<std::uint64_t, double>>{
+          {"2x3x4 f32", {2, 96}}, {"2x3x4 bf16,bf16->f32", {1, 48}}, {"5x3x4 f32", {1, 120}}}));
 }
 
 }  // namespace

@@ -8,12 +8,14 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 CHROMIUM = shutil.which("chromium")
 GEMMD, GEMM = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
@@ -42,6 +44,17 @@ CONTRASTS = """(() => {
   }
   return found;
 })()"""
+
+
+# WCAG 2.1, 1.4.11: of each curve with the panel behind it.
+CONTRASTS_OF_CURVES = CONTRASTS.partition("  const found")[0] + """
+  return [...document.querySelectorAll("svg path")].map(path => {
+    const pair = [parts(getComputedStyle(path).stroke), behind(path)].map(light).sort((x, y) => y - x);
+    return [(pair[0] + 0.05) / (pair[1] + 0.05), path.parentElement.id + " " + path.getAttribute("class")];
+  });
+})()"""
+# The number of points that the first curve has.
+PIECES = '((document.querySelector("#rates path") || document.body).getAttribute("d") || "").split("H").length - 1'
 
 
 class Browser:
@@ -181,9 +194,10 @@ class ConsoleTest(unittest.TestCase):
         browser.wait("""document.querySelectorAll("#kernels tr").length && document.querySelectorAll("#slow tr").length
                         && parseFloat(document.getElementById("rate").textContent) > 0""")
         text = browser.value("document.body.innerText")
-        for part in ["serving", "cpu/panel_f32", "alice", "compute", "cpu", "free"]:
+        for part in ["serving", server.address, "up ", "cpu/panel_f32", "alice", "compute", "cpu", "free",
+                     "128 x 128 x 128", "f32"]:
             self.assertIn(part, text)
-        browser.wait('document.querySelector("#rates polyline").getAttribute("points").split(" ").length >= 2')
+        browser.wait(f"{PIECES} >= 2")
         if PICTURE:
             time.sleep(4)
             shot = browser.call("Page.captureScreenshot", format="png")["data"]
@@ -193,6 +207,52 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual([], browser.said())
         foreign = {url for url in browser.asked() if not url.startswith((server.page, "data:"))}
         self.assertEqual(set(), foreign)
+
+    def test_a_fresh_page_has_the_curves_of_the_time_before_it(self):
+        server, browser = self.serve(), self.browser
+
+        def points():
+            with urllib.request.urlopen(server.page + "console.json") as answer:
+                return len(json.load(answer)["history"]["recent"]["points"]["end"])
+
+        while points() < 3:
+            time.sleep(0.1)
+        browser.open(server.page)
+        browser.wait(f"{PIECES} > 0")
+        self.assertGreaterEqual(browser.value(PIECES), 3)
+        for chart in ("rates", "times", "work", "flights"):
+            texts = browser.value(f'[...document.querySelectorAll("#{chart} text")].map(each => each.textContent)')
+            self.assertTrue([text for text in texts if re.match(r"\d\d:\d\d", text)], f"{chart} has no time: {texts}")
+            levels = [text for text in texts if re.match(r"[\d.]+ (s|ms|µs)$" if chart == "times" else r"[\d,.]+$", text)]
+            self.assertGreaterEqual(len(levels), 2, f"{chart} has no axis: {texts}")
+            self.assertGreaterEqual(browser.value(f'document.querySelectorAll("#{chart} .grid-line").length'), 2)
+
+    def test_bounds_of_buckets_are_not_shown_as_times(self):
+        server, browser = self.serve(), self.browser
+        browser.open(server.page)
+        browser.wait('document.querySelectorAll("#devices tr").length')
+        self.assertEqual(["", "at most 10 µs", "in 1–2 ms", "in 500 µs–1 ms", "at least 10 s"],
+                         browser.value("[null, 5e-6, 1.38e-3, 9e-4, 10].map(x => bucket(latest, x))"))
+        # Scales: what is shown lies between the bottom and the top; counts have whole levels.
+        for of in ([], [0], [0.03, 1.8], [7], [2233, 12], [1e-5, 12.7]):
+            places = browser.value(f"""[linear, logarithmic, all => linear(all, 1)].map(scale => scale({of}))
+                .flatMap(made => {of}.concat(made.levels).map(made.place))""")
+            self.assertTrue(all(-1e-9 <= place <= 1 + 1e-9 for place in places), (of, places))
+        self.assertEqual([0, 1, 2], browser.value("linear([2], 1).levels"))
+        self.assertEqual([1e-4, 1e-3, 1e-2, 0.1, 1, 10], browser.value("logarithmic([0.00015, 0, 1.82, null]).levels"))
+        self.assertEqual(["0", "1,868", "12.5", "0.123"], browser.value("[0, 1868.4, 12.5, 0.1234].map(number)"))
+
+    def test_on_a_phone_no_column_is_hidden(self):
+        server, browser = self.serve(), self.browser
+        load = server.load(6)
+        browser.size(390, 900)
+        browser.open(server.page)
+        browser.wait('document.querySelectorAll("#slow td").length && document.querySelectorAll("#stages td").length')
+        self.assertEqual([], browser.value("""[...document.querySelectorAll(".scroll")]
+            .filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)"""))
+        self.assertIn("took", browser.value("""getComputedStyle(document.querySelector("#slow td"), "::before").content"""))
+        load.kill()
+        load.wait()
 
     def test_it_can_be_read_in_both_schemes_and_on_a_phone(self):
         server, browser = self.serve(), self.browser
@@ -208,6 +268,8 @@ class ConsoleTest(unittest.TestCase):
             self.assertGreater(len(contrasts), 20)
             for ratio, text in contrasts:
                 self.assertGreaterEqual(ratio, 4.5, f"{scheme}: {text}")
+            for ratio, name in browser.value(CONTRASTS_OF_CURVES):
+                self.assertGreaterEqual(ratio, 3, f"{scheme}: the curve {name}")
         load.kill()
         load.wait()
 
@@ -231,6 +293,11 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual("<img src=x onerror=alert(1)>",
                          browser.value('row("<img src=x onerror=alert(1)>").textContent'))
         self.assertEqual(0, browser.value('row("<img src=x onerror=alert(1)>").querySelectorAll("img").length'))
+        browser.value("""showSlow({seconds: 1, received: 0, slow: [{request_id: 1, finish: 1, total_us: 1, exposed_us: {"<b>": 1}, m: 1, n: 1,
+            k: 1, types: "<b>x</b>", tenant: "<b>x</b>", peer: "<b>x</b>", kernel: "<b>x</b>", traceparent: "-<b>x</b>-"}]})""")
+        self.assertEqual(0, browser.value('document.querySelectorAll("#slow b").length'))
+        self.assertEqual(5, browser.value("""[...document.querySelectorAll("#slow td")]
+            .filter(each => each.textContent === "<b>x</b>").length"""))
 
     def test_with_a_policy_it_asks_for_a_token(self):
         policy = pathlib.Path(self.folder.name) / "policy.textproto"

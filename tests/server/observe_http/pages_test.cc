@@ -2,11 +2,13 @@
 
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/digest/sha256.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -74,7 +76,20 @@ TEST_F(PagesTest, HealthIsForEverybody) {
   is_draining_ = true;
   EXPECT_EQ(Get("/healthz").code, HttpCode::kOk) << "a server that drains must not be killed";
   EXPECT_EQ(Get("/readyz").code, HttpCode::kUnavailable);
-  EXPECT_EQ(Get("/no/such/page").code, HttpCode::kNotFound);
+}
+
+TEST_F(PagesTest, WhatIsNoPageNamesThoseThereAre) {
+  const HttpAnswer missing = Get("/no/such/page");
+  EXPECT_EQ(missing.code, HttpCode::kNotFound);
+  std::set<std::string> named;
+  for (absl::string_view word : absl::StrSplit(missing.body, absl::ByAnyChar(" ,\n"))) {
+    if (absl::StartsWith(word, "/")) named.emplace(word);
+  }
+  EXPECT_EQ(named,
+            (std::set<std::string>{"/", "/console.json", "/metrics", "/healthz", "/readyz"}));
+  for (const std::string& path : named) {
+    EXPECT_NE(Get(path).code, HttpCode::kNotFound) << path;
+  }
 }
 
 // DNS rebinding: a foreign page's own name leads to loopback, and its browser says that name.
@@ -129,28 +144,106 @@ TEST_F(PagesTest, TheConsolesPolicyNamesWhatIsOnThePage) {
   }
 }
 
-TEST(Console, NumbersAreJsonWhateverTheirLabels) {
+ConsoleView ViewOf(const std::string& name) {
+  ConsoleView view;
+  view.now = 1'500'000'000;
+  view.server = {"0.2.0", name, "127.0.0.1:50051", 500'000'000};
   MetricFamily counter;
   counter.name = "gemmd_tests";
   counter.type = MetricType::kCounter;
-  counter.Add({{"tenant", "a\"\xff<"}}, 3);
+  counter.Add({{"tenant", name}}, 3);
   MetricFamily times;
   times.name = "gemmd_times_seconds";
   times.type = MetricType::kHistogram;
   times.samples.push_back({{}, 0, {{0.5, 1}, {2, 0, 1}, 4.5, {}}});
+  view.families = {counter, times};
   Receipt receipt;
   receipt.request_id = 7;
-  receipt.finish = 3000;
-  receipt.spans = {{Stage::kCompute, 0, 2000}};
-  const nlohmann::json read =
-      nlohmann::json::parse(ConsoleNumbers(1'500'000'000, {counter, times}, {receipt}));
+  receipt.finish = 3'000'000;
+  receipt.tenant = name;
+  receipt.endpoint = "10.0.0.9:4711";
+  receipt.m = 64;
+  receipt.n = 4096;
+  receipt.k = 1024;
+  receipt.types = "bf16,f32->f32";
+  receipt.trace = ReadTraceOrigin("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "");
+  receipt.spans = {{Stage::kCompute, 0, 2'000'000}};
+  view.slow = {receipt};
+  return view;
+}
+
+// Names of clients' choosing are strings of valid JSON, whatever bytes they have.
+TEST(Console, NumbersAreJsonWhateverTheirLabels) {
+  for (const std::string& name :
+       {std::string("a\"\xff<"), std::string("</script><script>alert(1)</script>"),
+        std::string("\0\n\r\t\x1b[2J", 8), std::string("\xe2\x80\xa8\\u0022"),
+        std::string(100000, '"')}) {
+    const nlohmann::json read =
+        nlohmann::json::parse(ConsoleNumbers(ViewOf(name)), nullptr, /*allow_exceptions=*/false);
+    ASSERT_FALSE(read.is_discarded()) << name;
+    const nlohmann::json& counter = read["families"]["gemmd_tests_total"][0];
+    EXPECT_EQ(counter["value"], 3);
+    EXPECT_EQ(counter["labels"]["tenant"], read["slow"][0]["tenant"]);
+    if (name.find('\xff') == std::string::npos) {
+      EXPECT_EQ(read["slow"][0]["tenant"], name);
+    }
+  }
+}
+
+TEST(Console, NumbersHaveTheirSchema) {
+  const nlohmann::json read = nlohmann::json::parse(ConsoleNumbers(ViewOf("alice")));
   EXPECT_EQ(read["seconds"], 1.5);
-  EXPECT_EQ(read["families"]["gemmd_tests_total"][0]["value"], 3);
+  EXPECT_EQ(read["server"], nlohmann::json({{"version", "0.2.0"},
+                                            {"host", "alice"},
+                                            {"address", "127.0.0.1:50051"},
+                                            {"uptime_seconds", 1.0}}));
   EXPECT_EQ(read["families"]["gemmd_times_seconds"][0]["count"], 3);
   EXPECT_EQ(read["families"]["gemmd_times_seconds"][0]["sum"], 4.5);
-  EXPECT_EQ(read["slow"][0]["exposed_us"]["compute"], 2.0);
-  EXPECT_EQ(read["slow"][0]["exposed_us"]["unattributed"], 1.0);
-  EXPECT_EQ(read["slow"][0]["total_us"], 3.0);
+  EXPECT_EQ(
+      read["slow"][0],
+      nlohmann::json({{"request_id", 7},
+                      {"finish", 0.003},
+                      {"tenant", "alice"},
+                      {"peer", "10.0.0.9:4711"},
+                      {"traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+                      {"m", 64},
+                      {"n", 4096},
+                      {"k", 1024},
+                      {"types", "bf16,f32->f32"},
+                      {"device", ""},
+                      {"kernel", ""},
+                      {"batch_requests", 0},
+                      {"total_us", 3000.0},
+                      {"exposed_us", {{"compute", 2000.0}, {"unattributed", 1000.0}}}}));
+}
+
+// A curve's lists are equally long, of a fresh server and of an old one, and a page of any age has
+// a bounded size.
+TEST(Console, CurvesAreListsOfOneLength) {
+  ConsoleView view = ViewOf("alice");
+  HistorySample sample;
+  for (int look = 0; look < 5000; ++look) {
+    if (look < 3 || look > 4998) {
+      const nlohmann::json history = nlohmann::json::parse(ConsoleNumbers(view))["history"];
+      for (const char* name : {"recent", "hour"}) {
+        const HistoryRing& ring = name[0] == 'r' ? view.history.recent : view.history.hour;
+        EXPECT_EQ(history[name]["period_seconds"], name[0] == 'r' ? 2 : 10);
+        EXPECT_EQ(history[name]["points"].size(), 9u);
+        for (const auto& [key, list] : history[name]["points"].items()) {
+          EXPECT_EQ(list.size(), ring.points().size()) << key;
+          for (const auto& value : list) {
+            EXPECT_TRUE(value.is_number() || (key[0] == 'p' && value.is_null())) << key << value;
+          }
+        }
+      }
+    }
+    sample.ok += static_cast<std::uint64_t>(look) % 100;
+    sample.flops += 12345.678 * look;
+    if (look % 7 != 0) sample.durations.Add(look * 1000);
+    view.history.recent.Add(TimeNs{look} * 2'000'000'001, sample);
+    view.history.hour.Add(TimeNs{look} * 2'000'000'001, sample);
+  }
+  EXPECT_LT(ConsoleNumbers(view).size(), 64u << 10);
 }
 
 TEST_F(PagesTest, MetricsAreForThoseWhoWatch) {

@@ -229,6 +229,8 @@ TEST_F(ServerMetricsTest, AMillionNamesLeaveTheSeriesWithinTheirBound) {
     receipt.joules = 1;
     receipt.tenant = absl::StrCat("a-tenant-of-some-length-", i);
     receipt.kernel = absl::StrCat("sm90/a-kernel-of-some-length-", i);
+    receipt.m = i;
+    receipt.types = "bf16,int4(f16/1x32+zp)->bf16";
     receipt.finish = TimeNs{i} * 1'000'000;
     receipt.spans = {{static_cast<Stage>(i % kStageCount), 0, TimeNs{i} * 1000}};
     statistics_.RecordReceived();
@@ -256,6 +258,12 @@ TEST_F(ServerMetricsTest, AMillionNamesLeaveTheSeriesWithinTheirBound) {
     joules += each.value;
   }
   EXPECT_EQ(joules, kNames);
+  double products = 0;
+  for (const ReadSample& each : page->Find("gemmd_product_requests_total")->samples) {
+    products += each.value;
+    EXPECT_EQ(each.labels.count("shape") + each.labels.count("types"), 2u);
+  }
+  EXPECT_EQ(products, kNames);
 }
 
 }  // namespace
