@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration.h"
 #include "base/text/quoted.h"
+#include "server/regions/abandoned_objects.h"
 
 namespace gemmd {
 namespace {
@@ -185,6 +186,11 @@ void RegionTable::EndLate() {
   }
 }
 
+void RegionTable::LookRound() {
+  EndLate();
+  if (!options_.name_prefix.empty()) RemoveAbandonedObjects(options_.name_prefix);
+}
+
 absl::Status RegionTable::CheckOn() const {
   if (!options_.name_prefix.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -264,11 +270,11 @@ RegionTable::Entries::iterator RegionTable::FindLocked(const std::string& id,
 
 void RegionTable::Watch(std::chrono::milliseconds period) {
   RelockableMutexLock lock(mutex_);
-  while (!stop_.wait_for(mutex_, period, stopping_)) {
+  do {
     lock.unlock();
-    EndLate();
+    LookRound();
     lock.lock();
-  }
+  } while (!stop_.wait_for(mutex_, period, stopping_));
 }
 
 }  // namespace gemmd

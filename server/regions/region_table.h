@@ -54,8 +54,8 @@ class RegionTable {
   };
 
   // The first device maps POSIX memory for all of them; they and the clock outlive the table.
-  // Looks for leases that ran out every `period`, on a thread of its own; zero: only when
-  // told. Such regions are not found in any case.
+  // Looks round every `period`, on a thread of its own; zero: only when told. Regions whose lease
+  // ran out are not found in any case.
   RegionTable(RegionOptions options, std::vector<Device*> devices, const Clock* clock,
               std::chrono::milliseconds period);
   ~RegionTable();
@@ -88,8 +88,8 @@ class RegionTable {
   absl::StatusOr<std::shared_ptr<const Region>> Use(absl::string_view field, const std::string& id,
                                                     const Tenant& tenant = Tenant());
 
-  // Forgets every region whose lease ran out.
-  void EndLate();
+  // Forgets every region whose lease ran out, and removes the memory of clients that died.
+  void LookRound();
 
  private:
   struct Entry {
@@ -106,6 +106,8 @@ class RegionTable {
   };
   using Entries = std::map<std::string, Entry>;
 
+  // Forgets every region whose lease ran out.
+  void EndLate();
   absl::Status CheckOn() const;
   absl::StatusOr<TimeNs> LeaseOf(std::optional<TimeNs> lease) const;
   // Counts the region as long as the result is kept.

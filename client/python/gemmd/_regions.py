@@ -7,6 +7,7 @@ and slices of it, and what other libraries make of it without a copy, count too.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import mmap
 import os
 import secrets
@@ -25,6 +26,7 @@ from gemmd._layout import address_of
 from gemmd._transfer import Deadline, call
 
 _FOLDER = "/dev/shm"
+_LOCKED = ".flock"  # ends the names of objects that a server removes once nobody holds their lock
 _SECONDS = 5.0  # for calls about regions, which are short: the server is on this host
 _TICK = 0.5  # how often what has died is unregistered, and leases are looked at
 
@@ -42,6 +44,28 @@ class Region:
     def place(self, address: int) -> Place:
         """Where bytes at that address are."""
         return Place("shared", self.id, address - self.address)
+
+
+def _make(name: str) -> int:
+    """An empty object, as a file whose lock is held until its last descriptor is closed; mmap has one of its own.
+
+    It is locked before it has a name, so that a server which finds it without a lock knows that its process is
+    gone, and removes it.
+    """
+    folder = os.open(_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    file = -1
+    try:
+        file = os.open(_FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # Only with a folder does Python follow the link.
+        os.link(f"/proc/self/fd/{file}", name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+    except OSError:
+        if file >= 0:
+            os.close(file)
+        raise
+    finally:
+        os.close(folder)
+    return file
 
 
 def _unlink(name: str, owner: int) -> None:
@@ -68,10 +92,9 @@ class Regions:
         ResourceExhausted: this host has no such memory; FailedPrecondition: shared memory is off; else the
         errors of Regions.Register.
         """
-        name = self._name_prefix() + secrets.token_hex(16)
-        path = f"{_FOLDER}/{name}"
+        name = self._name_prefix() + secrets.token_hex(16) + _LOCKED
         try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            file = _make(name)
         except OSError as error:
             raise errors.FailedPrecondition(f"shared memory {name!r} cannot be made: {error}") from None
         try:

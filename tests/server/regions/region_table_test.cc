@@ -123,7 +123,7 @@ TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
   ASSERT_TRUE(take(1, "b").ok());
   ASSERT_TRUE(take(1, "b").ok());
   clock_.Advance(options.default_lease);
-  table.EndLate();
+  table.LookRound();
   ASSERT_TRUE(take(1, "a").ok());
   ASSERT_TRUE(take(1, "a").ok());
   EXPECT_EQ(take(1, "a").message(),
@@ -194,7 +194,7 @@ TEST_F(RegionTableTest, LeasesEndUnlessUsedOrRenewed) {
   EXPECT_EQ(info->lease_remaining, 4000);
   EXPECT_FALSE(info->in_use);
   EXPECT_EQ(table_.Get(used->id).status().code(), StatusCode::kNotFound);
-  table_.EndLate();
+  table_.LookRound();
   EXPECT_EQ(table_.usage().regions, 1U);
 }
 
@@ -285,7 +285,7 @@ TEST_F(RegionTableTest, ManyClientsAtOnceLeaveNothingBehind) {
   for (std::thread& client : clients) client.join();
   EXPECT_GT(registered, 0);
   clock_.Advance(options.max_lease);
-  table.EndLate();
+  table.LookRound();
   while (table.usage().regions != 0) {
     // The table's own thread may be about to let go of some.
   }

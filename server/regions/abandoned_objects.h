@@ -1,0 +1,18 @@
+// Shared memory of clients that died.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+// The end of the names of objects whose client holds an flock on them as long as it uses them.
+inline constexpr absl::string_view kLockedSuffix = ".flock";
+
+// Removes the objects whose names have that prefix and kLockedSuffix, and whose lock nobody holds:
+// a client that was killed could not. What this process may not open or remove stays. REQUIRES: the
+// prefix is not empty, and has no slash.
+void RemoveAbandonedObjects(const std::string& prefix);
+
+}  // namespace gemmd
