@@ -11,8 +11,8 @@ namespace gemmd {
 inline constexpr absl::string_view kLockedSuffix = ".flock";
 
 // Removes the objects whose names have that prefix and kLockedSuffix, and whose lock nobody holds:
-// a client that was killed could not. What this process may not open or remove stays. REQUIRES: the
-// prefix is not empty, and has no slash.
+// a client that was killed could not. Those that this process may not open or remove stay. The
+// prefix has no slash, and is not empty.
 void RemoveAbandonedObjects(const std::string& prefix);
 
 }  // namespace gemmd

@@ -126,8 +126,8 @@ def put(
             engine.link.hear()
             _check_kept(source, answer.resident.operand)
             return answer
-        # What the server ends early, as a refusal or where it has every byte, HAProxy's mode http cancels. Of two
-        # servers in turn each gets all, and then another one is asked than before.
+        # HAProxy's mode http cancels an upload that the server ends early, as a refusal or because it has every
+        # byte. Of two servers in turn each gets all, and then another one is asked than before.
         sends_all = must_send_all or (error.was_cancelled and attempts % 3 != 0)
         # Behind a balancer another server may have taken the upload than the one that said what it lacks.
         if error.code == "INVALID_ARGUMENT" and ranges != _whole(source):

@@ -36,7 +36,7 @@ class Object {
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
-  // What the kernel does for a process that was killed.
+  // As the kernel does for a process that was killed.
   void Die() {
     if (file_ >= 0) close(file_);
     file_ = -1;
