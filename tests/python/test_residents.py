@@ -106,10 +106,12 @@ def test_a_layer(client, random):
         assert layer(x[0, 0]).shape == (8,)
 
 
-def test_what_was_changed_after_put_is_told(client):
-    x = np.ones((3, 3))
-    w = client.put(x)
+@pytest.mark.parametrize("store_as", [None, "mxfp8-e4m3"])
+def test_what_was_changed_after_put_is_told(client, store_as):
+    x = np.ones((64, 64), "f4")
+    w = client.put(x, store_as=store_as)
+    client.matmul(x, w, out=x)
+    assert np.array_equal(client.matmul(x, w), np.full((64, 64), 4096, "f4"))
     client.resident(w.handle).release()
-    x[0, 0] = 5
-    with pytest.raises(gemmd.InvalidArgument, match="digest"):
-        client.matmul(np.ones((3, 3)), w)
+    with pytest.raises(gemmd.InvalidArgument, match="has changed since, and its digest"):
+        client.matmul(x, w)

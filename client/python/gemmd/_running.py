@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gemmd import _fork, errors
+from gemmd._digest import Source
 from gemmd._engine import Call, Engine, Outcome
 from gemmd._header import OperandSpec
 from gemmd._prepare import Prepared
@@ -123,7 +124,7 @@ class Running:
         if error.missing_digests or error.missing_handles:
             for each in keeps:
                 if isinstance(each, Resident) and each.source is not None and each.digest in error.missing_digests:
-                    put(self._engine, each.source, None, Deadline(seconds))
+                    _put_again(self._engine, each.source, seconds)
                     done = True
             return done
         for each in keeps:
@@ -165,3 +166,15 @@ class Running:
             np.copyto(prepared.out, d)
             d = prepared.out
         return result_of(d, self._outcomes)
+
+
+def _put_again(engine: Engine, source: Source, seconds: float | None) -> None:
+    try:
+        put(engine, source, None, Deadline(seconds))
+    except errors.InvalidArgument as error:
+        if error.field != "begin.digest":
+            raise
+        raise errors.InvalidArgument(
+            "the array that put() was given has changed since, and its digest with it: the server, which has lost "
+            "the matrix, cannot get it again"
+        ) from error
