@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace gemmd {
@@ -93,16 +95,29 @@ absl::Status CheckListenAddress(absl::string_view field, absl::string_view addre
 
 bool IsLoopback(absl::string_view host) {
   if (absl::EqualsIgnoreCase(host, "localhost")) return true;
+  constexpr std::uint8_t kNetwork = 127;
   const std::string text(host);
   in_addr v4{};
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == kNetwork;
   in6_addr v6{};
-  return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+  if (inet_pton(AF_INET6, text.c_str(), &v6) != 1) return false;
+  // Of an IPv4 address in an IPv6 one, the last four bytes are the address.
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == kNetwork);
 }
 
 bool IsLocalAddress(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:"))
+  if (absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:")) {
     return true;
+  }
+  if (absl::ConsumePrefix(&address, "ipv4:") || absl::ConsumePrefix(&address, "ipv6:")) {
+    const std::vector<absl::string_view> list = absl::StrSplit(address, ',');
+    const auto is_local = [](absl::string_view each) {
+      return IsLoopback(SplitHostPort(each).host);
+    };
+    return std::all_of(list.begin(), list.end(), is_local);
+  }
+  // With an authority, a name server decides where even "localhost" is.
+  if (absl::ConsumePrefix(&address, "dns:")) absl::ConsumePrefix(&address, "///");
   return IsLoopback(SplitHostPort(address).host);
 }
 

@@ -25,10 +25,13 @@ HostPort SplitHostPort(absl::string_view address);
 absl::Status CheckListenAddress(absl::string_view field, absl::string_view address);
 
 // Returns whether a host, without brackets, is this one: "localhost" in any case, or an address of
-// loopback.
+// loopback, in IPv6 too (::1, ::ffff:127.0.0.1). It knows no abbreviation such as 127.1, which may
+// be looked up as a name.
 bool IsLoopback(absl::string_view host);
 
-// Returns whether only this host can connect to such an address: loopback's, or a Unix socket.
+// Returns whether what is sent to such an address stays on this host, and only this host can
+// connect to it: loopback's, or a Unix socket, with or without a scheme of gRPC's before it.
+// Everything that trusts an address because it is local asks here.
 bool IsLocalAddress(absl::string_view address);
 
 }  // namespace gemmd
