@@ -110,14 +110,18 @@ SharedRegion::~SharedRegion() {
     static_cast<void>(stub_->Unregister(&context, request, &response));
   }
   if (data_ != nullptr) munmap(data_, size_bytes_);
-  if (is_created_) shm_unlink(absl::StrCat("/", name_).c_str());
+  Unlink();
+}
+
+void SharedRegion::Unlink() {
+  if (std::exchange(has_name_, false)) shm_unlink(absl::StrCat("/", name_).c_str());
 }
 
 absl::Status SharedRegion::Map() {
   const int file =
       shm_open(absl::StrCat("/", name_).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return HostError(name_, size_bytes_, errno);
-  is_created_ = true;
+  has_name_ = true;
   // Takes the pages now: later, their lack would be SIGBUS instead of an error.
   const int error = posix_fallocate(file, 0, static_cast<off_t>(size_bytes_));
   absl::Status status = error == 0 ? absl::OkStatus() : HostError(name_, size_bytes_, error);
@@ -150,6 +154,8 @@ absl::Status SharedRegion::Register(const std::shared_ptr<grpc::Channel>& channe
   const grpc::Status status = stub_->Register(&context, request, &response);
   if (!status.ok()) return FromGrpc(status);
   id_ = response.region();
+  // The server has it open. Without a name it goes with the last of the two, however this ends.
+  Unlink();
   if (lease <= absl::ZeroDuration()) {
     renewal_ = std::make_unique<LeaseRenewal>(FromWire(response.lease()), AskFor(channel, id_),
                                               MakeAlarmTimer());

@@ -22,8 +22,9 @@ struct SharedRegionOptions {
   absl::Duration lease = absl::ZeroDuration();
 };
 
-// A POSIX shared-memory object of a random name, mapped here and registered there. Destruction
-// unregisters, unmaps and removes it: first let every product that names it end. It asks the
+// A POSIX shared-memory object, mapped here and registered there. Its random name is removed once
+// the server has opened it, so that nothing stays in /dev/shm of a process that is killed.
+// Destruction unregisters and unmaps it: first let every product that names it end. It asks the
 // server, for 10 s at most, and so must not happen in a callback. In a child that fork() made it
 // leaves the region alone, which is its parent's. Thread-safe, but for the bytes.
 //
@@ -42,7 +43,7 @@ class SharedRegion {
 
   char* data() const { return data_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }  // as RegionStatus tells it
   // For an operand or the output of a MatmulHeader: the bytes from there on, at any alignment.
   v1::SharedMemory At(std::uint64_t offset_bytes) const;
 
@@ -53,6 +54,7 @@ class SharedRegion {
   SharedRegion(const std::shared_ptr<grpc::Channel>& channel, std::string name,
                std::uint64_t bytes);
   absl::Status Map();
+  void Unlink();
   absl::Status Register(const std::shared_ptr<grpc::Channel>& channel,
                         const SharedRegionOptions& options);
 
@@ -60,7 +62,7 @@ class SharedRegion {
   const std::string name_;
   const std::uint64_t size_bytes_;
   const int owner_;  // process
-  bool is_created_ = false;
+  bool has_name_ = false;
   char* data_ = nullptr;
   std::string id_;
   std::unique_ptr<LeaseRenewal> renewal_;  // null: the caller asked for a lease
