@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "client/bytes.h"
 #include "client/matmul.h"
 #include "client/matrix.h"
@@ -49,10 +50,14 @@ struct EncodedMatmul {
   std::uint64_t payload_bytes = 0;  // of all planes
   ExpectedResult expected;
   std::vector<OperandSource> sources;  // what it names and this side can bring again
+  absl::Status fault;                  // why it must not be sent
+  // D is C itself, and depends on it: an attempt that may have been computed is the last.
+  bool is_in_place = false;
 };
 
 // Consumes the inputs; copies none of their bytes. Shared operands are read while a product is
-// under way, not here.
+// under way, not here. INVALID_ARGUMENT is its fault where the server would write D into memory
+// that an operand is sent from.
 std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options);
 
 }  // namespace gemmd::client
