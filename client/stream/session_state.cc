@@ -188,8 +188,10 @@ Actions SessionState::Copied(std::uint64_t id, std::uint64_t bytes) {
 
 Actions SessionState::Ended(int stream, const absl::Status& status) {
   Actions actions;
-  streams_[static_cast<std::size_t>(stream)].phase = Stream::Phase::kEnded;
+  Stream& ended = streams_[static_cast<std::size_t>(stream)];
+  ended.phase = Stream::Phase::kEnded;
   ++ended_;
+  const bool is_refusal = IsRefusal(ended, status);
   const bool is_the_servers = !status.ok() && !absl::IsCancelled(status);
   // Any other end may have left streams that the server will never end.
   const bool is_drained = DetailOf<v1::Draining>(status).has_value();
@@ -202,7 +204,7 @@ Actions SessionState::Ended(int stream, const absl::Status& status) {
   } else if (!is_our_reason_ && is_the_servers && absl::IsUnavailable(reason_)) {
     reason_ = status;  // says more than that another stream was cancelled for it
   }
-  if (streams_.size() > 1 && (absl::IsNotFound(status) || absl::IsResourceExhausted(status))) {
+  if (is_refusal) {
     refused_streams_ = true;
     reason_ = absl::UnavailableError(
         absl::StrCat("the server refused a session over several connections: ", status.message()));
@@ -214,6 +216,17 @@ Actions SessionState::Ended(int stream, const absl::Status& status) {
     actions.ends.push_back(std::move(end));
   }
   return actions;
+}
+
+bool SessionState::IsRefusal(const Stream& stream, const absl::Status& status) const {
+  if (streams_.size() == 1) return false;
+  if (absl::IsNotFound(status) || absl::IsResourceExhausted(status)) return true;
+  // HAProxy says so, whatever the server said, of a stream that the server ends first.
+  return stream.asks_to_join && !broken_ && absl::IsCancelled(status);
+}
+
+absl::Status SessionState::why_ended() const {
+  return reason_.ok() ? absl::UnavailableError("the server is draining") : reason_;
 }
 
 // A server that drains ends all streams of a session once it has sent what it had. Results that go
@@ -246,6 +259,7 @@ bool SessionState::Next(int stream, Outgoing& message) {
   Stream& state = streams_[static_cast<std::size_t>(stream)];
   if (state.phase == Stream::Phase::kMayJoin) {
     state.phase = Stream::Phase::kJoining;
+    state.asks_to_join = true;
     message.kind = Outgoing::Kind::kJoin;
     message.session = session_;
     return true;
@@ -365,6 +379,7 @@ void SessionState::OnJoined(int stream, Actions& actions) {
     return Break(BadResponse("Joined where nothing is to be joined"), actions);
   }
   state.phase = Stream::Phase::kReady;
+  state.asks_to_join = false;
 }
 
 void SessionState::OnAccepted(std::uint64_t id, Actions& actions) {

@@ -114,6 +114,8 @@ class SessionState {
   bool accepting() const { return !broken_ && !retired_; }
   // The server has refused the session's other streams: another should have just one.
   bool refused_streams() const { return refused_streams_; }
+  // REQUIRES: !accepting().
+  absl::Status why_ended() const;
   // The server knows no such method.
   bool is_unimplemented() const { return reason_.code() == absl::StatusCode::kUnimplemented; }
   std::size_t in_flight() const { return requests_.size(); }
@@ -164,9 +166,12 @@ class SessionState {
     enum class Phase { kClosed, kMayJoin, kJoining, kReady, kEnded };
     Phase phase = Phase::kClosed;
     bool writing = false;
+    bool asks_to_join = false;  // Join was sent, and has no answer
   };
   using Requests = std::unordered_map<std::uint64_t, Request>;
 
+  // Returns whether the server will have no further streams in this session.
+  bool IsRefusal(const Stream& stream, const absl::Status& status) const;
   // Returns whether the server will end the remaining streams without a word from here.
   bool OthersEndToo() const;
   void Pump(Actions& actions);

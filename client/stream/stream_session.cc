@@ -175,6 +175,11 @@ bool StreamSession::refused_streams() const {
   return state_.refused_streams();
 }
 
+absl::Status StreamSession::why_ended() const {
+  const MutexLock lock(mutex_);
+  return state_.why_ended();
+}
+
 bool StreamSession::is_unimplemented() const {
   const MutexLock lock(mutex_);
   return state_.is_unimplemented();

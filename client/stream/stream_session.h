@@ -32,6 +32,9 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
 
   bool accepting() const;
   bool refused_streams() const;
+  int streams() const { return static_cast<int>(streams_.size()); }
+  // REQUIRES: !accepting().
+  absl::Status why_ended() const;
   bool is_unimplemented() const;
 
   // The request's id, or 0, and nothing happened, where the session no longer accepts.

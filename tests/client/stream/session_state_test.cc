@@ -449,6 +449,46 @@ TEST(SessionStateTest, SaysThatMoreStreamsWereRefused) {
   wires.Do(wires.state.Ended(0, absl::CancelledError("")));
   EXPECT_TRUE(wires.state.refused_streams());
   EXPECT_EQ(asked->status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(wires.state.why_ended(), asked->status);
+}
+
+// A proxy may say no more than that of any stream that the server ends.
+TEST(SessionStateTest, AJoinThatSomebodyElseCancelledWasRefused) {
+  std::mt19937_64 random(1);
+  SessionWires wires(2, 1);
+  const auto asked = Ask(4, 4, 4, random);
+  wires.Start(RequestOf(asked, 8));
+  wires.FinishWrite(0);  // Open
+  wires.Deliver(0);      // Opened: the second stream asks to join
+  wires.Do(wires.state.Ended(1, absl::CancelledError("")));
+  wires.Do(wires.state.Ended(0, absl::CancelledError("")));
+  EXPECT_TRUE(wires.state.refused_streams());
+  EXPECT_EQ(asked->status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(SessionStateTest, AStreamThatHasJoinedIsNotRefusedByItsEnd) {
+  std::mt19937_64 random(1);
+  SessionWires wires(2, 1);
+  wires.peer.hold_begins = StreamPeer::kHoldAll;
+  wires.Start(RequestOf(Ask(4, 4, 4, random), 8));
+  wires.Run();
+  wires.Do(wires.state.Ended(1, absl::CancelledError("")));
+  wires.Do(wires.state.Ended(0, absl::CancelledError("")));
+  EXPECT_FALSE(wires.state.refused_streams());
+}
+
+TEST(SessionStateTest, WhatThisSideCancelledWasNotRefused) {
+  std::mt19937_64 random(1);
+  SessionWires wires(2, 1);
+  const auto asked = Ask(4, 4, 4, random);
+  wires.Start(RequestOf(asked, 8));
+  wires.FinishWrite(0);
+  wires.Deliver(0);
+  wires.Do(wires.state.Close(absl::UnavailableError("no longer wanted")));
+  wires.Do(wires.state.Ended(1, absl::CancelledError("")));
+  wires.Do(wires.state.Ended(0, absl::CancelledError("")));
+  EXPECT_FALSE(wires.state.refused_streams());
+  EXPECT_EQ(asked->status, absl::UnavailableError("no longer wanted"));
 }
 
 }  // namespace
