@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/random/random.h"
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -40,7 +39,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
   UnaryCall(std::shared_ptr<CallCount> count, RetryPolicy policy, std::shared_ptr<Timer> timer,
             absl::Time deadline, Request request, Start start, Done done)
       : count_(std::move(count)),
-        policy_(policy),
+        retries_(policy, deadline),
         timer_(std::move(timer)),
         deadline_(deadline),
         request_(std::move(request)),
@@ -62,20 +61,14 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
  private:
   void Finish(const grpc::Status& grpc_status) {
     times_.round_trip = absl::FromChrono(std::chrono::steady_clock::now() - started_);
-    const absl::Status status = FromGrpc(grpc_status);
+    absl::Status status = FromGrpc(grpc_status);
     if (!status.ok()) {
-      FailedAttempt failed;
-      failed.attempts = times_.attempts;
-      failed.code = status.code();
-      failed.pushback = ServersPushback();
-      failed.now = absl::Now();
-      failed.deadline = deadline_;
-      absl::BitGen generator;
-      if (const auto delay = RetryDelay(policy_, failed, generator)) {
+      if (const auto delay = retries_.Fail(status, ServersPushback(), absl::Now())) {
         times_.waited += *delay;
         timer_->After(*delay, [self = this->shared_from_this()] { self->Attempt(); });
         return;
       }
+      status = retries_.ErrorOf(status);
     }
     done_(status, &response_, times_);
     // The context refers to the channel. If that reference were the last, the channel would end on
@@ -92,7 +85,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
   }
 
   const std::shared_ptr<CallCount> count_;
-  const RetryPolicy policy_;
+  Retries retries_;
   const std::shared_ptr<Timer> timer_;
   const absl::Time deadline_;
   const Request request_;

@@ -3,9 +3,12 @@
 #include <grpc/grpc.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "base/text/address.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -78,6 +81,31 @@ std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterfac
   return factories;
 }
 
+// Returns whether a proxy that the environment names may carry the connection. It sees nothing of
+// TLS. In plain text it would read the token and the matrices, which nobody asked for; and nothing
+// that stays on this host needs one.
+bool MayUseProxy(const ChannelOptions& options) {
+  return options.tls.has_value() && !IsLocalAddress(options.target);
+}
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(std::min<std::int64_t>(absl::ToInt64Milliseconds(duration), INT_MAX));
+}
+
+// Bounds the time until a connection is had again that was lost, or has gone silent.
+void SetPatience(const ChannelOptions& options, grpc::ChannelArguments& arguments) {
+  // gRPC waits a second before it dials again, and two minutes in the end.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // This is no wait, but the time in which a connection must be made.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_time));
+  // gRPC makes it TCP_USER_TIMEOUT as well.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
+  // Else gRPC asks twice, and no more until the call sends something.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
@@ -86,11 +114,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_NONE);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // gRPC waits a second before it dials again, longer than all our own attempts take:
-  // without this they would all see the same refused connection. The MIN of these arguments
-  // keeps its default: it is no wait, but the time in which a connection must be made (20 s).
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, MayUseProxy(options) ? 1 : 0);
+  SetPatience(options, arguments);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.tls && !options.tls->server_name_override.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name_override);

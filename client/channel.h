@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/time/time.h"
 #include "grpcpp/channel.h"
 
 namespace gemmd::client {
@@ -26,6 +27,11 @@ struct ChannelOptions {
   // The tenant that each call names: it owns the matrices that the server keeps and shows, unless a
   // token or a client certificate decides who does. Empty: the tenant without a name.
   std::string tenant;
+  // While calls are open, a connection over which nothing comes for `keepalive_time` is asked for a
+  // sign of life, and given up if none comes within `keepalive_timeout`; TCP gives up then too. A
+  // server ends connections that ask more often than it permits (docs/proxies.md).
+  absl::Duration keepalive_time = absl::Seconds(20);
+  absl::Duration keepalive_timeout = absl::Seconds(20);
   // The bearer token of each call; empty: none. Without TLS whoever is on the way to the server can
   // read it.
   std::string token;
@@ -33,7 +39,8 @@ struct ChannelOptions {
 
 // Never fails and does not connect yet: a bad target or certificate shows as
 // UNAVAILABLE in the first call. Sends and receives messages of any size, never
-// compresses, and leaves retries to call.h.
+// compresses, and leaves retries to call.h. A proxy that the environment names (https_proxy and the
+// like) is used for TLS to other hosts alone.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
 
 }  // namespace gemmd::client

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/details.h"
 #include "client/message.h"
@@ -40,6 +40,7 @@ MatmulAttempts::MatmulAttempts(MatmulLink& link, std::shared_ptr<const EncodedMa
       matmul_(std::move(matmul)),
       options_(route),
       deadline_(deadline),
+      retries_(link.retry, deadline),
       trace_(trace.empty() && trace.tracestate.empty()
                  ? nullptr
                  : std::make_shared<const TraceHeaders>(trace)),
@@ -63,6 +64,7 @@ void MatmulAttempts::Attempt() {
   input.can_stream = link_.can_stream;
   alone_ = input.in_flight == 0;
   route_ = ChooseRoute(options_, input);
+  if (!matmul_->fault.ok()) return End(matmul_->fault);
   if (is_cancelled()) return End(Cancelled());
   if (trace_ != nullptr) {
     if (absl::Status s = Check(*trace_); !s.ok()) return End(std::move(s));
@@ -137,8 +139,10 @@ void MatmulAttempts::AttemptStream() {
   const int attempt = times_.attempts;
   // A session may break between being got and being used, but not time and again.
   constexpr int kTries = 3;
+  std::shared_ptr<StreamSession> session;
   for (int i = 0; i < kTries; ++i) {
-    const std::shared_ptr<StreamSession> session = link_.sessions.Get(route_.channels);
+    session = link_.sessions.Get(route_.channels);
+    route_.channels = session->streams();
     {
       const MutexLock lock(mutex_);
       session_ = session;
@@ -169,7 +173,7 @@ void MatmulAttempts::AttemptStream() {
     return;
   }
   received_ = Clock::now();
-  Fail(absl::UnavailableError("streams to the server end as soon as they begin"), Pushback());
+  FailStream(*session, session->why_ended(), Pushback());
 }
 
 void MatmulAttempts::OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback) {
@@ -182,14 +186,19 @@ void MatmulAttempts::OnStream(absl::StatusOr<Answer> answer, const Pushback& pus
     session = std::move(session_);
   }
   if (answer.ok()) return Succeed(*std::move(answer));
-  if (options_.transport == Transport::kAuto && absl::IsUnimplemented(answer.status()) &&
-      session->is_unimplemented()) {
+  FailStream(*session, answer.status(), pushback);
+}
+
+void MatmulAttempts::FailStream(const StreamSession& session, const absl::Status& status,
+                                const Pushback& pushback) {
+  if (options_.transport == Transport::kAuto && absl::IsUnimplemented(status) &&
+      session.is_unimplemented()) {
     // An older server. It has received nothing of this, so this is no attempt.
     link_.can_stream = false;
     --times_.attempts;
     return Attempt();
   }
-  Fail(answer.status(), pushback);
+  Fail(status, pushback);
 }
 
 void MatmulAttempts::Succeed(Answer answer) {
@@ -230,15 +239,14 @@ void MatmulAttempts::Refill(std::vector<OperandSource> lost) {
 void MatmulAttempts::Fail(const absl::Status& status, const Pushback& pushback) {
   std::vector<OperandSource> lost = LostBy(status);
   if (!lost.empty() && refills_ < kMaxRefills) return Refill(std::move(lost));
-  FailedAttempt failed;
-  failed.attempts = ++failures_;
-  failed.code = status.code();
-  failed.pushback = pushback;
-  failed.now = absl::Now();
-  failed.deadline = deadline_;
-  absl::BitGen generator;
-  const std::optional<absl::Duration> delay = RetryDelay(link_.retry, failed, generator);
-  if (!delay) return End(status);
+  if (matmul_->is_in_place && absl::IsUnavailable(status)) {
+    return End(absl::UnavailableError(
+        absl::StrCat(status.message(),
+                     "; it was not tried again, because output is c, which the "
+                     "product may have replaced")));
+  }
+  const std::optional<absl::Duration> delay = retries_.Fail(status, pushback, absl::Now());
+  if (!delay) return End(retries_.ErrorOf(status));
   times_.waited += *delay;
   link_.timer->After(*delay, [self = shared_from_this()] { self->Attempt(); });
 }

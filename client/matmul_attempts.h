@@ -78,6 +78,9 @@ class MatmulAttempts final : public PendingMatmul,
   std::vector<OperandSource> LostBy(const absl::Status& status) const;
   // Has them brought back, and tries again.
   void Refill(std::vector<OperandSource> lost);
+  // The stream's end is the attempt's: goes without streams if the server knows none.
+  void FailStream(const StreamSession& session, const absl::Status& status,
+                  const Pushback& pushback);
   // Tries again, or ends.
   void Fail(const absl::Status& status, const Pushback& pushback);
   void End(absl::StatusOr<Product> product);
@@ -89,6 +92,7 @@ class MatmulAttempts final : public PendingMatmul,
   std::shared_ptr<const EncodedMatmul> matmul_;  // null once it has ended
   RouteOptions options_;
   const absl::Time deadline_;
+  Retries retries_;                                  // those that missed operands count elsewhere
   const std::shared_ptr<const TraceHeaders> trace_;  // null: none
   const TimePoint begun_;
   Done done_;
@@ -98,7 +102,6 @@ class MatmulAttempts final : public PendingMatmul,
   Route route_;
   bool alone_ = false;  // no other request was in flight when it was sent
   ClientTimes times_;
-  int failures_ = 0;  // attempts that failed, but for those that missed operands
   int refills_ = 0;
   grpc::ByteBuffer message_;
   grpc::ByteBuffer answer_;

@@ -1,12 +1,12 @@
 #include "client/operand_link.h"
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/digest/operand_digest.h"
@@ -33,31 +33,34 @@ BlockingCall OperandLink::Call(const char* method, absl::Time deadline) const {
   return BlockingCall(channel, absl::StrCat("/gemmd.v1.", method), deadline);
 }
 
-bool OperandLink::WaitAfter(const CallEnd& end, int attempts, absl::Time deadline) const {
-  FailedAttempt failed;
-  failed.attempts = attempts;
-  failed.code = end.status.code();
-  failed.pushback = end.pushback;
-  failed.now = absl::Now();
-  failed.deadline = deadline;
-  absl::BitGen generator;
-  const std::optional<absl::Duration> delay = RetryDelay(retry, failed, generator);
+bool OperandLink::WaitAfter(const CallEnd& end, Retries* retries) const {
+  const std::optional<absl::Duration> delay = retries->Fail(end.status, end.pushback, absl::Now());
   if (!delay) return false;
   auto rung = std::make_shared<std::promise<void>>();
   timer->After(*delay, [rung] { rung->set_value(); });
-  rung->get_future().wait();
+  std::future<void> over = rung->get_future();
+  // gRPC goes on with a connection while somebody waits on the channel, and else every 5 s.
+  constexpr std::chrono::milliseconds kLook(20);
+  const auto is_over = [&over] {
+    return over.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
+  while (!is_over() && !channel->WaitForStateChange(GRPC_CHANNEL_TRANSIENT_FAILURE,
+                                                    std::chrono::system_clock::now() + kLook)) {
+  }
+  over.wait();
   return true;
 }
 
 absl::Status OperandLink::Exchange(const char* method, const grpc::ByteBuffer& request,
                                    absl::Time deadline, grpc::ByteBuffer* answer) const {
-  for (int attempts = 1;; ++attempts) {
+  Retries retries(retry, deadline);
+  while (true) {
     CallEnd end;
     {
       BlockingCall call = Call(method, deadline);
       end = client::Exchange(call, request, answer);
     }
-    if (end.status.ok() || !WaitAfter(end, attempts, deadline)) return end.status;
+    if (end.status.ok() || !WaitAfter(end, &retries)) return retries.ErrorOf(end.status);
   }
 }
 
@@ -90,9 +93,9 @@ bool OperandLink::HasBegun(const OperandSource& source, absl::Time deadline) con
 // One attempt. A large upload goes over several connections: the first stream begins the upload,
 // others join it with a part of the bytes each, and when they have ended, the first ends it.
 CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
-                            const std::vector<v1::ByteRange>& ranges, absl::Time deadline,
-                            const UploadProgress& sent, v1::UploadResponse* response) const {
-  const std::size_t streams = SizeOf(ranges) < kMinSharedUploadBytes ? 1 : 1 + more_channels.size();
+                            const std::vector<v1::ByteRange>& ranges, std::size_t streams,
+                            absl::Time deadline, const UploadProgress& sent,
+                            v1::UploadResponse* response) const {
   const std::vector<std::vector<v1::ByteRange>> parts = CutRanges(ranges, streams);
   BlockingCall call = Call("Operands/Upload", deadline);
   UploadStream first(&call, sent);
@@ -139,13 +142,24 @@ absl::StatusOr<v1::ResidentOperand> OperandLink::Put(const OperandSource& source
   begin.set_digest(source.digest());
   *begin.mutable_operand() = source.Describe();
   if (lease) SetDuration(*lease, begin.mutable_lease());
-  for (int attempts = 1;; ++attempts) {
-    const absl::StatusOr<std::vector<v1::ByteRange>> ranges = MissingOf(source, deadline);
+  Retries retries(retry, deadline);
+  bool is_whole = false;  // all of it goes, and over one connection
+  while (true) {
+    absl::StatusOr<std::vector<v1::ByteRange>> ranges = WholeOf(source);
+    if (!is_whole) ranges = MissingOf(source, deadline);
     if (!ranges.ok()) return ranges.status();
+    const bool is_large = !is_whole && SizeOf(*ranges) >= kMinSharedUploadBytes;
+    const std::size_t streams = is_large ? 1 + more_channels.size() : 1;
     v1::UploadResponse response;
-    const CallEnd end = Upload(begin, source, *ranges, deadline, sent, &response);
+    const CallEnd end = Upload(begin, source, *ranges, streams, deadline, sent, &response);
     if (end.status.ok()) return std::move(*response.mutable_resident());
-    if (!WaitAfter(end, attempts, deadline)) return end.status;
+    // Behind a balancer one server may have said what is missing, and another have got it.
+    const bool may_be_elsewhere = streams > 1 || SizeOf(*ranges) < source.size_bytes();
+    if (absl::IsInvalidArgument(end.status) && may_be_elsewhere) {
+      is_whole = true;
+      continue;
+    }
+    if (!WaitAfter(end, &retries)) return retries.ErrorOf(end.status);
   }
 }
 
@@ -158,7 +172,8 @@ absl::StatusOr<v1::UploadResponse> OperandLink::PutAs(const OperandSource& sourc
   *begin.mutable_operand() = source.Describe();
   *begin.mutable_stored_form() = stored_form;
   if (lease) SetDuration(*lease, begin.mutable_lease());
-  for (int attempts = 1;; ++attempts) {
+  Retries retries(retry, deadline);
+  while (true) {
     v1::UploadResponse response;
     CallEnd end;
     {
@@ -169,7 +184,7 @@ absl::StatusOr<v1::UploadResponse> OperandLink::PutAs(const OperandSource& sourc
       end = stream.End(&response);
     }
     if (end.status.ok()) return response;
-    if (!WaitAfter(end, attempts, deadline)) return end.status;
+    if (!WaitAfter(end, &retries)) return retries.ErrorOf(end.status);
   }
 }
 

@@ -30,7 +30,7 @@ struct OperandLink {
   BlockingCall Call(const char* method, absl::Time deadline) const;
 
   // Waits before the next attempt; false: there is to be none.
-  bool WaitAfter(const CallEnd& end, int attempts, absl::Time deadline) const;
+  bool WaitAfter(const CallEnd& end, Retries* retries) const;
 
   // One request and one answer, tried again where that helps.
   template <typename Response>
@@ -47,7 +47,7 @@ struct OperandLink {
   }
 
   // Uploads what the server lacks of it, over several connections where that is much. A broken
-  // upload goes on where it ended.
+  // upload goes on where it ended; one whose parts met different servers begins anew, over one.
   absl::StatusOr<v1::ResidentOperand> Put(const OperandSource& source, const Lease& lease,
                                           absl::Time deadline,
                                           const UploadProgress& sent = {}) const;
@@ -65,7 +65,7 @@ struct OperandLink {
                                                        absl::Time deadline) const;
   bool HasBegun(const OperandSource& source, absl::Time deadline) const;
   CallEnd Upload(const v1::UploadRequest::Begin& begin, const OperandSource& source,
-                 const std::vector<v1::ByteRange>& ranges, absl::Time deadline,
+                 const std::vector<v1::ByteRange>& ranges, std::size_t streams, absl::Time deadline,
                  const UploadProgress& sent, v1::UploadResponse* response) const;
 };
 

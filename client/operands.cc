@@ -46,7 +46,8 @@ absl::StatusOr<v1::UploadResponse> Operands::PutAs(const OperandSource& source,
 
 absl::StatusOr<InlineOperand> Operands::Get(const OperandName& name, const CallOptions& call) {
   const absl::Time deadline = absl::Now() + call.timeout;
-  for (int attempts = 1;; ++attempts) {
+  Retries retries(link_->retry, deadline);
+  while (true) {
     std::optional<InlineOperand> operand;
     CallEnd end;
     {
@@ -54,7 +55,7 @@ absl::StatusOr<InlineOperand> Operands::Get(const OperandName& name, const CallO
       end = Download(download, RequestFor<v1::DownloadRequest>(name), &operand);
     }
     if (!end.status.ok()) {
-      if (!link_->WaitAfter(end, attempts, deadline)) return end.status;
+      if (!link_->WaitAfter(end, &retries)) return retries.ErrorOf(end.status);
       continue;
     }
     if (!name.digest.empty()) {

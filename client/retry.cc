@@ -4,8 +4,10 @@
 #include <cstdint>
 
 #include "absl/random/distributions.h"
+#include "absl/random/random.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
 namespace gemmd::client {
 namespace {
@@ -49,6 +51,7 @@ std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, const Failed
     case Pushback::Kind::kAbsent:
       if (exhausted) return std::nullopt;
       delay = Backoff(policy, failed.attempts, generator);
+      if (failed.now + delay > failed.first_failure + policy.patience) return std::nullopt;
       break;
     case Pushback::Kind::kDelay:
       delay = failed.pushback.delay;
@@ -57,6 +60,29 @@ std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, const Failed
   }
   if (failed.now + delay >= failed.deadline) return std::nullopt;
   return delay;
+}
+
+std::optional<absl::Duration> Retries::Fail(const absl::Status& status, const Pushback& pushback,
+                                            absl::Time now) {
+  first_failure_ = std::min(first_failure_, now);
+  FailedAttempt failed;
+  failed.attempts = ++failures_;
+  failed.code = status.code();
+  failed.pushback = pushback;
+  failed.first_failure = first_failure_;
+  failed.now = now;
+  failed.deadline = deadline_;
+  absl::BitGen generator;
+  const std::optional<absl::Duration> delay = RetryDelay(policy_, failed, generator);
+  if (delay.has_value()) tried_again_ = status;
+  return delay;
+}
+
+absl::Status Retries::ErrorOf(const absl::Status& last) const {
+  if (!absl::IsDeadlineExceeded(last) || tried_again_.ok()) return last;
+  return absl::DeadlineExceededError(
+      absl::StrCat(last.message(), "; the attempt before failed: ",
+                   tried_again_.ToString(absl::StatusToStringMode::kWithNoExtraData)));
 }
 
 }  // namespace gemmd::client

@@ -11,7 +11,9 @@
 namespace gemmd::client {
 
 struct RetryPolicy {
-  int max_attempts = 4;  // the first included; 1 never retries
+  // The first included; 1 never retries. With the backoffs below they take some 5 s, so that a
+  // server may be restarted meanwhile.
+  int max_attempts = 8;
   absl::Duration initial_backoff = absl::Milliseconds(50);
   double multiplier = 2;  // backoff of attempt n: initial * multiplier^(n-1), at most max_backoff
   absl::Duration max_backoff = absl::Seconds(2);
@@ -19,6 +21,9 @@ struct RetryPolicy {
   // A server may ask for more patience than a caller without a deadline should have: a
   // longer pushback is not waited for.
   absl::Duration max_pushback = absl::Minutes(1);
+  // Unless the server asked for it, no attempt begins later than this after the first one failed:
+  // attempts that take long before they fail are few.
+  absl::Duration patience = absl::Seconds(10);
 };
 
 // The server's advice on retries, from its trailing metadata.
@@ -41,6 +46,7 @@ struct FailedAttempt {
   int attempts = 1;  // made so far, this one included
   absl::StatusCode code = absl::StatusCode::kUnknown;
   Pushback pushback;
+  absl::Time first_failure = absl::InfiniteFuture();  // of the call
   absl::Time now;
   absl::Time deadline = absl::InfiniteFuture();
 };
@@ -50,10 +56,31 @@ struct FailedAttempt {
 //   - RESOURCE_EXHAUSTED without a pushback, which is no transient refusal (gRPC
 //     answers a message over the limit so);
 //   - the server forbade it, or asked for more than max_pushback;
-//   - the attempts are used up, or the wait would reach the deadline.
+//   - the attempts are used up, or without a pushback the patience is;
+//   - the wait would reach the deadline.
 // A pushback is kept exactly; otherwise the backoff is exponential with jitter drawn
 // from `generator`.
 std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, const FailedAttempt& failed,
                                          absl::BitGenRef generator);
+
+// The failed attempts of one call. Not thread-safe.
+class Retries {
+ public:
+  Retries(const RetryPolicy& policy, absl::Time deadline) : policy_(policy), deadline_(deadline) {}
+
+  // Tells of an attempt that failed at `now`. Returns the time to wait before the next one; or
+  // nothing, and then the call ends with ErrorOf() this status.
+  std::optional<absl::Duration> Fail(const absl::Status& status, const Pushback& pushback,
+                                     absl::Time now);
+  // Where an attempt met the deadline, the status also says why those before it failed.
+  absl::Status ErrorOf(const absl::Status& last) const;
+
+ private:
+  const RetryPolicy policy_;
+  const absl::Time deadline_;
+  int failures_ = 0;
+  absl::Time first_failure_ = absl::InfiniteFuture();
+  absl::Status tried_again_;  // the last error that was followed by an attempt
+};
 
 }  // namespace gemmd::client

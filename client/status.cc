@@ -72,13 +72,26 @@ absl::string_view CauseOf(absl::string_view message) {
   return {};
 }
 
+// The most likely proxy's doing; empty if gRPC's message suggests none. gemmd itself answers every
+// refusal by a status.
+absl::string_view ProxysDoing(absl::string_view message) {
+  if (absl::StrContains(message, "http2 header with status: 413")) {
+    return "a proxy on the way takes no message or stream of so many bytes (docs/proxies.md)";
+  }
+  if (absl::StrContains(message, "Received RST_STREAM")) {
+    return "perhaps a proxy on the way, which takes no stream of so many bytes or of so long "
+           "(docs/proxies.md)";
+  }
+  return {};
+}
+
 std::string WithCause(const grpc::Status& status) {
   const std::string& message = status.error_message();
   const bool is_connecting = absl::StrContains(message, "failed to connect to all addresses") ||
                              absl::StartsWith(message, "empty address list");
   const absl::string_view cause =
       status.error_code() == grpc::StatusCode::UNAVAILABLE && is_connecting ? CauseOf(message)
-                                                                            : absl::string_view();
+                                                                            : ProxysDoing(message);
   return cause.empty() ? message : absl::StrCat(message, ": ", cause);
 }
 

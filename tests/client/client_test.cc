@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/load/self_signed.h"
 #include "gmock/gmock.h"
@@ -206,12 +208,70 @@ TEST_F(ClientTest, DoesNotRetryWhereTheServerForbidsOrSaysNothing) {
 }
 
 TEST_F(ClientTest, GivesUpAfterTheLastAttemptWithTheLastError) {
-  for (const char* message : {"one", "two", "three", "four", "five"}) {
-    server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, message));
+  const auto attempts = static_cast<std::size_t>(RetryPolicy().max_attempts);
+  for (std::size_t i = 1; i <= attempts + 1; ++i) {
+    server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, absl::StrCat("failure ", i)));
   }
   const auto product = Matmul();
-  EXPECT_EQ(product.status(), absl::UnavailableError("four"));
-  EXPECT_EQ(server_.requests().size(), 4U);
+  EXPECT_EQ(product.status(), absl::UnavailableError(absl::StrCat("failure ", attempts)));
+  EXPECT_EQ(server_.requests().size(), attempts);
+}
+
+// The attempt that failed may have replaced C.
+TEST_F(ClientTest, AProductInPlaceIsNotTriedAgainWhereItMayHaveBeenComputed) {
+  std::string memory(64, 'm');
+  SharedPlace place{v1::SharedMemory(), Bytes(nullptr, memory)};
+  place.memory.set_region("r");
+  const MatrixFormat format{DataType::kInt8, 2, 2};
+  MatmulInputs inputs = TwoByTwo();
+  inputs.c = SharedOperand{place, format};
+  MatmulOptions options;
+  options.beta = 1;
+  options.destination = place;
+  server_.Then(Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", "1"));
+  server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, "gone"));
+  const absl::Status status = client_.Matmul(inputs, options).status();
+  EXPECT_EQ(status, absl::UnavailableError("gone; it was not tried again, because output is c, "
+                                           "which the product may have replaced"));
+  EXPECT_EQ(server_.requests().size(), 2U);
+  // C is not read, or is elsewhere.
+  options.beta = 0;
+  server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, "gone"));
+  EXPECT_FALSE(absl::IsUnavailable(client_.Matmul(inputs, options).status()));
+  options.beta = 1;
+  std::get<SharedOperand>(*inputs.c).place.memory.set_offset_bytes(8);
+  server_.Then(Fail(grpc::StatusCode::UNAVAILABLE, "gone"));
+  EXPECT_FALSE(absl::IsUnavailable(client_.Matmul(inputs, options).status()));
+}
+
+TEST_F(ClientTest, AnOperandThatTheServerWouldOverwriteIsNotSent) {
+  std::string memory(64, 'm');
+  const auto at = [&memory](std::size_t offset) {
+    return *Matrix::Create(MatrixFormat{DataType::kInt8, 2, 2},
+                           Bytes(nullptr, absl::string_view(memory).substr(offset, 4)));
+  };
+  MatmulOptions options;
+  options.output_type = DataType::kInt8;
+  options.destination =
+      SharedPlace{v1::SharedMemory(), Bytes(nullptr, absl::string_view(memory).substr(16))};
+  for (const std::size_t offset : {12, 13, 16, 19, 20}) {
+    const bool is_free = offset == 12 || offset == 20;
+    for (const char* name : {"a", "b", "c", "bias", "resident"}) {
+      MatmulInputs inputs = TwoByTwo();
+      const absl::string_view which = name;
+      if (which == "a") inputs.a = at(offset);
+      if (which == "b") inputs.b = at(offset);
+      if (which == "c") inputs.c = at(offset);
+      if (which == "bias") inputs.bias = at(offset);
+      if (which == "resident") inputs.b = *OperandSource::Create(at(offset));
+      const absl::Status fault = Encode(inputs, options)->fault;
+      EXPECT_EQ(fault.ok(), is_free) << name << " at " << offset << ": " << fault;
+      EXPECT_TRUE(is_free || absl::StrContains(fault.message(), name)) << fault;
+    }
+  }
+  MatmulInputs inputs{at(16), Int8(2, 2, "bbbb")};
+  EXPECT_EQ(client_.Matmul(inputs, options).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(server_.requests(), IsEmpty());
 }
 
 TEST_F(ClientTest, DoesNotWaitBeyondItsDeadline) {
@@ -253,7 +313,7 @@ TEST_F(ClientTest, NobodyListeningIsUnavailable) {
   options.channel.target = "127.0.0.1:1";
   Client client(options);
   EXPECT_EQ(client.Matmul(TwoByTwo()).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(timer_->delays.size(), 3U);
+  EXPECT_EQ(timer_->delays.size(), RetryPolicy().max_attempts - 1U);
 }
 
 // A far or busy server answers a new connection late, which is no reason to dial again.

@@ -89,6 +89,48 @@ TEST_F(RetryTest, AttemptsAreBounded) {
   EXPECT_FALSE(Delay(Failed(absl::StatusCode::kUnavailable, "1", policy_.max_attempts)));
 }
 
+TEST_F(RetryTest, PatienceEndsAttemptsThatTheServerDidNotAskFor) {
+  policy_.jitter = 0;
+  FailedAttempt failed = Failed(absl::StatusCode::kUnavailable, std::nullopt);
+  failed.first_failure = kNow - policy_.patience + absl::Milliseconds(50);
+  EXPECT_TRUE(Delay(failed));
+  failed.first_failure -= absl::Nanoseconds(1);
+  EXPECT_FALSE(Delay(failed));
+  failed.pushback = ParsePushback("1000");
+  EXPECT_TRUE(Delay(failed));
+}
+
+// A server may be restarted while a call is tried again; and a caller without a deadline is told.
+TEST_F(RetryTest, DefaultsOutlastARestartOfSomeSeconds) {
+  Retries retries(policy_, absl::InfiniteFuture());
+  absl::Time now = kNow;
+  while (const auto delay = retries.Fail(absl::UnavailableError("gone"), Pushback(), now)) {
+    now += *delay;
+  }
+  EXPECT_GE(now - kNow, absl::Seconds(4));
+  EXPECT_LE(now - kNow, policy_.patience);
+}
+
+TEST_F(RetryTest, AttemptsThatFailSlowlyAreFew) {
+  Retries retries(policy_, absl::InfiniteFuture());
+  const absl::Status gone = absl::UnavailableError("504");
+  EXPECT_TRUE(retries.Fail(gone, Pushback(), kNow + absl::Seconds(60)));
+  EXPECT_FALSE(retries.Fail(gone, Pushback(), kNow + absl::Seconds(120)));
+}
+
+TEST_F(RetryTest, ADeadlineDoesNotHideWhyAttemptsFailed) {
+  Retries retries(policy_, kNow + absl::Seconds(1));
+  const absl::Status late = absl::DeadlineExceededError("Deadline Exceeded");
+  EXPECT_EQ(retries.ErrorOf(late), late);
+  ASSERT_TRUE(retries.Fail(absl::UnavailableError("Connection refused"), Pushback(), kNow));
+  EXPECT_FALSE(retries.Fail(late, Pushback(), kNow));
+  EXPECT_EQ(retries.ErrorOf(late),
+            absl::DeadlineExceededError("Deadline Exceeded; the attempt before failed: "
+                                        "UNAVAILABLE: Connection refused"));
+  const absl::Status other = absl::NotFoundError("no such handle");
+  EXPECT_EQ(retries.ErrorOf(other), other);
+}
+
 TEST_F(RetryTest, NeverReachesTheDeadline) {
   FailedAttempt failed = Failed(absl::StatusCode::kUnavailable, "100");
   failed.deadline = kNow + absl::Milliseconds(101);

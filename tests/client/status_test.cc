@@ -51,6 +51,17 @@ TEST(StatusTest, WhatKeepsTlsFromConnectingIsSaid) {
   EXPECT_EQ(told(head + "Connection refused"), head + "Connection refused");
 }
 
+TEST(StatusTest, WhatAProxyMostLikelySaidNamesThePage) {
+  for (const char* words :
+       {"Received http2 header with status: 413", "Received RST_STREAM with error code 0",
+        "Received RST_STREAM with error code 2"}) {
+    const absl::Status status = FromGrpc(grpc::Status(grpc::StatusCode::UNKNOWN, words));
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnknown);
+    EXPECT_THAT(std::string(status.message()), ::testing::StartsWith(words));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("docs/proxies.md"));
+  }
+}
+
 TEST(StatusTest, AMessageOverTheLimitIsTheCallersToFix) {
   const absl::Status status =
       FromGrpc(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
