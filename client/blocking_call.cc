@@ -66,6 +66,7 @@ CallEnd BlockingCall::Finish() {
   CallEnd end;
   end.status = FromGrpc(status);
   end.pushback = PushbackIn(context_);
+  end.was_cancelled = status.error_code() == grpc::StatusCode::CANCELLED;
   return end;
 }
 

@@ -18,6 +18,7 @@ namespace gemmd::client {
 struct CallEnd {
   absl::Status status;
   Pushback pushback;
+  bool was_cancelled = false;  // by the server's gRPC, or by a proxy: UNAVAILABLE, as status.h says
 };
 
 // Used by one thread. Waits at most until the deadline.

@@ -53,8 +53,9 @@ class OperandsServer final : private v1::Operands::Service {
 
   std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
 
-  bool has_all_of_it = false;          // as FindMissing says
-  std::vector<std::uint64_t> uploads;  // the bytes of each
+  bool has_all_of_it = false;                                     // as FindMissing says
+  grpc::StatusCode refusal = grpc::StatusCode::INVALID_ARGUMENT;  // a proxy may change it
+  std::vector<std::uint64_t> uploads;                             // the bytes of each
 
  private:
   grpc::Status FindMissing(grpc::ServerContext*, const v1::FindMissingRequest* request,
@@ -78,7 +79,7 @@ class OperandsServer final : private v1::Operands::Service {
     uploads.push_back(bytes);
     response->mutable_resident()->set_handle("kept-1");
     if (bytes == expected) return grpc::Status::OK;
-    return {grpc::StatusCode::INVALID_ARGUMENT, "the upload ended with too few bytes"};
+    return {refusal, "the upload ended with too few bytes"};
   }
 
   int port_ = 0;
@@ -93,10 +94,15 @@ TEST(UploadTest, OneWhoseServerHasLessThanAnotherSaidIsSentWhole) {
   ASSERT_TRUE(operands.Put(Source()).ok());
   EXPECT_THAT(server.uploads, ElementsAre(6));
   server.has_all_of_it = true;
-  const auto put = operands.Put(Source());
-  ASSERT_TRUE(put.ok()) << put.status();
-  EXPECT_EQ(put->handle(), "kept-1");
-  EXPECT_THAT(server.uploads, ElementsAre(6, 0, 6));
+  for (const grpc::StatusCode code :
+       {grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::CANCELLED}) {
+    server.uploads.clear();
+    server.refusal = code;
+    const auto put = operands.Put(Source());
+    ASSERT_TRUE(put.ok()) << put.status();
+    EXPECT_EQ(put->handle(), "kept-1");
+    EXPECT_THAT(server.uploads, ElementsAre(0, 6));
+  }
 }
 
 class SilentPathTest : public ::testing::Test {
