@@ -153,8 +153,8 @@ absl::StatusOr<v1::ResidentOperand> OperandLink::Put(const OperandSource& source
     v1::UploadResponse response;
     const CallEnd end = Upload(begin, source, *ranges, streams, deadline, sent, &response);
     if (end.status.ok()) return std::move(*response.mutable_resident());
-    // Behind a balancer one server may have said what is missing, and another have got it. What
-    // that said against it is CANCELLED behind HAProxy.
+    // Behind a balancer one server may have said what is missing, and another have got it. HAProxy
+    // makes the refusal of the other CANCELLED.
     const bool may_be_elsewhere = streams > 1 || SizeOf(*ranges) < source.size_bytes();
     const bool was_refused = absl::IsInvalidArgument(end.status) || end.was_cancelled;
     if (was_refused && may_be_elsewhere) {
