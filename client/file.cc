@@ -1,19 +1,21 @@
 #include "client/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
-#include <cstdlib>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file/file_target.h"
 #include "base/process/cpu_share.h"
+#include "base/sync/mutex.h"
 #include "base/sync/thread_loop.h"
 
 namespace gemmd::client {
@@ -23,69 +25,63 @@ absl::Status Error(const std::string& path, absl::string_view doing) {
   return absl::ErrnoToStatus(errno, absl::StrCat(path, ": ", doing));
 }
 
-// Returns whether the path names something other than a regular file or folder: /dev/stdout, a
-// pipe.
-bool IsSpecial(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-}
-
-// The file a symbolic link leads to, so that a rename replaces that and not the link.
-std::string Resolve(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return path;
-  std::string result = resolved;
-  std::free(resolved);
-  return result;
-}
-
-std::string Directory(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-absl::Status WriteAll(const std::string& path, int descriptor, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Error(path, "write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+// Copies what is left of it into memory that is a file, because the size of a pipe is not known.
+absl::StatusOr<int> Spool(const std::string& path, int from) {
+  const int spool = ::memfd_create("gemm", MFD_CLOEXEC);
+  if (spool < 0) return Error(path, "make memory for it");
+  std::vector<char> buffer(1 << 20);
+  while (true) {
+    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) return spool;
+    absl::Status status = got < 0 ? Error(path, "read") : absl::OkStatus();
+    for (ssize_t done = 0; status.ok() && done < got;) {
+      const ssize_t written = ::write(spool, buffer.data() + done, static_cast<size_t>(got - done));
+      if (written < 0 && errno != EINTR) status = Error(path, "keep in memory");
+      done += std::max<ssize_t>(0, written);
+    }
+    if (status.ok()) continue;
+    ::close(spool);
+    return status;
   }
-  return absl::OkStatus();
 }
 
-// Writes and closes.
-absl::Status WriteParts(const std::string& path, int descriptor,
-                        absl::Span<const absl::string_view> parts) {
-  absl::Status status;
-  for (const absl::string_view part : parts) {
-    status = WriteAll(path, descriptor, part);
-    if (!status.ok()) break;
+// A descriptor of the same bytes each time, though a pipe gives them once.
+absl::StatusOr<int> OpenSpool(const std::string& path, int from) {
+  static Mutex mutex;
+  static std::map<int, int>& spools = *new std::map<int, int>;
+  const MutexLock lock(mutex);
+  auto found = spools.find(from);
+  if (found == spools.end()) {
+    const absl::StatusOr<int> spool = Spool(path, from);
+    if (!spool.ok()) return spool.status();
+    found = spools.emplace(from, *spool).first;
   }
-  if (::close(descriptor) != 0 && status.ok()) status = Error(path, "close");
-  return status;
+  const int descriptor = ::fcntl(found->second, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) return Error(path, "open");
+  return descriptor;
 }
 
-// mkstemp makes files for their owner alone; this gives what open() would have.
-void ApplyUmask(int descriptor) {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  // If this fails, the file keeps the narrower mode.
-  if (::fchmod(descriptor, 0666 & ~mask) != 0) return;
+absl::StatusOr<int> OpenForReading(const std::string& path) {
+  const std::optional<int> own = path == "-" ? STDIN_FILENO : FollowLinks(path).descriptor;
+  if (own) return OpenSpool(path, *own);
+  // O_NONBLOCK, so that a pipe without a writer is refused by its caller and not waited for.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return Error(path, "open");
+  return descriptor;
 }
 
 }  // namespace
 
 absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
-  // O_NONBLOCK, so that a pipe without a writer is refused below and not waited for.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return Error(path, "open");
+  const absl::StatusOr<int> opened = OpenForReading(path);
+  if (!opened.ok()) return opened.status();
+  const int descriptor = *opened;
   struct stat info;
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor);
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a regular file; pipes and directories are not accepted"));
+        absl::StrCat(path, ": not a regular file; a pipe is read as - or /dev/fd/N alone"));
   }
   return InputFile(path, descriptor, static_cast<std::uint64_t>(info.st_size));
 }
@@ -134,49 +130,6 @@ absl::Status InputFile::ReadInto(std::uint64_t offset, std::uint64_t bytes, char
     if (got < 0) return Error(path_, "read");
     if (got == 0) return absl::DataLossError(absl::StrCat(path_, ": shrank while it was read"));
     done += static_cast<std::uint64_t>(got);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckWritable(const std::string& path) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory"));
-    }
-    if (!S_ISREG(info.st_mode)) {
-      return ::access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : Error(path, "write");
-    }
-  }
-  // A rename needs the directory, not the file that it replaces.
-  const std::string directory = Directory(Resolve(path));
-  if (::access(directory.c_str(), W_OK | X_OK) != 0) return Error(path, "write");
-  return absl::OkStatus();
-}
-
-absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_view> parts) {
-  if (IsSpecial(path)) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) return Error(path, "open for writing");
-    return WriteParts(path, descriptor, parts);
-  }
-  const std::string target = Resolve(path);
-  std::string temporary = absl::StrCat(target, ".XXXXXX");
-  const int descriptor = ::mkostemp(&temporary[0], O_CLOEXEC);
-  if (descriptor < 0) return Error(path, "create a temporary file beside it");
-  ApplyUmask(descriptor);
-  absl::Status status = WriteParts(path, descriptor, parts);
-  if (status.ok() && ::rename(temporary.c_str(), target.c_str()) != 0) {
-    status = Error(path, "rename");
-  }
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
-}
-
-absl::Status WriteStandardOutput(absl::Span<const absl::string_view> parts) {
-  for (const absl::string_view part : parts) {
-    const absl::Status status = WriteAll("standard output", STDOUT_FILENO, part);
-    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Whole files, read and written so that nobody ever sees half of one.
+// Whole files, read and written.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "base/file/write_file.h"
 #include "client/bytes.h"
 
 namespace gemmd::client {
+
+using ::gemmd::CheckWritable;
+using ::gemmd::WriteFile;
 
 // An open regular file, whose size is known before any of it is read. Errors of
 // every function here begin with the path.
 class InputFile {
  public:
-  // Anything but a regular file is INVALID_ARGUMENT: the size of a pipe is not known.
+  // "-" is standard input: what is left of it is read to its end first, as of /dev/stdin and
+  // /dev/fd/N, and opened again it has the same bytes. Anything else but a regular file is
+  // INVALID_ARGUMENT.
   static absl::StatusOr<InputFile> Open(const std::string& path);
 
   InputFile(InputFile&& other) noexcept;
@@ -41,18 +46,5 @@ class InputFile {
   int descriptor_;
   std::uint64_t size_bytes_;
 };
-
-// Returns OK if WriteFile can be expected to succeed. Call it before an expensive result is
-// computed, which might have nowhere to go.
-absl::Status CheckWritable(const std::string& path);
-
-// Writes the parts one after another. A regular file appears under its name whole or
-// not at all (a temporary file beside it is renamed over it); a device or pipe is
-// written in place. Not synchronised to disk: it guards against a process that dies,
-// not a machine.
-absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_view> parts);
-
-// Writes the parts to standard output; errors begin with "standard output".
-absl::Status WriteStandardOutput(absl::Span<const absl::string_view> parts);
 
 }  // namespace gemmd::client

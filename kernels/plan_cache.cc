@@ -1,14 +1,11 @@
 #include "kernels/plan_cache.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file/write_file.h"
 #include "base/process/read_file.h"
 #include "nlohmann/json.hpp"
 
@@ -132,11 +129,6 @@ absl::Status Named(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
-absl::Status SystemError(const std::string& path) {
-  const std::string message = absl::StrCat(path, ": ", std::strerror(errno));
-  return errno == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
-}
-
 }  // namespace
 
 bool operator==(const MeasuredPlan& x, const MeasuredPlan& y) {
@@ -258,15 +250,9 @@ absl::StatusOr<PlanCache> PlanCache::FromJson(absl::string_view text, absl::stri
 }
 
 absl::Status PlanCache::Save(const std::string& path, absl::string_view version) const {
-  const std::string temporary = path + ".new";
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    file << ToJson(version);
-    file.close();
-    if (!file) return SystemError(temporary);
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return SystemError(path);
-  return absl::OkStatus();
+  const absl::Status written = WriteFile(path, {ToJson(version)});
+  if (written.ok() || absl::IsNotFound(written)) return written;
+  return absl::UnavailableError(written.message());
 }
 
 absl::StatusOr<PlanCache> PlanCache::Load(const std::string& path, absl::string_view version) {

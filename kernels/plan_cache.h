@@ -69,7 +69,7 @@ class PlanCache {
   // FAILED_PRECONDITION: measured by another version, whose algorithms may be others.
   static absl::StatusOr<PlanCache> FromJson(absl::string_view text, absl::string_view version);
 
-  // Through a temporary file beside it, so that a reader sees the old file or the new.
+  // Replaces the file as base/file/write_file.h does.
   // The errors of ToJson() and FromJson(), and NOT_FOUND, UNAVAILABLE with the system's
   // reason; each names the path.
   absl::Status Save(const std::string& path, absl::string_view version) const;

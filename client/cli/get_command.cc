@@ -26,8 +26,10 @@ struct GetArguments {
 };
 
 Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
-  if (IsStandardOutput(arguments.output) && IsStandardOutput(arguments.scales_output)) {
-    return UsageFailure("--output and --scales-output are -; standard output takes one matrix");
+  if (!arguments.output.empty() &&
+      PathToWrite(arguments.output) == PathToWrite(arguments.scales_output)) {
+    return UsageFailure(absl::StrCat("--output and --scales-output are ", arguments.output,
+                                     ", which takes one matrix"));
   }
   for (const std::string& path : {arguments.output, arguments.scales_output}) {
     if (Outcome failure = CheckOutput(path, global.json)) return failure;

@@ -25,7 +25,7 @@ namespace gemmd::cli {
 namespace {
 
 constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
-  gemm matmul A.npy B.npy -o - > D.npy                # the report goes to standard error
+  gemm matmul - B.npy -o - < A.npy > D.npy            # the report goes to standard error
   gemm matmul X.npy W.npy -o Y.npy --transpose-b --bias b.npy --activation gelu-tanh
   gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --type bf16 --output-type f32 -o D.npy
@@ -60,8 +60,8 @@ const Choices<v1::Priority>& PriorityChoices() {
 void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_option(
          "A", arguments.operands.a.path,
-         "Left operand, M x K: a file (.npy, raw, or of gemm quantize), or @HANDLE of one on "
-         "the server")
+         "Left operand, M x K: a file (.npy, raw, or of gemm quantize), - for standard input, or "
+         "@HANDLE of one on the server")
       ->required()
       ->type_name("FILE");
   app.add_option("B", arguments.operands.b.path, "Right operand, K x N: likewise")

@@ -175,7 +175,8 @@ void AddPutCommand(Commands& commands) {
       *commands.app.add_subcommand("put", "Upload matrices that stay; print handle and digest");
   const auto arguments = std::make_shared<PutArguments>();
   arguments->asked.option = "--as";
-  app.add_option("files", arguments->files, ".npy or raw files, or what gemm quantize wrote")
+  app.add_option("files", arguments->files,
+                 ".npy or raw files, or what gemm quantize wrote; - is standard input")
       ->required()
       ->type_name("FILE");
   CLI::Option* const as =

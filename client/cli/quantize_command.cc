@@ -9,8 +9,8 @@
 #include "client/cli/command.h"
 #include "client/cli/message_format.h"
 #include "client/cli/options.h"
+#include "client/cli/output_file.h"
 #include "client/cli/quantize_options.h"
-#include "client/file.h"
 #include "client/quantized/product_error.h"
 #include "client/quantized/quantized_file.h"
 
@@ -37,15 +37,14 @@ std::uint64_t BytesOf(const client::QuantizedArray& array) {
 }
 
 Outcome RunQuantize(const GlobalOptions& global, const QuantizeArguments& arguments) {
-  const absl::Status writable = client::CheckWritable(arguments.output);
-  if (!writable.ok()) return FileFailure(writable);
+  if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
   std::optional<client::Matrix> real;
   std::optional<client::QuantizedArray> array;
   if (Outcome failure =
           QuantizeFile(arguments.asked, arguments.formats, "a", arguments.file, real, array)) {
     return failure;
   }
-  const absl::Status written = client::WriteQuantizedFile(arguments.output, *array);
+  const absl::Status written = client::WriteQuantizedFile(PathToWrite(arguments.output), *array);
   if (!written.ok()) return FileFailure(written);
 
   const absl::StatusOr<client::Matrix> values = client::Dequantize(*array);
@@ -68,10 +67,12 @@ Outcome RunQuantize(const GlobalOptions& global, const QuantizeArguments& argume
               << "\n";
     return std::nullopt;
   }
-  std::cout << client::ToString(real->format()) << " -> " << arguments.output << ": "
-            << array->format_name << " along axis " << static_cast<int>(array->k_axis) << ", "
-            << HumanBytes(BytesOf(*array)) << " of " << HumanBytes(real->bytes().size())
-            << absl::StrFormat(", relative error %.3g\n", error->relative);
+  PrintBeside(
+      absl::StrCat(client::ToString(real->format()), " -> ", arguments.output, ": ",
+                   array->format_name, " along axis ", static_cast<int>(array->k_axis), ", ",
+                   HumanBytes(BytesOf(*array)), " of ", HumanBytes(real->bytes().size()),
+                   absl::StrFormat(", relative error %.3g\n", error->relative)),
+      {arguments.output});
   return std::nullopt;
 }
 
@@ -82,15 +83,18 @@ void AddQuantizeCommand(Commands& commands) {
       "quantize", "Quantize a matrix here, into a file for matmul, put and other programs");
   const auto arguments = std::make_shared<QuantizeArguments>();
   arguments->asked.option = "--as";
-  app.add_option("file", arguments->file, "A .npy or raw file of f32, f16 or bf16")
+  app.add_option("file", arguments->file,
+                 "A .npy or raw file of f32, f16 or bf16; - is standard input")
       ->required()
       ->type_name("FILE");
   AddQuantFormat(app, "--as", arguments->asked.format,
                  "The format: int8-g128, fp8-e4m3-1x128, mxfp8-e4m3, nvfp4, int4-g64-f16-zp and so "
                  "on (docs/quantization.md)")
       ->required();
-  app.add_option("-o,--output", arguments->output,
-                 "Write it there, whole or not at all: safetensors with metadata, usually .gq")
+  app.add_option(
+         "-o,--output", arguments->output,
+         "Write it there, whole or not at all: safetensors with metadata, usually .gq; - is "
+         "standard output")
       ->required()
       ->type_name("FILE");
   AddKAxis(app, arguments->asked.k_axis);

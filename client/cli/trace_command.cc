@@ -13,7 +13,6 @@
 #include "client/cli/command.h"
 #include "client/cli/options.h"
 #include "client/cli/output_file.h"
-#include "client/file.h"
 #include "client/trace/trace_formats.h"
 #include "nlohmann/json.hpp"
 
@@ -89,10 +88,7 @@ Outcome RunTrace(const GlobalOptions& global, const TraceArguments& arguments) {
                                : absl::EndsWith(arguments.output, ".pftrace");
   const client::TraceModel model = client::ModelOf(*traces);
   const std::string text = is_perfetto ? client::ToPerfetto(model) : client::ToChromeJson(model);
-  const absl::Status written = IsStandardOutput(arguments.output)
-                                   ? client::WriteStandardOutput({text})
-                                   : client::WriteFile(arguments.output, {text});
-  if (!written.ok()) return FileFailure(written);
+  if (Outcome failure = WriteOutput(arguments.output, text)) return failure;
   Print(global, arguments, SummaryOf(*traces));
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file/write_file.h"
 #include "client/file.h"
 #include "client/npy/npy_header.h"
 #include "client/npy/npy_type.h"
@@ -158,23 +159,6 @@ std::string Pack(const MatrixView& matrix) {
   return packed;
 }
 
-// Hands header and data to `write`; the header's errors begin with `where`.
-template <typename Write>
-absl::Status Format(absl::string_view where, const MatrixView& matrix, Write write) {
-  const MatrixFormat& format = matrix.format();
-  const absl::StatusOr<absl::string_view> descr = DescrOfType(format.type);
-  if (!descr.ok()) return Annotate(where, descr.status());
-  NpyDictionary dictionary;
-  dictionary.descr = std::string(*descr);
-  dictionary.fortran_order = format.order == Order::kColumnMajor;
-  dictionary.shape = {format.rows, format.columns};
-  const std::string header = FormatNpyHeader(dictionary);
-  const bool padded = format.stride() != format.inner() && format.outer() > 1;
-  const std::string packed = padded ? Pack(matrix) : std::string();
-  const absl::string_view data = padded ? absl::string_view(packed) : matrix.bytes();
-  return write({header, data});
-}
-
 }  // namespace
 
 absl::StatusOr<Matrix> ReadNpy(const std::string& path, std::optional<DataType> asked) {
@@ -196,13 +180,17 @@ absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& form
 }
 
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix) {
-  return Format(path, matrix, [&path](absl::Span<const absl::string_view> parts) {
-    return WriteFile(path, parts);
-  });
-}
-
-absl::Status WriteNpyToStandardOutput(const MatrixView& matrix) {
-  return Format("standard output", matrix, WriteStandardOutput);
+  const MatrixFormat& format = matrix.format();
+  const absl::StatusOr<absl::string_view> descr = DescrOfType(format.type);
+  if (!descr.ok()) return Annotate(path, descr.status());
+  NpyDictionary dictionary;
+  dictionary.descr = std::string(*descr);
+  dictionary.fortran_order = format.order == Order::kColumnMajor;
+  dictionary.shape = {format.rows, format.columns};
+  const std::string header = FormatNpyHeader(dictionary);
+  const bool padded = format.stride() != format.inner() && format.outer() > 1;
+  const std::string packed = padded ? Pack(matrix) : std::string();
+  return WriteFile(path, {header, padded ? absl::string_view(packed) : matrix.bytes()});
 }
 
 }  // namespace gemmd::client

@@ -32,11 +32,8 @@ absl::StatusOr<Matrix> ReadNpyScales(const std::string& path, bool is_column,
 // The file holds exactly the format's bytes and nothing else.
 absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& format);
 
-// Version 1.0, tightly packed, whole or not at all (file.h). np.load reads it; bf16
+// Version 1.0, tightly packed, whole or not at all (base/file/write_file.h). np.load reads it; bf16
 // comes back as V2 and is used by .view(ml_dtypes.bfloat16).
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix);
-
-// The same bytes to standard output.
-absl::Status WriteNpyToStandardOutput(const MatrixView& matrix);
 
 }  // namespace gemmd::client

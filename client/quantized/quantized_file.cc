@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/file/write_file.h"
 #include "base/text/quoted.h"
 #include "client/file.h"
 #include "kernels/quant/elements.h"

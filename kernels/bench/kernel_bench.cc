@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/file/write_file.h"
 #include "kernels/bench/gpu_machine.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/report.h"
@@ -28,13 +28,11 @@ std::string Today() {
   return text;
 }
 
-bool WriteFile(const std::string& path, const std::string& text) {
+bool WriteReport(const std::string& path, const std::string& text) {
   if (path.empty()) return true;
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (file) return true;
-  std::fprintf(stderr, "cannot write %s\n", path.c_str());
+  const absl::Status written = WriteFile(path, {text});
+  if (written.ok()) return true;
+  std::fprintf(stderr, "%s\n", std::string(written.message()).c_str());
   return false;
 }
 
@@ -71,8 +69,8 @@ int Run(const Options& options, const std::string& command, Machine* machine) {
     std::printf("%s", CaseText(report, report.cases.back()).c_str());
     std::fflush(stdout);
     // After every case, so that a run that is cut short leaves what it had.
-    is_written = WriteFile(options.json, ToJson(report)) &&
-                 WriteFile(options.markdown, ToMarkdown(report)) && is_written;
+    is_written = WriteReport(options.json, ToJson(report)) &&
+                 WriteReport(options.markdown, ToMarkdown(report)) && is_written;
   }
   std::printf("\n%s", SummaryText(report).c_str());
   return WrongRows(report) == 0 && is_written ? kRight : kWrong;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/file/write_file.h"
 #include "kernels/model/page.h"
 
 int main(int argc, char** argv) {
@@ -26,12 +27,7 @@ int main(int argc, char** argv) {
     std::cerr << argv[1] << ": " << filled.status().message() << "\n";
     return 1;
   }
-  std::ofstream out(argv[1]);
-  out << *filled;
-  out.close();
-  if (!out) {
-    std::cerr << argv[1] << ": cannot be written\n";
-    return 1;
-  }
-  return 0;
+  const absl::Status written = gemmd::WriteFile(argv[1], {*filled});
+  if (!written.ok()) std::cerr << written.message() << "\n";
+  return written.ok() ? 0 : 1;
 }

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <regex>
 #include <string>
 #include <utility>
@@ -23,7 +25,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-using MatmulTest = CliTest;
+class MatmulTest : public CliTest {
+ protected:
+  // The words behind "gemm" as a shell reads them.
+  ProcessResult Shell(const std::string& words) const {
+    return testing::RunProcess({"bash", "-c", absl::StrCat(kBinary, " ", words)},
+                               {"GEMMD_SERVER=" + server_.target()});
+  }
+};
 
 TEST_F(MatmulTest, ShowsTheResidualThatWasAskedFor) {
   server_.Then(testing::AnswerChanged([](v1::MatmulResponse& response) {
@@ -63,11 +72,68 @@ TEST_F(MatmulTest, ADashIsStandardOutputAndTakesTheProductAlone) {
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.error, HasSubstr("--json and an output of - both want standard output"));
   server_.Then(Answer(2, 2, "abcd"));
-  const ProcessResult full = testing::RunProcess(
-      {"bash", "-c", absl::StrCat(kBinary, " matmul ", a_, " ", b_, " -o - > /dev/full")},
-      {"GEMMD_SERVER=" + server_.target()});
+  const ProcessResult full = Shell(absl::StrCat("matmul ", a_, " ", b_, " -o - > /dev/full"));
   EXPECT_EQ(full.exit_code, 3);
   EXPECT_THAT(full.error, StartsWith("gemm: standard output: write"));
+}
+
+TEST_F(MatmulTest, EveryNameOfStandardOutputTakesTheProductAlone) {
+  const std::string d = directory_.Path("d.npy");
+  for (const std::string& name : {std::string("/dev/stdout"), std::string("/dev/fd/1"), d}) {
+    server_.Then(Answer(2, 2, "abcd"));
+    const ProcessResult result =
+        Shell(absl::StrCat("matmul ", a_, " ", b_, " -o ", name, " > ", d));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(FileBytes(d), NpyBytes(NpyDictionaryText("|i1", "(2, 2)"), "abcd")) << name;
+    EXPECT_THAT(result.error, HasSubstr("kernel    cpu/test"));
+  }
+  const ProcessResult both = Gemm({"--json", "matmul", a_, b_, "-o", "/dev/stdout"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.error, HasSubstr("an output of /dev/stdout both want standard output"));
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult quiet =
+      Shell(absl::StrCat("matmul ", a_, " ", b_, " -o /dev/null > /dev/null"));
+  EXPECT_EQ(quiet.exit_code, 0);
+  EXPECT_EQ(quiet.error, "");
+}
+
+// A pipe gives its bytes once, and both operands are what came.
+TEST_F(MatmulTest, ADashIsStandardInput) {
+  for (const char* operands : {"- -", "/dev/stdin -", "/dev/fd/0 /dev/stdin"}) {
+    server_.Then(Answer(2, 2, "abcd"));
+    const ProcessResult result =
+        Shell(absl::StrCat("matmul ", operands, " --transpose-b < <(cat ", a_, ")"));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    const v1::MatmulRequest request = server_.requests().back();
+    EXPECT_EQ(request.header().a().data().rows(), 2U);
+    EXPECT_EQ(request.header().b().data().rows(), 2U);
+  }
+  const ProcessResult empty = Shell(absl::StrCat("matmul - ", b_, " < /dev/null"));
+  EXPECT_EQ(empty.exit_code, 3);
+  EXPECT_THAT(empty.error, HasSubstr("gemm: -: the file is empty"));
+}
+
+TEST_F(MatmulTest, AFileThatTheShellDoesNotPermitIsAnError) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult result =
+      testing::RunProcess({"bash", "-c",
+                           absl::StrCat("ulimit -f 0; ", kBinary, " matmul ", a_, " ", b_, " -o ",
+                                        directory_.Path("d.npy"))},
+                          {"GEMMD_SERVER=" + server_.target()});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("d.npy: write: File too large"));
+  EXPECT_EQ(directory_.Names(), "a.npy b.npy");
+}
+
+TEST_F(MatmulTest, AFileThatIsReplacedKeepsItsMode) {
+  const std::string d = directory_.File("d.npy", "old");
+  ASSERT_EQ(::chmod(d.c_str(), 0600), 0);
+  server_.Then(Answer(2, 2, "abcd"));
+  EXPECT_EQ(Gemm({"matmul", a_, b_, "-o", d}).exit_code, 0);
+  struct stat info;
+  ASSERT_EQ(::stat(d.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+  EXPECT_EQ(FileBytes(d), NpyBytes(NpyDictionaryText("|i1", "(2, 2)"), "abcd"));
 }
 
 TEST_F(MatmulTest, StagesOfOneNameAreOneRowForPeopleAndAllThereForPrograms) {
