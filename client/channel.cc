@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/text/address.h"
+#include "base/text/server_target.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -106,9 +108,32 @@ void SetPatience(const ChannelOptions& options, grpc::ChannelArguments& argument
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 }
 
+// The library is held for good, once: when its last user goes, it waits up to ten seconds for a
+// poller of its own, and a program that is done should end.
+void HoldGrpc() {
+  static const bool is_held = [] {
+    grpc_init();
+    return true;
+  }();
+  static_cast<void>(is_held);
+}
+
+// A channel whose every call ends so.
+std::shared_ptr<grpc::Channel> RefusedChannel(const std::string& target,
+                                              const absl::Status& status) {
+  return grpc::CreateChannelInternal(
+      "",
+      grpc_lame_client_channel_create(target.c_str(), static_cast<grpc_status_code>(status.code()),
+                                      std::string(status.message()).c_str()),
+      {});
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
+  HoldGrpc();
+  const absl::StatusOr<std::string> target = ServerTarget("target", options.target);
+  if (!target.ok()) return RefusedChannel(options.target, target.status());
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
@@ -120,15 +145,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   if (options.tls && !options.tls->server_name_override.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name_override);
   }
-  // The library is held for good, once: when its last user goes, it waits up to ten seconds for a
-  // poller of its own, and a program that is done should end.
-  static const bool is_held = [] {
-    grpc_init();
-    return true;
-  }();
-  static_cast<void>(is_held);
-  return grpc::experimental::CreateCustomChannelWithInterceptors(
-      options.target, Credentials(options.tls), arguments, Interceptors(options));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(*target, Credentials(options.tls),
+                                                                 arguments, Interceptors(options));
 }
 
 }  // namespace gemmd::client

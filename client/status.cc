@@ -61,7 +61,9 @@ absl::string_view CauseOf(absl::string_view message) {
       {"wrong version number", "the server answers in plaintext, and was called with TLS"},
       {"Socket closed",
        "the server ended the connection while it was made: it wants TLS, or a client certificate, "
-       "or takes this one for expired, revoked or of an authority it does not know; its log says"},
+       "or takes this one for expired, revoked or of an authority that it does not know; its log "
+       "has "
+       "the reason"},
       {"empty address list",
        "the root certificates, or the client's certificate and key, are no PEM or do not belong "
        "together"},

@@ -20,54 +20,16 @@ namespace {
 
 constexpr std::int64_t kMaxPort = 65535;
 
-bool IsPort(absl::string_view text, std::int64_t least) {
+bool IsPort(absl::string_view text) {
   std::int64_t port = 0;
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit) &&
-         absl::SimpleAtoi(text, &port) && port >= least && port <= kMaxPort;
+         absl::SimpleAtoi(text, &port) && port <= kMaxPort;
 }
 
-absl::Status Refuse(absl::string_view field, absl::string_view address, absl::string_view why,
-                    std::int64_t least_port) {
+absl::Status Refuse(absl::string_view field, absl::string_view address, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(field, " is \"", address, "\", ", why,
-                                                 "; it must be HOST:PORT, with a port of ",
-                                                 least_port, " to ", kMaxPort));
-}
-
-absl::Status Check(absl::string_view field, absl::string_view address, std::int64_t least_port,
-                   bool resolves) {
-  if (address.empty()) return Refuse(field, address, "which names no server", least_port);
-  for (const char* scheme : {"unix:", "unix-abstract:"}) {
-    absl::string_view rest = address;
-    if (!absl::ConsumePrefix(&rest, scheme)) continue;
-    if (!rest.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, " is \"", address, "\"; after ", scheme, " it must name a socket"));
-  }
-  absl::string_view rest = address;
-  bool port_may_be_missing = false;
-  if (resolves && absl::ConsumePrefix(&rest, "dns:")) {
-    port_may_be_missing = true;
-    if (absl::ConsumePrefix(&rest, "//")) {  // the authority, which may be empty
-      const std::size_t slash = rest.find('/');
-      rest = slash == absl::string_view::npos ? absl::string_view() : rest.substr(slash + 1);
-    }
-  } else if (resolves &&
-             (absl::StartsWith(address, "ipv4:") || absl::StartsWith(address, "ipv6:") ||
-              absl::StrContains(address, "://"))) {
-    return absl::OkStatus();  // lists and schemes that gRPC itself knows
-  }
-  const HostPort parts = SplitHostPort(rest);
-  if (parts.host.empty()) return Refuse(field, address, "which names no host", least_port);
-  if (!parts.has_port && absl::StrContains(parts.host, ':') && parts.host == rest) {
-    return Refuse(field, address, "whose colons are an IPv6 address's until it has brackets",
-                  least_port);
-  }
-  if (!parts.has_port) {
-    if (port_may_be_missing) return absl::OkStatus();
-    return Refuse(field, address, "which has no port", least_port);
-  }
-  if (IsPort(parts.port, least_port)) return absl::OkStatus();
-  return Refuse(field, address, absl::StrCat("whose port is \"", parts.port, "\""), least_port);
+                                                 "; it must be HOST:PORT, with a port of 0 to ",
+                                                 kMaxPort));
 }
 
 }  // namespace
@@ -85,12 +47,23 @@ HostPort SplitHostPort(absl::string_view address) {
   return {address.substr(0, colon), address.substr(colon + 1), true};
 }
 
-absl::Status CheckServerAddress(absl::string_view field, absl::string_view address) {
-  return Check(field, address, 1, true);
-}
-
 absl::Status CheckListenAddress(absl::string_view field, absl::string_view address) {
-  return Check(field, address, 0, false);
+  if (address.empty()) return Refuse(field, address, "which names no server");
+  for (const char* scheme : {"unix:", "unix-abstract:"}) {
+    absl::string_view rest = address;
+    if (!absl::ConsumePrefix(&rest, scheme)) continue;
+    if (!rest.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is \"", address, "\"; after ", scheme, " it must name a socket"));
+  }
+  const HostPort parts = SplitHostPort(address);
+  if (parts.host.empty()) return Refuse(field, address, "which names no host");
+  if (!parts.has_port && absl::StrContains(parts.host, ':') && parts.host == address) {
+    return Refuse(field, address, "whose colons are an IPv6 address's until it has brackets");
+  }
+  if (!parts.has_port) return Refuse(field, address, "which has no port");
+  if (IsPort(parts.port)) return absl::OkStatus();
+  return Refuse(field, address, absl::StrCat("whose port is \"", parts.port, "\""));
 }
 
 bool IsLoopback(absl::string_view host) {

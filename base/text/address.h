@@ -1,16 +1,10 @@
-// Addresses of servers as people write them.
+// Hosts and ports, and what they say of where a server is.
 #pragma once
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace gemmd {
-
-// HOST:PORT, with an IPv6 address in brackets; a path after "unix:" or a name after
-// "unix-abstract:"; or what gRPC resolves by a scheme of its own, dns:///HOST:PORT for example,
-// whose port may be left to it. INVALID_ARGUMENT names the field, its value and what is accepted:
-// gRPC itself takes a missing port for 443 and the rest of port / 65536 for any other.
-absl::Status CheckServerAddress(absl::string_view field, absl::string_view address);
 
 struct HostPort {
   absl::string_view host;  // without brackets
@@ -20,8 +14,9 @@ struct HostPort {
 // "[HOST]:PORT" or "HOST:PORT"; several colons without brackets are an IPv6 address alone.
 HostPort SplitHostPort(absl::string_view address);
 
-// Checks an address that a server is to listen on: as above without dns, and port 0 takes a free
-// one.
+// Checks an address that a server is to listen on: HOST:PORT, with an IPv6 address in brackets; a
+// path after "unix:" or a name after "unix-abstract:". Port 0 takes a free one. INVALID_ARGUMENT
+// names the field, its value and what is accepted.
 absl::Status CheckListenAddress(absl::string_view field, absl::string_view address);
 
 // Returns whether a host, without brackets, is this one: "localhost" in any case, or an address of

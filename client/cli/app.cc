@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/text/server_target.h"
 #include "base/version.h"
 #include "client/cli/command.h"
 #include "client/cli/connection.h"
@@ -95,6 +96,9 @@ int Run(int argc, const char* const* argv) {
   app.footer(Footer(kExamples));
 
   Outcome failure = Parse(argc, argv, app);
+  // Errors name the server with its port. A command that needs one says what is wrong with it.
+  const absl::StatusOr<std::string> server = ServerTarget("--server", global.server);
+  if (server.ok()) global.server = *server;
   if (!failure && commands.selected) failure = commands.selected();
   if (!failure) failure = Flush();
   if (!failure) return static_cast<int>(ExitCode::kOk);

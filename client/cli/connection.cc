@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/address.h"
+#include "base/text/server_target.h"
 #include "client/cli/options.h"
 #include "client/file.h"
 
@@ -74,9 +75,10 @@ void AddTlsOptions(CLI::App& app, GlobalOptions& options) {
 }  // namespace
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
-  app.add_option("--server", options.server, "Where the server listens")
+  app.add_option("--server", options.server,
+                 "Where the server listens; port 50051 unless it has one")
       ->envname("GEMMD_SERVER")
-      ->type_name("HOST:PORT")
+      ->type_name("HOST[:PORT]")
       ->capture_default_str();
   AddDuration(app, "--timeout", options.timeout, "For each call, its retries included")
       ->default_str("60s");
@@ -95,10 +97,9 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
 }
 
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel) {
-  // gRPC reads 99999 as port 34463 and no port as 443.
-  const absl::Status address = CheckServerAddress("--server", options.server);
-  if (!address.ok()) return UsageFailure(address.message());
-  channel.target = options.server;
+  const absl::StatusOr<std::string> target = ServerTarget("--server", options.server);
+  if (!target.ok()) return UsageFailure(target.status().message());
+  channel.target = *target;
   channel.tenant = options.tenant;
   if (Outcome failure = ReadToken(options, channel.token)) return failure;
   if (options.tls) {

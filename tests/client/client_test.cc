@@ -55,6 +55,17 @@ class ClientTest : public ::testing::Test {
   Client client_{Options()};
 };
 
+// gRPC would dial port 34463.
+TEST_F(ClientTest, ABadAddressIsNotDialled) {
+  ClientOptions options = Options();
+  options.channel.target = "127.0.0.1:99999";
+  Client client(options);
+  const absl::Status status = client.Matmul(TwoByTwo(), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("target is \"127.0.0.1:99999\", whose port is \"99999\""));
+}
+
 TEST_F(ClientTest, SendsHeaderAndPlanesAndReturnsProductAndReceipt) {
   server_.Then(Answer(3, 4, "abcdefghijkl"));
   MatmulOptions options;

@@ -271,7 +271,8 @@ TEST_F(CliTest, TheServerOptionComesBeforeTheEnvironment) {
 }
 
 TEST_F(CliTest, AServerIsNamedWithItsPort) {
-  for (const char* server : {"", "gpu-node", "gpu-node:", "gpu-node:0", "gpu-node:99999", "::1"}) {
+  for (const char* server :
+       {"", "gpu-node:", "gpu-node:0", "gpu-node:99999", "::1", "http://gpu-node", " gpu-node"}) {
     for (const std::vector<std::string>& command :
          {std::vector<std::string>{"info"}, {"ls"}, {"matmul", a_, b_}}) {
       std::vector<std::string> words = command;
