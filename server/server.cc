@@ -126,8 +126,7 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
               [this](const Tenant& tenant, const absl::Status& refusal) {
                 audit_.OverQuota(tenant, refusal);
               }),
-      store_(OperandOptions(config.operands(), base_->devices->memory_bytes(), DevicesOf(router()),
-                            &quotas_),
+      store_(OperandOptions(config, base_->devices->memory_bytes(), DevicesOf(router()), &quotas_),
              router().devices().front().device, &base_->clock, std::random_device()()),
       regions_(SharedMemoryOptions(config.shared_memory(), &quotas_), DevicesOf(router()),
                &base_->clock, kLeasePeriod),

@@ -98,9 +98,10 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   return options;
 }
 
-StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes,
+StoreOptions OperandOptions(const config::ServerConfig& server, std::uint64_t device_bytes,
                             const std::vector<Device*>& devices, QuotaAccounts* quotas) {
   constexpr TimeNs kMillisecond = 1000000;
+  const config::Operands& config = server.operands();
   StoreOptions options;
   options.quotas = quotas;
   std::copy_if(devices.begin(), devices.end(), std::back_inserter(options.landing_devices),
@@ -109,13 +110,18 @@ StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device
   options.all = {static_cast<std::uint64_t>(config.max_operands()),
                  config.memory_bytes() != 0 ? static_cast<std::uint64_t>(config.memory_bytes())
                                             : device_bytes / 2};
-  options.tenant = {PercentOf(options.all.operands, config.tenant_percent()),
-                    config.tenant_bytes() != 0
-                        ? static_cast<std::uint64_t>(config.tenant_bytes())
-                        : PercentOf(options.all.bytes, config.tenant_percent())};
+  const std::uint64_t share_bytes = PercentOf(options.all.bytes, config.tenant_percent());
+  options.tenant = {
+      PercentOf(options.all.operands, config.tenant_percent()),
+      config.tenant_bytes() != 0 ? static_cast<std::uint64_t>(config.tenant_bytes()) : share_bytes};
+  // No less than a tenant's, whose largest matrix could never come otherwise.
+  options.address =
+      StoreShare{options.tenant.operands, std::max(options.tenant.bytes, share_bytes)};
+  options.proxies = NamesOf(server.limits().proxies());
   options.default_lease = config.default_lease_ms() * kMillisecond;
   options.max_lease = config.max_lease_ms() * kMillisecond;
   options.upload_lease = config.upload_lease_ms() * kMillisecond;
+  options.upload_grace = ProgressLimitOf(server.limits()).window;
   // With more, other clients wait for the cores and for memory (docs/lab/long-products.md).
   constexpr int kPartOfCores = 8;
   options.upload_threads = std::max(1, UsableCpus() / kPartOfCores);

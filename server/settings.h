@@ -38,7 +38,7 @@ WaitingRoom::Bounds WaitingBounds(const config::ServerConfig& config, const Grpc
 ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room,
                             QuotaAccounts* quotas);
 // `device_bytes`: the memory of the device that has the most.
-StoreOptions OperandOptions(const config::Operands& config, std::uint64_t device_bytes,
+StoreOptions OperandOptions(const config::ServerConfig& config, std::uint64_t device_bytes,
                             const std::vector<Device*>& devices, QuotaAccounts* quotas);
 RegionOptions SharedMemoryOptions(const config::SharedMemory& config, QuotaAccounts* quotas);
 // Each time with another seed.

@@ -94,6 +94,7 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
   }
   login.identity = *std::move(identity);
   Tenant& tenant = login.identity.tenant;
+  tenant = tenant.At(AddressOf(peer));
   if (tenant.quota() != nullptr) tenant = tenant.From({peer, method.method});
   if (absl::Status s = CheckRoles(login.identity, method); !s.ok()) {
     audit_->Refused({method.method, peer, login.identity.name, login.identity.tenant.key()}, s);
@@ -132,6 +133,7 @@ absl::Status Authorizer::AskAgain(Login* login, std::shared_ptr<const Policy> po
   login->policy = std::move(policy);
   login->identity = *std::move(identity);
   Tenant& tenant = login->identity.tenant;
+  tenant = tenant.At(AddressOf(login->peer));
   if (tenant.quota() != nullptr) tenant = tenant.From({login->peer, login->method->method});
   return absl::OkStatus();
 }

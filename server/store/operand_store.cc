@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration.h"
 #include "base/text/quoted.h"
+#include "server/device/keep_with.h"
 
 namespace gemmd {
 
@@ -15,7 +16,10 @@ OperandStore::OperandStore(const StoreOptions& options, Device* host, const Cloc
       host_(host),
       clock_(clock),
       instance_(instance),
-      budget_(std::make_shared<StoreBudget>(options.all, options.tenant, options.quotas)),
+      budget_(std::make_shared<StoreBudget>(
+          StoreBudget::Limits{options.all, options.tenant, options.address.value_or(options.all),
+                              options.proxies},
+          options.quotas)),
       upload_helpers_(options.upload_threads) {}
 
 OperandStore::~OperandStore() = default;
@@ -27,15 +31,15 @@ absl::StatusOr<TimeNs> OperandStore::CheckLease(std::optional<TimeNs> lease) con
       "lease is ", DurationText(value), "; it must be 0s to ", DurationText(options_.max_lease)));
 }
 
-absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint64_t bytes,
-                                                 const std::function<absl::Status()>& allocate) {
+absl::StatusOr<std::shared_ptr<StoreHold>> OperandStore::MakeRoom(
+    const Tenant& tenant, std::uint64_t bytes, const std::function<absl::Status()>& allocate) {
   while (true) {
     StoreBudget::Limit limit = StoreBudget::Limit::kNone;
     absl::StatusOr<StoreHold> hold = budget_->Reserve(tenant, bytes, &limit);
     absl::Status status = hold.status();
     if (status.ok()) {
       status = allocate();
-      if (status.ok()) return hold;
+      if (status.ok()) return std::make_shared<StoreHold>(*std::move(hold));
       hold->Release();
     }
     if (absl::IsResourceExhausted(status)) {
@@ -43,7 +47,9 @@ absl::StatusOr<StoreHold> OperandStore::MakeRoom(const Tenant& tenant, std::uint
       const MutexLock lock(mutex_);
       const bool has_room = EvictLocked(
           [&](const Entry& entry) {
-            return limit != StoreBudget::Limit::kTenant || entry.tenant == tenant;
+            if (limit == StoreBudget::Limit::kTenant) return entry.tenant == tenant;
+            return limit != StoreBudget::Limit::kAddress ||
+                   budget_->AddressOf(entry.tenant) == budget_->AddressOf(tenant);
           },
           &garbage);
       if (has_room) continue;
@@ -132,7 +138,7 @@ absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
   result->tenant_ = tenant;
   result->form_.data = d;
   result->lease_ = *checked;
-  absl::StatusOr<StoreHold> hold = MakeRoom(tenant, d.size_bytes(), [&] {
+  absl::StatusOr<std::shared_ptr<StoreHold>> hold = MakeRoom(tenant, d.size_bytes(), [&] {
     if (!device->uses_host_memory()) return absl::OkStatus();
     absl::StatusOr<HostPiece> memory = device->AllocateResident(d.size_bytes());
     if (!memory.ok()) return memory.status();
@@ -141,6 +147,7 @@ absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
   });
   if (!hold.ok()) return hold.status();
   result->hold_ = *std::move(hold);
+  for (HostPiece& piece : result->memory_) piece = KeepWith(result->hold_, std::move(piece));
   return result;
 }
 
@@ -148,7 +155,7 @@ absl::Status PendingResult::PlaceOn(Device* device) {
   absl::StatusOr<std::shared_ptr<ResidentResult>> resident = device->AllocateKept(form_.data);
   if (!resident.ok()) return resident.status();
   device_ = device;
-  resident_ = *std::move(resident);
+  resident_ = KeepWith(hold_, *std::move(resident));
   return absl::OkStatus();
 }
 
@@ -288,10 +295,11 @@ bool OperandStore::EvictLocked(const std::function<bool(const Entry&)>& may_go, 
   const std::optional<std::uint64_t> victim = leases_.OldestUnleased(
       clock_->Now(), [&](std::uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         const Entry& entry = entries_.at(id);
-        // Dropping what a product uses, or what is being quantized, would give nothing back.
-        // References are taken under this lock, so a count of one stays one.
-        const bool is_used = entry.operand != nullptr ? entry.operand.use_count() != 1
-                                                      : entry.upload->is_finishing();
+        // Dropping what a product or a download uses, or what is being quantized, would give
+        // nothing back. References are taken under this lock, so a count of one stays one.
+        const bool is_used = entry.operand != nullptr
+                                 ? entry.operand.use_count() != 1 || entry.operand->is_lent()
+                                 : entry.upload->is_finishing();
         return !is_used && may_go(entry);
       });
   if (!victim.has_value()) return false;

@@ -1,7 +1,7 @@
 // The operands that the server keeps, by tenant, handle and digest.
 //
-//   uploading   BeginUpload() made room for all of it; its lease is renewed by each chunk. One that
-//               is to be quantized is not found by its digest
+//   uploading   BeginUpload() made room for all of it; its lease is renewed by bytes that are new,
+//               and by nothing else. One that is to be quantized is not found by its digest
 //   resident    every byte came, and has the digest (or it is a product's result)
 //   gone        released, evicted, or its bytes had another digest
 //
@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,9 +43,15 @@ namespace gemmd {
 struct StoreOptions {
   StoreShare all;     // of all tenants together; uploads and results under way included
   StoreShare tenant;  // of each
+  // Of all tenants together that claim their names from one address; absent: no less than all.
+  std::optional<StoreShare> address;
+  std::set<std::string> proxies;  // addresses that many clients share, without a limit
   TimeNs default_lease = 0;
   TimeNs max_lease = 0;
-  TimeNs upload_lease = 0;          // of what came of a broken upload
+  // Of a broken upload that lacks hardly anything; of one of which less came so much less. It has
+  // `upload_grace` at least, which a client needs that has only begun.
+  TimeNs upload_lease = 0;
+  TimeNs upload_grace = 0;
   QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
   // With memory of their own: what was uploaded lands on one of them at once. Outlive the store.
   std::vector<Device*> landing_devices;
@@ -124,7 +131,7 @@ class PendingResult {
   Tenant tenant_;
   OperandForm form_;
   TimeNs lease_ = 0;
-  StoreHold hold_;
+  std::shared_ptr<StoreHold> hold_;  // kept by memory_ and resident_
   HostBuffer memory_;
   Device* device_ = nullptr;  // of resident_
   std::shared_ptr<ResidentResult> resident_;
@@ -239,9 +246,10 @@ class OperandStore {
   using Garbage = std::vector<Entry>;
 
   absl::StatusOr<TimeNs> CheckLease(std::optional<TimeNs> lease) const;
-  // Bytes of the tenant's, by evicting where it must. `allocate` takes the memory itself.
-  absl::StatusOr<StoreHold> MakeRoom(const Tenant& tenant, std::uint64_t bytes,
-                                     const std::function<absl::Status()>& allocate);
+  // Bytes of the tenant's, by evicting where it must. `allocate` takes the memory itself, which is
+  // to keep the hold.
+  absl::StatusOr<std::shared_ptr<StoreHold>> MakeRoom(
+      const Tenant& tenant, std::uint64_t bytes, const std::function<absl::Status()>& allocate);
   std::string HandleOf(std::uint64_t id) const;
   absl::Status NotFound(const OperandKey& key, absl::string_view field) const;
   // An upload that is whole. `info`: of what is resident now; null: nobody asks.
@@ -259,6 +267,7 @@ class OperandStore {
   // none.
   std::optional<std::uint64_t> DropEarlyLandingOn(const Device* device);
   void FillInfo(UploadStream* stream);
+  TimeNs UploadLeaseOf(const Upload& upload) const;
   void MakeCopy(const OperandCopy& copy);
   void CountWithoutRoom(const OperandCopy& copy);
   std::optional<std::uint64_t> DropCopyFrom(const Device* device);

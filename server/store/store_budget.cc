@@ -7,6 +7,34 @@
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
+namespace {
+
+// One operand more.
+void Add(std::uint64_t bytes, StoreShare* sum) {
+  ++sum->operands;
+  sum->bytes += bytes;
+}
+
+void Subtract(const StoreShare& share, StoreShare* sum) {
+  sum->operands -= share.operands;
+  sum->bytes -= share.bytes;
+}
+
+template <typename Key>
+StoreShare UsedOf(const std::map<Key, StoreShare>& shares, const Key& key) {
+  const auto found = shares.find(key);
+  return found == shares.end() ? StoreShare() : found->second;
+}
+
+// Who keeps no operand is forgotten.
+template <typename Key>
+void SubtractFrom(std::map<Key, StoreShare>* shares, const Key& key, const StoreShare& share) {
+  const auto found = shares->find(key);
+  Subtract(share, &found->second);
+  if (found->second.operands == 0) shares->erase(found);
+}
+
+}  // namespace
 
 StoreHold& StoreHold::operator=(StoreHold&& other) noexcept {
   if (this == &other) return *this;
@@ -19,7 +47,7 @@ StoreHold& StoreHold::operator=(StoreHold&& other) noexcept {
 }
 
 void StoreHold::Release() {
-  if (budget_ != nullptr) budget_->Release(tenant_, bytes_);
+  if (budget_ != nullptr) budget_->GiveBack(tenant_, {1, bytes_});
   budget_ = nullptr;
   quota_.Release();
 }
@@ -27,7 +55,7 @@ void StoreHold::Release() {
 void StoreHold::ShrinkTo(std::uint64_t bytes) {
   if (budget_ == nullptr) return;
   const std::uint64_t less = bytes_ - bytes;
-  budget_->GiveBack(tenant_, less);
+  budget_->GiveBack(tenant_, {0, less});
   quota_.Split(AmountOf(Quantity::kResidentBytes, less)).Release();
   bytes_ = bytes;
 }
@@ -35,11 +63,12 @@ void StoreHold::ShrinkTo(std::uint64_t bytes) {
 absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64_t bytes,
                                                Limit* limit) {
   *limit = Limit::kNone;
-  if (bytes > all_.bytes || bytes > tenant_.bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the operand takes ", bytes, " bytes; ",
-                     tenant_.bytes < all_.bytes ? "a tenant may keep " : "the server keeps ",
-                     std::min(tenant_.bytes, all_.bytes)));
+  const std::uint64_t most = std::min(limits_.all.bytes, limits_.tenant.bytes);
+  if (bytes > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the operand takes ", bytes, " bytes; ",
+        limits_.tenant.bytes < limits_.all.bytes ? "a tenant may keep " : "the server keeps ",
+        most));
   }
   QuotaAccounts::Hold quota;
   if (quotas_ != nullptr) {
@@ -52,33 +81,51 @@ absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64
     quota = *std::move(taken);
   }
   const MutexLock lock(mutex_);
-  const auto found = tenants_.find(tenant);
-  const StoreShare used = found == tenants_.end() ? StoreShare() : found->second;
-  if (used.operands >= tenant_.operands) {
-    *limit = Limit::kTenant;
-    return absl::ResourceExhaustedError(absl::StrCat("the tenant's quota is full: it keeps ",
-                                                     used.operands, " operands, and no more"));
+  if (absl::Status s = CheckLocked(tenant, bytes, limit); !s.ok()) return s;
+  Add(bytes, &used_);
+  Add(bytes, &tenants_[tenant]);
+  if (const std::string& address = AddressOf(tenant); !address.empty()) {
+    Add(bytes, &addresses_[address]);
   }
-  if (bytes > tenant_.bytes - used.bytes) {
-    *limit = Limit::kTenant;
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the tenant's quota is full: the operand takes ", bytes, " bytes, and ",
-                     used.bytes, " of ", tenant_.bytes, " are taken"));
-  }
-  if (used_.operands >= all_.operands) {
-    *limit = Limit::kStore;
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the server keeps ", used_.operands, " operands, and no more"));
-  }
-  if (bytes > all_.bytes - used_.bytes) {
-    *limit = Limit::kStore;
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the memory for operands is full: this one takes ", bytes, " bytes, and ",
-                     used_.bytes, " of ", all_.bytes, " are taken"));
-  }
-  used_ = {used_.operands + 1, used_.bytes + bytes};
-  tenants_[tenant] = {used.operands + 1, used.bytes + bytes};
   return StoreHold(shared_from_this(), tenant, bytes, std::move(quota));
+}
+
+absl::Status StoreBudget::CheckLocked(const Tenant& tenant, std::uint64_t bytes,
+                                      Limit* limit) const {
+  struct Bound {
+    Limit limit;
+    std::string whose;
+    StoreShare used;
+    StoreShare most;
+  };
+  const std::string& address = AddressOf(tenant);
+  const Bound bounds[] = {
+      {Limit::kTenant, "the tenant's quota is full", UsedOf(tenants_, tenant), limits_.tenant},
+      {Limit::kAddress, absl::StrCat("the share of address ", address, " is full"),
+       UsedOf(addresses_, address), limits_.address},
+      {Limit::kStore, "the store is full", used_, limits_.all},
+  };
+  for (const Bound& bound : bounds) {
+    if (bound.limit == Limit::kAddress && address.empty()) continue;
+    *limit = bound.limit;
+    if (bound.used.operands >= bound.most.operands) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(bound.whose, ": it keeps ", bound.used.operands, " operands, and no more"));
+    }
+    if (bound.used.bytes > bound.most.bytes || bytes > bound.most.bytes - bound.used.bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(bound.whose, ": the operand takes ", bytes,
+                                                       " bytes, and ", bound.used.bytes, " of ",
+                                                       bound.most.bytes, " are taken"));
+    }
+  }
+  *limit = Limit::kNone;
+  return absl::OkStatus();
+}
+
+const std::string& StoreBudget::AddressOf(const Tenant& tenant) const {
+  static const auto* const none = new std::string;
+  const bool is_counted = !tenant.is_proven() && limits_.proxies.count(tenant.address()) == 0;
+  return is_counted ? tenant.address() : *none;
 }
 
 std::uint64_t StoreBudget::used_bytes() const {
@@ -86,18 +133,13 @@ std::uint64_t StoreBudget::used_bytes() const {
   return used_.bytes;
 }
 
-void StoreBudget::GiveBack(const Tenant& tenant, std::uint64_t bytes) {
+void StoreBudget::GiveBack(const Tenant& tenant, const StoreShare& share) {
   const MutexLock lock(mutex_);
-  used_.bytes -= bytes;
-  tenants_.at(tenant).bytes -= bytes;
-}
-
-void StoreBudget::Release(const Tenant& tenant, std::uint64_t bytes) {
-  const MutexLock lock(mutex_);
-  used_ = {used_.operands - 1, used_.bytes - bytes};
-  const auto found = tenants_.find(tenant);
-  found->second = {found->second.operands - 1, found->second.bytes - bytes};
-  if (found->second.operands == 0) tenants_.erase(found);
+  Subtract(share, &used_);
+  SubtractFrom(&tenants_, tenant, share);
+  if (const std::string& address = AddressOf(tenant); !address.empty()) {
+    SubtractFrom(&addresses_, address, share);
+  }
 }
 
 }  // namespace gemmd

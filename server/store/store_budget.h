@@ -1,9 +1,13 @@
-// Counts what tenants keep: all together against the store's limit, each against its quota.
+// Counts what tenants keep: all together against the store's limit, each against its share and its
+// quota, and each address against its share.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
@@ -20,7 +24,10 @@ struct StoreShare {
   std::uint64_t bytes = 0;
 };
 
-// One operand of a tenant's, with its bytes, held until destroyed. Movable.
+// One operand of a tenant's, with its bytes, held until destroyed. Movable. In the store it is
+// shared by all that has the operand's memory (KeepWith() in server/device/host_buffer.h): a
+// product, a download, a check of a result. So a name that is released gives nothing back before
+// the last of them lets go.
 class StoreHold {
  public:
   StoreHold() = default;
@@ -50,31 +57,47 @@ class StoreHold {
 // Thread-safe.
 class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
  public:
+  struct Limits {
+    StoreShare all;
+    StoreShare tenant;  // of each
+    // Of all that tenants keep who only claim their names, and whose calls came from one address:
+    // names are free, so a tenant's share bounds nobody who takes several.
+    StoreShare address;
+    std::set<std::string> proxies;  // addresses that many clients share, without a limit
+  };
   // `quotas` outlives it; null: the policy limits nobody.
-  StoreBudget(const StoreShare& all, const StoreShare& tenant, QuotaAccounts* quotas = nullptr)
-      : all_(all), tenant_(tenant), quotas_(quotas) {}
+  explicit StoreBudget(Limits limits, QuotaAccounts* quotas = nullptr)
+      : limits_(std::move(limits)), quotas_(quotas) {}
 
   // The limit that stands in the way.
-  enum class Limit : std::uint8_t { kNone, kStore, kTenant };
+  enum class Limit : std::uint8_t { kNone, kStore, kTenant, kAddress };
 
   // RESOURCE_EXHAUSTED: does not fit now; `*limit` says why. INVALID_ARGUMENT: it never does, not
   // even alone in its tenant's share. Also the errors of QuotaAccounts::Take().
   absl::StatusOr<StoreHold> Reserve(const Tenant& tenant, std::uint64_t bytes, Limit* limit);
 
-  std::uint64_t limit_bytes() const { return all_.bytes; }
+  // The address in whose share what the tenant keeps counts; empty: in none.
+  const std::string& AddressOf(const Tenant& tenant) const;
+
+  std::uint64_t limit_bytes() const { return limits_.all.bytes; }
   std::uint64_t used_bytes() const;
 
  private:
   friend class StoreHold;
-  void Release(const Tenant& tenant, std::uint64_t bytes);
-  void GiveBack(const Tenant& tenant, std::uint64_t bytes);
+  template <typename Key>
+  using Shares = std::map<Key, StoreShare>;  // none without operands
 
-  const StoreShare all_;
-  const StoreShare tenant_;
+  absl::Status CheckLocked(const Tenant& tenant, std::uint64_t bytes, Limit* limit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of the store, of the tenant and of its address.
+  void GiveBack(const Tenant& tenant, const StoreShare& share);
+
+  const Limits limits_;
   QuotaAccounts* const quotas_;
   mutable AdaptiveMutex mutex_;
   StoreShare used_ ABSL_GUARDED_BY(mutex_);
-  std::map<Tenant, StoreShare> tenants_ ABSL_GUARDED_BY(mutex_);  // none without operands
+  Shares<Tenant> tenants_ ABSL_GUARDED_BY(mutex_);
+  Shares<std::string> addresses_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

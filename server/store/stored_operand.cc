@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/device/keep_with.h"
 
 namespace gemmd {
 namespace {
@@ -14,25 +15,6 @@ bool AreEqual(const MatrixLayout& x, const MatrixLayout& y) {
   // The distance from a line to the next says nothing where there is one.
   return x.type == y.type && x.rows == y.rows && x.columns == y.columns && x.order == y.order &&
          (x.leading_dimension == y.leading_dimension || x.outer() == 1);
-}
-
-absl::StatusOr<HostPiece> Allocate(std::uint64_t bytes) {
-  HostBuffer buffer = AllocateHostBuffer(bytes);
-  if (!buffer.empty()) return std::move(buffer.front());
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the host has no ", bytes, " bytes for an operand"));
-}
-
-// The pieces' bytes in one piece of ordinary memory.
-absl::StatusOr<HostPiece> Join(const HostBuffer& pieces, std::uint64_t bytes) {
-  absl::StatusOr<HostPiece> whole = Allocate(bytes);
-  if (!whole.ok()) return whole;
-  char* to = whole->data;
-  for (const HostPiece& piece : pieces) {
-    std::memcpy(to, piece.data, piece.size_bytes);
-    to += piece.size_bytes;
-  }
-  return whole;
 }
 
 PlaneName NameOf(WorkPlane plane) {
@@ -45,16 +27,16 @@ PlaneName NameOf(WorkPlane plane) {
 
 }  // namespace
 
-StoredOperand::StoredOperand(const OperandForm& form, Memory memory, StoreHold hold,
-                             std::shared_ptr<StoreTraffic> traffic)
+StoredOperand::StoredOperand(const OperandForm& form, Memory memory,
+                             std::shared_ptr<StoreHold> hold, std::shared_ptr<StoreTraffic> traffic)
     : form_(form), hold_(std::move(hold)), traffic_(std::move(traffic)) {
   const MutexLock lock(mutex_);
   for (const PlaneName each : kPlaneNames) planes_[each].host = std::move(memory[each]);
 }
 
 StoredOperand::StoredOperand(const OperandForm& form, Device* device,
-                             std::shared_ptr<const ResidentOperand> data, StoreHold hold,
-                             std::shared_ptr<StoreTraffic> traffic)
+                             std::shared_ptr<const ResidentOperand> data,
+                             std::shared_ptr<StoreHold> hold, std::shared_ptr<StoreTraffic> traffic)
     : form_(form), hold_(std::move(hold)), traffic_(std::move(traffic)) {
   const MutexLock lock(mutex_);
   planes_[PlaneName::kData].landings.push_back({device, std::move(data)});
@@ -67,11 +49,47 @@ void StoredOperand::SetLanded(Device* device, std::shared_ptr<const ResidentOper
   AddLandingWhileMoving(PlaneName::kData, {device, std::move(data)});
 }
 
-void StoredOperand::AddLandingWhileMoving(PlaneName plane, Landing landing) {
+std::shared_ptr<const ResidentOperand> StoredOperand::AddLandingWhileMoving(PlaneName plane,
+                                                                            Landing landing) {
+  landing.memory = KeepWith(hold_, std::move(landing.memory));
   const MutexLock lock(mutex_);
   Plane& landed = planes_[plane];
   landed.landings.push_back(std::move(landing));
   landed.host.clear();
+  return landed.landings.back().memory;
+}
+
+absl::StatusOr<HostPiece> StoredOperand::Allocate(std::uint64_t bytes) const {
+  HostBuffer buffer = AllocateHostBuffer(bytes);
+  if (!buffer.empty()) return KeepWith(hold_, std::move(buffer.front()));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host has no ", bytes, " bytes for an operand"));
+}
+
+absl::StatusOr<HostPiece> StoredOperand::Join(const HostBuffer& pieces, std::uint64_t bytes) const {
+  absl::StatusOr<HostPiece> whole = Allocate(bytes);
+  if (!whole.ok()) return whole;
+  char* to = whole->data;
+  for (const HostPiece& piece : pieces) {
+    std::memcpy(to, piece.data, piece.size_bytes);
+    to += piece.size_bytes;
+  }
+  return whole;
+}
+
+bool StoredOperand::is_lent() const {
+  const MutexLock lock(mutex_);
+  for (const PlaneName name : kPlaneNames) {
+    const Plane& plane = planes_[name];
+    const bool is_host_lent =
+        std::any_of(plane.host.begin(), plane.host.end(),
+                    [](const HostPiece& each) { return each.owner.use_count() > 1; });
+    const bool is_landing_lent =
+        std::any_of(plane.landings.begin(), plane.landings.end(),
+                    [](const Landing& each) { return each.memory.use_count() > 1; });
+    if (is_host_lent || is_landing_lent || !plane.fetched.expired()) return true;
+  }
+  return false;
 }
 
 absl::StatusOr<HostBuffer> StoredOperand::Planes(PlaneName plane) {
@@ -147,8 +165,7 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> memory =
       Land(device, problem, plane, stored, landed_bytes);
   if (!memory.ok()) return memory.status();
-  placed.landed = *memory;
-  AddLandingWhileMoving(stored, {device, *std::move(memory)});
+  placed.landed = AddLandingWhileMoving(stored, {device, *std::move(memory)});
   return placed;
 }
 
@@ -190,7 +207,10 @@ absl::StatusOr<std::uint64_t> StoredOperand::MoveOut(Device* device) {
     }
     const MutexLock lock(mutex_);
     Plane& held = planes_[plane];
-    if (!host.empty()) held.host = std::move(host);
+    if (!host.empty()) {
+      held.host = std::move(host);
+      held.fetched.reset();
+    }
     const auto first = std::partition(held.landings.begin(), held.landings.end(),
                                       [&](const Landing& each) { return !is_there(each); });
     for (auto each = first; each != held.landings.end(); ++each) {

@@ -37,18 +37,22 @@ struct StoreTraffic {
 // Thread-safe. A holder of a reference may use it, whatever the store does with its handle.
 class StoredOperand {
  public:
-  // By plane, any number of pieces; empty where the form has none. `traffic` counts what moves; not
-  // null.
+  // By plane, any number of pieces; empty where the form has none. They keep `hold`, as all memory
+  // does that the operand gets later. `traffic` counts what moves; not null.
   using Memory = OperandPlanes<HostBuffer>;
-  StoredOperand(const OperandForm& form, Memory memory, StoreHold hold,
+  StoredOperand(const OperandForm& form, Memory memory, std::shared_ptr<StoreHold> hold,
                 std::shared_ptr<StoreTraffic> traffic);
-  // Of data that the device holds.
+  // Of data that the device holds, which keep `hold` too.
   StoredOperand(const OperandForm& form, Device* device,
-                std::shared_ptr<const ResidentOperand> data, StoreHold hold,
+                std::shared_ptr<const ResidentOperand> data, std::shared_ptr<StoreHold> hold,
                 std::shared_ptr<StoreTraffic> traffic);
 
   const OperandForm& form() const { return form_; }
   std::uint64_t size_bytes() const { return form_.size_bytes(); }
+
+  // Returns whether somebody has some of its memory, which then lives on without it. Whoever gets
+  // any has a reference to the operand at that moment.
+  bool is_lent() const;
 
   // The data have landed on the device too, and the host's copy goes.
   void SetLanded(Device* device, std::shared_ptr<const ResidentOperand> data);
@@ -111,6 +115,9 @@ class StoredOperand {
     char* fetched_data = nullptr;
   };
 
+  absl::StatusOr<HostPiece> Allocate(std::uint64_t bytes) const;
+  // The pieces' bytes in one piece of ordinary memory.
+  absl::StatusOr<HostPiece> Join(const HostBuffer& pieces, std::uint64_t bytes) const;
   absl::StatusOr<HostPiece> WholeWhileMoving(PlaneName plane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   // REQUIRES: it lies on a device.
@@ -121,8 +128,8 @@ class StoredOperand {
                                                               WorkPlane plane, PlaneName stored,
                                                               std::uint64_t* landed_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
-  // The host's copy goes.
-  void AddLandingWhileMoving(PlaneName plane, Landing landing)
+  // The host's copy goes. The memory, which keeps the hold.
+  std::shared_ptr<const ResidentOperand> AddLandingWhileMoving(PlaneName plane, Landing landing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   HostBuffer Host(PlaneName plane) const;
   // One on that device (null: on any), in that layout (null: in any); no memory: there is none.
@@ -135,7 +142,7 @@ class StoredOperand {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const OperandForm form_;
-  const StoreHold hold_;
+  const std::shared_ptr<StoreHold> hold_;  // kept by all memory in planes_, and by what was fetched
   const std::shared_ptr<StoreTraffic> traffic_;
   // Held while bytes move, which takes as long as that does, so that each landing is made
   // once.

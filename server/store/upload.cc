@@ -37,8 +37,8 @@ absl::Status Dropped() {
 
 }  // namespace
 
-Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
-               ParallelExecutor* helpers, std::optional<Kept> kept,
+Upload::Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory,
+               std::shared_ptr<StoreHold> hold, ParallelExecutor* helpers, std::optional<Kept> kept,
                std::shared_ptr<EarlyLanding> early)
     : form_(form),
       digest_(digest),
@@ -180,10 +180,11 @@ absl::StatusOr<Upload::Finished> Upload::Finish(std::shared_ptr<StoreTraffic> tr
     return status;
   }
   if (kept_.has_value()) {
-    hold_.ShrinkTo(kept_->as.form.size_bytes());
+    const std::shared_ptr<StoreHold> hold = hold_;
     finished.operand = std::make_shared<StoredOperand>(kept_->as.form, std::move(kept_->memory),
-                                                       std::move(hold_), std::move(traffic));
+                                                       hold, std::move(traffic));
     ReleaseLocked();
+    if (hold != nullptr) hold->ShrinkTo(kept_->as.form.size_bytes());
     return finished;
   }
   Memory memory;
@@ -263,7 +264,7 @@ void Upload::ReleaseLocked() {
     planes_[each].memory.clear();
   }
   if (kept_.has_value()) kept_->memory = {};
-  hold_.Release();
+  hold_ = nullptr;
 }
 
 std::vector<MissingRange> Upload::Missing() const {

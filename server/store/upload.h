@@ -47,12 +47,12 @@ class Upload {
     Memory memory;
   };
 
-  // `kept` absent: what comes is kept. `hold`: of both. `helpers`, which outlive all calls of
-  // Receive(), share the pieces of a chunk with its caller. `early`: of the data, which are kept;
-  // null: they do not land before the end.
-  Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory, StoreHold hold,
-         ParallelExecutor* helpers, std::optional<Kept> kept = std::nullopt,
-         std::shared_ptr<EarlyLanding> early = nullptr);
+  // `kept` absent: what comes is kept. `hold`: of both, whose pieces keep it. `helpers`, which
+  // outlive all calls of Receive(), share the pieces of a chunk with its caller. `early`: of the
+  // data, which are kept; null: they do not land before the end.
+  Upload(const OperandForm& form, const Sha256Digest& digest, Memory memory,
+         std::shared_ptr<StoreHold> hold, ParallelExecutor* helpers,
+         std::optional<Kept> kept = std::nullopt, std::shared_ptr<EarlyLanding> early = nullptr);
 
   const OperandForm& form() const { return form_; }
   const Sha256Digest& digest() const { return digest_; }
@@ -133,7 +133,7 @@ class Upload {
   mutable Mutex mutex_;
   mutable CondVar still_;
   OperandPlanes<Plane> planes_;  // claimed, chunk_bytes: guarded by mutex_
-  StoreHold hold_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<StoreHold> hold_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t claimed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // copied, and hashed where due
   int receiving_ ABSL_GUARDED_BY(mutex_) = 0;                 // Receive() calls under way

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/device/keep_with.h"
 #include "server/store/operand_store.h"
 
 namespace gemmd {
@@ -22,6 +23,12 @@ absl::Status Allocate(const OperandForm& form, Device* host, Upload::Memory* mem
     (*memory)[each] = {*std::move(piece)};
   }
   return absl::OkStatus();
+}
+
+void KeepHold(const std::shared_ptr<StoreHold>& hold, Upload::Memory* memory) {
+  for (const PlaneName each : kPlaneNames) {
+    for (HostPiece& piece : (*memory)[each]) piece = KeepWith(hold, std::move(piece));
+  }
 }
 
 // By which an upload is found: of one that is to be quantized by no digest that anybody can name.
@@ -79,13 +86,15 @@ absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> OperandStore::BeginU
   std::optional<Upload::Kept> kept;
   if (as.has_value()) kept = Upload::Kept{*as, {}};
   const std::uint64_t bytes = form.size_bytes() + (as.has_value() ? as->form.size_bytes() : 0);
-  absl::StatusOr<StoreHold> hold = MakeRoom(tenant, bytes, [&] {
+  absl::StatusOr<std::shared_ptr<StoreHold>> hold = MakeRoom(tenant, bytes, [&] {
     absl::Status status = Allocate(form, host_, &memory);
     if (status.ok() && kept.has_value()) status = Allocate(as->form, host_, &kept->memory);
     if (!status.ok()) memory = {};
     return status;
   });
   if (!hold.ok()) return hold.status();
+  KeepHold(*hold, &memory);
+  if (kept.has_value()) KeepHold(*hold, &kept->memory);
   std::shared_ptr<EarlyLanding> early;
   if (!as.has_value()) early = LandEarly(form, memory[PlaneName::kData].front());
   const MutexLock lock(mutex_);
@@ -95,8 +104,8 @@ absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> OperandStore::BeginU
   if (*joined) return stream;
   stream->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold),
                                              &upload_helpers_, std::move(kept), std::move(early));
-  stream->id_ =
-      AddLocked({tenant, key.digest, {}, stream->upload_, nullptr}, options_.upload_lease);
+  const TimeNs upload_lease = UploadLeaseOf(*stream->upload_);
+  stream->id_ = AddLocked({tenant, key.digest, {}, stream->upload_, nullptr}, upload_lease);
   return stream;
 }
 
@@ -114,8 +123,8 @@ absl::StatusOr<bool> OperandStore::JoinLocked(const Tenant& tenant, const Operan
   const TimeNs now = clock_->Now();
   stream->id_ = found->first;
   stream->upload_ = entry.upload;
-  leases_.Use(found->first, now);
   if (entry.operand != nullptr) {
+    leases_.Use(found->first, now);
     if (stream->lease_ > leases_.lease(found->first)) {
       leases_.Renew(found->first, stream->lease_, now);
     }
@@ -133,7 +142,10 @@ absl::StatusOr<bool> OperandStore::UploadStream::Receive(const UploadChunk& chun
     store_->counts_.uploaded_bytes += received->new_bytes;
     store_->counts_.repeated_bytes += received->repeated_bytes;
     const auto found = store_->entries_.find(id_);
-    if (found != store_->entries_.end()) store_->leases_.Use(id_, store_->clock_->Now());
+    if (received->new_bytes != 0 && found != store_->entries_.end() &&
+        found->second.upload != nullptr) {
+      store_->leases_.Renew(id_, store_->UploadLeaseOf(*upload_), store_->clock_->Now());
+    }
   }
   if (received->is_last && upload_->is_converted()) {
     const std::uint64_t bytes = upload_->form().size_bytes();
@@ -149,6 +161,14 @@ absl::StatusOr<bool> OperandStore::UploadStream::Receive(const UploadChunk& chun
     store_->FillInfo(this);
   }
   return resident();
+}
+
+// Room that is kept for what came is worth what came.
+TimeNs OperandStore::UploadLeaseOf(const Upload& upload) const {
+  const double part = static_cast<double>(upload.received_bytes()) /
+                      static_cast<double>(upload.form().size_bytes());
+  const auto earned = static_cast<TimeNs>(static_cast<double>(options_.upload_lease) * part);
+  return std::max(earned, std::min(options_.upload_grace, options_.upload_lease));
 }
 
 bool OperandStore::UploadStream::AwaitEnd(std::function<void(const absl::Status&)> done) {
@@ -283,8 +303,10 @@ std::optional<std::vector<MissingRange>> OperandStore::FindMissing(const Tenant&
   const MutexLock lock(mutex_);
   const auto found = FindLocked(tenant, {{}, digest});
   if (found == entries_.end()) return std::vector<MissingRange>();
-  leases_.Use(found->first, clock_->Now());
-  if (found->second.operand != nullptr) return std::nullopt;
+  if (found->second.operand != nullptr) {
+    leases_.Use(found->first, clock_->Now());
+    return std::nullopt;
+  }
   if (found->second.upload->received_bytes() == 0) return std::vector<MissingRange>();
   return found->second.upload->Missing();
 }

@@ -4,12 +4,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
 namespace {
 
 constexpr std::size_t kMaxName = 64;
+// No name that a client may give itself has a colon.
+constexpr absl::string_view kProven = "auth:";
 
 bool IsAllowed(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
@@ -30,8 +33,9 @@ absl::StatusOr<Tenant> Tenant::Named(absl::string_view name) {
 }
 
 Tenant Tenant::Authenticated(absl::string_view identity) {
-  // No name that a client may give itself has a colon.
-  return Tenant(absl::StrCat("auth:", identity));
+  return Tenant(absl::StrCat(kProven, identity));
 }
+
+bool Tenant::is_proven() const { return absl::StartsWith(key_, kProven); }
 
 }  // namespace gemmd

@@ -30,6 +30,8 @@ class Tenant {
 
   // Unique; for logs.
   const std::string& key() const { return key_; }
+  // Returns whether it is what a token or a certificate says, and not only what a client claims.
+  bool is_proven() const;
 
   // Its limits, as the policy said when it was asked; null: no quota limits it. They are no part of
   // its identity.
@@ -49,6 +51,15 @@ class Tenant {
     return tenant;
   }
 
+  // The address that the call came from, as limits count addresses; empty: none. It is no part of
+  // the tenant's identity.
+  const std::string& address() const { return address_; }
+  Tenant At(std::string address) const {
+    Tenant tenant = *this;
+    tenant.address_ = std::move(address);
+    return tenant;
+  }
+
   friend bool operator==(const Tenant& x, const Tenant& y) { return x.key_ == y.key_; }
   friend bool operator!=(const Tenant& x, const Tenant& y) { return x.key_ != y.key_; }
   friend bool operator<(const Tenant& x, const Tenant& y) { return x.key_ < y.key_; }
@@ -57,6 +68,7 @@ class Tenant {
   explicit Tenant(std::string key) : key_(std::move(key)) {}
 
   std::string key_;
+  std::string address_;
   std::shared_ptr<const Quota> quota_;
   std::shared_ptr<const CallOrigin> origin_;
 };

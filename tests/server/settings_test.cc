@@ -28,7 +28,7 @@ TEST(Settings, SharesOfTenantsArePercentOfTheWhole) {
       ConfigOf({"--operands.max-operands=1000", "--operands.memory-bytes=1000000",
                 "--operands.tenant-percent=30", "--shared-memory.max-regions=200",
                 "--shared-memory.max-bytes=5000000", "--shared-memory.tenant-percent=20"});
-  const StoreOptions store = OperandOptions(config.operands(), 0, {}, nullptr);
+  const StoreOptions store = OperandOptions(config, 0, {}, nullptr);
   EXPECT_EQ(store.all.operands, 1000U);
   EXPECT_EQ(store.all.bytes, 1000000U);
   EXPECT_EQ(store.tenant.operands, 300U);
@@ -39,13 +39,13 @@ TEST(Settings, SharesOfTenantsArePercentOfTheWhole) {
 }
 
 TEST(Settings, OperandsHaveHalfOfTheDevicesMemoryUnlessToldOtherwise) {
-  const StoreOptions store = OperandOptions(ConfigOf({}).operands(), 1 << 20, {}, nullptr);
+  const StoreOptions store = OperandOptions(ConfigOf({}), 1 << 20, {}, nullptr);
   EXPECT_EQ(store.all.bytes, 1U << 19);
 }
 
 TEST(Settings, OperandsAreCopiedUnlessToldOtherwise) {
   const auto copies = [](std::vector<std::string> arguments) {
-    return OperandOptions(ConfigOf(std::move(arguments)).operands(), 0, {}, nullptr).makes_copies;
+    return OperandOptions(ConfigOf(std::move(arguments)), 0, {}, nullptr).makes_copies;
   };
   EXPECT_TRUE(copies({}));
   EXPECT_FALSE(copies({"--operands.copies=off"}));

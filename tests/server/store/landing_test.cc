@@ -84,6 +84,29 @@ TEST_F(LandingTest, ADownloadBringsItBack) {
   EXPECT_EQ(std::string(piece->data, piece->size_bytes), matrix_.bytes);
 }
 
+TEST_F(LandingTest, WhatIsReleasedCountsUntilNobodyHasItsMemoryAnywhere) {
+  auto landed = Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_);
+  auto fetched = Use()->Whole(PlaneName::kData);
+  ASSERT_TRUE(landed.ok() && fetched.ok());
+  ASSERT_TRUE(store_.Release(Tenant(), matrix_.key()).ok());
+  EXPECT_EQ(store_.statistics().reserved_bytes, 8u);
+  landed->landed = nullptr;
+  EXPECT_EQ(store_.statistics().reserved_bytes, 8u);
+  *fetched = HostPiece();
+  EXPECT_EQ(store_.statistics().reserved_bytes, 0u);
+}
+
+TEST_F(LandingTest, AResultThatIsReleasedCountsUntilNobodyHasItsMemory) {
+  auto result = *store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_);
+  ASSERT_TRUE(result->PlaceOn(&device_).ok());
+  std::shared_ptr<ResidentResult> checked = result->resident();
+  const std::string handle = store_.Keep(std::move(result));
+  ASSERT_TRUE(store_.Release(Tenant(), {handle, {}}).ok());
+  EXPECT_EQ(store_.statistics().reserved_bytes, 16u);
+  checked = nullptr;
+  EXPECT_EQ(store_.statistics().reserved_bytes, 8u);
+}
+
 TEST_F(LandingTest, WhatHasLandedIsEvictedForItsDevicesSake) {
   EXPECT_FALSE(store_.EvictFrom(&device_));  // nothing of it is there yet
   ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());

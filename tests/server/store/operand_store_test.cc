@@ -244,7 +244,7 @@ TEST_F(OperandStoreTest, AStoreAndAQuotaTakeWhatFillsThemExactly) {
   ASSERT_TRUE(Put(other_, StoredMatrix(std::string(400, '3'))).ok());
   EXPECT_EQ(store.statistics().reserved_bytes, 1000u);
   EXPECT_EQ(Put(other_, StoredMatrix("4")).status().message(),
-            "the memory for operands is full: this one takes 1 bytes, and 1000 of 1000 are taken");
+            "the store is full: the operand takes 1 bytes, and 1000 of 1000 are taken");
   EXPECT_EQ(store.statistics().evictions, 0u);
 }
 
@@ -264,7 +264,7 @@ TEST_F(OperandStoreTest, TheNumberOfOperandsIsBounded) {
   ASSERT_TRUE(Put(other_, StoredMatrix("2")).ok());
   ASSERT_TRUE(store.Renew(other_, StoredMatrix("1").key(), kSecond).ok());
   EXPECT_EQ(Put(other_, StoredMatrix("3")).status().message(),
-            "the server keeps 8 operands, and no more");
+            "the store is full: it keeps 8 operands, and no more");
   clock.Advance(10 * kSecond);
   EXPECT_TRUE(Put(tenant_, StoredMatrix("z")).ok());
   EXPECT_TRUE(Put(other_, StoredMatrix("3")).ok());
@@ -298,6 +298,85 @@ TEST_F(OperandStoreTest, WhatIsInUseStaysInMemoryAndIsNotEvicted) {
   used.reset();
   EXPECT_EQ(store.statistics().reserved_bytes, 0u);
   EXPECT_EQ(device.memory().usage().resident_bytes, 0u);
+}
+
+// Its tenant would else have any number of them, by releasing each while it is downloaded.
+TEST_F(OperandStoreTest, WhatIsReleasedCountsUntilNobodyHasItsMemory) {
+  const StoredMatrix matrix(std::string(400, 'x'));
+  const StoredMatrix next(std::string(400, 'y'));
+  ASSERT_TRUE(Put(tenant_, matrix).ok());
+  HostBuffer download = *(*store.Read(tenant_, matrix.key()))->Planes(PlaneName::kData);
+  ASSERT_TRUE(store.Release(tenant_, matrix.key()).ok());
+  EXPECT_EQ(store.statistics().reserved_bytes, 400u);
+  EXPECT_EQ(Put(tenant_, next).status().code(), absl::StatusCode::kResourceExhausted);
+  download.clear();
+  EXPECT_EQ(store.statistics().reserved_bytes, 0u);
+  EXPECT_TRUE(Put(tenant_, next).ok());
+}
+
+// To evict what a download has would give nothing back, and others would go next, for nothing too.
+TEST_F(OperandStoreTest, WhatIsLentIsNotEvicted) {
+  const StoredMatrix matrix(std::string(400, 'x'));
+  ASSERT_TRUE(Put(tenant_, matrix, 0).ok());
+  const HostPiece download = *(*store.Read(tenant_, matrix.key()))->Whole(PlaneName::kData);
+  EXPECT_FALSE(store.EvictFrom(&device));
+  EXPECT_EQ(Put(tenant_, StoredMatrix(std::string(400, 'y'))).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(store.Get(tenant_, matrix.key()).ok());
+}
+
+TEST_F(OperandStoreTest, AnUploadStaysForAsLongAsWhatCameIsWorth) {
+  StoreOptions options = SmallStore();
+  options.upload_grace = 2 * kSecond;
+  testing::StoreFixture fixture(options);
+  const StoredMatrix matrix(std::string(400, 'x'));
+  const auto begin = [&](const StoredMatrix& each) {
+    return *fixture.store.BeginUpload(tenant_, each.digest, each.form, std::nullopt);
+  };
+  auto upload = begin(matrix);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(fixture.store.EvictFrom(&fixture.device)) << i;
+    // Neither beginning again nor asking brings a byte.
+    begin(matrix);
+    fixture.store.FindMissing(tenant_, matrix.key().digest);
+    fixture.clock.Advance(kSecond / 2);
+  }
+  EXPECT_TRUE(fixture.store.EvictFrom(&fixture.device));
+  upload = begin(matrix);
+  EXPECT_FALSE(*fixture.Send(upload.get(), matrix, 0, 200));  // half of it, for half of 20 s
+  fixture.clock.Advance(9 * kSecond);
+  EXPECT_FALSE(*fixture.Send(upload.get(), matrix, 0, 200));  // again, which is nothing new
+  EXPECT_FALSE(fixture.store.EvictFrom(&fixture.device));
+  fixture.clock.Advance(kSecond);
+  EXPECT_TRUE(fixture.store.EvictFrom(&fixture.device));
+}
+
+// Names are free: a share of each would bound nobody.
+TEST(OperandStore, AnAddressHasOneShareWhateverNamesItsClientsClaim) {
+  StoreOptions options = SmallStore();
+  options.address = StoreShare{6, 600};
+  options.proxies = {"10.0.0.9"};
+  testing::StoreFixture fixture(options);
+  const auto put = [&fixture](const Tenant& tenant, char content,
+                              std::optional<TimeNs> lease = {}) {
+    return fixture.Put(tenant, StoredMatrix(std::string(300, content)), lease).status();
+  };
+  const Tenant first = Tenant::Named("first")->At("10.0.0.1");
+  const Tenant second = Tenant::Named("second")->At("10.0.0.1");
+  ASSERT_TRUE(put(first, 'a').ok());
+  ASSERT_TRUE(put(second, 'b', 0).ok());
+  // Of its own only what has no lease goes.
+  ASSERT_TRUE(put(first, 'c').ok());
+  EXPECT_EQ(fixture.store.statistics().evictions, 1u);
+  const absl::Status full = put(second, 'd');
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(),
+            "the share of address 10.0.0.1 is full: the operand takes 300 bytes, and 600 of 600 "
+            "are taken");
+  EXPECT_TRUE(put(Tenant::Named("second")->At("10.0.0.2"), 'd').ok());
+  ASSERT_TRUE(fixture.store.Release(first, StoredMatrix(std::string(300, 'a')).key()).ok());
+  // Who proves a name has that name's share, wherever it is, and clients of a proxy have theirs.
+  EXPECT_TRUE(put(Tenant::Authenticated("third").At("10.0.0.1"), 'e').ok());
 }
 
 TEST_F(OperandStoreTest, UsesAndRenewalsKeepALease) {

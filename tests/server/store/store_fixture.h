@@ -43,6 +43,7 @@ inline StoreOptions SmallStore() {
   options.default_lease = 10 * kSecond;
   options.max_lease = 100 * kSecond;
   options.upload_lease = 20 * kSecond;
+  options.upload_grace = 20 * kSecond;
   return options;
 }
 

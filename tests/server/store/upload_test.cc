@@ -30,8 +30,9 @@ struct TracedUpload {
          })}};
     OperandPlanes<std::vector<Sha256Digest>> chunks;
     chunks[PlaneName::kData] = ChunkDigests(content);
-    upload = std::make_unique<Upload>(form, DigestOf(form, chunks), std::move(memory),
-                                      *budget->Reserve({}, bytes, &limit), &helpers);
+    upload = std::make_unique<Upload>(
+        form, DigestOf(form, chunks), std::move(memory),
+        std::make_shared<StoreHold>(*budget->Reserve({}, bytes, &limit)), &helpers);
   }
 
   bool is_released() const { return released_by != std::thread::id(); }
@@ -39,7 +40,7 @@ struct TracedUpload {
   std::string storage;
   std::thread::id released_by;
   std::shared_ptr<StoreBudget> budget =
-      std::make_shared<StoreBudget>(StoreShare{1, 1 << 30}, StoreShare{1, 1 << 30});
+      std::make_shared<StoreBudget>(StoreBudget::Limits{{1, 1 << 30}, {1, 1 << 30}, {}, {}});
   ThreadExecutor helpers{3};
   std::unique_ptr<Upload> upload;
 };
