@@ -139,7 +139,7 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
               config.tuning().plan_cache_file()}),
       connections_(rpc_.connections, ProgressLimitOf(config.limits()), &base_->clock, &quotas_),
       watch_(
-          WatchOptions(config.limits(), rpc_), &base_->clock, kWatchPeriod,
+          WatchOptions(config.limits(), rpc_, &admission_), &base_->clock, kWatchPeriod,
           [this](const std::string& peer, absl::string_view why,
                  ConnectionTable::Reopening reopening) {
             if (connections_.Close(EndpointOf(peer), reopening)) {

@@ -137,8 +137,12 @@ ProgressLimit ProgressLimitOf(const config::Limits& limits) {
 
 // Calls that are slow to bring their message may hold half of what gRPC may. One address may have
 // half of the calls, and of the slow ones. The same goes for all parts of messages, by bytes.
-CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc) {
+CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc,
+                                const Admission* admission) {
   CallWatch::Options options;
+  if (admission != nullptr) {
+    options.memory_is_wanted = [admission] { return admission->IsMemoryWanted(); };
+  }
   options.progress = ProgressLimitOf(limits);
   options.message_bytes = rpc.message_bytes;
   options.slow.all = HalfOf(rpc.memory_bytes / rpc.message_bytes);

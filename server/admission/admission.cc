@@ -149,7 +149,10 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
     const bool may_get_better = IsMemoryInUse();
     absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
         AdmitNow(call, deadline, carrier, quota.get());
-    if (may_get_better && MayWait(admitted.status())) return false;
+    if (may_get_better && MayWait(admitted.status())) {
+      NoteWait(start, admitted.status());
+      return false;
+    }
     if (admitted.ok()) {
       (*admitted)->admission.start = start;
       // This thread has others to look after.
@@ -161,6 +164,15 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
   request.end = [told](absl::Status status) { std::move (*told)(std::move(status)); };
   if (absl::Status s = policy_.room->Add(std::move(request)); !s.ok()) {
     std::move (*told)(std::move(s));
+  }
+}
+
+void Admission::NoteWait(TimeNs start, const absl::Status& refusal) const {
+  constexpr TimeNs kLong = 500'000'000;
+  constexpr TimeNs kUntilNextAttempt = 500'000'000;
+  const TimeNs now = clock_->Now();
+  if (CauseOf(refusal) == RefusalCause::kMemory && now - start >= kLong) {
+    wanted_until_ = now + kUntilNextAttempt;
   }
 }
 

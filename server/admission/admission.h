@@ -53,6 +53,10 @@ struct AdmittedMatmul {
   ExpectedJob expected;
 
   InlinePayload& payload() const { return *completion->payload; }
+  // The bytes of memory that dropping it gives back.
+  std::uint64_t held_bytes() const {
+    return completion->charge.total_bytes() + completion->problem.d.size_bytes();
+  }
   // Its payload comes later: until Submit() the waits of others are predicted as if it were here.
   void ExpectPayload();
 };
@@ -163,6 +167,10 @@ class Admission {
     router_->Cancel(request_id);
   }
 
+  // Returns whether a request has waited so long for memory, and not for its own share of it, that
+  // those who keep some without using it should give it back.
+  bool IsMemoryWanted() const { return clock_->Now() < wanted_until_; }
+
   const RequestLimits& limits() const { return limits_; }
   // Returns what requests hold of the device's memory and of the host's, unread answers included.
   MemoryBytes HeldOf(const Device* device) const { return shares_.at(device)->held(); }
@@ -213,6 +221,8 @@ class Admission {
   static absl::Status AllocateHost(const ResolvedHeader& resolved, Share* share,
                                    Completion* completion);
   MemoryHolder HolderOf(const MatmulCall& call) const;
+  // A request that waits since `start` has found no room again.
+  void NoteWait(TimeNs start, const absl::Status& refusal) const;
   // Returns whether requests hold memory that others may wait for.
   bool IsMemoryInUse() const;
   // Moves resident operands out of the device as long as `attempt` finds its memory full: to the
@@ -242,6 +252,7 @@ class Admission {
   std::map<const Device*, std::unique_ptr<MemoryShares>> shares_;
   TransportModel transport_;
   std::atomic<std::uint64_t> next_request_id_{1};
+  mutable std::atomic<TimeNs> wanted_until_{0};  // see IsMemoryWanted()
 };
 
 }  // namespace gemmd

@@ -16,8 +16,7 @@
 namespace gemmd {
 namespace {
 
-// Bounds of the time that a refused client is told to wait.
-constexpr double kMinRetryMs = 1;
+// A refused client is told to wait no longer than this.
 constexpr double kMaxRetryMs = 10000;
 
 // Returns the bytes of host memory that a plane takes, by kind.
@@ -283,9 +282,13 @@ absl::Status Admission::WithRoom(Device* device, Receipt* receipt,
 absl::Status Admission::FullNow(const Scheduler& scheduler, RefusalCause cause,
                                 absl::Status status) {
   if (IsQuotaRefusal(status)) return status;  // which does not end with the device's work
+  // The device's work is no sign of when a store has room.
+  if (status.GetPayload(kStoreIsFullUrl).has_value()) {
+    return WithCause(WithRetryAfter(std::move(status), WaitsFor::kLeases), cause);
+  }
   const double backlog_ms = scheduler.predicted_backlog_us() / 1e3;
-  return WithCause(WithRetryAfter(std::move(status),
-                                  std::llround(std::clamp(backlog_ms, kMinRetryMs, kMaxRetryMs))),
+  return WithCause(WithRetryAfter(std::move(status), WaitsFor::kRequests,
+                                  std::llround(std::clamp(backlog_ms, 0.0, kMaxRetryMs))),
                    cause);
 }
 

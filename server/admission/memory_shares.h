@@ -54,6 +54,10 @@ class MemoryShares {
     void Release();
     // Moves some of its bytes to a charge of their own. REQUIRES: it has them.
     Charge Split(const MemoryBytes& bytes);
+    // Of all kinds together.
+    std::uint64_t total_bytes() const {
+      return bytes_.device + bytes_.small + bytes_.large + bytes_.ordinary;
+    }
 
    private:
     friend class MemoryShares;

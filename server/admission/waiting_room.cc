@@ -18,9 +18,6 @@ namespace {
 // attempt takes some microseconds. The others are first the next time.
 constexpr std::size_t kMostFailures = 32;
 
-// The retry delay of a client whose request found no place here, or no room in all its time.
-constexpr std::int64_t kRetryMs = 1000;
-
 }  // namespace
 
 WaitingRoom::WaitingRoom(const Bounds& bounds, const Clock* clock, std::chrono::milliseconds period)
@@ -101,7 +98,7 @@ absl::Status WaitingRoom::Check(const std::string& whose, std::size_t waiting, s
                                       whose, waiting, " requests with messages of ", held,
                                       " bytes wait for memory, and this one has ", bytes,
                                       "; the limits are ", most_requests, " and ", most_bytes)),
-                                  kRetryMs),
+                                  WaitsFor::kClients),
                    RefusalCause::kWaiting);
 }
 
@@ -194,7 +191,7 @@ void WaitingRoom::EndLateLocked(TimeNs now, Ended* ended) {
                         WithCause(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
                                                      "no memory became free for the request in ",
                                                      DurationText(bounds_.longest))),
-                                                 kRetryMs),
+                                                 WaitsFor::kClients),
                                   RefusalCause::kWaiting)});
       }
     }

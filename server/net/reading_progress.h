@@ -46,4 +46,32 @@ class ReadingProgress {
   std::uint64_t end_ = 0;           // of what waited when progress_ began, counted as acknowledged
 };
 
+// The rate at which a connection's bytes move, in both directions: a value, which is told their
+// number now and then.
+class MovingRate {
+ public:
+  void Look(std::uint64_t bytes, TimeNs now) {
+    constexpr TimeNs kPeriod = 1'000'000'000;
+    if (!is_known_ || now - begin_ >= kPeriod) {
+      if (is_known_) {
+        per_second_ = static_cast<double>(bytes - bytes_) * 1e9 / static_cast<double>(now - begin_);
+      }
+      is_known_ = true;
+      begin_ = now;
+      bytes_ = bytes;
+    }
+  }
+
+  // Returns whether anybody tells it.
+  bool is_known() const { return is_known_; }
+  // Of the last period of a second or more; 0 before its end.
+  double per_second() const { return per_second_; }
+
+ private:
+  bool is_known_ = false;
+  TimeNs begin_ = 0;
+  std::uint64_t bytes_ = 0;
+  double per_second_ = 0;
+};
+
 }  // namespace gemmd

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,6 @@
 namespace gemmd {
 namespace {
 
-constexpr std::int64_t kRetryMs = 100;
 // Between looks at all calls.
 constexpr TimeNs kCallPeriod = 100'000'000;
 
@@ -22,7 +22,7 @@ absl::Status Refusal(std::size_t count, const std::string& whose, std::size_t li
   return WithRetryAfter(
       absl::ResourceExhaustedError(absl::StrCat(
           count, " calls", whose, " are in progress, and the limit is ", limit, " (limits.calls)")),
-      kRetryMs);
+      WaitsFor::kCalls);
 }
 
 }  // namespace
@@ -142,6 +142,52 @@ void CallWatch::Look() {
       }
     }
   }
+  if (options_.memory_is_wanted != nullptr && options_.memory_is_wanted()) RecallMemory();
+}
+
+void CallWatch::RecallMemory() {
+  constexpr TimeNs kGrace = 3'000'000'000;
+  constexpr double kSecondsToMove = 60;
+  struct Idle {
+    std::uint64_t all = 0;
+    std::uint64_t most = 0;  // of one call
+    WatchedCall* call = nullptr;
+    std::string endpoint;
+  };
+  const TimeNs before = clock_->Now() - kGrace;
+  std::map<std::string, Idle> addresses;
+  for (Shard& shard : shards_) {
+    const MutexLock lock(shard.mutex);
+    for (const auto& [endpoint, connection] : shard.connections) {
+      Idle idle{0, 0, nullptr, endpoint};
+      for (WatchedCall* call = connection.first; call != nullptr; call = call->next_) {
+        const std::uint64_t bytes = call->IdleBytes(before);
+        idle.all += bytes;
+        if (bytes <= idle.most) continue;
+        idle.most = bytes;
+        idle.call = call;
+      }
+      const double moves = connection.rate.per_second() * kSecondsToMove;
+      if (idle.call == nullptr || moves >= static_cast<double>(idle.all)) continue;
+      const bool is_proxy = options_.proxies.count(connection.address) != 0;
+      Idle& whole = addresses[is_proxy ? endpoint : connection.address];
+      idle.all += whole.all;
+      if (idle.most > whole.most) whole = idle;
+      whole.all = idle.all;
+    }
+  }
+  const auto most =
+      std::max_element(addresses.begin(), addresses.end(),
+                       [](const auto& x, const auto& y) { return x.second.all < y.second.all; });
+  if (most == addresses.end()) return;
+  const Idle& idle = most->second;
+  Shard& shard = ShardOf(idle.endpoint);
+  const MutexLock lock(shard.mutex);
+  // It may be gone by now.
+  const WatchedCall::Connection& connection = shard.connections.at(idle.endpoint);
+  for (WatchedCall* call = connection.first; call != nullptr; call = call->next_) {
+    if (call == idle.call) return call->Recall(before);
+  }
 }
 
 void CallWatch::LookAtMessages() {
@@ -168,6 +214,7 @@ void CallWatch::LookAtMessages() {
         each = connection.first == nullptr ? shard.connections.erase(each) : std::next(each);
         continue;
       }
+      connection.rate.Look(found->second.received + found->second.sent, now);
       connection.events.has_calls = connection.first != nullptr;
       connection.events.is_reading = connection.events.is_reading && IsReading(connection);
       connection.events.is_held_back = connection.held_back > 0;

@@ -19,6 +19,7 @@
 #include "base/time/clock.h"
 #include "server/net/connection_table.h"
 #include "server/net/partial_messages.h"
+#include "server/net/reading_progress.h"
 #include "server/rpc/slow_calls.h"
 #include "server/transfer/progress.h"
 
@@ -54,6 +55,21 @@ class WatchedCall {
   // Returns whether the connection brings a message that is not whole, and no slower than it must.
   // For OnLate() alone.
   bool IsMessageComing(TimeNs now) const { return connection_->partial.IsComing(now); }
+  // Returns whether the connection's bytes move as fast as clients must be, as far as that is
+  // known: nobody counts those of local sockets. For OnLate() alone.
+  bool IsMoving(const ProgressLimit& limit) const {
+    const MovingRate& rate = connection_->rate;
+    return !rate.is_known() || rate.per_second() >= static_cast<double>(limit.bytes_per_second);
+  }
+  // The bytes of requests' memory that wait for this call's client alone, of what has not moved
+  // since `before`: for payload that was announced, or for an answer's being read. The watch calls
+  // this and Recall(), as it does OnLate().
+  virtual std::uint64_t IdleBytes(TimeNs before) {
+    static_cast<void>(before);
+    return 0;
+  }
+  // Others need that memory: ends what waits for its client since before that.
+  virtual void Recall(TimeNs before) { static_cast<void>(before); }
   // Called once that time has passed; returns the next one, which counts unless another was set
   // meanwhile. That may have happened just before, too: due() says so to a call that sets it under
   // a lock of its own. The watch's thread calls it, under a lock that Remove() takes: it may end
@@ -69,6 +85,7 @@ class WatchedCall {
     std::string address;
     WatchedCall* first = nullptr;  // null where it has none left
     PartialMessages partial;
+    MovingRate rate;
     PartialMessages::Events events;                   // since the last look, as far as it was taken
     std::uint64_t most = PartialMessages::kAnyBytes;  // see Events
     std::atomic<std::uint64_t> explained{0};          // bytes, and not taken yet
@@ -101,6 +118,8 @@ class CallWatch {
     std::size_t calls = 65536;              // alive, of all connections
     std::size_t calls_per_address = 32768;  // the same of one address, but for proxies'
     std::set<std::string> proxies;          // addresses that many clients share
+    // Returns whether somebody waits for memory that requests hold; null: nobody ever does.
+    std::function<bool()> memory_is_wanted;
   };
   // Closes a connection by gRPC's name of its peer, and says why in the log.
   using CloseConnection = std::function<void(const std::string& peer, absl::string_view why,
@@ -130,6 +149,11 @@ class CallWatch {
   absl::Status MayConnect(const std::string& address);
 
   // Both are called by one thread at a time.
+  //
+  // While memory is wanted each look takes back what one call has of it, if that waits for its
+  // client: of the address that has most so, the call that has most. It is spared as long as what
+  // its connection has would be gone in a minute at the rate at which that moves, and for the first
+  // seconds.
   void Look();
   // Closes connections that fill gRPC's memory with messages that are not whole, before it is full.
   // Returns whether there are so many that it is to be called again soon.
@@ -164,6 +188,7 @@ class CallWatch {
   void LookAtMessages();
   // Returns whether a message may be under way to one of its calls.
   static bool IsReading(const WatchedCall::Connection& connection);
+  void RecallMemory();
   // Makes an entry for each connection that the system knows of: one without calls may bring
   // headers.
   ConnectionTable::Traffic FindConnections();

@@ -11,7 +11,6 @@ namespace {
 constexpr TimeNs kMillisecond = 1'000'000;
 constexpr TimeNs kShareOfTime = 10;
 constexpr TimeNs kShort = 20 * kMillisecond;  // no more than many another call
-constexpr std::int64_t kUnreadRetryMs = 1000;
 
 }  // namespace
 
@@ -20,12 +19,12 @@ absl::StatusOr<CostlyCalls::Place> CostlyCalls::Enter() {
   if (taken_ == most_) {
     return WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
                               taken_, " such calls are being answered, which is the limit")),
-                          kUnreadRetryMs);
+                          WaitsFor::kClients);
   }
   if (const TimeNs now = clock_->Now(); now < next_) {
     return WithRetryAfter(
         absl::ResourceExhaustedError("such a call was answered a moment ago, and took long"),
-        (next_ - now) / kMillisecond + 1);
+        WaitsFor::kCalls, (next_ - now) / kMillisecond + 1);
   }
   ++taken_;
   return Place(nullptr, [this](void*) {

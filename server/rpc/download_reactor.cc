@@ -40,8 +40,15 @@ absl::Status DownloadReactor::Start(const grpc::ByteBuffer& request) {
 }
 
 void DownloadReactor::Write() {
-  ExpectRead(outgoing_.Length());
+  ExpectRead(outgoing_.Length(), HeldBytes());
   StartWrite(&outgoing_);
+}
+
+// Of planes that are not wholly sent.
+std::uint64_t DownloadReactor::HeldBytes() const {
+  std::uint64_t bytes = 0;
+  for (auto each = next_; each != kPlaneNames.end(); ++each) bytes += size_[*each];
+  return bytes;
 }
 
 void DownloadReactor::OnWriteDone(bool ok) {

@@ -34,6 +34,7 @@ class DownloadReactor final : public RequestReactor {
   void OnEnd() override;
   absl::Status Start(const grpc::ByteBuffer& request);
   void Write();
+  std::uint64_t HeldBytes() const;
 
   OperandStore* const store_;
   const std::uint64_t chunk_bytes_;

@@ -326,4 +326,22 @@ TimeNs MatmulStreamReactor::OnLate(TimeNs now) {
   return now + period;
 }
 
+// A session is its first stream's.
+std::uint64_t MatmulStreamReactor::IdleBytes(TimeNs before) {
+  if (!mutex_.try_lock()) return 0;  // something happens to it
+  const MutexLock lock(mutex_, std::adopt_lock);
+  const bool has_session = session_ != nullptr && stream_ == MatmulSession::kFirst;
+  return has_session ? session_->IdleBytes(before) : 0;
+}
+
+void MatmulStreamReactor::Recall(TimeNs before) {
+  std::shared_ptr<MatmulSession> session;
+  {
+    if (!mutex_.try_lock()) return;
+    const MutexLock lock(mutex_, std::adopt_lock);
+    session = session_;
+  }
+  if (session != nullptr) session->Recall(before);
+}
+
 }  // namespace gemmd

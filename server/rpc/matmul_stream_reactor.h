@@ -90,6 +90,8 @@ class MatmulStreamReactor final
   // From here on the call is cancelled if it has not ended by `due`.
   void EndBy(TimeNs due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TimeNs OnLate(TimeNs now) override;
+  std::uint64_t IdleBytes(TimeNs before) override;
+  void Recall(TimeNs before) override;
 
   const Services services_;
   grpc::CallbackServerContext* const context_;

@@ -71,14 +71,31 @@ void RequestReactor::FinishCall(const grpc::Status& status) {
   Finish(status);
 }
 
-void RequestReactor::ExpectRead(std::uint64_t bytes) {
-  SetDue(Progress::OfWhole(watch_->options().progress, bytes, watch_->clock().Now()).due());
+void RequestReactor::ExpectRead(std::uint64_t bytes, std::uint64_t held_bytes) {
+  start_ = watch_->clock().Now();
+  read_bytes_ = bytes;
+  held_bytes_ = std::max(bytes, held_bytes);
+  const ProgressLimit& limit = watch_->options().progress;
+  // Before that nobody can say how fast the connection moves.
+  constexpr TimeNs kSeen = 3'000'000'000;
+  SetDue(std::min(Progress::OfWhole(limit, bytes, start_).due(),
+                  start_ + std::max(kSeen, limit.window)));
+}
+
+void RequestReactor::Recall(TimeNs before) {
+  if (!is_reading_ && IdleBytes(before) != 0) context_->TryCancel();
 }
 
 TimeNs RequestReactor::OnLate(TimeNs now) {
   if (is_reading_) return OnSlowMessage(now);
   if (now <= due()) return due();  // its message has just come
-  context_->TryCancel();           // its client does not read
+  // Nothing is seen of an answer before all of it was taken; what its connection takes is.
+  const ProgressLimit& limit = watch_->options().progress;
+  if (now <= Progress::OfWhole(limit, read_bytes_, start_).due() && IsMoving(limit)) {
+    constexpr TimeNs kSecond = 1'000'000'000;
+    return now + std::min(kSecond, limit.window / 4);
+  }
+  context_->TryCancel();  // its client does not read
   return kNoDeadline;
 }
 

@@ -39,13 +39,19 @@ class RequestReactor : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::By
   void Fail(const absl::Status& status) { FinishCall(ToGrpc(status)); }
   void FinishCall(const grpc::Status& status);
   // The client has to take so many bytes, as fast as clients must, until another of these calls.
-  void ExpectRead(std::uint64_t bytes);
-  void ExpectNothing() { SetDue(kNoDeadline); }
+  // `held_bytes`: of memory that waits for that, if they are more.
+  void ExpectRead(std::uint64_t bytes, std::uint64_t held_bytes = 0);
+  void ExpectNothing() {
+    held_bytes_ = 0;
+    SetDue(kNoDeadline);
+  }
 
   grpc::CallbackServerContext* context() const { return context_; }
 
  private:
   TimeNs OnLate(TimeNs now) final;
+  std::uint64_t IdleBytes(TimeNs before) final { return start_ <= before ? held_bytes_.load() : 0; }
+  void Recall(TimeNs before) final;
   TimeNs OnSlowMessage(TimeNs now);
   // Returns true to at most one caller, which then decides how the call goes on.
   bool EndReading() { return is_reading_.exchange(false); }
@@ -56,8 +62,10 @@ class RequestReactor : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::By
   grpc::CallbackServerContext* const context_;
   void StartReading();
 
-  std::atomic<TimeNs> start_{0};  // of waiting for a message
-  bool has_message_ = false;      // there was one
+  std::atomic<TimeNs> start_{0};  // of waiting for a message, or for its answer's being read
+  std::atomic<std::uint64_t> read_bytes_{0};  // that the client has to take
+  std::atomic<std::uint64_t> held_bytes_{0};
+  bool has_message_ = false;  // there was one
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
   std::atomic<bool> is_reading_{false};

@@ -8,15 +8,13 @@
 namespace gemmd {
 namespace {
 
-constexpr std::int64_t kRetryMs = 1000;
-
 absl::Status Refusal(std::size_t count, const std::string& whose, std::size_t limit) {
   return WithRetryAfter(
       absl::ResourceExhaustedError(absl::StrCat(
           "the message takes long to arrive, as those of ", count, " other calls", whose,
           " do, which is the limit (", limit,
           "): send large operands by MatmulStream or Upload, which hold no memory of gRPC's")),
-      kRetryMs);
+      WaitsFor::kClients);
 }
 
 }  // namespace

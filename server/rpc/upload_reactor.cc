@@ -12,13 +12,6 @@
 #include "server/tenants/retry_after.h"
 
 namespace gemmd {
-namespace {
-
-// Leases run out in seconds to minutes: asking more often would not help.
-constexpr std::int64_t kRetryMs = 1000;
-
-}  // namespace
-
 UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatch* watch,
                              const RequestLimits& limits, std::atomic<int>* active_uploads,
                              Tenant tenant, grpc::CallbackServerContext* context)
@@ -151,7 +144,8 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
 void UploadReactor::Answer(absl::Status status) {
   is_answered_ = true;
   SetDue(watch_->clock().Now() + watch_->options().progress.window);
-  if (absl::IsResourceExhausted(status)) status = WithRetryAfter(std::move(status), kRetryMs);
+  if (absl::IsResourceExhausted(status))
+    status = WithRetryAfter(std::move(status), WaitsFor::kLeases);
   if (!status.ok()) {
     stream_ = nullptr;
     return Finish(ToGrpcStatus(status, context_));

@@ -19,13 +19,9 @@ constexpr char kRefusalUrl[] = "gemmd/quota";
 
 constexpr TimeNs kMillisecond = 1000000;
 
-// The retry delay is short where one request holds the quantity, which ends soon, and longer where
-// it stays until it is given back by hand.
-std::int64_t RetryMsOf(Quantity quantity) {
-  constexpr std::int64_t kSoonMs = 20;
-  constexpr std::int64_t kLaterMs = 1000;
+WaitsFor HolderOf(Quantity quantity) {
   const bool is_of_request = quantity == Quantity::kRequests || quantity == Quantity::kRequestBytes;
-  return is_of_request ? kSoonMs : kLaterMs;
+  return is_of_request ? WaitsFor::kRequests : WaitsFor::kLeases;
 }
 
 // A day of debt is as good as any longer one, and sums of many do not overflow.
@@ -184,7 +180,7 @@ absl::StatusOr<QuotaAccounts::Hold> QuotaAccounts::Take(const Tenant& tenant,
     status.Update(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
                                      "the tenant's quota of ", Name(quantity), " is ", *limit, ", ",
                                      held, " are taken, and this takes ", amounts[i])),
-                                 RetryMsOf(quantity)));
+                                 HolderOf(quantity)));
   }
   const bool is_request = amounts[static_cast<std::size_t>(Quantity::kRequests)] != 0;
   if (is_request && quota.device_share.has_value()) {
@@ -195,7 +191,7 @@ absl::StatusOr<QuotaAccounts::Hold> QuotaAccounts::Take(const Tenant& tenant,
               "the tenant's quota of device_ms_per_second is ", *quota.device_share * 1e3,
               ", and at that rate what it took is paid for in ", owed / kMillisecond,
               " ms; the limit is ", kBurst / kMillisecond)),
-          (owed - kBurst + kMillisecond - 1) / kMillisecond));
+          WaitsFor::kRequests, (owed - kBurst + kMillisecond - 1) / kMillisecond));
     }
   }
   if (!status.ok()) {

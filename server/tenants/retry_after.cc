@@ -1,5 +1,6 @@
 #include "server/tenants/retry_after.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/cord.h"
@@ -13,7 +14,21 @@ constexpr char kPayloadUrl[] = "gemmd/retry-after-ms";
 
 }  // namespace
 
-absl::Status WithRetryAfter(absl::Status status, std::int64_t milliseconds) {
+std::int64_t LeastRetryMs(WaitsFor what) {
+  switch (what) {
+    case WaitsFor::kRequests:
+      return 20;
+    case WaitsFor::kCalls:
+      return 100;
+    case WaitsFor::kClients:
+    case WaitsFor::kLeases:
+      return 1000;
+  }
+  return 1000;
+}
+
+absl::Status WithRetryAfter(absl::Status status, WaitsFor what, std::int64_t milliseconds) {
+  milliseconds = std::max(milliseconds, LeastRetryMs(what));
   status.SetPayload(kPayloadUrl, absl::Cord(absl::StrCat(milliseconds)));
   return status;
 }

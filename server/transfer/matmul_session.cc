@@ -13,7 +13,6 @@ namespace gemmd {
 namespace {
 
 constexpr TimeNs kNsPerUs = 1000;
-constexpr std::int64_t kRetryMs = 1;  // where one's own requests must end first
 
 TimeNs DeadlineOf(const RequestHeader& header) {
   constexpr std::uint64_t kMaxUs = std::numeric_limits<TimeNs>::max() / kNsPerUs / 2;
@@ -34,23 +33,10 @@ HostBuffer SubBuffer(const HostBuffer& buffer, std::uint64_t begin, std::uint64_
   return part;
 }
 
-std::uint64_t SizeOf(const HostBuffer& buffer) {
-  std::uint64_t bytes = 0;
-  for (const HostPiece& piece : buffer) bytes += piece.size_bytes;
-  return bytes;
-}
-
 std::uint64_t SizeOf(const PayloadChunk& chunk) {
   std::uint64_t bytes = 0;
   for (const absl::string_view piece : chunk.pieces) bytes += piece.size();
   return bytes;
-}
-
-// The size of its payload.
-std::uint64_t SizeOf(const Outgoing& event) {
-  if (const auto* finished = std::get_if<RequestFinished>(&event)) return SizeOf(finished->payload);
-  if (const auto* chunk = std::get_if<ResultChunk>(&event)) return SizeOf(chunk->bytes);
-  return 0;
 }
 
 }  // namespace
@@ -62,7 +48,7 @@ absl::StatusOr<MatmulSession::StreamId> MatmulSession::AddStream(Wake wake) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the session has ", streams_.size(), " streams, which is the limit"));
   }
-  streams_.push_back({std::move(wake), false, std::nullopt, Progress()});
+  streams_.push_back({std::move(wake), false, std::nullopt, Progress(), kNoDeadline});
   return streams_.size() - 1;
 }
 
@@ -101,7 +87,7 @@ absl::Status MatmulSession::Begin(RequestHeader header) {
       refusal = WithCause(WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
                                              "the session has ", in_flight,
                                              " requests in flight, which is the limit")),
-                                         kRetryMs),
+                                         WaitsFor::kRequests),
                           RefusalCause::kSession);
     }
     requests_.emplace(request->client_id, request);
@@ -136,9 +122,11 @@ void MatmulSession::OnAdmitted(const RequestPtr& request,
       EndReceivingLocked(request, admitted.status());
     } else {
       request->admitted = *std::move(admitted);
+      request->held_bytes = request->admitted->held_bytes();
       request->state = State::kReceiving;
       request->receive_start = clock_->Now();
       request->progress = Progress(options_.progress, request->receive_start);
+      request->moved = request->receive_start;
       if (request->await_accepted) control_.emplace_back(RequestAccepted{request->client_id});
       request->copies = 1;  // so that nobody starts it before all of the message is there
     }
@@ -182,7 +170,7 @@ void MatmulSession::Receive(std::uint64_t request_id, const absl::StatusOr<Paylo
                                        "memory is full, and payload came before the request was "
                                        "accepted; one that waits for that (await_accepted) would "
                                        "have waited for memory"),
-                                   kRetryMs),
+                                   WaitsFor::kRequests),
                     RefusalCause::kMemory));
     } else {
       ++request->copies;
@@ -200,7 +188,10 @@ void MatmulSession::ReceiveInto(const RequestPtr& request,
   {
     const MutexLock lock(mutex_);
     --request->copies;
-    if (status.ok()) request->progress.Record(SizeOf(*chunk), clock_->Now());
+    if (status.ok() && SizeOf(*chunk) != 0) {
+      request->moved = clock_->Now();
+      request->progress.Record(SizeOf(*chunk), request->moved);
+    }
     is_ended = !status.ok() && request->state == State::kReceiving;
     if (is_ended) EndReceivingLocked(request, std::move(status));
   }
@@ -378,20 +369,23 @@ std::vector<Outgoing> MatmulSession::NextMessage(StreamId stream) {
   std::optional<Outgoing> first = TakeNextLocked(stream);
   if (!first.has_value()) {
     streams_[stream].sending = Progress();
+    streams_[stream].sending_since = kNoDeadline;
     return {};
   }
-  std::uint64_t bytes = SizeOf(*first);
+  std::uint64_t bytes = PayloadBytes(*first);
   const bool may_share = accepts_batches_ && std::holds_alternative<RequestFinished>(*first);
   std::vector<Outgoing> message;
   message.push_back(*std::move(first));
   while (may_share && !control_.empty() && message.size() < kMostFinished &&
          bytes < options_.chunk_bytes &&
          std::holds_alternative<RequestFinished>(control_.front())) {
-    bytes += SizeOf(control_.front());
+    bytes += PayloadBytes(control_.front());
     message.push_back(std::move(control_.front()));
     control_.pop_front();
   }
-  streams_[stream].sending = Progress::OfWhole(options_.progress, bytes, clock_->Now());
+  streams_[stream].sending_since = clock_->Now();
+  streams_[stream].sending =
+      Progress::OfWhole(options_.progress, bytes, streams_[stream].sending_since);
   return message;
 }
 
@@ -449,44 +443,6 @@ void MatmulSession::OnClosed() {
   const MutexLock lock(mutex_);
   for (const absl::StatusCode code : incomplete_) statistics_->RecordRefused(code);
   incomplete_.clear();
-}
-
-void MatmulSession::ExpectMessage(TimeNs until) {
-  const MutexLock lock(mutex_);
-  message_expected_until_ = std::max(message_expected_until_, until);
-}
-
-bool MatmulSession::IsStalledLocked(const Progress& payload, TimeNs now) const {
-  const bool may_be_under_way =
-      now < message_expected_until_ && now <= payload.DueOfWhole(options_.message_bytes);
-  return payload.IsStalled(now) && !may_be_under_way;
-}
-
-void MatmulSession::EndLate(TimeNs now) {
-  bool is_stalled = false;
-  bool is_changed = false;
-  {
-    const MutexLock lock(mutex_);
-    is_stalled = std::any_of(streams_.begin(), streams_.end(),
-                             [&](const Stream& stream) { return stream.sending.IsStalled(now); });
-    std::vector<std::pair<RequestPtr, absl::Status>> late;
-    for (const auto& [id, request] : requests_) {
-      if (request->state != State::kReceiving) continue;
-      if (request->deadline <= now) {
-        late.emplace_back(request, absl::DeadlineExceededError(
-                                       "the deadline passed before the payload was there"));
-      } else if (IsStalledLocked(request->progress, now)) {
-        late.emplace_back(request, StalledError("the payload came", options_.progress));
-      }
-    }
-    for (auto& [request, status] : late) EndReceivingLocked(request, std::move(status));
-    is_changed = !late.empty();
-  }
-  if (is_stalled) {
-    Break(StalledError("the client read", options_.progress));
-  } else if (is_changed) {
-    WakeAll();
-  }
 }
 
 void MatmulSession::StartDraining() {

@@ -113,6 +113,11 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Ends what is late by now: requests past their deadline whose payload is not there, requests
   // whose payload has stalled, and the session if its client reads too slowly.
   void EndLate(TimeNs now);
+  // The bytes of memory that wait for the client since `before` or longer: of requests whose
+  // payload does not come, and of results that it does not read.
+  std::uint64_t IdleBytes(TimeNs before) const;
+  // Others need that memory: ends those requests, or where the client does not read, the session.
+  void Recall(TimeNs before);
   // From here on an idle session closes with DrainingError(), unless its client ended it before.
   // REQUIRES: it has its first stream.
   void StartDraining();
@@ -138,7 +143,9 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     State state = State::kWaiting;
     int copies = 0;  // under way
     bool is_cancelled = false;
-    Progress progress;  // of its payload
+    Progress progress;             // of its payload
+    TimeNs moved = 0;              // when some of it came last
+    std::uint64_t held_bytes = 0;  // of memory, once it is admitted
   };
   using RequestPtr = std::shared_ptr<Request>;
   struct Result {
@@ -151,7 +158,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
     Wake wake;
     bool input_ended = false;
     std::optional<Outgoing> greeting;
-    Progress sending;  // of what NextMessage() gave last
+    Progress sending;                    // of what NextMessage() gave last
+    TimeNs sending_since = kNoDeadline;  // kNoDeadline: it gave nothing
   };
 
   // Takes the result of Admit() for a request, now or after it waited.
@@ -178,6 +186,8 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // The same, and leaves the count to others.
   void AnswerReceivingLocked(const RequestPtr& request, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of results that the client does not read since before that.
+  std::uint64_t UnreadBytesLocked(TimeNs before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsStalledLocked(const Progress& payload, TimeNs now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendLocked(RequestFinished finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -37,4 +37,15 @@ struct ResultChunk {
 using Outgoing =
     std::variant<SessionOpened, SessionJoined, RequestAccepted, RequestFinished, ResultChunk>;
 
+// Those of a result that it carries.
+inline std::uint64_t PayloadBytes(const Outgoing& message) {
+  const HostBuffer* payload = nullptr;
+  if (const auto* finished = std::get_if<RequestFinished>(&message)) payload = &finished->payload;
+  if (const auto* chunk = std::get_if<ResultChunk>(&message)) payload = &chunk->bytes;
+  std::uint64_t bytes = 0;
+  if (payload == nullptr) return bytes;
+  for (const HostPiece& piece : *payload) bytes += piece.size_bytes;
+  return bytes;
+}
+
 }  // namespace gemmd

@@ -153,7 +153,7 @@ TEST_F(AdmissionTest, AFullQueueTellsWhenToRetry) {
   const absl::Status status = Run(64);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(RetryAfterMs(status).has_value());
-  EXPECT_GE(*RetryAfterMs(status), 1);
+  EXPECT_GE(*RetryAfterMs(status), LeastRetryMs(WaitsFor::kRequests));
 }
 
 TEST_F(AdmissionTest, ADeadlineThatCannotBeMetIsRefusedBeforeAnyByteIsHeld) {

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
 #include "server/device/cuda/cuda_device.h"
+#include "server/tenants/retry_after.h"
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_cuda.h"
@@ -225,6 +226,18 @@ TEST(ResidentOperands, OneThatIsLargerThanTheDeviceIsRefusedAtOnce) {
   EXPECT_EQ(refused,
             absl::InvalidArgumentError(absl::StrCat("the resident operands take ", kBytes,
                                                     " bytes on cuda:0, which has ", kBytes / 2)));
+}
+
+// The device is idle, and a store has room when a lease ends.
+TEST(KeptResults, AFullStoreSaysToComeBackWhenALeaseMayHaveEnded) {
+  Server server(1);
+  Client client(&server, "a");
+  std::mt19937 random(1);
+  const Factor a{RandomMatrix(&random), {}};
+  for (int i = 0; i < 64; ++i) ASSERT_TRUE(client.Multiply(a, a, true).status.ok()) << i;
+  const absl::Status full = client.Multiply(a, a, true).status;
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
+  EXPECT_EQ(RetryAfterMs(full), LeastRetryMs(WaitsFor::kLeases));
 }
 
 TEST(KeptResults, AChainCrossesNothing) {

@@ -264,6 +264,34 @@ TEST_F(MemoryWaitingTest, NobodyWaitsForWhatNoRequestHolds) {
   EXPECT_EQ(room_->waiting(), 0U);
 }
 
+TEST_F(MemoryWaitingTest, MemoryIsWantedOnceARequestHasWaitedForIt) {
+  Admitted holder = *Admit(Call("a", "x", 280));
+  const auto waiting = Await(1, Call("b", "y", 280));
+  clock_.Advance(500 * kMs - 1);
+  room_->Look();
+  EXPECT_FALSE(admission_->IsMemoryWanted());
+  clock_.Advance(1);
+  room_->Look();
+  EXPECT_TRUE(admission_->IsMemoryWanted());
+  clock_.Advance(100 * kMs);
+  EXPECT_TRUE(admission_->IsMemoryWanted());
+  holder.reset();
+  room_->Look();
+  EXPECT_TRUE(waiting->is_told);
+  clock_.Advance(500 * kMs);
+  EXPECT_FALSE(admission_->IsMemoryWanted());
+}
+
+TEST_F(MemoryWaitingTest, WhoWaitsForItsOwnShareWantsNothingOfOthers) {
+  std::vector<Admitted> held;
+  for (int i = 0; i < 6; ++i) held.push_back(*Admit(Call("a", "x")));
+  const auto waiting = Await(1, Call("a", "x"));
+  clock_.Advance(600 * kMs);
+  room_->Look();
+  EXPECT_FALSE(waiting->is_told);
+  EXPECT_FALSE(admission_->IsMemoryWanted());
+}
+
 TEST_F(MemoryWaitingTest, WaitingEnds) {
   const Admitted holder = *Admit(Call("a", "x", 280));
   const auto cancelled = Await(1, Call("a", "x", 280));

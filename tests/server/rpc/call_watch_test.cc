@@ -1,5 +1,6 @@
 #include "server/rpc/call_watch.h"
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
@@ -25,6 +26,16 @@ class FakeCall final : public WatchedCall {
     is_message_coming = IsMessageComing(now);
     return next;
   }
+  std::uint64_t IdleBytes(TimeNs before) override { return since <= before ? idle_bytes : 0; }
+  void Recall(TimeNs before) override {
+    EXPECT_LE(since, before);
+    ++recalled;
+    idle_bytes = 0;
+  }
+  using WatchedCall::IsMoving;
+  std::uint64_t idle_bytes = 0;
+  TimeNs since = 0;  // nothing moved
+  int recalled = 0;
   int late = 0;
   bool is_message_coming = false;  // when it was late last
   TimeNs next = kNoDeadline;
@@ -432,6 +443,109 @@ TEST(Peer, HasAnAddressAndAnEndpoint) {
   EXPECT_EQ(EndpointOf("ipv6:%5B2001:db8::1%5D:4711"), "[2001:db8::1]:4711");
   EXPECT_EQ(EndpointOf("ipv6:%5Bfe80::1%25eth0%5D:4711"), "[fe80::1]:4711");
   EXPECT_EQ(EndpointOf("unix:"), "unix");
+}
+
+// A watch of calls that have memory which others wait for, with the limits that are the defaults.
+class RecallTest : public MessagesTest {
+ protected:
+  CallWatch::Options Options() {
+    CallWatch::Options options;
+    options.memory_is_wanted = [this] { return is_wanted_; };
+    options.proxies = {"10.0.0.9"};
+    return options;
+  }
+  void Look(TimeNs time) {
+    for (const TimeNs end = clock_.Now() + time; clock_.Now() < end;) {
+      clock_.Advance(kSecond / 10);
+      watch_.Look();
+    }
+  }
+  void Add(FakeCall* call, const std::string& endpoint, std::uint64_t idle_bytes) {
+    traffic_[endpoint].received = 2000;
+    call->idle_bytes = idle_bytes;
+    call->since = clock_.Now();
+    EXPECT_TRUE(watch_.Add(call, "ipv4:" + endpoint, 0).ok());
+  }
+
+  bool is_wanted_ = true;
+  CallWatch watch_{
+      Options(), &clock_, std::chrono::milliseconds(0),
+      [](const std::string& /*peer*/, absl::string_view /*why*/, ConnectionTable::Reopening) {},
+      [this] { return traffic_; }};
+};
+
+TEST_F(RecallTest, MemoryThatWaitsForItsClientGoesBackWhenItIsWanted) {
+  FakeCall call;
+  Add(&call, "10.0.0.1:1", kMiB);
+  is_wanted_ = false;
+  Look(20 * kSecond);
+  EXPECT_EQ(call.recalled, 0);
+  is_wanted_ = true;
+  call.since = clock_.Now();
+  Look(2 * kSecond);
+  EXPECT_EQ(call.recalled, 0) << "it has only begun to wait";
+  Look(2 * kSecond);
+  EXPECT_EQ(call.recalled, 1);
+  watch_.Remove(&call);
+}
+
+TEST_F(RecallTest, TheAddressThatHasMostGivesFirstAndEachLookTakesOne) {
+  std::deque<FakeCall> calls(5);
+  Add(&calls[0], "10.0.0.1:1", 5 * kMiB);  // the largest, alone at its address
+  Add(&calls[1], "10.0.0.2:1", 4 * kMiB);
+  Add(&calls[2], "10.0.0.2:2", 3 * kMiB);
+  Add(&calls[3], "10.0.0.9:1", 3 * kMiB);  // behind a proxy, whose clients count each for itself
+  Add(&calls[4], "10.0.0.9:2", 3 * kMiB);
+  clock_.Advance(4 * kSecond);
+  const auto recalled = [&calls] {
+    int sum = 0;
+    for (const FakeCall& call : calls) sum += call.recalled;
+    return sum;
+  };
+  watch_.Look();
+  EXPECT_EQ(calls[1].recalled, 1);
+  EXPECT_EQ(recalled(), 1);
+  watch_.Look();
+  EXPECT_EQ(calls[0].recalled, 1);
+  EXPECT_EQ(recalled(), 2);
+  for (int i = 3; i <= 6; ++i) {
+    watch_.Look();
+    EXPECT_EQ(recalled(), std::min(i, 5));
+  }
+  for (FakeCall& call : calls) watch_.Remove(&call);
+}
+
+// What a minute moves is on its way: 64 MiB at 2 MiB a second are, and at 1 KiB a second are not.
+TEST_F(RecallTest, WhoseBytesMoveIsSpared) {
+  for (const bool is_fast : {true, false}) {
+    FakeCall call;
+    Add(&call, "10.0.0.1:1", 64 * kMiB);
+    for (int i = 0; i < 100; ++i) {
+      traffic_["10.0.0.1:1"].sent += is_fast ? kMiB / 5 : 100;
+      Look(kSecond / 10);
+    }
+    EXPECT_EQ(call.recalled, is_fast ? 0 : 1);
+    watch_.Remove(&call);
+  }
+}
+
+// By default an answer of 61 MiB may take an hour, as long as its connection moves.
+TEST_F(RecallTest, ALateCallIsToldWhetherItsConnectionMoves) {
+  FakeCall call;
+  FakeCall local;
+  Add(&call, "10.0.0.1:1", 0);
+  EXPECT_TRUE(watch_.Add(&local, "unix:", 0).ok());
+  const ProgressLimit limit;
+  for (const std::uint64_t bytes_a_second : {100'000, 20'000, 10'000, 0}) {
+    for (int i = 0; i < 30; ++i) {
+      traffic_["10.0.0.1:1"].sent += bytes_a_second / 10;
+      Look(kSecond / 10);
+    }
+    EXPECT_EQ(call.IsMoving(limit), bytes_a_second >= limit.bytes_per_second) << bytes_a_second;
+  }
+  EXPECT_TRUE(local.IsMoving(limit)) << "nobody counts its bytes";
+  watch_.Remove(&call);
+  watch_.Remove(&local);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ TEST(ToGrpcStatus, PassesCodeAndMessageThrough) {
 
 TEST(ToGrpcStatus, TellsWhenToRetry) {
   grpc::ServerContext context;
-  ToGrpcStatus(WithRetryAfter(absl::ResourceExhaustedError("full"), 37), &context);
+  ToGrpcStatus(WithRetryAfter(absl::ResourceExhaustedError("full"), WaitsFor::kRequests, 37),
+               &context);
   const auto metadata = grpc::testing::ServerContextTestSpouse(&context).GetTrailingMetadata();
   ASSERT_EQ(metadata.count("grpc-retry-pushback-ms"), 1u);
   EXPECT_EQ(metadata.find("grpc-retry-pushback-ms")->second, "37");
@@ -37,6 +38,18 @@ TEST(ToGrpcStatus, ABugsDetailsStayInTheLogUnderAnIncident) {
   EXPECT_EQ(incident.size(), 16u);
   EXPECT_NE(log.find("\"incident\":\"" + incident + "\""), std::string::npos) << log;
   EXPECT_NE(log.find("secret detail"), std::string::npos) << log;
+}
+
+// Who obeys does not spin, whatever was predicted.
+TEST(RetryAfter, IsNeverLessThanWhatIsWaitedForTakes) {
+  for (const WaitsFor what :
+       {WaitsFor::kRequests, WaitsFor::kCalls, WaitsFor::kClients, WaitsFor::kLeases}) {
+    EXPECT_GE(LeastRetryMs(what), 20);
+    const absl::Status full = absl::ResourceExhaustedError("full");
+    EXPECT_EQ(RetryAfterMs(WithRetryAfter(full, what)), LeastRetryMs(what));
+    EXPECT_EQ(RetryAfterMs(WithRetryAfter(full, what, 1)), LeastRetryMs(what));
+    EXPECT_EQ(RetryAfterMs(WithRetryAfter(full, what, 5000)), 5000);
+  }
 }
 
 TEST(RetryAfter, IsAbsentUnlessSet) {

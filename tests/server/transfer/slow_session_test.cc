@@ -63,6 +63,50 @@ TEST(MatmulSession, RequestsWhosePayloadDoesNotComeEndAlone) {
   EXPECT_EQ(server.device.memory().usage().in_flight_bytes, 3u * 256);
 }
 
+TEST(MatmulSession, MemoryWhosePayloadDoesNotComeIsGivenBackToOthers) {
+  Server server;
+  auto session = server.NewSession();
+  ASSERT_TRUE(session->AddStream([] {}).ok());
+  const TimeNs begin = server.clock.Now();
+  ASSERT_TRUE(session->Begin(Header(1, 8, begin)).ok());
+  ASSERT_TRUE(session->Begin(Header(2, 8, begin)).ok());
+  server.clock.Advance(kMs);
+  Receive(session.get(), 2, OperandName::kA, 0, 64);
+  Receive(session.get(), 1, OperandName::kA, 0, 0);  // no byte
+  EXPECT_EQ(session->IdleBytes(begin - 1), 0u);
+  EXPECT_GE(session->IdleBytes(begin), 3u * 256);
+  EXPECT_EQ(session->IdleBytes(begin + kMs), 2 * session->IdleBytes(begin));
+  session->Recall(begin);
+  const auto finished = std::get<RequestFinished>(*Next(session.get()));
+  EXPECT_EQ(finished.request_id, 1u);
+  EXPECT_EQ(finished.status.message(),
+            "other requests wait for memory, and none of this one's payload came for some seconds");
+  EXPECT_FALSE(Next(session.get()).has_value());
+  EXPECT_FALSE(session->Closing().has_value());
+  EXPECT_EQ(server.device.memory().usage().in_flight_bytes, 3u * 256) << "of the other one";
+}
+
+TEST(MatmulSession, MemoryOfResultsThatNobodyReadsIsGivenBackToOthers) {
+  Server server;
+  auto session = server.NewSession();
+  ASSERT_TRUE(session->AddStream([] {}).ok());
+  ASSERT_TRUE(session->Begin(Header(1, 8, 0)).ok());
+  Receive(session.get(), 1, OperandName::kA, 0, 256);
+  Receive(session.get(), 1, OperandName::kB, 0, 256);
+  server.device.FinishOne();
+  EXPECT_EQ(session->IdleBytes(server.clock.Now()), 0u) << "it has nothing to read";
+  ASSERT_TRUE(Next(session.get()).has_value());
+  const TimeNs sent = server.clock.Now();
+  EXPECT_EQ(session->IdleBytes(sent - 1), 0u);
+  EXPECT_EQ(session->IdleBytes(sent), 256u);
+  session->Recall(sent - 1);
+  EXPECT_FALSE(session->Closing().has_value());
+  session->Recall(sent);
+  EXPECT_EQ(session->Closing()->message(),
+            "other requests wait for memory, and the client read nothing for some seconds");
+  EXPECT_EQ(session->IdleBytes(sent), 0u);
+}
+
 // A chunk may take longer than the time in which something must come, and is seen when it is whole.
 TEST(MatmulSession, RequestsWhoseChunkIsUnderWayGoOnForAsLongAsTheLargestTakes) {
   Server server;

@@ -1,0 +1,89 @@
+// Memory of requests that waits for clients who do nothing, with the limits that are the defaults.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gemmd/v1/gemm.pb.h"
+#include "gtest/gtest.h"
+#include "tests/abuse/abuse_fixture.h"
+#include "tests/abuse/attacks.h"
+#include "tests/abuse/polite_client.h"
+#include "tests/abuse/raw_http2.h"
+
+namespace gemmd {
+namespace {
+
+constexpr int kAddresses = 3;
+
+// The server has 64 MiB for requests, all of which is held in no time. Yet the polite client of the
+// fixture, and a new one, have their products.
+class HeldMemoryTest : public testing::AbuseFixture {
+ protected:
+  HeldMemoryTest() : AbuseFixture({}, std::uint64_t{160} << 20) {
+    for (int i = 1; i <= kAddresses; ++i) {
+      testing::RawConnection::Options options;
+      options.stream_window = 0;  // no answer is read
+      options.source = absl::StrCat("127.0.4.", i);
+      connections_.push_back(std::make_unique<testing::RawConnection>(server_.address(), options));
+    }
+  }
+
+  // Returns once requests hold nearly all memory, or have held it.
+  void AwaitFull() {
+    constexpr std::uint64_t kNearlyAll = std::uint64_t{56} << 20;
+    const auto admin = v1::Admin::NewStub(channel_);
+    std::uint64_t most = 0;
+    while (most < kNearlyAll) {
+      grpc::ClientContext context;
+      v1::StatisticsResponse statistics;
+      ASSERT_TRUE(admin->Statistics(&context, {}, &statistics).ok());
+      most = std::max(most, statistics.reserved_bytes());
+    }
+  }
+  void ExpectOthersAreServed() const {
+    testing::PoliteClient other(server_.address());
+    for (int i = 0; i < 3; ++i) other.Multiply();
+    EXPECT_EQ(other.answered, 3);
+  }
+
+  std::vector<std::unique_ptr<testing::RawConnection>> connections_;
+};
+
+// Some 60 bytes announce 12 MiB each.
+TEST_F(HeldMemoryTest, ByHeadersAloneIsGivenBack) {
+  v1::MatmulStreamRequest request;
+  v1::MatmulHeader* const header = request.mutable_begin()->mutable_header();
+  for (v1::Operand* const operand : {header->mutable_a(), header->mutable_b()}) {
+    operand->mutable_data()->set_type(v1::F32);
+    operand->mutable_data()->set_rows(1024);
+    operand->mutable_data()->set_columns(1024);
+  }
+  request.mutable_begin()->set_await_accepted(true);
+  for (const auto& connection : connections_) {
+    const std::uint32_t call = connection->Begin("/gemmd.v1.Gemm/MatmulStream");
+    for (int i = 0; i < 16; ++i) {
+      request.mutable_begin()->set_request_id(i);
+      connection->Send(call, testing::RawMessage(false, request.SerializeAsString()), false);
+    }
+  }
+  AwaitFull();
+  ExpectOthersAreServed();
+}
+
+// Some 24 KB ask for an answer of 9 MiB each.
+TEST_F(HeldMemoryTest, ByAnswersThatNobodyReadsIsGivenBack) {
+  for (const auto& connection : connections_) {
+    for (int i = 0; i < 8; ++i) {
+      connection->Send(connection->Begin("/gemmd.v1.Gemm/Matmul"), testing::OuterProduct(1500),
+                       true);
+    }
+  }
+  AwaitFull();
+  ExpectOthersAreServed();
+}
+
+}  // namespace
+}  // namespace gemmd
