@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/admission/tuning_operand.h"
 #include "server/scheduling/draining.h"
+#include "server/tenants/retry_after.h"
 
 namespace gemmd {
 namespace {
@@ -75,7 +76,9 @@ Tuner::~Tuner() {
 absl::Status Tuner::Start(std::uint64_t id, TuningRequest request, Callback done) {
   const MutexLock lock(mutex_);
   if (running_) {
-    return absl::ResourceExhaustedError("another call is tuning; one does at a time");
+    return WithRetryAfter(
+        absl::ResourceExhaustedError("another call is tuning; one does at a time"),
+        WaitsFor::kClients);
   }
   if (thread_.joinable()) thread_.join();  // it has no more to do than to return
   running_ = true;
@@ -121,15 +124,15 @@ absl::StatusOr<TuningReport> Tuner::Run(const TuningRequest& request) {
   TuningReport report;
   report.device = served().device->traits().name;
   for (const Problem& problem : request.problems) {
-    auto candidates = TuneProblem(problem, request.repeats);
+    auto candidates = TuneProblem(request, problem);
     if (!candidates.ok()) return candidates.status();
     report.problems.push_back(*std::move(candidates));
   }
   return report;
 }
 
-absl::StatusOr<std::vector<TunedCandidate>> Tuner::TuneProblem(const Problem& problem,
-                                                               int repeats) {
+absl::StatusOr<std::vector<TunedCandidate>> Tuner::TuneProblem(const TuningRequest& request,
+                                                               const Problem& problem) {
   Device& device = *served().device;
   const DeviceTraits& traits = device.traits();
   const Problem landed = device.Landed(problem);
@@ -159,7 +162,7 @@ absl::StatusOr<std::vector<TunedCandidate>> Tuner::TuneProblem(const Problem& pr
                                  "would change the bits of what serves the problem unmeasured"));
         continue;
       }
-      const absl::StatusOr<double> us = Measure(problem, plan, operands, repeats);
+      const absl::StatusOr<double> us = Measure(request, problem, plan, operands);
       if (EndsTuning(us.status())) return us.status();
       if (!us.ok()) {
         tuned.push_back(Rejected(kernel, ToString(config), us.status().message()));
@@ -178,13 +181,13 @@ absl::StatusOr<std::vector<TunedCandidate>> Tuner::TuneProblem(const Problem& pr
   return tuned;
 }
 
-absl::StatusOr<double> Tuner::Measure(const Problem& problem, const Plan& plan,
-                                      const Operands& operands, int repeats) {
-  const absl::StatusOr<double> warm_up = LaunchOnce(problem, plan, operands);
+absl::StatusOr<double> Tuner::Measure(const TuningRequest& request, const Problem& problem,
+                                      const Plan& plan, const Operands& operands) {
+  const absl::StatusOr<double> warm_up = LaunchOnce(request.tenant, problem, plan, operands);
   if (!warm_up.ok()) return warm_up.status();
   std::vector<double> times;
-  for (int i = 0; i < repeats; ++i) {
-    const absl::StatusOr<double> us = LaunchOnce(problem, plan, operands);
+  for (int i = 0; i < request.repeats; ++i) {
+    const absl::StatusOr<double> us = LaunchOnce(request.tenant, problem, plan, operands);
     if (!us.ok()) return us.status();
     times.push_back(*us);
   }
@@ -193,8 +196,8 @@ absl::StatusOr<double> Tuner::Measure(const Problem& problem, const Plan& plan,
   return *middle;
 }
 
-absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& plan,
-                                         const Operands& operands) {
+absl::StatusOr<double> Tuner::LaunchOnce(const std::string& tenant, const Problem& problem,
+                                         const Plan& plan, const Operands& operands) {
   if (cancelled_) return absl::CancelledError("tuning was cancelled");
   if (sources_.router->draining()) return DrainingError();
   Device& device = *served().device;
@@ -215,7 +218,13 @@ absl::StatusOr<double> Tuner::LaunchOnce(const Problem& problem, const Plan& pla
   if (!d.ok()) return d.status();
 
   job->id = sources_.admission->NextRequestId();
+  job->tenant = tenant;
   job->priority = Priority::kLow;
+  // Without it the launch would not be cut. What the model learns from is left out: plans that
+  // serve nobody say nothing of those that do.
+  const Cost predicted = served().scheduler->cost().Predict(problem, plan, Residency());
+  job->cost.device_us = predicted.device_us;
+  job->cost.least_us = predicted.least_us;
   job->is_measurement = true;
   job->work.problem = problem;
   job->work.plan = plan;

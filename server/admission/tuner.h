@@ -21,6 +21,7 @@ namespace gemmd {
 struct TuningRequest {
   std::vector<Problem> problems;  // as ValidateHeader() made them; no C, bias or scales
   int repeats = 5;                // launches of each plan that count, after one that does not
+  std::string tenant;             // whose turns they take
 };
 
 // One plan of one kernel.
@@ -88,12 +89,15 @@ class Tuner {
   struct Operands;
 
   absl::StatusOr<TuningReport> Run(const TuningRequest& request);
-  absl::StatusOr<std::vector<TunedCandidate>> TuneProblem(const Problem& problem, int repeats);
+  absl::StatusOr<std::vector<TunedCandidate>> TuneProblem(const TuningRequest& request,
+                                                          const Problem& problem);
   // Median of the compute stage in microseconds.
-  absl::StatusOr<double> Measure(const Problem& problem, const Plan& plan, const Operands& operands,
-                                 int repeats);
-  absl::StatusOr<double> LaunchOnce(const Problem& problem, const Plan& plan,
-                                    const Operands& operands);
+  absl::StatusOr<double> Measure(const TuningRequest& request, const Problem& problem,
+                                 const Plan& plan, const Operands& operands);
+  // As a request of the tenant's at low priority: it takes the tenant's turns, and goes in slices
+  // where it is long, so that others wait for a slice of it at most.
+  absl::StatusOr<double> LaunchOnce(const std::string& tenant, const Problem& problem,
+                                    const Plan& plan, const Operands& operands);
   absl::Status Save() const;
   void CountLocked(const absl::StatusOr<TuningReport>& report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

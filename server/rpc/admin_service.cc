@@ -240,8 +240,9 @@ AdminService::AdminService(const Sources& sources, const Door& door)
           return traces;
         });
   });
-  Serve("Tune", [this, watch](Context* context, const Login&) {
-    return new TuneReactor(sources_.tuner, sources_.admission->limits(), watch, context);
+  Serve("Tune", [this, watch](Context* context, const Login& login) {
+    return new TuneReactor(sources_.tuner, sources_.admission->limits(), watch,
+                           login.identity.tenant.key(), context);
   });
 }
 

@@ -78,8 +78,12 @@ absl::StatusOr<TuningRequest> DecodeTune(const v1::TuneRequest& wire, const Requ
 }
 
 TuneReactor::TuneReactor(Tuner* tuner, const RequestLimits& limits, CallWatch* watch,
-                         grpc::CallbackServerContext* context)
-    : RequestReactor(watch, context), tuner_(tuner), limits_(limits), id_(tuner->NextId()) {}
+                         std::string tenant, grpc::CallbackServerContext* context)
+    : RequestReactor(watch, context),
+      tuner_(tuner),
+      limits_(limits),
+      tenant_(std::move(tenant)),
+      id_(tuner->NextId()) {}
 
 void TuneReactor::OnMessage(const grpc::ByteBuffer& message) {
   v1::TuneRequest wire;
@@ -88,6 +92,7 @@ void TuneReactor::OnMessage(const grpc::ByteBuffer& message) {
     absl::StatusOr<TuningRequest> tuning = DecodeTune(wire, limits_);
     status = tuning.status();
     if (tuning.ok()) {
+      tuning->tenant = tenant_;
       status =
           tuner_->Start(id_, *std::move(tuning),
                         [this](const absl::StatusOr<TuningReport>& report) { OnFinished(report); });

@@ -1,6 +1,8 @@
 // One Tune, from its bytes to its answer.
 #pragma once
 
+#include <string>
+
 #include "gemmd/v1/admin.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "server/admission/tuner.h"
@@ -16,7 +18,7 @@ absl::StatusOr<TuningRequest> DecodeTune(const v1::TuneRequest& wire, const Requ
 class TuneReactor final : public RequestReactor {
  public:
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
-  TuneReactor(Tuner* tuner, const RequestLimits& limits, CallWatch* watch,
+  TuneReactor(Tuner* tuner, const RequestLimits& limits, CallWatch* watch, std::string tenant,
               grpc::CallbackServerContext* context);
 
   void OnCancel() override { tuner_->Cancel(id_); }
@@ -29,6 +31,7 @@ class TuneReactor final : public RequestReactor {
 
   Tuner* const tuner_;
   const RequestLimits limits_;
+  const std::string tenant_;
   const std::uint64_t id_;
 };
 
