@@ -302,7 +302,9 @@ TEST_F(OperandsTest, AChainOfProductsCarriesNoPayload) {
 }
 
 TEST_F(OperandsTest, TheUnleasedGoForOthersAndTheQuotaHolds) {
-  Start({"--operands.memory-bytes=1000000", "--operands.tenant-bytes=600000"});
+  // All tenants are at one address, which would have a share too.
+  Start({"--operands.memory-bytes=1000000", "--operands.tenant-bytes=600000",
+         "--limits.proxies=127.0.0.1"});
   const auto a = Connect("a", 1);
   const auto b = Connect("b", 1);
   const OperandSource first = Source(Random(DataType::kInt8, 400, 1000, 1));
@@ -329,7 +331,7 @@ TEST_F(OperandsTest, TheUnleasedGoForOthersAndTheQuotaHolds) {
 
 TEST_F(OperandsTest, ATenantHasAShareOfBytesAndNumber) {
   Start({"--operands.memory-bytes=1000", "--operands.max-operands=3",
-         "--operands.tenant-percent=60"});
+         "--operands.tenant-percent=60", "--limits.proxies=127.0.0.1"});
   const auto a = Connect("a", 1);
   EXPECT_EQ(a->Put(Source(Random(DataType::kInt8, 601, 1, 1))).status().message(),
             "the operand takes 601 bytes; a tenant may keep 600");
@@ -338,6 +340,15 @@ TEST_F(OperandsTest, ATenantHasAShareOfBytesAndNumber) {
   EXPECT_EQ(a->Put(Source(Random(DataType::kInt8, 1, 1, 4))).status().message(),
             "the tenant's quota is full: it keeps 2 operands, and no more");
   EXPECT_TRUE(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 400, 1, 5))).ok());
+}
+
+TEST_F(OperandsTest, AnAddressHasAShareWhateverNamesAreClaimedThere) {
+  Start({"--operands.memory-bytes=1000"});
+  ASSERT_TRUE(Connect("a", 1)->Put(Source(Random(DataType::kInt8, 500, 1, 1))).ok());
+  EXPECT_EQ(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 301, 1, 2))).status().message(),
+            "the share of address 127.0.0.1 is full: the operand takes 301 bytes, and 500 of 800 "
+            "are taken");
+  EXPECT_TRUE(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 300, 1, 2))).ok());
 }
 
 TEST_F(OperandsTest, ARequestTakesTheRoomOfWhatHasNoLease) {
