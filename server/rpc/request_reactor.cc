@@ -30,6 +30,7 @@ void RequestReactor::ReadNext() {
 
 void RequestReactor::StartReading() {
   start_ = watch_->clock().Now();
+  held_bytes_ = 0;
   is_reading_ = true;
   SetReading(true);
   SetDue(start_ + std::min(kMoment, watch_->options().progress.window));
