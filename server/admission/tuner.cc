@@ -220,8 +220,8 @@ absl::StatusOr<double> Tuner::LaunchOnce(const std::string& tenant, const Proble
   job->id = sources_.admission->NextRequestId();
   job->tenant = tenant;
   job->priority = Priority::kLow;
-  // Without it the launch would not be cut. What the model learns from is left out: plans that
-  // serve nobody say nothing of those that do.
+  // Without it the launch would not be cut. The model does not learn from it: plans that serve
+  // nobody say nothing of those that do.
   const Cost predicted = served().scheduler->cost().Predict(problem, plan, Residency());
   job->cost.device_us = predicted.device_us;
   job->cost.least_us = predicted.least_us;

@@ -26,7 +26,7 @@ StoreShare UsedOf(const std::map<Key, StoreShare>& shares, const Key& key) {
   return found == shares.end() ? StoreShare() : found->second;
 }
 
-// Who keeps no operand is forgotten.
+// Forgets whoever keeps no operand.
 template <typename Key>
 void SubtractFrom(std::map<Key, StoreShare>* shares, const Key& key, const StoreShare& share) {
   const auto found = shares->find(key);

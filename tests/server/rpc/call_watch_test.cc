@@ -515,7 +515,7 @@ TEST_F(RecallTest, TheAddressThatHasMostGivesFirstAndEachLookTakesOne) {
   for (FakeCall& call : calls) watch_.Remove(&call);
 }
 
-// What a minute moves is on its way: 64 MiB at 2 MiB a second are, and at 1 KiB a second are not.
+// Bytes that a minute moves are on their way: 64 MiB at 2 MiB a second are, at 1 KiB a second not.
 TEST_F(RecallTest, WhoseBytesMoveIsSpared) {
   for (const bool is_fast : {true, false}) {
     FakeCall call;

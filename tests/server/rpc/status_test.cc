@@ -40,7 +40,7 @@ TEST(ToGrpcStatus, ABugsDetailsStayInTheLogUnderAnIncident) {
   EXPECT_NE(log.find("secret detail"), std::string::npos) << log;
 }
 
-// Who obeys does not spin, whatever was predicted.
+// A client that obeys does not spin, whatever was predicted.
 TEST(RetryAfter, IsNeverLessThanWhatIsWaitedForTakes) {
   for (const WaitsFor what :
        {WaitsFor::kRequests, WaitsFor::kCalls, WaitsFor::kClients, WaitsFor::kLeases}) {

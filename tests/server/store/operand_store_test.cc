@@ -375,7 +375,8 @@ TEST(OperandStore, AnAddressHasOneShareWhateverNamesItsClientsClaim) {
             "are taken");
   EXPECT_TRUE(put(Tenant::Named("second")->At("10.0.0.2"), 'd').ok());
   ASSERT_TRUE(fixture.store.Release(first, StoredMatrix(std::string(300, 'a')).key()).ok());
-  // Who proves a name has that name's share, wherever it is, and clients of a proxy have theirs.
+  // A tenant that proves its name has that name's share, wherever it is, and so have clients of a
+  // proxy.
   EXPECT_TRUE(put(Tenant::Authenticated("third").At("10.0.0.1"), 'e').ok());
 }
 
