@@ -37,10 +37,10 @@ struct ChannelOptions {
   std::string token;
 };
 
-// Never fails and does not connect yet: a bad target or certificate shows as
-// UNAVAILABLE in the first call. Sends and receives messages of any size, never
-// compresses, and leaves retries to call.h. A proxy that the environment names (https_proxy and the
-// like) is used for TLS to other hosts alone.
+// Never fails and does not connect yet: a target that ServerTarget() refuses shows as
+// INVALID_ARGUMENT in the first call, a bad certificate as UNAVAILABLE. Sends and receives messages
+// of any size, never compresses, and leaves retries to call.h. A proxy that the environment names
+// (https_proxy and the like) is used for TLS to other hosts alone.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
 
 }  // namespace gemmd::client
