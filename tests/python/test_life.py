@@ -84,6 +84,7 @@ def test_what_is_in_flight_when_the_server_drains_arrives(own_server, channels):
         for each in pending:
             assert each.result(60)[0, 0] == 2000
             assert each.result().receipt.sent.channels == channels
+        assert own_server.process.wait(60) == 0
         own_server.start()
         assert client.matmul(a[:2], a).shape == (2, 2000)
 
