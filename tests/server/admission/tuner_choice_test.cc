@@ -86,7 +86,7 @@ class TunerChoice : public ::testing::Test {
   absl::StatusOr<TuningReport> Tune(std::uint64_t id) {
     std::promise<absl::StatusOr<TuningReport>> end;
     const absl::Status started = tuner_->Start(
-        id, {{MakeProblem(8, 8, 8, DataType::kF32, DataType::kF32)}, 3},
+        id, {{MakeProblem(8, 8, 8, DataType::kF32, DataType::kF32)}, 3, ""},
         [&end](absl::StatusOr<TuningReport> report) { end.set_value(std::move(report)); });
     if (!started.ok()) return started;
     return end.get_future().get();

@@ -18,7 +18,7 @@ class TunerTest : public ::testing::Test {
   absl::Status Tune(const Problem& problem) {
     std::promise<absl::Status> end;
     const absl::Status started = tuner_.Start(
-        tuner_.NextId(), {{problem}, 1},
+        tuner_.NextId(), {{problem}, 1, ""},
         [&end](const absl::StatusOr<TuningReport>& report) { end.set_value(report.status()); });
     if (!started.ok()) return started;
     return end.get_future().get();
