@@ -166,7 +166,7 @@ TEST(PlanCacheFile, RefusalsNameTheLineOrTheField) {
 TEST(PlanCacheFile, ErrorsNameThePath) {
   const absl::Status missing = PlanCache::Load("/nowhere/plans.json", kVersion).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(missing.message(), "/nowhere/plans.json: No such file or directory");
+  EXPECT_EQ(missing.message(), "/nowhere/plans.json: cannot be read: No such file or directory");
   const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/broken.json";
   std::ofstream(path) << "{}";
   EXPECT_EQ(PlanCache::Load(path, kVersion).status().message(), path + ": format is missing");
