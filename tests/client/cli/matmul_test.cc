@@ -113,15 +113,16 @@ TEST_F(MatmulTest, ADashIsStandardInput) {
   EXPECT_THAT(empty.error, HasSubstr("gemm: -: the file is empty"));
 }
 
+// The limit is of this test's own files too, so that the error goes through a pipe.
 TEST_F(MatmulTest, AFileThatTheShellDoesNotPermitIsAnError) {
   server_.Then(Answer(2, 2, "abcd"));
   const ProcessResult result =
-      testing::RunProcess({"bash", "-c",
-                           absl::StrCat("ulimit -f 0; ", kBinary, " matmul ", a_, " ", b_, " -o ",
-                                        directory_.Path("d.npy"))},
+      testing::RunProcess({"bash", "-o", "pipefail", "-c",
+                           absl::StrCat("(ulimit -f 0; ", kBinary, " matmul ", a_, " ", b_, " -o ",
+                                        directory_.Path("d.npy"), ") 2>&1 | cat")},
                           {"GEMMD_SERVER=" + server_.target()});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.error, HasSubstr("d.npy: write: File too large"));
+  EXPECT_THAT(result.output, HasSubstr("d.npy: write: File too large"));
   EXPECT_EQ(directory_.Names(), "a.npy b.npy");
 }
 
