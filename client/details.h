@@ -30,4 +30,11 @@ std::optional<Message> DetailOf(const absl::Status& status) {
   return message;
 }
 
+// Marks an error that trying again does not cure: a certificate that is not trusted, for example.
+inline constexpr char kLastingUrl[] = "gemmd/client/lasting";
+inline void MarkLasting(absl::Status& status) { status.SetPayload(kLastingUrl, absl::Cord()); }
+inline bool IsLasting(const absl::Status& status) {
+  return status.GetPayload(kLastingUrl).has_value();
+}
+
 }  // namespace gemmd::client

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/details.h"
 
 namespace gemmd::client {
 namespace {
@@ -73,7 +74,8 @@ std::optional<absl::Duration> Retries::Fail(const absl::Status& status, const Pu
   failed.now = now;
   failed.deadline = deadline_;
   absl::BitGen generator;
-  const std::optional<absl::Duration> delay = RetryDelay(policy_, failed, generator);
+  const std::optional<absl::Duration> delay =
+      IsLasting(status) ? std::nullopt : RetryDelay(policy_, failed, generator);
   if (delay.has_value()) tried_again_ = status;
   return delay;
 }

@@ -44,34 +44,39 @@ absl::Status MessageOverLimit(const std::string& message) {
                    "stream it, or split the product"));
 }
 
-// The most likely cause of a connection that could not be made; empty if gRPC's message suggests
+struct Cause {
+  absl::string_view words;  // gRPC's
+  absl::string_view text;
+  bool is_lasting;  // trying again does not help
+};
+
+// The most likely cause of a connection that could not be made; null if gRPC's message suggests
 // none. With TLS 1.3 a client has finished its part of the handshake when its own certificate is
 // refused, and all that it sees of the refusal is the end of the connection.
-absl::string_view CauseOf(absl::string_view message) {
-  struct Known {
-    absl::string_view words;
-    absl::string_view cause;
-  };
-  static constexpr Known kKnown[] = {
+const Cause* CauseOf(absl::string_view message) {
+  static constexpr Cause kKnown[] = {
       {"certificate verify failed",
-       "the server's certificate is of no authority that is trusted here, or is out of its time"},
+       "the server's certificate is of no authority that is trusted here, or is out of its time",
+       true},
       {"is not in peer certificate",
        "the server's certificate has another name than the one it was called by; expect that one "
-       "if it is right"},
-      {"wrong version number", "the server answers in plaintext, and was called with TLS"},
+       "if it is right",
+       true},
+      {"wrong version number", "the server answers in plaintext, and was called with TLS", true},
       {"Socket closed",
        "the server ended the connection while it was made: it wants TLS, or a client certificate, "
        "or takes this one for expired, revoked or of an authority that it does not know; its log "
-       "has "
-       "the reason"},
+       "has the reason",
+       false},
       {"empty address list",
        "the root certificates, or the client's certificate and key, are no PEM or do not belong "
-       "together"},
+       "together",
+       false},
   };
-  for (const Known& each : kKnown) {
-    if (absl::StrContains(message, each.words)) return each.cause;
+  for (const Cause& each : kKnown) {
+    if (absl::StrContains(message, each.words)) return &each;
   }
-  return {};
+  return nullptr;
 }
 
 // The most likely proxy's doing; empty if gRPC's message suggests none. gemmd itself answers every
@@ -87,14 +92,18 @@ absl::string_view ProxysDoing(absl::string_view message) {
   return {};
 }
 
-std::string WithCause(const grpc::Status& status) {
+// Null unless it says that no connection could be made, and why.
+const Cause* CauseOf(const grpc::Status& status) {
   const std::string& message = status.error_message();
   const bool is_connecting = absl::StrContains(message, "failed to connect to all addresses") ||
                              absl::StartsWith(message, "empty address list");
-  const absl::string_view cause =
-      status.error_code() == grpc::StatusCode::UNAVAILABLE && is_connecting ? CauseOf(message)
-                                                                            : ProxysDoing(message);
-  return cause.empty() ? message : absl::StrCat(message, ": ", cause);
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE || !is_connecting) return nullptr;
+  return CauseOf(absl::string_view(message));
+}
+
+std::string WithCause(const std::string& message, const Cause* cause) {
+  const absl::string_view text = cause != nullptr ? cause->text : ProxysDoing(message);
+  return text.empty() ? message : absl::StrCat(message, ": ", text);
 }
 
 }  // namespace
@@ -111,7 +120,10 @@ absl::Status FromGrpc(const grpc::Status& status) {
         absl::StrCat("the server ended before it took the request: ", status.error_message()));
   }
   // Both number their codes as google.rpc.Code does.
-  absl::Status told(static_cast<absl::StatusCode>(status.error_code()), WithCause(status));
+  const Cause* const cause = CauseOf(status);
+  absl::Status told(static_cast<absl::StatusCode>(status.error_code()),
+                    WithCause(status.error_message(), cause));
+  if (cause != nullptr && cause->is_lasting) MarkLasting(told);
   v1::StatusDetails details;
   if (details.ParseFromString(status.error_details())) {
     for (const google::protobuf::Any& each : details.details()) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "client/details.h"
 #include "gtest/gtest.h"
 
 namespace gemmd::client {
@@ -30,6 +31,13 @@ class RetryTest : public ::testing::Test {
   RetryPolicy policy_;
   std::mt19937 generator_{7};
 };
+
+TEST_F(RetryTest, AnErrorThatLastsIsNotTriedAgain) {
+  absl::Status status = absl::UnavailableError("certificate verify failed");
+  EXPECT_TRUE(Retries(policy_, absl::InfiniteFuture()).Fail(status, Pushback(), kNow).has_value());
+  MarkLasting(status);
+  EXPECT_FALSE(Retries(policy_, absl::InfiniteFuture()).Fail(status, Pushback(), kNow).has_value());
+}
 
 TEST_F(RetryTest, OnlyUnavailableAndExhaustedAreTriedAgain) {
   for (int code = 1; code <= 16; ++code) {

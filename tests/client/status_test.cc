@@ -43,6 +43,8 @@ TEST(StatusTest, WhatKeepsTlsFromConnectingIsSaid) {
            {"Socket closed", "wants TLS, or a client certificate"}}) {
     EXPECT_THAT(told(head + words), ::testing::StartsWith(head + words + ": "));
     EXPECT_THAT(told(head + words), HasSubstr(cause));
+    const grpc::Status status(grpc::StatusCode::UNAVAILABLE, head + words);
+    EXPECT_EQ(IsLasting(FromGrpc(status)), words != "Socket closed");
     // It says nothing of TLS elsewhere.
     EXPECT_EQ(told(words), words);
     EXPECT_EQ(told(head + words, grpc::StatusCode::INTERNAL), head + words);
