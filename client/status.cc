@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/details.h"
 #include "gemmd/v1/status.pb.h"
 
 namespace gemmd::client {

@@ -63,7 +63,7 @@ void AbuseFixture::AwaitRelease() const {
 }
 
 std::uint64_t AbuseFixture::AllocatedBytes() const {
-  const auto admin = v1::Admin::NewStub(server_.NewChannel());
+  const auto admin = v1::Admin::NewStub(watcher_);
   grpc::ClientContext context;
   v1::StatisticsResponse response;
   const grpc::Status status = admin->Statistics(&context, {}, &response);

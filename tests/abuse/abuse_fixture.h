@@ -37,6 +37,8 @@ class AbuseFixture : public ::testing::Test {
   // The most physical memory that the server ever had.
   std::uint64_t PeakBytes() const;
 
+  // One connection for all questions: the server takes so many in a second, and no more.
+  const std::shared_ptr<grpc::Channel> watcher_ = server_.NewChannel();
   const std::uint64_t most_growth_bytes_;  // of the peak
   // At the beginning:
   std::uint64_t peak_bytes_ = 0;
