@@ -104,7 +104,7 @@ TEST_F(BenchTest, ALoadThatNothingAnswersFailsTheCommand) {
 }
 
 TEST_F(BenchTest, ARunOfWhichTooManyFailedFailsTheJob) {
-  const auto run = [this](int ok, int failed, std::vector<std::string> more = {}) {
+  const auto run = [this](int ok, int failed, const std::vector<std::string>& more = {}) {
     AnswerTimes(ok);
     FailTimes(failed);
     return Bench(ok + failed, more);
