@@ -43,6 +43,7 @@ std::optional<Interval> IntervalOf(const Figure& figure, const Json& before, con
   const std::size_t count = old->size();
   const std::size_t shift = paired ? 0 : count / 2;
   std::vector<double> sizes;
+  sizes.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     sizes.push_back(
         Size(figure, (*old)[i].get<double>(), (*young)[(i + shift) % count].get<double>()));

@@ -2,8 +2,8 @@
 """A line about a slow request does not say what it was: no shape, no types, no address, no trace.
 
 Sources: triton-inference-server/server#776 (who asked, for what, how long it took), #7395 (all of it in one line).
-Right: one line of JSON has M, N, K, types, the client's address and its traceparent, whichever way the product came,
-and /console.json has the same.
+Right: one line of JSON has M, N, K, types, the client's address and its traceparent, whichever way the product
+came, and /console.json has the same.
 """
 
 import json
@@ -15,7 +15,7 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "testing"))
-import processes  # noqa: E402
+import processes
 
 M, N, K = 640, 704, 768
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e47{:02x}-00f067aa0ba902b7-01"
@@ -23,22 +23,41 @@ PARENT = "00-4bf92f3577b34da6a3ce929d0e0e47{:02x}-00f067aa0ba902b7-01"
 
 def write_zeros(path, rows, columns):
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}".ljust(117) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(rows * columns * 4))
+    path.write_bytes(
+        b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(rows * columns * 4)
+    )
 
 
 class SlowRequestsTest(unittest.TestCase):
     def test_a_line_says_what_was_asked_by_whom(self):
-        with tempfile.TemporaryDirectory() as name, processes.Server(
-            # One thread takes longer than a millisecond for 0.7 GFLOP.
-            "--cpu.threads=1", "--log.slow-ms=1", "--observe.listen=127.0.0.1:0"
-        ) as server:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            processes.Server(
+                # One thread takes longer than a millisecond for 0.7 GFLOP.
+                "--cpu.threads=1",
+                "--log.slow-ms=1",
+                "--observe.listen=127.0.0.1:0",
+            ) as server,
+        ):
             a, b = pathlib.Path(name) / "A.npy", pathlib.Path(name) / "B.npy"
             write_zeros(a, M, K)
             write_zeros(b, K, N)
             for number, transport in enumerate(("unary", "stream")):
                 done = processes.gemm(
-                    "--server", server.address, "--tenant", "alice", "matmul", a, b, "-o", a.with_name("D.npy"),
-                    "--transport", transport, "--traceparent", PARENT.format(number))
+                    "--server",
+                    server.address,
+                    "--tenant",
+                    "alice",
+                    "matmul",
+                    a,
+                    b,
+                    "-o",
+                    a.with_name("D.npy"),
+                    "--transport",
+                    transport,
+                    "--traceparent",
+                    PARENT.format(number),
+                )
                 self.assertEqual(0, done.returncode, done.stderr)
             observed = server.wait_for("observing")["address"]
             with urllib.request.urlopen(f"http://{observed}/console.json") as answer:
