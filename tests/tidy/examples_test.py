@@ -30,6 +30,8 @@ FOREIGN = {"podman", "docker", "kubectl", "bazel", "tar", "deploy/demo.sh", "dep
            "deploy/gpu/bundle.sh", "deploy/install_packages.sh", "deploy/release.sh"}
 # A command of ours in the text between backticks, to its end.
 INLINE = re.compile(r"`(gemmd?(?: [^`\n]+)?)`")
+# Options with which gemmd does not serve.
+ENDS_AT_ONCE = {"--help", "--version", "--check", "--print-config"}
 HANDLE = re.compile(r"\b[0-9a-f]{8}-\d+\b|\bHANDLE\b")
 
 
@@ -122,6 +124,8 @@ class Example(unittest.TestCase):
                             "-keyout", "server.key", "-out", "server.pem"],
                            cwd=self.work, check=True, stderr=subprocess.DEVNULL)
             (self.work / "clients.pem").write_bytes((self.work / "server.pem").read_bytes())
+        (self.work / "deploy").mkdir(exist_ok=True)
+        (self.work / "deploy/gemmd.textproto").write_bytes((ROOT / "deploy/gemmd.textproto").read_bytes())
         (self.work / "gemmd.textproto").write_text('listen: "127.0.0.1:0" cpu { threads: 2 }')
         if (self.work / "before.json").exists():
             (self.work / "after.json").write_bytes((self.work / "before.json").read_bytes())
@@ -186,8 +190,9 @@ class Example(unittest.TestCase):
     def run_gemmd(self, command):
         words = [re.sub(r"(--listen|--observe.listen)=\S+", r"\1=127.0.0.1:0", word)
                  for word in shlex.split(command.split(" &")[0], comments=True)[1:]]
-        if "--help" in words:
-            return self.assertEqual(0, run([GEMMD, *words]).returncode)
+        if ENDS_AT_ONCE & {*words}:
+            result = run([GEMMD, *words], cwd=self.work)
+            return self.assertEqual(0, result.returncode, f"{command}\n{result.stderr}")
         server, _ = self.start([word for word in words if not word.startswith("--listen")])
         server.send_signal(signal.SIGTERM)
         self.assertEqual(0, server.wait(30), command)
