@@ -2,6 +2,7 @@
 // and over a stream, from the store and in shared memory, against the exact product within the
 // bound that kernels/cpu/quantized_gemm.h states.
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <memory>
 #include <string>
@@ -235,7 +236,8 @@ TEST_P(Formats, RowsOverOneResidentBHaveTheBitsOfTheWhole) {
   const QuantFormat& format = GetParam().format;
   std::vector<float> values;
   for (std::int64_t i = 0; i < kRows * kSize; ++i) {
-    values.push_back(static_cast<float>(draws.Normal()));
+    const double value = draws.Normal();
+    values.push_back(static_cast<float>(HasSign(format) ? value : std::abs(value)));
   }
   const QuantizedOperand weights =
       draws.Lines(*FindQuantFormat("int4-g32-f16-zp"), kColumns, kSize, false, {true, true});
