@@ -36,6 +36,11 @@ class Proxy:
             connection.close()
 
 
+def reached_the_server(done):
+    """The server has no tokens, so that it refuses each; nobody else does in these words."""
+    return "the token is none that the server knows" in done.stderr
+
+
 def main():
     proxy = Proxy()
     environment = os.environ | dict.fromkeys(NAMES, f"http://127.0.0.1:{proxy.port}")
@@ -47,7 +52,7 @@ def main():
         for host in ("127.0.0.1", "localhost", "LOCALHOST", "dns:///127.0.0.1", "dns:localhost", "ipv4:127.0.0.1"):
             options = ("--server", f"{host}:{port}", "--token-file", token)
             done = gemm(*options, "info", env=environment)
-            assert done.returncode == 0, (host, done.stderr)
+            assert reached_the_server(done), (host, done.stderr)
         # The first may be looked up as a name; the second is every address.
         for host in ("127.1", "0.0.0.0"):
             refused = gemm("--server", f"{host}:{port}", "--token-file", token, "info", env=environment)
@@ -57,7 +62,7 @@ def main():
         done = gemm(
             *("--server", f"0.0.0.0:{port}", "--token-file", token, "--plaintext-token", "info"), env=environment
         )
-        assert done.returncode == 0, done.stderr
+        assert reached_the_server(done), done.stderr
         assert proxy.connections == 0, proxy.received
         # With TLS a proxy tunnels, and reads no more than where to.
         gemm(
