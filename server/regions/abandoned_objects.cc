@@ -43,8 +43,11 @@ bool IsAbandoned(int folder, const std::string& name) {
 void RemoveAbandonedObjects(const std::string& prefix) {
   DIR* const folder = opendir(kFolder);
   if (folder == nullptr) return;
-  for (const std::string& name : LockedNames(folder, prefix)) {
-    if (IsAbandoned(dirfd(folder), name)) unlinkat(dirfd(folder), name.c_str(), 0);
+  const std::vector<std::string> names = LockedNames(folder, prefix);
+  if (const int descriptor = dirfd(folder); descriptor >= 0) {
+    for (const std::string& name : names) {
+      if (IsAbandoned(descriptor, name)) unlinkat(descriptor, name.c_str(), 0);
+    }
   }
   closedir(folder);
 }
