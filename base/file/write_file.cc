@@ -87,7 +87,8 @@ absl::StatusOr<Temporary> CreateBeside(const std::string& path, const std::strin
 // `old` is the file that is there, or null.
 absl::Status Replace(const std::string& path, const std::string& target, const struct stat* old,
                      Parts parts) {
-  // Nobody reads the new bytes whom the old file's mode keeps out.
+  // Until it is made alike, the new file is its owner's alone: the old one's mode may keep others
+  // out.
   const absl::StatusOr<Temporary> temporary =
       CreateBeside(path, target, old == nullptr ? 0666 : old->st_mode & 0700);
   if (!temporary.ok()) {
