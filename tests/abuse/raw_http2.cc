@@ -82,7 +82,6 @@ int ConnectTo(const std::string& address, const RawConnection::Options& options)
   if (options.patience_s != 0) {
     const timeval patience{options.patience_s, 0};
     setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   }
   const std::size_t colon = address.rfind(':');
   sockaddr_in to{};
@@ -119,7 +118,7 @@ std::string RawMessage(bool is_compressed, const std::string& bytes) {
 std::string RawMessageStart(std::uint32_t bytes) { return '\0' + BigEndian(bytes, 4); }
 
 RawConnection::RawConnection(const std::string& address, const Options& options)
-    : file_(ConnectTo(address, options)), address_(address) {
+    : file_(ConnectTo(address, options)), patience_s_(options.patience_s), address_(address) {
   constexpr std::uint32_t kInitialWindow = 65535;
   std::string begin = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   begin += Frame(kSettings, 0, 0, BigEndian(4, 2) + BigEndian(options.stream_window, 4));
@@ -252,10 +251,16 @@ std::string RawConnection::ReceiveEnd(std::uint32_t stream) {
   return answer;
 }
 
-// False: the server has closed the connection.
+// False: the server has closed the connection, which is asked for. Who blocks in send() behind a
+// full window learns of it when Linux gives the other end up, a minute later.
 bool RawConnection::Write(const std::string& bytes) const {
+  constexpr int kMsPerSecond = 1000;
   for (std::size_t sent = 0; sent < bytes.size();) {
-    const ssize_t count = send(file_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    pollfd ready{file_, POLLOUT | POLLRDHUP, 0};
+    if (poll(&ready, 1, patience_s_ == 0 ? -1 : patience_s_ * kMsPerSecond) != 1) return false;
+    if ((ready.revents & ~POLLOUT) != 0) return false;
+    const ssize_t count =
+        send(file_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count <= 0) return false;
     sent += count;
   }

@@ -77,6 +77,7 @@ class RawConnection {
   bool HeedFrames(std::uint32_t stream);
 
   const int file_;
+  const int patience_s_;
   const std::string address_;
   std::uint32_t next_stream_ = 1;
   std::string unparsed_;                                  // of what HeedFrames() received
