@@ -104,6 +104,10 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::Admit(const MatmulCal
     return FullNow(*router_->devices().front().scheduler, RefusalCause::kMemory,
                    absl::ResourceExhaustedError("other requests of the tenant wait for memory"));
   }
+  if (policy_.room != nullptr && policy_.room->IsKeptFrom([&] { return HeldBy(HolderOf(call)); })) {
+    return FullNow(*router_->devices().front().scheduler, RefusalCause::kMemory,
+                   absl::ResourceExhaustedError("memory is kept for a client that holds less"));
+  }
   return AdmitNow(call, deadline, carrier, nullptr);
 }
 
@@ -122,6 +126,12 @@ bool Admission::IsMemoryInUse() const {
                      [](const auto& each) { return each.second->holders() != 0; });
 }
 
+std::uint64_t Admission::HeldBy(const MemoryHolder& holder) const {
+  std::uint64_t held = 0;
+  for (const auto& [device, shares] : shares_) held += shares->HeldBy(holder);
+  return held;
+}
+
 void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, TimeNs deadline,
                             Carrier carrier, std::uint64_t message_bytes,
                             AdmitCallback done) const {
@@ -129,6 +139,13 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
   const auto quota = std::make_shared<QuotaAccounts::Hold>();
   absl::StatusOr<ResolvedHeader> resolved = ResolveHeader(call, carrier);
   absl::Status status = resolved.status();
+  std::uint64_t needed_bytes = 0;
+  if (status.ok()) {
+    const ServedDevice first = RouteOf(*resolved).front();
+    const absl::StatusOr<Offer> offer = OfferOf(first, *resolved);
+    status = offer.status();
+    if (offer.ok()) needed_bytes = NeedOf(first, *resolved, offer->footprint).all().total();
+  }
   if (status.ok()) {
     absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(resolved->call, resolved->problem);
     status = taken.status();
@@ -142,6 +159,8 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
   WaitingRoom::Request request;
   request.id = request_id;
   request.holder = HolderOf(call);
+  request.needed_bytes = needed_bytes;
+  request.held = [this, holder = request.holder] { return HeldBy(holder); };
   request.bytes = message_bytes;
   request.deadline = deadline;
   request.attempt = [this, call, deadline, carrier, told, quota, start = clock_->Now()] {
@@ -151,7 +170,8 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
         AdmitNow(call, deadline, carrier, quota.get());
     if (may_get_better && MayWait(admitted.status())) {
       NoteWait(start, admitted.status());
-      return false;
+      return CauseOf(admitted.status()) == RefusalCause::kMemory ? WaitingRoom::Attempt::kNoRoom
+                                                                 : WaitingRoom::Attempt::kNoShare;
     }
     if (admitted.ok()) {
       (*admitted)->admission.start = start;
@@ -159,7 +179,7 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
       (*admitted)->job->submitter_is_free = false;
     }
     std::move (*told)(std::move(admitted));
-    return true;
+    return WaitingRoom::Attempt::kTold;
   };
   request.end = [told](absl::Status status) { std::move (*told)(std::move(status)); };
   if (absl::Status s = policy_.room->Add(std::move(request)); !s.ok()) {

@@ -125,7 +125,8 @@ class Admission {
   //   DEADLINE_EXCEEDED    passed, or sooner than queue and launch are predicted to take, or to
   //                        be met only by making a request late that was admitted before
   //   RESOURCE_EXHAUSTED   memory is full now, or the caller's share of it, or others of its tenant
-  //                        wait for memory; carries RetryAfterMs()
+  //                        wait for memory, or a client that holds less does; carries
+  //                        RetryAfterMs()
   //   and what QuotaAccounts::Take() says, once the problem is known
   // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
@@ -213,6 +214,16 @@ class Admission {
     MemoryBytes result;                    // of it, D's
     bool has_page_locked_operands = true;  // where the device has such memory
   };
+  // What the request takes there of each kind of memory, in parts.
+  struct Need {
+    MemoryBytes operands;
+    MemoryBytes result;
+    MemoryBytes rest;
+
+    MemoryBytes all() const;
+  };
+  Need NeedOf(const ServedDevice& served, const ResolvedHeader& resolved,
+              const Footprint& footprint) const;
   absl::StatusOr<Share> TakeShare(const ServedDevice& served, const ResolvedHeader& resolved,
                                   const Footprint& footprint) const;
   // Room for D where it is to stay.
@@ -225,6 +236,8 @@ class Admission {
   void NoteWait(TimeNs start, const absl::Status& refusal) const;
   // Returns whether requests hold memory that others may wait for.
   bool IsMemoryInUse() const;
+  // Returns what a client's requests hold on all devices.
+  std::uint64_t HeldBy(const MemoryHolder& holder) const;
   // Moves resident operands out of the device as long as `attempt` finds its memory full: to the
   // host, the largest first, and where they lie there anyway, or cannot, those without a lease are
   // evicted.

@@ -141,32 +141,41 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
   return admitted;
 }
 
-absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served,
-                                                      const ResolvedHeader& resolved,
-                                                      const Footprint& footprint) const {
+MemoryBytes Admission::Need::all() const { return Sum(Sum(rest, operands), result); }
+
+Admission::Need Admission::NeedOf(const ServedDevice& served, const ResolvedHeader& resolved,
+                                  const Footprint& footprint) const {
   const MatmulCall& call = resolved.call;
   const Problem& problem = resolved.problem;
   const SharedOperands& shared = resolved.shared;
   const HostMemoryLimits limits = served.device->host_memory_limits();
-  const MemoryHolder holder = HolderOf(call);
-  MemoryShares* const shares = shares_.at(served.device).get();
   std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
   if (limits.in_memory) planes.push_back(shared.bytes_in());  // is copied
-  Share share;
+  Need need;
   const bool stays_there = call.keep_result.has_value() && !served.device->uses_host_memory();
   if ((!shared.has_output() && !stays_there) || limits.in_memory) {
-    share.result = ResultMemory(limits, problem.d.size_bytes());
+    need.result = ResultMemory(limits, problem.d.size_bytes());
   }
-  MemoryBytes rest;
-  rest.device = footprint.in_flight_bytes + footprint.workspace_bytes;
-  MemoryBytes operands;
-  for (const std::uint64_t bytes : planes) operands = Sum(operands, PlaneMemory(limits, bytes));
-  absl::StatusOr<MemoryShares::Charge> charge =
-      shares->Take(holder, Sum(Sum(rest, operands), share.result));
-  if (!charge.ok() && operands.large != 0) {
+  need.rest.device = footprint.in_flight_bytes + footprint.workspace_bytes;
+  for (const std::uint64_t bytes : planes) {
+    need.operands = Sum(need.operands, PlaneMemory(limits, bytes));
+  }
+  return need;
+}
+
+absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served,
+                                                      const ResolvedHeader& resolved,
+                                                      const Footprint& footprint) const {
+  const MemoryHolder holder = HolderOf(resolved.call);
+  MemoryShares* const shares = shares_.at(served.device).get();
+  Need need = NeedOf(served, resolved, footprint);
+  Share share;
+  share.result = need.result;
+  absl::StatusOr<MemoryShares::Charge> charge = shares->Take(holder, need.all());
+  if (!charge.ok() && need.operands.large != 0) {
     // Large operands lie in ordinary memory as well, if more slowly; a result does if it must.
-    operands.ordinary = std::exchange(operands.large, 0);
-    charge = shares->Take(holder, Sum(Sum(rest, operands), share.result));
+    need.operands.ordinary = std::exchange(need.operands.large, 0);
+    charge = shares->Take(holder, need.all());
     share.has_page_locked_operands = false;
   }
   if (!charge.ok()) return charge.status();

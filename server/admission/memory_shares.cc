@@ -1,5 +1,7 @@
 #include "server/admission/memory_shares.h"
 
+#include <algorithm>
+
 #include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -138,6 +140,15 @@ absl::StatusOr<MemoryShares::Charge> MemoryShares::Take(const MemoryHolder& hold
   charge.peer_ = peer;
   charge.bytes_ = bytes;
   return charge;
+}
+
+std::uint64_t MemoryShares::HeldBy(const MemoryHolder& holder) const {
+  const auto total_of = [](const State::Accounts& accounts, const std::string& name) {
+    const auto found = accounts.find(name);
+    return found == accounts.end() ? 0 : found->second.bytes.total();
+  };
+  const MutexLock lock(state_->mutex);
+  return std::max(total_of(state_->tenants, holder.tenant), total_of(state_->peers, holder.peer));
 }
 
 MemoryBytes MemoryShares::held() const {

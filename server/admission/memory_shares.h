@@ -20,6 +20,8 @@ struct MemoryBytes {
   std::uint64_t small = 0;     // of the host, page-locked
   std::uint64_t large = 0;     // the same
   std::uint64_t ordinary = 0;  // of the host
+
+  std::uint64_t total() const { return device + small + large + ordinary; }
 };
 
 // The client whose request holds memory. A tenant's name is only a claim, so the address from which
@@ -54,10 +56,7 @@ class MemoryShares {
     void Release();
     // Moves some of its bytes to a charge of their own. REQUIRES: it has them.
     Charge Split(const MemoryBytes& bytes);
-    // Of all kinds together.
-    std::uint64_t total_bytes() const {
-      return bytes_.device + bytes_.small + bytes_.large + bytes_.ordinary;
-    }
+    std::uint64_t total_bytes() const { return bytes_.total(); }
 
    private:
     friend class MemoryShares;
@@ -78,6 +77,8 @@ class MemoryShares {
   // RESOURCE_EXHAUSTED names who would have more than a share, of what, and the numbers.
   absl::StatusOr<Charge> Take(const MemoryHolder& holder, const MemoryBytes& bytes);
 
+  // Returns what the tenant or the address holds, whichever holds more, of all kinds together.
+  std::uint64_t HeldBy(const MemoryHolder& holder) const;
   // Returns what all tenants hold together.
   MemoryBytes held() const;
   // Tenants and peers that hold something.

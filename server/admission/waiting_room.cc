@@ -116,6 +116,7 @@ void WaitingRoom::Cancel(std::uint64_t id) {
       waiting->is_cancelled = true;
     } else {
       ended.emplace_back(TakeLocked(lane, waiting), absl::CancelledError("cancelled"));
+      kept_for_ = KeptForLocked(nullptr);
     }
   }
   Notify(std::move(ended));
@@ -148,6 +149,7 @@ void WaitingRoom::Look() {
     while (failures < std::min(2 * lanes_.size(), kMostFailures)) {
       failures = TryNext() ? 0 : failures + 1;
     }
+    kept_for_ = KeptForLocked(nullptr);
   }
   Notify(std::move(ended));
 }
@@ -157,11 +159,17 @@ bool WaitingRoom::TryNext() {
   is_addresses_turn_ = !is_addresses_turn_;
   const auto first = lane->waiting.begin();
   if (std::exchange(first->failed_in, look_) == look_) return false;
+  const std::uint64_t kept_for_others = KeptForLocked(lane);
   first->is_tried = true;
+  // Not under the lock: whoever gives memory back holds that of the shares, and pokes.
   mutex_.unlock();
-  const bool is_told = first->request.attempt();
+  const std::uint64_t held = first->request.held();
+  const bool is_kept_from_it = held > kept_for_others;
+  const Attempt attempt = is_kept_from_it ? Attempt::kNoShare : first->request.attempt();
+  const bool is_told = attempt == Attempt::kTold;
   mutex_.lock();
   first->is_tried = false;
+  first->would_hold = attempt == Attempt::kNoRoom ? held + first->request.needed_bytes : kNobody;
   if (!is_told && !first->is_cancelled) return false;
   {
     Waiting waiting = TakeLocked(lane, first);
@@ -171,6 +179,14 @@ bool WaitingRoom::TryNext() {
   }
   mutex_.lock();
   return true;
+}
+
+std::uint64_t WaitingRoom::KeptForLocked(const Lane* but) const {
+  std::uint64_t least = kNobody;
+  for (const auto& [holder, lane] : lanes_) {
+    if (&lane != but) least = std::min(least, lane.waiting.front().would_hold);
+  }
+  return least;
 }
 
 void WaitingRoom::EndLateLocked(TimeNs now, Ended* ended) {

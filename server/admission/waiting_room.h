@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -24,7 +25,9 @@ namespace gemmd {
 // Thread-safe. Every other turn is the next tenant's and every other one the next address's, so
 // that neither many names at one address nor many addresses of one tenant take more than half of
 // the turns. The requests of a tenant at an address are tried in the order in which they came: one
-// that finds no room holds back those behind it, and nobody else's.
+// that finds no room holds back those behind it. Memory is kept for it from whoever holds more than
+// its client would with it: otherwise the small requests of others would take each byte that comes
+// back, and it would never see enough at once.
 class WaitingRoom {
  public:
   struct Bounds {
@@ -34,14 +37,21 @@ class WaitingRoom {
     TimeNs longest = 10'000'000'000;  // that a request waits
   };
 
+  enum class Attempt : std::uint8_t {
+    kTold,     // that the request is let in, or why it never will be
+    kNoShare,  // its client holds all that it may
+    kNoRoom,   // memory is full
+  };
+
   struct Request {
     std::uint64_t id = 0;  // unique in the process
     MemoryHolder holder;
-    std::uint64_t bytes = 0;  // of the message that waits with it
+    std::uint64_t needed_bytes = 0;       // of memory
+    std::function<std::uint64_t()> held;  // returns what its client holds of it now
+    std::uint64_t bytes = 0;              // of the message that waits with it
     TimeNs deadline = kNoDeadline;
-    // Tries to let the request in; returns whether it was told that it is let in, or why it never
-    // will be. Called until it returns true, never two at a time.
-    absl::AnyInvocable<bool()> attempt;
+    // Tries to let the request in. Called until it returns kTold, never two at a time.
+    absl::AnyInvocable<Attempt()> attempt;
     // Called, instead of another attempt, with CANCELLED, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED
     // where it waited as long as any may.
     absl::AnyInvocable<void(absl::Status) &&> end;
@@ -64,6 +74,13 @@ class WaitingRoom {
   // Others at its address need not: what they hold together is bounded. Takes no lock where nobody
   // waits.
   bool HasWaiting(const std::string& tenant) const;
+  // Returns whether memory is kept for a request whose client holds less, even with it, than one
+  // that holds `held()` now; asks only if some is kept.
+  template <typename Held>
+  bool IsKeptFrom(const Held& held) const {
+    const std::uint64_t kept_for = kept_for_;
+    return kept_for != kNobody && held() > kept_for;
+  }
   // There may be room.
   void Poke();
 
@@ -75,11 +92,15 @@ class WaitingRoom {
   std::uint64_t bytes() const;
 
  private:
+  static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+
   struct Waiting {
     Request request;
     TimeNs since = 0;
     std::uint64_t failed_in = 0;  // the last look that found no room for it
-    bool is_tried = false;        // right now
+    // What its client would have held with it when it last found memory full; else kNobody.
+    std::uint64_t would_hold = kNobody;
+    bool is_tried = false;  // right now
     bool is_cancelled = false;
   };
   // The requests of one tenant at one address.
@@ -98,6 +119,9 @@ class WaitingRoom {
   // Tries the first of the lane whose turn it is, and releases mutex_ meanwhile. Returns whether it
   // has been told.
   bool TryNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The least that a client would hold whose first request found memory full. `but`: one that does
+  // not count; null: all do.
+  std::uint64_t KeptForLocked(const Lane* but) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndLateLocked(TimeNs now, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes a request out of its lane, which goes with its last.
   Waiting TakeLocked(Lane* lane, std::list<Waiting>::iterator waiting)
@@ -120,8 +144,9 @@ class WaitingRoom {
   std::uint64_t look_ ABSL_GUARDED_BY(mutex_) = 0;                  // the number of the last one
   std::map<std::uint64_t, Lane*> lane_of_ ABSL_GUARDED_BY(mutex_);  // by the request's id
   std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::atomic<std::size_t> count_{0};  // changed under mutex_
-  std::thread thread_;                 // last: it uses all else
+  std::atomic<std::size_t> count_{0};             // changed under mutex_
+  std::atomic<std::uint64_t> kept_for_{kNobody};  // the same; KeptForLocked(), of all
+  std::thread thread_;                            // last: it uses all else
 };
 
 }  // namespace gemmd

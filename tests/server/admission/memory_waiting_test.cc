@@ -148,6 +148,35 @@ TEST_F(MemoryWaitingTest, HighPriorityIsForWhomTheOperatorNames) {
   EXPECT_TRUE(Admit(call).ok());
 }
 
+// Two clients hold all memory, and ask for what comes back before a third one, who asks for more at
+// a time, can.
+TEST_F(MemoryWaitingTest, MemoryIsKeptForWhoHoldsLeast) {
+  std::deque<Admitted> hogs;
+  for (int i = 0; i < 6; ++i) hogs.push_back(*Admit(Call("hog", "x")));
+  while (true) {
+    absl::StatusOr<Admitted> admitted = Admit(Call("pig", "y", 40));
+    if (!admitted.ok()) break;
+    hogs.push_back(*std::move(admitted));
+  }
+  const auto polite = Await(1, Call("polite", "z"));
+  room_->Look();
+  EXPECT_FALSE(polite->is_told);
+  hogs.pop_back();  // enough for another one of the pig's
+  EXPECT_THAT(std::string(Admit(Call("pig", "y", 40)).status().message()),
+              HasSubstr("memory is kept for a client that holds less"));
+  const auto pig = Await(2, Call("pig", "y", 40));
+  const auto other = Await(3, Call("other", "w", 1));
+  room_->Look();
+  EXPECT_FALSE(pig->is_told);
+  EXPECT_TRUE(other->admitted.ok()) << "it holds nothing, and would hold less";
+  hogs.pop_front();
+  room_->Look();
+  EXPECT_TRUE(polite->admitted.ok()) << polite->admitted.status();
+  hogs.clear();
+  room_->Look();
+  EXPECT_TRUE(pig->admitted.ok()) << pig->admitted.status();
+}
+
 TEST_F(MemoryWaitingTest, ARequestThatWaitedIsAdmittedInItsTurn) {
   std::deque<Admitted> hog;
   for (int i = 0; i < 6; ++i) hog.push_back(*Admit(Call("hog", "x")));

@@ -20,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::FakeClock;
 using ::testing::HasSubstr;
+using Attempt = WaitingRoom::Attempt;
 
 constexpr TimeNs kMs = 1000000;
 constexpr std::chrono::milliseconds kOnlyWhenTold(0);
@@ -46,13 +47,14 @@ class WaitingRoomTest : public ::testing::Test {
     request.holder = holder;
     request.bytes = bytes;
     request.deadline = deadline;
+    request.held = [] { return 0; };
     request.attempt = [this, id] {
       ++attempts_;
       if (on_attempt_) on_attempt_(id);
-      if (room_for_ == 0) return false;
+      if (room_for_ == 0) return Attempt::kNoRoom;
       --room_for_;
       let_in_.push_back(id);
-      return true;
+      return Attempt::kTold;
     };
     request.end = [this, id](absl::Status status) { ends_[id] = std::move(status); };
     return room_->Add(std::move(request));
@@ -227,6 +229,153 @@ TEST_F(WaitingRoomTest, ItsEndTellsThoseWhoWait) {
   EXPECT_EQ(ends_[2].code(), absl::StatusCode::kCancelled);
 }
 
+// Memory for which clients with a share of 60 of 100 bytes ask.
+class KeptMemoryTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kAll = 100;
+  static constexpr std::uint64_t kShare = 60;
+
+  Attempt Take(const std::string& who, std::uint64_t bytes) {
+    if (held_[who] + bytes > kShare) return Attempt::kNoShare;
+    if (all_ + bytes > kAll) return Attempt::kNoRoom;
+    held_[who] += bytes;
+    all_ += bytes;
+    return Attempt::kTold;
+  }
+  void GiveBack(const std::string& who, std::uint64_t bytes) {
+    held_[who] -= bytes;
+    all_ -= bytes;
+    room_.Look();
+  }
+  void Ask(const std::string& who, std::uint64_t bytes) {
+    WaitingRoom::Request request;
+    request.id = ++last_id_;
+    request.holder = {who, "address of " + who};
+    request.needed_bytes = bytes;
+    request.held = [this, who] { return held_[who]; };
+    request.attempt = [this, who, bytes] {
+      const Attempt attempt = Take(who, bytes);
+      if (attempt == Attempt::kTold) let_in_.push_back({who, bytes});
+      return attempt;
+    };
+    request.end = [](const absl::Status&) { FAIL() << "nobody waits too long"; };
+    ASSERT_TRUE(room_.Add(std::move(request)).ok());
+  }
+  bool IsKeptFrom(const std::string& who) {
+    return room_.IsKeptFrom([&] { return held_[who]; });
+  }
+
+  FakeClock clock_;
+  std::map<std::string, std::uint64_t> held_;
+  std::uint64_t all_ = 0;
+  std::uint64_t last_id_ = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> let_in_;
+  WaitingRoom room_{WaitingRoom::Bounds(), &clock_, kOnlyWhenTold};
+};
+
+TEST_F(KeptMemoryTest, ItIsForWhoHoldsLeast) {
+  for (const char* hog : {"hog", "pig"}) ASSERT_EQ(Take(hog, 50), Attempt::kTold);
+  Ask("polite", 20);
+  Ask("hog", 10);
+  Ask("pig", 5);
+  EXPECT_FALSE(IsKeptFrom("hog")) << "before the first look";
+  room_.Look();
+  EXPECT_TRUE(IsKeptFrom("hog"));
+  EXPECT_FALSE(IsKeptFrom("polite"));
+  GiveBack("hog", 10);
+  EXPECT_THAT(let_in_, ElementsAre()) << "each of the others would fit, and polite never would";
+  GiveBack("pig", 10);
+  EXPECT_THAT(let_in_, ElementsAre(std::pair("polite", 20)));
+  EXPECT_FALSE(IsKeptFrom("pig"));
+  GiveBack("polite", 20);
+  EXPECT_EQ(let_in_.size(), 3U);
+}
+
+// A request that would make its client the largest keeps nobody out.
+TEST_F(KeptMemoryTest, ItIsNotForWhoWouldHoldMost) {
+  ASSERT_EQ(Take("other", 50), Attempt::kTold);
+  Ask("large", 60);
+  room_.Look();
+  EXPECT_FALSE(IsKeptFrom("other"));
+  Ask("other", 10);
+  room_.Look();
+  EXPECT_THAT(let_in_, ElementsAre(std::pair("other", 10)));
+}
+
+// A client that has its share waits for what it gave itself.
+TEST_F(KeptMemoryTest, ItIsNotForWhoHasItsShare) {
+  ASSERT_EQ(Take("small", 41), Attempt::kTold);
+  ASSERT_EQ(Take("large", 50), Attempt::kTold);
+  Ask("small", 20);
+  room_.Look();
+  EXPECT_FALSE(IsKeptFrom("large"));
+}
+
+TEST_F(KeptMemoryTest, ItIsForNobodyOnceTheRequestIsCancelled) {
+  for (const char* hog : {"hog", "pig"}) ASSERT_EQ(Take(hog, 50), Attempt::kTold);
+  WaitingRoom::Request request;
+  request.id = 7;
+  request.holder = {"polite", "address"};
+  request.needed_bytes = 20;
+  request.held = [] { return 0; };
+  request.attempt = [] { return Attempt::kNoRoom; };
+  request.end = [](const absl::Status& status) { EXPECT_TRUE(absl::IsCancelled(status)); };
+  ASSERT_TRUE(room_.Add(std::move(request)).ok());
+  room_.Look();
+  EXPECT_TRUE(IsKeptFrom("hog"));
+  room_.Cancel(7);
+  EXPECT_FALSE(IsKeptFrom("hog"));
+}
+
+// Whatever clients asked for before: each request that can ever fit gets in, though others ask for
+// memory as fast as they may.
+TEST_F(KeptMemoryTest, NobodyIsLeftOutInAnyHistory) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const std::vector<std::string> names = {"a", "b", "c", "d"};
+    std::map<std::string, int> waiting;
+    std::size_t seen = let_in_.size();
+    std::vector<std::pair<std::string, std::uint64_t>> running;
+    const auto note = [&] {
+      for (; seen < let_in_.size(); ++seen) {
+        running.push_back(let_in_[seen]);
+        --waiting[let_in_[seen].first];
+      }
+    };
+    int idle_looks = 0;
+    for (int i = 0; i < 300 || std::any_of(waiting.begin(), waiting.end(),
+                                           [](const auto& each) { return each.second != 0; });
+         ++i) {
+      const std::string& who = names[random() % names.size()];
+      if (i < 300 && waiting[who] < 3) {
+        Ask(who, 1 + random() % (random() % 4 == 0 ? kShare : 10));
+        ++waiting[who];
+      }
+      const std::size_t before = let_in_.size();
+      room_.Look();
+      note();
+      if (!running.empty() && random() % 2 == 0) {
+        const std::size_t at = random() % running.size();
+        std::swap(running[at], running.back());
+        const auto [ends, bytes] = running.back();
+        running.pop_back();
+        GiveBack(ends, bytes);
+        note();
+      }
+      idle_looks = let_in_.size() == before && running.empty() ? idle_looks + 1 : 0;
+      ASSERT_LT(idle_looks, 3) << "seed " << seed << ": memory is free, and nobody gets in";
+    }
+    while (!running.empty()) {
+      const auto [ends, bytes] = running.back();
+      running.pop_back();
+      GiveBack(ends, bytes);
+      note();
+    }
+    ASSERT_EQ(all_, 0U);
+    ASSERT_EQ(room_.waiting(), 0U);
+  }
+}
+
 // Names are free: a flood of them must not make each look a long one, nor keep anybody out for
 // good.
 TEST(WaitingRoom, AFloodOfTenantsIsLookedThroughBitByBit) {
@@ -239,10 +388,11 @@ TEST(WaitingRoom, AFloodOfTenantsIsLookedThroughBitByBit) {
     WaitingRoom::Request request;
     request.id = id;
     request.holder = {std::to_string(id), "here"};
+    request.held = [] { return 0; };
     request.attempt = [&, fits] {
       ++attempts;
       is_in = is_in || fits;
-      return fits;
+      return fits ? Attempt::kTold : Attempt::kNoRoom;
     };
     request.end = [](const absl::Status&) {};
     ASSERT_TRUE(room.Add(std::move(request)).ok());
@@ -277,10 +427,13 @@ TEST(WaitingRoom, EachRequestHasExactlyOneEnd) {
           WaitingRoom::Request request;
           request.id = id;
           request.holder = {std::to_string(random() % 5), std::to_string(random() % 3)};
-          request.attempt = [&ends, id, left = random() % 3]() mutable {
-            if (left-- != 0) return false;
+          request.held = [held = random() % 4] { return held; };
+          request.needed_bytes = random() % 4;
+          const Attempt random_outcome = random() % 2 == 0 ? Attempt::kNoRoom : Attempt::kNoShare;
+          request.attempt = [&ends, id, random_outcome, left = random() % 3]() mutable {
+            if (left-- != 0) return random_outcome;
             ++ends[id];
-            return true;
+            return Attempt::kTold;
           };
           request.end = [&ends, id](const absl::Status&) { ++ends[id]; };
           if (!room.Add(std::move(request)).ok()) ++ends[id];
