@@ -8,7 +8,7 @@
 
 #include "client/matrix.h"
 #include "gemmd/v1/matrix.pb.h"
-#include "kernels/scaling.h"
+#include "base/numbers/scaling.h"
 
 namespace gemmd::client {
 

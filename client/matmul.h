@@ -12,7 +12,7 @@
 #include "client/route.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/receipt.pb.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::client {
 

@@ -1,4 +1,4 @@
-// The words of kernels/types.h as people write them in options and files.
+// The words of base/numbers/types.h as people write them in options and files.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/quant/quant_format.h"
-#include "kernels/types.h"
+#include "base/numbers/quant/quant_format.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::client {
 
@@ -19,7 +19,7 @@ std::string OptionName(absl::string_view name);
 const std::vector<DataType>& MatrixTypes();
 
 // An operand's type, as its name says it: that of its elements ("fp8-e4m3"), or a format of
-// kernels/quant/README.md, which says what scales them too ("mxfp8-e4m3").
+// base/numbers/quant/README.md, which says what scales them too ("mxfp8-e4m3").
 struct OperandType {
   DataType element = DataType::kF32;
   std::optional<QuantFormat> format;

@@ -8,7 +8,7 @@
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/receipt.pb.h"
 #include "google/protobuf/duration.pb.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::client {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd {
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/digest/sha256.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd {
 

@@ -6,7 +6,7 @@
 #include "client/operand.h"
 #include "client/quantized/quantize.h"
 #include "client/quantized/quantized_array.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::cli {
 namespace {

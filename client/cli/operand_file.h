@@ -13,7 +13,7 @@
 #include "client/cli/failure.h"
 #include "client/matrix.h"
 #include "client/names.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::cli {
 

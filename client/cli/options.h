@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "client/cli/operand_file.h"
 #include "client/names.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::cli {
 

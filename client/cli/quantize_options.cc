@@ -6,7 +6,7 @@
 #include "client/cli/options.h"
 #include "client/names.h"
 #include "client/quantized/quantized_file.h"
-#include "kernels/quant/quant_format.h"
+#include "base/numbers/quant/quant_format.h"
 
 namespace gemmd::cli {
 

@@ -27,7 +27,7 @@ struct QuantizeChoices {
 // outlive the parse, as the targets below must.
 void AddQuantizeChoices(CLI::App& app, QuantizeChoices& choices, const std::string& group);
 
-// An option whose value is a format of kernels/quant/README.md.
+// An option whose value is a format of base/numbers/quant/README.md.
 CLI::Option* AddQuantFormat(CLI::App& app, const std::string& name, std::string& format,
                             const std::string& description);
 

@@ -7,7 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "client/cli/failure.h"
 #include "client/inline_operand.h"
-#include "kernels/quant/quant_format.h"
+#include "base/numbers/quant/quant_format.h"
 
 namespace gemmd::cli {
 

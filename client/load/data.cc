@@ -10,8 +10,8 @@
 
 #include "base/process/cpu_share.h"
 #include "client/load/random.h"
-#include "kernels/cpu/float_bits.h"
-#include "kernels/quant/fp8.h"
+#include "base/numbers/float_bits.h"
+#include "base/numbers/fp8.h"
 
 namespace gemmd::load {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "client/matrix.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::load {
 

@@ -13,7 +13,7 @@
 #include "client/inline_operand.h"
 #include "client/matmul.h"
 #include "grpcpp/channel.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::load {
 

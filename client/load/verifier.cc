@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/load/data.h"
 #include "client/load/random.h"
-#include "kernels/quant/fp8.h"
+#include "base/numbers/fp8.h"
 
 namespace gemmd::load {
 namespace {

@@ -7,9 +7,9 @@
 #include "client/names.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
-#include "kernels/quant/elements.h"
-#include "kernels/quant/fp8.h"
-#include "kernels/quant/quant_format.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/fp8.h"
+#include "base/numbers/quant/quant_format.h"
 
 namespace gemmd::load {
 namespace {

@@ -23,7 +23,7 @@ struct WorkloadEntry {
   double weight = 1;
   client::MatrixFormat a;
   client::MatrixFormat b;
-  // A name of kernels/quant/README.md: both operands are drawn as f32 and quantized before the
+  // A name of base/numbers/quant/README.md: both operands are drawn as f32 and quantized before the
   // load, along K; their types above are then those of the elements. Empty: neither is.
   std::string quantized;
   client::MatmulOptions options;

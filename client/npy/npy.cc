@@ -11,7 +11,7 @@
 #include "client/file.h"
 #include "client/npy/npy_header.h"
 #include "client/npy/npy_type.h"
-#include "kernels/quant/packed_codes.h"
+#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd::client {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/matrix.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::client {
 

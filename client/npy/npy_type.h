@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::client {
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/quant/elements.h"
-#include "kernels/quant/packed_codes.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd::client {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/process/cpu_share.h"
-#include "kernels/quant/elements.h"
-#include "kernels/quant/packed_codes.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd::client {
 namespace {

@@ -1,5 +1,5 @@
 // Real matrices made into operands of quantized products, on this side: what goes over the network
-// is what kernels/quant/quantize.h makes of them, to the bit.
+// is what base/numbers/quant/quantize.h makes of them, to the bit.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 #include "absl/strings/string_view.h"
 #include "client/matrix.h"
 #include "client/quantized/quantized_array.h"
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 
 namespace gemmd::client {
 
 struct QuantizeRequest {
-  std::string format;  // a name of kernels/quant/README.md: "mxfp8-e4m3"
+  std::string format;  // a name of base/numbers/quant/README.md: "mxfp8-e4m3"
   KAxis k_axis = KAxis::kRows;
   bool is_tiled = false;    // scales in tiles of 128 x 4; of E8M0 and E4M3 scales alone
   QuantizeOptions options;  // how scales are chosen and elements rounded

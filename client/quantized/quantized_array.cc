@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/quant/elements.h"
+#include "base/numbers/quant/elements.h"
 
 namespace gemmd::client {
 namespace {

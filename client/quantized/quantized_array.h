@@ -11,7 +11,7 @@
 #include "client/bytes.h"
 #include "client/inline_operand.h"
 #include "client/matrix.h"
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 
 namespace gemmd::client {
 

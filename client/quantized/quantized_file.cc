@@ -14,7 +14,7 @@
 #include "base/file/write_file.h"
 #include "base/text/quoted.h"
 #include "client/file.h"
-#include "kernels/quant/elements.h"
+#include "base/numbers/quant/elements.h"
 
 namespace gemmd::client {
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Python client: its wheel in an empty virtual environment, types, lint, and its tests against a server.
-# It also checks the quantized formats of kernels/quant against ml_dtypes, through
-# tests/kernels/quant/codec.cc. Packages come from PyPI, and without it this fails. About a minute
+# It also checks the quantized formats of base/numbers/quant against ml_dtypes, through
+# tests/base/numbers/quant/codec.cc. Packages come from PyPI, and without it this fails. About a minute
 # once pip has them in its cache.
 #   deploy/check/python.sh                the server that Bazel built, and this machine's python3
 #   GEMMD_BINARY=PATH ...                 another server
@@ -16,12 +16,12 @@ step() { printf '== %s\n' "$*"; }
 
 python=${PYTHON:-python3}
 GEMMD_BINARY=$(realpath "${GEMMD_BINARY:-bazel-bin/server/gemmd}")
-GEMMD_CODEC=$(realpath "${GEMMD_CODEC:-bazel-bin/tests/kernels/quant/codec}")
+GEMMD_CODEC=$(realpath "${GEMMD_CODEC:-bazel-bin/tests/base/numbers/quant/codec}")
 GEMM_BINARY=$(realpath "${GEMM_BINARY:-bazel-bin/client/cli/gemm}")
 export GEMMD_BINARY GEMMD_CODEC GEMM_BINARY
 [[ -x $GEMMD_BINARY ]] || fail "there is no server at $GEMMD_BINARY: bazel build --config=opt //server:gemmd"
 [[ -x $GEMM_BINARY ]] || fail "there is no command line at $GEMM_BINARY: bazel build --config=opt //client/cli:gemm"
-[[ -x $GEMMD_CODEC ]] || fail "there is no codec at $GEMMD_CODEC: bazel build --config=opt //tests/kernels/quant:codec"
+[[ -x $GEMMD_CODEC ]] || fail "there is no codec at $GEMMD_CODEC: bazel build --config=opt //tests/base/numbers/quant:codec"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || {
   deploy/install_packages.sh python3-venv
   "$python" -c 'import ensurepip, venv'

@@ -7,7 +7,7 @@
 
 #include "kernels/ptx/convert.h"
 #include "kernels/ptx/platform.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::bench {
 inline namespace GEMMD_BACKEND {

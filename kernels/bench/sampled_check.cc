@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "kernels/bench/elements.h"
-#include "kernels/cpu/float_bits.h"
-#include "kernels/quant/fp8.h"
-#include "kernels/quant/small_float.h"
+#include "base/numbers/float_bits.h"
+#include "base/numbers/fp8.h"
+#include "base/numbers/quant/small_float.h"
 
 namespace gemmd::bench {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/float_bits.h"
-#include "kernels/quant/fp8.h"
-#include "kernels/types.h"
+#include "base/numbers/float_bits.h"
+#include "base/numbers/fp8.h"
+#include "base/numbers/types.h"
 
 namespace gemmd {
 

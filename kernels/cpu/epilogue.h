@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd {
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/float_bits.h"
-#include "kernels/quant/elements.h"
-#include "kernels/quant/packed_codes.h"
+#include "base/numbers/float_bits.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd {
 namespace {

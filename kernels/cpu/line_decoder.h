@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 
 namespace gemmd {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/kernel.h"
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 
 namespace gemmd {
 

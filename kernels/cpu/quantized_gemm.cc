@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/quantized_launcher.h"
-#include "kernels/quant/elements.h"
-#include "kernels/quant/fp8.h"
-#include "kernels/quant/operand_rejection.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/fp8.h"
+#include "kernels/operand_rejection.h"
 
 namespace gemmd {
 namespace {

@@ -2,8 +2,8 @@
 // depend on M nor on a row's place among others.
 //
 // They take what cpu/panel_* do not: elements of fewer bits, uint8, blocks of scales, zero points,
-// and quantized operands beside f32, f16 or bf16 ones. kernels/quant/README.md says what each
-// operand is worth, and kernels/quant/exact_product.h what its product is.
+// and quantized operands beside f32, f16 or bf16 ones. base/numbers/quant/README.md says what each
+// operand is worth, and tests/testing/exact_product.h what its product is.
 //
 //   cpu/quantized_int  both operands of integers; accumulate is int32, D f32, f16 or bf16. Sums of
 //                      codes less zero points are exact in pieces of K of at most 256 in which no

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 #include "kernels/cublaslt/block_scales.h"
 #include "kernels/epilogue/epilogue.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 
 namespace gemmd::cublaslt {
 namespace {

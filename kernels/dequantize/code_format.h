@@ -7,7 +7,7 @@ namespace gemmd::dequantize {
 
 enum class CodeKind : std::uint8_t { kSigned, kUnsigned, kFloat, kE8M0 };
 
-// The meaning of a float's codes with the largest exponent field: kernels/quant/small_float.h.
+// The meaning of a float's codes with the largest exponent field: base/numbers/quant/small_float.h.
 enum class CodeTop : std::uint8_t { kFinite, kOneNan, kInfinityAndNans };
 
 struct CodeFormat {

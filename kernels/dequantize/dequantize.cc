@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/dequantize/dequantize_kernel_entries.h"
-#include "kernels/quant/elements.h"
+#include "base/numbers/quant/elements.h"
 
 namespace gemmd {
 namespace {

@@ -1,5 +1,5 @@
 // Decodes an operand in device memory to lines of real numbers, as kernels of bf16, f16, f32 and
-// f64 take them. Each quantized format of kernels/quant/README.md is an operand, and so are f32,
+// f64 take them. Each quantized format of base/numbers/quant/README.md is an operand, and so are f32,
 // f16 and bf16 ones.
 //
 // An element is worth three factors, as the CPU's kernels have them (cpu/line_decoder.h):
@@ -23,7 +23,7 @@ namespace gemmd {
 // Lines of the operand: rows of op(A), columns of op(B). All addresses are in device memory.
 struct Dequantization {
   // The operand. Element (line, k) is code line * line_stride + k * k_stride, packed as
-  // kernels/quant/packed_codes.h says.
+  // base/numbers/quant/packed_codes.h says.
   DataType element{};
   Scaling scaling;
   std::int64_t lines = 0;

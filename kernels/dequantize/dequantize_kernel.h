@@ -17,7 +17,7 @@
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/scaling.h"
+#include "base/numbers/scaling.h"
 
 namespace gemmd::dequantize {
 

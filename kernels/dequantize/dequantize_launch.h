@@ -9,7 +9,7 @@
 #include "kernels/dequantize/dequantize.h"
 #include "kernels/dequantize/dequantize_kernel.h"
 #include "kernels/ptx/launch.h"
-#include "kernels/quant/elements.h"
+#include "base/numbers/quant/elements.h"
 
 namespace gemmd::dequantize {
 inline namespace GEMMD_BACKEND {

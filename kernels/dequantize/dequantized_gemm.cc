@@ -9,7 +9,7 @@
 #include "kernels/dequantize/dequantize.h"
 #include "kernels/dequantize/dequantized_problem.h"
 #include "kernels/epilogue/epilogue.h"
-#include "kernels/quant/operand_rejection.h"
+#include "kernels/operand_rejection.h"
 
 namespace gemmd {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 #include "kernels/emulator/aligned_sum.h"
 
 namespace gemmd::emulator {

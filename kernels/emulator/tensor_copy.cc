@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 #include "kernels/emulator/async_engine.h"
 #include "kernels/emulator/failure.h"
 #include "kernels/emulator/global_order.h"

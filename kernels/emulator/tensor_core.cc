@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 #include "kernels/emulator/power_of_two.h"
 
 namespace gemmd::emulator {

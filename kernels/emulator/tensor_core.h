@@ -25,7 +25,7 @@
 
 namespace gemmd::emulator {
 
-// The format of an operand's elements. Those of 8 bits are of OFP8 (kernels/quant/fp8.h), those of
+// The format of an operand's elements. Those of 8 bits are of OFP8 (base/numbers/fp8.h), those of
 // 6 and 4 bits of OCP MX; an element of any of the five takes a byte here.
 enum class FactorFormat : std::uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2, kE2m3, kE3m2, kE2m1 };
 

@@ -8,7 +8,7 @@
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/platform.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::epilogue {
 

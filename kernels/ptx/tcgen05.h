@@ -140,7 +140,7 @@ enum class Tcgen05ScaledKind : std::uint8_t {
 //              12 bytes of each 16; of the others e2m1, two in a byte; of few bits K-major
 //   scales     those of line i in lane i % 32 of each quarter, column i / 32, from the byte on that
 //              the instruction says: what tcgen05.cp.32x128b.warpx4 makes of a tile of 128 x 4
-//              scales (kernels/scaling.h, kTiles128x4)
+//              scales (base/numbers/scaling.h, kTiles128x4)
 //   D of f32   row r in lane r of the block, column n in column n
 template <int kGroup = 1, Tcgen05ScaledKind kKind = Tcgen05ScaledKind::kMxf8f6f4>
 GEMMD_DEVICE void Tcgen05MultiplyMx(TensorAddress d, std::uint64_t a_descriptor,

@@ -2,7 +2,7 @@
 // sm100/d11_nvfp4.
 //
 // d0 to d12 take MXFP8: A and B of fp8_e4m3 or fp8_e5m2, in any combination, with E8M0 scales of 32
-// of K in tiles of 128 x 4 (kernels/scaling.h), both K-major with 16-byte strides and no epilogue,
+// of K in tiles of 128 x 4 (base/numbers/scaling.h), both K-major with 16-byte strides and no epilogue,
 // and write f32. Any M, N and K. They run on CUDA devices of compute capability 10.0, for which
 // they are built, and on emulated devices. No Blackwell card has run them: emulated, compiled, not
 // run.
@@ -19,7 +19,7 @@
 // give the same bits, whatever M and N are.
 //
 // d11_mxfp4 takes fp4_e2m1 with E8M0 scales of 32 of K, d11_nvfp4 with fp8_e4m3 scales of 16 of K
-// and an f32 of each operand (kernels/quant/README.md), in such tiles; both an even K on lines of
+// and an f32 of each operand (base/numbers/quant/README.md), in such tiles; both an even K on lines of
 // whole 16 bytes, and else what d11 takes. Sums are over 64 of K at a time, by the rule of
 // emulator/fp4_block.h, and at last of nvfp4 multiplied by A's and by B's f32. With K / 64 rounded
 // up to P, S the largest partial sum and L the larger one of S and of the largest product of two

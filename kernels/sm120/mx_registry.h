@@ -1,7 +1,7 @@
 // The registry entry sm120/mx.
 //
 // It takes MXFP8: A and B of fp8_e4m3 or fp8_e5m2, in any combination, with E8M0 scales of 32 of K
-// in tiles of 128 x 4 (kernels/scaling.h), both K-major with 16-byte strides and no epilogue, and
+// in tiles of 128 x 4 (base/numbers/scaling.h), both K-major with 16-byte strides and no epilogue, and
 // writes f32. Any M, N and K; D may be a view. It runs on CUDA devices of compute capability 12.0,
 // for which it is built, and on emulated devices. No card has run it: emulated, compiled, not run.
 //

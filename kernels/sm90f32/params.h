@@ -5,7 +5,7 @@
 
 #include "kernels/ptx/tensor_copy.h"
 #include "kernels/sm90/raster.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd::sm90f32 {
 inline namespace GEMMD_BACKEND {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/dequantize/dequantized_problem.h"
-#include "kernels/quant/fp8.h"
+#include "base/numbers/fp8.h"
 
 namespace gemmd {
 namespace {

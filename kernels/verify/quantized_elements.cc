@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "kernels/quant/elements.h"
-#include "kernels/quant/packed_codes.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd {
 

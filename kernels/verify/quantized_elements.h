@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 
 namespace gemmd {
 

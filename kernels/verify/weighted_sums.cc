@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "kernels/cpu/float_bits.h"
-#include "kernels/quant/fp8.h"
+#include "base/numbers/float_bits.h"
+#include "base/numbers/fp8.h"
 #include "kernels/verify/quantized_elements.h"
 
 namespace gemmd {

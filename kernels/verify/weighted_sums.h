@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 
 namespace gemmd {
 

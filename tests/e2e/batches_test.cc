@@ -12,7 +12,7 @@
 #include "client/client.h"
 #include "client/operands.h"
 #include "gtest/gtest.h"
-#include "kernels/types.h"
+#include "base/numbers/types.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/server_process.h"
 

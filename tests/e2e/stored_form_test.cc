@@ -13,7 +13,7 @@
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 #include "tests/testing/server_process.h"
 
 namespace gemmd::client {

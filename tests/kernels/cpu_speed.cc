@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/gemm.h"
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 #include "openblas/cblas.h"
 #include "tests/testing/matrices.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/testing/matrices.h"
 

@@ -14,10 +14,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
-#include "kernels/quant/elements.h"
-#include "kernels/quant/packed_codes.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/quantized_product.h"
 

@@ -1,4 +1,4 @@
-"""What kernels/quant/README.md says of each format, in exact fractions and one element at a time.
+"""What base/numbers/quant/README.md says of each format, in exact fractions and one element at a time.
 
 Written from that page, without gemmd's encoder: types' limits are ml_dtypes', formats are read off their names.
 """

@@ -1,6 +1,6 @@
-"""The elements and blocks of kernels/quant against ml_dtypes: every code, and rounding everywhere.
+"""The elements and blocks of base/numbers/quant against ml_dtypes: every code, and rounding everywhere.
 
-GEMMD_CODEC names the program that encodes and decodes (tests/kernels/quant/codec.cc).
+GEMMD_CODEC names the program that encodes and decodes (tests/base/numbers/quant/codec.cc).
 """
 
 import os

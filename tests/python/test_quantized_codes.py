@@ -1,6 +1,6 @@
-"""gemmd.Quantized without a server: codes, packing, tiles; its encoder against exact fractions and kernels/quant.
+"""gemmd.Quantized without a server: codes, packing, tiles; its encoder against exact fractions and base/numbers/quant.
 
-GEMMD_CODEC names the program that encodes with kernels/quant (tests/kernels/quant/codec.cc).
+GEMMD_CODEC names the program that encodes with base/numbers/quant (tests/base/numbers/quant/codec.cc).
 """
 
 import os

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the formats of kernels/quant with torch's float8 and torchao's MX and NVFP4, once by hand.
+"""Compares the formats of base/numbers/quant with torch's float8 and torchao's MX and NVFP4, once by hand.
 
-    GEMMD_CODEC=bazel-bin/tests/kernels/quant/codec tests/python/torch_formats.py [BLOCKS]
+    GEMMD_CODEC=bazel-bin/tests/base/numbers/quant/codec tests/python/torch_formats.py [BLOCKS]
 
 It needs torch and torchao, and prints a line a format: how many codes and scales differ of how many.
 Exit code 1: more than one in a million differs of another format than NVFP4. Some do where torchao
 rounds amax / Q to binary32 before it rounds it up. Of NVFP4 many do on these data, whose blocks are
 far apart: torchao keeps a block's scale at 2^-6 or more, and multiplies by rounded reciprocals where
-the specification here divides (kernels/quant/README.md).
+the specification here divides (base/numbers/quant/README.md).
 """
 
 import os

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::testing {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/operand_view.h"
-#include "kernels/cpu/reference.h"
-#include "kernels/quant/elements.h"
-#include "kernels/quant/exact_product.h"
-#include "kernels/quant/packed_codes.h"
+#include "tests/testing/reference.h"
+#include "base/numbers/quant/elements.h"
+#include "tests/testing/exact_product.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "kernels/verify/error_bound.h"
 
 namespace gemmd::testing {

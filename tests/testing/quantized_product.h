@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 #include "tests/testing/matrices.h"
 
 namespace gemmd::testing {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "kernels/cpu/operand_view.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
-#include "kernels/quant/exact_product.h"
+#include "tests/testing/exact_product.h"
 
 namespace gemmd::testing {
 

@@ -1,6 +1,6 @@
 #include "tests/testing/quantized_work.h"
 
-#include "kernels/quant/elements.h"
+#include "base/numbers/quant/elements.h"
 
 namespace gemmd::testing {
 

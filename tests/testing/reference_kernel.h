@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 
 namespace gemmd::testing {

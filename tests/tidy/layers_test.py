@@ -14,7 +14,7 @@ LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}}
 # The part of kernels/ that client/ knows: words, and the formats of quantized matrices; no device code.
 # The load generator's data are made and checked by the CPU's conversions of floats too.
 CLIENT_KERNELS = re.compile(r"kernels/(types\.h|scaling\.h|quant/\w+\.h)")
-LOAD_KERNELS = {"kernels/cpu/float_bits.h"}
+LOAD_KERNELS = {"base/numbers/float_bits.h"}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
 # The same list is in tests/kernels/emulator/deletions.cc, which checks that it knows every one.
@@ -80,7 +80,7 @@ class LayersTest(unittest.TestCase):
                     faults.append(f"{path}:{number}: includes {header}")
         for path in sources("base"):
             for number, header in includes(path):
-                if header.startswith("kernels/") and header != "kernels/types.h":
+                if header.startswith("kernels/") and header != "base/numbers/types.h":
                     faults.append(f"{path}:{number}: base includes {header}")
         for path in sources("client"):
             for number, header in includes(path):

@@ -1,4 +1,4 @@
-"""Quantized formats as values, and the table of their names: kernels/quant/README.md specifies each."""
+"""Quantized formats as values, and the table of their names: base/numbers/quant/README.md specifies each."""
 
 from __future__ import annotations
 

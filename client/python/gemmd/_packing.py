@@ -1,4 +1,4 @@
-"""Codes of 4 and 6 bits in memory: a stream without gaps, lowest bits first (kernels/quant/packed_codes.h).
+"""Codes of 4 and 6 bits in memory: a stream without gaps, lowest bits first (base/numbers/quant/packed_codes.h).
 
 So of two codes of 4 bits in a byte the even one is in the low half, and four codes of 6 bits are 3 bytes,
 little-endian.

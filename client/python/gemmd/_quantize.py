@@ -1,6 +1,6 @@
-"""Real matrices to codes, scales and zero points: kernels/quant/quantize.h in NumPy, equal in every bit.
+"""Real matrices to codes, scales and zero points: base/numbers/quant/quantize.h in NumPy, equal in every bit.
 
-A matrix is looked at as lines of K elements. What kernels/quant/README.md specifies is computed in binary64 by the
+A matrix is looked at as lines of K elements. What base/numbers/quant/README.md specifies is computed in binary64 by the
 same operations as there.
 """
 

@@ -1,4 +1,4 @@
-"""Scales in tiles of 128 lines by 4 blocks of K, as tcgen05 and cuBLASLt read them (kernels/scaling.h).
+"""Scales in tiles of 128 lines by 4 blocks of K, as tcgen05 and cuBLASLt read them (base/numbers/scaling.h).
 
 A tile is 512 scales, tiles of the same lines follow each other, and within a tile (line, k) is at
 (line % 32) * 16 + (line / 32) * 4 + k. Tiles are whole; padding is 0. Sources: PTX ISA, "tcgen05", "Scale factor

@@ -1,4 +1,4 @@
-"""Floats of few bits and E8M0, as codes, to and from binary64: kernels/quant/small_float.h in NumPy.
+"""Floats of few bits and E8M0, as codes, to and from binary64: base/numbers/quant/small_float.h in NumPy.
 
 A code is a sign bit above an exponent field E and a fraction field F of f bits. Its magnitude is
 2^(E - bias) * (1 + F / 2^f), or, where E is 0, 2^(1 - bias) * F / 2^f. Sources: OFP8, revision 1.0, 2023, table 1

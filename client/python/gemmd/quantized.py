@@ -69,7 +69,7 @@ class Quantized:
         rule: str = "floor",
         scale_layout: str = PLAIN,
     ) -> Quantized:
-        """Quantizes a real matrix, taken as float32: kernels/quant/README.md has the rules, kept to the bit.
+        """Quantizes a real matrix, taken as float32: base/numbers/quant/README.md has the rules, kept to the bit.
 
         type: a format of docs/quantization.md; "int8", "fp8_e4m3" and "fp8_e5m2" are "...-tensor" without an axis,
             else "...-row".

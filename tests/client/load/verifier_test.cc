@@ -6,7 +6,7 @@
 
 #include "client/load/data.h"
 #include "gmock/gmock.h"
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 
 namespace gemmd::load {
 namespace {

@@ -11,7 +11,7 @@
 #include "client/quantized/quantized_array.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/quant/packed_codes.h"
+#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd::client {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/bench/bench_case.h"
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 
 namespace gemmd::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/cublaslt/cublaslt_cases.h"
 #include "tests/kernels/cublaslt/gpu_arguments.h"

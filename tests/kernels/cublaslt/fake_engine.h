@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/cublaslt/matmul_engine.h"
 
 namespace gemmd::cublaslt {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::testing {
 namespace {

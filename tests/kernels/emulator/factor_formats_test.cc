@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 #include "kernels/emulator/tensor_core.h"
-#include "kernels/quant/fp8.h"
-#include "kernels/quant/small_float.h"
+#include "base/numbers/fp8.h"
+#include "base/numbers/quant/small_float.h"
 
 namespace gemmd::testing {
 namespace {

@@ -15,7 +15,7 @@
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tcgen05.h"
-#include "kernels/scaling.h"
+#include "base/numbers/scaling.h"
 #include "tests/kernels/emulator/tcgen05_model.h"
 
 namespace gemmd::testing {

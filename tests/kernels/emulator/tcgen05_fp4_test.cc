@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 #include "kernels/emulator/fp4_block.h"
 #include "kernels/ptx/tcgen05.h"
-#include "kernels/quant/packed_codes.h"
-#include "kernels/quant/small_float.h"
+#include "base/numbers/quant/packed_codes.h"
+#include "base/numbers/quant/small_float.h"
 #include "tests/kernels/emulator/scaled_product.h"
 #include "tests/kernels/emulator/tcgen05_model.h"
 #include "tests/kernels/mma/mx_run.h"

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "kernels/cpu/epilogue.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/emulator/session.h"
 #include "tests/testing/matrices.h"
 

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kernels/cpu/float_bits.h"
+#include "base/numbers/float_bits.h"
 #include "kernels/emulator/session.h"
 #include "kernels/emulator/tensor_core.h"
 #include "kernels/kernel.h"
-#include "kernels/quant/packed_codes.h"
-#include "kernels/quant/quantize.h"
-#include "kernels/quant/small_float.h"
+#include "base/numbers/quant/packed_codes.h"
+#include "base/numbers/quant/quantize.h"
+#include "base/numbers/quant/small_float.h"
 #include "tests/kernels/emulator/shape.h"
 
 namespace gemmd::testing {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/quant/exact_product.h"
+#include "tests/testing/exact_product.h"
 #include "kernels/sm100/ladder_d_launch.h"
 #include "tests/kernels/mma/mx_run.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/model/wave_arithmetic.h"
-#include "kernels/quant/exact_product.h"
+#include "tests/testing/exact_product.h"
 #include "kernels/sm100/ladder_d_launch.h"
 #include "tests/kernels/mma/mx_run.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"

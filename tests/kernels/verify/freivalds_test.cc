@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/cpu/float_bits.h"
-#include "kernels/cpu/reference.h"
+#include "base/numbers/float_bits.h"
+#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
-#include "kernels/quant/fp8.h"
+#include "base/numbers/fp8.h"
 #include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"
 

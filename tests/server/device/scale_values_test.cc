@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "kernels/quant/elements.h"
+#include "base/numbers/quant/elements.h"
 
 namespace gemmd {
 namespace {

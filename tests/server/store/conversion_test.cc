@@ -1,4 +1,4 @@
-// Quantizing on arrival, against kernels/quant and through the store.
+// Quantizing on arrival, against base/numbers/quant and through the store.
 #include "server/store/conversion.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "kernels/quant/quantize.h"
+#include "base/numbers/quant/quantize.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gemmd {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/cpu/reference.h"
+#include "tests/testing/reference.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 #include "tests/testing/matrices.h"
