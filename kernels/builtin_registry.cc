@@ -15,12 +15,12 @@
 #include "kernels/sm120/ladder_b_registry.h"
 #include "kernels/sm120/mx_registry.h"
 #include "kernels/sm80/ladder_a_registry.h"
-#include "kernels/sm90/tf32_registry.h"
-#include "kernels/sm90/wgmma_gemm_registry.h"
-#include "kernels/sm90f16x3/f16x3_registry.h"
-#include "kernels/sm90f32/f32_registry.h"
-#include "kernels/sm90f64/f64_registry.h"
-#include "kernels/sm90ragged/ragged_registry.h"
+#include "kernels/hopper/half/tf32_registry.h"
+#include "kernels/hopper/half/wgmma_gemm_registry.h"
+#include "kernels/hopper/f16x3/f16x3_registry.h"
+#include "kernels/hopper/f32/f32_registry.h"
+#include "kernels/hopper/f64/f64_registry.h"
+#include "kernels/hopper/ragged/ragged_registry.h"
 
 namespace gemmd {
 

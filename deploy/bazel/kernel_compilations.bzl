@@ -122,7 +122,7 @@ def kernel_compilations(
 
     Args:
       name: of the library. NAME_cuda and NAME_emulated are what it consists of.
-      namespace: of the functions, "gemmd::sm90" for example.
+      namespace: of the functions, "gemmd::hopper::half" for example.
       source: the cc_library with the kernels' headers.
       header: the one of them, of this package, that defines the functions.
       launches: functions that return absl::Status, by the name of their compilations.

@@ -67,7 +67,7 @@ def planted_fault_tests(
     """For each fault a test NAME_test that the family with it fails on every seed.
 
     Args:
-      sources: the family's filegroup, "//kernels/sm90:sources" for example.
+      sources: the family's filegroup, "//kernels/hopper/half:sources" for example.
       header: the one of its headers that has what is run.
       run_header: what runs it, included behind a changed copy of `header`. It includes no header
         of the family itself.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/sm90/raster.h"
+#include "kernels/hopper/common/raster.h"
 
 namespace gemmd::mma {
 namespace {
@@ -64,8 +64,8 @@ TEST(TileOrder, IsTheHilbertCurveOnSquaresOfPowersOfTwo) {
   for (int side = 1; side <= 128; side *= 2) {
     for (int at = 0; at < side * side; ++at) {
       const TilePlace tile = GeneralHilbertTile(at, side, side);
-      const sm90::RasterTile expected =
-          sm90::HilbertTile(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(side));
+      const hopper::RasterTile expected =
+          hopper::HilbertTile(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(side));
       ASSERT_EQ(tile.row, static_cast<int>(expected.row)) << side << " " << at;
       ASSERT_EQ(tile.column, static_cast<int>(expected.column)) << side << " " << at;
     }

@@ -1,0 +1,118 @@
+#include "kernels/hopper/half/predicted_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/hopper/common/frame.h"
+#include "kernels/hopper/common/raster.h"
+#include "kernels/hopper/half/wgmma_layout.h"
+
+namespace gemmd::hopper::half {
+namespace {
+
+// Under load; 1.98 GHz is the clock at idle.
+constexpr double kCyclesPerUs = 1600;
+// Where memory decides, a little less than what every kernel needs, and the more the less there
+// is to compute: among the tilings the quickest one leads, and all lead kernels on mma.sync, so
+// that small and large M are served by kernels of one numerics id.
+constexpr double kOfMemoryTime = 0.99;
+constexpr double kOfComputeTime = 0.001;
+
+double CeilOfRatio(double x, double y) { return std::ceil(x / y); }
+
+struct TileGrid {
+  std::int64_t rows;  // of cluster tiles
+  std::int64_t columns;
+};
+
+TileGrid GridOf(const Tiling& tiling, const Problem& problem) {
+  const Frame frame = MakeFrame(problem, {});
+  return {FrameTiles(frame.rows.lines, tiling.tile_m * tiling.cluster_m),
+          FrameTiles(frame.columns.lines, tiling.tile_n * tiling.cluster_n)};
+}
+
+// Places are known of pairs, and matter where there are waves of them: an H200 takes 66 at once.
+bool HasPlaces(const Tiling& tiling, const TileGrid& grid) {
+  constexpr std::int64_t kTwoWaves = 132;
+  return tiling.cluster_m * tiling.cluster_n == 2 && grid.rows > 1 && grid.columns > 1 &&
+         grid.rows * grid.columns >= kTwoWaves;
+}
+
+}  // namespace
+
+double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
+                         const DeviceTraits& device) {
+  const auto count = static_cast<double>(problems);
+  const Frame frame = MakeFrame(problem, {});
+  const double tiles =
+      count * CeilOfRatio(static_cast<double>(frame.rows.lines), tiling.tile_m * tiling.cluster_m) *
+      CeilOfRatio(static_cast<double>(frame.columns.lines), tiling.tile_n * tiling.cluster_n);
+  const double clusters = std::max(1, device.compute_units / (tiling.cluster_m * tiling.cluster_n));
+  const double waves = CeilOfRatio(tiles, clusters);
+  const double k_blocks = CeilOfRatio(static_cast<double>(problem.k), kTileK);
+  const double compute_us =
+      waves * (k_blocks * tiling.k_block_cycles + tiling.tile_cycles) / kCyclesPerUs;
+  double bytes =
+      static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
+  if (problem.epilogue.beta != 0) bytes += static_cast<double>(problem.c.size_bytes());
+  const double memory_us = count * bytes / (device.memory_gbps * 1e3);
+  return std::max(compute_us, kOfMemoryTime * memory_us) + kOfComputeTime * compute_us;
+}
+
+void SetRaster(const Tiling& tiling, const Problem& problem, Config* config) {
+  // Measured, docs/lab/hopper-tiles.md. Groups of rows have 8 cluster rows, of which a cluster tile
+  // of 512 rows has as many in 4. Launches by place walk groups of columns where there are waves of
+  // pairs, so that neighbours share rows; more of them where the tile is higher. With a short K,
+  // D's lines decide.
+  constexpr std::int64_t kShortK = 2048;
+  const TileGrid grid = GridOf(tiling, problem);
+  const bool is_high = tiling.tile_m * tiling.cluster_m >= 512;
+  config->raster_group = is_high ? 4 : 8;
+  if (!HasPlaces(tiling, grid)) return;
+  if (problem.k <= kShortK) {
+    config->raster_group = 16;
+    return;
+  }
+  config->raster_order = static_cast<int>(RasterOrder::kColumnGroups);
+  config->raster_group = is_high ? 16 : 8;
+  config->by_place = 1;
+}
+
+std::vector<Config> Rasters(const Tiling& tiling, const Problem& problem, const Config& planned) {
+  struct Choice {
+    RasterOrder order;
+    int group;
+    bool by_place;
+  };
+  const TileGrid grid = GridOf(tiling, problem);
+  const std::int64_t rows = grid.rows;
+  const std::int64_t columns = grid.columns;
+  const bool has_places = HasPlaces(tiling, grid);
+  std::vector<Config> configs = {planned};
+  for (const Choice& choice : {Choice{RasterOrder::kRowGroups, 4, false},
+                               {RasterOrder::kRowGroups, 8, false},
+                               {RasterOrder::kRowGroups, 16, false},
+                               {RasterOrder::kHilbert, 8, false},
+                               {RasterOrder::kHilbert, 16, false},
+                               {RasterOrder::kColumnGroups, 8, false},
+                               {RasterOrder::kColumnGroups, 8, true},
+                               {RasterOrder::kColumnGroups, 16, true},
+                               {RasterOrder::kHilbert, 16, true}}) {
+    const std::int64_t across = choice.order == RasterOrder::kColumnGroups ? columns : rows;
+    if (choice.by_place && !has_places) continue;
+    // One row or column of tiles has one order, a group of all lines is like a larger one, and
+    // a curve needs whole squares.
+    if (rows == 1 || columns == 1) continue;
+    const bool is_curve = choice.order == RasterOrder::kHilbert;
+    if (is_curve && (rows < choice.group || columns < choice.group)) continue;
+    if (!is_curve && choice.group > 4 && across <= choice.group / 2) continue;
+    Config config = planned;
+    config.raster_group = choice.group;
+    config.raster_order = static_cast<int>(choice.order);
+    config.by_place = choice.by_place ? 1 : 0;
+    if (config != planned) configs.push_back(config);
+  }
+  return configs;
+}
+
+}  // namespace gemmd::hopper::half

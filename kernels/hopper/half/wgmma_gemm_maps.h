@@ -1,0 +1,97 @@
+// Tensor maps of the Hopper GEMM's operands. Host code, compiled twice as the launch is.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "kernels/ptx/tensor_map.h"
+#include "kernels/hopper/half/batch_steps.h"
+#include "kernels/hopper/common/frame.h"
+#include "kernels/hopper/half/wgmma_gemm_params.h"
+#include "kernels/hopper/half/wgmma_layout.h"
+
+namespace gemmd::hopper::half {
+inline namespace GEMMD_BACKEND {
+
+// The third dimension of maps: none for one problem; of a batch one, or as many as lie at equal
+// distances.
+struct MapDepth {
+  bool is_batch = false;
+  std::uint64_t problems = 1;
+  BatchSteps steps;
+};
+
+inline void AddDepth(const MapDepth& depth, std::int64_t step, ptx::TensorMapSpec* spec) {
+  if (!depth.is_batch) return;
+  spec->rank = 3;
+  spec->size[2] = depth.problems;
+  // For one problem any stride will do.
+  spec->stride_bytes[2] =
+      depth.problems > 1 ? static_cast<std::uint64_t>(step) : spec->stride_bytes[1];
+}
+
+inline ptx::TensorMapSpec OperandSpec(const FrameOperand& operand, std::int64_t k,
+                                      ptx::TensorElement element, std::uint32_t box_lines) {
+  ptx::TensorMapSpec spec;
+  spec.base = operand.data;
+  spec.element = element;
+  const auto lines = static_cast<std::uint64_t>(operand.lines);
+  // Of 32 bits, an element is two of K.
+  const std::uint32_t unit = ptx::TensorElementBytes(element) / 2;
+  const auto length = static_cast<std::uint64_t>(k) / unit;
+  spec.size[0] = operand.is_k_major ? length : lines;
+  spec.size[1] = operand.is_k_major ? lines : length;
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(operand.leading_dimension) * 2;
+  spec.box[0] = kSpan / unit;
+  spec.box[1] = box_lines;
+  spec.swizzle = ptx::Swizzle::k128B;
+  return spec;
+}
+
+template <class Layout>
+ptx::TensorMapSpec OutputSpec(const Frame& frame, ptx::TensorElement element) {
+  ptx::TensorMapSpec spec;
+  spec.base = frame.d;
+  spec.element = element;
+  spec.size[0] = static_cast<std::uint64_t>(frame.columns.lines);
+  spec.size[1] = static_cast<std::uint64_t>(frame.rows.lines);
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(frame.d_row_stride) * 2;
+  spec.box[0] = Layout::kBoxColumns;
+  spec.box[1] = 16;
+  spec.swizzle = Layout::kIsBoxSwizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
+  return spec;
+}
+
+// `box_rows` as WgmmaParams has it.
+template <class Layout, class Element, bool kHasEpilogue>
+absl::StatusOr<WgmmaOperands> MakeOperands(const Problem& problem, const Frame& frame,
+                                           const Arguments& arguments, std::uint32_t box_rows,
+                                           const MapDepth& depth) {
+  const bool has_short_boxes = box_rows < static_cast<std::uint32_t>(Layout::kTileM);
+  ptx::TensorMapSpec rows =
+      OperandSpec(frame.rows, problem.k, Element::kMapElement,
+                  has_short_boxes ? box_rows : std::uint32_t{Layout::Rows::kBoxLines});
+  ptx::TensorMapSpec columns = OperandSpec(frame.columns, problem.k, Element::kMapElement,
+                                           std::uint32_t{Layout::Columns::kBoxLines});
+  AddDepth(depth, frame.is_swapped ? depth.steps.b : depth.steps.a, &rows);
+  AddDepth(depth, frame.is_swapped ? depth.steps.a : depth.steps.b, &columns);
+  const absl::StatusOr<ptx::TensorMap> rows_map = ptx::MakeTensorMap(rows);
+  if (!rows_map.ok()) return rows_map.status();
+  const absl::StatusOr<ptx::TensorMap> columns_map = ptx::MakeTensorMap(columns);
+  if (!columns_map.ok()) return columns_map.status();
+  WgmmaOperands operands = {};
+  operands.rows = *rows_map;
+  operands.columns = *columns_map;
+  operands.d_data = arguments.d;
+  operands.c = problem.epilogue.beta == 0 ? nullptr : arguments.c;
+  operands.bias = problem.epilogue.has_bias ? arguments.bias : nullptr;
+  if constexpr (!kHasEpilogue && !Layout::kStoresByUnit) {
+    ptx::TensorMapSpec output = OutputSpec<Layout>(frame, Element::kMapElement);
+    AddDepth(depth, depth.steps.d, &output);
+    const absl::StatusOr<ptx::TensorMap> output_map = ptx::MakeTensorMap(output);
+    if (!output_map.ok()) return output_map.status();
+    operands.d = *output_map;
+  }
+  return operands;
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::hopper::half

@@ -1,0 +1,80 @@
+// The parameters of a Hopper GEMM, in the kernel's frame (tilings.h).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/tensor_copy.h"
+#include "kernels/hopper/common/raster.h"
+#include "base/numbers/types.h"
+
+namespace gemmd::hopper::half {
+inline namespace GEMMD_BACKEND {
+
+// The operands that no launch ahead writes, so that they are loaded before the grid's turn. Where
+// both are, only D waits for it.
+enum class SettledOperands : std::uint8_t { kNone, kRows, kColumns, kBoth };
+
+// Where one problem's planes are. Maps have three dimensions in a launch of a batch.
+struct WgmmaOperands {
+  ptx::TensorMap rows;     // rows x k
+  ptx::TensorMap columns;  // columns x k
+  ptx::TensorMap d;        // unused where `epilogue` of the kernel is on
+  void* d_data;
+  const void* c;     // null: none
+  const void* bias;  // null: none
+};
+
+// One problem, or kCapacity > 1: a batch of equal problems. Their planes are the entries of
+// `operands`, or lie at equal distances, and then entry 0 has maps of all.
+template <int kCapacity>
+struct WgmmaParams {
+  static constexpr bool kIsBatch = kCapacity > 1;
+
+  WgmmaOperands operands[kCapacity];
+  std::int64_t d_row_stride;  // elements
+  std::int32_t m;             // rows
+  std::int32_t n;             // columns
+  std::int32_t k;
+  std::int32_t k_step;  // of the maps' elements, in a block of K
+  Raster raster;
+  bool is_placed;             // clusters take tiles by their places in waves that are full
+  ClusterPlaces places;       // a permutation of the grid's clusters
+  std::uint32_t box_rows;     // lines of a K-major box of rows; fewer where m is small
+  std::uint32_t stage_bytes;  // that the loads of a stage bring
+  // Before the grid's turn:
+  std::uint32_t prefetched;   // blocks of K that are asked into the L2
+  std::uint32_t prefetchers;  // blocks of the grid, the first ones, that ask for them
+  SettledOperands settled;
+  std::int32_t ahead;  // blocks of K of the one settled operand that are loaded
+  ptx::CachePolicy column_policy;
+
+  // The batch: how many problems, and bytes from one to the next where distances are equal.
+  std::uint32_t problems;
+  bool is_strided;
+  bool stores_by_map;
+  std::int64_t d_step;
+  std::int64_t c_step;
+  std::int64_t bias_step;
+
+  // The epilogue, where the kernel has one.
+  std::int64_t c_row_stride;
+  std::int64_t c_column_stride;
+  std::int64_t bias_row_step;  // 1: one element a row; 0: one a column
+  std::int64_t bias_column_step;
+  float alpha;
+  float beta;
+  Activation activation;
+  bool writes_f32;
+  bool writes_sums;  // f32, and nothing is to be applied
+};
+
+// The problems of a batch in one launch: so many leave the parameters room below 32764 bytes, and
+// cost a launch little.
+inline constexpr int kBatchCapacity = 32;
+
+using WgmmaGemmParams = WgmmaParams<1>;
+using WgmmaBatchParams = WgmmaParams<kBatchCapacity>;
+static_assert(sizeof(WgmmaBatchParams) <= 32764);
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::hopper::half
