@@ -10,10 +10,10 @@ cd "$(dirname "$0")/../.."
 readonly bundle=${1:-gemmd-gpu-tests.tar.xz}
 readonly limit_bytes=60000000
 readonly targets=(
-  //kernels/bench:kernel_bench
+  //kernels/workshop/bench:kernel_bench
   //tests/kernels/conformance:conformance_on_gpu
-  //tests/kernels/sm80:ladder_a_on_gpu
-  //tests/kernels/sm120:ladder_b_on_gpu
+  //tests/kernels/workshop/ampere_mma:ladder_a_on_gpu
+  //tests/kernels/workshop/sm120_tma:ladder_b_on_gpu
   //tests/kernels/cublaslt:cublaslt_on_gpu
   //tests/server/device/gpu:cuda_device_on_gpu
   //server:gemmd

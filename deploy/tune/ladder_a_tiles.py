@@ -7,7 +7,7 @@
 
 FLAGs are kernel_bench's; by default the last step, f16 with f32 sums, 8192 cubed. Every shape's result
 is checked before it is timed. BAZEL_FLAGS has more arguments for Bazel. A shape is values of
-kernels/sm80/ladder_a_steps.h, which the build changes in a copy of the tree; sm80/a06 keeps its own.
+kernels/workshop/ampere_mma/ladder_a_steps.h, which the build changes in a copy of the tree; sm80/a06 keeps its own.
 """
 import dataclasses
 import itertools
@@ -98,16 +98,16 @@ def build(folder, names):
         bazel = ["bazel", *shlex.split(os.environ.get("BAZEL_STARTUP_FLAGS", ""))]
         for tile in chosen:
             # The first step has the shape; from a03a on there are as many stages as it says.
-            steps = planted((ROOT / "kernels/sm80/ladder_a_steps.h").read_text(),
+            steps = planted((ROOT / "kernels/workshop/ampere_mma/ladder_a_steps.h").read_text(),
                             {"kTileM": tile.m, "kTileN": tile.n, "kWarpsM": tile.warps_m,
                              "kWarpsN": tile.warps_n, "kBlocksPerMultiprocessor": tile.blocks})
-            pathlib.Path(copy, "kernels/sm80/ladder_a_steps.h").write_text(
+            pathlib.Path(copy, "kernels/workshop/ampere_mma/ladder_a_steps.h").write_text(
                 re.sub(r"kStages = 3;", f"kStages = {tile.stages};", steps))
             subprocess.run([*bazel, "build", "--config=opt", "--config=h200",
                             *shlex.split(os.environ.get("BAZEL_FLAGS", "")),
-                            "//kernels/bench:kernel_bench"], cwd=copy, check=True)
+                            "//kernels/workshop/bench:kernel_bench"], cwd=copy, check=True)
             subprocess.run(["strip", "-o", str(folder / tile.name),
-                            str(pathlib.Path(copy, "bazel-bin/kernels/bench/kernel_bench"))],
+                            str(pathlib.Path(copy, "bazel-bin/kernels/workshop/bench/kernel_bench"))],
                            check=True)
             print(f"built {folder / tile.name}", flush=True)
 

@@ -121,7 +121,7 @@ class LayersTest(unittest.TestCase):
         for path in sources("kernels"):
             name = path.relative_to(ROOT).as_posix()
             # They say what the instructions are, or measure the hardware's peaks.
-            if name.startswith(("kernels/ptx/", "kernels/emulator/", "kernels/bench/")):
+            if name.startswith(("kernels/ptx/", "kernels/emulator/", "kernels/workshop/bench/")):
                 continue
             if SYNCHRONISES.search(path.read_text()) and f'"{name}"' not in tests:
                 faults.append(f"{name}: synchronises, and no deletion_test.cc names it")

@@ -6,7 +6,7 @@
 
 #include "kernels/kernel.h"
 #include "tests/kernels/cublaslt/landed.h"
-#include "tests/kernels/sm80/gpu_matrix.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 
 namespace gemmd::testing {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/bench/protocol.h"
+#include "kernels/workshop/bench/protocol.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/cublaslt/bare_cublaslt.h"
 #include "tests/kernels/cublaslt/cublaslt_cases.h"

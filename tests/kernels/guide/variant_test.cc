@@ -1,7 +1,7 @@
 // The variant that docs/writing-a-kernel.md adds to ladder A gives the right bits.
 #include <gtest/gtest.h>
 
-#include "kernels/sm80/ladder_a_launch.h"
+#include "kernels/workshop/ampere_mma/ladder_a_launch.h"
 #include "tests/kernels/guide/a07.h"
 #include "tests/kernels/mma/direct_run.h"
 
@@ -13,7 +13,7 @@ TEST(GuideVariant, IsRightOnEverySeed) {
     emulator::Options options;
     options.seed = seed;
     EXPECT_EQ(
-        RunDirect(sm80::LaunchLadderA<sm80::A07, mma::F16AccumulateF32>, {128, 136, 328}, options),
+        RunDirect(ampere_mma::LaunchLadderA<ampere_mma::A07, mma::F16AccumulateF32>, {128, 136, 328}, options),
         "")
         << "seed " << seed;
   }
@@ -21,8 +21,8 @@ TEST(GuideVariant, IsRightOnEverySeed) {
 
 // It has the shared memory that the page says: two thirds of a06's.
 TEST(GuideVariant, TakesAThirdLessSharedMemory) {
-  EXPECT_EQ(sm80::LadderAShape<sm80::A07>::kSharedBytes * 3,
-            sm80::LadderAShape<sm80::A06>::kSharedBytes * 2);
+  EXPECT_EQ(ampere_mma::LadderAShape<ampere_mma::A07>::kSharedBytes * 3,
+            ampere_mma::LadderAShape<ampere_mma::A06>::kSharedBytes * 2);
 }
 
 }  // namespace

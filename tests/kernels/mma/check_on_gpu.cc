@@ -9,7 +9,7 @@
 
 #include "kernels/emulator/session.h"
 #include "kernels/gemm.h"
-#include "tests/kernels/sm80/gpu_matrix.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 
 namespace gemmd::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "tests/kernels/sm80/gpu_matrix.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/common/f32_planes.h"
 
 namespace gemmd::testing {

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/kernels/sm80/gpu_matrix.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/f64/f64_run.h"
 #include "tests/testing/h200.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/kernels/sm80/gpu_matrix.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/half/hopper_batch.h"
 #include "tests/testing/h200.h"
 

@@ -18,7 +18,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/kernels/sm80/gpu_matrix.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/half/hopper_run.h"
 #include "tests/testing/h200.h"
 

@@ -1,0 +1,7 @@
+#include "kernels/workshop/bench/device_work_launch.h"
+
+namespace gemmd::bench {
+
+DeviceWork EmulatedDeviceWork() { return MakeDeviceWork(); }
+
+}  // namespace gemmd::bench

@@ -1,0 +1,7 @@
+#include "kernels/workshop/bench/device_work.h"
+
+namespace gemmd::bench {
+
+DeviceWork CudaDeviceWork() { return {}; }
+
+}  // namespace gemmd::bench

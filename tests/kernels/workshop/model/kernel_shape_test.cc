@@ -1,0 +1,56 @@
+// Bytes and columns of ladder D's stages, as the article and its review count them.
+#include "kernels/workshop/model/kernel_shape.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/workshop/model/ladder.h"
+
+namespace gemmd::model {
+namespace {
+
+TEST(KernelShape, StagesFitSharedMemory) {
+  const Machine machine;
+  const auto stages = [&](int step) { return ShapeOf(step, 8192).Stages(machine); };
+  EXPECT_EQ(ShapeOf(0, 8192).StageBytes(), 25600);
+  EXPECT_EQ(stages(0), 9);
+  EXPECT_EQ(ShapeOf(1, 8192).StageBytes(), 34304);
+  EXPECT_EQ(stages(1), 6);
+  EXPECT_EQ(ShapeOf(3, 8192).StageBytes(), 68608);
+  EXPECT_EQ(stages(3), 3);
+  EXPECT_EQ(ShapeOf(9, 8192).StoreBytes(), 16384);
+  EXPECT_EQ(stages(9), 3);
+}
+
+TEST(KernelShape, AccumulatorsOfTheNaiveLayoutsDoNotFitTensorMemory) {
+  const Machine machine;
+  KernelShape naive = ShapeOf(1, 8192);
+  naive.overlap = 0;
+  EXPECT_EQ(naive.TensorColumns(), 524);
+  naive.depth = 256;
+  EXPECT_EQ(naive.TensorColumns(), 536);
+  for (int step = 0; step < kSteps; ++step) {
+    for (const int side : {2048, 8192}) {
+      EXPECT_LE(ShapeOf(step, side).TensorColumns(), machine.tensor_columns) << step;
+    }
+  }
+}
+
+TEST(KernelShape, ATileOfHalfTheWidthWaitsForItsBytes) {
+  const Machine machine;
+  const KernelShape wide = ShapeOf(10, 8192);
+  KernelShape narrow = wide;
+  narrow.columns = 128;
+  EXPECT_EQ(wide.TensorClocks(machine), 512);
+  EXPECT_EQ(wide.PortClocks(machine), 536);
+  EXPECT_EQ(wide.SharedClocks(machine), 536);
+  EXPECT_EQ(narrow.TensorClocks(machine), 256);
+  EXPECT_EQ(narrow.SlabClocks(machine), 400);
+}
+
+TEST(KernelShape, TheClockIsThatOfTheDatasheet) {
+  EXPECT_NEAR(Machine{}.ClockHz(), 1.856e9, 1e6);
+  EXPECT_EQ(Machine{}.Pairs(), 74);
+}
+
+}  // namespace
+}  // namespace gemmd::model
