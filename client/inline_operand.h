@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/numbers/scaling.h"
 #include "client/matrix.h"
 #include "gemmd/v1/matrix.pb.h"
-#include "base/numbers/scaling.h"
 
 namespace gemmd::client {
 

@@ -7,12 +7,12 @@
 #include <variant>
 
 #include "absl/time/time.h"
+#include "base/numbers/types.h"
 #include "client/matrix.h"
 #include "client/operand.h"
 #include "client/route.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/receipt.pb.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::client {
 

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/bytes.h"
 #include "base/numbers/types.h"
+#include "client/bytes.h"
 
 namespace gemmd::client {
 

@@ -3,12 +3,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/numbers/types.h"
 #include "client/matrix.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/receipt.pb.h"
 #include "google/protobuf/duration.pb.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::client {
 

@@ -9,18 +9,20 @@
 #include "kernels/cublaslt/cublaslt_registry.h"
 #include "kernels/dequantize/dequantized_gemm.h"
 #include "kernels/fault/fault_kernels.h"
-#include "kernels/registry.h"
-#include "kernels/workshop/blackwell_bf16/ladder_c_registry.h"
-#include "kernels/workshop/blackwell_mxfp8/ladder_d_registry.h"
-#include "kernels/workshop/sm120_tma/ladder_b_registry.h"
-#include "kernels/workshop/sm120_mxfp8/mx_registry.h"
-#include "kernels/workshop/ampere_mma/ladder_a_registry.h"
-#include "kernels/hopper/half/tf32_registry.h"
-#include "kernels/hopper/half/wgmma_gemm_registry.h"
 #include "kernels/hopper/f16x3/f16x3_registry.h"
 #include "kernels/hopper/f32/f32_registry.h"
 #include "kernels/hopper/f64/f64_registry.h"
+#include "kernels/hopper/half/tf32_registry.h"
+#include "kernels/hopper/half/wgmma_gemm_registry.h"
 #include "kernels/hopper/ragged/ragged_registry.h"
+#include "kernels/mma/copy_async/registry.h"
+#include "kernels/mma/tensor_copy/registry.h"
+#include "kernels/registry.h"
+#include "kernels/workshop/ampere_mma/ladder_a_registry.h"
+#include "kernels/workshop/blackwell_bf16/ladder_c_registry.h"
+#include "kernels/workshop/blackwell_mxfp8/ladder_d_registry.h"
+#include "kernels/workshop/sm120_mxfp8/mx_registry.h"
+#include "kernels/workshop/sm120_tma/ladder_b_registry.h"
 
 namespace gemmd {
 
@@ -36,6 +38,8 @@ const Registry& BuiltinRegistry() {
     AppendHopperF32(&kernels);
     AppendHopperF16x3(&kernels);
     AppendHopperF64(&kernels);
+    AppendCopyAsyncGemm(&kernels);
+    AppendTensorCopyGemm(&kernels);
     AppendLadderA(&kernels);
     AppendLadderB(&kernels);
     AppendLadderC(&kernels);

@@ -17,6 +17,11 @@
 //   LaunchCopySpans   rows of a batch             landing/copy_spans.h
 #pragma once
 
+#include "base/numbers/quant/elements.h"             // IWYU pragma: export
+#include "base/numbers/quant/packed_codes.h"         // IWYU pragma: export
+#include "base/numbers/quant/quant_format.h"         // IWYU pragma: export
+#include "base/numbers/quant/quantize.h"             // IWYU pragma: export
+#include "base/numbers/types.h"                      // IWYU pragma: export
 #include "kernels/config.h"                          // IWYU pragma: export
 #include "kernels/cuda_traits.h"                     // IWYU pragma: export
 #include "kernels/dequantize/dequantized_problem.h"  // IWYU pragma: export
@@ -29,13 +34,8 @@
 #include "kernels/plan_cache.h"                      // IWYU pragma: export
 #include "kernels/plan_memo.h"                       // IWYU pragma: export
 #include "kernels/problem.h"                         // IWYU pragma: export
-#include "base/numbers/quant/elements.h"                  // IWYU pragma: export
-#include "base/numbers/quant/packed_codes.h"              // IWYU pragma: export
-#include "base/numbers/quant/quant_format.h"              // IWYU pragma: export
-#include "base/numbers/quant/quantize.h"                  // IWYU pragma: export
 #include "kernels/registry.h"                        // IWYU pragma: export
 #include "kernels/selection.h"                       // IWYU pragma: export
 #include "kernels/shipped_plans.h"                   // IWYU pragma: export
-#include "base/numbers/types.h"                           // IWYU pragma: export
 #include "kernels/verify/error_bound.h"              // IWYU pragma: export
 #include "kernels/verify/freivalds.h"                // IWYU pragma: export

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/types.h"
 #include "client/operand.h"
 #include "client/quantized/quantize.h"
 #include "client/quantized/quantized_array.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::cli {
 namespace {

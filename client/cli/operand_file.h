@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/numbers/types.h"
 #include "client/cli/failure.h"
 #include "client/matrix.h"
 #include "client/names.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::cli {
 

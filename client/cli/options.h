@@ -9,9 +9,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/numbers/types.h"
 #include "client/cli/operand_file.h"
 #include "client/names.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::cli {
 

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/quant/quant_format.h"
 #include "client/cli/options.h"
 #include "client/names.h"
 #include "client/quantized/quantized_file.h"
-#include "base/numbers/quant/quant_format.h"
 
 namespace gemmd::cli {
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "base/numbers/quant/quant_format.h"
 #include "client/cli/failure.h"
 #include "client/inline_operand.h"
-#include "base/numbers/quant/quant_format.h"
 
 namespace gemmd::cli {
 

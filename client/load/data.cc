@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/process/cpu_share.h"
-#include "client/load/random.h"
 #include "base/numbers/float_bits.h"
 #include "base/numbers/fp8.h"
+#include "base/process/cpu_share.h"
+#include "client/load/random.h"
 
 namespace gemmd::load {
 namespace {

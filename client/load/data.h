@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "client/matrix.h"
 #include "base/numbers/types.h"
+#include "client/matrix.h"
 
 namespace gemmd::load {
 

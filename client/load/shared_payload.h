@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/numbers/types.h"
 #include "base/sync/mutex.h"
 #include "client/codec.h"
 #include "client/inline_operand.h"
 #include "client/matmul.h"
 #include "grpcpp/channel.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::load {
 

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/numbers/fp8.h"
 #include "client/load/data.h"
 #include "client/load/random.h"
-#include "base/numbers/fp8.h"
 
 namespace gemmd::load {
 namespace {

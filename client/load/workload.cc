@@ -4,12 +4,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/numbers/fp8.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/quant_format.h"
 #include "client/names.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
-#include "base/numbers/quant/elements.h"
-#include "base/numbers/fp8.h"
-#include "base/numbers/quant/quant_format.h"
 
 namespace gemmd::load {
 namespace {

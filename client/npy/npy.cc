@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file/write_file.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "client/file.h"
 #include "client/npy/npy_header.h"
 #include "client/npy/npy_type.h"
-#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd::client {
 namespace {

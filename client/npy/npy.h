@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/matrix.h"
 #include "base/numbers/types.h"
+#include "client/matrix.h"
 
 namespace gemmd::client {
 

@@ -10,9 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/process/cpu_share.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
+#include "base/process/cpu_share.h"
 
 namespace gemmd::client {
 namespace {

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/numbers/quant/quantize.h"
 #include "client/matrix.h"
 #include "client/quantized/quantized_array.h"
-#include "base/numbers/quant/quantize.h"
 
 namespace gemmd::client {
 

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/numbers/quant/quantize.h"
 #include "client/bytes.h"
 #include "client/inline_operand.h"
 #include "client/matrix.h"
-#include "base/numbers/quant/quantize.h"
 
 namespace gemmd::client {
 

@@ -12,9 +12,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file/write_file.h"
+#include "base/numbers/quant/elements.h"
 #include "base/text/quoted.h"
 #include "client/file.h"
-#include "base/numbers/quant/elements.h"
 
 namespace gemmd::client {
 namespace {

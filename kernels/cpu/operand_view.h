@@ -1,8 +1,8 @@
 // The operands of a problem as lines of K elements.
 #pragma once
 
-#include "kernels/kernel.h"
 #include "base/numbers/quant/quantize.h"
+#include "kernels/kernel.h"
 
 namespace gemmd {
 

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/quantized_launcher.h"
-#include "base/numbers/quant/elements.h"
 #include "base/numbers/fp8.h"
+#include "base/numbers/quant/elements.h"
+#include "kernels/cpu/quantized_launcher.h"
 #include "kernels/operand_rejection.h"
 
 namespace gemmd {

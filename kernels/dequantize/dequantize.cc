@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/dequantize/dequantize_kernel_entries.h"
 #include "base/numbers/quant/elements.h"
+#include "kernels/dequantize/dequantize_kernel_entries.h"
 
 namespace gemmd {
 namespace {

@@ -1,6 +1,6 @@
 // Decodes an operand in device memory to lines of real numbers, as kernels of bf16, f16, f32 and
-// f64 take them. Each quantized format of base/numbers/quant/README.md is an operand, and so are f32,
-// f16 and bf16 ones.
+// f64 take them. Each quantized format of base/numbers/quant/README.md is an operand, and so are
+// f32, f16 and bf16 ones.
 //
 // An element is worth three factors, as the CPU's kernels have them (cpu/line_decoder.h):
 //

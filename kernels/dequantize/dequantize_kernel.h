@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/numbers/scaling.h"
 #include "kernels/dequantize/code_format.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/convert.h"
@@ -17,7 +18,6 @@
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/shared_memory.h"
-#include "base/numbers/scaling.h"
 
 namespace gemmd::dequantize {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/numbers/quant/elements.h"
 #include "kernels/dequantize/dequantize.h"
 #include "kernels/dequantize/dequantize_kernel.h"
 #include "kernels/ptx/launch.h"
-#include "base/numbers/quant/elements.h"
 
 namespace gemmd::dequantize {
 inline namespace GEMMD_BACKEND {

@@ -1,8 +1,8 @@
 #include "kernels/dequantize/dequantized_problem.h"
 
-#include "kernels/dequantize/dequantize.h"
-#include "base/numbers/quant/elements.h"
 #include "base/numbers/fp8.h"
+#include "base/numbers/quant/elements.h"
+#include "kernels/dequantize/dequantize.h"
 
 namespace gemmd {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/numbers/types.h"
 #include "kernels/ptx/convert.h"
 #include "kernels/ptx/platform.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::epilogue {
 inline namespace GEMMD_BACKEND {

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
+#include "base/numbers/types.h"
 #include "kernels/epilogue/arithmetic.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/platform.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::epilogue {
 

@@ -1,5 +1,6 @@
 // The generalised Hilbert curve: an order of the tiles of any grid in which each tile is next to
-// the one before it. For kernels and for their model (kernels/workshop/model): no memory, no recursion.
+// the one before it. For kernels and for their model (kernels/workshop/model): no memory, no
+// recursion.
 //
 // The curve is the known construction on rectangles (J. Cerveny, "Generalized Hilbert space-filling
 // curve for rectangular domains"), written as a descent: a rectangle is cut in two along its long

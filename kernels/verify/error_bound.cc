@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "kernels/dequantize/dequantized_problem.h"
 #include "base/numbers/fp8.h"
+#include "kernels/dequantize/dequantized_problem.h"
 
 namespace gemmd {
 namespace {

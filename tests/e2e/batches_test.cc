@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/types.h"
 #include "client/client.h"
 #include "client/operands.h"
 #include "gtest/gtest.h"
-#include "base/numbers/types.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/server_process.h"
 

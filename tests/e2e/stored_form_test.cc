@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/quant/quantize.h"
 #include "client/client.h"
 #include "client/operands.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"
 #include "gtest/gtest.h"
-#include "base/numbers/quant/quantize.h"
 #include "tests/testing/server_process.h"
 
 namespace gemmd::client {

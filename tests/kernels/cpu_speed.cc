@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/gemm.h"
 #include "base/numbers/quant/quantize.h"
+#include "kernels/gemm.h"
 #include "openblas/cblas.h"
 #include "tests/testing/matrices.h"
 

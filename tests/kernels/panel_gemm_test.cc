@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd {
 namespace {

@@ -13,13 +13,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
-#include "gtest/gtest.h"
-#include "tests/testing/reference.h"
-#include "kernels/gemm.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
+#include "gtest/gtest.h"
+#include "kernels/gemm.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/quantized_product.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd {
 namespace {

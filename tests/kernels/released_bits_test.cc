@@ -18,11 +18,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tests/testing/reference.h"
 #include "kernels/cpu/row_gemm.h"
 #include "kernels/emulator/session.h"
 #include "kernels/gemm.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd {
 namespace {

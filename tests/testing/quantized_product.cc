@@ -7,13 +7,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/operand_view.h"
-#include "tests/testing/reference.h"
-#include "base/numbers/quant/elements.h"
-#include "tests/testing/exact_product.h"
-#include "base/numbers/quant/packed_codes.h"
 #include "kernels/verify/error_bound.h"
+#include "tests/testing/exact_product.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel.h"
 #include "base/numbers/quant/quantize.h"
+#include "kernels/kernel.h"
 #include "tests/testing/matrices.h"
 
 namespace gemmd::testing {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "kernels/cpu/operand_view.h"
-#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/testing/exact_product.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::testing {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/epilogue.h"
 #include "base/numbers/float_bits.h"
 #include "base/numbers/fp8.h"
+#include "kernels/cpu/epilogue.h"
 
 namespace gemmd {
 namespace {

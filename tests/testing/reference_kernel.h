@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::testing {
 

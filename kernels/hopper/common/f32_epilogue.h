@@ -1,9 +1,9 @@
 // The part of a product's parameters that describes D and the epilogue. Host code.
 #pragma once
 
-#include "kernels/kernel.h"
-#include "kernels/hopper/common/frame.h"
 #include "kernels/hopper/common/f32_params.h"
+#include "kernels/hopper/common/frame.h"
+#include "kernels/kernel.h"
 
 namespace gemmd::hopper {
 inline namespace GEMMD_BACKEND {

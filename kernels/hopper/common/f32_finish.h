@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/epilogue/arithmetic.h"
+#include "kernels/hopper/common/f32_params.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/hopper/common/f32_params.h"
 
 namespace gemmd::hopper {
 inline namespace GEMMD_BACKEND {
@@ -108,8 +108,8 @@ class ExactSums {
 // (parts.h), or because the sum is too large. In f64 products are exact, and infinities and NaN
 // make of the sum what they make of it in f32.
 template <int kSums, int kPitch>
-GEMMD_DEVICE void SumAgain(const F32Params& params, ptx::SharedAddress waiting,
-                           std::int32_t row, std::int32_t column) {
+GEMMD_DEVICE void SumAgain(const F32Params& params, ptx::SharedAddress waiting, std::int32_t row,
+                           std::int32_t column) {
   constexpr int kTogether = kSums < 16 ? kSums : 16;
   GEMMD_NO_UNROLL
   for (int first = 0; first < kSums; first += kTogether) {

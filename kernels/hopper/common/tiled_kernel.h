@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "kernels/kernel.h"
 #include "kernels/hopper/common/operand_rules.h"
+#include "kernels/kernel.h"
 
 namespace gemmd::hopper {
 
@@ -20,7 +20,7 @@ template <class Tiling>
 class TiledKernel : public Kernel {
  public:
   std::string UnavailableReason(const DeviceTraits& device) const final {
-    return UnavailableReason(device);
+    return hopper::UnavailableReason(device);
   }
 
   Config Configure(const Problem& problem, const DeviceTraits& device) const final {

@@ -4,12 +4,12 @@
 // next stage's accumulation begins with.
 #pragma once
 
-#include "kernels/ptx/barriers.h"
-#include "kernels/ptx/wgmma.h"
+#include "kernels/hopper/common/compensated_sum.h"
+#include "kernels/hopper/common/f32_finish.h"
 #include "kernels/hopper/common/warpgroup.h"
 #include "kernels/hopper/f16x3/producer.h"
-#include "kernels/hopper/common/f32_finish.h"
-#include "kernels/hopper/common/compensated_sum.h"
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/wgmma.h"
 
 namespace gemmd::hopper::f16x3 {
 inline namespace GEMMD_BACKEND {
@@ -34,7 +34,7 @@ GEMMD_DEVICE void MultiplyParts(Sums<Layout>& sums, std::uint64_t rows, std::uin
         sums,
         hopper::MoveDescriptor(rows, static_cast<std::uint32_t>(row_part * kPartAtomBytes + step)),
         hopper::MoveDescriptor(columns,
-                             static_cast<std::uint32_t>(column_part * kPartAtomBytes + step)),
+                               static_cast<std::uint32_t>(column_part * kPartAtomBytes + step)),
         true);
   }
 }

@@ -7,13 +7,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/kernel.h"
-#include "kernels/ptx/launch.h"
-#include "kernels/ptx/tensor_map.h"
+#include "kernels/hopper/common/f32_epilogue.h"
 #include "kernels/hopper/f16x3/product.h"
 #include "kernels/hopper/f16x3/split.h"
 #include "kernels/hopper/f16x3/workspace.h"
-#include "kernels/hopper/common/f32_epilogue.h"
+#include "kernels/kernel.h"
+#include "kernels/ptx/launch.h"
+#include "kernels/ptx/tensor_map.h"
 
 namespace gemmd::hopper::f16x3 {
 inline namespace GEMMD_BACKEND {
@@ -113,10 +113,11 @@ absl::Status LaunchProduct(const Problem& problem, const Config& config, const A
   sums.m = static_cast<std::int32_t>(problem.n);
   sums.n = static_cast<std::int32_t>(problem.m);
   sums.k = static_cast<std::int32_t>(problem.k);
-  sums.raster = hopper::MakeRaster(
-      static_cast<std::uint32_t>(workspace.rows / Layout::kTileRows),
-      static_cast<std::uint32_t>(workspace.columns / Layout::kTileColumns),
-      static_cast<std::uint32_t>(std::max(1, config.raster_group)), hopper::RasterOrder::kRowGroups);
+  sums.raster =
+      hopper::MakeRaster(static_cast<std::uint32_t>(workspace.rows / Layout::kTileRows),
+                         static_cast<std::uint32_t>(workspace.columns / Layout::kTileColumns),
+                         static_cast<std::uint32_t>(std::max(1, config.raster_group)),
+                         hopper::RasterOrder::kRowGroups);
   hopper::SetEpilogue(problem, arguments, &sums);
   params.row_exponents = reinterpret_cast<const std::int32_t*>(base + workspace.row_exponents());
   params.column_exponents =

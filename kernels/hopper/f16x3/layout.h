@@ -3,15 +3,14 @@
 
 #include <cstdint>
 
-#include "kernels/mma/ring.h"
-#include "kernels/ptx/matrix_descriptor.h"
-#include "kernels/ptx/mbarrier.h"
 #include "kernels/hopper/common/warpgroup.h"
 #include "kernels/hopper/f16x3/parts.h"
 #include "kernels/hopper/f16x3/tilings.h"
+#include "kernels/mma/ring.h"
+#include "kernels/ptx/matrix_descriptor.h"
+#include "kernels/ptx/mbarrier.h"
 
 namespace gemmd::hopper::f16x3 {
-
 
 // K of a stage, and what one accumulation of wgmma sums: a swizzled line of f16, four steps.
 inline constexpr int kStageK = 64;

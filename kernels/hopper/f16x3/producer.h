@@ -1,13 +1,13 @@
 // The producer: one thread that keeps the ring of stages full by TMA.
 #pragma once
 
+#include "kernels/hopper/common/raster.h"
+#include "kernels/hopper/f16x3/layout.h"
+#include "kernels/hopper/f16x3/params.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/tensor_copy.h"
-#include "kernels/hopper/common/raster.h"
-#include "kernels/hopper/f16x3/layout.h"
-#include "kernels/hopper/f16x3/params.h"
 
 namespace gemmd::hopper::f16x3 {
 inline namespace GEMMD_BACKEND {

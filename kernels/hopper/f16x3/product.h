@@ -3,10 +3,10 @@
 // Persistent blocks, one warpgroup that loads by TMA and one or two that multiply by wgmma.
 #pragma once
 
-#include "kernels/ptx/fences.h"
-#include "kernels/ptx/registers.h"
 #include "kernels/hopper/f16x3/consumer.h"
 #include "kernels/hopper/f16x3/producer.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/registers.h"
 
 namespace gemmd::hopper::f16x3 {
 inline namespace GEMMD_BACKEND {

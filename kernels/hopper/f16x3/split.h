@@ -1,13 +1,13 @@
 // The pass ahead of a product: for each line of both operands its power of two, then its parts.
 #pragma once
 
+#include "kernels/hopper/f16x3/layout.h"
+#include "kernels/hopper/f16x3/params.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/hopper/f16x3/layout.h"
-#include "kernels/hopper/f16x3/params.h"
 
 namespace gemmd::hopper::f16x3 {
 inline namespace GEMMD_BACKEND {

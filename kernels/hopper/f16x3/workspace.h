@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/kernel.h"
 #include "kernels/hopper/f16x3/tilings.h"
+#include "kernels/kernel.h"
 
 namespace gemmd::hopper::f16x3 {
 

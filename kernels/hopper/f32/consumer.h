@@ -6,13 +6,13 @@
 // accumulator and rest, and three additions do what TwoSum and a sum of rests need seven for.
 #pragma once
 
-#include "kernels/ptx/barriers.h"
-#include "kernels/ptx/wgmma.h"
-#include "kernels/hopper/common/warpgroup.h"
+#include "kernels/hopper/common/compensated_sum.h"
 #include "kernels/hopper/common/f32_finish.h"
+#include "kernels/hopper/common/warpgroup.h"
 #include "kernels/hopper/f32/fragments.h"
 #include "kernels/hopper/f32/producer.h"
-#include "kernels/hopper/common/compensated_sum.h"
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/wgmma.h"
 
 namespace gemmd::hopper::f32 {
 inline namespace GEMMD_BACKEND {
@@ -36,8 +36,8 @@ GEMMD_DEVICE void MultiplyBlock(Sums<Layout>& sums, const Fragments& rows, std::
     const int column_part = kTerms[x / kSteps][1];
     ptx::WgmmaRegisters<ptx::WgmmaType::kBf16, Layout::kGroupColumns>(
         sums, rows[step][row_part],
-        hopper::MoveDescriptor(parts,
-                             static_cast<std::uint32_t>(column_part * kPartAtomBytes + step * 32)),
+        hopper::MoveDescriptor(
+            parts, static_cast<std::uint32_t>(column_part * kPartAtomBytes + step * 32)),
         true);
   }
   ptx::WgmmaCommit();

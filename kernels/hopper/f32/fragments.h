@@ -1,8 +1,8 @@
 // Rows on their way from f32 in a stage to wgmma's A in registers, as parts.
 #pragma once
 
-#include "kernels/ptx/shared_memory.h"
 #include "kernels/hopper/f32/layout.h"
+#include "kernels/ptx/shared_memory.h"
 
 namespace gemmd::hopper::f32 {
 inline namespace GEMMD_BACKEND {

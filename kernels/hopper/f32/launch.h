@@ -7,13 +7,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/kernel.h"
-#include "kernels/ptx/launch.h"
-#include "kernels/ptx/tensor_map.h"
 #include "kernels/hopper/common/f32_epilogue.h"
 #include "kernels/hopper/f32/product.h"
 #include "kernels/hopper/f32/split.h"
 #include "kernels/hopper/f32/workspace.h"
+#include "kernels/kernel.h"
+#include "kernels/ptx/launch.h"
+#include "kernels/ptx/tensor_map.h"
 
 namespace gemmd::hopper::f32 {
 inline namespace GEMMD_BACKEND {
@@ -108,9 +108,10 @@ absl::Status LaunchTiling(const Problem& problem, const Config& config, const Ar
   params.m = static_cast<std::int32_t>(problem.n);
   params.n = static_cast<std::int32_t>(problem.m);
   params.k = static_cast<std::int32_t>(problem.k);
-  params.raster = hopper::MakeRaster(
-      TilesIn(problem.n, Layout::kTileRows), TilesIn(problem.m, Layout::kTileColumns),
-      static_cast<std::uint32_t>(std::max(1, config.raster_group)), hopper::RasterOrder::kRowGroups);
+  params.raster = hopper::MakeRaster(TilesIn(problem.n, Layout::kTileRows),
+                                     TilesIn(problem.m, Layout::kTileColumns),
+                                     static_cast<std::uint32_t>(std::max(1, config.raster_group)),
+                                     hopper::RasterOrder::kRowGroups);
   // With one column of tiles B is read once.
   params.row_policy =
       params.raster.tiles_n == 1 ? ptx::CachePolicy::kEvictFirst : ptx::CachePolicy::kNormal;

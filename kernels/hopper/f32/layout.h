@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "kernels/mma/ring.h"
-#include "kernels/ptx/matrix_descriptor.h"
-#include "kernels/ptx/mbarrier.h"
 #include "kernels/hopper/common/warpgroup.h"
 #include "kernels/hopper/f32/parts.h"
 #include "kernels/hopper/f32/tilings.h"
+#include "kernels/mma/ring.h"
+#include "kernels/ptx/matrix_descriptor.h"
+#include "kernels/ptx/mbarrier.h"
 
 namespace gemmd::hopper::f32 {
 

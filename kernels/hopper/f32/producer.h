@@ -1,13 +1,13 @@
 // The producer of the f32 product: one thread that keeps the ring of stages full by TMA.
 #pragma once
 
+#include "kernels/hopper/common/warpgroup.h"
+#include "kernels/hopper/f32/layout.h"
+#include "kernels/hopper/f32/params.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/hopper/common/warpgroup.h"
-#include "kernels/hopper/f32/layout.h"
-#include "kernels/hopper/f32/params.h"
 
 namespace gemmd::hopper::f32 {
 inline namespace GEMMD_BACKEND {
@@ -23,8 +23,8 @@ GEMMD_DEVICE std::uint32_t TilesOf(const F32Params& params) {
 }
 
 template <class Layout, Major kRowMajor>
-GEMMD_DEVICE void LoadRows(const F32Params& params, const Block<Layout>& block,
-                           std::uint32_t stage, std::uint32_t tile_row, std::int32_t k_stage) {
+GEMMD_DEVICE void LoadRows(const F32Params& params, const Block<Layout>& block, std::uint32_t stage,
+                           std::uint32_t tile_row, std::int32_t k_stage) {
   const auto row = static_cast<std::int32_t>(tile_row) * Layout::kTileRows;
   GEMMD_UNROLL
   for (int i = 0; i < kStageBlocks; ++i) {

@@ -3,10 +3,10 @@
 // warpgroup that loads by TMA and one or two that multiply by wgmma.
 #pragma once
 
-#include "kernels/ptx/fences.h"
-#include "kernels/ptx/registers.h"
 #include "kernels/hopper/f32/consumer.h"
 #include "kernels/hopper/f32/producer.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/registers.h"
 
 namespace gemmd::hopper::f32 {
 inline namespace GEMMD_BACKEND {

@@ -1,11 +1,11 @@
 // The pass ahead of a product: the columns' operand as parts, 10 bytes of traffic an element.
 #pragma once
 
+#include "kernels/hopper/f32/layout.h"
+#include "kernels/hopper/f32/params.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
-#include "kernels/hopper/f32/layout.h"
-#include "kernels/hopper/f32/params.h"
 
 namespace gemmd::hopper::f32 {
 inline namespace GEMMD_BACKEND {

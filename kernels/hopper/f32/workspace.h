@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/kernel.h"
 #include "kernels/hopper/f32/tilings.h"
+#include "kernels/kernel.h"
 
 namespace gemmd::hopper::f32 {
 

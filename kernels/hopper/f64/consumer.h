@@ -4,11 +4,11 @@
 // whatever the tiling and the instruction's K.
 #pragma once
 
-#include "kernels/ptx/barriers.h"
-#include "kernels/ptx/mma_sync_types.h"
 #include "kernels/hopper/f64/finish.h"
 #include "kernels/hopper/f64/line_order.h"
 #include "kernels/hopper/f64/producer.h"
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/mma_sync_types.h"
 
 namespace gemmd::hopper::f64 {
 inline namespace GEMMD_BACKEND {

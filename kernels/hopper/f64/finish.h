@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/epilogue/arithmetic.h"
-#include "kernels/ptx/global_memory.h"
 #include "kernels/hopper/f64/line_order.h"
 #include "kernels/hopper/f64/params.h"
+#include "kernels/ptx/global_memory.h"
 
 namespace gemmd::hopper::f64 {
 inline namespace GEMMD_BACKEND {

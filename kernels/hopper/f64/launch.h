@@ -6,11 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/hopper/common/frame.h"
+#include "kernels/hopper/f64/product.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
 #include "kernels/ptx/tensor_map.h"
-#include "kernels/hopper/common/frame.h"
-#include "kernels/hopper/f64/product.h"
 
 namespace gemmd::hopper::f64 {
 inline namespace GEMMD_BACKEND {
@@ -79,9 +79,9 @@ absl::Status LaunchTiling(const Problem& problem, const Config& config, const Ar
   params.n = static_cast<std::int32_t>(problem.m);
   params.k = static_cast<std::int32_t>(problem.k);
   params.raster = hopper::MakeRaster(hopper::FrameTiles(problem.n, Layout::kTileRows),
-                                   hopper::FrameTiles(problem.m, Layout::kTileColumns),
-                                   static_cast<std::uint32_t>(std::max(1, config.raster_group)),
-                                   hopper::RasterOrder::kRowGroups);
+                                     hopper::FrameTiles(problem.m, Layout::kTileColumns),
+                                     static_cast<std::uint32_t>(std::max(1, config.raster_group)),
+                                     hopper::RasterOrder::kRowGroups);
   // With one column of tiles B is read once.
   params.row_policy =
       params.raster.tiles_n == 1 ? ptx::CachePolicy::kEvictFirst : ptx::CachePolicy::kNormal;

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
+#include "kernels/hopper/common/warpgroup.h"
+#include "kernels/hopper/f64/tilings.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/matrix_descriptor.h"
 #include "kernels/ptx/mbarrier.h"
-#include "kernels/hopper/common/warpgroup.h"
-#include "kernels/hopper/f64/tilings.h"
 
 namespace gemmd::hopper::f64 {
 

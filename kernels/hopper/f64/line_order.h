@@ -7,8 +7,8 @@
 // accumulators neighbours, so that they fill a 32-byte sector of D.
 #pragma once
 
-#include "kernels/ptx/shared_memory.h"
 #include "kernels/hopper/f64/layout.h"
+#include "kernels/ptx/shared_memory.h"
 
 namespace gemmd::hopper::f64 {
 inline namespace GEMMD_BACKEND {

@@ -2,13 +2,13 @@
 // copies of elements from four warps where a line does not start at a multiple of 16 bytes.
 #pragma once
 
+#include "kernels/hopper/f64/layout.h"
+#include "kernels/hopper/f64/params.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/copy_async.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/hopper/f64/layout.h"
-#include "kernels/hopper/f64/params.h"
 
 namespace gemmd::hopper::f64 {
 inline namespace GEMMD_BACKEND {

@@ -2,10 +2,10 @@
 // blocks: a warpgroup that loads, by TMA where it can, and warps that multiply.
 #pragma once
 
-#include "kernels/ptx/fences.h"
-#include "kernels/ptx/registers.h"
 #include "kernels/hopper/f64/consumer.h"
 #include "kernels/hopper/f64/producer.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/registers.h"
 
 namespace gemmd::hopper::f64 {
 inline namespace GEMMD_BACKEND {

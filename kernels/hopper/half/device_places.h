@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "kernels/ptx/platform.h"
 #include "kernels/hopper/common/cluster_places.h"
+#include "kernels/ptx/platform.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

@@ -3,9 +3,9 @@
 #include <map>
 #include <mutex>
 
-#include "kernels/ptx/launch.h"
 #include "kernels/hopper/half/device_places.h"
 #include "kernels/hopper/half/placement_probe.h"
+#include "kernels/ptx/launch.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

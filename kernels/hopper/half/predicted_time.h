@@ -6,8 +6,8 @@
 
 #include "kernels/config.h"
 #include "kernels/device_traits.h"
-#include "kernels/problem.h"
 #include "kernels/hopper/half/tilings.h"
+#include "kernels/problem.h"
 
 namespace gemmd::hopper::half {
 

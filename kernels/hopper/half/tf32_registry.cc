@@ -37,7 +37,8 @@ class HopperTf32Entry final : public hopper::half::TilingEntry {
       : TilingEntry({NameOf(hopper::half::kTilings[kTf32Tilings[variant]]), "sm_90a",
                      absl::StrCat("tf32: ", hopper::half::kTilings[kTf32Tilings[variant]].idea),
                      Determinism::kBatchInvariant},
-                    hopper::half::kTilings[kTf32Tilings[variant]], hopper::half::kTileK / 2, kEmulatedMacsPerUs),
+                    hopper::half::kTilings[kTf32Tilings[variant]], hopper::half::kTileK / 2,
+                    kEmulatedMacsPerUs),
         variant_(variant) {}
 
   std::string Rejection(const Problem& problem) const override {

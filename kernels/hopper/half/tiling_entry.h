@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "kernels/kernel.h"
 #include "kernels/hopper/half/tilings.h"
+#include "kernels/kernel.h"
 
 namespace gemmd::hopper::half {
 

@@ -1,11 +1,11 @@
 // The consumers: warpgroups that multiply what lies in the stages and write D.
 #pragma once
 
-#include "kernels/ptx/grid_dependency.h"
-#include "kernels/ptx/wgmma.h"
+#include "kernels/hopper/common/wgmma_types.h"
 #include "kernels/hopper/half/wgmma_epilogue.h"
 #include "kernels/hopper/half/wgmma_store.h"
-#include "kernels/hopper/common/wgmma_types.h"
+#include "kernels/ptx/grid_dependency.h"
+#include "kernels/ptx/wgmma.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "kernels/epilogue/arithmetic.h"
+#include "kernels/hopper/common/wgmma_types.h"
+#include "kernels/hopper/half/wgmma_store.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/hopper/half/wgmma_store.h"
-#include "kernels/hopper/common/wgmma_types.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

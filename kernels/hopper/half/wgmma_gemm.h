@@ -2,10 +2,10 @@
 // multiply by wgmma.
 #pragma once
 
-#include "kernels/ptx/fences.h"
-#include "kernels/ptx/registers.h"
 #include "kernels/hopper/half/wgmma_consumer.h"
 #include "kernels/hopper/half/wgmma_producer.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/registers.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

@@ -5,12 +5,12 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "kernels/kernel.h"
-#include "kernels/ptx/launch.h"
-#include "kernels/hopper/half/device_places.h"
 #include "kernels/hopper/common/frame.h"
+#include "kernels/hopper/half/device_places.h"
 #include "kernels/hopper/half/wgmma_gemm.h"
 #include "kernels/hopper/half/wgmma_gemm_maps.h"
+#include "kernels/kernel.h"
+#include "kernels/ptx/launch.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

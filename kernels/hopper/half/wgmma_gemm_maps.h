@@ -2,11 +2,11 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "kernels/ptx/tensor_map.h"
-#include "kernels/hopper/half/batch_steps.h"
 #include "kernels/hopper/common/frame.h"
+#include "kernels/hopper/half/batch_steps.h"
 #include "kernels/hopper/half/wgmma_gemm_params.h"
 #include "kernels/hopper/half/wgmma_layout.h"
+#include "kernels/ptx/tensor_map.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/ptx/tensor_copy.h"
-#include "kernels/hopper/common/raster.h"
 #include "base/numbers/types.h"
+#include "kernels/hopper/common/raster.h"
+#include "kernels/ptx/tensor_copy.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

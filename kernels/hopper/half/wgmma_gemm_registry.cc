@@ -28,13 +28,14 @@ constexpr double kEmulatedMacsPerUs = 80;
 class HopperGemmEntry final : public hopper::half::TilingEntry {
  public:
   explicit HopperGemmEntry(int tiling)
-      : TilingEntry({hopper::half::kTilings[tiling].name, "sm_90a", hopper::half::kTilings[tiling].idea,
-                     Determinism::kBatchInvariant},
+      : TilingEntry({hopper::half::kTilings[tiling].name, "sm_90a",
+                     hopper::half::kTilings[tiling].idea, Determinism::kBatchInvariant},
                     hopper::half::kTilings[tiling], hopper::half::kTileK, kEmulatedMacsPerUs),
         index_(tiling) {}
 
   std::string Rejection(const Problem& problem) const override {
-    if (std::string rejection = hopper::TypeRejection(problem); !rejection.empty()) return rejection;
+    if (std::string rejection = hopper::TypeRejection(problem); !rejection.empty())
+      return rejection;
     const DataType type = problem.a.type;
     if (problem.d.type != type && problem.d.type != DataType::kF32) {
       return absl::StrCat("writes ", Name(type), " or f32");

@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "kernels/hopper/common/warpgroup.h"
+#include "kernels/hopper/half/tilings.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/matrix_descriptor.h"
 #include "kernels/ptx/mbarrier.h"
-#include "kernels/hopper/half/tilings.h"
 
 namespace gemmd::hopper::half {
 

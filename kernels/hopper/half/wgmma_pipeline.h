@@ -4,12 +4,12 @@
 
 #include <cstdint>
 
+#include "kernels/hopper/half/wgmma_gemm_params.h"
+#include "kernels/hopper/half/wgmma_layout.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/cluster.h"
 #include "kernels/ptx/indices.h"
-#include "kernels/hopper/half/wgmma_gemm_params.h"
-#include "kernels/hopper/half/wgmma_layout.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

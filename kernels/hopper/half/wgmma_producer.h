@@ -1,8 +1,8 @@
 // The producer: one thread that keeps the ring of stages full by TMA.
 #pragma once
 
-#include "kernels/ptx/grid_dependency.h"
 #include "kernels/hopper/half/wgmma_pipeline.h"
+#include "kernels/ptx/grid_dependency.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

@@ -1,11 +1,11 @@
 // D of plain products: from accumulators through staged boxes to TMA, in D's 16-bit type.
 #pragma once
 
+#include "kernels/hopper/half/wgmma_pipeline.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/hopper/half/wgmma_pipeline.h"
 
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {

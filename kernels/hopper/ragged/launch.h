@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kernels/kernel.h"
-#include "kernels/ptx/launch.h"
 #include "kernels/hopper/ragged/product.h"
 #include "kernels/hopper/ragged/repack.h"
 #include "kernels/hopper/ragged/workspace.h"
+#include "kernels/kernel.h"
+#include "kernels/ptx/launch.h"
 
 namespace gemmd::hopper::ragged {
 inline namespace GEMMD_BACKEND {

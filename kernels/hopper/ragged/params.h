@@ -9,10 +9,10 @@
 
 #include <cstdint>
 
+#include "kernels/hopper/common/warpgroup.h"
 #include "kernels/ptx/matrix_descriptor.h"
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/ptx/tensor_copy.h"
-#include "kernels/hopper/common/warpgroup.h"
 
 namespace gemmd::hopper::ragged {
 

@@ -2,6 +2,8 @@
 // by TMA, two warpgroups that multiply. Sums in order of K by 16, as the other Hopper kernels.
 #pragma once
 
+#include "kernels/hopper/common/wgmma_types.h"
+#include "kernels/hopper/ragged/params.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/fences.h"
@@ -11,8 +13,6 @@
 #include "kernels/ptx/registers.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/wgmma.h"
-#include "kernels/hopper/common/wgmma_types.h"
-#include "kernels/hopper/ragged/params.h"
 
 namespace gemmd::hopper::ragged {
 inline namespace GEMMD_BACKEND {
@@ -124,8 +124,8 @@ GEMMD_DEVICE void Consume(const ProductParams& params, const Block& block, std::
   const auto multiply = [&](Fragments& fragments, bool is_first) {
     ptx::MbarrierWait(block.Full(at.stage), at.parity);
     LoadFragments(fragments, rows + at.stage * ProductLayout::kStageBytes, shift % 2 == 1);
-    const std::uint64_t columns =
-        ptx::MakeWgmmaDescriptor(block.Stage(at.stage), 16, hopper::kAtomBytes, ptx::Swizzle::k128B);
+    const std::uint64_t columns = ptx::MakeWgmmaDescriptor(block.Stage(at.stage), 16,
+                                                           hopper::kAtomBytes, ptx::Swizzle::k128B);
     ptx::WgmmaFence();
     GEMMD_UNROLL
     for (int step = 0; step < 4; ++step) {

@@ -75,7 +75,8 @@ class RaggedEntry : public Kernel {
   }
 
   std::string Rejection(const Problem& problem) const override {
-    if (std::string rejection = hopper::TypeRejection(problem); !rejection.empty()) return rejection;
+    if (std::string rejection = hopper::TypeRejection(problem); !rejection.empty())
+      return rejection;
     if (hopper::NeedsEpilogue(problem)) return "has no epilogue and writes the operands' type";
     if (!problem.a_is_k_major()) return "takes A with neighbours along K";
     if (!problem.b_is_k_major()) return "takes B with neighbours along K";

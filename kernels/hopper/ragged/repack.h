@@ -2,10 +2,10 @@
 // aligned loads, of which neighbours share one, moved into place by words and half a word.
 #pragma once
 
+#include "kernels/hopper/ragged/params.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
-#include "kernels/hopper/ragged/params.h"
 
 namespace gemmd::hopper::ragged {
 inline namespace GEMMD_BACKEND {

@@ -1,21 +1,18 @@
 // Ladder A: eight steps from fragment loads by hand to a rasterised software pipeline.
 //
-// One kernel family (ladder_a.h) reads these values; each step is the one before it with
-// one thing changed. A ladder of this shape was published for an A100, up to a05; README.md has
-// its figures beside ours.
+// One kernel (kernels/mma/copy_async/gemm.h) reads these values; each step is the one before it
+// with one thing changed. A ladder of this shape was published for an A100, up to a05; README.md
+// has its figures beside ours.
 #pragma once
 
-namespace gemmd::ampere_mma {
+#include "kernels/mma/copy_async/served_step.h"
 
-enum class FragmentLoad : unsigned char {
-  kByElement,  // ld.shared of 16 bits, one for every element
-  kByMatrix,   // ldmatrix
-};
+namespace gemmd::ampere_mma {
 
 struct A01a {
   static constexpr const char* kName = "sm80/a01a";
   static constexpr const char* kIdea = "mma.sync fed element by element from shared memory";
-  static constexpr FragmentLoad kFragmentLoad = FragmentLoad::kByElement;
+  static constexpr bool kLoadsByMatrix = false;  // by ldmatrix; else ld.shared of 16 bits each
   static constexpr bool kSwizzle = false;
   static constexpr int kStages = 1;
   static constexpr int kBarriers = 2;  // of the block for each tile of K
@@ -34,7 +31,7 @@ struct A01a {
 struct A01b : A01a {
   static constexpr const char* kName = "sm80/a01b";
   static constexpr const char* kIdea = "a01a with fragments by ldmatrix";
-  static constexpr FragmentLoad kFragmentLoad = FragmentLoad::kByMatrix;
+  static constexpr bool kLoadsByMatrix = true;
 };
 
 struct A02 : A01b {
@@ -68,13 +65,7 @@ struct A05 : A04 {
   static constexpr int kRasterGroup = 8;
 };
 
-struct A06 : A05 {
-  static constexpr const char* kName = "sm80/a06";
-  static constexpr const char* kIdea =
-      "a05 with blocks half as high, two a multiprocessor: one's barrier is the other's time";
-  static constexpr int kTileM = 128;
-  static constexpr int kWarpsM = 2;
-  static constexpr int kBlocksPerMultiprocessor = 2;
-};
+// a05 with blocks half as high: what serves.
+using A06 = copy_async::ServedStep;
 
 }  // namespace gemmd::ampere_mma

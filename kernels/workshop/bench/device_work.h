@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "kernels/workshop/bench/device_params.h"
 #include "kernels/kernel.h"
+#include "kernels/workshop/bench/device_params.h"
 
 namespace gemmd::bench {
 

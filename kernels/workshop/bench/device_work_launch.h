@@ -1,10 +1,10 @@
 // Host code of the benchmark's own kernels, compiled for the device and for the emulator.
 #pragma once
 
+#include "kernels/ptx/launch.h"
 #include "kernels/workshop/bench/device_work.h"
 #include "kernels/workshop/bench/peak_kernels.h"
 #include "kernels/workshop/bench/plane_kernels.h"
-#include "kernels/ptx/launch.h"
 
 namespace gemmd::bench {
 inline namespace GEMMD_BACKEND {

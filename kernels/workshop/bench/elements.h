@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/numbers/types.h"
 #include "kernels/ptx/convert.h"
 #include "kernels/ptx/platform.h"
-#include "base/numbers/types.h"
 
 namespace gemmd::bench {
 inline namespace GEMMD_BACKEND {

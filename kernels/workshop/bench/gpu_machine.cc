@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/workshop/bench/gpu_operands.h"
-#include "kernels/workshop/bench/gpu_peaks.h"
 #include "kernels/cublaslt/matmul_engine.h"
 #include "kernels/cuda_traits.h"
+#include "kernels/workshop/bench/gpu_operands.h"
+#include "kernels/workshop/bench/gpu_peaks.h"
 
 namespace gemmd::bench {
 namespace {

@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file/write_file.h"
+#include "kernels/gemm.h"
 #include "kernels/workshop/bench/gpu_machine.h"
 #include "kernels/workshop/bench/options.h"
 #include "kernels/workshop/bench/report.h"
 #include "kernels/workshop/bench/session.h"
-#include "kernels/gemm.h"
 
 namespace gemmd::bench {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/workshop/bench/options.h"
-#include "kernels/workshop/bench/protocol.h"
 #include "kernels/cublaslt/cublaslt_call.h"
 #include "kernels/kernel.h"
+#include "kernels/workshop/bench/options.h"
+#include "kernels/workshop/bench/protocol.h"
 
 namespace gemmd::bench {
 

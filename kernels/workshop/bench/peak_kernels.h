@@ -1,7 +1,6 @@
 // Kernels that do nothing but what a roofline is made of: read memory, multiply fragments.
 #pragma once
 
-#include "kernels/workshop/bench/device_params.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/convert.h"
 #include "kernels/ptx/fences.h"
@@ -10,6 +9,7 @@
 #include "kernels/ptx/mma_sync.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/wgmma.h"
+#include "kernels/workshop/bench/device_params.h"
 
 namespace gemmd::bench {
 

@@ -1,10 +1,10 @@
 // Kernels that fill operands and compare results on the GPU.
 #pragma once
 
-#include "kernels/workshop/bench/device_params.h"
-#include "kernels/workshop/bench/elements.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/indices.h"
+#include "kernels/workshop/bench/device_params.h"
+#include "kernels/workshop/bench/elements.h"
 
 namespace gemmd::bench {
 

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/workshop/bench/elements.h"
 #include "base/numbers/float_bits.h"
 #include "base/numbers/fp8.h"
 #include "base/numbers/quant/small_float.h"
+#include "kernels/workshop/bench/elements.h"
 
 namespace gemmd::bench {
 namespace {

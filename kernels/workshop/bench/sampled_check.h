@@ -26,9 +26,10 @@ double ReadElement(DataType type, const char* plane, std::int64_t index);
 // The worst |D - exact| over its bound at rows x columns of a row-major D; infinite where D holds a
 // NaN. lines[i] are the bytes of row rows[i]. The bound is what the project's kernels state for the
 // accumulator (1.25 * (K + 16) * u * |A||B|, and 2^-11 or 2^-9 of |A||B| more for fp8 and tf32;
-// block-scaled products keep that without more, by kernels/workshop/blackwell_mxfp8/ladder_d_registry.h),
-// plus half a unit in the last place of the output; exact for integers. Sums in f16 are held to
-// LooseLimit() instead, because that bound would let anything pass at a large K.
+// block-scaled products keep that without more, by
+// kernels/workshop/blackwell_mxfp8/ladder_d_registry.h), plus half a unit in the last place of the
+// output; exact for integers. Sums in f16 are held to LooseLimit() instead, because that bound
+// would let anything pass at a large K.
 double WorstError(const Problem& problem, const std::vector<std::int64_t>& rows,
                   const std::vector<std::int64_t>& columns,
                   const std::vector<std::vector<char>>& lines);

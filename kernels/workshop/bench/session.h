@@ -5,10 +5,10 @@
 #include <random>
 #include <vector>
 
+#include "kernels/registry.h"
 #include "kernels/workshop/bench/machine.h"
 #include "kernels/workshop/bench/options.h"
 #include "kernels/workshop/bench/report.h"
-#include "kernels/registry.h"
 
 namespace gemmd::bench {
 

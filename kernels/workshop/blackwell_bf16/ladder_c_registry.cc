@@ -48,8 +48,8 @@ static_assert(std::size(kSteps) == blackwell_bf16::kLadderCVariants);
 class LadderCEntry final : public mma::HalfGemmEntry {
  public:
   explicit LadderCEntry(int step)
-      : HalfGemmEntry(kSteps[step], "sm_100a", /*accumulates_f16=*/false, blackwell_bf16::CudaLadderC(step),
-                      blackwell_bf16::EmulatedLadderC(step)),
+      : HalfGemmEntry(kSteps[step], "sm_100a", /*accumulates_f16=*/false,
+                      blackwell_bf16::CudaLadderC(step), blackwell_bf16::EmulatedLadderC(step)),
         is_naive_(step == 0) {}
 
   std::string CapabilityRejection(int compute_capability) const override {

@@ -23,8 +23,8 @@ inline constexpr int kMaxColumns = 512;         // of tensor memory
 
 inline namespace GEMMD_BACKEND {
 
-// A is m x k and B n x k, with scales of blocks of K in tiles of 128 x 4 (base/numbers/scaling.h); D is
-// m x n, of f32.
+// A is m x k and B n x k, with scales of blocks of K in tiles of 128 x 4 (base/numbers/scaling.h);
+// D is m x n, of f32.
 struct LadderDParams {
   ptx::TensorMap a;
   ptx::TensorMap b;

@@ -37,13 +37,20 @@ constexpr mma::HalfGemmTraits Describe(double published) {
 }
 
 constexpr mma::HalfGemmTraits kSteps[] = {
-    Describe<blackwell_mxfp8::D0>(1171.5),           Describe<blackwell_mxfp8::D1>(1900.7),
-    Describe<blackwell_mxfp8::D2>(1955.6),           Describe<blackwell_mxfp8::D3>(2126.2),
-    Describe<blackwell_mxfp8::D4>(2134.3),           Describe<blackwell_mxfp8::D5>(2370.3),
-    Describe<blackwell_mxfp8::D6>(2502.7),           Describe<blackwell_mxfp8::D7>(2537.5),
-    Describe<blackwell_mxfp8::D8>(2526.1),           Describe<blackwell_mxfp8::D9>(2550.3),
-    Describe<blackwell_mxfp8::D10>(2599.1),          Describe<blackwell_mxfp8::D11>(2550.3),
-    Describe<blackwell_mxfp8::D12>(2599.1),          Describe<blackwell_mxfp8::D11Mxfp4>(2 * 2550.3),
+    Describe<blackwell_mxfp8::D0>(1171.5),
+    Describe<blackwell_mxfp8::D1>(1900.7),
+    Describe<blackwell_mxfp8::D2>(1955.6),
+    Describe<blackwell_mxfp8::D3>(2126.2),
+    Describe<blackwell_mxfp8::D4>(2134.3),
+    Describe<blackwell_mxfp8::D5>(2370.3),
+    Describe<blackwell_mxfp8::D6>(2502.7),
+    Describe<blackwell_mxfp8::D7>(2537.5),
+    Describe<blackwell_mxfp8::D8>(2526.1),
+    Describe<blackwell_mxfp8::D9>(2550.3),
+    Describe<blackwell_mxfp8::D10>(2599.1),
+    Describe<blackwell_mxfp8::D11>(2550.3),
+    Describe<blackwell_mxfp8::D12>(2599.1),
+    Describe<blackwell_mxfp8::D11Mxfp4>(2 * 2550.3),
     Describe<blackwell_mxfp8::D11Nvfp4>(2 * 2550.3),
 };
 static_assert(std::size(kSteps) == blackwell_mxfp8::kLadderDVariants);

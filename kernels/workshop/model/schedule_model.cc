@@ -1,5 +1,6 @@
 // Writes the model's tables into its page:
-//   bazel run --config=opt //kernels/workshop/model:schedule_model -- "$PWD/docs/lab/mxfp8-schedule.md"
+//   bazel run --config=opt //kernels/workshop/model:schedule_model --
+//   "$PWD/docs/lab/mxfp8-schedule.md"
 #include <fstream>
 #include <iostream>
 #include <iterator>

@@ -74,7 +74,8 @@ class MxFragmentReader {
  private:
   using Layout = MxLayout::A;  // B's rows are as long
 
-  // Line r's word lies at r % 32 * 16 + r / 32 * 4 (base/numbers/scaling.h). REQUIRES: first % 32 == 0.
+  // Line r's word lies at r % 32 * 16 + r / 32 * 4 (base/numbers/scaling.h). REQUIRES: first % 32
+  // == 0.
   static GEMMD_DEVICE std::uint32_t ScalePlace(std::uint32_t first, std::uint32_t lane) {
     return (8 * (lane % 4) + lane / 4) * 16 + first / 32 * 4;
   }

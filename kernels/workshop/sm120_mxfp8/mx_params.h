@@ -33,8 +33,8 @@ struct Mx {
 
 inline namespace GEMMD_BACKEND {
 
-// A is m x k and B n x k, with E8M0 scales of 32 of K in tiles of 128 x 4 (base/numbers/scaling.h); D is
-// m x n, of f32.
+// A is m x k and B n x k, with E8M0 scales of 32 of K in tiles of 128 x 4 (base/numbers/scaling.h);
+// D is m x n, of f32.
 struct MxParams {
   ptx::TensorMap a;
   ptx::TensorMap b;

@@ -1,10 +1,12 @@
 // Ladder B: eleven steps from cp.async to TMA in both directions and to warp tiles of 64x64, within
 // the 99 KB of shared memory and the mma.sync of sm_120.
 //
-// One kernel family (ladder_b.h) reads these values; each step is the one that it derives from
-// with one thing changed. A ladder of this shape was published for an RTX 5060, its last step
-// left open; README.md has its figures beside ours.
+// One kernel (kernels/mma/tensor_copy/gemm.h) reads these values; each step is the one that it
+// derives from with one thing changed. A ladder of this shape was published for an RTX 5060, its
+// last step left open; README.md has its figures beside ours.
 #pragma once
+
+#include "kernels/mma/tensor_copy/served_step.h"
 
 namespace gemmd::sm120_tma {
 
@@ -35,12 +37,8 @@ struct TmaLoads : KStages {
   static constexpr bool kTensorLoads = true;
 };
 
-struct TmaR32 : TmaLoads {
-  static constexpr const char* kName = "sm120/tma_r_32";
-  static constexpr const char* kIdea =
-      "tma_loads with fragments loaded one step ahead, across tiles too";
-  static constexpr bool kFragmentsAhead = true;
-};
+// tma_loads with fragments loaded one step ahead, across tiles too: what serves sm_120.
+using TmaR32 = tensor_copy::ServedStep;
 
 struct TmaR64 : TmaR32 {
   static constexpr const char* kName = "sm120/tma_r_64";

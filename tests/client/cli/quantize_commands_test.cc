@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/quant/quant_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "base/numbers/quant/quant_format.h"
 #include "nlohmann/json.hpp"
 #include "tests/client/testing/npy_bytes.h"
 #include "tests/client/testing/subprocess.h"

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/numbers/float_bits.h"
 #include "client/load/data.h"
 #include "gmock/gmock.h"
-#include "base/numbers/float_bits.h"
 
 namespace gemmd::load {
 namespace {

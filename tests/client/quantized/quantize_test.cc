@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/quant/packed_codes.h"
 #include "client/quantized/product_error.h"
 #include "client/quantized/quantized_array.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "base/numbers/quant/packed_codes.h"
 
 namespace gemmd::client {
 namespace {

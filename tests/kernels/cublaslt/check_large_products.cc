@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <vector>
 
-#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/cublaslt/cublaslt_cases.h"
 #include "tests/kernels/cublaslt/gpu_arguments.h"
 #include "tests/kernels/cublaslt/large_problem.h"
 #include "tests/kernels/cublaslt/programs.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/testing/reference.h"
 #include "kernels/cublaslt/matmul_engine.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::cublaslt {
 

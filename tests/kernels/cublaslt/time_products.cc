@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/workshop/bench/protocol.h"
 #include "kernels/gemm.h"
+#include "kernels/workshop/bench/protocol.h"
 #include "tests/kernels/cublaslt/bare_cublaslt.h"
 #include "tests/kernels/cublaslt/cublaslt_cases.h"
 #include "tests/kernels/cublaslt/gpu_arguments.h"

@@ -10,15 +10,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "gtest/gtest.h"
 #include "base/numbers/float_bits.h"
-#include "kernels/cpu/line_decoder.h"
-#include "tests/testing/reference.h"
-#include "kernels/emulator/session.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/line_decoder.h"
+#include "kernels/emulator/session.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/quantized_product.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/emulator/launch.h"
+#include "kernels/mma/copy_async/gemm.h"
 #include "kernels/mma/half_gemm_types.h"
-#include "kernels/workshop/ampere_mma/ladder_a.h"
 #include "tests/kernels/emulator/cluster_product.h"
 #include "tests/kernels/emulator/half_matrix.h"
 
@@ -58,8 +58,8 @@ void TimeLadderA(const char* name, ProductForm form) {
                                       1};
   emulator::LaunchRequest request;
   request.kernel = Step::kName;
-  request.threads = ampere_mma::LadderAShape<Step>::kThreads;
-  request.shared_bytes = ampere_mma::LadderAShape<Step>::kSharedBytes;
+  request.threads = copy_async::BlockShape<Step>::kThreads;
+  request.shared_bytes = copy_async::BlockShape<Step>::kSharedBytes;
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D")};
   Report(name, m, n, k, [&] {
     return emulator::Launch(request, {}, [&] { ampere_mma::LadderA<Step, Types>(params); });
@@ -112,13 +112,17 @@ void TimeAll(const std::string& wanted) {
     return name.find(wanted) != std::string::npos;
   };
   if (is_wanted("a01a f16/f32"))
-    TimeLadderA<ampere_mma::A01a, mma::F16AccumulateF32>("a01a f16/f32", ProductForm::kF16AccumulateF32);
+    TimeLadderA<ampere_mma::A01a, mma::F16AccumulateF32>("a01a f16/f32",
+                                                         ProductForm::kF16AccumulateF32);
   if (is_wanted("a05 f16/f32"))
-    TimeLadderA<ampere_mma::A05, mma::F16AccumulateF32>("a05 f16/f32", ProductForm::kF16AccumulateF32);
+    TimeLadderA<ampere_mma::A05, mma::F16AccumulateF32>("a05 f16/f32",
+                                                        ProductForm::kF16AccumulateF32);
   if (is_wanted("a05 f16/f16"))
-    TimeLadderA<ampere_mma::A05, mma::F16AccumulateF16>("a05 f16/f16", ProductForm::kF16AccumulateF16);
+    TimeLadderA<ampere_mma::A05, mma::F16AccumulateF16>("a05 f16/f16",
+                                                        ProductForm::kF16AccumulateF16);
   if (is_wanted("a05 bf16/f32"))
-    TimeLadderA<ampere_mma::A05, mma::Bf16AccumulateF32>("a05 bf16/f32", ProductForm::kBf16AccumulateF32);
+    TimeLadderA<ampere_mma::A05, mma::Bf16AccumulateF32>("a05 bf16/f32",
+                                                         ProductForm::kBf16AccumulateF32);
   if (is_wanted("wgmma")) TimeClusterProduct();
 }
 

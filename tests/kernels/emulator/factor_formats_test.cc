@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "base/numbers/float_bits.h"
-#include "kernels/emulator/tensor_core.h"
 #include "base/numbers/fp8.h"
 #include "base/numbers/quant/small_float.h"
+#include "kernels/emulator/tensor_core.h"
 
 namespace gemmd::testing {
 namespace {

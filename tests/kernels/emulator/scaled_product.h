@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/numbers/scaling.h"
 #include "kernels/emulator/launch.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/cluster.h"
@@ -15,7 +16,6 @@
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tcgen05.h"
-#include "base/numbers/scaling.h"
 #include "tests/kernels/emulator/tcgen05_model.h"
 
 namespace gemmd::testing {

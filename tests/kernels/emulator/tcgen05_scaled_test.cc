@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/numbers/float_bits.h"
+#include "base/numbers/quant/packed_codes.h"
+#include "base/numbers/quant/small_float.h"
 #include "kernels/emulator/scaled_block.h"
 #include "kernels/emulator/tensor_core.h"
 #include "kernels/ptx/tcgen05.h"
-#include "base/numbers/quant/packed_codes.h"
-#include "base/numbers/quant/small_float.h"
 #include "tests/kernels/emulator/scaled_product.h"
 #include "tests/kernels/emulator/tcgen05_model.h"
 

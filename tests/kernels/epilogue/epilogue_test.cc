@@ -9,9 +9,9 @@
 #include <tuple>
 
 #include "kernels/cpu/epilogue.h"
-#include "tests/testing/reference.h"
 #include "kernels/emulator/session.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd::testing {
 namespace {

@@ -12,17 +12,17 @@ TEST(GuideVariant, IsRightOnEverySeed) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     emulator::Options options;
     options.seed = seed;
-    EXPECT_EQ(
-        RunDirect(ampere_mma::LaunchLadderA<ampere_mma::A07, mma::F16AccumulateF32>, {128, 136, 328}, options),
-        "")
+    EXPECT_EQ(RunDirect(copy_async::Launch<ampere_mma::A07, mma::F16AccumulateF32>, {128, 136, 328},
+                        options),
+              "")
         << "seed " << seed;
   }
 }
 
 // It has the shared memory that the page says: two thirds of a06's.
 TEST(GuideVariant, TakesAThirdLessSharedMemory) {
-  EXPECT_EQ(ampere_mma::LadderAShape<ampere_mma::A07>::kSharedBytes * 3,
-            ampere_mma::LadderAShape<ampere_mma::A06>::kSharedBytes * 2);
+  EXPECT_EQ(copy_async::BlockShape<ampere_mma::A07>::kSharedBytes * 3,
+            copy_async::BlockShape<ampere_mma::A06>::kSharedBytes * 2);
 }
 
 }  // namespace

@@ -14,12 +14,12 @@
 
 #include "absl/status/status.h"
 #include "base/numbers/float_bits.h"
-#include "kernels/emulator/session.h"
-#include "kernels/emulator/tensor_core.h"
-#include "kernels/kernel.h"
 #include "base/numbers/quant/packed_codes.h"
 #include "base/numbers/quant/quantize.h"
 #include "base/numbers/quant/small_float.h"
+#include "kernels/emulator/session.h"
+#include "kernels/emulator/tensor_core.h"
+#include "kernels/kernel.h"
 #include "tests/kernels/emulator/shape.h"
 
 namespace gemmd::testing {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd {
 namespace {

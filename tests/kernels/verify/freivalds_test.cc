@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "base/numbers/float_bits.h"
-#include "tests/testing/reference.h"
-#include "kernels/gemm.h"
 #include "base/numbers/fp8.h"
+#include "gtest/gtest.h"
+#include "kernels/gemm.h"
 #include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "tests/testing/reference.h"
 #include "kernels/gemm.h"
 #include "tests/testing/cpu_launch.h"
 #include "tests/testing/matrices.h"
 #include "tests/testing/quantized_product.h"
+#include "tests/testing/reference.h"
 
 namespace gemmd {
 namespace {

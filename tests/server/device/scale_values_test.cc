@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include "gtest/gtest.h"
 #include "base/numbers/quant/elements.h"
+#include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {

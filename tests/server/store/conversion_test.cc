@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "gtest/gtest.h"
 #include "base/numbers/quant/quantize.h"
+#include "gtest/gtest.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gemmd {

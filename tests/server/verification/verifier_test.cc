@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/testing/reference.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 #include "tests/testing/matrices.h"
+#include "tests/testing/reference.h"
 #include "tests/testing/reference_kernel.h"
 
 namespace gemmd {

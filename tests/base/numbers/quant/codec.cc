@@ -1,5 +1,5 @@
-// Elements and matrices through base/numbers/quant, for programs that compare it with other libraries
-// (tests/python/test_formats.py):
+// Elements and matrices through base/numbers/quant, for programs that compare it with other
+// libraries (tests/python/test_formats.py):
 //   codec decode TYPE                     codes, a byte each, to binary32
 //   codec encode TYPE                     binary32 to codes, rounded to nearest
 //   codec quantize FORMAT LINES K RULE    binary32 to packed codes, then scales along K, then zero

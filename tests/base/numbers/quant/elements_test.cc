@@ -4,8 +4,8 @@
 #include <limits>
 #include <random>
 
-#include "gtest/gtest.h"
 #include "base/numbers/fp8.h"
+#include "gtest/gtest.h"
 #include "tests/base/numbers/quant/element_tables.h"
 #include "tests/base/numbers/quant/exact_compare.h"
 

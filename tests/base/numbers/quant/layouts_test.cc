@@ -3,9 +3,9 @@
 #include <set>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "base/numbers/quant/packed_codes.h"
 #include "base/numbers/types.h"
+#include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {

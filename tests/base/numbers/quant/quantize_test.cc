@@ -15,9 +15,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "base/numbers/quant/packed_codes.h"
 #include "tests/base/numbers/quant/element_tables.h"
 #include "tests/base/numbers/quant/exact_compare.h"
 

@@ -8,26 +8,27 @@ namespace gemmd::testing {
 namespace {
 
 DeletionCheck F16x3Product() {
-  return {{"kernels/hopper/f16x3/consumer.h", "kernels/hopper/f16x3/producer.h",
-           "kernels/hopper/f16x3/product.h", "kernels/hopper/f16x3/split.h"},
-          {
-              {"kernels/hopper/f16x3/consumer.h",
-               "ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup);", 1,
-               "turns say when, and order no memory: each group has sums of its own"},
-              {"kernels/hopper/f16x3/consumer.h", "ptx::WgmmaCommit();", 1,
-               "groups of wgmma say when a turn passes, and the last wait is for all"},
-              {"kernels/hopper/f16x3/consumer.h", "ptx::WgmmaWait<1>();", 1,
-               "says when a turn passes, and the last wait is for all"},
-              OnlyAligns("kernels/hopper/f16x3/consumer.h", 1, "no thread reads a stage but by wgmma"),
-              OnlyAligns("kernels/hopper/f16x3/product.h", 1, "for the next barrier alone"),
-              OnlyAligns("kernels/hopper/f16x3/product.h", 2, "for the next barrier alone"),
-              OnlyAligns("kernels/hopper/f16x3/product.h", 3, "nothing comes after it"),
-          },
-          // By place in kernels/hopper/f16x3/tilings.h: two groups that take turns, and one; several
-          // tiles for a block, more stages of K than the ring has, and more lines than the split
-          // has blocks for.
-          {RunOf(RunF16x3<1, false>, {130, 300, 328}), RunOf(RunF16x3<3, true>, {20, 200, 800}),
-           RunOf(RunF16x3<3, false>, {9, 24, 4096})}};
+  return {
+      {"kernels/hopper/f16x3/consumer.h", "kernels/hopper/f16x3/producer.h",
+       "kernels/hopper/f16x3/product.h", "kernels/hopper/f16x3/split.h"},
+      {
+          {"kernels/hopper/f16x3/consumer.h",
+           "ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup);", 1,
+           "turns say when, and order no memory: each group has sums of its own"},
+          {"kernels/hopper/f16x3/consumer.h", "ptx::WgmmaCommit();", 1,
+           "groups of wgmma say when a turn passes, and the last wait is for all"},
+          {"kernels/hopper/f16x3/consumer.h", "ptx::WgmmaWait<1>();", 1,
+           "says when a turn passes, and the last wait is for all"},
+          OnlyAligns("kernels/hopper/f16x3/consumer.h", 1, "no thread reads a stage but by wgmma"),
+          OnlyAligns("kernels/hopper/f16x3/product.h", 1, "for the next barrier alone"),
+          OnlyAligns("kernels/hopper/f16x3/product.h", 2, "for the next barrier alone"),
+          OnlyAligns("kernels/hopper/f16x3/product.h", 3, "nothing comes after it"),
+      },
+      // By place in kernels/hopper/f16x3/tilings.h: two groups that take turns, and one; several
+      // tiles for a block, more stages of K than the ring has, and more lines than the split
+      // has blocks for.
+      {RunOf(RunF16x3<1, false>, {130, 300, 328}), RunOf(RunF16x3<3, true>, {20, 200, 800}),
+       RunOf(RunF16x3<3, false>, {9, 24, 4096})}};
 }
 DELETION_TEST(F16x3Product)
 

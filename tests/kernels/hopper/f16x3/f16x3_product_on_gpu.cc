@@ -65,9 +65,9 @@ int Rows() {
       const auto first = static_cast<std::int64_t>(random() % (kRows - some.m + 1));
       Problem problem = MakeF32Problem(some);
       problem.a.leading_dimension = whole.problem.a.leading_dimension;
-      const Config config = i % 3 == 0
-                                ? F16x3Config(static_cast<int>(random() % hopper::f16x3::kTilingCount))
-                                : F16x3Kernel().Configure(problem, H200());
+      const Config config =
+          i % 3 == 0 ? F16x3Config(static_cast<int>(random() % hopper::f16x3::kTilingCount))
+                     : F16x3Kernel().Configure(problem, H200());
       on_gpu.Launch(problem, F16x3Kernel(), config, first);
       on_gpu.GetD(part.d_plane.data());
       bool is_same = true;

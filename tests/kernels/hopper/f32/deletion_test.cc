@@ -7,8 +7,8 @@ namespace gemmd::testing {
 namespace {
 
 DeletionCheck F32Product() {
-  return {{"kernels/hopper/f32/consumer.h", "kernels/hopper/f32/producer.h", "kernels/hopper/f32/product.h",
-           "kernels/hopper/f32/split.h"},
+  return {{"kernels/hopper/f32/consumer.h", "kernels/hopper/f32/producer.h",
+           "kernels/hopper/f32/product.h", "kernels/hopper/f32/split.h"},
           {
               {"kernels/hopper/f32/consumer.h",
                "ptx::NamedBarrierSync(kTurnBarrier + me_.group, 2 * kWarpgroup);", 1,

@@ -17,7 +17,8 @@ std::string RunDirect(const Shape& shape, const emulator::Options& options) {
   config.raster_group = 2;
   const emulator::Report report = run.LaunchBy(
       [&](const Arguments& arguments, const LaunchTarget& target) {
-        return hopper::f32::LaunchTiling<kTiling, kRowMajor>(run.problem, config, arguments, target);
+        return hopper::f32::LaunchTiling<kTiling, kRowMajor>(run.problem, config, arguments,
+                                                             target);
       },
       hopper::f32::PartBytes(hopper::f32::kTilings[kTiling], run.problem), options);
   if (!report.message.empty()) return report.message;

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/common/f32_planes.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 
 namespace gemmd::testing {
 

@@ -21,7 +21,8 @@ constexpr ptx::Major kK = ptx::Major::kK;
 constexpr ptx::Major kMn = ptx::Major::kMn;
 
 DeletionCheck F64Product() {
-  return {{"kernels/hopper/f64/consumer.h", "kernels/hopper/f64/producer.h", "kernels/hopper/f64/product.h"},
+  return {{"kernels/hopper/f64/consumer.h", "kernels/hopper/f64/producer.h",
+           "kernels/hopper/f64/product.h"},
           {
               OnlyAligns("kernels/hopper/f64/product.h", 1, "for the next barrier alone"),
               OnlyAligns("kernels/hopper/f64/product.h", 2, "for the next barrier alone"),

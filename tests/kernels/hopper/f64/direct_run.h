@@ -31,7 +31,7 @@ std::string RunDirect(const Shape& shape, const DirectRun& direct,
   const emulator::Report report = run.LaunchBy(
       [&](const Arguments& arguments, const LaunchTarget& target) {
         return hopper::f64::LaunchTiling<kTiling, kRowMajor, kColumnMajor>(run.problem, config,
-                                                                       arguments, target);
+                                                                           arguments, target);
       },
       options);
   if (!report.message.empty()) return report.message;

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/f64/f64_run.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/testing/h200.h"
 
 namespace gemmd::testing {

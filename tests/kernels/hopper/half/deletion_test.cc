@@ -18,7 +18,8 @@ std::string Wrong(const Shape& shape, const emulator::Options& options) {
 DeletionCheck Hopper() {
   return {
       {"kernels/hopper/half/wgmma_consumer.h", "kernels/hopper/half/wgmma_epilogue.h",
-       "kernels/hopper/half/wgmma_gemm.h", "kernels/hopper/half/wgmma_producer.h", "kernels/hopper/half/wgmma_store.h"},
+       "kernels/hopper/half/wgmma_gemm.h", "kernels/hopper/half/wgmma_producer.h",
+       "kernels/hopper/half/wgmma_store.h"},
       {
           OnlyAligns("kernels/hopper/half/wgmma_consumer.h", 1, "wgmma.wait_group is the warp's"),
           OnlyAligns("kernels/hopper/half/wgmma_consumer.h", 2, "for barrier.cluster alone"),
@@ -35,9 +36,9 @@ DeletionCheck Hopper() {
            "ptx::NamedBarrierSync(kGroupBarrier + me.group, kWarpgroup);", 1,
            "the emulator's wgmma.wait_group is for the product of the whole warpgroup"},
       },
-      // Tilings are named by their place in kernels/hopper/half/tilings.h: short boxes, pairs and drained
-      // stages, turns, pairs of one warpgroup, and the epilogue; whole and ragged lines of D,
-      // without TMA and with.
+      // Tilings are named by their place in kernels/hopper/half/tilings.h: short boxes, pairs and
+      // drained stages, turns, pairs of one warpgroup, and the epilogue; whole and ragged lines of
+      // D, without TMA and with.
       {RunOf(Wrong<6>, {20, 264, 200}), RunOf(Wrong<0>, {260, 520, 330}),
        RunOf(Wrong<4>, {300, 580, 200}), RunOf(Wrong<8>, {150, 262, 650}),
        RunOf(Wrong<5, true>, {70, 140, 580}), RunOf(Wrong<6>, {20, 262, 70}),

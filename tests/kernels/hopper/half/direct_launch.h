@@ -50,8 +50,8 @@ std::string RunDirect(const Shape& shape, const emulator::Options& options,
     return static_cast<std::uint32_t>((lines + tile - 1) / tile);
   };
   params.raster = hopper::MakeRaster(tiles(params.m, Layout::kTileM * Layout::kClusterM),
-                                   tiles(params.n, Layout::kTileN * Layout::kClusterN), 8,
-                                   hopper::RasterOrder::kRowGroups);
+                                     tiles(params.n, Layout::kTileN * Layout::kClusterN), 8,
+                                     hopper::RasterOrder::kRowGroups);
   params.box_rows = Layout::kTileM;
   params.stage_bytes = Layout::kLoadedBytes;
   int box_rows = Layout::Rows::kBoxLines;
@@ -93,8 +93,8 @@ std::string RunDirect(const Shape& shape, const emulator::Options& options,
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D"), bias.ReadOnly("bias")};
   request.buffers[0].settled = request.buffers[1].settled = is_settled;
   const emulator::Report report = emulator::Launch(request, options, [&] {
-    hopper::half::WgmmaGemm<kTiling, hopper::F16Element, ptx::Major::kK, ptx::Major::kK, kHasEpilogue,
-                    hopper::half::WgmmaGemmParams>(params);
+    hopper::half::WgmmaGemm<kTiling, hopper::F16Element, ptx::Major::kK, ptx::Major::kK,
+                            kHasEpilogue, hopper::half::WgmmaGemmParams>(params);
   });
   if (!report.ok()) return report.message;
   const std::vector<std::uint16_t> expected =

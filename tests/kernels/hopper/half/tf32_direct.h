@@ -18,7 +18,7 @@ std::string RunTf32Direct(const Shape& shape, const emulator::Options& options) 
   const emulator::Report report = planes.LaunchBy(
       [&](const Arguments& arguments, const LaunchTarget& target) {
         return hopper::half::LaunchTf32Tiling<kTiling>(planes.problem, config,
-                                               absl::MakeConstSpan(&arguments, 1), target);
+                                                       absl::MakeConstSpan(&arguments, 1), target);
       },
       1, options);
   if (!report.message.empty()) return report.message;

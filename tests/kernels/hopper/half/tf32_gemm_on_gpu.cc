@@ -9,9 +9,9 @@
 #include <random>
 #include <string>
 
-#include "tests/kernels/hopper/half/tf32_run.h"
 #include "tests/kernels/hopper/f32/error_data.h"
 #include "tests/kernels/hopper/f32/on_gpu.h"
+#include "tests/kernels/hopper/half/tf32_run.h"
 #include "tests/testing/h200.h"
 
 namespace gemmd::testing {

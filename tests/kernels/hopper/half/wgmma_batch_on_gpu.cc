@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/half/hopper_batch.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/testing/h200.h"
 
 namespace gemmd::testing {

@@ -18,8 +18,8 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/kernels/hopper/half/hopper_run.h"
+#include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/testing/h200.h"
 
 namespace gemmd::testing {

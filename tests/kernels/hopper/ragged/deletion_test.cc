@@ -63,7 +63,8 @@ std::string Wrong(const RaggedShape& shape, const emulator::Options& options) {
   arguments.b = b_lines.data();
   arguments.d = d.data();
   arguments.b_is_settled = b_is_settled;
-  arguments.workspace = std::align(128, hopper::ragged::PlaneBytes(problem, m), plane, workspace_bytes);
+  arguments.workspace =
+      std::align(128, hopper::ragged::PlaneBytes(problem, m), plane, workspace_bytes);
   emulator::Session session;
   session.options = options;
   LaunchTarget target;

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/workshop/bench/bench_case.h"
-#include "kernels/workshop/bench/sampled_check.h"
 #include "kernels/emulator/session.h"
 #include "kernels/gemm.h"
+#include "kernels/workshop/bench/bench_case.h"
+#include "kernels/workshop/bench/sampled_check.h"
 
 namespace gemmd::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/workshop/bench/bench_case.h"
 #include "base/numbers/float_bits.h"
+#include "kernels/workshop/bench/bench_case.h"
 
 namespace gemmd::bench {
 namespace {

@@ -23,9 +23,12 @@ std::string WrongMx(const MxCase& each, const emulator::Options& options) {
 
 DeletionCheck LadderD() {
   DeletionCheck check;
-  check.sources = {"kernels/workshop/blackwell_mxfp8/ladder_d.h", "kernels/workshop/blackwell_mxfp8/ladder_d_loads.h",
-                   "kernels/workshop/blackwell_mxfp8/ladder_d_products.h", "kernels/workshop/blackwell_mxfp8/ladder_d_stores.h"};
-  check.redundant = {OnlyAligns("kernels/workshop/blackwell_mxfp8/ladder_d.h", 1, "barrier.cluster is .aligned")};
+  check.sources = {"kernels/workshop/blackwell_mxfp8/ladder_d.h",
+                   "kernels/workshop/blackwell_mxfp8/ladder_d_loads.h",
+                   "kernels/workshop/blackwell_mxfp8/ladder_d_products.h",
+                   "kernels/workshop/blackwell_mxfp8/ladder_d_stores.h"};
+  check.redundant = {
+      OnlyAligns("kernels/workshop/blackwell_mxfp8/ladder_d.h", 1, "barrier.cluster is .aligned")};
   check.runs = {RunOf<MxCase>(WrongMx<blackwell_mxfp8::D11>, kManyStages),
                 RunOf<MxCase>(WrongMx<blackwell_mxfp8::D9>, kManyTiles),
                 RunOf<MxCase>(WrongMx<blackwell_mxfp8::D0>, kManyNarrowTiles),

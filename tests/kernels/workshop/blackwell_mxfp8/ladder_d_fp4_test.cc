@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/testing/exact_product.h"
 #include "kernels/workshop/blackwell_mxfp8/ladder_d_launch.h"
 #include "tests/kernels/mma/mx_run.h"
+#include "tests/testing/exact_product.h"
 
 namespace gemmd::testing {
 namespace {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/workshop/model/wave_arithmetic.h"
-#include "tests/testing/exact_product.h"
 #include "kernels/workshop/blackwell_mxfp8/ladder_d_launch.h"
+#include "kernels/workshop/model/wave_arithmetic.h"
 #include "tests/kernels/mma/mx_run.h"
+#include "tests/testing/exact_product.h"
 
 namespace gemmd::testing {
 namespace {
@@ -185,10 +185,11 @@ TEST(TileOrders, TheCurveIsForSquaresOfAPowerOfTwo) {
   const auto is_hilbert = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     const Problem problem = MakeProblem(m, n, k, kE4m3, DataType::kF32, false, true);
     const auto tiles = [](std::int64_t size) { return static_cast<std::uint32_t>(size / 256); };
-    return std::vector<bool>{blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D5>(problem, tiles(m), tiles(n)),
-                             blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D6>(problem, tiles(m), tiles(n)),
-                             blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D8>(problem, tiles(m), tiles(n)),
-                             blackwell_mxfp8::IsHilbert<CurvedD7>(problem, tiles(m), tiles(n))};
+    return std::vector<bool>{
+        blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D5>(problem, tiles(m), tiles(n)),
+        blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D6>(problem, tiles(m), tiles(n)),
+        blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D8>(problem, tiles(m), tiles(n)),
+        blackwell_mxfp8::IsHilbert<CurvedD7>(problem, tiles(m), tiles(n))};
   };
   EXPECT_EQ(is_hilbert(4096, 4096, 4096), (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(is_hilbert(8192, 8192, 8192), (std::vector<bool>{false, true, true, true}));
@@ -214,8 +215,10 @@ TEST(LadderDLayouts, FitInSharedAndTensorMemory) {
   ExpectLayout<blackwell_mxfp8::D2, false>(6, 205976, 456);
   ExpectLayout<blackwell_mxfp8::D3, false>(3, 205928, 456);
   ExpectLayout<blackwell_mxfp8::D8, false>(3, 205928, 456);
-  ExpectLayout<blackwell_mxfp8::D9, true>(2, 170072, 432);    // two boxes of 16 KB take a stage's place
-  ExpectLayout<blackwell_mxfp8::D11, false>(3, 205928, 496);  // slots of scales for two of three stages
+  ExpectLayout<blackwell_mxfp8::D9, true>(2, 170072,
+                                          432);  // two boxes of 16 KB take a stage's place
+  ExpectLayout<blackwell_mxfp8::D11, false>(3, 205928,
+                                            496);  // slots of scales for two of three stages
   ExpectLayout<blackwell_mxfp8::D11, true>(2, 170072, 496);
   using D3 = blackwell_mxfp8::LadderDLayout<blackwell_mxfp8::D3, false>;
   EXPECT_EQ(D3::kStageBytes, 68608u);
@@ -254,7 +257,8 @@ TEST(LadderDWaves, TheLastOneIsCutWhereItsHalvesFitOne) {
   EXPECT_EQ(blackwell_mxfp8::WholeTiles(148, 74), 148);
   // The model plays what the kernel does.
   for (int tiles = 1; tiles < 500; ++tiles) {
-    EXPECT_EQ(blackwell_mxfp8::WholeTiles(tiles, 74) < tiles, model::NarrowTailPays(tiles, 74)) << tiles;
+    EXPECT_EQ(blackwell_mxfp8::WholeTiles(tiles, 74) < tiles, model::NarrowTailPays(tiles, 74))
+        << tiles;
   }
 }
 

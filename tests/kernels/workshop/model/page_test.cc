@@ -19,8 +19,9 @@ TEST(Page, HasTheTablesThatTheModelMakes) {
   ASSERT_FALSE(page.empty());
   const absl::StatusOr<std::string> filled = FillPage(page, Tables(Evaluate({})));
   ASSERT_TRUE(filled.ok()) << filled.status();
-  EXPECT_TRUE(*filled == page) << "kernels/workshop/model/schedule_model.cc says how to write them:\n"
-                               << *filled;
+  EXPECT_TRUE(*filled == page)
+      << "kernels/workshop/model/schedule_model.cc says how to write them:\n"
+      << *filled;
 }
 
 TEST(Page, IsLeftAloneOutsideItsMarks) {

@@ -14,7 +14,9 @@ std::string WrongMx(const MxCase& each, const emulator::Options& options) {
 
 // Stages are filled again, and once more.
 DeletionCheck MxGemm() {
-  return {{"kernels/workshop/sm120_mxfp8/mx_gemm.h"}, {}, RunsOf<MxCase>({WrongMx}, {{{128, 100, 800}}})};
+  return {{"kernels/workshop/sm120_mxfp8/mx_gemm.h"},
+          {},
+          RunsOf<MxCase>({WrongMx}, {{{128, 100, 800}}})};
 }
 DELETION_TEST(MxGemm)
 

@@ -62,7 +62,8 @@ TEST(MxBanks, OnlyScalesConflict) {
     session.options.count_bank_conflicts = true;
     LaunchTarget target;
     target.emulator = &session;
-    ASSERT_TRUE(sm120_mxfp8::LaunchMx(operands.MakeProblem(), operands.MakeArguments(), target).ok());
+    ASSERT_TRUE(
+        sm120_mxfp8::LaunchMx(operands.MakeProblem(), operands.MakeArguments(), target).ok());
     EXPECT_EQ(session.report.statistics.extra_wavefronts(),
               static_cast<std::uint64_t>(k / 128) * 8 * 3 * 3);
   }

@@ -12,17 +12,17 @@
 
 #include <type_traits>
 
+#include "kernels/mma/tensor_copy/params.h"
+#include "kernels/mma/tensor_copy/tensor_stages.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/platform.h"
-#include "kernels/workshop/sm120_tma/ladder_b_params.h"
-#include "kernels/workshop/sm120_tma/tensor_stages.h"
 
-namespace gemmd::sm120_tma {
+namespace gemmd::tensor_copy {
 inline namespace GEMMD_BACKEND {
 
 // Thread 0 fills each stage with its first tile of K.
 template <class Step>
-GEMMD_DEVICE void FillEveryStage(const TensorStages<Step>& stages, const LadderBParams& params,
+GEMMD_DEVICE void FillEveryStage(const TensorStages<Step>& stages, const Params& params,
                                  std::uint32_t thread) {
   for (int stage = 0; stage < Step::kStages; ++stage) {
     const std::int32_t k = stage * Step::kTileK;
@@ -36,7 +36,7 @@ class RefillBehindBarrier {
  public:
   using Turn = typename TensorStages<Step>::Turn;
 
-  GEMMD_DEVICE RefillBehindBarrier(const TensorStages<Step>& stages, const LadderBParams& params,
+  GEMMD_DEVICE RefillBehindBarrier(const TensorStages<Step>& stages, const Params& params,
                                    std::uint32_t thread)
       : stages_(stages), params_(params), thread_(thread) {}
 
@@ -51,7 +51,7 @@ class RefillBehindBarrier {
 
  private:
   const TensorStages<Step>& stages_;
-  const LadderBParams& params_;
+  const Params& params_;
   const std::uint32_t thread_;
 };
 
@@ -62,7 +62,7 @@ class RefillWhenReleased {
  public:
   using Turn = typename TensorStages<Step>::Turn;
 
-  GEMMD_DEVICE RefillWhenReleased(const TensorStages<Step>& stages, const LadderBParams& params,
+  GEMMD_DEVICE RefillWhenReleased(const TensorStages<Step>& stages, const Params& params,
                                   std::uint32_t thread)
       : stages_(stages), params_(params), thread_(thread) {}
 
@@ -88,7 +88,7 @@ class RefillWhenReleased {
   }
 
   const TensorStages<Step>& stages_;
-  const LadderBParams& params_;
+  const Params& params_;
   const std::uint32_t thread_;
 };
 
@@ -97,4 +97,4 @@ using StageRefill =
     std::conditional_t<Step::kReleaseByWarps, RefillWhenReleased<Step>, RefillBehindBarrier<Step>>;
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm120_tma
+}  // namespace gemmd::tensor_copy

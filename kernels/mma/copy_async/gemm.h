@@ -1,6 +1,8 @@
-// The kernels of ladder A (ladder_a_steps.h says what each step changes).
+// A product by mma.sync whose operands come by cp.async. A step's values (served_step.h) say how:
+// ladder A (workshop/ampere_mma) reaches the one that serves from simpler ones.
 #pragma once
 
+#include "kernels/mma/copy_async/shape.h"
 #include "kernels/mma/half_gemm_params.h"
 #include "kernels/mma/store_tile.h"
 #include "kernels/mma/tile_copies.h"
@@ -11,17 +13,15 @@
 #include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/shared_memory.h"
-#include "kernels/workshop/ampere_mma/ladder_a_params.h"
-#include "kernels/workshop/ampere_mma/ladder_a_steps.h"
 
-namespace gemmd::ampere_mma {
+namespace gemmd::copy_async {
 inline namespace GEMMD_BACKEND {
 
 // One thread's part in computing one tile of D.
 template <class Step, class Types>
-class LadderAWorker {
+class Worker {
  public:
-  GEMMD_DEVICE explicit LadderAWorker(const mma::HalfGemmParams& params)
+  GEMMD_DEVICE explicit Worker(const mma::HalfGemmParams& params)
       : params_(params),
         thread_(ptx::ThreadIndex()),
         lane_(thread_ % 32),
@@ -47,7 +47,7 @@ class LadderAWorker {
   }
 
  private:
-  using Shape = LadderAShape<Step>;
+  using Shape = BlockShape<Step>;
   using ALayout = mma::TileLayout<Step::kTileM, Step::kTileK, Step::kSwizzle>;
   using BLayout = mma::TileLayout<Step::kTileK, Step::kTileN, Step::kSwizzle>;
   using DLayout = mma::TileLayout<Step::kTileM, Step::kTileN, Step::kSwizzle>;
@@ -104,7 +104,7 @@ class LadderAWorker {
   // The 16x16 tile of A at (row, k), in the layout of mma_sync.h.
   GEMMD_DEVICE void LoadA(std::uint32_t (&a)[4], ptx::SharedAddress tile, std::uint32_t row,
                           std::uint32_t k) const {
-    if constexpr (Step::kFragmentLoad == FragmentLoad::kByMatrix) {
+    if constexpr (Step::kLoadsByMatrix) {
       ptx::LoadMatrix4(a, tile + ALayout::Chunk(row + lane_ % 16, k / 8 + lane_ / 16));
     } else {
       GEMMD_UNROLL
@@ -120,7 +120,7 @@ class LadderAWorker {
   // The 16x8 tiles of B at (k, column) and (k, column + 8).
   GEMMD_DEVICE void LoadB(std::uint32_t (&left)[2], std::uint32_t (&right)[2],
                           ptx::SharedAddress tile, std::uint32_t k, std::uint32_t column) const {
-    if constexpr (Step::kFragmentLoad == FragmentLoad::kByMatrix) {
+    if constexpr (Step::kLoadsByMatrix) {
       std::uint32_t both[4];
       ptx::LoadMatrix4Transposed(both,
                                  tile + BLayout::Chunk(k + lane_ % 16, column / 8 + lane_ / 16));
@@ -247,11 +247,11 @@ class LadderAWorker {
 };
 
 template <class Step, class Types>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(LadderAShape<Step>::kThreads, Step::kBlocksPerMultiprocessor)
-    LadderA(const GEMMD_GRID_CONSTANT mma::HalfGemmParams params) {
-  LadderAWorker<Step, Types> worker(params);
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(BlockShape<Step>::kThreads, Step::kBlocksPerMultiprocessor)
+    CopyAsyncGemm(const GEMMD_GRID_CONSTANT mma::HalfGemmParams params) {
+  Worker<Step, Types> worker(params);
   worker.Run();
 }
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::ampere_mma
+}  // namespace gemmd::copy_async

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "kernels/mma/half_gemm_params.h"
+#include "kernels/mma/tensor_copy/params.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/tensor_copy.h"
-#include "kernels/workshop/sm120_tma/ladder_b_params.h"
 
-namespace gemmd::sm120_tma {
+namespace gemmd::tensor_copy {
 inline namespace GEMMD_BACKEND {
 
 // A warp's sums into its part of a box, by stmatrix; then the box's first thread stores it. `tile`
@@ -54,4 +54,4 @@ GEMMD_DEVICE void StoreBox(const ptx::TensorMap& map,
 }
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm120_tma
+}  // namespace gemmd::tensor_copy

@@ -1,13 +1,13 @@
-// The shape of a ladder A launch.
+// The shape of a launch.
 #pragma once
 
 #include <cstdint>
 
-namespace gemmd::ampere_mma {
+namespace gemmd::copy_async {
 
-// The numbers that follow from a step's tile (ladder_a_steps.h).
+// The numbers that follow from a step's tile (served_step.h).
 template <class Step>
-struct LadderAShape {
+struct BlockShape {
   static constexpr int kWarpM = Step::kTileM / Step::kWarpsM;
   static constexpr int kWarpN = Step::kTileN / Step::kWarpsN;
   static constexpr int kThreads = 32 * Step::kWarpsM * Step::kWarpsN;
@@ -20,4 +20,4 @@ struct LadderAShape {
       kStagesBytes > kOutputBytes ? kStagesBytes : kOutputBytes;
 };
 
-}  // namespace gemmd::ampere_mma
+}  // namespace gemmd::copy_async

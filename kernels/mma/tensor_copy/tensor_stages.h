@@ -3,23 +3,23 @@
 #pragma once
 
 #include "kernels/mma/ring.h"
+#include "kernels/mma/tensor_copy/params.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/tensor_copy.h"
-#include "kernels/workshop/sm120_tma/ladder_b_params.h"
 
-namespace gemmd::sm120_tma {
+namespace gemmd::tensor_copy {
 inline namespace GEMMD_BACKEND {
 
 template <class Step>
 class TensorStages {
  public:
-  using Layout = LadderBLayout<Step>;
+  using Layout = BlockLayout<Step>;
   using Turn = mma::RingPosition<Step::kStages>;
 
-  GEMMD_DEVICE TensorStages(const LadderBParams& params, ptx::SharedAddress shared,
+  GEMMD_DEVICE TensorStages(const Params& params, ptx::SharedAddress shared,
                             const mma::TileCorner& corner)
       : params_(params), ring_{shared}, corner_(corner) {}
 
@@ -67,10 +67,10 @@ class TensorStages {
   }
 
  private:
-  const LadderBParams& params_;
+  const Params& params_;
   const mma::Ring<Layout> ring_;
   const mma::TileCorner corner_;
 };
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm120_tma
+}  // namespace gemmd::tensor_copy

@@ -1,12 +1,12 @@
-// Host code: the parameters of a ladder B launch, with the maps that its step uses.
+// Host code: the parameters of a launch, with the maps that its step uses.
 #pragma once
 
 #include "absl/status/statusor.h"
 #include "kernels/kernel.h"
+#include "kernels/mma/tensor_copy/params.h"
 #include "kernels/ptx/tensor_map.h"
-#include "kernels/workshop/sm120_tma/ladder_b_params.h"
 
-namespace gemmd::sm120_tma {
+namespace gemmd::tensor_copy {
 inline namespace GEMMD_BACKEND {
 
 // A row-major matrix in boxes as Layout has them in shared memory.
@@ -27,10 +27,9 @@ absl::StatusOr<ptx::TensorMap> MakeMatrixMap(const void* data, const MatrixLayou
 }
 
 template <class Step>
-absl::StatusOr<LadderBParams> MakeLadderBParams(const Problem& problem,
-                                                const Arguments& arguments) {
-  using Layout = LadderBLayout<Step>;
-  LadderBParams params = {};
+absl::StatusOr<Params> MakeParams(const Problem& problem, const Arguments& arguments) {
+  using Layout = BlockLayout<Step>;
+  Params params = {};
   params.gemm = mma::MakeHalfGemmParams(problem, arguments, kTileM, kTileN);
   if (Step::kTensorLoads) {
     auto a = MakeMatrixMap<typename Layout::A>(arguments.a, problem.a);
@@ -49,4 +48,4 @@ absl::StatusOr<LadderBParams> MakeLadderBParams(const Problem& problem,
 }
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm120_tma
+}  // namespace gemmd::tensor_copy

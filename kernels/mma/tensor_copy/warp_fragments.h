@@ -4,7 +4,7 @@
 #include "kernels/ptx/matrix_memory.h"
 #include "kernels/ptx/platform.h"
 
-namespace gemmd::sm120_tma {
+namespace gemmd::tensor_copy {
 inline namespace GEMMD_BACKEND {
 
 // A lane keeps two addresses, of its rows of A and of B at the first step of the stage that
@@ -59,4 +59,4 @@ class FragmentReader {
 };
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm120_tma
+}  // namespace gemmd::tensor_copy

@@ -1,4 +1,4 @@
-// The parameters of a ladder B kernel, and the shape of its launch.
+// The parameters of the kernel, and the shape of its launch.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/tensor_map.h"
 
-namespace gemmd::sm120_tma {
+namespace gemmd::tensor_copy {
 
 // A block computes kTileM x kTileN of D with warps of kWarpM rows.
 inline constexpr int kTileM = 128;
@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kFirstBox = 1;
 // A block's warps, and how tiles lie in shared memory. Those of A and B are as TMA leaves them,
 // boxes of 64 or 128 bytes by rows, whoever copies them.
 template <class Step>
-struct LadderBLayout {
+struct BlockLayout {
   static constexpr int kWarpsN = kTileN / Step::kWarpN;  // beside each other
   static constexpr int kWarps = kTileM / kWarpM * kWarpsN;
   static constexpr int kThreads = 32 * kWarps;
@@ -50,7 +50,7 @@ struct LadderBLayout {
 };
 
 // With the same matrices as TMA sees them; maps that a step does not use are empty.
-struct LadderBParams {
+struct Params {
   mma::HalfGemmParams gemm;
   ptx::TensorMap a;
   ptx::TensorMap b;
@@ -58,4 +58,4 @@ struct LadderBParams {
 };
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm120_tma
+}  // namespace gemmd::tensor_copy

@@ -1,7 +1,14 @@
-// The kernels of ladder B (ladder_b_steps.h says what each step changes).
+// A product by mma.sync whose operands come by TMA, within the 99 KB of a block of sm_120. A step's
+// values (served_step.h) say how: ladder B (workshop/sm120_tma) reaches the one that serves from
+// simpler ones, of which two load by cp.async.
 #pragma once
 
 #include "kernels/mma/store_tile.h"
+#include "kernels/mma/tensor_copy/box_store.h"
+#include "kernels/mma/tensor_copy/params.h"
+#include "kernels/mma/tensor_copy/stage_refill.h"
+#include "kernels/mma/tensor_copy/tensor_stages.h"
+#include "kernels/mma/tensor_copy/warp_fragments.h"
 #include "kernels/mma/tile_copies.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/copy_async.h"
@@ -9,21 +16,15 @@
 #include "kernels/ptx/platform.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tensor_copy.h"
-#include "kernels/workshop/sm120_tma/box_store.h"
-#include "kernels/workshop/sm120_tma/ladder_b_params.h"
-#include "kernels/workshop/sm120_tma/ladder_b_steps.h"
-#include "kernels/workshop/sm120_tma/stage_refill.h"
-#include "kernels/workshop/sm120_tma/tensor_stages.h"
-#include "kernels/workshop/sm120_tma/warp_fragments.h"
 
-namespace gemmd::sm120_tma {
+namespace gemmd::tensor_copy {
 inline namespace GEMMD_BACKEND {
 
 // One thread's part in computing one tile of D.
 template <class Step, class Types>
-class LadderBWorker {
+class Worker {
  public:
-  GEMMD_DEVICE explicit LadderBWorker(const LadderBParams& params)
+  GEMMD_DEVICE explicit Worker(const Params& params)
       : params_(params),
         thread_(ptx::ThreadIndex()),
         lane_(thread_ % 32),
@@ -46,7 +47,7 @@ class LadderBWorker {
   }
 
  private:
-  using Layout = LadderBLayout<Step>;
+  using Layout = BlockLayout<Step>;
   using Turn = typename TensorStages<Step>::Turn;
   static constexpr int kRowTiles = kWarpM / 16;  // 16x8 tiles of D that a warp holds
   static constexpr int kColumnTiles = Step::kWarpN / 8;
@@ -199,7 +200,7 @@ class LadderBWorker {
                                                                thread_);
   }
 
-  const LadderBParams& params_;
+  const Params& params_;
   const std::uint32_t thread_;
   const std::uint32_t lane_;
   const std::uint32_t warp_row_;
@@ -215,11 +216,11 @@ class LadderBWorker {
 };
 
 template <class Step, class Types>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(LadderBLayout<Step>::kThreads, Step::kBlocksPerMultiprocessor)
-    LadderB(const GEMMD_GRID_CONSTANT LadderBParams params) {
-  LadderBWorker<Step, Types> worker(params);
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(BlockLayout<Step>::kThreads, Step::kBlocksPerMultiprocessor)
+    TensorCopyGemm(const GEMMD_GRID_CONSTANT Params params) {
+  Worker<Step, Types> worker(params);
   worker.Run();
 }
 
 }  // namespace GEMMD_BACKEND
-}  // namespace gemmd::sm120_tma
+}  // namespace gemmd::tensor_copy

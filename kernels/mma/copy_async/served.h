@@ -1,0 +1,5 @@
+// What is compiled of this kernel to serve.
+#pragma once
+
+#include "kernels/mma/copy_async/launch.h"
+#include "kernels/mma/copy_async/served_step.h"
