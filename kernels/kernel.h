@@ -68,9 +68,11 @@ class Kernel {
     std::string architecture;  // "cpu", "sm_90a"
     std::string description;   // one line: the idea
     Determinism determinism = Determinism::kFast;
-    // Selection passes it over unless the request names it: it gives up accuracy that the
-    // problem's accumulate type promises, or no hardware has run it.
+    // Selection passes it over unless the request names it: it gives up accuracy, or no hardware
+    // has run it, or it teaches.
     bool only_by_name = false;
+    // It may lose 2^-9 of an element's magnitude more than the accumulate type promises.
+    bool is_reduced = false;
   };
 
   explicit Kernel(Traits traits) : traits_(static_cast<Traits&&>(traits)) {}

@@ -29,7 +29,7 @@ struct EntryTraits {
   double DeviceTraits::*gflops;
   int least_capability;
   Arithmetic arithmetic;
-  bool only_by_name;
+  bool only_by_name;  // and with less accuracy than the accumulate type promises
 };
 
 constexpr EntryTraits kEntries[] = {
@@ -83,7 +83,7 @@ class CublasLtEntry final : public Kernel {
  public:
   CublasLtEntry(const EntryTraits& entry, const MatmulEngine* engine)
       : Kernel({entry.name, absl::StrCat("sm_", entry.least_capability), entry.description,
-                Determinism::kFast, entry.only_by_name}),
+                Determinism::kFast, entry.only_by_name, entry.only_by_name}),
         entry_(entry),
         engine_(*engine) {}
 

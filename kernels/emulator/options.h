@@ -120,7 +120,7 @@ struct Statistics {
 
 struct Report {
   Violation violation = Violation::kNone;
-  // "race: ... [kernel sm80/a05, block (0, 1, 0), thread 37, ladder_a.h:120]"
+  // "race: ... [kernel sm80/a05, block (0, 1, 0), thread 37, gemm.h:123]"
   std::string message;
   Statistics statistics;
 

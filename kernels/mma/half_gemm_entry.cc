@@ -77,7 +77,7 @@ std::string HalfGemmNumericsId(const Problem& problem) {
 HalfGemmEntry::HalfGemmEntry(const HalfGemmTraits& traits, const char* architecture,
                              bool accumulates_f16, HalfGemmLaunch cuda, HalfGemmLaunch emulated)
     : Kernel({traits.name, architecture, traits.idea, Determinism::kBatchInvariant,
-              traits.only_by_name}),
+              traits.only_by_name, traits.is_reduced}),
       values_(traits),
       accumulates_f16_(accumulates_f16),
       cuda_(cuda),

@@ -21,7 +21,7 @@ struct HalfGemmSpeed {
   double f16_sums = 0;
 };
 
-// A kernel of a ladder, as values.
+// A kernel as values.
 struct HalfGemmTraits {
   const char* name = "";
   const char* idea = "";
@@ -34,6 +34,7 @@ struct HalfGemmTraits {
   int blocks_per_multiprocessor = 0;
   HalfGemmSpeed speeds[2];  // by compute capability; earlier devices go by the first
   bool only_by_name = false;
+  bool is_reduced = false;
 };
 
 // Why such kernels do not take the problem, whatever the tile; empty if they do.

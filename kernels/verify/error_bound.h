@@ -9,12 +9,12 @@ namespace gemmd {
 
 // A kernel's traits, as far as they bear on rounding.
 struct Accuracy {
-  bool is_reduced = false;  // only_by_name: 2^-9 more of the magnitude may be lost
+  bool is_reduced = false;  // Traits::is_reduced
   bool is_fast = false;     // of class fast: tensor cores may multiply codes of fp8
 };
 
 inline Accuracy AccuracyOf(const Kernel::Traits& traits) {
-  return {traits.only_by_name, traits.determinism == Determinism::kFast};
+  return {traits.is_reduced, traits.determinism == Determinism::kFast};
 }
 
 // The share of an element's magnitude that accumulation may lose for all that Freivalds' check

@@ -11,10 +11,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = ["observe_http", "rpc", "auth", "net", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
 # Plain values and options that stand beside the layers: who they may include.
 LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}}
-# The part of kernels/ that client/ knows: words, and the formats of quantized matrices; no device code.
-# The load generator's data are made and checked by the CPU's conversions of floats too.
-CLIENT_KERNELS = re.compile(r"kernels/(types\.h|scaling\.h|quant/\w+\.h)")
-LOAD_KERNELS = {"base/numbers/float_bits.h"}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
 # The same list is in tests/kernels/emulator/deletions.cc, which checks that it knows every one.
@@ -74,20 +70,30 @@ class LayersTest(unittest.TestCase):
                     allowed = set(LAYERS[LAYERS.index(own):]) | {"observe", "trace"}
                 if other not in allowed:
                     faults.append(f"{path}:{number}: server/{own} includes {header}")
-        for path in sources("kernels", "base"):
+        for path in sources("kernels"):
             for number, header in includes(path):
                 if header.startswith(("server/", "client/", "proto/")):
-                    faults.append(f"{path}:{number}: includes {header}")
+                    faults.append(f"{path}:{number}: kernels includes {header}")
         for path in sources("base"):
             for number, header in includes(path):
-                if header.startswith("kernels/") and header != "base/numbers/types.h":
+                if header.startswith(("server/", "client/", "kernels/", "proto/")):
                     faults.append(f"{path}:{number}: base includes {header}")
         for path in sources("client"):
             for number, header in includes(path):
-                own = path.relative_to(ROOT / "client").parts[0]
-                is_known = CLIENT_KERNELS.fullmatch(header) or (own == "load" and header in LOAD_KERNELS)
-                if header.startswith("server/") or (header.startswith("kernels/") and not is_known):
+                if header.startswith(("server/", "kernels/")):
                     faults.append(f"{path}:{number}: client includes {header}")
+        self.complain(faults)
+
+    def test_the_workshop_is_used_by_the_list_of_kernels_alone(self):
+        faults = []
+        for path in sources("base", "client", "kernels", "server"):
+            name = path.relative_to(ROOT).as_posix()
+            if name.startswith("kernels/workshop/"):
+                continue
+            for number, header in includes(path):
+                is_entry = name == "kernels/builtin_registry.cc" and header.endswith("_registry.h")
+                if header.startswith("kernels/workshop/") and not is_entry:
+                    faults.append(f"{path}:{number}: includes {header}")
         self.complain(faults)
 
     def test_the_server_sees_one_header_of_the_kernels(self):
@@ -116,7 +122,7 @@ class LayersTest(unittest.TestCase):
         self.complain(faults)
 
     def test_every_kernel_that_synchronises_has_its_deletions_tried(self):
-        tests = "\n".join(path.read_text() for path in ROOT.glob("tests/kernels/*/deletion_test.cc"))
+        tests = "\n".join(path.read_text() for path in (ROOT / "tests/kernels").rglob("deletion_test.cc"))
         faults = []
         for path in sources("kernels"):
             name = path.relative_to(ROOT).as_posix()

@@ -57,6 +57,7 @@ Kernel::Traits TraitsOfEntry() {
       "max|a| max|b|, of a row of A and a column of B";
   traits.determinism = Determinism::kBatchInvariant;
   traits.only_by_name = true;
+  traits.is_reduced = true;
   return traits;
 }
 

@@ -21,9 +21,9 @@ using hopper::Frame;
 
 static_assert(hopper::half::kTilingCount == hopper::half::kWgmmaGemmVariants);
 
-// The rate at which one core emulates, with checks: it ranks emulated kernels behind real ones, and
-// a little behind ladder A, which serves emulated devices where it can.
-constexpr double kEmulatedMacsPerUs = 80;
+// The rate at which one core emulates, with checks, which is that of kernels on mma.sync
+// (docs/lab/emulator.md): it ranks emulated kernels behind real ones.
+constexpr double kEmulatedMacsPerUs = 100;
 
 class HopperGemmEntry final : public hopper::half::TilingEntry {
  public:

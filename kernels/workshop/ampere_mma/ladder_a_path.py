@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ladder A as one step sees it: ladder_a.h with that step's values in place of the template's.
+"""Ladder A as one step sees it: its kernel with that step's values in place of the template's.
 
   ladder_a_path.py a02          the kernel of a step
   ladder_a_path.py a02 a03a     the lines that differ between two steps
@@ -14,10 +14,18 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent
+KERNEL = FOLDER.parents[1] / "mma/copy_async"
 
 
-def steps(text):
-    """The values of every step by its name, in order: {"a01a": {"kStages": "1", ...}, ...}."""
+def steps(folder=FOLDER, kernel_folder=KERNEL):
+    """The values of every step by its name, in order: {"a01a": {"kStages": "1", ...}, ...}.
+
+    The step that serves stands where the ladder says `using NAME = copy_async::ServedStep;`.
+    """
+    text = (folder / "ladder_a_steps.h").read_text()
+    served = (kernel_folder / "served_step.h").read_text()
+    body = re.search(r"struct ServedStep (\{\n.*?\n\};)", served, re.S).group(1)
+    text = re.sub(r"using (\w+) = copy_async::ServedStep;", lambda match: f"struct {match.group(1)} {body}", text)
     structs, named = {}, {}
     for name, base, body in re.findall(r"struct (\w+)(?: : (\w+))? \{\n(.*?)\n\};", text, re.S):
         values = dict(structs.get(base, {}))
@@ -78,40 +86,40 @@ def called(text):
     while True:
         for match in function.finditer(text):
             name = match.group(1) or match.group(2)
-            if name not in ("Run", "LadderAWorker") and len(re.findall(rf"\b{name}\(", text)) == 1:
+            if name not in ("Run", "Worker") and len(re.findall(rf"\b{name}\(", text)) == 1:
                 text = text[:match.start()] + text[match.end():]
                 break
         else:
             return text
 
 
-def kernel(name, folder=FOLDER):
+def kernel(name, folder=FOLDER, kernel_folder=KERNEL):
     """The lines of a step's kernel."""
-    values = steps((folder / "ladder_a_steps.h").read_text())[name]
-    text = (folder / "ladder_a.h").read_text()
+    values = steps(folder, kernel_folder)[name]
+    text = (kernel_folder / "gemm.h").read_text()
     text = re.sub(r"[ \t]*//[^\n]*", "", text[text.index("template <class Step"):])
     text = called(taken(text, values))
     text = re.sub(r"\bStep::(k\w+)", lambda match: values[match.group(1)], text)
     return [line for line in text.splitlines() if line.strip()]
 
 
-def changes(before, after, folder=FOLDER):
+def changes(before, after, folder=FOLDER, kernel_folder=KERNEL):
     """What differs, in groups of lines that touch: [(lines that go, lines that come), ...]."""
-    old, new = kernel(before, folder), kernel(after, folder)
+    old, new = kernel(before, folder, kernel_folder), kernel(after, folder, kernel_folder)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [(old[i:j], new[k:m]) for what, i, j, k, m in matcher.get_opcodes() if what != "equal"]
 
 
-def path(folder=FOLDER):
+def path(folder=FOLDER, kernel_folder=KERNEL):
     """For every step but the first: its name, how many lines go and come, and in how many places."""
-    names = list(steps((folder / "ladder_a_steps.h").read_text()))
+    names = list(steps(folder, kernel_folder))
     for before, after in zip(names, names[1:]):
-        groups = changes(before, after, folder)
+        groups = changes(before, after, folder, kernel_folder)
         yield after, sum(len(old) for old, _ in groups), sum(len(new) for _, new in groups), groups
 
 
 def main():
-    names = list(steps((FOLDER / "ladder_a_steps.h").read_text()))
+    names = list(steps())
     for name in sys.argv[1:]:
         if name not in names:
             sys.exit(f"{name!r} is no step of ladder A: {', '.join(names)}")

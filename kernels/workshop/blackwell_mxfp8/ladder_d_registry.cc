@@ -32,6 +32,7 @@ constexpr mma::HalfGemmTraits Describe(double published) {
   // A tile is a pair's: as many at once as multiprocessors have half of one each.
   traits.blocks_per_multiprocessor = 1;
   traits.only_by_name = true;  // no card has run them
+  traits.is_reduced = true;    // for all that is known
   traits.speeds[0] = traits.speeds[1] = {100, published / kB200, 0};
   return traits;
 }

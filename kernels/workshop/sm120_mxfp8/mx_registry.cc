@@ -22,6 +22,7 @@ mma::HalfGemmTraits Describe() {
   traits.raster_group = sm120_mxfp8::Mx::kRasterGroup;
   traits.blocks_per_multiprocessor = sm120_mxfp8::Mx::kBlocksPerMultiprocessor;
   traits.only_by_name = true;  // no card has run it
+  traits.is_reduced = true;    // for all that is known
   // It was not timed. A block-scaled product is twice as deep as one of tma_r_64, of 16 bits, so
   // this is that step's published share of its device's rate (ladder_b_registry.cc), doubled.
   traits.speeds[0] = traits.speeds[1] = {120, 2 * 32.05 / 25, 0};

@@ -62,7 +62,7 @@ void TimeLadderA(const char* name, ProductForm form) {
   request.shared_bytes = copy_async::BlockShape<Step>::kSharedBytes;
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D")};
   Report(name, m, n, k, [&] {
-    return emulator::Launch(request, {}, [&] { ampere_mma::LadderA<Step, Types>(params); });
+    return emulator::Launch(request, {}, [&] { copy_async::CopyAsyncGemm<Step, Types>(params); });
   });
 }
 

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 FOLDER = pathlib.Path("kernels/workshop/ampere_mma")
+KERNEL = pathlib.Path("kernels/mma/copy_async")
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(FOLDER))
 import ladder_a_path  # noqa: E402
@@ -34,40 +35,39 @@ def explained(text):
 class LadderAPathTest(unittest.TestCase):
     def test_the_readme_counts_every_step_and_has_a_sentence_for_each_place(self):
         expected = {name: (gone, come, len(groups), len(groups))
-                    for name, gone, come, groups in ladder_a_path.path(FOLDER)}
+                    for name, gone, come, groups in ladder_a_path.path(FOLDER, KERNEL)}
         self.assertEqual(expected, explained((FOLDER / "README.md").read_text()))
 
     def test_the_step_that_the_guide_adds_is_explained_in_its_words(self):
         with tempfile.TemporaryDirectory() as folder:
-            (steps, text) = ((FOLDER / "ladder_a_steps.h").read_text(), (FOLDER / "ladder_a.h").read_text())
+            steps = (FOLDER / "ladder_a_steps.h").read_text()
             end = steps.rindex("}  // namespace")
             pathlib.Path(folder, "ladder_a_steps.h").write_text(
                 steps[:end] + added("kernels/workshop/ampere_mma/ladder_a_steps.h") + steps[end:])
-            pathlib.Path(folder, "ladder_a.h").write_text(text)
-            *_, (name, gone, come, groups) = ladder_a_path.path(pathlib.Path(folder))
+            *_, (name, gone, come, groups) = ladder_a_path.path(pathlib.Path(folder), KERNEL)
         self.assertEqual({name: (gone, come, len(groups), len(groups))},
                          explained(added("kernels/workshop/ampere_mma/README.md")))
 
     def test_a_step_shows_its_own_branches_functions_and_values_alone(self):
-        first = "\n".join(ladder_a_path.kernel("a01a", FOLDER))
+        first = "\n".join(ladder_a_path.kernel("a01a", FOLDER, KERNEL))
         self.assertNotIn("if constexpr", first)
         self.assertNotIn("Step::", first)
         self.assertNotIn("LoadMatrix4", first)
         self.assertIn("LoadBByElement", first)
-        last = "\n".join(ladder_a_path.kernel("a05", FOLDER))
+        last = "\n".join(ladder_a_path.kernel("a05", FOLDER, KERNEL))
         self.assertIn("LoadMatrix4", last)
         for unused in ["LoadBByElement", "Pair(", "RunTwoBarriers", "RunOneBarrier"]:
             self.assertNotIn(unused, last)
 
     def test_a_changed_line_is_counted(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in ["ladder_a.h", "ladder_a_steps.h"]:
-                text = (FOLDER / name).read_text()
+            for name in ["gemm.h", "served_step.h"]:
+                text = (KERNEL / name).read_text()
                 text = text.replace("IssueNextTile(k_tile);\n      ptx::CopyAsyncWait",
                                     "IssueNextTile(k_tile);\n      Extra();\n      ptx::CopyAsyncWait")
                 pathlib.Path(folder, name).write_text(text)
-            before = {name: counts for name, *counts, _ in ladder_a_path.path(FOLDER)}
-            after = {name: counts for name, *counts, _ in ladder_a_path.path(pathlib.Path(folder))}
+            before = {name: counts for name, *counts, _ in ladder_a_path.path(FOLDER, KERNEL)}
+            after = {name: counts for name, *counts, _ in ladder_a_path.path(FOLDER, pathlib.Path(folder))}
         self.assertEqual({name: counts for name, counts in after.items() if counts != before[name]},
                          {"a03b": [before["a03b"][0] + 1, before["a03b"][1]]})
 
