@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -252,40 +251,6 @@ std::map<std::string, std::string> Tables(const Evaluation& evaluation) {
           {"gains", GainsTable(evaluation)},     {"ranks", RanksTable(evaluation)},
           {"traffic", TrafficTable(evaluation)}, {"variants", VariantsTable(evaluation)},
           {"shapes", ShapesTable(evaluation)}};
-}
-
-absl::StatusOr<std::string> FillPage(const std::string& page,
-                                     const std::map<std::string, std::string>& tables) {
-  static constexpr char kBegin[] = "<!-- model: ";
-  static constexpr char kClose[] = " -->\n";
-  static constexpr char kEnd[] = "<!-- end -->\n";
-  std::string filled;
-  std::size_t at = 0;
-  std::map<std::string, std::string> missing = tables;
-  for (;;) {
-    const std::size_t mark = page.find(kBegin, at);
-    if (mark == std::string::npos) break;
-    const std::size_t name_at = mark + sizeof(kBegin) - 1;
-    const std::size_t close = page.find(kClose, name_at);
-    const std::string name =
-        page.substr(name_at, close == std::string::npos ? std::string::npos : close - name_at);
-    const auto table = tables.find(name);
-    if (close == std::string::npos || table == tables.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("there is no table \"", name, "\""));
-    }
-    const std::size_t end = page.find(kEnd, close);
-    if (end == std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat("table \"", name, "\" has no end"));
-    }
-    filled += page.substr(at, close + sizeof(kClose) - 1 - at) + table->second + kEnd;
-    at = end + sizeof(kEnd) - 1;
-    missing.erase(name);
-  }
-  if (!missing.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table \"", missing.begin()->first, "\" is not on the page"));
-  }
-  return filled + page.substr(at);
 }
 
 }  // namespace gemmd::model

@@ -1,0 +1,20 @@
+// Pages with tables that programs of the workshop make, between marks, so that no figure is typed.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace gemmd::page_tables {
+
+// The page with what stands between "<!-- table: NAME -->" and "<!-- end -->" made anew: each table
+// in Markdown, by its name.
+// INVALID_ARGUMENT naming the table: a mark names none or has no end, or a table has no mark.
+absl::StatusOr<std::string> FillPage(const std::string& page,
+                                     const std::map<std::string, std::string>& tables);
+
+// The same in a file, for a program of one argument, the page's path. Returns its exit status.
+int WritePage(int argc, char** argv, const std::map<std::string, std::string>& tables);
+
+}  // namespace gemmd::page_tables

@@ -1,0 +1,104 @@
+#include "kernels/workshop/serving/serving_table.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/gemm.h"
+
+namespace gemmd::serving {
+namespace {
+
+constexpr std::int64_t kSize = 4096;
+constexpr std::int64_t kRows[] = {1, 16, 256, 4096};
+
+CudaDeviceNumbers Numbers(const char* model, int major, int minor, int multiprocessors,
+                          int clock_mhz, int memory_clock_mhz, int bus_bits) {
+  CudaDeviceNumbers numbers;
+  numbers.model = model;
+  numbers.compute_capability_major = major;
+  numbers.compute_capability_minor = minor;
+  numbers.multiprocessors = multiprocessors;
+  numbers.clock_khz = clock_mhz * 1000;
+  numbers.memory_clock_khz = memory_clock_mhz * 1000;
+  numbers.memory_bus_bits = bus_bits;
+  return numbers;
+}
+
+// Figures: NVIDIA's data sheets and architecture white papers of each card. An H200's are what its
+// driver says.
+std::vector<DeviceTraits> Devices() {
+  DeviceTraits cpu;
+  cpu.name = cpu.model = "a CPU";
+  DeviceTraits emulated;
+  emulated.kind = DeviceKind::kEmulated;
+  emulated.name = emulated.model = "emulated";
+  emulated.compute_capability = 90;
+  return {cpu,
+          MakeCudaTraits(0, Numbers("A100 (sm_80)", 8, 0, 108, 1410, 1593, 5120)),
+          MakeCudaTraits(0, Numbers("L40S (sm_89)", 8, 9, 142, 2520, 9000, 384)),
+          MakeCudaTraits(0, Numbers("NVIDIA H200", 9, 0, 132, 1980, 3201, 6016)),
+          MakeCudaTraits(0, Numbers("B200 (sm_100)", 10, 0, 148, 1965, 3996, 8192)),
+          MakeCudaTraits(0, Numbers("RTX 5090 (sm_120)", 12, 0, 170, 2407, 14001, 512)),
+          emulated};
+}
+
+struct Kind {
+  const char* name;
+  DataType a;
+  DataType b;
+  bool has_int4_weights = false;  // a scale of f16 for 128 of K
+};
+
+constexpr Kind kKinds[] = {
+    {"f64", DataType::kF64, DataType::kF64},
+    {"f32", DataType::kF32, DataType::kF32},
+    {"tf32", DataType::kTf32, DataType::kTf32},
+    {"f16", DataType::kF16, DataType::kF16},
+    {"bf16", DataType::kBf16, DataType::kBf16},
+    {"int8", DataType::kInt8, DataType::kInt8},
+    {"fp8_e4m3", DataType::kFp8E4M3, DataType::kFp8E4M3},
+    {"bf16 by int4-g128", DataType::kBf16, DataType::kInt4, true},
+};
+
+Problem ProblemOf(const Kind& kind, std::int64_t rows) {
+  Problem problem = MakeProblem(rows, kSize, kSize, kind.a, DefaultOutputType(kind.a));
+  if (kind.has_int4_weights) {
+    problem.b.type = kind.b;
+    problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
+  }
+  return problem;
+}
+
+std::string Serves(const Problem& problem, const DeviceTraits& device) {
+  const PlanCache& shipped = ShippedPlans();
+  for (const Candidate& candidate : Explain(BuiltinRegistry(), problem, device, {}, &shipped)) {
+    const std::string& name = candidate.kernel->traits().name;
+    if (!candidate.chosen) continue;
+    if (name.compare(0, 9, "cublaslt/") == 0) return "cuBLASLt";
+    return absl::StrCat("`", name, "`", candidate.plan.is_measured ? " *" : "");
+  }
+  // Whether the library is there, and takes the problem, only the device can say.
+  return device.kind == DeviceKind::kCuda ? "cuBLASLt" : "none";
+}
+
+}  // namespace
+
+std::string ServingTable() {
+  std::string table = "| device | type |";
+  for (const std::int64_t rows : kRows) absl::StrAppend(&table, " M = ", rows, " |");
+  absl::StrAppend(&table, "\n|---|---|---|---|---|---|\n");
+  for (const DeviceTraits& device : Devices()) {
+    for (const Kind& kind : kKinds) {
+      absl::StrAppend(&table, "| ", device.model, " | ", kind.name, " |");
+      for (const std::int64_t rows : kRows) {
+        absl::StrAppend(&table, " ", Serves(ProblemOf(kind, rows), device), " |");
+      }
+      absl::StrAppend(&table, "\n");
+    }
+  }
+  return table;
+}
+
+}  // namespace gemmd::serving
