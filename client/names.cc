@@ -24,11 +24,15 @@ absl::StatusOr<Word> Parse(absl::string_view field, absl::string_view text,
 std::string OptionName(absl::string_view name) { return absl::StrReplaceAll(name, {{"_", "-"}}); }
 
 const std::vector<DataType>& MatrixTypes() {
-  static const auto& types = *new std::vector<DataType>{
-      DataType::kF64,     DataType::kF32,     DataType::kTf32,   DataType::kF16,
-      DataType::kBf16,    DataType::kInt8,    DataType::kInt32,  DataType::kFp8E4M3,
-      DataType::kFp8E5M2, DataType::kInt4,    DataType::kUint8,  DataType::kUint4,
-      DataType::kFp6E3M2, DataType::kFp6E2M3, DataType::kFp4E2M1};
+  static const auto& types = *[] {
+    auto* all = new std::vector<DataType>;
+    for (const DataTypeTraits& each : kDataTypes) {
+      const bool is_of_matrices =
+          each.role == DataTypeRole::kPlain || each.role == DataTypeRole::kCodes;
+      if (is_of_matrices) all->push_back(each.type);
+    }
+    return all;
+  }();
   return types;
 }
 

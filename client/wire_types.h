@@ -1,4 +1,4 @@
-// The one conversion between values of this library and the wire's.
+// Values of this library and the wire's; proto/wire_types.h has the enums.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,13 +9,9 @@
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/receipt.pb.h"
 #include "google/protobuf/duration.pb.h"
+#include "proto/wire_types.h"  // IWYU pragma: export
 
 namespace gemmd::client {
-
-v1::DataType ToWire(DataType type);
-v1::Order ToWire(Order order);
-v1::Activation ToWire(Activation activation);
-v1::Determinism ToWire(Determinism determinism);
 
 // INTERNAL for a value that this client does not know: it comes from a server.
 absl::StatusOr<DataType> FromWire(v1::DataType type);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "base/numbers/float_bits.h"
@@ -17,13 +18,12 @@ using Table = std::array<double, 256>;
 
 // The values of every code of a type of at most 8 bits.
 const Table& TableOf(DataType type) {
-  static const std::array<Table, 32>& tables = *[] {
-    auto* all = new std::array<Table, 32>();
-    for (const DataType each :
-         {DataType::kInt8, DataType::kUint8, DataType::kInt4, DataType::kUint4, DataType::kFp8E4M3,
-          DataType::kFp8E5M2, DataType::kFp6E3M2, DataType::kFp6E2M3, DataType::kFp4E2M1}) {
+  static const auto& tables = *[] {
+    auto* all = new std::array<Table, std::size(kDataTypes)>();
+    for (const DataTypeTraits& each : kDataTypes) {
+      if (each.role != DataTypeRole::kCodes) continue;
       for (std::uint32_t code = 0; code < 256; ++code) {
-        (*all)[static_cast<std::size_t>(each)][code] = DecodeElement(each, code);
+        (*all)[static_cast<std::size_t>(each.type)][code] = DecodeElement(each.type, code);
       }
     }
     return all;

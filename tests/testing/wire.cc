@@ -1,40 +1,15 @@
 #include "tests/testing/wire.h"
 
+#include "proto/wire_types.h"
+
 namespace gemmd::testing {
 namespace {
 
-v1::DataType WireType(DataType type) {
-  switch (type) {
-    case DataType::kF64:
-      return v1::F64;
-    case DataType::kF32:
-      return v1::F32;
-    case DataType::kF16:
-      return v1::F16;
-    case DataType::kBf16:
-      return v1::BF16;
-    case DataType::kInt8:
-      return v1::INT8;
-    case DataType::kInt32:
-      return v1::INT32;
-    case DataType::kFp8E4M3:
-      return v1::FP8_E4M3;
-    case DataType::kFp8E5M2:
-      return v1::FP8_E5M2;
-    default:
-      return v1::DATA_TYPE_UNSPECIFIED;
-  }
-}
-
-v1::Order WireOrder(Order order) {
-  return order == Order::kRowMajor ? v1::ROW_MAJOR : v1::COLUMN_MAJOR;
-}
-
 void Describe(const MatrixLayout& layout, v1::Plane* plane) {
-  plane->set_type(WireType(layout.type));
+  plane->set_type(ToWire(layout.type));
   plane->set_rows(layout.rows);
   plane->set_columns(layout.columns);
-  plane->set_order(WireOrder(layout.order));
+  plane->set_order(ToWire(layout.order));
   plane->set_leading_dimension(layout.leading_dimension);
 }
 
@@ -87,8 +62,8 @@ v1::MatmulRequest MakeRequest(const Problem& problem, const Operands& operands) 
   header->set_alpha(e.alpha);
   header->set_beta(e.beta);
   header->set_activation(static_cast<v1::Activation>(e.activation));
-  header->set_output_type(WireType(problem.d.type));
-  header->set_output_order(WireOrder(problem.d.order));
+  header->set_output_type(ToWire(problem.d.type));
+  header->set_output_order(ToWire(problem.d.order));
   header->set_output_leading_dimension(problem.d.leading_dimension);
   return request;
 }
