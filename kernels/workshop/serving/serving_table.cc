@@ -62,8 +62,12 @@ constexpr Kind kKinds[] = {
     {"bf16 by int4-g128", DataType::kBf16, DataType::kInt4, true},
 };
 
-Problem ProblemOf(const Kind& kind, std::int64_t rows) {
-  Problem problem = MakeProblem(rows, kSize, kSize, kind.a, DefaultOutputType(kind.a));
+// As the device has it: operands of tf32 and of 8 bits are K-major there, whatever was sent.
+Problem ProblemOf(const Kind& kind, std::int64_t rows, const DeviceTraits& device) {
+  const bool is_k_major =
+      device.kind == DeviceKind::kCuda && (kind.a == DataType::kTf32 || SizeBits(kind.a) == 8);
+  Problem problem =
+      MakeProblem(rows, kSize, kSize, kind.a, DefaultOutputType(kind.a), false, is_k_major);
   if (kind.has_int4_weights) {
     problem.b.type = kind.b;
     problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
@@ -93,7 +97,7 @@ std::string ServingTable() {
     for (const Kind& kind : kKinds) {
       absl::StrAppend(&table, "| ", device.model, " | ", kind.name, " |");
       for (const std::int64_t rows : kRows) {
-        absl::StrAppend(&table, " ", Serves(ProblemOf(kind, rows), device), " |");
+        absl::StrAppend(&table, " ", Serves(ProblemOf(kind, rows, device), device), " |");
       }
       absl::StrAppend(&table, "\n");
     }
