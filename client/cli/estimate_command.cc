@@ -71,7 +71,7 @@ v1::EstimateRequest Request(const EstimateArguments& arguments,
   client::SetHeader(arguments.options, header);
   const auto plane = [&](std::uint64_t rows, std::uint64_t columns, bool transpose,
                          v1::Plane* wire) {
-    wire->set_type(client::ToWire(arguments.type.value_or(DataType::kF32)));
+    wire->set_type(ToWire(arguments.type.value_or(DataType::kF32)));
     wire->set_rows(transpose ? columns : rows);
     wire->set_columns(transpose ? rows : columns);
     wire->set_order(v1::ROW_MAJOR);

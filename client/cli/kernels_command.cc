@@ -39,11 +39,11 @@ v1::ListKernelsRequest Request(const KernelsArguments& arguments) {
   problem.set_m(arguments.shape[0]);
   problem.set_n(arguments.shape[1]);
   problem.set_k(arguments.shape[2]);
-  if (arguments.type) problem.set_type(client::ToWire(*arguments.type));
-  if (arguments.output_type) problem.set_output_type(client::ToWire(*arguments.output_type));
+  if (arguments.type) problem.set_type(ToWire(*arguments.type));
+  if (arguments.output_type) problem.set_output_type(ToWire(*arguments.output_type));
   problem.set_transpose_a(arguments.transpose_a);
   problem.set_transpose_b(arguments.transpose_b);
-  problem.set_determinism(client::ToWire(arguments.determinism));
+  problem.set_determinism(ToWire(arguments.determinism));
   return request;
 }
 

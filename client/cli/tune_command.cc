@@ -41,11 +41,11 @@ v1::TuneRequest Request(const TuneArguments& arguments) {
     shape.set_m(arguments.dimensions[i]);
     shape.set_n(arguments.dimensions[i + 1]);
     shape.set_k(arguments.dimensions[i + 2]);
-    if (arguments.type) shape.set_type(client::ToWire(*arguments.type));
-    if (arguments.output_type) shape.set_output_type(client::ToWire(*arguments.output_type));
+    if (arguments.type) shape.set_type(ToWire(*arguments.type));
+    if (arguments.output_type) shape.set_output_type(ToWire(*arguments.output_type));
     shape.set_transpose_a(arguments.transpose_a);
     shape.set_transpose_b(arguments.transpose_b);
-    shape.set_determinism(client::ToWire(arguments.determinism));
+    shape.set_determinism(ToWire(arguments.determinism));
   }
   return request;
 }
