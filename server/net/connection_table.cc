@@ -99,6 +99,12 @@ bool ConnectionTable::IsOpen(const Connection& connection) {
          file.st_ino == connection.inode;
 }
 
+void ConnectionTable::SetLimits(const Limits& limits, const ProgressLimit& reading) {
+  const MutexLock lock(mutex_);
+  limits_ = limits;
+  reading_ = reading;
+}
+
 TimeNs ConnectionTable::Earliest(TimeNs now) const {
   return now - static_cast<TimeNs>(limits_.per_peer) * limits_.interval;
 }
@@ -313,8 +319,9 @@ SendQueue ConnectionTable::QueueOf(Connection* connection) const {
   return queue;
 }
 
-TimeNs ConnectionTable::look_period() const {
+TimeNs ConnectionTable::look_period() {
   constexpr TimeNs kMost = 500'000'000;
+  const MutexLock lock(mutex_);
   return std::min(kMost, reading_.window / 4);
 }
 

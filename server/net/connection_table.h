@@ -51,10 +51,16 @@ class ConnectionTable {
     // each, so that a full server is looked through that often.
     TimeNs look_interval = 50'000'000;
   };
-  // `reading`: how fast peers must read. `quotas`: of tenants; null: none. Both outlive the table.
+  // `reading`: how fast peers must read. `quotas`: of tenants; null: none. Clock and quotas outlive
+  // the table.
   ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock,
                   QuotaAccounts* quotas = nullptr)
-      : limits_(limits), reading_(reading), clock_(clock), quotas_(quotas) {}
+      : clock_(clock), quotas_(quotas), limits_(limits), reading_(reading) {}
+
+  // Other limits from here on. It closes nothing: where more connections are open than may be,
+  // others are refused until enough have ended. Peers that have something to read keep the time
+  // that they had for that.
+  void SetLimits(const Limits& limits, const ProgressLimit& reading);
 
   // Counts a connection, whose descriptor is open, until it is closed. RESOURCE_EXHAUSTED names the
   // limit that it would pass.
@@ -78,7 +84,7 @@ class ConnectionTable {
   // Shuts connections down whose peer reads too slowly; gives their endpoints. The caller calls it
   // every look_period().
   std::vector<std::string> CloseStalled();
-  TimeNs look_period() const;
+  TimeNs look_period();
 
   // The bytes of all open connections so far, by endpoint. Those without an endpoint of their own
   // are not among them.
@@ -132,7 +138,7 @@ class ConnectionTable {
 
   static bool IsOpen(const Connection& connection);
   // The earliest time that counts as paid for.
-  TimeNs Earliest(TimeNs now) const;
+  TimeNs Earliest(TimeNs now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Forgets connections that were closed. It asks the system for each, so it does this at most once
   // in a look_interval: connecting to a full server again and again costs it little.
@@ -143,11 +149,11 @@ class ConnectionTable {
   static bool ShutDown(const Connection& connection);
   absl::Status TryToCount(const Tenant& tenant, const std::string& endpoint);
 
-  const Limits limits_;
-  const ProgressLimit reading_;
   const Clock* const clock_;
   QuotaAccounts* const quotas_;
   Mutex mutex_;
+  Limits limits_ ABSL_GUARDED_BY(mutex_);
+  ProgressLimit reading_ ABSL_GUARDED_BY(mutex_);
   Peers peers_ ABSL_GUARDED_BY(mutex_);
   std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;

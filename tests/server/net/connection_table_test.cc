@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -128,6 +129,72 @@ TEST(ConnectionTable, APeerOpensFewASecondAfterItsFirst) {
   EXPECT_EQ(open_ten("a"), 2);
   clock.Advance(10 * kSecond);
   EXPECT_EQ(open_ten("a"), 3);
+}
+
+// Whatever they were before, who comes is measured by the limits that there are now, and who is
+// there stays.
+TEST(ConnectionTable, LimitsChangeWhileConnectionsComeAndGo) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    testing::FakeClock clock;
+    ConnectionTable::Limits limits{5, 3, {"proxy"}, 0, 0};
+    ConnectionTable table(limits, {}, &clock);
+    std::map<std::string, std::vector<Socket>> open;
+    std::size_t all = 0;
+    for (int step = 0; step < 300; ++step) {
+      const char* const peers[] = {"a", "b", "proxy"};
+      const std::string peer = peers[random() % 3];
+      std::vector<Socket>& own = open[peer];
+      switch (random() % 5) {
+        case 0:
+          limits.all = random() % 10;
+          limits.per_peer = random() % 5;
+          table.SetLimits(limits, {});
+          break;
+        case 1:
+          if (own.empty()) break;
+          own.pop_back();
+          --all;
+          break;
+        default:
+          const bool has_room =
+              all < limits.all && (peer == "proxy" || own.size() < limits.per_peer);
+          Socket next = OpenOne();
+          ASSERT_EQ(table.Add(next.fd(), peer).ok(), has_room) << seed << ", " << step;
+          if (!has_room) break;
+          own.push_back(std::move(next));
+          ++all;
+      }
+      const ConnectionTable::Usage usage = table.usage();
+      ASSERT_EQ(usage.open, all) << seed << ", " << step;
+      ASSERT_EQ(usage.limit, limits.all);
+    }
+  }
+}
+
+TEST(ConnectionTable, ARateThatChangesHoldsFromThenOn) {
+  testing::FakeClock clock;
+  clock.Advance(100 * kSecond);
+  ConnectionTable::Limits limits{100, 3, {}, kSecond, 0};
+  ConnectionTable table(limits, {}, &clock);
+  const auto open_ten = [&] {
+    int opened = 0;
+    for (int i = 0; i < 10; ++i) opened += table.Add(OpenOne().fd(), "a").ok() ? 1 : 0;
+    return opened;
+  };
+  const auto set_interval = [&](TimeNs interval) {
+    limits.interval = interval;
+    table.SetLimits(limits, {});
+  };
+  EXPECT_EQ(open_ten(), 3);
+  set_interval(0);
+  EXPECT_EQ(open_ten(), 10);
+  set_interval(kSecond / 4);
+  EXPECT_EQ(open_ten(), 3) << "as a new one";
+  clock.Advance(kSecond / 2);
+  EXPECT_EQ(open_ten(), 2);
+  clock.Advance(kSecond);
+  EXPECT_EQ(open_ten(), 3);
 }
 
 // A client's socket and the one that the server accepted.
@@ -409,6 +476,32 @@ TEST(ConnectionTable, ClosesLocalConnectionsThatAreNotRead) {
   EXPECT_EQ(errno, EPIPE);
   EXPECT_EQ(send(idle.accepted.fd(), "x", 1, MSG_NOSIGNAL), 1);
   EXPECT_NE(send(slow.accepted.fd(), "x", 1, MSG_NOSIGNAL) < 0 ? errno : 0, EPIPE);
+}
+
+TEST(ConnectionTable, WhoHasSomethingToReadKeepsTheTimeThatItHad) {
+  testing::FakeClock clock;
+  ConnectionTable::Limits limits{9, 9, {}};
+  ConnectionTable table(limits, {10 * kSecond, 1000}, &clock);
+  const LocalPair before;
+  const LocalPair after;
+  for (const LocalPair* each : {&before, &after}) {
+    ASSERT_TRUE(table.Add(each->accepted.fd(), "unix").ok());
+  }
+  Fill(before.accepted);
+  ASSERT_TRUE(table.CloseStalled().empty());
+  table.SetLimits(limits, {2 * kSecond, 1000});
+  Fill(after.accepted);
+  const auto is_closed = [](const LocalPair& pair) {
+    return send(pair.accepted.fd(), "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE;
+  };
+  ASSERT_TRUE(table.CloseStalled().empty());
+  clock.Advance(3 * kSecond);
+  table.CloseStalled();
+  EXPECT_TRUE(is_closed(after));
+  EXPECT_FALSE(is_closed(before));
+  clock.Advance(8 * kSecond);
+  table.CloseStalled();
+  EXPECT_TRUE(is_closed(before));
 }
 
 // Local connections cannot be told apart by their peer's name.

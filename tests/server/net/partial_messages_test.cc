@@ -22,6 +22,7 @@ class Watched {
  public:
   Watched() { Look(); }
 
+  void Limit(const ProgressLimit& limit) { limit_ = limit; }
   void Bring(std::uint64_t bytes) { traffic_.received += bytes; }
   void Send(std::uint64_t bytes) { traffic_.sent += bytes; }
   void EndMessage(std::uint64_t bytes) {
@@ -36,7 +37,7 @@ class Watched {
 
   void Look() {
     now_ += kPeriod;
-    messages_.Look(traffic_, events(), kLimit, now_);
+    messages_.Look(traffic_, events(), limit_, now_);
     events_ = {};
   }
   void Leave(std::uint64_t bytes) { traffic_.unread = bytes; }
@@ -66,6 +67,7 @@ class Watched {
   }
 
   PartialMessages messages_;
+  ProgressLimit limit_ = kLimit;
   ConnectionTraffic traffic_;
   PartialMessages::Events events_;
   bool is_held_back_ = false;
@@ -314,6 +316,27 @@ TEST(PartialMessages, NobodyKeepsMoreThanTheEstimateAndWhatMayBeHidden) {
         ASSERT_LE(now.bytes + now.hidden, kept + slack) << seed << ", " << step;
       }
     }
+  }
+}
+
+// A message has the limit of the time at which it began.
+TEST(PartialMessages, WhileTheLimitChangesWhoGoesOnIsLeftAndWhoStopsIsNot) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    const auto any = [&random] {
+      return ProgressLimit{static_cast<TimeNs>(2 + random() % 60) * kSecond, 1 + random() % kMiB};
+    };
+    Watched connection;
+    const ProgressLimit first = any();
+    connection.Limit(first);
+    for (int look = 0; look < 200; ++look) {
+      connection.Bring(kMiB);
+      connection.Look();
+      ASSERT_FALSE(connection.IsStalled()) << seed << ", " << look;
+      if (random() % 4 == 0) connection.Limit(any());
+    }
+    EXPECT_TRUE(connection.Rest(first.window)) << seed;
+    EXPECT_FALSE(connection.Rest(kPeriod)) << seed;
   }
 }
 
