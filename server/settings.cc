@@ -135,6 +135,11 @@ ProgressLimit ProgressLimitOf(const config::Limits& limits) {
   return limit;
 }
 
+CallWatch::Limits CallLimits(const config::Limits& limits) {
+  const std::size_t calls = CallsOf(limits);
+  return {ProgressLimitOf(limits), calls, HalfOf(calls)};
+}
+
 // Calls that are slow to bring their message may hold half of what gRPC may. One address may have
 // half of the calls, and of the slow ones. The same goes for all parts of messages, by bytes.
 CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc,
@@ -143,7 +148,7 @@ CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOp
   if (admission != nullptr) {
     options.memory_is_wanted = [admission] { return admission->IsMemoryWanted(); };
   }
-  options.progress = ProgressLimitOf(limits);
+  options.limits = CallLimits(limits);
   options.message_bytes = rpc.message_bytes;
   options.slow.all = HalfOf(rpc.memory_bytes / rpc.message_bytes);
   options.slow.per_address = HalfOf(options.slow.all);
@@ -153,8 +158,6 @@ CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOp
   // and whole messages, and for what comes until connections are closed.
   options.partial.at_once = rpc.memory_bytes / 12 * 5;
   options.proxies = options.slow.proxies = options.partial.proxies = rpc.connections.proxies;
-  options.calls = CallsOf(limits);
-  options.calls_per_address = HalfOf(options.calls);
   return options;
 }
 

@@ -29,6 +29,7 @@ std::size_t WantedConnections(const config::Limits& limits);
 // `descriptors`: as many as the process may have.
 GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t descriptors);
 ProgressLimit ProgressLimitOf(const config::Limits& limits);
+CallWatch::Limits CallLimits(const config::Limits& limits);
 // `admission`: whose requests hold memory, outlives the watch; null: none do.
 CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc,
                                 const Admission* admission = nullptr);

@@ -33,7 +33,8 @@ CallWatch::CallWatch(const Options& options, const Clock* clock, std::chrono::mi
       clock_(clock),
       close_connection_(std::move(close_connection)),
       read_traffic_(std::move(read_traffic)),
-      slow_calls_(options.slow) {
+      slow_calls_(options.slow),
+      limits_(options.limits) {
   if (period.count() > 0) watcher_ = std::thread([this, period] { Watch(period); });
 }
 
@@ -66,7 +67,13 @@ WatchedCall::Connection* CallWatch::Shard::Find(const std::string& endpoint,
 absl::Status CallWatch::Add(WatchedCall* call, const std::string& peer,
                             std::uint64_t header_bytes) {
   ++calls_;
-  absl::Status status = Count(AddressOf(peer));
+  absl::Status status;
+  {
+    const std::string address = AddressOf(peer);
+    const MutexLock lock(addresses_mutex_);
+    status = CheckLocked(address, ++addresses_[address]);
+    call->progress_limit_ = limits_.progress;
+  }
   const std::string endpoint = EndpointOf(peer);
   {
     Shard& shard = ShardOf(endpoint);
@@ -105,20 +112,24 @@ absl::Status CallWatch::MayConnect(const std::string& address) {
   return found == addresses_.end() ? absl::OkStatus() : CheckLocked(address, found->second + 1);
 }
 
-absl::Status CallWatch::Count(const std::string& address) {
-  const MutexLock lock(addresses_mutex_);
-  return CheckLocked(address, ++addresses_[address]);
-}
-
 absl::Status CallWatch::CheckLocked(const std::string& address, std::size_t calls) const {
-  const bool is_over = calls_ > options_.calls;
+  const bool is_over = calls_ > limits_.calls;
   if (options_.proxies.count(address) != 0) {
-    return is_over ? Refusal(options_.calls, "", options_.calls) : absl::OkStatus();
+    return is_over ? Refusal(limits_.calls, "", limits_.calls) : absl::OkStatus();
   }
-  const std::size_t most =
-      is_over ? options_.calls / addresses_.size() : options_.calls_per_address;
+  const std::size_t most = is_over ? limits_.calls / addresses_.size() : limits_.calls_per_address;
   if (calls <= std::max<std::size_t>(1, most)) return absl::OkStatus();
   return Refusal(calls - 1, " of address " + address, most);
+}
+
+void CallWatch::SetLimits(const Limits& limits) {
+  const MutexLock lock(addresses_mutex_);
+  limits_ = limits;
+}
+
+CallWatch::Limits CallWatch::ReadLimits() {
+  const MutexLock lock(addresses_mutex_);
+  return limits_;
 }
 
 void CallWatch::Uncount(const std::string& address) {
@@ -129,8 +140,9 @@ void CallWatch::Uncount(const std::string& address) {
 void CallWatch::Look() {
   constexpr TimeNs kMostPeriod = 500'000'000;
   if (clock_->Now() >= next_look_) {
-    next_look_ = clock_->Now() + std::min(kMostPeriod, options_.progress.window / 4);
-    LookAtMessages();
+    const ProgressLimit progress = ReadLimits().progress;
+    next_look_ = clock_->Now() + std::min(kMostPeriod, progress.window / 4);
+    LookAtMessages(progress);
   }
   for (Shard& shard : shards_) {
     const MutexLock lock(shard.mutex);
@@ -190,7 +202,7 @@ void CallWatch::RecallMemory() {
   }
 }
 
-void CallWatch::LookAtMessages() {
+void CallWatch::LookAtMessages(const ProgressLimit& progress) {
   // Explanations are read before the bytes that they explain: else some would come too early, and
   // be forgotten.
   for (Shard& shard : shards_) {
@@ -218,7 +230,7 @@ void CallWatch::LookAtMessages() {
       connection.events.has_calls = connection.first != nullptr;
       connection.events.is_reading = connection.events.is_reading && IsReading(connection);
       connection.events.is_held_back = connection.held_back > 0;
-      connection.partial.Look(found->second, connection.events, options_.progress, now);
+      connection.partial.Look(found->second, connection.events, progress, now);
       connection.events = PartialMessages::Events();
       if (connection.partial.IsStalled(now)) {
         stalled.push_back(connection.peer);

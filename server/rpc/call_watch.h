@@ -55,11 +55,14 @@ class WatchedCall {
   // Returns whether the connection brings a message that is not whole, and no slower than it must.
   // For OnLate() alone.
   bool IsMessageComing(TimeNs now) const { return connection_->partial.IsComing(now); }
-  // Returns whether the connection's bytes move as fast as clients must be, as far as that is
-  // known: nobody counts those of local sockets. For OnLate() alone.
-  bool IsMoving(const ProgressLimit& limit) const {
+  // Its client must send and read so fast: as fast as clients had to when the call came.
+  const ProgressLimit& progress_limit() const { return progress_limit_; }
+  // Returns whether the connection's bytes move so fast, as far as that is known: nobody counts
+  // those of local sockets. For OnLate() alone.
+  bool IsMoving() const {
     const MovingRate& rate = connection_->rate;
-    return !rate.is_known() || rate.per_second() >= static_cast<double>(limit.bytes_per_second);
+    return !rate.is_known() ||
+           rate.per_second() >= static_cast<double>(progress_limit_.bytes_per_second);
   }
   // The bytes of requests' memory that wait for this call's client alone, of what has not moved
   // since `before`: for payload that was announced, or for an answer's being read. The watch calls
@@ -93,6 +96,7 @@ class WatchedCall {
     std::atomic<int> held_back{0};                    // calls
   };
 
+  ProgressLimit progress_limit_;
   std::atomic<bool> is_reading_{true};
   bool is_held_back_ = false;
   // Guarded by the lock of the connection's shard.
@@ -109,15 +113,18 @@ class WatchedCall {
 // is closed. LiveCallLimit closes connections.
 class CallWatch {
  public:
+  struct Limits {
+    ProgressLimit progress;                 // of each call, and of messages that are not whole
+    std::size_t calls = 65536;              // alive, of all connections
+    std::size_t calls_per_address = 32768;  // the same of one address, but for proxies'
+  };
   struct Options {
-    ProgressLimit progress;
+    Limits limits;                           // at first
     std::uint64_t message_bytes = 64 << 20;  // the largest message
     SlowCalls::Limits slow;
     PartialLimits partial;
-    std::uint64_t header_bytes = 16384;     // of a call, as HeaderBytesOf() counts
-    std::size_t calls = 65536;              // alive, of all connections
-    std::size_t calls_per_address = 32768;  // the same of one address, but for proxies'
-    std::set<std::string> proxies;          // addresses that many clients share
+    std::uint64_t header_bytes = 16384;  // of a call, as HeaderBytesOf() counts
+    std::set<std::string> proxies;       // addresses that many clients share
     // Returns whether somebody waits for memory that requests hold; null: nobody ever does.
     std::function<bool()> memory_is_wanted;
   };
@@ -135,6 +142,10 @@ class CallWatch {
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
+
+  // Other limits from here on. It ends nothing: where there are more calls than may be, others are
+  // refused until enough have ended.
+  void SetLimits(const Limits& limits);
 
   // `peer` is gRPC's name of the connection's other end. RESOURCE_EXHAUSTED, with a time to retry:
   // one call more than its address may have. If there are too many in all, that is an equal part
@@ -178,14 +189,14 @@ class CallWatch {
     close_connection_(peer, why, ConnectionTable::Reopening::kLater);
   }
   Shard& ShardOf(const std::string& endpoint);
-  absl::Status Count(const std::string& address);
   // Checks that the address may have so many calls.
   absl::Status CheckLocked(const std::string& address, std::size_t calls) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(addresses_mutex_);
   void Uncount(const std::string& address);
+  Limits ReadLimits();
   // Closes connections that keep too much of messages that are not whole, or do not go on with
   // them.
-  void LookAtMessages();
+  void LookAtMessages(const ProgressLimit& progress);
   // Returns whether a message may be under way to one of its calls.
   static bool IsReading(const WatchedCall::Connection& connection);
   void RecallMemory();
@@ -202,6 +213,7 @@ class CallWatch {
   std::array<Shard, 16> shards_;
   std::atomic<std::size_t> calls_{0};
   AdaptiveMutex addresses_mutex_;
+  Limits limits_ ABSL_GUARDED_BY(addresses_mutex_);
   // Their calls; none is zero.
   std::unordered_map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(addresses_mutex_);
   // Of the thread that looks:

@@ -48,12 +48,22 @@ GemmService::GemmService(Admission* admission, Statistics* statistics, const Clo
     services.active_calls = &active_calls_;
     services.watch = watch_;
     services.authorizer = authorizer_;
-    services.session_options = session_options_;
+    services.session_options = ReadSessionOptions();
     return MatmulStreamReactor::Start(services, login, context);
   });
   Serve("Estimate", [this](Context* context, const Login& login) {
     return AnswerEstimate(login.identity.tenant, context);
   });
+}
+
+void GemmService::SetSessionOptions(const MatmulSession::Options& options) {
+  const MutexLock lock(mutex_);
+  session_options_ = options;
+}
+
+MatmulSession::Options GemmService::ReadSessionOptions() {
+  const MutexLock lock(mutex_);
+  return session_options_;
 }
 
 RequestReactor* GemmService::AnswerEstimate(const Tenant& tenant, Context* context) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/sync/mutex.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/observe/statistics.h"
@@ -21,10 +22,14 @@ class GemmService final : public RawService<v1::Gemm> {
   // Calls, streams among them, that gRPC is not done with.
   int active_calls() const { return active_calls_; }
 
+  // Of sessions that begin from here on.
+  void SetSessionOptions(const MatmulSession::Options& options);
+
   // Lets streams go on until their requests have ended.
   void StartDraining() { sessions_.StartDraining(); }
 
  private:
+  MatmulSession::Options ReadSessionOptions();
   RequestReactor* AnswerEstimate(const Tenant& tenant, Context* context);
 
   Admission* const admission_;
@@ -32,7 +37,8 @@ class GemmService final : public RawService<v1::Gemm> {
   const Clock* const clock_;
   CallWatch* const watch_;
   const Authorizer* const authorizer_;
-  const MatmulSession::Options session_options_;
+  AdaptiveMutex mutex_;
+  MatmulSession::Options session_options_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int> active_calls_{0};
   SessionRegistry sessions_;
 };

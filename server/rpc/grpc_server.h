@@ -55,6 +55,9 @@ class GrpcServer {
   // rest.
   void Shutdown(int timeout_ms);
 
+  // As LiveCallLimit::SetAll(). REQUIRES: no Shutdown() yet.
+  void SetLiveCalls(std::size_t all) { live_call_limit_->SetAll(all); }
+
   // Looks at TLS's files at once, as ServerTls::Reload(); OK in plaintext. They are looked at once
   // a second without it.
   absl::Status ReloadTls() { return tls_ != nullptr ? tls_->Reload() : absl::OkStatus(); }

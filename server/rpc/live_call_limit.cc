@@ -61,6 +61,7 @@ LiveCallLimit::LiveCallLimit(const Limits& limits, std::unique_ptr<LiveCalls> ca
                              const Clock* clock, std::chrono::milliseconds period,
                              CloseConnection close_connection)
     : limits_(limits),
+      all_(limits.all),
       calls_(std::move(calls)),
       clock_(clock),
       close_connection_(std::move(close_connection)) {
@@ -76,14 +77,20 @@ LiveCallLimit::~LiveCallLimit() {
   if (watcher_.joinable()) watcher_.join();
 }
 
+std::uint64_t LiveCallLimit::AllowedOf(std::uint64_t alive) {
+  allowed_ = std::max<std::uint64_t>(all_, std::min(allowed_, alive));
+  return allowed_;
+}
+
 void LiveCallLimit::Look() {
   const std::uint64_t all = calls_->Count();
+  const std::uint64_t allowed = AllowedOf(all);
   if (all <= limits_.reset) return;
   const TimeNs begin = clock_->Now();
   if (begin < next_count_) return;
   const std::vector<LiveCalls::OfConnection> connections = calls_->ByConnection();
   CountAnswers(connections, begin);
-  if (all > limits_.all) {
+  if (all > allowed) {
     for (const LiveCalls::OfConnection& each : connections) {
       if (each.calls > limits_.in_progress) close_connection_(each.peer, kWhy, kLater);
     }

@@ -1,6 +1,7 @@
 // Closes connections that bring calls faster than the server can be told of them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -87,6 +88,10 @@ class LiveCallLimit {
   LiveCallLimit(const LiveCallLimit&) = delete;
   LiveCallLimit& operator=(const LiveCallLimit&) = delete;
 
+  // Another number of calls that may be alive in all. Where more are, it closes nothing: they may
+  // be as many as at the last look until there are so few.
+  void SetAll(std::size_t all) { all_ = all; }
+
   // Called by one thread at a time.
   void Look();
 
@@ -102,6 +107,8 @@ class LiveCallLimit {
   using Parts = std::vector<Part>;
 
   void Watch(std::chrono::milliseconds period);
+  // Returns how many calls may be alive, where so many are.
+  std::uint64_t AllowedOf(std::uint64_t alive);
   // The address of a connection, or its own name where that is shared.
   std::string KeyOf(const LiveCalls::OfConnection& connection) const;
   // Counts the answers of the connections, and forgets those that are not among them.
@@ -116,10 +123,12 @@ class LiveCallLimit {
   // read.
   void CloseOver(const std::string& address, Parts parts, TimeNs now);
 
-  const Limits limits_;
+  const Limits limits_;  // but for `all`
+  std::atomic<std::size_t> all_;
   const std::unique_ptr<LiveCalls> calls_;
   const Clock* const clock_;
   const CloseConnection close_connection_;
+  std::uint64_t allowed_ = 0;  // at the last look
   TimeNs next_count_ = 0;
   absl::flat_hash_map<std::int64_t, RecentAnswers> answers_;  // by the connection's id
   absl::flat_hash_map<std::string, AnswerCredit> credits_;    // by address; few are empty

@@ -24,9 +24,9 @@ constexpr int kMaxCopies = 2;
 constexpr std::size_t kManyInFlight = 8;
 
 // The time between two looks for a message that is not whole.
-TimeNs LookPeriod(const CallWatch& watch) {
+TimeNs LookPeriod(const ProgressLimit& limit) {
   constexpr TimeNs kSecond = 1'000'000'000;
-  return std::min(kSecond, watch.options().progress.window / 4);
+  return std::min(kSecond, limit.window / 4);
 }
 
 // The most begins of one message: whether the session may take more is asked between messages. Of
@@ -50,7 +50,7 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const 
       !s.ok()) {
     reactor->FinishOnce(s);
   } else {
-    reactor->SetDue(services.clock->Now() + LookPeriod(*services.watch));
+    reactor->SetDue(services.clock->Now() + LookPeriod(reactor->progress_limit()));
     reactor->StartRead(&reactor->incoming_);
   }
   return reactor.get();
@@ -304,7 +304,7 @@ void MatmulStreamReactor::FinishOnce(const absl::Status& status) {
 
 void MatmulStreamReactor::FinishLocked(const absl::Status& status) {
   is_finished_ = true;
-  EndBy(services_.clock->Now() + services_.watch->options().progress.window);
+  EndBy(services_.clock->Now() + progress_limit().window);
   Finish(ToGrpcStatus(status, context_));
 }
 
@@ -321,7 +321,7 @@ TimeNs MatmulStreamReactor::OnLate(TimeNs now) {
     context_->TryCancel();
     return kNoDeadline;
   }
-  const TimeNs period = LookPeriod(*services_.watch);
+  const TimeNs period = LookPeriod(progress_limit());
   if (session_ != nullptr && IsMessageComing(now)) session_->ExpectMessage(now + 3 * period);
   return now + period;
 }

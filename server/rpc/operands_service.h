@@ -17,6 +17,9 @@ class OperandsService final : public RawService<v1::Operands> {
   OperandsService(OperandStore* store, const Router* router, const Door& door,
                   const RequestLimits& limits, std::uint64_t chunk_bytes);
 
+  // Of downloads that begin from here on.
+  void SetChunkBytes(std::uint64_t bytes) { chunk_bytes_ = bytes; }
+
   // Uploads and downloads that gRPC is not done with; of uploads those that have begun.
   int active_uploads() const { return active_uploads_; }
   int active_downloads() const { return active_downloads_; }
@@ -30,7 +33,7 @@ class OperandsService final : public RawService<v1::Operands> {
   const Router* const router_;
   CallWatch* const watch_;
   const RequestLimits limits_;
-  const std::uint64_t chunk_bytes_;
+  std::atomic<std::uint64_t> chunk_bytes_;
   std::atomic<int> active_uploads_{0};
   std::atomic<int> active_downloads_{0};
 };

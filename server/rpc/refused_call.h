@@ -15,7 +15,7 @@ class RefusedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   RefusedCall(CallWatch* watch, grpc::CallbackServerContext* context, const grpc::Status& status)
       : watch_(watch), context_(context) {
     watch_->Add(this, context->peer(), HeaderBytesOf(*context)).IgnoreError();  // it ends at once
-    SetDue(watch_->clock().Now() + watch_->options().progress.window);
+    SetDue(watch_->clock().Now() + progress_limit().window);
     Finish(status);
   }
 

@@ -33,7 +33,7 @@ void RequestReactor::StartReading() {
   held_bytes_ = 0;
   is_reading_ = true;
   SetReading(true);
-  SetDue(start_ + std::min(kMoment, watch_->options().progress.window));
+  SetDue(start_ + std::min(kMoment, progress_limit().window));
   StartRead(&incoming_);
 }
 
@@ -76,7 +76,7 @@ void RequestReactor::ExpectRead(std::uint64_t bytes, std::uint64_t held_bytes) {
   start_ = watch_->clock().Now();
   read_bytes_ = bytes;
   held_bytes_ = std::max(bytes, held_bytes);
-  const ProgressLimit& limit = watch_->options().progress;
+  const ProgressLimit& limit = progress_limit();
   // Before that nobody can say how fast the connection moves.
   constexpr TimeNs kSeen = 3'000'000'000;
   SetDue(std::min(Progress::OfWhole(limit, bytes, start_).due(),
@@ -91,8 +91,8 @@ TimeNs RequestReactor::OnLate(TimeNs now) {
   if (is_reading_) return OnSlowMessage(now);
   if (now <= due()) return due();  // its message has just come
   // Nothing is seen of an answer before all of it was taken; what its connection takes is.
-  const ProgressLimit& limit = watch_->options().progress;
-  if (now <= Progress::OfWhole(limit, read_bytes_, start_).due() && IsMoving(limit)) {
+  const ProgressLimit& limit = progress_limit();
+  if (now <= Progress::OfWhole(limit, read_bytes_, start_).due() && IsMoving()) {
     constexpr TimeNs kSecond = 1'000'000'000;
     return now + std::min(kSecond, limit.window / 4);
   }
@@ -101,9 +101,10 @@ TimeNs RequestReactor::OnLate(TimeNs now) {
 }
 
 TimeNs RequestReactor::OnSlowMessage(TimeNs now) {
-  const CallWatch::Options& options = watch_->options();
-  const TimeNs due = Progress::OfWhole(options.progress, options.message_bytes, start_).due();
-  absl::Status status = StalledError("the call's message came", options.progress);
+  const ProgressLimit& limit = progress_limit();
+  const std::uint64_t message_bytes = watch_->options().message_bytes;
+  const TimeNs due = Progress::OfWhole(limit, message_bytes, start_).due();
+  absl::Status status = StalledError("the call's message came", limit);
   if (now <= due) {
     status = watch_->slow_calls()->Add(AddressOf(context_->peer()));
     if (status.ok()) {
@@ -116,7 +117,7 @@ TimeNs RequestReactor::OnSlowMessage(TimeNs now) {
   LeaveSlowCalls();
   OnNoMessage(status.code());
   Finish(ToGrpc(status));
-  return now + options.progress.window;
+  return now + limit.window;
 }
 
 void RequestReactor::LeaveSlowCalls() {

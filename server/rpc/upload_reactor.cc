@@ -24,7 +24,7 @@ UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatc
       tenant_(std::move(tenant)) {
   absl::Status status = watch_->Add(this, context->peer(), HeaderBytesOf(*context));
   const MutexLock lock(mutex_);
-  progress_ = Progress(watch_->options().progress, watch_->clock().Now());
+  progress_ = Progress(progress_limit(), watch_->clock().Now());
   if (!status.ok()) {
     Answer(std::move(status));
     return;
@@ -89,8 +89,8 @@ TimeNs UploadReactor::OnLate(TimeNs now) {
     constexpr TimeNs kSecond = 1'000'000'000;
     return now + kSecond;
   }
-  Answer(StalledError("the upload came", watch_->options().progress));
-  return now + watch_->options().progress.window;
+  Answer(StalledError("the upload came", progress_limit()));
+  return now + progress_limit().window;
 }
 
 void UploadReactor::OnDone() {
@@ -143,7 +143,7 @@ absl::Status UploadReactor::Handle(const grpc::ByteBuffer& bytes) {
 
 void UploadReactor::Answer(absl::Status status) {
   is_answered_ = true;
-  SetDue(watch_->clock().Now() + watch_->options().progress.window);
+  SetDue(watch_->clock().Now() + progress_limit().window);
   if (absl::IsResourceExhausted(status))
     status = WithRetryAfter(std::move(status), WaitsFor::kLeases);
   if (!status.ok()) {

@@ -71,8 +71,8 @@ TEST(Settings, OneAddressHasAQuarterOfTheConnectionsAndHalfOfTheCalls) {
   EXPECT_EQ(rpc.connections.all, 1001U);
   EXPECT_EQ(rpc.connections.per_peer, 251U);
   const CallWatch::Options watch = WatchOptions(config.limits(), rpc);
-  EXPECT_EQ(watch.calls, 501U);
-  EXPECT_EQ(watch.calls_per_address, 250U);
+  EXPECT_EQ(watch.limits.calls, 501U);
+  EXPECT_EQ(watch.limits.calls_per_address, 250U);
 }
 
 TEST(Settings, AThirdOfTheMemoryForMessagesHoldsALargestMessage) {

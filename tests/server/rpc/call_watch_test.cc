@@ -1,8 +1,14 @@
 #include "server/rpc/call_watch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <map>
+#include <memory>
+#include <random>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +24,7 @@ class FakeCall final : public WatchedCall {
  public:
   using WatchedCall::CountMessage;
   using WatchedCall::IsMessageComing;
+  using WatchedCall::progress_limit;
   using WatchedCall::SetDue;
   using WatchedCall::SetHeldBack;
   using WatchedCall::SetReading;
@@ -45,7 +52,7 @@ class CallWatchTest : public ::testing::Test {
  protected:
   static CallWatch::Options SmallOptions() {
     CallWatch::Options options;
-    options.calls = 6;
+    options.limits.calls = 6;
     return options;
   }
 
@@ -102,7 +109,7 @@ TEST_F(CallWatchTest, WhereThereAreTooManyEachAddressHasItsPart) {
 
 TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
   CallWatch::Options options = SmallOptions();
-  options.calls_per_address = 3;
+  options.limits.calls_per_address = 3;
   options.proxies = {"10.0.0.9"};
   CallWatch watch(
       options, &clock_, std::chrono::milliseconds(0),
@@ -130,6 +137,83 @@ TEST_F(CallWatchTest, AnAddressHasCallsLeftToOthers) {
   }
   EXPECT_TRUE(watch.MayConnect("10.0.0.9").ok());
   for (FakeCall& call : calls) watch.Remove(&call);
+}
+
+// Whatever they were before, a call that comes is measured by the limits that there are now; one
+// that is there stays, and goes on by those with which it came.
+TEST_F(CallWatchTest, LimitsChangeWhileCallsComeAndGo) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    CallWatch::Limits limits;
+    watch_.SetLimits(limits);
+    struct Present {
+      std::unique_ptr<FakeCall> call;
+      std::string address;
+      ProgressLimit progress;
+    };
+    std::vector<Present> present;
+    std::map<std::string, std::size_t> counts;
+    for (int step = 0; step < 300; ++step) {
+      switch (random() % 5) {
+        case 0:
+          limits = {{static_cast<TimeNs>(random()), random()}, random() % 12, random() % 6};
+          watch_.SetLimits(limits);
+          break;
+        case 1: {
+          if (present.empty()) break;
+          std::swap(present[random() % present.size()], present.back());
+          watch_.Remove(present.back().call.get());
+          if (--counts[present.back().address] == 0) counts.erase(present.back().address);
+          present.pop_back();
+          break;
+        }
+        default: {
+          const std::string address = absl::StrCat("10.0.0.", random() % 4);
+          present.push_back({std::make_unique<FakeCall>(), address, limits.progress});
+          const std::size_t own = ++counts[address];
+          const std::size_t share = present.size() > limits.calls ? limits.calls / counts.size()
+                                                                  : limits.calls_per_address;
+          const bool is_served = own <= std::max<std::size_t>(1, share);
+          const std::string peer = absl::StrCat("ipv4:", address, ":1");
+          ASSERT_EQ(watch_.Add(present.back().call.get(), peer, 0).ok(), is_served)
+              << seed << ", " << step;
+        }
+      }
+      watch_.Look();
+      for (const Present& each : present) {
+        ASSERT_EQ(each.call->progress_limit().window, each.progress.window);
+        ASSERT_EQ(each.call->progress_limit().bytes_per_second, each.progress.bytes_per_second);
+        ASSERT_EQ(each.call->late, 0);
+      }
+    }
+    for (const Present& each : present) watch_.Remove(each.call.get());
+  }
+}
+
+// No call sees a part of one limit and a part of another.
+TEST_F(CallWatchTest, LimitsChangeAsAWhole) {
+  const auto limits_of = [](std::uint64_t n) {
+    return CallWatch::Limits{{static_cast<TimeNs>(n), n}, 10 * n, n};
+  };
+  watch_.SetLimits(limits_of(2));
+  constexpr int kCalls = 20000;
+  std::atomic<bool> has_ended{false};
+  std::thread operators([&] {
+    for (std::uint64_t n = 2; !has_ended; n = n % 1000 + 2) watch_.SetLimits(limits_of(n));
+  });
+  std::thread looks([&] {
+    while (!has_ended) watch_.Look();
+  });
+  for (int i = 0; i < kCalls; ++i) {
+    FakeCall call;
+    EXPECT_TRUE(watch_.Add(&call, "ipv4:10.0.0.1:1", 0).ok());
+    const ProgressLimit limit = call.progress_limit();
+    EXPECT_EQ(static_cast<std::uint64_t>(limit.window), limit.bytes_per_second);
+    watch_.Remove(&call);
+  }
+  has_ended = true;
+  operators.join();
+  looks.join();
 }
 
 // A watch of connections whose traffic the test makes up.
@@ -541,9 +625,9 @@ TEST_F(RecallTest, ALateCallIsToldWhetherItsConnectionMoves) {
       traffic_["10.0.0.1:1"].sent += bytes_a_second / 10;
       Look(kSecond / 10);
     }
-    EXPECT_EQ(call.IsMoving(limit), bytes_a_second >= limit.bytes_per_second) << bytes_a_second;
+    EXPECT_EQ(call.IsMoving(), bytes_a_second >= limit.bytes_per_second) << bytes_a_second;
   }
-  EXPECT_TRUE(local.IsMoving(limit)) << "nobody counts its bytes";
+  EXPECT_TRUE(local.IsMoving()) << "nobody counts its bytes";
   watch_.Remove(&call);
   watch_.Remove(&local);
 }

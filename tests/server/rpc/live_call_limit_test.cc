@@ -151,6 +151,46 @@ TEST_F(LiveCallLimitTest, ClosesMoreWhereThereAreTooManyInAll) {
   EXPECT_EQ(Closed(many), all_others) << "who has few keeps them";
 }
 
+TEST_F(LiveCallLimitTest, ALowerLimitClosesNothingUntilMoreCallsCome) {
+  const auto with = [](std::uint64_t calls) {
+    Connections connections;
+    for (int id = 1; id <= 9; ++id) connections.push_back(Of(id, 10));
+    connections.push_back(Of(10, calls));
+    return connections;
+  };
+  EXPECT_EQ(Closed(with(9)), Names()) << "99 in all";
+  limit_.SetAll(50);
+  EXPECT_EQ(Closed(with(9)), Names());
+  EXPECT_EQ(Closed(with(6)), Names());
+  EXPECT_EQ(Closed(with(7)).size(), 10U) << "96 were left";
+  limit_.SetAll(97);
+  EXPECT_EQ(Closed(with(7)), Names());
+}
+
+// They come within the limit of their time.
+TEST_F(LiveCallLimitTest, WhileTheLimitChangesCallsThatWereTakenCloseNothing) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    std::size_t all = 100;
+    limit_.SetAll(all);
+    Connections connections;
+    for (int id = 0; id < 20; ++id) connections.push_back(Of(id, 0));
+    ASSERT_EQ(Closed(connections), Names());
+    for (int step = 0; step < 500; ++step) {
+      if (random() % 8 == 0) limit_.SetAll(all = random() % 200);
+      std::uint64_t& calls = connections[random() % connections.size()].calls;
+      calls_->connections = connections;
+      const bool has_room = calls_->Count() < all;
+      if (random() % 3 == 0) {
+        calls -= std::min<std::uint64_t>(calls, 1);
+      } else if (has_room && calls < 12) {
+        ++calls;
+      }
+      ASSERT_EQ(Closed(connections), Names()) << seed << ", " << step;
+    }
+  }
+}
+
 TEST_F(LiveCallLimitTest, LeavesAsManyMoreAsWereAnsweredInAWindow) {
   EXPECT_EQ(Closed({Of(1, 42, 30), Of(2, 43, 30)}), Names{"2"}) << "all, at the first look";
   clock_.Advance(kMillisecond);
