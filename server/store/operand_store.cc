@@ -9,20 +9,30 @@
 #include "server/device/keep_with.h"
 
 namespace gemmd {
+namespace {
+
+StoreBudget::Limits BudgetOf(const StoreOptions& options) {
+  return {options.all, options.tenant, options.address.value_or(options.all)};
+}
+
+}  // namespace
 
 OperandStore::OperandStore(const StoreOptions& options, Device* host, const Clock* clock,
                            std::uint32_t instance)
     : options_(options),
+      upload_grace_(options.upload_grace),
       host_(host),
       clock_(clock),
       instance_(instance),
-      budget_(std::make_shared<StoreBudget>(
-          StoreBudget::Limits{options.all, options.tenant, options.address.value_or(options.all),
-                              options.proxies},
-          options.quotas)),
+      budget_(std::make_shared<StoreBudget>(BudgetOf(options), options.proxies, options.quotas)),
       upload_helpers_(options.upload_threads) {}
 
 OperandStore::~OperandStore() = default;
+
+void OperandStore::SetLimits(const StoreOptions& options) {
+  budget_->SetLimits(BudgetOf(options));
+  upload_grace_ = options.upload_grace;
+}
 
 absl::StatusOr<TimeNs> OperandStore::CheckLease(std::optional<TimeNs> lease) const {
   const TimeNs value = lease.value_or(options_.default_lease);

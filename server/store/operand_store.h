@@ -12,6 +12,7 @@
 // operand_store.cc all else.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -145,6 +146,10 @@ class OperandStore {
   OperandStore(const StoreOptions& options, Device* host, const Clock* clock,
                std::uint32_t instance);
   ~OperandStore();
+
+  // Takes over `all`, `tenant`, `address` and `upload_grace`. Operands and uploads that are there
+  // stay, even where these allow less.
+  void SetLimits(const StoreOptions& options);
 
   // One stream's part in an upload. Used by one thread at a time; dropping it leaves what came.
   class UploadStream {
@@ -288,7 +293,8 @@ class OperandStore {
   StoredInfo InfoLocked(std::uint64_t id, const Entry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const StoreOptions options_;
+  const StoreOptions options_;  // but for what SetLimits() takes over
+  std::atomic<TimeNs> upload_grace_;
   Device* const host_;
   const Clock* const clock_;
   const std::uint32_t instance_;

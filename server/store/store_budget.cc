@@ -60,15 +60,25 @@ void StoreHold::ShrinkTo(std::uint64_t bytes) {
   bytes_ = bytes;
 }
 
+void StoreBudget::SetLimits(const Limits& limits) {
+  const MutexLock lock(mutex_);
+  limits_ = limits;
+}
+
+StoreBudget::Limits StoreBudget::ReadLimits() const {
+  const MutexLock lock(mutex_);
+  return limits_;
+}
+
 absl::StatusOr<StoreHold> StoreBudget::Reserve(const Tenant& tenant, std::uint64_t bytes,
                                                Limit* limit) {
   *limit = Limit::kNone;
-  const std::uint64_t most = std::min(limits_.all.bytes, limits_.tenant.bytes);
+  const Limits limits = ReadLimits();
+  const std::uint64_t most = std::min(limits.all.bytes, limits.tenant.bytes);
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the operand takes ", bytes, " bytes; ",
-        limits_.tenant.bytes < limits_.all.bytes ? "a tenant may keep " : "the server keeps ",
-        most));
+        limits.tenant.bytes < limits.all.bytes ? "a tenant may keep " : "the server keeps ", most));
   }
   QuotaAccounts::Hold quota;
   if (quotas_ != nullptr) {
@@ -124,9 +134,11 @@ absl::Status StoreBudget::CheckLocked(const Tenant& tenant, std::uint64_t bytes,
 
 const std::string& StoreBudget::AddressOf(const Tenant& tenant) const {
   static const auto* const none = new std::string;
-  const bool is_counted = !tenant.is_proven() && limits_.proxies.count(tenant.address()) == 0;
+  const bool is_counted = !tenant.is_proven() && proxies_.count(tenant.address()) == 0;
   return is_counted ? tenant.address() : *none;
 }
+
+std::uint64_t StoreBudget::limit_bytes() const { return ReadLimits().all.bytes; }
 
 std::uint64_t StoreBudget::used_bytes() const {
   const MutexLock lock(mutex_);

@@ -63,11 +63,15 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
     // Of all that tenants keep who only claim their names, and whose calls came from one address:
     // names are free, so a tenant's share bounds nobody who takes several.
     StoreShare address;
-    std::set<std::string> proxies;  // addresses that many clients share, without a limit
   };
-  // `quotas` outlives it; null: the policy limits nobody.
-  explicit StoreBudget(Limits limits, QuotaAccounts* quotas = nullptr)
-      : limits_(std::move(limits)), quotas_(quotas) {}
+  // `proxies`: addresses that many clients share, without a limit. `quotas` outlives it; null: the
+  // policy limits nobody.
+  explicit StoreBudget(const Limits& limits, std::set<std::string> proxies = {},
+                       QuotaAccounts* quotas = nullptr)
+      : proxies_(std::move(proxies)), quotas_(quotas), limits_(limits) {}
+
+  // Other limits from here on. Operands that are held stay, even where these allow less.
+  void SetLimits(const Limits& limits);
 
   // The limit that stands in the way.
   enum class Limit : std::uint8_t { kNone, kStore, kTenant, kAddress };
@@ -79,7 +83,7 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
   // The address in whose share what the tenant keeps counts; empty: in none.
   const std::string& AddressOf(const Tenant& tenant) const;
 
-  std::uint64_t limit_bytes() const { return limits_.all.bytes; }
+  std::uint64_t limit_bytes() const;
   std::uint64_t used_bytes() const;
 
  private:
@@ -87,14 +91,16 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
   template <typename Key>
   using Shares = std::map<Key, StoreShare>;  // none without operands
 
+  Limits ReadLimits() const;
   absl::Status CheckLocked(const Tenant& tenant, std::uint64_t bytes, Limit* limit) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of the store, of the tenant and of its address.
   void GiveBack(const Tenant& tenant, const StoreShare& share);
 
-  const Limits limits_;
+  const std::set<std::string> proxies_;
   QuotaAccounts* const quotas_;
   mutable AdaptiveMutex mutex_;
+  Limits limits_ ABSL_GUARDED_BY(mutex_);
   StoreShare used_ ABSL_GUARDED_BY(mutex_);
   Shares<Tenant> tenants_ ABSL_GUARDED_BY(mutex_);
   Shares<std::string> addresses_ ABSL_GUARDED_BY(mutex_);

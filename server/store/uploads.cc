@@ -168,7 +168,7 @@ TimeNs OperandStore::UploadLeaseOf(const Upload& upload) const {
   const double part = static_cast<double>(upload.received_bytes()) /
                       static_cast<double>(upload.form().size_bytes());
   const auto earned = static_cast<TimeNs>(static_cast<double>(options_.upload_lease) * part);
-  return std::max(earned, std::min(options_.upload_grace, options_.upload_lease));
+  return std::max(earned, std::min(upload_grace_.load(), options_.upload_lease));
 }
 
 bool OperandStore::UploadStream::AwaitEnd(std::function<void(const absl::Status&)> done) {

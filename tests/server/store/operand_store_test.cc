@@ -45,6 +45,22 @@ TEST_F(OperandStoreTest, WhatWasPutIsFoundByHandleAndDigest) {
   EXPECT_EQ(info.device_bytes, 10u);
 }
 
+TEST_F(OperandStoreTest, WhatIsKeptStaysWhereTheLimitsFallBelowIt) {
+  const StoredMatrix large(std::string(500, 'x'));
+  const StoredMatrix small(std::string(10, 'y'));
+  ASSERT_TRUE(Put(tenant_, large).ok());
+  StoreOptions options = SmallStore();
+  options.all = options.tenant = {8, 400};
+  store.SetLimits(options);
+  EXPECT_EQ(store.statistics().limit_bytes, 400u);
+  EXPECT_EQ(Put(tenant_, small).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(BytesOf(tenant_, large.key()), large.bytes);
+  EXPECT_EQ(Put(tenant_, StoredMatrix(std::string(401, 'z'))).status(),
+            absl::InvalidArgumentError("the operand takes 401 bytes; the server keeps 400"));
+  ASSERT_TRUE(store.Release(tenant_, large.key()).ok());
+  EXPECT_TRUE(Put(tenant_, small).ok());
+}
+
 TEST_F(OperandStoreTest, TheSameMatrixIsStoredOnceForEachTenant) {
   const StoredMatrix matrix("same");
   const std::string handle = *Put(tenant_, matrix);

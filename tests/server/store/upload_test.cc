@@ -40,7 +40,7 @@ struct TracedUpload {
   std::string storage;
   std::thread::id released_by;
   std::shared_ptr<StoreBudget> budget =
-      std::make_shared<StoreBudget>(StoreBudget::Limits{{1, 1 << 30}, {1, 1 << 30}, {}, {}});
+      std::make_shared<StoreBudget>(StoreBudget::Limits{{1, 1 << 30}, {1, 1 << 30}, {}});
   ThreadExecutor helpers{3};
   std::unique_ptr<Upload> upload;
 };
