@@ -42,6 +42,11 @@ class Observability {
   Observability(const Observability&) = delete;
   Observability& operator=(const Observability&) = delete;
 
+  // As HttpServer's.
+  void SetLimits(const HttpServerOptions& options) {
+    server_->SetLimits(options.connections, options.reading);
+  }
+
   int port() const { return server_->port(); }
 
  private:

@@ -25,6 +25,12 @@ std::array<double, kStageCount> ExposedUs(const Receipt& receipt, const Attribut
 
 }  // namespace
 
+void SlowLog::SetOptions(const Options& options) {
+  threshold_ = options.threshold;
+  const MutexLock lock(mutex_);
+  lines_per_second_ = options.lines_per_second;
+}
+
 void SlowLog::Record(const Receipt& finished) {
   Receipt receipt = finished;
   if (receipt.tenant.size() > kMostTenant)
@@ -39,7 +45,7 @@ void SlowLog::Record(const Receipt& finished) {
     // Several threads record, each its own moment.
     const TimeNs now = receipt.finish;
     const TimeNs paid =
-        std::max(paid_until_, now - kBurstSeconds * kSecond) + kSecond / options_.lines_per_second;
+        std::max(paid_until_, now - kBurstSeconds * kSecond) + kSecond / lines_per_second_;
     if (paid > now) {
       ++left_out_;
     } else {

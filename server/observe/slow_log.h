@@ -2,6 +2,7 @@
 // the last ones in memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,10 +24,14 @@ class SlowLog {
   };
   static constexpr std::size_t kRemembered = 32;
 
-  explicit SlowLog(const Options& options) : options_(options) {}
+  explicit SlowLog(const Options& options) { SetOptions(options); }
+
+  // From here on.
+  void SetOptions(const Options& options);
 
   bool IsSlow(const Receipt& receipt) const {
-    return options_.threshold != 0 && receipt.finish - receipt.arrival > options_.threshold;
+    const TimeNs threshold = threshold_;
+    return threshold != 0 && receipt.finish - receipt.arrival > threshold;
   }
   // Writes "slow_request": the receipt, each stage's exposed time, and how many slow requests were
   // left out since the line before. Of a tenant's name it keeps the first 128 bytes. REQUIRES: the
@@ -39,8 +44,9 @@ class SlowLog {
  private:
   static void Write(const Receipt& receipt, std::uint64_t left_out);
 
-  const Options options_;
+  std::atomic<TimeNs> threshold_{0};  // which every request is asked for
   mutable Mutex mutex_;
+  int lines_per_second_ ABSL_GUARDED_BY(mutex_) = 1;
   // Paid as for connections (server/net/connection_table.h): each line is an interval.
   TimeNs paid_until_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<TimeNs>::min();
   std::uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;

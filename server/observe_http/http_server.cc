@@ -275,6 +275,9 @@ class HttpServer::Impl {
     thread_.join();
   }
 
+  void SetLimits(const ConnectionTable::Limits& connections, const ProgressLimit& reading) {
+    table_.SetLimits(connections, reading);
+  }
   int port() const { return sockets_.port(); }
   Counts counts() const { return {shared_.requests, shared_.rejected, shared_.timeouts}; }
 
@@ -328,6 +331,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOp
   if (!sockets.ok()) return sockets.status();
   return std::unique_ptr<HttpServer>(new HttpServer(std::make_unique<Impl>(
       options, clock, std::move(handler), *std::move(sockets), std::move(tls))));
+}
+
+void HttpServer::SetLimits(const ConnectionTable::Limits& connections,
+                           const ProgressLimit& reading) {
+  impl_->SetLimits(connections, reading);
 }
 
 int HttpServer::port() const { return impl_->port(); }

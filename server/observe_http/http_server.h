@@ -51,6 +51,9 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  // As ConnectionTable's.
+  void SetLimits(const ConnectionTable::Limits& connections, const ProgressLimit& reading);
+
   // 0 for unix sockets.
   int port() const;
   Counts counts() const;

@@ -42,6 +42,18 @@ TEST(SlowLog, SlowIsLongerThanTheThreshold) {
   EXPECT_FALSE(off.IsSlow(ReceiptOf(1, 0, 1000 * kMillisecond)));
 }
 
+TEST(SlowLog, WhatIsSlowAndHowManyLinesMayChange) {
+  SlowLog log({0, 1});
+  const Receipt receipt = ReceiptOf(1, 0, 10 * kMillisecond);
+  log.SetOptions({5 * kMillisecond, 2});
+  EXPECT_TRUE(log.IsSlow(receipt));
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 100; ++i) log.Record(receipt);
+  EXPECT_EQ(Lines(::testing::internal::GetCapturedStderr()), 20u);
+  log.SetOptions({20 * kMillisecond, 2});
+  EXPECT_FALSE(log.IsSlow(receipt));
+}
+
 TEST(SlowLog, ALineHasTheReceipt) {
   SlowLog log({kMillisecond, 1});
   ::testing::internal::CaptureStderr();

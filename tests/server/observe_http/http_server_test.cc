@@ -159,6 +159,20 @@ TEST_F(HttpServerTest, OneAddressHasHalfOfTheConnections) {
   EXPECT_EQ(HttpGet(address_, "/x", "", nullptr, "127.0.0.2").code, 200);
 }
 
+TEST_F(HttpServerTest, ItsLimitsChangeWhileItServes) {
+  HttpServerOptions options = Usual();
+  Start(options);
+  HttpConnection held(address_);
+  const std::string get = "GET /x HTTP/1.1\r\nHost: g\r\n\r\n";
+  held.Write(get);
+  EXPECT_EQ(held.ReadAnswer().code, 200);
+  options.connections.per_peer = 1;
+  server_->SetLimits(options.connections, options.reading);
+  EXPECT_EQ(HttpGet(address_, "/x").code, 0);
+  held.Write(get);
+  EXPECT_EQ(held.ReadAnswer().code, 200);
+}
+
 TEST_F(HttpServerTest, ConnectionsThatAreOpenEndWithIt) {
   Start();
   HttpConnection connection(address_);
