@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "server/host_limits.h"
 #include "server/observe/log.h"
 #include "server/options/config_text.h"
+#include "server/options/reload.h"
 #include "server/process.h"
 #include "server/server.h"
 #include "server/service_manager.h"
@@ -29,8 +29,6 @@ Severity LogThreshold(const std::string& level) {
   return Severity::kInfo;
 }
 
-constexpr char kReloadedFlag[] = "--log.level";
-
 bool HoldsSecrets(const config::ServerConfig& config) {
   return !config.tls().key_file().empty() || !config.auth().policy_file().empty();
 }
@@ -40,19 +38,25 @@ bool MayDumpCore(const config::ServerConfig& config) {
   return which != "off" && (which != "auto" || !HoldsSecrets(config));
 }
 
-// Takes over the log's level. Everything else was built into the layers when they were made.
-void ReloadOptions(const config::ServerConfig& config, const ReadOptions& read_options) {
+void LogOptions(Severity severity, const char* event, const std::vector<std::string>& flags) {
+  if (!flags.empty()) Log(severity, event, {{"options", absl::StrJoin(flags, ", ")}});
+}
+
+// Takes over what reloads, into the options that are in force. Everything else was built into the
+// layers when they were made. Options of which one is wrong change nothing.
+void ReloadOptions(const ReadOptions& read_options, config::ServerConfig* config, Server* server) {
   const absl::StatusOr<CommandLine> command = read_options();
   const auto* read = command.ok() ? std::get_if<config::ServerConfig>(&*command) : nullptr;
   if (read == nullptr) {
     Log(Severity::kError, "options_unchanged", {{"error", command.status().message()}});
     return;
   }
-  SetLogThreshold(LogThreshold(read->log().level()));
-  std::vector<std::string> flags = DifferingFlags(config, *read);
-  flags.erase(std::remove(flags.begin(), flags.end(), kReloadedFlag), flags.end());
-  if (flags.empty()) return;
-  Log(Severity::kWarning, "options_need_restart", {{"options", absl::StrJoin(flags, ", ")}});
+  const config::ServerConfig before = *config;
+  TakeReloading(*read, config);
+  SetLogThreshold(LogThreshold(config->log().level()));
+  server->SetLimits(*config);
+  LogOptions(Severity::kInfo, "options_reloaded", DifferingFlags(before, *config));
+  LogOptions(Severity::kWarning, "options_need_restart", DifferingFlags(*config, *read));
 }
 
 // Ends the process: a lost device stays lost until a new one starts. Requests in flight have their
@@ -113,12 +117,13 @@ int Serve(const config::ServerConfig& config, const ReadOptions& read_options) {
   if (server == nullptr) return kExitCannotStart;
   TellServiceManager("READY=1");
 
+  config::ServerConfig in_force = config;
   constexpr int kForEver = -1;
   int signal = signals.Wait(kForEver);
   for (; signal == SIGHUP; signal = signals.Wait(kForEver)) {
     TellServiceManager(ReloadingState());
-    ReloadOptions(config, read_options);
-    server->Reload();
+    ReloadOptions(read_options, &in_force, server.get());
+    server->ReloadFiles();
     TellServiceManager("READY=1");
   }
   TellServiceManager("STOPPING=1");

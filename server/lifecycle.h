@@ -17,8 +17,8 @@ using ReadOptions = std::function<absl::StatusOr<CommandLine>()>;
 // their payload may still be coming, and so do uploads (drain.h). A second
 // signal or the drain timeout ends the process at once. A lost device ends it within a
 // second: health turns NOT_SERVING, what is in flight gets UNAVAILABLE. SIGHUP reads the options,
-// the policy and the files of TLS anew; of the options the log's level changes, and the log names
-// the others that would. Returns the process's exit code (process.h).
+// the policy and the files of TLS anew; of the options those change that reload (config.proto), and
+// the log names the others that would. Returns the process's exit code (process.h).
 //
 // REQUIRES: called once in the process, which takes over SIGTERM and SIGINT.
 int Serve(const config::ServerConfig& config, const ReadOptions& read_options);

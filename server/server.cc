@@ -245,7 +245,21 @@ void Server::LogStart() const {
       {{"version", kVersion}, {"address", BoundAddress(config_.listen(), server_->port())}});
 }
 
-void Server::Reload() {
+void Server::SetLimits(const config::ServerConfig& config) {
+  const config::Limits& limits = config.limits();
+  const GrpcServerOptions rpc = RpcOptionsHere(config);
+  connections_.SetLimits(rpc.connections, ProgressLimitOf(limits));
+  server_->SetLiveCalls(rpc.live_calls.all);
+  watch_.SetLimits(CallLimits(limits));
+  gemm_.SetSessionOptions(SessionOptions(limits));
+  operands_.SetChunkBytes(static_cast<std::uint64_t>(limits.chunk_bytes()));
+  store_.SetLimits(
+      OperandOptions(config, base_->devices->memory_bytes(), DevicesOf(router()), &quotas_));
+  base_->slow.SetOptions(SlowLogOptions(config.log()));
+  if (observability_ != nullptr) observability_->SetLimits(ObserveOptions(config).http);
+}
+
+void Server::ReloadFiles() {
   policy_->Reload();
   server_->ReloadTls().IgnoreError();  // which is logged
 }

@@ -44,8 +44,11 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // Takes over the options that reload. Calls and connections go on and matrices stay, even where
+  // these allow less. REQUIRES: all other options are those of the start.
+  void SetLimits(const config::ServerConfig& config);
   // Reads the policy and the files of TLS anew; the log says what is wrong with them.
-  void Reload();
+  void ReloadFiles();
 
   // The end of its work.
   Drain NewDrain();

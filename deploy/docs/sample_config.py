@@ -47,6 +47,8 @@ def comment(kind, options):
         text += f" {number(options, 'min')} to {number(options, 'max')}."
     elif choices := list(texts(options, "choice")):
         text += " One of " + ", ".join(choices) + "."
+    if "(reloads) = true" in options:
+        text += " SIGHUP reloads it."
     return text
 
 

@@ -64,17 +64,20 @@ bool IsSwitch(const FieldDescriptor* field) {
 
 std::string Help(const FieldDescriptor* field) {
   std::string text = field->options().GetExtension(config::help);
+  std::vector<std::string> facts;
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
-    absl::StrAppend(&text, " (", field->options().GetExtension(config::min), " to ",
-                    field->options().GetExtension(config::max), "; default ",
-                    field->default_value_int64(), ")");
+    facts.push_back(absl::StrCat(field->options().GetExtension(config::min), " to ",
+                                 field->options().GetExtension(config::max)));
+    facts.push_back(absl::StrCat("default ", field->default_value_int64()));
   } else {
     const std::vector<std::string> choices = Choices(field);
     if (!choices.empty()) absl::StrAppend(&text, ": ", absl::StrJoin(choices, " | "));
     if (!field->default_value_string().empty()) {
-      absl::StrAppend(&text, " (default ", field->default_value_string(), ")");
+      facts.push_back(absl::StrCat("default ", field->default_value_string()));
     }
   }
+  if (field->options().GetExtension(config::reloads)) facts.emplace_back("SIGHUP reloads it");
+  if (!facts.empty()) absl::StrAppend(&text, " (", absl::StrJoin(facts, "; "), ")");
   return text;
 }
 

@@ -65,19 +65,6 @@ class Check(unittest.TestCase):
         with Server(f"--auth.policy-file={self.file('policy', EXPIRED)}") as server:
             self.assertEqual("old", server.wait_for("token_expired")["token"])
 
-    def test_a_hangup_takes_over_the_logs_level_and_names_the_rest(self):
-        path = self.file("config", "")
-        with Server(f"--config={path}") as server:
-            path.write_text('log { level: "warning" } limits { calls: 100 stall_timeout_ms: 1000 }')
-            server.process.send_signal(signal.SIGHUP)
-            line = server.wait_for("options_need_restart")
-            self.assertEqual("--limits.calls, --limits.stall-timeout-ms", line["options"])
-            path.write_text("nonsense")
-            server.process.send_signal(signal.SIGHUP)
-            self.assertIn("nonsense", server.wait_for("options_unchanged")["error"])
-            self.assertEqual(0, server.stop())
-            self.assertNotIn("draining", [each["event"] for each in server.events()])
-
     def test_callers_see_their_own_quota(self):
         policy = 'anonymous { role: USER quota { requests: 3 } } quota { tenant: "t" requests: 9 }'
         with Server(f"--auth.policy-file={self.file('policy', policy)}") as server:

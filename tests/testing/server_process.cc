@@ -81,6 +81,14 @@ void ServerProcess::Signal(int signal) {
   kill(pid_, signal);
 }
 
+std::string ServerProcess::AwaitLine(const std::string& text) {
+  std::string line;
+  while (ReadLine(&line)) {
+    if (line.find(text) != std::string::npos) return line;
+  }
+  return "";
+}
+
 void ServerProcess::CloseLog() {
   if (log_fd_ >= 0) close(log_fd_);
   log_fd_ = -1;

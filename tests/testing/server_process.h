@@ -33,6 +33,9 @@ class ServerProcess {
 
   void Signal(int signal);
 
+  // Reads the log on to a line with that text, and returns it; empty if it ends before.
+  std::string AwaitLine(const std::string& text);
+
   // Nobody reads the log from here on: log() ends with what was read before.
   void CloseLog();
 
