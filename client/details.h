@@ -37,4 +37,13 @@ inline bool IsLasting(const absl::Status& status) {
   return status.GetPayload(kLastingUrl).has_value();
 }
 
+// Marks an error of a call that reached no server, because no connection could be made.
+inline constexpr char kUnreachableUrl[] = "gemmd/client/unreachable";
+inline void MarkUnreachable(absl::Status& status) {
+  status.SetPayload(kUnreachableUrl, absl::Cord());
+}
+inline bool IsUnreachable(const absl::Status& status) {
+  return status.GetPayload(kUnreachableUrl).has_value();
+}
+
 }  // namespace gemmd::client

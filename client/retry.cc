@@ -23,6 +23,22 @@ absl::Duration Backoff(const RetryPolicy& policy, int attempts, absl::BitGenRef 
 
 }  // namespace
 
+RetryPolicy PolicyOf(absl::Duration patience) {
+  constexpr int kMostAttempts = 100000;
+  RetryPolicy policy;
+  policy.patience = patience;
+  policy.max_attempts = 1;
+  absl::Duration waited;
+  absl::Duration backoff = policy.initial_backoff;
+  while (waited < patience && policy.max_attempts < kMostAttempts) {
+    ++policy.max_attempts;
+    // The shortest wait that jitter draws: attempts never run out before the patience does.
+    waited += backoff * (1 - policy.jitter);
+    backoff = std::min(backoff * policy.multiplier, policy.max_backoff);
+  }
+  return policy;
+}
+
 Pushback ParsePushback(std::optional<absl::string_view> value) {
   Pushback pushback;
   if (!value) return pushback;
@@ -76,7 +92,9 @@ std::optional<absl::Duration> Retries::Fail(const absl::Status& status, const Pu
   absl::BitGen generator;
   const std::optional<absl::Duration> delay =
       IsLasting(status) ? std::nullopt : RetryDelay(policy_, failed, generator);
-  if (delay.has_value()) tried_again_ = status;
+  if (!delay.has_value()) return std::nullopt;
+  tried_again_ = status;
+  if (policy_.on_retry) policy_.on_retry({failures_, status, *delay});
   return delay;
 }
 

@@ -1,6 +1,7 @@
 // Decides whether a failed call is retried, and after how long: values, no clocks, no gRPC.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "absl/random/bit_gen_ref.h"
@@ -9,6 +10,13 @@
 #include "absl/time/time.h"
 
 namespace gemmd::client {
+
+// A failed attempt that another one follows.
+struct Retry {
+  int attempts = 1;      // of its call so far, this one included
+  absl::Status status;   // it ended so; IsUnreachable() (details.h) may be true
+  absl::Duration delay;  // until the next one
+};
 
 struct RetryPolicy {
   // The first included; 1 never retries. With the backoffs below they take some 5 s, so that a
@@ -24,7 +32,14 @@ struct RetryPolicy {
   // Unless the server asked for it, no attempt begins later than this after the first one failed:
   // attempts that take long before they fail are few.
   absl::Duration patience = absl::Seconds(10);
+  // Called before each wait, on any thread; must not block. A caller may want to say why its answer
+  // takes so long.
+  std::function<void(const Retry&)> on_retry;
 };
+
+// Returns the policy that uses up this patience: it has as many attempts as fit in, up to 100000,
+// and one alone where the patience is zero.
+RetryPolicy PolicyOf(absl::Duration patience);
 
 // The server's advice on retries, from its trailing metadata.
 struct Pushback {

@@ -93,13 +93,13 @@ absl::string_view ProxysDoing(absl::string_view message) {
   return {};
 }
 
-// Null unless it says that no connection could be made, and why.
-const Cause* CauseOf(const grpc::Status& status) {
+// Returns whether it says that no connection could be made.
+bool SaysUnreachable(const grpc::Status& status) {
   const std::string& message = status.error_message();
-  const bool is_connecting = absl::StrContains(message, "failed to connect to all addresses") ||
-                             absl::StartsWith(message, "empty address list");
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE || !is_connecting) return nullptr;
-  return CauseOf(absl::string_view(message));
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         (absl::StrContains(message, "failed to connect to all addresses") ||
+          absl::StartsWith(message, "DNS resolution failed") ||
+          absl::StartsWith(message, "empty address list"));
 }
 
 std::string WithCause(const std::string& message, const Cause* cause) {
@@ -121,9 +121,11 @@ absl::Status FromGrpc(const grpc::Status& status) {
         absl::StrCat("the server ended before it took the request: ", status.error_message()));
   }
   // Both number their codes as google.rpc.Code does.
-  const Cause* const cause = CauseOf(status);
+  const bool is_unreachable = SaysUnreachable(status);
+  const Cause* const cause = is_unreachable ? CauseOf(status.error_message()) : nullptr;
   absl::Status told(static_cast<absl::StatusCode>(status.error_code()),
                     WithCause(status.error_message(), cause));
+  if (is_unreachable) MarkUnreachable(told);
   if (cause != nullptr && cause->is_lasting) MarkLasting(told);
   v1::StatusDetails details;
   if (details.ParseFromString(status.error_details())) {

@@ -12,8 +12,8 @@ namespace gemmd::client {
 // help. It becomes INVALID_ARGUMENT, the contract's code for anything over a fixed limit, and says
 // the size, the limit, and where that limit can be read. Details are kept, see details.h. If no
 // connection could be made, the message ends with what gRPC's words mean for TLS, if they mean
-// anything, and IsLasting() (details.h) is true where trying again does not help; a message that is
-// most likely a proxy's says so.
+// anything, IsUnreachable() (details.h) is true, and IsLasting() too where trying again does not
+// help; a message that is most likely a proxy's says so.
 absl::Status FromGrpc(const grpc::Status& status);
 
 }  // namespace gemmd::client

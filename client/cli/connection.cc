@@ -1,15 +1,21 @@
 #include "client/cli/connection.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/text/address.h"
 #include "base/text/server_target.h"
 #include "client/cli/options.h"
+#include "client/details.h"
 #include "client/file.h"
 
 namespace gemmd::cli {
@@ -46,6 +52,21 @@ Outcome ReadToken(const GlobalOptions& options, std::string& token) {
                                    " printable characters without blanks"));
 }
 
+void AddPatience(CLI::App& app, GlobalOptions& options) {
+  app.add_option_function<std::string>(
+         "--patience",
+         [&options](const std::string& text) {
+           if (!absl::ParseDuration(text, &options.patience) ||
+               options.patience < absl::ZeroDuration()) {
+             throw CLI::ValidationError("--patience",
+                                        "'" + text + "' is no duration such as 10s, 1m or 0");
+           }
+         },
+         "How long a call that failed is tried again; 0: not at all")
+      ->type_name("DURATION")
+      ->default_str("6s");
+}
+
 void AddTlsOptions(CLI::App& app, GlobalOptions& options) {
   CLI::Option* tls = app.add_flag("--tls", options.tls, "Encrypt, and check who the server is")
                          ->envname("GEMMD_TLS");
@@ -72,6 +93,26 @@ void AddTlsOptions(CLI::App& app, GlobalOptions& options) {
       ->type_name("NAME");
 }
 
+// Returns what prints the first failure to connect of a client, and no other: seconds pass until
+// the call ends with it.
+std::function<void(const client::Retry&)> UnreachableNotice(const GlobalOptions& options) {
+  const std::string longest = absl::FormatDuration(std::min(options.patience, options.timeout));
+  const auto is_told = std::make_shared<std::atomic<bool>>(false);
+  return [server = options.server, longest, is_told](const client::Retry& retry) {
+    if (!client::IsUnreachable(retry.status) || is_told->exchange(true)) return;
+    // gRPC names the failure behind the layers that it came through.
+    const std::vector<std::string> causes = absl::StrSplit(retry.status.message(), ": ");
+    std::cerr << absl::StrCat("gemm: ", server, " does not answer (", causes.back(),
+                              "); trying again for up to ", longest, "\n");
+  };
+}
+
+Outcome ReadClientOptions(const GlobalOptions& options, client::ClientOptions& client) {
+  client.retry = client::PolicyOf(options.patience);
+  client.retry.on_retry = UnreachableNotice(options);
+  return ReadChannelOptions(options, client.channel);
+}
+
 }  // namespace
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
@@ -82,6 +123,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
       ->capture_default_str();
   AddDuration(app, "--timeout", options.timeout, "For each call, its retries included")
       ->default_str("60s");
+  AddPatience(app, options);
   app.add_flag("--json", options.json, "Print one JSON object, for an error too");
   app.add_option("--tenant", options.tenant, "Whose matrices the server keeps and shows")
       ->envname("GEMMD_TENANT")
@@ -116,14 +158,14 @@ Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions&
 
 Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result) {
   client::ClientOptions client_options;
-  if (Outcome failure = ReadChannelOptions(options, client_options.channel)) return failure;
+  if (Outcome failure = ReadClientOptions(options, client_options)) return failure;
   result = std::make_unique<client::Client>(client_options);
   return std::nullopt;
 }
 
 Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Operands>& result) {
   client::ClientOptions client_options;
-  if (Outcome failure = ReadChannelOptions(options, client_options.channel)) return failure;
+  if (Outcome failure = ReadClientOptions(options, client_options)) return failure;
   result = std::make_unique<client::Operands>(client_options);
   return std::nullopt;
 }

@@ -15,6 +15,8 @@ namespace gemmd::cli {
 struct GlobalOptions {
   std::string server = "127.0.0.1:50051";
   absl::Duration timeout = absl::Seconds(60);
+  // The attempts that it has time for are those of the library's default.
+  absl::Duration patience = absl::Seconds(6);
   bool json = false;
   std::string tenant;  // whose matrices the server keeps
   std::string token_file;
@@ -33,7 +35,8 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options);
 // Checks the server's address and reads the token and the certificates.
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel);
 
-// Does not wait for the server.
+// Does not wait for the server. Where no connection can be made, the first call that is tried again
+// says so on standard error.
 Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Client>& result);
 
 Outcome Connect(const GlobalOptions& options, std::unique_ptr<client::Operands>& result);

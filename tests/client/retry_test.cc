@@ -1,5 +1,7 @@
 #include "client/retry.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <random>
 #include <vector>
@@ -124,6 +126,40 @@ TEST_F(RetryTest, AttemptsThatFailSlowlyAreFew) {
   const absl::Status gone = absl::UnavailableError("504");
   EXPECT_TRUE(retries.Fail(gone, Pushback(), kNow + absl::Seconds(60)));
   EXPECT_FALSE(retries.Fail(gone, Pushback(), kNow + absl::Seconds(120)));
+}
+
+TEST_F(RetryTest, EachFailureThatAnotherAttemptFollowsIsTold) {
+  std::vector<int> told;
+  absl::Duration waited;
+  policy_.max_attempts = 3;
+  policy_.on_retry = [&](const Retry& retry) {
+    told.push_back(retry.attempts);
+    EXPECT_EQ(retry.status, absl::UnavailableError("gone"));
+    waited += retry.delay;
+  };
+  Retries retries(policy_, absl::InfiniteFuture());
+  absl::Time now = kNow;
+  while (const auto delay = retries.Fail(absl::UnavailableError("gone"), Pushback(), now)) {
+    now += *delay;
+  }
+  EXPECT_EQ(told, std::vector<int>({1, 2}));
+  EXPECT_EQ(waited, now - kNow);
+}
+
+TEST_F(RetryTest, AttemptsLastAsLongAsThePatience) {
+  EXPECT_EQ(PolicyOf(absl::ZeroDuration()).max_attempts, 1);
+  EXPECT_EQ(PolicyOf(absl::InfiniteDuration()).max_attempts, 100000);
+  for (const absl::Duration patience :
+       {absl::Milliseconds(1), absl::Seconds(1), absl::Seconds(10), absl::Minutes(5)}) {
+    const RetryPolicy policy = PolicyOf(patience);
+    absl::Duration shortest;
+    for (int attempt = 1; attempt < policy.max_attempts; ++attempt) {
+      EXPECT_LT(shortest, patience) << "an attempt too many";
+      const double backoff = std::min(50 * std::pow(2, attempt - 1), 2000.0);
+      shortest += absl::Milliseconds(backoff * (1 - policy.jitter));
+    }
+    EXPECT_GE(shortest, patience);
+  }
 }
 
 TEST_F(RetryTest, ADeadlineDoesNotHideWhyAttemptsFailed) {

@@ -53,6 +53,18 @@ TEST(StatusTest, WhatKeepsTlsFromConnectingIsSaid) {
   EXPECT_EQ(told(head + "Connection refused"), head + "Connection refused");
 }
 
+TEST(StatusTest, ACallThatReachedNoServerIsMarked) {
+  const auto is_unreachable = [](const std::string& message,
+                                 grpc::StatusCode code = grpc::StatusCode::UNAVAILABLE) {
+    return IsUnreachable(FromGrpc(grpc::Status(code, message)));
+  };
+  EXPECT_TRUE(is_unreachable("failed to connect to all addresses; last error: UNKNOWN: refused"));
+  EXPECT_TRUE(is_unreachable("DNS resolution failed for none.test:50051: no such name"));
+  EXPECT_FALSE(is_unreachable("Socket closed"));
+  EXPECT_FALSE(is_unreachable("draining: DNS resolution failed"));
+  EXPECT_FALSE(is_unreachable("failed to connect to all addresses", grpc::StatusCode::INTERNAL));
+}
+
 TEST(StatusTest, WhatAProxyMostLikelySaidNamesThePage) {
   for (const char* words :
        {"Received http2 header with status: 413", "Received RST_STREAM with error code 0",

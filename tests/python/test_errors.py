@@ -191,6 +191,33 @@ def test_the_retry_rules_are_those_of_the_cpp_library():
     assert retry_delay(gemmd.RetryPolicy(99, jitter=0), 50, "UNAVAILABLE", NO_PUSHBACK, None) == 2.0
 
 
+def logged(caplog):
+    """The lines of the library since the last question."""
+    lines = [f"{each.levelname}: {each.getMessage()}" for each in caplog.records if each.name == "gemmd"]
+    caplog.clear()
+    return lines
+
+
+@pytest.mark.parametrize("call", [lambda client: client.matmul(np.eye(2), np.eye(2)), gemmd.Client.info])
+def test_a_server_that_does_not_answer_is_logged_once(call, caplog):
+    def fail_twice(client):
+        for _ in range(2):
+            with pytest.raises(gemmd.Unavailable):
+                call(client)
+
+    with gemmd.Client("127.0.0.1:1", retry=gemmd.RetryPolicy(max_attempts=3, initial_backoff=0.001)) as client:
+        fail_twice(client)
+        (line,) = logged(caplog)
+        assert line.startswith("WARNING: 127.0.0.1:1 does not answer (")
+        assert "Connection refused" in line
+        assert line.endswith("); trying again for up to 10 s")
+        fail_twice(client)
+        assert logged(caplog) == []
+        client._engine.link.hear()  # it is back, and then gone again
+        fail_twice(client)
+        assert len(logged(caplog)) == 1
+
+
 def test_cancelling_a_future_reaches_the_server(server):
     a = np.ones((2700, 2700), "f4")
     for transport in ("unary", "stream"):

@@ -27,7 +27,8 @@ def test_the_demo(server):
     assert done.stdout.count("as NumPy has it") == 3
     done = run_python(server, "-m", "gemmd.demo", "127.0.0.1:1")
     assert done.returncode == 1
-    assert done.stderr.startswith("gemmd.demo: UNAVAILABLE")
+    assert done.stderr.startswith("127.0.0.1:1 does not answer (")
+    assert "\ngemmd.demo: UNAVAILABLE" in done.stderr
 
 
 def test_the_example_of_the_readme(server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pathlib
 import threading
 import time
@@ -37,6 +38,8 @@ _OPTIONS = (
 
 # Calls that met their deadlines while nothing came for so many seconds may have been on a dead path.
 _SILENCE = 1.0
+
+_log = logging.getLogger("gemmd")
 
 Pem = bytes | str | pathlib.Path  # PEM text as bytes, or the path of a file
 
@@ -101,6 +104,7 @@ class Link:
         # Times: of the last answer, of the last leaving, and when the first call after both began that met its
         # deadline.
         self._heard = self._left = self._silent_since = 0.0
+        self._told_unreachable = -1.0  # when the log was
         self._closed = False
 
     def channel(self, index: int = 0) -> Any:
@@ -121,6 +125,15 @@ class Link:
         """Something came from the server, unless the error is one that this side makes too."""
         if error is None or error.code not in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
             self._heard = time.monotonic()
+
+    def tell_unreachable(self, error: errors.Error, seconds: float) -> None:
+        """Logs that no connection could be made, and for how long it is tried again; once until an answer comes."""
+        with self._lock:
+            if not error.is_unreachable or self._told_unreachable >= self._heard:
+                return
+            self._told_unreachable = time.monotonic()
+        cause = error.message.rpartition(": ")[2]  # behind the layers that it came through
+        _log.warning("%s does not answer (%s); trying again for up to %.3g s", self.address, cause, seconds)
 
     def leave_if_silent(self, since: float) -> bool:
         """For a call that began at `since` and met its deadline: whether later calls get other connections.

@@ -116,6 +116,17 @@ class Engine:
         seconds = round_trip - elsewhere_us * 1e-6
         self.bytes_per_s = _route.update_rate(self.bytes_per_s, count, seconds, channels)
 
+    def delay_after(
+        self, error: errors.Error, pushback: Pushback, attempts: int, left: float | None, failing: float
+    ) -> float | None:
+        """What retry_delay() says; the log has where the server cannot be reached."""
+        delay = retry_delay(self.retry, attempts, error.code, pushback, left, failing)
+        if delay is None or not error.may_retry:
+            return None
+        patience = self.retry.patience
+        self.link.tell_unreachable(error, patience if left is None else min(patience, left))
+        return delay
+
     def met_deadline(self, since: float) -> None:
         """A call that began at `since` did: those that follow must not wait on the same dead connection."""
         if self.link.leave_if_silent(since):
@@ -339,9 +350,9 @@ class Call:
         now = time.monotonic()
         if self._first is None:
             self._first, self._failed = error, now
-        policy, left = self._engine.retry, self._seconds_left()
-        delay = retry_delay(policy, self._failures, error.code, pushback, left, now - self._failed)
-        if delay is None or not error.may_retry:
+        left, failing = self._seconds_left(), now - self._failed
+        delay = self._engine.delay_after(error, pushback, self._failures, left, failing)
+        if delay is None:
             self._end(None, error)
             return
         self._waited += delay

@@ -13,6 +13,8 @@ from gemmd.retry import NO_PUSHBACK, PUSHBACK_KEY, Pushback, parse_pushback
 _MISSING = "type.googleapis.com/gemmd.v1.MissingOperands"
 _DRAINING = "type.googleapis.com/gemmd.v1.Draining"
 _SIZES = re.compile(r"\((\d+) vs\. (\d+)\)")
+# gRPC's words where no connection could be made.
+_NO_CONNECTION = re.compile("failed to connect to all addresses|^DNS resolution failed|^empty address list")
 # gRPC's words for a connection that could not be made, of several versions, and their most likely cause. Trying
 # again does not help where it is True.
 _CAUSES = (
@@ -53,7 +55,8 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
         number, text = 3, _over_the_limit(text)
     elif code is grpc.StatusCode.CANCELLED:
         number, text = 14, f"the server ended before it took the request: {text}"
-    text, may_retry = _explained(text) if number == 14 else (text, True)
+    is_unreachable = number == 14 and _NO_CONNECTION.search(text) is not None
+    text, may_retry = _explained(text) if is_unreachable else (text, True)
     found = {each.type_url: each.value for each in _parsed(_messages.StatusDetails, details).details}
     lack = _parsed(_messages.MissingOperands, found.get(_MISSING, b""))
     error = errors.class_of(number)(
@@ -62,15 +65,15 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
     error.is_draining = _DRAINING in found
     error.was_cancelled = code is grpc.StatusCode.CANCELLED
     error.may_retry = may_retry
+    error.is_unreachable = is_unreachable
     return error, pause
 
 
 def _explained(text: str) -> tuple[str, bool]:
-    """GRPC's words with their cause, and whether another attempt may help."""
-    if "failed to connect to all addresses" in text or text.startswith("empty address list"):
-        for words, is_final, cause in _CAUSES:
-            if words.search(text):
-                return f"{text}: {cause}", not is_final
+    """GRPC's words about a connection with their cause, and whether another attempt may help."""
+    for words, is_final, cause in _CAUSES:
+        if words.search(text):
+            return f"{text}: {cause}", not is_final
     return text, True
 
 

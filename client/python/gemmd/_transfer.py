@@ -19,7 +19,7 @@ from gemmd._interrupts import interruptibly
 from gemmd._layout import Array
 from gemmd._progress import Meter
 from gemmd._status import error_of
-from gemmd.retry import NO_PUSHBACK, Pushback, late, retry_delay
+from gemmd.retry import NO_PUSHBACK, Pushback, late
 
 T = TypeVar("T")
 
@@ -92,8 +92,8 @@ def wait_after(engine: Engine, error: errors.Error, pushback: Pushback, attempts
     if isinstance(error, errors.DeadlineExceeded):
         engine.met_deadline(end.since)
         raise late(error, end.first)
-    delay = retry_delay(engine.retry, attempts, error.code, pushback, end.left, end.failed(error))
-    if delay is None or not error.may_retry:
+    delay = engine.delay_after(error, pushback, attempts, end.left, end.failed(error))
+    if delay is None:
         raise error
     time.sleep(delay)
     end.check()

@@ -53,6 +53,8 @@ class Error(Exception):
         self.was_cancelled = False
         # True: it may be tried again although the server said nothing about it (retry.py).
         self.may_retry = True
+        # The call reached no server: no connection could be made.
+        self.is_unreachable = False
 
     def __str__(self) -> str:
         return self.message  # a traceback says the class

@@ -20,7 +20,8 @@ class RetryPolicy:
     ends the call. Without one no attempt begins later than `patience` after the first that failed.
 
     Eight attempts wait 0.05, 0.1, 0.2, 0.4, 0.8, 1.6 and 2 seconds, and never beyond the call's deadline: a server
-    that is back within 4 seconds is no error, and one that is not there is told after some 5.
+    that is back within 4 seconds is no error, and one that is not there is told after some 5. The logger "gemmd"
+    has a warning as soon as no connection could be made.
     """
 
     max_attempts: int = 8  # the first included; 1 never retries

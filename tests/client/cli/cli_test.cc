@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/load/self_signed.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
@@ -265,9 +266,30 @@ TEST_F(CliTest, AdminErrorsHaveTheirExitCodes) {
 }
 
 TEST_F(CliTest, TheServerOptionComesBeforeTheEnvironment) {
-  const ProcessResult result = Gemm({"info", "--server", "127.0.0.1:1"});
+  const ProcessResult result = Gemm({"info", "--server", "127.0.0.1:1", "--patience", "0"});
   EXPECT_EQ(result.exit_code, 5);
   EXPECT_THAT(result.error, StartsWith("gemm: 127.0.0.1:1: UNAVAILABLE: "));
+}
+
+TEST_F(CliTest, AServerThatDoesNotAnswerIsToldAtOnceAndOnce) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"info"}, {"ls"}, {"matmul", a_, b_}, {"bench"}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"--server", "127.0.0.1:1", "--patience", "300ms"});
+    const ProcessResult result = Gemm(words);
+    EXPECT_EQ(result.exit_code, 5);
+    const std::vector<std::string> lines = absl::StrSplit(result.error, '\n');
+    ASSERT_EQ(lines.size(), 3U) << result.error;
+    EXPECT_EQ(lines[0],
+              "gemm: 127.0.0.1:1 does not answer (Connection refused); trying again for up to "
+              "300ms");
+    EXPECT_THAT(lines[1], StartsWith("gemm: 127.0.0.1:1: UNAVAILABLE: "));
+    EXPECT_EQ(lines[2], "");
+  }
+  const ProcessResult result =
+      Gemm({"info", "--server", "127.0.0.1:1", "--patience", "1m", "--timeout", "200ms"});
+  EXPECT_THAT(result.error, HasSubstr("again for up to 200ms\n"));
+  EXPECT_THAT(Gemm({"info", "--patience", "-1s"}).error, HasSubstr("'-1s' is no duration"));
 }
 
 TEST_F(CliTest, AServerIsNamedWithItsPort) {
@@ -289,7 +311,7 @@ TEST_F(CliTest, AServerIsNamedWithItsPort) {
 TEST_F(CliTest, ASchemeOfGrpcsOwnNamesAServerToo) {
   const std::string port = server_.target().substr(server_.target().rfind(':'));
   EXPECT_EQ(Gemm({"info", "--server", "dns:///localhost" + port}).exit_code, 0);
-  EXPECT_EQ(Gemm({"info", "--server", "unix:/none/gemmd"}).exit_code, 5);
+  EXPECT_EQ(Gemm({"info", "--server", "unix:/none/gemmd", "--patience", "0"}).exit_code, 5);
 }
 
 TEST_F(CliTest, LinesOfGrpcsLogAreForWhoAsks) {
@@ -461,7 +483,7 @@ TEST_F(CompletionTest, BashTakesTheScript) {
 TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
   EXPECT_EQ(Complete("ma"), "matmul\n");
   EXPECT_EQ(Complete("completion ''"),
-            "-h --help bash zsh --version --server --timeout --json --tenant "
+            "-h --help bash zsh --version --server --timeout --patience --json --tenant "
             "--token-file --plaintext-token "
             "--tls --tls-root-certs --tls-client-cert --tls-client-key "
             "--tls-server-name\n");
