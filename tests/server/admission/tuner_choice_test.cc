@@ -1,5 +1,5 @@
-// Tests which plan tuning chooses, on a device that takes for a plan as many microseconds as its
-// tile has rows.
+// Tests which plan tuning chooses, and in which launches it measures them, on a device that takes
+// for a plan as many microseconds as its tile has rows.
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -17,15 +17,28 @@
 namespace gemmd {
 namespace {
 
+class MicrosecondSlices final : public SlicedWork {
+ public:
+  explicit MicrosecondSlices(int slices) : slices_(slices) {}
+  int slices() const override { return slices_; }
+
+ private:
+  const int slices_;
+};
+
 class TimedDevice final : public Device {
  public:
   const DeviceTraits& traits() const override { return traits_; }
   MemoryBudget& memory() override { return memory_; }
   int max_in_flight() const override { return 1; }
+  std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double) override {
+    return std::make_shared<MicrosecondSlices>(work.plan.config.tile_m);
+  }
   void Submit(DeviceLaunch launch, Callback done) override {
     if (on_launch) on_launch();
+    const int us = launch.form == BatchForm::kSlice ? 1 : launch.works.front().plan.config.tile_m;
     DeviceResult result;
-    result.spans = {{Stage::kCompute, 1, 1 + 1000 * launch.works.front().plan.config.tile_m}};
+    result.spans = {{Stage::kCompute, 1, 1 + 1000 * us}};
     std::move(done)(std::move(result));
   }
 
@@ -74,6 +87,9 @@ class TiledKernel final : public Kernel {
 
 class TunerChoice : public ::testing::Test {
  protected:
+  explicit TunerChoice(const SchedulerOptions& options = {})
+      : scheduler_(&device_, &clock_, &alarm_, options) {}
+
   void UseKernel(bool small_tiles_differ) {
     std::vector<std::unique_ptr<const Kernel>> kernels;
     kernels.push_back(std::make_unique<TiledKernel>(small_tiles_differ));
@@ -107,12 +123,23 @@ class TunerChoice : public ::testing::Test {
   testing::FakeClock clock_;
   TimedDevice device_;
   testing::FakeAlarm alarm_;
-  Scheduler scheduler_{&device_, &clock_, &alarm_, SchedulerOptions()};
+  Scheduler scheduler_;
   Router router_{{{&device_, &scheduler_}}};
   PlanCache plans_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<Tuner> tuner_;
+};
+
+// Every launch is long.
+class TunerSlices : public TunerChoice {
+ protected:
+  static SchedulerOptions Options() {
+    SchedulerOptions options;
+    options.slice_us = 1;
+    return options;
+  }
+  TunerSlices() : TunerChoice(Options()) {}
 };
 
 TEST_F(TunerChoice, IsTheQuickest) {
@@ -132,6 +159,16 @@ TEST_F(TunerChoice, EndsForWhoAskedForItAlone) {
   EXPECT_TRUE(absl::IsCancelled(Tune(8).status()));
   device_.on_launch = nullptr;
   EXPECT_TRUE(Tune(9).ok());
+}
+
+// Others wait for a slice of a long launch, and not for all of it.
+TEST_F(TunerSlices, AreAllThatALongPlanIsMeasuredIn) {
+  UseKernel(false);
+  EXPECT_EQ(Outcome(), "5 us, 3 us, chosen, 7 us");
+  const SchedulerStatistics statistics = scheduler_.statistics();
+  EXPECT_EQ(statistics.of(BatchForm::kAlone).launches, 0u);
+  // Of each plan one launch that does not count, and three that do.
+  EXPECT_EQ(statistics.of(BatchForm::kSlice).launches, 4u * (5 + 3 + 7));
 }
 
 }  // namespace

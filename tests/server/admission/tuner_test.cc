@@ -57,14 +57,6 @@ TEST_F(TunerTest, OperandsAreCountedAndGivenBack) {
   EXPECT_EQ(scheduler_.statistics().requests, 0u) << "no client asked for them";
 }
 
-// Others wait for a slice of a long launch, and not for all of it.
-TEST_F(TunerTest, LongLaunchesGoInSlices) {
-  ASSERT_TRUE(Tune(MakeProblem(2048, 1024, 512, DataType::kF32, DataType::kF32)).ok());
-  const SchedulerStatistics statistics = scheduler_.statistics();
-  EXPECT_EQ(statistics.of(BatchForm::kAlone).launches, 0u);
-  EXPECT_GT(statistics.of(BatchForm::kSlice).launches, 2u);
-}
-
 TEST_F(TunerTest, ADrainingServerMeasuresNothing) {
   router_.StartDraining();
   const Problem problem = MakeProblem(16, 16, 16, DataType::kF32, DataType::kF32);
