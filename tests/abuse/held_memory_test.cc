@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
@@ -14,20 +16,27 @@
 namespace gemmd {
 namespace {
 
-constexpr std::uint64_t kOthers = 1340;  // rows and columns of f32: 7 MiB each of A, B and D
+constexpr int kAddresses = 3;
+constexpr std::uint64_t kOthers = 1400;  // rows and columns of f32: 7.5 MiB each of A, B and D
 
-// The server has 64 MiB for requests, of which a client that does nothing holds more than 40 MiB.
-// Yet the polite client of the fixture has its products, and another tenant one for which not
-// enough is left.
+// The server has 64 MiB for requests, and a tenant may have 80 % of it, which attackers at several
+// addresses hold in no time while two more of their requests wait. Yet the polite client of the
+// fixture has its products, and another tenant one for which not enough is left: whoever comes
+// first when memory is given back, there is enough for all three.
 class HeldMemoryTest : public testing::AbuseFixture {
  protected:
-  HeldMemoryTest() : AbuseFixture({}, std::uint64_t{160} << 20) {}
-
-  static testing::RawConnection::Options ReadsNoAnswer() {
-    testing::RawConnection::Options options;
-    options.stream_window = 0;
-    options.source = "127.0.4.1";
-    return options;
+  HeldMemoryTest() : AbuseFixture({}, std::uint64_t{160} << 20) {
+    for (int i = 1; i <= kAddresses; ++i) {
+      testing::RawConnection::Options options;
+      options.stream_window = 0;  // no answer is read
+      options.source = absl::StrCat("127.0.4.", i);
+      connections_.push_back(std::make_unique<testing::RawConnection>(server_.address(), options));
+    }
+  }
+  // The attackers leave: memory that nobody else wants stays theirs until the stall timeout.
+  void TearDown() override {
+    connections_.clear();
+    AbuseFixture::TearDown();
   }
 
   // Returns once requests hold nearly all that the tenant may have, or have held it.
@@ -52,7 +61,7 @@ class HeldMemoryTest : public testing::AbuseFixture {
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
 
-  testing::RawConnection connection_{server_.address(), ReadsNoAnswer()};
+  std::vector<std::unique_ptr<testing::RawConnection>> connections_;
 };
 
 // Some 60 bytes announce 12 MiB each.
@@ -65,10 +74,12 @@ TEST_F(HeldMemoryTest, ByHeadersAloneIsGivenBack) {
     operand->mutable_data()->set_columns(1024);
   }
   request.mutable_begin()->set_await_accepted(true);
-  const std::uint32_t call = connection_.Begin("/gemmd.v1.Gemm/MatmulStream");
-  for (int i = 0; i < 4; ++i) {
-    request.mutable_begin()->set_request_id(i);
-    connection_.Send(call, testing::RawMessage(false, request.SerializeAsString()), false);
+  for (const auto& connection : connections_) {
+    const std::uint32_t call = connection->Begin("/gemmd.v1.Gemm/MatmulStream");
+    for (int i = 0; i < 2; ++i) {
+      request.mutable_begin()->set_request_id(i);
+      connection->Send(call, testing::RawMessage(false, request.SerializeAsString()), false);
+    }
   }
   AwaitFull();
   ExpectOthersAreServed();
@@ -76,8 +87,9 @@ TEST_F(HeldMemoryTest, ByHeadersAloneIsGivenBack) {
 
 // Some 24 KB ask for an answer of 9 MiB each.
 TEST_F(HeldMemoryTest, ByAnswersThatNobodyReadsIsGivenBack) {
-  for (int i = 0; i < 5; ++i) {
-    connection_.Send(connection_.Begin("/gemmd.v1.Gemm/Matmul"), testing::OuterProduct(1500), true);
+  for (int i = 0; i < 7; ++i) {
+    testing::RawConnection& connection = *connections_[i % kAddresses];
+    connection.Send(connection.Begin("/gemmd.v1.Gemm/Matmul"), testing::OuterProduct(1500), true);
   }
   AwaitFull();
   ExpectOthersAreServed();
