@@ -9,9 +9,9 @@ namespace gemmd::client {
 namespace {
 
 absl::Status CheckDimension(absl::string_view field, std::uint64_t value) {
-  if (value >= 1 && value <= kMaxDimension) return absl::OkStatus();
+  if (value <= kMaxDimension) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(field, " ", value, ": 1 to ", kMaxDimension, " are accepted"));
+      absl::StrCat(field, " ", value, ": up to ", kMaxDimension, " are accepted"));
 }
 
 absl::Status CheckBytes(const MatrixFormat& format, std::uint64_t actual) {
@@ -32,6 +32,7 @@ absl::StatusOr<std::uint64_t> SizeBytes(const MatrixFormat& format) {
                                                    ": at least ", format.inner(),
                                                    " (or 0, tightly packed) is accepted"));
   }
+  if (format.has_no_elements()) return 0;
   const int size_bits = SizeBits(format.type);
   const std::uint64_t size_bytes = size_bits < 8 ? 1 : static_cast<std::uint64_t>(size_bits) / 8;
   const std::uint64_t limit_elements =

@@ -29,13 +29,16 @@ struct MatrixFormat {
   std::uint64_t inner() const { return order == Order::kRowMajor ? columns : rows; }
   std::uint64_t outer() const { return order == Order::kRowMajor ? rows : columns; }
 
-  // Elements between the starts of neighbouring lines; never 0 for a valid format.
+  // Such a matrix takes part in products whose K is 0, and in nothing else.
+  bool has_no_elements() const { return rows == 0 || columns == 0; }
+
+  // Elements between the starts of neighbouring lines.
   std::uint64_t stride() const { return leading_dimension == 0 ? inner() : leading_dimension; }
 };
 
 // Bytes up to and with the last element, or INVALID_ARGUMENT that names the field
-// where a dimension is outside 1 .. kMaxDimension, a leading dimension is too
-// short, or the size does not fit 63 bits.
+// where a dimension is above kMaxDimension, a leading dimension is too short, or the size
+// does not fit 63 bits.
 absl::StatusOr<std::uint64_t> SizeBytes(const MatrixFormat& format);
 
 // "1500 x 900 f32 row-major".

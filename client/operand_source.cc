@@ -11,7 +11,11 @@
 namespace gemmd::client {
 namespace {
 
-absl::Status CheckTight(const Matrix& matrix) {
+absl::Status CheckStorable(const Matrix& matrix) {
+  if (matrix.format().has_no_elements()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToString(matrix.format()), ": an uploaded matrix has elements"));
+  }
   if (matrix.format().stride() == matrix.format().inner()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(ToString(matrix.format()), ": an uploaded matrix is tightly packed"));
@@ -35,7 +39,7 @@ absl::StatusOr<OperandSource> OperandSource::Create(InlineOperand operand) {
   for (const v1::PlaneName name : kPlaneNames) {
     const Matrix* const matrix = operand.plane(name);
     if (matrix == nullptr) continue;
-    if (absl::Status status = CheckTight(*matrix); !status.ok()) return status;
+    if (absl::Status status = CheckStorable(*matrix); !status.ok()) return status;
     planes.push_back(Hash(name, *matrix));
   }
   std::string digest = ToBytes(OperandDigest(operand.data.format().type, planes, operand.blocks));

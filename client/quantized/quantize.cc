@@ -25,6 +25,9 @@ absl::StatusOr<std::vector<float>> ValuesOf(const MatrixView& matrix) {
     return absl::InvalidArgumentError(
         absl::StrCat(ToString(format), ": f32, f16 and bf16 are accepted"));
   }
+  if (format.has_no_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(ToString(format), ": it has no elements"));
+  }
   const int bits = SizeBits(type);
   const bool is_row_major = format.order == Order::kRowMajor;
   const std::uint64_t row_step = is_row_major ? format.stride() : 1;

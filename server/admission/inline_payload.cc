@@ -1,6 +1,7 @@
 #include "server/admission/inline_payload.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -17,7 +18,11 @@ std::uint64_t PaddedBytes(const MatrixLayout& layout) {
   return (elements * static_cast<std::uint64_t>(SizeBits(layout.type)) + 7) / 8;
 }
 
-// Calls visit(plane, layout) for every inline plane, in the order of the wire.
+// Returns whether the operand has no elements, and the problem has zeros for it: ValidateHeader()
+// made its K 1 of 0.
+bool IsAllZeros(const PlaneSpec& sent) { return sent.rows == 0 || sent.columns == 0; }
+
+// Calls visit(plane, layout, spec) for every inline plane, in the order of the wire.
 template <typename Visit>
 void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Visit& visit) {
   const std::optional<OperandSpec>* const specs[] = {&call.a, &call.b, &call.c, &call.bias};
@@ -30,7 +35,7 @@ void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Vi
     if (each.plane == WorkPlane::kBias && spec->data.leading_dimension != 0) {
       layout.leading_dimension = static_cast<std::int64_t>(spec->data.leading_dimension);
     }
-    visit(each, layout);
+    visit(each, layout, *spec);
   }
 }
 
@@ -42,15 +47,19 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
   std::unique_ptr<InlinePayload> payload(new InlinePayload);
   payload->problem_ = problem;
   absl::Status status;
-  ForEachInlinePlane(call, problem, [&](const OperandPlane& each, const MatrixLayout& layout) {
-    if (!status.ok()) return;
-    absl::StatusOr<HostPiece> memory = allocate(layout.size_bytes());
-    status = memory.status();
-    if (!status.ok()) return;
-    payload->planes_[each.plane] =
-        std::make_unique<PlaneReceiver>(Name(each.operand, each.name), layout.size_bytes(),
-                                        PaddedBytes(layout), HostBuffer{*std::move(memory)});
-  });
+  ForEachInlinePlane(
+      call, problem,
+      [&](const OperandPlane& each, const MatrixLayout& layout, const OperandSpec& spec) {
+        if (!status.ok()) return;
+        absl::StatusOr<HostPiece> memory = allocate(layout.size_bytes());
+        status = memory.status();
+        if (!status.ok()) return;
+        const bool is_zeros = each.name == PlaneName::kData && IsAllZeros(spec.data);
+        if (is_zeros) std::memset(memory->data, 0, layout.size_bytes());
+        payload->planes_[each.plane] = std::make_unique<PlaneReceiver>(
+            Name(each.operand, each.name), is_zeros ? 0 : layout.size_bytes(),
+            is_zeros ? 0 : PaddedBytes(layout), HostBuffer{*std::move(memory)});
+      });
   if (!status.ok()) return status;
   return payload;
 }
@@ -58,9 +67,10 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
 std::vector<std::uint64_t> InlinePayload::PlaneBytes(const MatmulCall& call,
                                                      const Problem& problem) {
   std::vector<std::uint64_t> bytes;
-  ForEachInlinePlane(call, problem, [&bytes](const OperandPlane&, const MatrixLayout& layout) {
-    bytes.push_back(layout.size_bytes());
-  });
+  ForEachInlinePlane(call, problem,
+                     [&bytes](const OperandPlane&, const MatrixLayout& layout, const OperandSpec&) {
+                       bytes.push_back(layout.size_bytes());
+                     });
   return bytes;
 }
 

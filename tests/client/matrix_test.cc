@@ -30,13 +30,14 @@ TEST(MatrixTest, SizeIsUpToTheLastElement) {
   EXPECT_EQ(*SizeBytes(Format(kMaxDimension, kMaxDimension, 0, DataType::kFp6E3M2)),
             3458764510599315457U);
   EXPECT_EQ(*SizeBytes(Format(1, 3, 3)), 12U);
+  EXPECT_EQ(*SizeBytes(Format(0, 3)), 0U);
+  EXPECT_EQ(*SizeBytes(Format(3, 0, 8, DataType::kInt4)), 0U);
 }
 
 TEST(MatrixTest, BadFormatsAreRefusedByField) {
   const std::vector<std::pair<MatrixFormat, const char*>> cases = {
-      {Format(0, 3), "rows 0: 1 to 2147483647 are accepted"},
-      {Format(3, 0), "columns 0: 1 to 2147483647 are accepted"},
-      {Format(kMaxDimension + 1, 1), "rows 2147483648"},
+      {Format(kMaxDimension + 1, 1), "rows 2147483648: up to 2147483647 are accepted"},
+      {Format(0, kMaxDimension + 1), "columns 2147483648: up to 2147483647 are accepted"},
       {Format(2, 3, 2), "leading dimension 2: at least 3"},
       {Format(3, 2, 2, DataType::kF32, Order::kColumnMajor), "leading dimension 2: at least 3"},
       {Format(2, 3, UINT64_MAX), "overflows"},

@@ -61,6 +61,23 @@ TEST_F(EmulatedTest, LadderCServesThemWithBitsOfItsOwn) {
   ExpectEqualBits({"sm100/c1"});  // sums in another order
 }
 
+TEST_F(EmulatedTest, WithoutASumThereIsTheBias) {
+  Problem problem = MakeProblem(5, 7, 1, DataType::kF16, DataType::kF16);
+  problem.epilogue.has_bias = true;
+  testing::Operands operands(problem, testing::Distribution::kNormal, 1);
+  for (testing::PlaneBytes* zeros : {&operands.a, &operands.b}) zeros->assign(zeros->size(), 0);
+  v1::MatmulRequest request = testing::MakeRequest(problem, operands);
+  v1::MatmulResponse expected;
+  ASSERT_TRUE(Call(request, &expected).ok());
+  request.mutable_payload()->DeleteSubrange(0, 2);
+  request.mutable_header()->mutable_a()->mutable_data()->set_columns(0);
+  request.mutable_header()->mutable_b()->mutable_data()->set_rows(0);
+  v1::MatmulResponse response;
+  const grpc::Status status = Call(request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.payload(0).data(), expected.payload(0).data());
+}
+
 TEST_F(EmulatedTest, ACpuKernelSaysWhereItRuns) {
   v1::MatmulRequest request = testing::ZeroRequest(4);
   request.mutable_header()->set_kernel("cpu/panel_f32");

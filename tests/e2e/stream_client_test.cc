@@ -90,6 +90,27 @@ TEST_F(StreamClientTest, GivesTheBitsOfACall) {
   ExpectNothingLeft();
 }
 
+TEST_F(StreamClientTest, WithoutASumThereIsCAndTheBias) {
+  MatmulInputs inputs = Inputs(5, 7, 0, 1);
+  inputs.c = RandomF32(5, 7, 4);
+  MatmulInputs zeros = inputs;
+  zeros.a = *Matrix::Create(MatrixFormat{DataType::kF32, 5, 1}, std::string(20, '\0'));
+  zeros.b = *Matrix::Create(MatrixFormat{DataType::kF32, 1, 7}, std::string(28, '\0'));
+  MatmulOptions options;
+  options.alpha = 3;
+  options.beta = -0.3;
+  options.activation = Activation::kSilu;
+  const auto expected = client_->Matmul(zeros, options);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (const Transport transport : {Transport::kUnary, Transport::kStream}) {
+    const auto product = client_->Matmul(inputs, options, Over(transport));
+    ASSERT_TRUE(product.ok()) << product.status();
+    EXPECT_EQ(product->d->bytes(), expected->d->bytes());
+    EXPECT_EQ(product->receipt.server.payload_bytes_in(), (5U * 7 + 7) * sizeof(float));
+  }
+  ExpectNothingLeft();
+}
+
 TEST_F(StreamClientTest, ManyInFlightEachGetTheirOwn) {
   constexpr int kCalls = 100;
   std::vector<MatmulInputs> inputs;

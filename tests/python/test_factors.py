@@ -139,14 +139,16 @@ def test_factors_without_elements_leave_what_is_added(client, random, activation
     asked = {"c": c, "bias": bias, "beta": -0.5, "activation": activation}
     d = client.matmul(np.ones((3, 0)), np.ones((0, 5)), **asked)
     near = client.matmul(np.zeros((3, 1)), np.zeros((1, 5)), **asked)
-    np.testing.assert_allclose(d, near, rtol=1e-12)
+    assert np.array_equal(d, near)
+    assert np.array_equal(client.matmul(np.ones((0, 3)).T, np.ones((5, 0)).T, **asked), near)
+    assert np.array_equal(client.matmul(np.ones((3, 0)), np.ones((0, 5)), keep=True).numpy(), np.zeros((3, 5)))
     out = np.empty((2, 3, 5), np.float32)
     bias = bias.astype("f4")
     client.matmul(np.ones((2, 3, 0), "f4"), np.ones((0, 5), "f4"), bias=bias, out=out)
     assert np.array_equal(out, np.broadcast_to(bias, out.shape))
     assert client.matmul(np.ones((0, 4)), np.ones((4, 5)), bias=bias).shape == (0, 5)
-    with pytest.raises(ValueError, match="factors no element"):
-        client.matmul(np.ones((3, 0)), np.ones((0, 5)), keep=True)
+    with pytest.raises(ValueError, match="keep=True goes with products that have elements"):
+        client.matmul(np.ones((0, 4)), np.ones((4, 5)), keep=True)
 
 
 @pytest.mark.parametrize(

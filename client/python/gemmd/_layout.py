@@ -58,7 +58,7 @@ def address_of(x: Array) -> int:
 
 
 def lay_out(x: Array, element: ElementType) -> Laid:
-    """A matrix of at least one element where it lies, or a packed copy where the contract cannot say how.
+    """A matrix where it lies, or a packed copy where the contract cannot say how.
 
     Without a copy go arrays in C and in Fortran order, transposed ones, and those whose rows (or columns) lie
     somewhat apart.

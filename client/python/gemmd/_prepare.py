@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from gemmd import _layout, _planes, types
-from gemmd._activations import activated
 from gemmd._durations import lease_of
 from gemmd._encoded import Encoded, PlaneBytes
 from gemmd._factors import Matrix, element_of, has_scales, matrix, of_one_type, shaped, transposed
@@ -95,8 +94,8 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     if asked.keep and (batch or out is not None):
         raise ValueError("keep=True keeps one matrix: it goes with neither batches nor out=")
     bias = _bias(asked.bias, n, element)
-    if 0 in (*shape, left.shape[-1]):
-        return _nothing(visible, shape, c, bias, asked, out, element)
+    if 0 in shape:
+        return _nothing(visible, asked, out, element)
     if asked.keep:
         one = _Maker(regions, options, element, None).encode(left, right, c, bias, None)
         return Prepared([one], None, (m, n), None, element)
@@ -198,34 +197,11 @@ def _bias(bias: Any, n: int, element: ElementType) -> Any:
     return np.ascontiguousarray(array).reshape(1, n)
 
 
-def _nothing(
-    visible: tuple[int, ...],
-    full: tuple[int, ...],
-    c: Any,
-    bias: Any,
-    asked: Asked,
-    out: Array | None,
-    element: ElementType,
-) -> Prepared:
-    """The server multiplies no empty matrices: what is left of such a product is made here, as BLAS has it."""
-    if asked.keep or isinstance(c, Resident) or isinstance(bias, Resident):
-        raise ValueError(
-            f"the product has shape {full} and its factors no element, so that it is made in this process: "
-            "keep=True, and c and bias on the server, go with factors that have elements"
-        )
-    sums = np.zeros(full)
-    beta = 1.0 if asked.beta is None else float(asked.beta)
-    if c is not None and beta != 0:
-        sums = sums + beta * c.astype(np.float64)
-    if bias is not None:
-        sums = sums + bias.astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        d = (
-            activated(sums, (asked.activation or "none").lower().replace("-", "_"))
-            .astype(element.dtype)
-            .reshape(visible)
-        )
-    return Prepared([], d, visible, out, element)
+def _nothing(visible: tuple[int, ...], asked: Asked, out: Array | None, element: ElementType) -> Prepared:
+    """A product without elements, for which nothing is sent."""
+    if asked.keep:
+        raise ValueError(f"the product has shape {visible}: keep=True goes with products that have elements")
+    return Prepared([], np.empty(visible, element.dtype), visible, out, element)
 
 
 def _target(

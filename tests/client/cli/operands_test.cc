@@ -38,6 +38,21 @@ class OperandCommands : public ::testing::Test {
   const std::string a_ = Int8File("a.npy", "(2, 2)", std::string("\1\2\3\4", 4));
 };
 
+TEST_F(OperandCommands, MatricesWithoutElementsMultiplyAndDoNotStay) {
+  const std::string a = Int8File("no_columns.npy", "(2, 0)", "");
+  const std::string b = Int8File("no_rows.npy", "(0, 3)", "");
+  const std::string d = directory_.Path("d.npy");
+  const testing::ProcessResult result = Gemm({"matmul", a, b, "-o", d});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(testing::FileBytes(d),
+            testing::NpyBytes(testing::NpyDictionaryText("<i4", "(2, 3)"), std::string(24, '\0')));
+  const testing::ProcessResult refused = Gemm({"put", a});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.error.find("2 x 0 int8 row-major: an uploaded matrix has elements"),
+            std::string::npos)
+      << refused.error;
+}
+
 TEST_F(OperandCommands, AMatrixStaysMultipliesComesBackAndGoes) {
   const nlohmann::json put = Json({"put", a_, "--lease", "1h"});
   const std::string handle = put["residents"][0]["handle"];

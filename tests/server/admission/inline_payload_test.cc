@@ -79,6 +79,19 @@ TEST_F(InlinePayloadTest, ChunksOfAllPlanesComeInAnyOrder) {
   EXPECT_EQ(buffers[WorkPlane::kAScales], nullptr);
 }
 
+TEST_F(InlinePayloadTest, OperandsWithoutElementsAreZerosOfWhichNothingComes) {
+  call_.a->data.columns = call_.b->data.rows = 0;
+  Create();
+  EXPECT_TRUE(payload_->complete());
+  EXPECT_TRUE(payload_->Check().ok());
+  EXPECT_TRUE(Receive(OperandName::kB, "").ok());
+  EXPECT_EQ(Receive(OperandName::kA, "abcd").message(),
+            "payload of a: a chunk of 4 bytes is at offset 0; the plane has 0");
+  EXPECT_EQ(payload_->received_bytes(), 0u);
+  EXPECT_EQ(FloatsAt(payload_->buffers()[WorkPlane::kA], 4), std::vector<float>(4, 0));
+  EXPECT_EQ(FloatsAt(payload_->buffers()[WorkPlane::kB], 5), std::vector<float>(5, 0));
+}
+
 TEST_F(InlinePayloadTest, APlaneThatLacksBytesIsNamed) {
   Create();
   ASSERT_TRUE(Receive(OperandName::kA, a_).ok());

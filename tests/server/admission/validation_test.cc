@@ -259,6 +259,29 @@ TEST(ValidateHeader, DerivesTheProblem) {
   EXPECT_EQ(problem->accumulate, DataType::kF32);
 }
 
+// C and the bias are added as to any other product.
+TEST(ValidateHeader, ASumOfNothingIsOneZero) {
+  for (const bool is_transposed : {false, true}) {
+    MatmulCall call = GoodCall();
+    call.a = is_transposed ? Matrix(0, 4) : Matrix(4, 0);
+    call.b = is_transposed ? Matrix(5, 0) : Matrix(0, 5);
+    call.a->data.leading_dimension = 9;
+    call.transpose_a = call.transpose_b = is_transposed;
+    const absl::StatusOr<Problem> problem = ValidateHeader(call, Limits());
+    ASSERT_TRUE(problem.ok()) << problem.status();
+    EXPECT_EQ(problem->m, 4);
+    EXPECT_EQ(problem->n, 5);
+    EXPECT_EQ(problem->k, 1);
+    EXPECT_EQ(problem->a.leading_dimension, is_transposed ? 4 : 1);
+    EXPECT_EQ(problem->b.size_bytes(), 20U);
+    call.b->source = Source::kShared;
+    call.b->is_found = true;
+    EXPECT_EQ(ValidateHeader(call, Limits()).status().message(),
+              is_transposed ? "a.data.rows is 0; it must be 1 to 2147483647"
+                            : "a.data.columns is 0; it must be 1 to 2147483647");
+  }
+}
+
 TEST(ValidateHeader, DerivesScalings) {
   MatmulCall call = GoodCall();
   Quantize(&call, DataType::kInt8);
