@@ -17,6 +17,7 @@
 #include "client/cli/command.h"
 #include "client/cli/echo_process.h"
 #include "client/cli/options.h"
+#include "client/cli/output_file.h"
 #include "client/file.h"
 #include "client/load/diff.h"
 #include "client/load/html_report.h"
@@ -41,18 +42,20 @@ constexpr char kDiffExamples[] = R"(  gemm bench diff before.json after.json
   gemm bench diff before.json after.json --fail-on 'p99>+10%,throughput<-5%,failed>+1%'
 )";
 
-Outcome Write(const std::string& path, const std::string& text) {
-  if (path.empty()) return std::nullopt;
-  const absl::Status written = client::WriteFile(path, {text});
-  if (!written.ok()) return FileFailure(written);
-  return std::nullopt;
+Outcome CheckOutputs(const GlobalOptions& global, const BenchArguments& arguments) {
+  if (IsStandardOutput(arguments.save) && IsStandardOutput(arguments.html)) {
+    return UsageFailure("--save and --html both want standard output");
+  }
+  if (Outcome failure = CheckOutput(arguments.save, global.json)) return failure;
+  return CheckOutput(arguments.html, global.json);
 }
 
-Outcome CheckWritable(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  const absl::Status writable = client::CheckWritable(path);
-  if (!writable.ok()) return FileFailure(writable);
-  return std::nullopt;
+// The report as it is printed: beside the files that have it too.
+std::string Printed(const GlobalOptions& global, const BenchArguments& arguments,
+                    const load::Json& report) {
+  if (global.json) return report.dump() + "\n";
+  if (arguments.csv) return load::CsvReport(report);
+  return report["points"].empty() ? "" : BenchTable(report);
 }
 
 Outcome RunExplain(const GlobalOptions& global, const BenchArguments& arguments) {
@@ -75,8 +78,7 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
   if (Outcome failure = ReadConditions(arguments.fail_on, !arguments.against.empty(), conditions)) {
     return failure;
   }
-  if (Outcome failure = CheckWritable(arguments.save)) return failure;
-  if (Outcome failure = CheckWritable(arguments.html)) return failure;
+  if (Outcome failure = CheckOutputs(global, arguments)) return failure;
   load::Json report = {
       {"format", load::kReportFormat},
       {"format_version", load::kReportVersion},
@@ -93,15 +95,10 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
     report["error"] = ToJson(*verdict)["error"];
     verdict->in_output = global.json;
   }
-  if (Outcome failure = Write(arguments.save, report.dump() + "\n")) return failure;
-  if (Outcome failure = Write(arguments.html, load::HtmlReport(report))) return failure;
-  if (global.json) {
-    std::cout << report.dump() << "\n";
-  } else if (arguments.csv) {
-    std::cout << load::CsvReport(report);
-  } else if (!report["points"].empty()) {
-    std::cout << BenchTable(report);
-  }
+  if (Outcome failure = WriteOutput(arguments.save, report.dump() + "\n")) return failure;
+  if (Outcome failure = WriteOutput(arguments.html, load::HtmlReport(report))) return failure;
+  PrintBeside(Printed(global, arguments, report),
+              {arguments.save, arguments.html, arguments.histogram});
   return verdict;
 }
 

@@ -228,7 +228,8 @@ void AddOutputOptions(CLI::App& app, BenchArguments& arguments) {
                "request, and what it predicts")
       ->group(group);
   app.add_flag("--csv", arguments.csv, "Print CSV instead of a table")->group(group);
-  app.add_option("--save", arguments.save, "Write the JSON report too, for gemm bench diff")
+  app.add_option("--save", arguments.save,
+                 "Write the JSON report too, for gemm bench diff; - is standard output")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--html", arguments.html, "Write the report as one page with charts")

@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "client/file.h"
+#include "client/cli/output_file.h"
 #include "client/load/percentile_text.h"
 
 namespace gemmd::cli {
@@ -27,10 +27,7 @@ std::string WithLoad(const std::string& path, const std::string& load) {
 Outcome BenchRecord::Open(const BenchArguments& arguments) {
   histogram_ = arguments.histogram;
   has_points_ = arguments.has_points();
-  if (!histogram_.empty()) {
-    const absl::Status writable = client::CheckWritable(histogram_);
-    if (!writable.ok()) return FileFailure(writable);
-  }
+  if (Outcome failure = CheckOutput(histogram_, false)) return failure;
   if (arguments.samples.empty()) return std::nullopt;
   absl::StatusOr<std::unique_ptr<load::SampleFile>> file =
       load::SampleFile::Create(arguments.samples);
@@ -49,10 +46,10 @@ Outcome BenchRecord::Keep(const BenchTarget& target, Measured measured, load::Js
     if (!added.ok()) return FileFailure(added);
   }
   if (!histogram_.empty()) {
+    const bool is_split = has_points_ && !IsStandardOutput(histogram_);
     const std::string text = load::PercentileText(load::SortedLatencies(measured.run));
-    const absl::Status written =
-        client::WriteFile(has_points_ ? WithLoad(histogram_, load) : histogram_, {text});
-    if (!written.ok()) return FileFailure(written);
+    Outcome failure = WriteOutput(is_split ? WithLoad(histogram_, load) : histogram_, text);
+    if (failure) return failure;
   }
   report["points"].push_back(std::move(measured.point));
   return std::nullopt;

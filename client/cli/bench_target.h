@@ -42,7 +42,7 @@ struct Measured {
 struct BenchTarget {
   std::unique_ptr<load::Transport> owned;
   load::MatmulTransport* matmul = nullptr;  // null for echoes
-  std::string server;                       // its address, where servers take turns; else empty
+  std::string server;                       // its name, where servers take turns; else empty
   std::vector<double> weights;
   std::vector<load::EntryCost> costs;
   std::vector<std::string> names;

@@ -15,6 +15,18 @@ namespace {
 // The warm-up as it was asked for is each server's first alone; later turns need less of it.
 constexpr load::TimeNs kLaterWarmUpNs = load::kNsPerSecond / 5;
 
+// Tells a server from those before it at the same address, which it may be compared with to see
+// what differs by chance: a file and a report have one place for each name.
+std::string NameAmong(const std::vector<BenchTarget>& targets, const std::string& address) {
+  const auto is_taken = [&targets](const std::string& name) {
+    return std::any_of(targets.begin(), targets.end(),
+                       [&name](const BenchTarget& each) { return each.server == name; });
+  };
+  std::string name = address;
+  for (int turn = 2; is_taken(name); ++turn) name = absl::StrCat(address, "#", turn);
+  return name;
+}
+
 Outcome MakeTargets(const GlobalOptions& global, const BenchArguments& arguments,
                     load::Json& report, std::vector<BenchTarget>& targets) {
   std::vector<std::string> servers = {global.server};
@@ -23,10 +35,10 @@ Outcome MakeTargets(const GlobalOptions& global, const BenchArguments& arguments
   for (const std::string& server : servers) {
     GlobalOptions one = global;
     one.server = server;
-    if (Outcome failure = MakeMatmulTarget(one, arguments, report, targets.emplace_back())) {
-      return failure;
-    }
-    targets.back().server = server;
+    BenchTarget target;
+    target.server = NameAmong(targets, server);
+    if (Outcome failure = MakeMatmulTarget(one, arguments, report, target)) return failure;
+    targets.push_back(std::move(target));
     described.push_back(std::exchange(report["server"], nullptr));
   }
   report["server"] = described[0];

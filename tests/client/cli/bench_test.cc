@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
 
@@ -81,6 +82,23 @@ TEST_F(BenchTest, FilesAndCsvComeFromOneRun) {
   EXPECT_THAT(same.output, AllOf(HasSubstr("replay of 20  p99 ms"), Not(HasSubstr("worse"))));
   const auto json = nlohmann::json::parse(Gemm({"bench", "diff", saved, saved, "--json"}).output);
   EXPECT_EQ(json["changes"].size(), 11U);
+}
+
+TEST_F(BenchTest, StandardOutputHasOneThing) {
+  for (const char* option : {"--save", "--histogram"}) {
+    AnswerTimes(20);
+    const ProcessResult result = Bench(20, {"-q", option, "-"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.error, AllOf(StartsWith("load "), HasSubstr("\nreplay of 20 ")));
+    EXPECT_THAT(result.output, Not(HasSubstr("load ")));
+    if (option == absl::string_view("--save")) {
+      EXPECT_EQ(nlohmann::json::parse(result.output)["points"][0]["ok"], 20);
+    }
+  }
+  EXPECT_THAT(Bench(1, {"--save", "-", "--json"}).error, HasSubstr("both want standard output"));
+  EXPECT_THAT(Bench(1, {"--save", "-", "--html", "/dev/stdout"}).error,
+              HasSubstr("--save and --html both want standard output"));
+  EXPECT_EQ(server_.requests().size(), 40U);
 }
 
 TEST_F(BenchTest, WrongProductsFailTheCommand) {
@@ -202,6 +220,24 @@ TEST_F(BenchTest, ServersTakeTurns) {
   EXPECT_EQ(comparison["after"], second.target());
   EXPECT_EQ(comparison["changes"].size(), 11U);
   EXPECT_EQ(comparison["changes"][0]["interval"].size(), 2U);
+}
+
+TEST_F(BenchTest, AServerMayTakeTurnsWithItself) {
+  AnswerTimes(300);
+  const std::string histogram = directory_.Path("h.hgrm");
+  const ProcessResult result =
+      Bench(20, {"--against", absl::StrCat(server_.target(), ",", server_.target()), "--rounds",
+                 "5", "--json", "-q", "--histogram", histogram});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const auto report = nlohmann::json::parse(result.output);
+  const std::string of_first =
+      absl::StrCat("h-replay-of-20-on-", absl::StrReplaceAll(server_.target(), {{":", "-"}}));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(report["points"][i]["server"],
+              absl::StrCat(server_.target(), i == 0 ? "" : absl::StrCat("#", i + 1)));
+    const std::string name = absl::StrCat(of_first, i == 0 ? "" : absl::StrCat("-", i + 1));
+    EXPECT_THAT(testing::FileBytes(directory_.Path(name + ".hgrm")), HasSubstr("Total count"));
+  }
 }
 
 TEST_F(BenchTest, AConditionOnAChangeIsOfTheTurns) {
