@@ -19,7 +19,7 @@ class GemmService final : public RawService<v1::Gemm> {
   GemmService(Admission* admission, Statistics* statistics, const Clock* clock, const Door& door,
               const MatmulSession::Options& session_options);
 
-  // Calls, streams among them, that gRPC is not done with.
+  // Calls, streams among them, that came before the drain, and that gRPC is not done with.
   int active_calls() const { return active_calls_; }
 
   // Of sessions that begin from here on.

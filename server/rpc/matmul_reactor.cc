@@ -40,7 +40,9 @@ MatmulReactor::MatmulReactor(Admission* admission, Statistics* statistics, const
 
 void MatmulReactor::OnMessage(const grpc::ByteBuffer& message) {
   has_message_ = true;
-  ++*active_calls_;
+  // No other can have been let in. Clients that send more and more to a server that drains would
+  // hold up its end.
+  if (came_before_drain_) ++*active_calls_;
   if (const absl::Status status = Start(message); !status.ok()) Refuse(status);
   // OnCancel() may have come before the request waited, or the scheduler knew it.
   if (context()->IsCancelled()) admission_->Cancel(request_id_);
@@ -129,7 +131,7 @@ void MatmulReactor::OnEnd() {
     admission_->transport()->Observe(TransferDirection::kSend, sent_bytes_,
                                      static_cast<double>(clock_->Now() - send_start_) / 1e3);
   }
-  --*active_calls_;
+  if (came_before_drain_) --*active_calls_;
 }
 
 }  // namespace gemmd

@@ -17,7 +17,7 @@ namespace gemmd {
 class MatmulReactor final : public RequestReactor {
  public:
   // Starts at once; deletes itself when gRPC is done with it. The arguments outlive it.
-  // `active_calls` counts the reactors that live and have their message.
+  // `active_calls` counts the reactors that live, have their message, and came before the drain.
   MatmulReactor(Admission* admission, Statistics* statistics, const Clock* clock,
                 std::atomic<int>* active_calls, CallWatch* watch, Tenant tenant,
                 grpc::CallbackServerContext* context);

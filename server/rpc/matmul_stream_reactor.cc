@@ -44,7 +44,7 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const 
                                                 grpc::CallbackServerContext* context) {
   std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, login, context));
   reactor->self_ = reactor;
-  ++*services.active_calls;
+  if (!services.admission->IsDraining()) reactor->Count();
   if (const absl::Status s =
           services.watch->Add(reactor.get(), context->peer(), HeaderBytesOf(*context));
       !s.ok()) {
@@ -54,6 +54,10 @@ MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const 
     reactor->StartRead(&reactor->incoming_);
   }
   return reactor.get();
+}
+
+void MatmulStreamReactor::Count() {
+  if (!std::exchange(is_counted_, true)) ++*services_.active_calls;
 }
 
 void MatmulStreamReactor::OnReadDone(bool ok) {
@@ -152,7 +156,7 @@ void MatmulStreamReactor::OnCancel() {
 
 void MatmulStreamReactor::OnDone() {
   services_.watch->Remove(this);
-  --*services_.active_calls;
+  if (is_counted_) --*services_.active_calls;
   const std::shared_ptr<MatmulStreamReactor> last = std::move(self_);
 }
 
@@ -247,6 +251,7 @@ absl::Status MatmulStreamReactor::Enter(const Event& first) {
         services_.sessions->Find(first.join().session(), login_.identity.tenant.key());
     if (!session.ok()) return session.status();
     if (absl::Status s = AddTo(*std::move(session)); !s.ok()) return s;
+    Count();
     session_->Greet(stream_, SessionJoined());
     return absl::OkStatus();
   }

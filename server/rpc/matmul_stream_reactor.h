@@ -32,7 +32,7 @@ class MatmulStreamReactor final
     Statistics* statistics = nullptr;
     const Clock* clock = nullptr;
     SessionRegistry* sessions = nullptr;
-    std::atomic<int>* active_calls = nullptr;  // counts the reactors that live
+    std::atomic<int>* active_calls = nullptr;  // see GemmService::active_calls()
     CallWatch* watch = nullptr;
     const Authorizer* authorizer = nullptr;
     MatmulSession::Options session_options;
@@ -64,6 +64,9 @@ class MatmulStreamReactor final
   };
   using ReceivedPtr = std::shared_ptr<const Received>;
 
+  // Counts it among the active calls. Those that come while the server drains are not, or clients
+  // that send more and more would hold up its end; but they may join a session that is older.
+  void Count();
   void OnReadEnd();
   // Chooses the session.
   void HandleFirst(const ReceivedPtr& received);
@@ -104,6 +107,7 @@ class MatmulStreamReactor final
   Login login_;
   Caller caller_;
   TraceOrigin trace_;  // of requests that have none of their own
+  bool is_counted_ = false;
 
   Mutex mutex_;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write under way

@@ -184,6 +184,25 @@ TEST_F(DrainTest, ACallThatCameIsFinishedThoughItsMessageIsStillComing) {
   EXPECT_EQ(server_->WaitForExit(), 0);
 }
 
+// Else a client that comes again and again would hold up the end.
+TEST_F(DrainTest, CallsThatComeLaterAreNotWaitedFor) {
+  Start({"--lifecycle.send-timeout-ms=5000"});
+  Stream stream(gemm_.get());
+  stream.Begin(1, request_);
+  ASSERT_EQ(stream.Read().accepted().request_id(), 1u);
+  server_->Signal(SIGTERM);
+  WaitUntilDraining();
+  testing::RawConnection late(server_->address());
+  late.Begin("/gemmd.v1.Gemm/MatmulStream");
+  Stream refused(gemm_.get());
+  refused.Begin(2, request_);
+  ExpectToldToGo(refused.call->Finish());
+  stream.SendPayload(1, request_);
+  EXPECT_EQ(stream.Read().finished().code(), StatusCode::OK);
+  EXPECT_EQ(server_->WaitForExit(), 0);
+  EXPECT_FALSE(HasLogged("\"event\":\"answers_not_delivered\"")) << server_->log();
+}
+
 TEST_F(DrainTest, AnUploadThatHasBegunIsFinishedAndNoOtherBegins) {
   Start();
   const std::string bytes(kRows, 'x');
