@@ -214,7 +214,7 @@ class Admission {
     MemoryBytes result;                    // of it, D's
     bool has_page_locked_operands = true;  // where the device has such memory
   };
-  // What the request takes there of each kind of memory, in parts.
+  // Memory of each kind that the request takes on a device, in parts.
   struct Need {
     MemoryBytes operands;
     MemoryBytes result;

@@ -98,7 +98,7 @@ class WaitingRoom {
     Request request;
     TimeNs since = 0;
     std::uint64_t failed_in = 0;  // the last look that found no room for it
-    // What its client would have held with it when it last found memory full; else kNobody.
+    // Bytes that its client would have held with it when it last found memory full; else kNobody.
     std::uint64_t would_hold = kNobody;
     bool is_tried = false;  // right now
     bool is_cancelled = false;

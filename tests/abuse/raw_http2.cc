@@ -251,8 +251,8 @@ std::string RawConnection::ReceiveEnd(std::uint32_t stream) {
   return answer;
 }
 
-// False: the server has closed the connection, which is asked for. Who blocks in send() behind a
-// full window learns of it when Linux gives the other end up, a minute later.
+// False: the server has closed the connection, which is asked for: a thread that blocks in send()
+// behind a full window learns of it when Linux gives the other end up, a minute later.
 bool RawConnection::Write(const std::string& bytes) const {
   constexpr int kMsPerSecond = 1000;
   for (std::size_t sent = 0; sent < bytes.size();) {

@@ -1,4 +1,4 @@
-// What ptxas gives the kernels of a ladder, by its steps.
+// The resources that ptxas gives the kernels of a ladder, by its steps.
 #pragma once
 
 #include <gtest/gtest.h>

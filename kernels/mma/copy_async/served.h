@@ -1,4 +1,4 @@
-// What is compiled of this kernel to serve.
+// The part of this kernel that is compiled to serve.
 #pragma once
 
 #include "kernels/mma/copy_async/launch.h"

@@ -33,7 +33,7 @@ constexpr mma::HalfGemmTraits Describe(double published) {
   // No card has run them; and steps with bits of their own must not be chosen by a time that
   // depends on M.
   traits.only_by_name = true;
-  traits.is_reduced = true;    // for all that is known
+  traits.is_reduced = true;  // for all that is known
   traits.speeds[0] = traits.speeds[1] = {100, published / kB200, 0};
   return traits;
 }

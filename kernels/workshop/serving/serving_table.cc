@@ -83,7 +83,7 @@ std::string Serves(const Problem& problem, const DeviceTraits& device) {
     if (name.compare(0, 9, "cublaslt/") == 0) return "cuBLASLt";
     return absl::StrCat("`", name, "`", candidate.plan.is_measured ? " *" : "");
   }
-  // Whether the library is there, and takes the problem, only the device can say.
+  // Only the device can say that the library is there and takes the problem.
   return device.kind == DeviceKind::kCuda ? "cuBLASLt" : "none";
 }
 

@@ -1,5 +1,5 @@
-// Which kernel serves which product where: the table of kernels/README.md, asked of selection
-// itself.
+// The kernels that serve, by device, type and size: the table of kernels/README.md, asked of
+// selection itself.
 #pragma once
 
 #include <string>
