@@ -143,6 +143,10 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   entry.weight = spec.weight();
   if (!(entry.weight > 0))
     return Refuse("weight", absl::StrCat(entry.weight), "it must be above 0");
+  // A product with K = 0 can be asked for, and is no load.
+  for (const auto& [field, size] : {std::pair{"m", spec.m()}, {"n", spec.n()}, {"k", spec.k()}}) {
+    if (size == 0) return Refuse(field, "0", "it must be at least 1");
+  }
   entry.a.rows = spec.m();
   entry.a.columns = entry.b.rows = spec.k();
   entry.b.columns = spec.n();

@@ -252,13 +252,13 @@ TEST_F(StatusTest, ExplainsAndRefusesMalformedShapes) {
   grpc::ClientContext context;
   v1::ListKernelsRequest request;
   v1::ListKernelsResponse response;
-  request.mutable_explain()->set_m(10);
   request.mutable_explain()->set_n(20);
+  request.mutable_explain()->set_k(30);
   const grpc::Status bad = admin_->ListKernels(&context, request, &response);
   EXPECT_EQ(bad.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(bad.error_message(), "a.data.columns is 0; it must be 1 to 2147483647");
+  EXPECT_EQ(bad.error_message(), "a.data.rows is 0; it must be 1 to 2147483647");
 
-  request.mutable_explain()->set_k(30);
+  request.mutable_explain()->set_m(10);
   grpc::ClientContext good_context;
   ASSERT_TRUE(admin_->ListKernels(&good_context, request, &response).ok());
   EXPECT_EQ(response.kernels_size(), response.candidates_size());
