@@ -9,7 +9,7 @@ namespace gemmd::testing {
 namespace {
 
 std::string WrongMx(const MxCase& each, const emulator::Options& options) {
-  return RunMx(sm120_tma::LaunchMx, each, options);
+  return RunMx(sm120_mxfp8::LaunchMx, each, options);
 }
 
 // Stages are filled again, and once more.
