@@ -12,6 +12,7 @@
 #include "kernels/emulator/launch.h"
 #include "kernels/mma/copy_async/gemm.h"
 #include "kernels/mma/half_gemm_types.h"
+#include "kernels/workshop/ampere_mma/ladder_a_steps.h"
 #include "tests/kernels/emulator/cluster_product.h"
 #include "tests/kernels/emulator/half_matrix.h"
 

@@ -55,7 +55,9 @@ class FetchingDevice final : public Device {
 // only.
 class ReducedKernel final : public Kernel {
  public:
-  ReducedKernel() : Kernel({"test/reduced", "cpu", "none", Determinism::kFast, true}) {}
+  ReducedKernel()
+      : Kernel({"test/reduced", "cpu", "none", Determinism::kFast, /*only_by_name=*/true,
+                /*is_reduced=*/true}) {}
   std::string UnavailableReason(const DeviceTraits&) const override { return ""; }
   std::string Rejection(const Problem&) const override { return ""; }
   Config Configure(const Problem&, const DeviceTraits&) const override { return {}; }
