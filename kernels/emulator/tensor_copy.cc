@@ -265,6 +265,30 @@ void TensorLoadOfPair(std::uint32_t destination, const TensorMap& map, const Coo
       [parity](std::uint32_t rank) { return rank / 2 * 2 + parity; }, site);
 }
 
+// A tensor of one line, which is its only box.
+void BulkLoad(std::uint32_t destination, const void* source, std::uint32_t bytes,
+              std::uint32_t mbarrier, const CallSite& site) {
+  const char* what = "cp.async.bulk";
+  if (bytes % kUnit != 0 || reinterpret_cast<std::uintptr_t>(source) % kUnit != 0) {
+    Fail(Violation::kMisaligned, site,
+         absl::StrCat(what, " of ", bytes, " bytes: source and size are multiples of ", kUnit));
+  }
+  TensorMap line;
+  line.base = source;
+  line.size[0] = bytes;
+  line.box[0] = bytes;
+  line.rank = 1;
+  Cluster& cluster = *CurrentThread().block->cluster;
+  OwnSharedBytes(destination, bytes, kUnit, what, site);
+  const Mbarrier& object = BeginTransaction(mbarrier, bytes, site);
+  CheckAsyncWrite(destination, bytes, object.agent, object.phase + 1, what, site);
+  CheckBox(line, Coordinates(), {false, true, false, object.agent, object.phase + 1}, what, site);
+  Post(cluster, [line, &cluster, site, destination, mbarrier, bytes] {
+    LandLoad(cluster, line, Coordinates(), destination);
+    CompleteTransaction(cluster, mbarrier, bytes, site);
+  });
+}
+
 void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& corner,
                  TensorStoreKind kind, const CallSite& site) {
   const char* what = "cp.async.bulk.tensor store";

@@ -24,6 +24,10 @@ void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinat
 void TensorLoadOfPair(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
                       std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site);
 
+// cp.async.bulk: fills `bytes` at `destination` of this block, and completes them on its mbarrier.
+void BulkLoad(std::uint32_t destination, const void* source, std::uint32_t bytes,
+              std::uint32_t mbarrier, const CallSite& site);
+
 // Ends the launch unless `map` is one of MakeTensorMap(): what prefetch.tensormap needs.
 void CheckTensorMap(const TensorMap* map, const char* what, const CallSite& site);
 

@@ -1,0 +1,633 @@
+// The product of up to 16 rows of A: mma.sync with W as the first operand, so that 16 lines of W
+// are a warp's and each row of A is a column of the instruction's.
+//
+// Order. The sum of a group of 128 of K is the instruction's own: eight steps of 16, ascending,
+// from zero. Then total = fma(scale, sum, total) in f32, a group after another in ascending K. It
+// is that of wide.h, and depends on nothing else: the bits of a row do not depend on M or the
+// tiling.
+//
+// The splits of a strip have groups of their own and exchange sums: each has a share of the values,
+// to which it adds the sums of all splits in that order. A turn's sums are added a turn later, when
+// the others have long written theirs.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/hopper/quant/decoder.h"
+#include "kernels/hopper/quant/finish.h"
+#include "kernels/hopper/quant/params.h"
+#include "kernels/hopper/quant/tilings.h"
+#include "kernels/mma/ring.h"
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/bits.h"
+#include "kernels/ptx/bulk_copy.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/grid_dependency.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/matrix_memory.h"
+#include "kernels/ptx/mbarrier.h"
+
+namespace gemmd::hopper::quant {
+inline namespace GEMMD_BACKEND {
+
+// Buffers for a turn's sums. A warp that writes turn t + 4 has waited for all that others wrote in
+// turn t + 2, before which they had added turn t's: with fewer it would have to ask.
+inline constexpr int kExchanges = 4;
+
+template <int kTiling, class Decoder>
+struct FewLayout {
+  static constexpr FewTiling kValues = kFewTilings[kTiling];
+  static constexpr int kBoxRows = kValues.rows;
+  static constexpr int kColumns = kBoxRows < 8 ? 8 : kBoxRows;  // of the instructions
+  static constexpr int kStrips = kValues.strips;
+  static constexpr int kSplits = kValues.splits;
+  static constexpr int kGroups = kValues.groups;
+  static constexpr int kTurnGroups = kSplits * kGroups;
+  static constexpr int kBlockLines = kStrips * kStripLines;
+  static constexpr int kWarps = kStrips * kSplits;
+  static constexpr int kThreads = (kWarps + 1) * 32;
+  static constexpr int kBlocks = kValues.blocks;
+
+  static constexpr int kWeightStages = kValues.weight_stages;
+  static constexpr int kGroupBytes = kStrips * Decoder::kUnitBytes;
+  static constexpr int kWeightStageBytes = kGroups * kGroupBytes;
+  static constexpr int kChunkBytes = kChunkStrips * Decoder::kUnitBytes;
+  // A lies in slabs of 64 of K: swizzled lines of 128 bytes.
+  static constexpr int kSlabBytes = kBoxRows * 128;
+  static constexpr int kTurnSlabs = kTurnGroups * kGroupSlabs;
+  static constexpr int kRowStages = kValues.row_stages;
+  static constexpr int kRowStageBytes = kTurnSlabs * kSlabBytes;
+
+  static constexpr int kSums = kColumns / 2;  // of a lane, for a group
+  static constexpr int kShare = kSums / kSplits;
+  // What a warp writes for one other, a lane's part, and for all others; and its scales.
+  static constexpr int kPartBytes = kShare * kGroups * 4;
+  static constexpr int kPieceBytes = kPartBytes < 16 ? kPartBytes : 16;  // of one instruction
+  static constexpr int kPieces = kPartBytes / kPieceBytes;
+  static constexpr int kPartsBytes = (kSplits - 1) * kPartBytes * 32;
+  static constexpr int kSlotBytes = kPartsBytes + kGroups * 32;
+
+  static constexpr int kRowsAt = 0;
+  static constexpr int kWeightsAt = kRowStages * kRowStageBytes;
+  static constexpr int kSlotsAt = kWeightsAt + kWeightStages * kWeightStageBytes;
+  static constexpr int kBarriersAt = kSlotsAt + kExchanges * kWarps * kSlotBytes;
+  static constexpr int kWeightsFull = kBarriersAt;
+  static constexpr int kWeightsEmpty = kWeightsFull + kWeightStages * 8;
+  static constexpr int kRowsFull = kWeightsEmpty + kWeightStages * 8;
+  static constexpr int kRowsEmpty = kRowsFull + kRowStages * 8;
+  static constexpr int kExchanged = kRowsEmpty + kRowStages * 8;
+  static constexpr int kSharedBytes = kExchanged + kExchanges * kStrips * 8;
+
+  static_assert(kWeightStages % kSplits == 0 && kRowStageBytes % 1024 == 0);
+  static_assert(kBoxRows == 1 || kBoxRows == 8 || kBoxRows == 16);
+  static_assert(kWeightStageBytes % 16 == 0 && kSlotsAt % 16 == 0 && kBarriersAt % 8 == 0);
+  // A multiprocessor has 228 KB, of which each block costs one more.
+  static_assert(kBlocks * (kSharedBytes + 1024) <= 228 * 1024 && kSharedBytes <= 227 * 1024);
+};
+
+// A register of the instruction's result: lines lane / 4 and, of side 1, eight below; rows of A in
+// eights, and a lane's two.
+GEMMD_DEVICE constexpr int SumIndex(int side, int eight, int which) {
+  return eight * 4 + side * 2 + which;
+}
+
+// The values of an owner's share, in order: all of one side, and of four owners each half of that.
+template <class Layout>
+GEMMD_DEVICE constexpr int SideOf(int owner) {
+  return owner * 2 / Layout::kSplits;
+}
+template <class Layout>
+GEMMD_DEVICE constexpr int ShareIndex(int owner, int i) {
+  const int nth = owner % (Layout::kSplits / 2) * Layout::kShare + i;
+  return SumIndex(SideOf<Layout>(owner), nth / 2, nth % 2);
+}
+
+// As many bytes as one instruction moves.
+template <int kWords>
+struct alignas(kWords * 4) Words {
+  std::uint32_t word[kWords];
+};
+
+template <class Layout>
+struct FewBlock {
+  ptx::SharedAddress shared;
+
+  GEMMD_DEVICE ptx::SharedAddress WeightsFull(std::uint32_t stage) const {
+    return shared + Layout::kWeightsFull + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress WeightsEmpty(std::uint32_t stage) const {
+    return shared + Layout::kWeightsEmpty + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress RowsFull(std::uint32_t stage) const {
+    return shared + Layout::kRowsFull + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress RowsEmpty(std::uint32_t stage) const {
+    return shared + Layout::kRowsEmpty + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress Exchanged(std::uint32_t buffer, std::uint32_t strip) const {
+    return shared + Layout::kExchanged + (buffer * Layout::kStrips + strip) * 8;
+  }
+};
+
+// The one thread that loads.
+template <class Layout, class Decoder>
+class FewProducer {
+ public:
+  GEMMD_DEVICE FewProducer(const QuantParams& params, const FewBlock<Layout>& block)
+      : params_(params), block_(block) {
+    const std::uint32_t index = ptx::BlockIndexX();
+    constexpr std::uint32_t kOfChunk = kChunkStrips / Layout::kStrips;  // blocks
+    weights_ = params.weights +
+               static_cast<std::int64_t>(index / kOfChunk) * params.k_groups * Layout::kChunkBytes +
+               index % kOfChunk * Layout::kGroupBytes;
+    stages_ = (params.k_groups + Layout::kGroups - 1) / Layout::kGroups;
+    turns_ = (params.k_groups + Layout::kTurnGroups - 1) / Layout::kTurnGroups;
+  }
+
+  GEMMD_DEVICE void Initialise() const {
+    for (std::uint32_t s = 0; s < Layout::kWeightStages; ++s) {
+      ptx::MbarrierInit(block_.WeightsFull(s), 1);
+      ptx::MbarrierInit(block_.WeightsEmpty(s), Layout::kStrips);
+    }
+    for (std::uint32_t s = 0; s < Layout::kRowStages; ++s) {
+      ptx::MbarrierInit(block_.RowsFull(s), 1);
+      ptx::MbarrierInit(block_.RowsEmpty(s), Layout::kWarps);
+    }
+    for (std::uint32_t b = 0; b < kExchanges; ++b) {
+      for (std::uint32_t s = 0; s < Layout::kStrips; ++s) {
+        ptx::MbarrierInit(block_.Exchanged(b, s), Layout::kSplits);
+      }
+    }
+    ptx::FenceMbarrierInit();
+  }
+
+  // The ring's first weights, for which nobody waits.
+  GEMMD_DEVICE void LoadFirstWeights() {
+    while (next_weights_ < Layout::kWeightStages) {
+      if (!LoadWeights()) break;
+    }
+  }
+
+  GEMMD_DEVICE void Run() {
+    // A turn's stage of A follows the weights that are as many turns ahead as their ring is longer.
+    constexpr int kWeightTurns = Layout::kWeightStages / Layout::kSplits;
+    constexpr int kAhead =
+        kWeightTurns > Layout::kRowStages ? kWeightTurns - Layout::kRowStages : 0;
+    const std::int32_t started = Layout::kRowStages < turns_ ? Layout::kRowStages : turns_;
+    for (std::int32_t turn = 0; turn < started; ++turn) LoadRows();
+    while (next_rows_ < turns_ || next_weights_ < stages_) {
+      if (next_rows_ < turns_) LoadRows();
+      const std::int32_t until = (next_rows_ + kAhead) * Layout::kSplits;
+      while (next_weights_ < until || next_rows_ == turns_) {
+        if (!LoadWeights()) break;
+      }
+    }
+  }
+
+ private:
+  // Returns whether there was a stage left.
+  GEMMD_DEVICE bool LoadWeights() {
+    if (next_weights_ == stages_) return false;
+    const std::uint32_t stage = weight_ring_.stage;
+    if (next_weights_ >= Layout::kWeightStages) {
+      ptx::MbarrierWait(block_.WeightsEmpty(stage), weight_ring_.parity ^ 1);
+    }
+    const std::int32_t first = next_weights_ * Layout::kGroups;
+    const std::int32_t left = params_.k_groups - first;
+    const std::int32_t groups = left < Layout::kGroups ? left : Layout::kGroups;
+    const std::uint32_t bytes = static_cast<std::uint32_t>(groups) * Layout::kGroupBytes;
+    const ptx::SharedAddress full = block_.WeightsFull(stage);
+    const ptx::SharedAddress to =
+        block_.shared + Layout::kWeightsAt + stage * Layout::kWeightStageBytes;
+    ptx::MbarrierArriveExpect(full, bytes);
+    if constexpr (Layout::kStrips == kChunkStrips) {
+      ptx::BulkLoad(to, weights_, bytes, full, ptx::CachePolicy::kEvictFirst);
+    } else {
+      for (std::int32_t g = 0; g < groups; ++g) {
+        ptx::BulkLoad(to + static_cast<std::uint32_t>(g) * Layout::kGroupBytes,
+                      weights_ + g * Layout::kChunkBytes, Layout::kGroupBytes, full,
+                      ptx::CachePolicy::kEvictFirst);
+      }
+    }
+    weights_ += Layout::kGroups * Layout::kChunkBytes;
+    weight_ring_.Next();
+    // The next grid may start: what it loads does not keep this one waiting any more.
+    if (++next_weights_ == stages_) ptx::LaunchDependentGrid();
+    return true;
+  }
+
+  // A turn of A, in one copy: the thread that loads is short of time, and a copy takes it some 100
+  // cycles, however small.
+  GEMMD_DEVICE void LoadRows() {
+    const std::uint32_t stage = row_ring_.stage;
+    if (next_rows_ >= Layout::kRowStages) {
+      ptx::MbarrierWait(block_.RowsEmpty(stage), row_ring_.parity ^ 1);
+    }
+    const ptx::SharedAddress full = block_.RowsFull(stage);
+    ptx::MbarrierArriveExpect(full, Layout::kRowStageBytes);
+    ptx::TensorLoad3DCached(block_.shared + Layout::kRowsAt + stage * Layout::kRowStageBytes,
+                            &params_.rows, 0, 0, next_rows_ * Layout::kTurnSlabs, full,
+                            ptx::CachePolicy::kNormal);
+    row_ring_.Next();
+    ++next_rows_;
+  }
+
+  const QuantParams& params_;
+  const FewBlock<Layout>& block_;
+  const std::uint8_t* weights_;
+  std::int32_t stages_;
+  std::int32_t turns_;
+  std::int32_t next_weights_ = 0;
+  std::int32_t next_rows_ = 0;
+  mma::RingPosition<Layout::kWeightStages> weight_ring_;
+  mma::RingPosition<Layout::kRowStages> row_ring_;
+};
+
+// A warp that multiplies. Its addresses run along with the rings: it is short of instructions, not
+// of registers.
+template <class Layout, class Decoder>
+class FewWarp {
+ public:
+  GEMMD_DEVICE FewWarp(const QuantParams& params, ptx::SharedAddress base, std::uint32_t warp)
+      : params_(params),
+        strip_(warp % Layout::kStrips),
+        split_(warp / Layout::kStrips),
+        lane_(ptx::LaneIndex()) {
+    const std::uint32_t shared = ptx::Keep(base);
+    const std::uint32_t unit = shared + Layout::kWeightsAt + split_ * Layout::kWeightStageBytes +
+                               strip_ * Decoder::kUnitBytes;
+    codes_ = ptx::Keep(unit + lane_ * 16);
+    scales_ = ptx::Keep(unit + lane_ / 4 * 4);
+    weights_full_ = ptx::Keep(shared + Layout::kWeightsFull + split_ * 8);
+    // This lane's line of ldmatrix. A row that A does not have is zeros; where the slab has one
+    // row, that row is all.
+    const std::uint32_t slab = split_ * kOwnSlabs;
+    const std::uint32_t row = Layout::kBoxRows == 1   ? 0
+                              : Layout::kBoxRows == 8 ? lane_ % 8
+                                                      : lane_ / 16 * 8 + lane_ % 8;
+    const std::uint32_t line = slab * Layout::kBoxRows + row;
+    const std::uint32_t chunk = Layout::kColumns == 8 ? lane_ / 8 : lane_ / 8 % 2;
+    rows_ = ptx::Keep(shared + Layout::kRowsAt + line * 128 + (chunk ^ (line % 8)) * 16);
+    rows_full_ = ptx::Keep(shared + Layout::kRowsFull);
+    slot_ = ptx::Keep(shared + Layout::kSlotsAt + SlotAt(split_) + lane_ * Layout::kPieceBytes);
+    slot_scales_ =
+        ptx::Keep(shared + Layout::kSlotsAt + SlotAt(split_) + Layout::kPartsBytes + lane_ / 4 * 4);
+    exchanged_ = ptx::Keep(shared + Layout::kExchanged + strip_ * 8);
+  }
+
+  GEMMD_DEVICE void Run() {
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kShare; ++i) total_[i] = 0;
+    LoadTurn(0);
+    std::int32_t first = 0;  // group of the turn
+    GEMMD_NO_UNROLL
+    for (; first + Layout::kTurnGroups <= params_.k_groups; first += Layout::kTurnGroups) {
+      Turn<true>(first);
+    }
+    if (first < params_.k_groups) {
+      Turn<false>(first);
+      first += Layout::kTurnGroups;
+    }
+    Add<false>(first - Layout::kTurnGroups);
+    Store();
+  }
+
+ private:
+  using Sums = float[Layout::kGroups][Layout::kSums];
+  using Piece = Words<Layout::kPieceBytes / 4>;
+  static constexpr int kPieceWords = Layout::kPieceBytes / 4;
+  static constexpr int kWeightTurns = Layout::kWeightStages / Layout::kSplits;
+  static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;     // of ldmatrix, a group
+  static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;  // of a turn
+  // Whether A's fragments of a turn are loaded at the end of the one before; else there are too few
+  // registers for them.
+  static constexpr bool kLoadsAhead = Layout::kColumns == 8 || Layout::kGroups == 1;
+  using Columns = std::uint32_t[kLoads][4];
+  static constexpr int kPieceStride = Layout::kPieceBytes * 32;
+  static constexpr int kExchangeBytes = Layout::kWarps * Layout::kSlotBytes;
+
+  GEMMD_DEVICE std::uint32_t SlotAt(std::uint32_t split) const {
+    return (split * Layout::kStrips + strip_) * Layout::kSlotBytes;
+  }
+
+  GEMMD_DEVICE std::int32_t GroupsLeft(std::int32_t first) const {
+    return params_.k_groups - first - static_cast<std::int32_t>(split_) * Layout::kGroups;
+  }
+
+  // Loads what this warp multiplies in the turn from group `first` on, if it has any.
+  GEMMD_DEVICE void LoadTurn(std::int32_t first) {
+    const std::int32_t left = GroupsLeft(first);
+    if (left <= 0) return;
+    LoadWeights(left);
+    if constexpr (kLoadsAhead) {
+      ptx::MbarrierWait(rows_full_, rows_parity_);
+      GEMMD_UNROLL
+      for (int q = 0; q < Layout::kGroups; ++q) LoadColumns<0, kLoads>(q, columns_[q]);
+      ReleaseRows();
+    }
+  }
+
+  // Codes and scales. With them in registers their stage is free.
+  GEMMD_DEVICE void LoadWeights(std::int32_t left) {
+    ptx::MbarrierWait(weights_full_, weights_parity_);
+    GEMMD_UNROLL
+    for (int q = 0; q < Layout::kGroups; ++q) {
+      if (q >= left) continue;
+      const std::uint32_t at = q * Layout::kGroupBytes;
+      words_[q][0] = ptx::LoadShared<ptx::Vector4>(codes_ + at);
+      words_[q][1] = ptx::LoadShared<ptx::Vector4>(codes_ + (at + kCodeBytes / 2));
+      decoder_[q].Load(scales_ + at, lane_ / 4);
+    }
+    ptx::SyncWarp();
+    if (lane_ == 0) {
+      ptx::MbarrierArrive(weights_full_ + (Layout::kWeightsEmpty - Layout::kWeightsFull));
+    }
+    codes_ += Layout::kSplits * Layout::kWeightStageBytes;
+    scales_ += Layout::kSplits * Layout::kWeightStageBytes;
+    weights_full_ += Layout::kSplits * 8;
+    if (++weights_turn_ == kWeightTurns) {
+      weights_turn_ = 0;
+      weights_parity_ ^= 1;
+      codes_ -= Layout::kWeightStages * Layout::kWeightStageBytes;
+      scales_ -= Layout::kWeightStages * Layout::kWeightStageBytes;
+      weights_full_ -= Layout::kWeightStages * 8;
+    }
+  }
+
+  // Loads kFirst .. of group q. The address is that of the lane with some bits turned, which say
+  // which 16 bytes of the line, and the slab behind.
+  template <int kFirst, int kCount>
+  GEMMD_DEVICE void LoadColumns(int q, Columns& columns) const {
+    GEMMD_UNROLL
+    for (int load = kFirst; load < kFirst + kCount; ++load) {
+      const int step = load * (kSteps / kLoads);
+      const int slab = q * kGroupSlabs + step / 4;
+      const int turned = step % 4 * 32 + (Layout::kBoxRows == 1 ? slab * 16 : 0);
+      ptx::LoadMatrix4(columns[load], (rows_ ^ turned) + slab * Layout::kSlabBytes);
+    }
+  }
+
+  GEMMD_DEVICE void ReleaseRows() {
+    ptx::SyncWarp();
+    if (lane_ == 0) ptx::MbarrierArrive(rows_full_ + (Layout::kRowsEmpty - Layout::kRowsFull));
+    rows_ += Layout::kRowStageBytes;
+    rows_full_ += 8;
+    if (++rows_turn_ == Layout::kRowStages) {
+      rows_turn_ = 0;
+      rows_parity_ ^= 1;
+      rows_ -= Layout::kRowStages * Layout::kRowStageBytes;
+      rows_full_ -= Layout::kRowStages * 8;
+    }
+  }
+
+  // kWhole: all splits have all of their groups.
+  template <bool kWhole>
+  GEMMD_DEVICE void Turn(std::int32_t first) {
+    static_assert(Layout::kGroups <= 2);
+    Sums sums;
+    GEMMD_UNROLL
+    for (int q = 0; q < Layout::kGroups; ++q) {
+      GEMMD_UNROLL
+      for (int i = 0; i < Layout::kSums; ++i) sums[q][i] = 0;
+    }
+    const std::int32_t left = GroupsLeft(first);
+    if (kWhole || left >= Layout::kGroups) {
+      Multiply<Layout::kGroups>(sums);
+    } else if (left > 0) {
+      Multiply<1>(sums);
+    }
+    std::uint32_t scales[Layout::kGroups];
+    GEMMD_UNROLL
+    for (int q = 0; q < Layout::kGroups; ++q) scales[q] = decoder_[q].scales;
+    if (kWhole) LoadTurn(first + Layout::kTurnGroups);
+    Write(sums, scales);
+    if (first > 0) Add<true>(first - Layout::kTurnGroups);
+    Keep(sums, scales);
+    ++turn_;
+  }
+
+  // The first kCount groups that are loaded, interleaved.
+  template <int kCount>
+  GEMMD_DEVICE void Multiply(Sums& sums) {
+    if constexpr (kLoadsAhead) {
+      MultiplySteps<kCount, 0, kSteps>(sums, columns_);
+    } else {
+      ptx::MbarrierWait(rows_full_, rows_parity_);
+      Columns columns[kCount];
+      GEMMD_UNROLL
+      for (int q = 0; q < kCount; ++q) LoadColumns<0, kLoads / 2>(q, columns[q]);
+      MultiplySteps<kCount, 0, kSteps / 2>(sums, columns);
+      GEMMD_UNROLL
+      for (int q = 0; q < kCount; ++q) LoadColumns<kLoads / 2, kLoads / 2>(q, columns[q]);
+      ReleaseRows();
+      MultiplySteps<kCount, kSteps / 2, kSteps>(sums, columns);
+    }
+  }
+
+  template <int kCount, int kFirst, int kEnd, int kLoaded>
+  GEMMD_DEVICE void MultiplySteps(Sums& sums, const Columns (&columns)[kLoaded]) const {
+    GEMMD_UNROLL
+    for (int step = kFirst; step < kEnd; ++step) {
+      GEMMD_UNROLL
+      for (int q = 0; q < kCount; ++q) {
+        std::uint32_t fragment[4];
+        decoder_[q].Decode(WordOf(words_[q][step / 4], step % 4), fragment);
+        if constexpr (Layout::kColumns == 8) {
+          // Two steps a load.
+          const int at = step % 2 * 2;
+          const std::uint32_t b[2] = {columns[q][step / 2][at], columns[q][step / 2][at + 1]};
+          MultiplyEight(sums[q], 0, fragment, b);
+        } else {
+          const std::uint32_t low[2] = {columns[q][step][0], columns[q][step][1]};
+          const std::uint32_t high[2] = {columns[q][step][2], columns[q][step][3]};
+          MultiplyEight(sums[q], 0, fragment, low);
+          MultiplyEight(sums[q], 4, fragment, high);
+        }
+      }
+    }
+  }
+  static GEMMD_DEVICE void MultiplyEight(float (&sums)[Layout::kSums], int at,
+                                         const std::uint32_t (&fragment)[4],
+                                         const std::uint32_t (&b)[2]) {
+    float d[4] = {sums[at], sums[at + 1], sums[at + 2], sums[at + 3]};
+    Decoder::Rows::Multiply(d, fragment, b);
+    GEMMD_UNROLL
+    for (int i = 0; i < 4; ++i) sums[at + i] = d[i];
+  }
+
+  // Value i of an owner that is known as the code runs alone.
+  static GEMMD_DEVICE float ValueOf(const float (&sums)[Layout::kSums], std::uint32_t owner,
+                                    int i) {
+    float value = sums[ShareIndex<Layout>(0, i)];
+    GEMMD_UNROLL
+    for (int o = 1; o < Layout::kSplits; ++o) {
+      if (owner == static_cast<std::uint32_t>(o)) value = sums[ShareIndex<Layout>(o, i)];
+    }
+    return value;
+  }
+
+  // The others' parts of this turn's sums.
+  GEMMD_DEVICE void Write(const Sums& sums, const std::uint32_t (&scales)[Layout::kGroups]) const {
+    const std::uint32_t buffer = turn_ % kExchanges * kExchangeBytes;
+    GEMMD_UNROLL
+    for (int d = 1; d < Layout::kSplits; ++d) {
+      const std::uint32_t owner = (split_ + d) % Layout::kSplits;
+      GEMMD_UNROLL
+      for (int p = 0; p < Layout::kPieces; ++p) {
+        Piece piece;
+        GEMMD_UNROLL
+        for (int w = 0; w < kPieceWords; ++w) {
+          const int nth = p * kPieceWords + w;
+          piece.word[w] =
+              ptx::BitsOfFloat(ValueOf(sums[nth / Layout::kShare], owner, nth % Layout::kShare));
+        }
+        ptx::StoreShared(slot_ + buffer + ((d - 1) * Layout::kPieces + p) * kPieceStride, piece);
+      }
+    }
+    if (lane_ % 4 == 0) {
+      GEMMD_UNROLL
+      for (int q = 0; q < Layout::kGroups; ++q) {
+        ptx::StoreShared(slot_scales_ + buffer + q * 32, scales[q]);
+      }
+    }
+    ptx::SyncWarp();
+    if (lane_ == 0) {
+      ptx::MbarrierArrive(exchanged_ + turn_ % kExchanges * (Layout::kStrips * 8));
+    }
+  }
+
+  GEMMD_DEVICE void Keep(const Sums& sums, const std::uint32_t (&scales)[Layout::kGroups]) {
+    GEMMD_UNROLL
+    for (int q = 0; q < Layout::kGroups; ++q) {
+      own_scales_[q] = scales[q];
+      GEMMD_UNROLL
+      for (int i = 0; i < Layout::kShare; ++i) own_[q][i] = ValueOf(sums[q], split_, i);
+    }
+  }
+
+  // Adds the turn before the one at hand, whose first group is `first`.
+  template <bool kWhole>
+  GEMMD_DEVICE void Add(std::int32_t first) {
+    const std::uint32_t turn = turn_ - 1;
+    const std::uint32_t buffer = turn % kExchanges * kExchangeBytes;
+    ptx::MbarrierWait(exchanged_ + turn % kExchanges * (Layout::kStrips * 8),
+                      turn / kExchanges % 2);
+    const std::uint32_t side = split_ * 2 / Layout::kSplits;
+    Piece parts[Layout::kSplits - 1]
+               [Layout::kPieces];  // of those that follow this one, in a circle
+    std::uint32_t scales[Layout::kSplits - 1][Layout::kGroups];
+    GEMMD_UNROLL
+    for (int d = 1; d < Layout::kSplits; ++d) {
+      const std::uint32_t other = buffer + SlotAt((split_ + d) % Layout::kSplits) - SlotAt(split_);
+      GEMMD_UNROLL
+      for (int p = 0; p < Layout::kPieces; ++p) {
+        parts[d - 1][p] = ptx::LoadShared<Piece>(
+            slot_ + other + ((Layout::kSplits - 1 - d) * Layout::kPieces + p) * kPieceStride);
+      }
+      GEMMD_UNROLL
+      for (int q = 0; q < Layout::kGroups; ++q) {
+        scales[d - 1][q] = ptx::LoadShared<std::uint32_t>(slot_scales_ + other + q * 32);
+      }
+    }
+    GEMMD_UNROLL
+    for (int from = 0; from < Layout::kSplits; ++from) {
+      GEMMD_UNROLL
+      for (int q = 0; q < Layout::kGroups; ++q) {
+        if (!kWhole && first + from * Layout::kGroups + q >= params_.k_groups) continue;
+        std::uint32_t scale = own_scales_[q];
+        GEMMD_UNROLL
+        for (int d = 1; d < Layout::kSplits; ++d) {
+          if ((split_ + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
+            scale = scales[d - 1][q];
+          }
+        }
+        GEMMD_UNROLL
+        for (int i = 0; i < Layout::kShare; ++i) {
+          float sum = own_[q][i];
+          GEMMD_UNROLL
+          for (int d = 1; d < Layout::kSplits; ++d) {
+            if ((split_ + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
+              const int nth = q * Layout::kShare + i;
+              sum = ptx::FloatOfBits(parts[d - 1][nth / kPieceWords].word[nth % kPieceWords]);
+            }
+          }
+          total_[i] = std::fma(ScaleOf(scale, side), sum, total_[i]);
+        }
+      }
+    }
+  }
+
+  GEMMD_DEVICE void Store() const {
+    const auto line =
+        static_cast<std::int32_t>(ptx::BlockIndexX() * Layout::kBlockLines + strip_ * kStripLines +
+                                  lane_ / 4 + split_ * 2 / Layout::kSplits * 8);
+    const std::uint32_t part = split_ % (Layout::kSplits / 2) * Layout::kShare;
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kShare; ++i) {
+      const std::uint32_t nth = part + i;
+      const std::uint32_t row = nth / 2 * 8 + lane_ % 4 * 2 + nth % 2;
+      Finish(params_, total_[i], static_cast<std::int32_t>(row), line);
+    }
+  }
+
+  const QuantParams& params_;
+  const std::uint32_t strip_;
+  const std::uint32_t split_;
+  const std::uint32_t lane_;
+  // Running addresses: of this lane, and of the mbarriers; where in a ring, and its parity.
+  ptx::SharedAddress codes_;
+  ptx::SharedAddress scales_;
+  ptx::SharedAddress weights_full_;
+  std::uint32_t weights_turn_ = 0;
+  std::uint32_t weights_parity_ = 0;
+  ptx::SharedAddress rows_;
+  ptx::SharedAddress rows_full_;
+  std::uint32_t rows_turn_ = 0;
+  std::uint32_t rows_parity_ = 0;
+  ptx::SharedAddress slot_;
+  ptx::SharedAddress slot_scales_;
+  ptx::SharedAddress exchanged_;
+  std::uint32_t turn_ = 0;
+  // The turn's weights, the next one's from its end on.
+  ptx::Vector4 words_[Layout::kGroups][2];
+  Decoder decoder_[Layout::kGroups];
+  Columns columns_[kLoadsAhead ? Layout::kGroups : 1];
+  float total_[Layout::kShare];
+  // Of the turn before: this warp's share, and its scales.
+  float own_[Layout::kGroups][Layout::kShare];
+  std::uint32_t own_scales_[Layout::kGroups];
+};
+
+template <int kTiling, class Decoder>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
+                                      (FewLayout<kTiling, Decoder>::kBlocks))
+    FewProduct(GEMMD_GRID_CONSTANT const QuantParams params) {
+  using Layout = FewLayout<kTiling, Decoder>;
+  const FewBlock<Layout> block = {ptx::SharedBase()};
+  const std::uint32_t warp = ptx::Shuffle(ptx::ThreadIndex() / 32, 0);
+  if (warp == Layout::kWarps) {
+    FewProducer<Layout, Decoder> producer(params, block);
+    if (ptx::LaneIndex() == 0) {
+      ptx::PrefetchTensorMap(&params.rows);
+      producer.Initialise();
+      if (params.weights_are_settled) producer.LoadFirstWeights();
+    }
+    ptx::SyncWarp();
+    ptx::SyncThreads();
+    ptx::WaitForPrecedingGrid();
+    if (ptx::LaneIndex() == 0) {
+      if (!params.weights_are_settled) producer.LoadFirstWeights();
+      producer.Run();
+    }
+    ptx::SyncWarp();
+  } else {
+    ptx::SyncThreads();
+    // Whoever has a stage of A may write D: it waits here, and not awake at a stage.
+    ptx::WaitForPrecedingGrid();
+    FewWarp<Layout, Decoder> me(params, block.shared, warp);
+    me.Run();
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::hopper::quant

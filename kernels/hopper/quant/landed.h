@@ -1,0 +1,52 @@
+// Landed weights: how a quantized B lies in the device's memory for the kernels here. Pure
+// functions of its shape, for host and device.
+//
+// The lines of W are the columns of op(B), N of them, K long. Lines go in strips of 16, K in groups
+// of 128. A unit is a strip's group: the fragments of eight steps of 16 of K as a warp wants them
+// in registers, and then what scales them. Four strips are a chunk; the units of a chunk's group
+// lie side by side, so that one copy fetches them, and groups follow each other in ascending K:
+//
+//   unit (strip, group) at ((strip / 4 * groups + group) * 4 + strip % 4) * UnitBytes()
+//
+//   in a unit   at h * 512 + lane * 16 + w * 4   the word of step 4 h + w for a lane
+//               at 1024 + pair * 4               the scales of lines `pair` and `pair` + 8, f16
+//               at 1056 + pair * 2               their zero points, where there are any
+//
+// A word has the eight codes of a lane's four registers of A's fragment (kernels/ptx/mma_sync.h):
+// that of register j, half h, is in the bits from 16 h + 4 j on: line lane / 4 + j % 2 * 8 of the
+// strip, and of the step's K element lane % 4 * 2 + j / 2 * 8 + h. Codes and zero points of int4
+// are those of uint4, 8 more than they stand for. What pads N to 64 and K to 128 is worth zero.
+#pragma once
+
+#include <cstdint>
+
+namespace gemmd::hopper::quant {
+
+inline constexpr int kGroupK = 128;     // that a scale is for
+inline constexpr int kStripLines = 16;  // a fragment's
+inline constexpr int kChunkStrips = 4;
+inline constexpr int kChunkLines = kStripLines * kChunkStrips;
+inline constexpr int kStepK = 16;
+inline constexpr int kSteps = kGroupK / kStepK;
+// Of A, in shared memory: lines of 128 bytes.
+inline constexpr int kSlabK = 64;
+inline constexpr int kGroupSlabs = kGroupK / kSlabK;
+
+inline constexpr int kCodeBytes = kStripLines * kGroupK / 2;
+inline constexpr int kScalesAt = kCodeBytes;
+inline constexpr int kScaleBytes = kStripLines * 2;
+inline constexpr int kZerosAt = kScalesAt + kScaleBytes;
+
+// What is taken from a stored code: a number for all of them, or one for each scale.
+enum class ZeroKind : std::uint8_t { kNone, kEight, kPlane };
+
+constexpr int UnitBytes(ZeroKind zero) {
+  return kZerosAt + (zero == ZeroKind::kPlane ? kStripLines : 0);
+}
+constexpr std::int64_t GroupsOf(std::int64_t k) { return (k + kGroupK - 1) / kGroupK; }
+constexpr std::int64_t ChunksOf(std::int64_t n) { return (n + kChunkLines - 1) / kChunkLines; }
+constexpr std::int64_t LandedBytes(ZeroKind zero, std::int64_t n, std::int64_t k) {
+  return ChunksOf(n) * GroupsOf(k) * kChunkStrips * UnitBytes(zero);
+}
+
+}  // namespace gemmd::hopper::quant

@@ -1,0 +1,144 @@
+// Host code of the products, compiled for the device and for the emulator.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/hopper/quant/few.h"
+#include "kernels/hopper/quant/zero_kind.h"
+#include "kernels/kernel.h"
+#include "kernels/ptx/launch.h"
+#include "kernels/ptx/tensor_map.h"
+
+namespace gemmd::hopper::quant {
+inline namespace GEMMD_BACKEND {
+
+inline bool HasEpilogue(const Epilogue& epilogue) {
+  return epilogue.alpha != 1 || epilogue.beta != 0 || epilogue.has_bias ||
+         epilogue.activation != Activation::kNone;
+}
+
+// A as slabs of 64 of K by rows: a box has `rows` rows of `slabs` slabs, one slab after another.
+inline ptx::TensorMapSpec RowSpec(const Problem& problem, const void* a, ptx::TensorElement element,
+                                  int rows, int slabs) {
+  ptx::TensorMapSpec spec;
+  spec.base = a;
+  spec.element = element;
+  spec.rank = 3;
+  spec.size[0] = kSlabK;
+  spec.size[1] = static_cast<std::uint64_t>(problem.m);
+  spec.size[2] = static_cast<std::uint64_t>(problem.k) / kSlabK;
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(problem.a.leading_dimension) * 2;
+  spec.stride_bytes[2] = kSlabK * 2;
+  spec.box[0] = kSlabK;
+  spec.box[1] = static_cast<std::uint32_t>(rows);
+  spec.box[2] = static_cast<std::uint32_t>(slabs);
+  spec.swizzle = ptx::Swizzle::k128B;
+  return spec;
+}
+
+inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Arguments& arguments,
+                                              const ptx::TensorMapSpec& rows_of_a) {
+  QuantParams params = {};
+  const absl::StatusOr<ptx::TensorMap> rows = ptx::MakeTensorMap(rows_of_a);
+  if (!rows.ok()) return rows.status();
+  params.rows = *rows;
+  params.weights = static_cast<const std::uint8_t*>(arguments.b);
+  params.weights_are_settled = arguments.b_is_settled;
+  params.m = static_cast<std::int32_t>(problem.m);
+  params.n = static_cast<std::int32_t>(problem.n);
+  params.k_groups = static_cast<std::int32_t>(GroupsOf(problem.k));
+  params.d = arguments.d;
+  params.d_row_stride = problem.d.row_stride();
+  params.d_column_stride = problem.d.column_stride();
+  params.d_type = problem.d.type;
+  params.has_epilogue = HasEpilogue(problem.epilogue);
+  params.c = problem.epilogue.beta != 0 ? arguments.c : nullptr;
+  params.c_row_stride = problem.c.row_stride();
+  params.c_column_stride = problem.c.column_stride();
+  params.bias = problem.epilogue.has_bias ? arguments.bias : nullptr;
+  params.alpha = static_cast<float>(problem.epilogue.alpha);
+  params.beta = static_cast<float>(problem.epilogue.beta);
+  params.activation = problem.epilogue.activation;
+  return params;
+}
+
+inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Arguments& arguments) {
+  const auto weights =
+      static_cast<std::uint64_t>(LandedBytes(ZeroKindOf(problem), problem.n, problem.k));
+  std::vector<ptx::DeviceBuffer> buffers = {
+      {arguments.a, problem.a.size_bytes(), "A"},
+      {arguments.b, weights, "B", true, arguments.b_is_settled},
+      {arguments.d, problem.d.size_bytes(), "D", false}};
+  if (problem.epilogue.beta != 0) {
+    buffers.push_back({arguments.c, problem.c.size_bytes(), "C"});
+  }
+  if (problem.epilogue.has_bias) {
+    const auto element = static_cast<std::uint64_t>(SizeBits(problem.d.type)) / 8;
+    buffers.push_back({arguments.bias, static_cast<std::uint64_t>(problem.n) * element, "bias"});
+  }
+  return buffers;
+}
+
+template <int kTiling, class Decoder>
+absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
+                         const LaunchTarget& target) {
+  using Layout = FewLayout<kTiling, Decoder>;
+  const absl::StatusOr<QuantParams> params = MakeParams(
+      problem, arguments,
+      RowSpec(problem, arguments.a, Decoder::Rows::kElement, Layout::kBoxRows, Layout::kTurnSlabs));
+  if (!params.ok()) return params.status();
+  ptx::LaunchShape shape;
+  shape.kernel = "hopper/quant few";
+  shape.blocks_x =
+      static_cast<std::uint32_t>((problem.n + Layout::kBlockLines - 1) / Layout::kBlockLines);
+  shape.threads = Layout::kThreads;
+  shape.shared_bytes = Layout::kSharedBytes;
+  shape.overlaps_preceding = true;
+  return ptx::Launch(FewProduct<kTiling, Decoder>, shape, *params, Buffers(problem, arguments),
+                     target);
+}
+
+template <template <class> class Launcher>
+absl::Status LaunchByFormat(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
+  const bool is_bf16 = problem.a.type == DataType::kBf16;
+  switch (ZeroKindOf(problem)) {
+    case ZeroKind::kNone:
+      return is_bf16
+                 ? Launcher<Int4Decoder<Bf16Rows, ZeroKind::kNone>>::Do(problem, arguments, target)
+                 : Launcher<Int4Decoder<F16Rows, ZeroKind::kNone>>::Do(problem, arguments, target);
+    case ZeroKind::kEight:
+      return is_bf16
+                 ? Launcher<Int4Decoder<Bf16Rows, ZeroKind::kEight>>::Do(problem, arguments, target)
+                 : Launcher<Int4Decoder<F16Rows, ZeroKind::kEight>>::Do(problem, arguments, target);
+    case ZeroKind::kPlane:
+      break;
+  }
+  return is_bf16 ? Launcher<Int4Decoder<Bf16Rows, ZeroKind::kPlane>>::Do(problem, arguments, target)
+                 : Launcher<Int4Decoder<F16Rows, ZeroKind::kPlane>>::Do(problem, arguments, target);
+}
+
+template <int kTiling>
+struct Few {
+  template <class Decoder>
+  struct Launcher {
+    static absl::Status Do(const Problem& problem, const Arguments& arguments,
+                           const LaunchTarget& target) {
+      return LaunchFewOf<kTiling, Decoder>(problem, arguments, target);
+    }
+  };
+};
+
+// arguments.b is the landed form (landed.h) of the problem's B.
+// REQUIRES: what Rejection() of the family says; problem.m is at most the tiling's rows.
+template <int kTiling>
+absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
+                       const LaunchTarget& target) {
+  return LaunchByFormat<Few<kTiling>::template Launcher>(problem, arguments, target);
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::hopper::quant

@@ -1,0 +1,39 @@
+// The parameters of both kernels, for few rows and for many.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/tensor_copy.h"
+#include "kernels/types.h"
+
+namespace gemmd::hopper::quant {
+inline namespace GEMMD_BACKEND {
+
+struct QuantParams {
+  ptx::TensorMap rows;  // A: 64 x M x K / 64
+  const std::uint8_t* weights;
+  bool weights_are_settled;  // no launch ahead writes them
+  std::int32_t m;
+  std::int32_t n;
+  std::int32_t k_groups;
+  std::uint32_t tiles_m;  // of the kernel for many rows
+  std::uint32_t tiles_n;  // of clusters
+
+  // D, C and bias are of d_type.
+  void* d;
+  std::int64_t d_row_stride;  // elements
+  std::int64_t d_column_stride;
+  DataType d_type;
+  // The epilogue, where there is one.
+  bool has_epilogue;
+  const void* c;  // null: none
+  std::int64_t c_row_stride;
+  std::int64_t c_column_stride;
+  const void* bias;  // one element a column of D; null: none
+  float alpha;
+  float beta;
+  Activation activation;
+};
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::hopper::quant

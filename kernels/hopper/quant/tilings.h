@@ -1,0 +1,32 @@
+// The tilings of both kernels: values, each a form of one source. Bits are the same in all.
+#pragma once
+
+#include <cstdint>
+
+namespace gemmd::hopper::quant {
+
+// Up to 16 rows of A. A block has `strips` strips of lines of W; `splits` warps share a strip: they
+// take turns along K, `groups` groups of 128 at a time.
+struct FewTiling {
+  int rows;           // of A: 1, 8 or 16
+  int strips;         // 2 or 4
+  int splits;         // 2 or 4
+  int groups;         // whose products a warp interleaves: chains that do not wait for each other
+  int weight_stages;  // each of a warp's groups, for every strip
+  int row_stages;     // each of a turn: all splits' groups
+  int blocks;         // on a multiprocessor
+};
+
+// With two blocks on a multiprocessor the next grid's weights are on their way while this one's
+// last blocks sum.
+inline constexpr FewTiling kFewTilings[] = {
+    {1, 4, 2, 2, 10, 8, 2},   // 0: one row
+    {1, 2, 4, 2, 16, 6, 2},   // 1: of few lines: half as many a block
+    {8, 4, 2, 2, 8, 3, 2},    // 2
+    {16, 4, 2, 2, 4, 2, 2},   // 3
+    {16, 4, 2, 2, 10, 4, 1},  // 4
+    {16, 4, 2, 1, 10, 6, 2},  // 5
+};
+inline constexpr int kFewTilingCount = sizeof(kFewTilings) / sizeof(kFewTilings[0]);
+
+}  // namespace gemmd::hopper::quant

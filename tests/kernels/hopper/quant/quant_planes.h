@@ -1,0 +1,291 @@
+// A product by quantized weights with its planes in the emulator, and what bits D should have.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "kernels/emulator/session.h"
+#include "kernels/emulator/tensor_core.h"
+#include "kernels/hopper/quant/landed.h"
+#include "kernels/hopper/quant/zero_kind.h"
+#include "kernels/kernel.h"
+#include "tests/kernels/sm90/plane.h"
+
+namespace gemmd::testing {
+
+struct QuantCase {
+  std::int64_t m = 1;
+  std::int64_t n = 64;
+  std::int64_t k = 128;
+  DataType a = DataType::kBf16;
+  DataType b = DataType::kInt4;
+  bool has_zero_points = false;
+  DataType d = DataType::kBf16;
+  Order d_order = Order::kRowMajor;
+  bool b_is_k_major = true;
+  bool b_is_settled = true;
+  Epilogue epilogue = {};
+};
+
+inline Problem MakeQuantProblem(const QuantCase& c) {
+  Problem problem = MakeProblem(c.m, c.n, c.k, c.a, c.d, false, c.b_is_k_major);
+  problem.a.leading_dimension = (c.k + 7) / 8 * 8 + 8;
+  problem.b.type = c.b;
+  problem.b_scaling.has_scales = true;
+  problem.b_scaling.type = DataType::kF16;
+  problem.b_scaling.block_lines = 1;
+  problem.b_scaling.block_k = hopper::quant::kGroupK;
+  problem.b_scaling.order = c.b_is_k_major ? ScaleOrder::kAlongK : ScaleOrder::kAlongLines;
+  problem.b_scaling.has_zero_points = c.has_zero_points;
+  problem.d.order = c.d_order;
+  problem.d.type = c.d;
+  problem.c = problem.d;
+  problem.c.leading_dimension = problem.c.inner() + 1;
+  problem.d.leading_dimension = problem.d.inner() + 3;
+  problem.epilogue = c.epilogue;
+  problem.accumulate = DataType::kF32;
+  return problem;
+}
+
+// A hash, the same wherever it is asked for.
+inline std::uint32_t HashOf(std::uint32_t seed, std::int64_t line, std::int64_t k) {
+  auto x = static_cast<std::uint32_t>(line * 2654435761 + k * 40503 + seed * 97);
+  x ^= x >> 16;
+  x *= 0x85ebca6b;
+  x ^= x >> 13;
+  x *= 0xc2b2ae35;
+  return x ^ (x >> 16);
+}
+
+// Bytes at a multiple of 128, exactly as many as are needed.
+class Bytes {
+ public:
+  explicit Bytes(std::int64_t size) : storage_(static_cast<std::size_t>(size) + 128, 0x7f) {
+    data_ = storage_.data() + (128 - reinterpret_cast<std::uintptr_t>(storage_.data()) % 128) % 128;
+  }
+  std::uint8_t* data() { return data_; }
+  const std::uint8_t* data() const { return data_; }
+
+ private:
+  std::vector<std::uint8_t> storage_;
+  std::uint8_t* data_;
+};
+
+struct QuantRun {
+  explicit QuantRun(const QuantCase& c)
+      : its(c),
+        problem(MakeQuantProblem(c)),
+        zero(hopper::quant::ZeroKindOf(problem)),
+        groups(hopper::quant::GroupsOf(c.k)),
+        landed_bytes(hopper::quant::LandedBytes(zero, c.n, c.k)),
+        a_plane(problem.a),
+        c_plane(problem.c),
+        d_plane(problem.d),
+        codes(static_cast<std::int64_t>(problem.b.size_bytes())),
+        scales(c.n * groups * 2),
+        zeros(c.n * groups),
+        landed(landed_bytes),
+        bias(c.n * SizeBits(c.d) / 8) {
+    std::memset(codes.data(), 0, problem.b.size_bytes());
+    for (std::int64_t row = 0; row < c.m; ++row) {
+      for (std::int64_t i = 0; i < c.k; ++i) a_plane.Set(row, i, AOf(row, i));
+      for (std::int64_t column = 0; column < c.n; ++column) {
+        SetHalfOrFloat(&c_plane, row, column, COf(row, column));
+      }
+    }
+    for (std::int64_t line = 0; line < c.n; ++line) {
+      for (std::int64_t i = 0; i < c.k; ++i) {
+        const std::int64_t index = line * problem.b_column_stride() + i * problem.b_inner_stride();
+        codes.data()[index / 2] =
+            static_cast<std::uint8_t>(codes.data()[index / 2] | CodeOf(line, i) << (index % 2 * 4));
+      }
+      for (std::int64_t g = 0; g < groups; ++g) {
+        const std::int64_t index = problem.b_scaling.index(c.n, c.k, line, g * 128);
+        const std::uint16_t scale = ScaleBitsOf(line, g);
+        std::memcpy(scales.data() + index * 2, &scale, 2);
+        zeros.data()[index] = static_cast<std::uint8_t>(ZeroOf(line, g));
+      }
+      SetElement(bias.data(), line, BiasOf(line));
+    }
+    LandByHand();
+  }
+
+  emulator::HalfFormat RowFormat() const {
+    return its.a == DataType::kBf16 ? emulator::HalfFormat::kBf16 : emulator::HalfFormat::kF16;
+  }
+  // Numbers of several magnitudes.
+  std::uint16_t AOf(std::int64_t row, std::int64_t i) const {
+    const std::uint32_t x = HashOf(1, row, i);
+    const float value = static_cast<float>(x & 0xffff) / 65536.0F - 0.5F;
+    return emulator::Narrow(RowFormat(), std::ldexp(value, static_cast<int>(x >> 30)));
+  }
+  std::uint32_t CodeOf(std::int64_t line, std::int64_t i) const { return HashOf(2, line, i) >> 28; }
+  // Of either sign, and zero now and then.
+  std::uint16_t ScaleBitsOf(std::int64_t line, std::int64_t group) const {
+    const std::uint32_t x = HashOf(3, line, group);
+    return emulator::Narrow(emulator::HalfFormat::kF16,
+                            (static_cast<float>(x & 0xfff) - 1024.0F) / 65536.0F);
+  }
+  int ZeroOf(std::int64_t line, std::int64_t group) const {
+    if (!its.has_zero_points) return 0;
+    const int zero = static_cast<int>(HashOf(4, line, group) >> 28);
+    return its.b == DataType::kInt4 ? zero - 8 : zero;
+  }
+  int ValueOf(std::int64_t line, std::int64_t i) const {
+    const int code = static_cast<int>(CodeOf(line, i));
+    return (its.b == DataType::kInt4 && code > 7 ? code - 16 : code) - ZeroOf(line, i / 128);
+  }
+  static float COf(std::int64_t row, std::int64_t column) {
+    return static_cast<float>((row * 3 + column) % 11) / 4 - 1;
+  }
+  static float BiasOf(std::int64_t column) { return static_cast<float>(column % 7) - 3; }
+
+  std::uint32_t NarrowToD(float value) const {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    if (its.d == DataType::kF32) return bits;
+    return emulator::Narrow(
+        its.d == DataType::kBf16 ? emulator::HalfFormat::kBf16 : emulator::HalfFormat::kF16, value);
+  }
+  void SetElement(std::uint8_t* at, std::int64_t index, float value) const {
+    const std::uint32_t bits = NarrowToD(value);
+    const std::int64_t size = SizeBits(its.d) / 8;
+    std::memcpy(at + index * size, &bits, static_cast<std::size_t>(size));
+  }
+  void SetHalfOrFloat(Plane* plane, std::int64_t row, std::int64_t column, float value) const {
+    if (its.d == DataType::kF32) {
+      plane->Set(row, column, value);
+    } else {
+      plane->Set(row, column, static_cast<std::uint16_t>(NarrowToD(value)));
+    }
+  }
+
+  // The landed form from the words of landed.h, byte by byte, apart from any kernel.
+  void LandByHand() {
+    namespace quant = hopper::quant;
+    const std::uint32_t bias_of_codes = its.b == DataType::kInt4 ? 8 : 0;
+    for (std::int64_t line = 0; line < quant::ChunksOf(its.n) * quant::kChunkLines; ++line) {
+      const std::int64_t strip = line / 16;
+      for (std::int64_t g = 0; g < groups; ++g) {
+        std::uint8_t* const unit =
+            landed.data() + ((strip / 4 * groups + g) * 4 + strip % 4) * quant::UnitBytes(zero);
+        const std::int64_t pair = line % 8;
+        const std::int64_t side = line % 16 / 8;
+        const bool is_line = line < its.n;
+        const std::uint32_t stored_zero =
+            is_line ? (static_cast<std::uint32_t>(ZeroOf(line, g)) + bias_of_codes) & 15 : 0;
+        for (std::int64_t i = 0; i < 128; ++i) {
+          const std::int64_t k = g * 128 + i;
+          const std::uint32_t nothing = zero == quant::ZeroKind::kPlane   ? stored_zero
+                                        : zero == quant::ZeroKind::kEight ? 8
+                                                                          : 0;
+          const std::uint32_t code =
+              is_line && k < its.k ? CodeOf(line, k) ^ bias_of_codes : nothing;
+          const std::int64_t step = i / 16;
+          const std::int64_t lane = pair * 4 + i % 8 / 2;
+          const std::int64_t j = side + i % 16 / 8 * 2;
+          const std::int64_t bit = 16 * (i % 2) + 4 * j;
+          std::uint8_t& byte = unit[step / 4 * 512 + lane * 16 + step % 4 * 4 + bit / 8];
+          byte = static_cast<std::uint8_t>((byte & ~(15u << (bit % 8))) | code << (bit % 8));
+        }
+        const std::uint16_t scale = is_line ? ScaleBitsOf(line, g) : 0;
+        std::memcpy(unit + quant::kScalesAt + pair * 4 + side * 2, &scale, 2);
+        if (zero == quant::ZeroKind::kPlane) {
+          unit[quant::kZerosAt + pair * 2 + side] = static_cast<std::uint8_t>(stored_zero);
+        }
+      }
+    }
+  }
+
+  Arguments MakeArguments() {
+    Arguments arguments;
+    arguments.a = a_plane.data();
+    arguments.b = landed.data();
+    arguments.c = c_plane.data();
+    arguments.bias = bias.data();
+    arguments.d = d_plane.data();
+    arguments.b_is_settled = its.b_is_settled;
+    return arguments;
+  }
+
+  // Calls launch(target).
+  template <class LaunchFunction>
+  static emulator::Report RunIn(const LaunchFunction& launch, const emulator::Options& options) {
+    emulator::Session session;
+    session.options = options;
+    LaunchTarget target;
+    target.emulator = &session;
+    const absl::Status status = launch(target);
+    if (!status.ok() && session.report.ok()) session.report.message = status.ToString();
+    return session.report;
+  }
+
+  // The sum of an element of D in the order that few.h states, from the planes as they were sent.
+  float SumOf(std::int64_t row, std::int64_t line) const {
+    float total = 0;
+    for (std::int64_t g = 0; g < groups; ++g) {
+      float sum = 0;
+      for (std::int64_t first = g * 128; first < g * 128 + 128; first += 16) {
+        emulator::Factors a;
+        emulator::Factors b;
+        for (int i = 0; i < 16; ++i) {
+          const bool is_inside = first + i < its.k;
+          a.Set(RowFormat(), i, is_inside ? AOf(row, first + i) : std::uint16_t{0});
+          const auto value = is_inside ? static_cast<float>(ValueOf(line, first + i)) : 0.0F;
+          b.Set(RowFormat(), i, emulator::Narrow(RowFormat(), value));
+        }
+        sum = emulator::RoundToF32(emulator::AlignedSum(sum, a, b));
+      }
+      total =
+          std::fma(emulator::Widen(emulator::HalfFormat::kF16, ScaleBitsOf(line, g)), sum, total);
+    }
+    return total;
+  }
+
+  std::uint32_t BitsAt(std::int64_t row, std::int64_t column) const {
+    return its.d == DataType::kF32 ? d_plane.Get<std::uint32_t>(row, column)
+                                   : d_plane.Get<std::uint16_t>(row, column);
+  }
+
+  // What D should be, with alpha, beta and bias one after another in f32.
+  std::uint32_t ExpectedBits(std::int64_t row, std::int64_t column) const {
+    float value = SumOf(row, column);
+    const Epilogue& epilogue = problem.epilogue;
+    if (epilogue.alpha != 1 || epilogue.beta != 0 || epilogue.has_bias ||
+        epilogue.activation != Activation::kNone) {
+      value = static_cast<float>(epilogue.alpha) * value;
+      if (epilogue.beta != 0) value += static_cast<float>(epilogue.beta) * COf(row, column);
+      if (epilogue.has_bias) value += BiasOf(column);
+      if (epilogue.activation == Activation::kRelu) value = value < 0 ? 0 : value;
+    }
+    return NarrowToD(value);
+  }
+
+  std::int64_t CountWrong() const {
+    std::int64_t wrong = 0;
+    for (std::int64_t row = 0; row < its.m; ++row) {
+      for (std::int64_t column = 0; column < its.n; ++column) {
+        wrong += BitsAt(row, column) != ExpectedBits(row, column);
+      }
+    }
+    return wrong;
+  }
+
+  const QuantCase its;
+  const Problem problem;
+  const hopper::quant::ZeroKind zero;
+  const std::int64_t groups;
+  const std::int64_t landed_bytes;
+  Plane a_plane;
+  Plane c_plane;
+  Plane d_plane;
+  Bytes codes;
+  Bytes scales;
+  Bytes zeros;
+  Bytes landed;
+  Bytes bias;
+};
+
+}  // namespace gemmd::testing
