@@ -24,5 +24,13 @@ GEMMD_DEVICE std::uint32_t Keep(std::uint32_t value) {
   return value;
 }
 
+// Keeps an array's elements in registers from here on: what wgmma reads from registers is computed
+// before its fence, and not between its instructions.
+template <int kCount>
+GEMMD_DEVICE void KeepAll(std::uint32_t (&values)[kCount]) {
+  GEMMD_UNROLL
+  for (int i = 0; i < kCount; ++i) values[i] = Keep(values[i]);
+}
+
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::ptx

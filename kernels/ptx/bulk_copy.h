@@ -1,5 +1,5 @@
-// Bulk copies of plain bytes from global to shared memory (sm_90). One thread issues a copy. PTX
-// ISA, "Data Movement and Conversion Instructions: cp.async.bulk".
+// Bulk copies of plain bytes from global to shared memory (sm_90). One thread issues a copy.
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk".
 //
 // Both addresses and the size are multiples of 16. The bytes are counted on the mbarrier, whose
 // phase must expect them (MbarrierArriveExpect()).

@@ -41,7 +41,8 @@ struct F16Rows {
   }
 };
 
-// What a lane needs beside the codes of a unit: of lines `pair` and `pair` + 8 of the strip.
+// A unit's scales and zero points as a lane needs them: of lines `pair` and `pair` + 8 of the
+// strip.
 template <class Rows_, ZeroKind kZero_>
 struct Int4Decoder {
   using Rows = Rows_;

@@ -49,8 +49,12 @@ struct FewLayout {
   static constexpr int kBlocks = kValues.blocks;
 
   static constexpr int kWeightStages = kValues.weight_stages;
-  static constexpr int kGroupBytes = kStrips * Decoder::kUnitBytes;
-  static constexpr int kWeightStageBytes = kGroups * kGroupBytes;
+  // A stage has a chunk's strips of its groups, those that are the block's, and then the next
+  // chunk's.
+  static constexpr int kChunks = kStrips < kChunkStrips ? 1 : kStrips / kChunkStrips;
+  static constexpr int kGroupBytes = kStrips / kChunks * Decoder::kUnitBytes;
+  static constexpr int kChunkStageBytes = kGroups * kGroupBytes;
+  static constexpr int kWeightStageBytes = kChunks * kChunkStageBytes;
   static constexpr int kChunkBytes = kChunkStrips * Decoder::kUnitBytes;
   // A lies in slabs of 64 of K: swizzled lines of 128 bytes.
   static constexpr int kSlabBytes = kBoxRows * 128;
@@ -60,7 +64,7 @@ struct FewLayout {
 
   static constexpr int kSums = kColumns / 2;  // of a lane, for a group
   static constexpr int kShare = kSums / kSplits;
-  // What a warp writes for one other, a lane's part, and for all others; and its scales.
+  // Bytes that a warp writes: a lane's part for one other, all parts for all others, and scales.
   static constexpr int kPartBytes = kShare * kGroups * 4;
   static constexpr int kPieceBytes = kPartBytes < 16 ? kPartBytes : 16;  // of one instruction
   static constexpr int kPieces = kPartBytes / kPieceBytes;
@@ -136,10 +140,9 @@ class FewProducer {
   GEMMD_DEVICE FewProducer(const QuantParams& params, const FewBlock<Layout>& block)
       : params_(params), block_(block) {
     const std::uint32_t index = ptx::BlockIndexX();
-    constexpr std::uint32_t kOfChunk = kChunkStrips / Layout::kStrips;  // blocks
-    weights_ = params.weights +
-               static_cast<std::int64_t>(index / kOfChunk) * params.k_groups * Layout::kChunkBytes +
-               index % kOfChunk * Layout::kGroupBytes;
+    const std::uint32_t strip = index * Layout::kStrips;
+    weights_ = params.weights + static_cast<std::int64_t>(strip / kChunkStrips) * ChunkLineBytes() +
+               strip % kChunkStrips * Decoder::kUnitBytes;
     stages_ = (params.k_groups + Layout::kGroups - 1) / Layout::kGroups;
     turns_ = (params.k_groups + Layout::kTurnGroups - 1) / Layout::kTurnGroups;
   }
@@ -185,6 +188,11 @@ class FewProducer {
   }
 
  private:
+  // From a chunk to the next one.
+  GEMMD_DEVICE std::int64_t ChunkLineBytes() const {
+    return std::int64_t{params_.k_groups} * Layout::kChunkBytes;
+  }
+
   // Returns whether there was a stage left.
   GEMMD_DEVICE bool LoadWeights() {
     if (next_weights_ == stages_) return false;
@@ -199,9 +207,13 @@ class FewProducer {
     const ptx::SharedAddress full = block_.WeightsFull(stage);
     const ptx::SharedAddress to =
         block_.shared + Layout::kWeightsAt + stage * Layout::kWeightStageBytes;
-    ptx::MbarrierArriveExpect(full, bytes);
-    if constexpr (Layout::kStrips == kChunkStrips) {
-      ptx::BulkLoad(to, weights_, bytes, full, ptx::CachePolicy::kEvictFirst);
+    ptx::MbarrierArriveExpect(full, Layout::kChunks * bytes);
+    if constexpr (Layout::kStrips >= kChunkStrips) {
+      GEMMD_UNROLL
+      for (int chunk = 0; chunk < Layout::kChunks; ++chunk) {
+        ptx::BulkLoad(to + chunk * Layout::kChunkStageBytes, weights_ + chunk * ChunkLineBytes(),
+                      bytes, full, ptx::CachePolicy::kEvictFirst);
+      }
     } else {
       for (std::int32_t g = 0; g < groups; ++g) {
         ptx::BulkLoad(to + static_cast<std::uint32_t>(g) * Layout::kGroupBytes,
@@ -211,8 +223,7 @@ class FewProducer {
     }
     weights_ += Layout::kGroups * Layout::kChunkBytes;
     weight_ring_.Next();
-    // The next grid may start: what it loads does not keep this one waiting any more.
-    if (++next_weights_ == stages_) ptx::LaunchDependentGrid();
+    if (next_weights_++ == params_.trigger) ptx::LaunchDependentGrid();
     return true;
   }
 
@@ -245,23 +256,21 @@ class FewProducer {
 
 // A warp that multiplies. Its addresses run along with the rings: it is short of instructions, not
 // of registers.
-template <class Layout, class Decoder>
+template <class Layout, class Decoder, std::uint32_t kSplit>
 class FewWarp {
  public:
   GEMMD_DEVICE FewWarp(const QuantParams& params, ptx::SharedAddress base, std::uint32_t warp)
-      : params_(params),
-        strip_(warp % Layout::kStrips),
-        split_(warp / Layout::kStrips),
-        lane_(ptx::LaneIndex()) {
+      : params_(params), strip_(warp % Layout::kStrips), lane_(ptx::LaneIndex()) {
     const std::uint32_t shared = ptx::Keep(base);
-    const std::uint32_t unit = shared + Layout::kWeightsAt + split_ * Layout::kWeightStageBytes +
-                               strip_ * Decoder::kUnitBytes;
+    const std::uint32_t unit = shared + Layout::kWeightsAt + kSplit * Layout::kWeightStageBytes +
+                               strip_ / kChunkStrips * Layout::kChunkStageBytes +
+                               strip_ % kChunkStrips * Decoder::kUnitBytes;
     codes_ = ptx::Keep(unit + lane_ * 16);
     scales_ = ptx::Keep(unit + lane_ / 4 * 4);
-    weights_full_ = ptx::Keep(shared + Layout::kWeightsFull + split_ * 8);
+    weights_full_ = ptx::Keep(shared + Layout::kWeightsFull + kSplit * 8);
     // This lane's line of ldmatrix. A row that A does not have is zeros; where the slab has one
     // row, that row is all.
-    const std::uint32_t slab = split_ * kOwnSlabs;
+    const std::uint32_t slab = kSplit * kOwnSlabs;
     const std::uint32_t row = Layout::kBoxRows == 1   ? 0
                               : Layout::kBoxRows == 8 ? lane_ % 8
                                                       : lane_ / 16 * 8 + lane_ % 8;
@@ -269,9 +278,9 @@ class FewWarp {
     const std::uint32_t chunk = Layout::kColumns == 8 ? lane_ / 8 : lane_ / 8 % 2;
     rows_ = ptx::Keep(shared + Layout::kRowsAt + line * 128 + (chunk ^ (line % 8)) * 16);
     rows_full_ = ptx::Keep(shared + Layout::kRowsFull);
-    slot_ = ptx::Keep(shared + Layout::kSlotsAt + SlotAt(split_) + lane_ * Layout::kPieceBytes);
+    slot_ = ptx::Keep(shared + Layout::kSlotsAt + SlotAt(kSplit) + lane_ * Layout::kPieceBytes);
     slot_scales_ =
-        ptx::Keep(shared + Layout::kSlotsAt + SlotAt(split_) + Layout::kPartsBytes + lane_ / 4 * 4);
+        ptx::Keep(shared + Layout::kSlotsAt + SlotAt(kSplit) + Layout::kPartsBytes + lane_ / 4 * 4);
     exchanged_ = ptx::Keep(shared + Layout::kExchanged + strip_ * 8);
   }
 
@@ -299,7 +308,7 @@ class FewWarp {
   static constexpr int kWeightTurns = Layout::kWeightStages / Layout::kSplits;
   static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;     // of ldmatrix, a group
   static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;  // of a turn
-  // Whether A's fragments of a turn are loaded at the end of the one before; else there are too few
+  // A's fragments of a turn are loaded at the end of the one before, unless there are too few
   // registers for them.
   static constexpr bool kLoadsAhead = Layout::kColumns == 8 || Layout::kGroups == 1;
   using Columns = std::uint32_t[kLoads][4];
@@ -311,7 +320,7 @@ class FewWarp {
   }
 
   GEMMD_DEVICE std::int32_t GroupsLeft(std::int32_t first) const {
-    return params_.k_groups - first - static_cast<std::int32_t>(split_) * Layout::kGroups;
+    return params_.k_groups - first - static_cast<std::int32_t>(kSplit) * Layout::kGroups;
   }
 
   // Loads what this warp multiplies in the turn from group `first` on, if it has any.
@@ -471,7 +480,7 @@ class FewWarp {
     const std::uint32_t buffer = turn_ % kExchanges * kExchangeBytes;
     GEMMD_UNROLL
     for (int d = 1; d < Layout::kSplits; ++d) {
-      const std::uint32_t owner = (split_ + d) % Layout::kSplits;
+      const std::uint32_t owner = (kSplit + d) % Layout::kSplits;
       GEMMD_UNROLL
       for (int p = 0; p < Layout::kPieces; ++p) {
         Piece piece;
@@ -501,7 +510,7 @@ class FewWarp {
     for (int q = 0; q < Layout::kGroups; ++q) {
       own_scales_[q] = scales[q];
       GEMMD_UNROLL
-      for (int i = 0; i < Layout::kShare; ++i) own_[q][i] = ValueOf(sums[q], split_, i);
+      for (int i = 0; i < Layout::kShare; ++i) own_[q][i] = ValueOf(sums[q], kSplit, i);
     }
   }
 
@@ -512,13 +521,13 @@ class FewWarp {
     const std::uint32_t buffer = turn % kExchanges * kExchangeBytes;
     ptx::MbarrierWait(exchanged_ + turn % kExchanges * (Layout::kStrips * 8),
                       turn / kExchanges % 2);
-    const std::uint32_t side = split_ * 2 / Layout::kSplits;
+    const std::uint32_t side = kSplit * 2 / Layout::kSplits;
     Piece parts[Layout::kSplits - 1]
                [Layout::kPieces];  // of those that follow this one, in a circle
     std::uint32_t scales[Layout::kSplits - 1][Layout::kGroups];
     GEMMD_UNROLL
     for (int d = 1; d < Layout::kSplits; ++d) {
-      const std::uint32_t other = buffer + SlotAt((split_ + d) % Layout::kSplits) - SlotAt(split_);
+      const std::uint32_t other = buffer + SlotAt((kSplit + d) % Layout::kSplits) - SlotAt(kSplit);
       GEMMD_UNROLL
       for (int p = 0; p < Layout::kPieces; ++p) {
         parts[d - 1][p] = ptx::LoadShared<Piece>(
@@ -537,7 +546,7 @@ class FewWarp {
         std::uint32_t scale = own_scales_[q];
         GEMMD_UNROLL
         for (int d = 1; d < Layout::kSplits; ++d) {
-          if ((split_ + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
+          if ((kSplit + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
             scale = scales[d - 1][q];
           }
         }
@@ -546,7 +555,7 @@ class FewWarp {
           float sum = own_[q][i];
           GEMMD_UNROLL
           for (int d = 1; d < Layout::kSplits; ++d) {
-            if ((split_ + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
+            if ((kSplit + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
               const int nth = q * Layout::kShare + i;
               sum = ptx::FloatOfBits(parts[d - 1][nth / kPieceWords].word[nth % kPieceWords]);
             }
@@ -560,19 +569,30 @@ class FewWarp {
   GEMMD_DEVICE void Store() const {
     const auto line =
         static_cast<std::int32_t>(ptx::BlockIndexX() * Layout::kBlockLines + strip_ * kStripLines +
-                                  lane_ / 4 + split_ * 2 / Layout::kSplits * 8);
-    const std::uint32_t part = split_ % (Layout::kSplits / 2) * Layout::kShare;
-    GEMMD_UNROLL
-    for (int i = 0; i < Layout::kShare; ++i) {
+                                  lane_ / 4 + kSplit * 2 / Layout::kSplits * 8);
+    const std::uint32_t part = kSplit % (Layout::kSplits / 2) * Layout::kShare;
+    const auto row_of = [&](std::uint32_t i) {
       const std::uint32_t nth = part + i;
-      const std::uint32_t row = nth / 2 * 8 + lane_ % 4 * 2 + nth % 2;
-      Finish(params_, total_[i], static_cast<std::int32_t>(row), line);
+      return static_cast<std::int32_t>(nth / 2 * 8 + lane_ % 4 * 2 + nth % 2);
+    };
+    if (!params_.has_epilogue) {
+      GEMMD_UNROLL
+      for (int i = 0; i < Layout::kShare; ++i) StoreElement(params_, total_[i], row_of(i), line);
+      return;
+    }
+    GEMMD_NO_UNROLL
+    for (int i = 0; i < Layout::kShare; ++i) {
+      float sum = total_[0];
+      GEMMD_UNROLL
+      for (int j = 1; j < Layout::kShare; ++j) {
+        if (i == j) sum = total_[j];
+      }
+      FinishElement(params_, sum, row_of(i), line);
     }
   }
 
   const QuantParams& params_;
   const std::uint32_t strip_;
-  const std::uint32_t split_;
   const std::uint32_t lane_;
   // Running addresses: of this lane, and of the mbarriers; where in a ring, and its parity.
   ptx::SharedAddress codes_;
@@ -597,6 +617,19 @@ class FewWarp {
   float own_[Layout::kGroups][Layout::kShare];
   std::uint32_t own_scales_[Layout::kGroups];
 };
+
+// Splits do the same with other registers: code for each is shorter than code for all.
+template <class Layout, class Decoder, std::uint32_t kSplit>
+GEMMD_DEVICE void RunSplit(const QuantParams& params, ptx::SharedAddress base, std::uint32_t warp) {
+  if (warp / Layout::kStrips == kSplit) {
+    FewWarp<Layout, Decoder, kSplit> me(params, base, warp);
+    me.Run();
+    return;
+  }
+  if constexpr (kSplit + 1 < Layout::kSplits) {
+    RunSplit<Layout, Decoder, kSplit + 1>(params, base, warp);
+  }
+}
 
 template <int kTiling, class Decoder>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
@@ -624,8 +657,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
     ptx::SyncThreads();
     // Whoever has a stage of A may write D: it waits here, and not awake at a stage.
     ptx::WaitForPrecedingGrid();
-    FewWarp<Layout, Decoder> me(params, block.shared, warp);
-    me.Run();
+    RunSplit<Layout, Decoder, 0>(params, block.shared, warp);
   }
 }
 

@@ -15,7 +15,8 @@
 // A word has the eight codes of a lane's four registers of A's fragment (kernels/ptx/mma_sync.h):
 // that of register j, half h, is in the bits from 16 h + 4 j on: line lane / 4 + j % 2 * 8 of the
 // strip, and of the step's K element lane % 4 * 2 + j / 2 * 8 + h. Codes and zero points of int4
-// are those of uint4, 8 more than they stand for. What pads N to 64 and K to 128 is worth zero.
+// are those of uint4, 8 more than they stand for. Padding, of N to 64 and of K to 128, is worth
+// zero.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ inline constexpr int kScalesAt = kCodeBytes;
 inline constexpr int kScaleBytes = kStripLines * 2;
 inline constexpr int kZerosAt = kScalesAt + kScaleBytes;
 
-// What is taken from a stored code: a number for all of them, or one for each scale.
+// The number that is taken from a stored code: one for all of them, or one for each scale.
 enum class ZeroKind : std::uint8_t { kNone, kEight, kPlane };
 
 constexpr int UnitBytes(ZeroKind zero) {

@@ -1,12 +1,14 @@
 // Host code of the products, compiled for the device and for the emulator.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/hopper/quant/few.h"
+#include "kernels/hopper/quant/wide.h"
 #include "kernels/hopper/quant/zero_kind.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
@@ -36,6 +38,15 @@ inline ptx::TensorMapSpec RowSpec(const Problem& problem, const void* a, ptx::Te
   spec.box[1] = static_cast<std::uint32_t>(rows);
   spec.box[2] = static_cast<std::uint32_t>(slabs);
   spec.swizzle = ptx::Swizzle::k128B;
+  return spec;
+}
+
+// The same in boxes of one slab, in two dimensions.
+inline ptx::TensorMapSpec SlabSpec(const Problem& problem, const void* a,
+                                   ptx::TensorElement element, int rows) {
+  ptx::TensorMapSpec spec = RowSpec(problem, a, element, rows, 1);
+  spec.rank = 2;
+  spec.size[0] = static_cast<std::uint64_t>(problem.k);
   return spec;
 }
 
@@ -86,7 +97,7 @@ template <int kTiling, class Decoder>
 absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
                          const LaunchTarget& target) {
   using Layout = FewLayout<kTiling, Decoder>;
-  const absl::StatusOr<QuantParams> params = MakeParams(
+  absl::StatusOr<QuantParams> params = MakeParams(
       problem, arguments,
       RowSpec(problem, arguments.a, Decoder::Rows::kElement, Layout::kBoxRows, Layout::kTurnSlabs));
   if (!params.ok()) return params.status();
@@ -94,6 +105,11 @@ absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
   shape.kernel = "hopper/quant few";
   shape.blocks_x =
       static_cast<std::uint32_t>((problem.n + Layout::kBlockLines - 1) / Layout::kBlockLines);
+  // The next grid's loads keep this one waiting, so that it starts when all is asked for; where the
+  // last blocks leave multiprocessors empty, it may come at once.
+  const bool is_one_wave = shape.blocks_x <= ptx::Multiprocessors() * Layout::kBlocks;
+  params->trigger =
+      is_one_wave ? (params->k_groups + Layout::kGroups - 1) / Layout::kGroups - 1 : 0;
   shape.threads = Layout::kThreads;
   shape.shared_bytes = Layout::kSharedBytes;
   shape.overlaps_preceding = true;
@@ -132,12 +148,61 @@ struct Few {
   };
 };
 
+// As many tiles of lines as the problem has, in clusters: a multiple of what a cluster has.
+template <int kTiling, class Decoder>
+absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
+                          const LaunchTarget& target) {
+  using Layout = WideLayout<kTiling, Decoder>;
+  constexpr int kClusterChunks = Layout::kTileChunks * Layout::kCluster;
+  if (ChunksOf(problem.n) % kClusterChunks != 0) {
+    return absl::InvalidArgumentError("the tiling takes whole blocks of lines");
+  }
+  absl::StatusOr<QuantParams> params =
+      MakeParams(problem, arguments,
+                 SlabSpec(problem, arguments.a, Decoder::Rows::kElement, Layout::kLoadRows));
+  if (!params.ok()) return params.status();
+  params->tiles_m = static_cast<std::uint32_t>((problem.m + Layout::kRows - 1) / Layout::kRows);
+  params->tiles_n = static_cast<std::uint32_t>(ChunksOf(problem.n) / kClusterChunks);
+  // With one row of tiles the weights are read once.
+  params->weight_policy =
+      params->tiles_m == 1 ? ptx::CachePolicy::kEvictFirst : ptx::CachePolicy::kNormal;
+  const std::uint32_t most =
+      ptx::Multiprocessors() * Layout::kValues.blocks / Layout::kCluster * Layout::kCluster;
+  ptx::LaunchShape shape;
+  shape.kernel = "hopper/quant wide";
+  shape.blocks_x = std::min(most, params->tiles_m * params->tiles_n * Layout::kCluster);
+  shape.threads = Layout::kThreads;
+  shape.cluster_size = Layout::kCluster;
+  shape.shared_bytes = Layout::kSharedBytes;
+  shape.overlaps_preceding = true;
+  return ptx::Launch(WideProduct<kTiling, Decoder>, shape, *params, Buffers(problem, arguments),
+                     target);
+}
+
+template <int kTiling>
+struct Wide {
+  template <class Decoder>
+  struct Launcher {
+    static absl::Status Do(const Problem& problem, const Arguments& arguments,
+                           const LaunchTarget& target) {
+      return LaunchWideOf<kTiling, Decoder>(problem, arguments, target);
+    }
+  };
+};
+
 // arguments.b is the landed form (landed.h) of the problem's B.
 // REQUIRES: what Rejection() of the family says; problem.m is at most the tiling's rows.
 template <int kTiling>
 absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
                        const LaunchTarget& target) {
   return LaunchByFormat<Few<kTiling>::template Launcher>(problem, arguments, target);
+}
+
+// The same for any number of rows.
+template <int kTiling>
+absl::Status LaunchWide(const Problem& problem, const Arguments& arguments,
+                        const LaunchTarget& target) {
+  return LaunchByFormat<Wide<kTiling>::template Launcher>(problem, arguments, target);
 }
 
 }  // namespace GEMMD_BACKEND

@@ -25,8 +25,31 @@ inline constexpr FewTiling kFewTilings[] = {
     {8, 4, 2, 2, 8, 3, 2},    // 2
     {16, 4, 2, 2, 4, 2, 2},   // 3
     {16, 4, 2, 2, 10, 4, 1},  // 4
-    {16, 4, 2, 1, 10, 6, 2},  // 5
+    {16, 8, 2, 2, 6, 3, 1},   // 5: of many lines, twice as many a block
 };
 inline constexpr int kFewTilingCount = sizeof(kFewTilings) / sizeof(kFewTilings[0]);
+
+// Any number of rows. `groups` warpgroups have `line_blocks` blocks of 64 lines each, by all rows
+// of the tile; a cluster's blocks have lines of their own and share the loading of A. While a batch
+// of steps of 16 of K is multiplied, the next is decoded.
+struct WideTiling {
+  int rows;         // of A: a multiple of 16
+  int groups;       // 1 or 2
+  int line_blocks;  // 1 or 2
+  int cluster;      // 1 or 2
+  int stages;       // of 128 of K
+  int batch;        // 2, 4 or 8
+  int blocks;       // on a multiprocessor
+};
+
+inline constexpr WideTiling kWideTilings[] = {
+    {64, 1, 1, 2, 9, 8, 1},   // 0: few lines
+    {64, 2, 2, 2, 6, 8, 1},   // 1: many lines
+    {128, 2, 1, 2, 4, 8, 1},  // 2: some hundred rows
+    {128, 2, 2, 1, 4, 2, 1},  // 3: large products
+    {128, 2, 2, 2, 4, 2, 1},  // 4
+    {16, 2, 1, 1, 8, 4, 2},   // 5: 16 rows of many lines
+};
+inline constexpr int kWideTilingCount = sizeof(kWideTilings) / sizeof(kWideTilings[0]);
 
 }  // namespace gemmd::hopper::quant

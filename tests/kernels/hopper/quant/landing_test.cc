@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/hopper/quant/zero_kind.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
 namespace gemmd::testing {

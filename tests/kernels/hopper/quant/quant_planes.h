@@ -1,4 +1,5 @@
 // A product by quantized weights with its planes in the emulator, and what bits D should have.
+// Included after the family's zero_kind.h, of which a test may have a changed copy.
 #pragma once
 
 #include <cmath>
@@ -8,8 +9,6 @@
 
 #include "kernels/emulator/session.h"
 #include "kernels/emulator/tensor_core.h"
-#include "kernels/hopper/quant/landed.h"
-#include "kernels/hopper/quant/zero_kind.h"
 #include "kernels/kernel.h"
 #include "tests/kernels/sm90/plane.h"
 
@@ -222,21 +221,34 @@ struct QuantRun {
     return session.report;
   }
 
+  // A row of A or a line of W as factors of 16 of K.
+  using Line = std::vector<emulator::Factors>;
+  template <class ValueBits>
+  Line MakeLine(const ValueBits& bits_of) const {
+    Line line(static_cast<std::size_t>(groups * 8));
+    for (std::int64_t i = 0; i < groups * 128; ++i) {
+      line[static_cast<std::size_t>(i / 16)].Set(RowFormat(), static_cast<int>(i % 16),
+                                                 i < its.k ? bits_of(i) : std::uint16_t{0});
+    }
+    return line;
+  }
+  Line RowOfA(std::int64_t row) const {
+    return MakeLine([&](std::int64_t i) { return AOf(row, i); });
+  }
+  Line LineOfW(std::int64_t line) const {
+    return MakeLine([&](std::int64_t i) {
+      return emulator::Narrow(RowFormat(), static_cast<float>(ValueOf(line, i)));
+    });
+  }
+
   // The sum of an element of D in the order that few.h states, from the planes as they were sent.
-  float SumOf(std::int64_t row, std::int64_t line) const {
+  float SumOf(const Line& a, const Line& w, std::int64_t line) const {
     float total = 0;
     for (std::int64_t g = 0; g < groups; ++g) {
       float sum = 0;
-      for (std::int64_t first = g * 128; first < g * 128 + 128; first += 16) {
-        emulator::Factors a;
-        emulator::Factors b;
-        for (int i = 0; i < 16; ++i) {
-          const bool is_inside = first + i < its.k;
-          a.Set(RowFormat(), i, is_inside ? AOf(row, first + i) : std::uint16_t{0});
-          const auto value = is_inside ? static_cast<float>(ValueOf(line, first + i)) : 0.0F;
-          b.Set(RowFormat(), i, emulator::Narrow(RowFormat(), value));
-        }
-        sum = emulator::RoundToF32(emulator::AlignedSum(sum, a, b));
+      for (auto step = static_cast<std::size_t>(g * 8); step < static_cast<std::size_t>(g * 8 + 8);
+           ++step) {
+        sum = emulator::RoundToF32(emulator::AlignedSum(sum, a[step], w[step]));
       }
       total =
           std::fma(emulator::Widen(emulator::HalfFormat::kF16, ScaleBitsOf(line, g)), sum, total);
@@ -249,9 +261,9 @@ struct QuantRun {
                                    : d_plane.Get<std::uint16_t>(row, column);
   }
 
-  // What D should be, with alpha, beta and bias one after another in f32.
-  std::uint32_t ExpectedBits(std::int64_t row, std::int64_t column) const {
-    float value = SumOf(row, column);
+  // The bits that D should have, with alpha, beta and bias one after another in f32.
+  std::uint32_t ExpectedBits(float sum, std::int64_t row, std::int64_t column) const {
+    float value = sum;
     const Epilogue& epilogue = problem.epilogue;
     if (epilogue.alpha != 1 || epilogue.beta != 0 || epilogue.has_bias ||
         epilogue.activation != Activation::kNone) {
@@ -264,10 +276,14 @@ struct QuantRun {
   }
 
   std::int64_t CountWrong() const {
+    std::vector<Line> lines;
+    for (std::int64_t column = 0; column < its.n; ++column) lines.push_back(LineOfW(column));
     std::int64_t wrong = 0;
     for (std::int64_t row = 0; row < its.m; ++row) {
+      const Line a = RowOfA(row);
       for (std::int64_t column = 0; column < its.n; ++column) {
-        wrong += BitsAt(row, column) != ExpectedBits(row, column);
+        const float sum = SumOf(a, lines[static_cast<std::size_t>(column)], column);
+        wrong += BitsAt(row, column) != ExpectedBits(sum, row, column);
       }
     }
     return wrong;

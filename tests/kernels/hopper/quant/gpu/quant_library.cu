@@ -6,7 +6,7 @@
 namespace gemmd::hopper::quant {
 namespace {
 
-// What a call of Python's says of a product.
+// A product as Python's call states it.
 struct Call {
   int is_f16;  // A and D, else bf16
   int zero;    // ZeroKind
@@ -111,6 +111,15 @@ Launch* FewOf() {
 #endif
 }
 
+template <int kTiling>
+Launch* WideOf() {
+#ifdef QUANT_QUICK
+  return LaunchWideOf<kTiling, Int4Decoder<Bf16Rows, ZeroKind::kEight>>;
+#else
+  return LaunchWide<kTiling>;
+#endif
+}
+
 }  // namespace
 }  // namespace gemmd::hopper::quant
 
@@ -153,13 +162,14 @@ int quant_gemm(int kernel, int tiling, int is_f16, int zero, const void* a, cons
   using namespace gemmd::hopper::quant;
   static Launch* const kFew[] = {FewOf<0>(), FewOf<1>(), FewOf<2>(),
                                  FewOf<3>(), FewOf<4>(), FewOf<5>()};
+  static Launch* const kWide[] = {WideOf<0>(), WideOf<1>(), WideOf<2>(),
+                                  WideOf<3>(), WideOf<4>(), WideOf<5>()};
   const Call call = {is_f16, zero, m, n, k, a, w, d, stream};
   gemmd::Arguments arguments;
   arguments.a = a;
   arguments.b = w;
   arguments.d = d;
   arguments.b_is_settled = true;
-  static_cast<void>(kernel);
-  return Said(kFew[tiling](ProblemOf(call), arguments, TargetOf(stream)));
+  return Said((kernel == 0 ? kFew : kWide)[tiling](ProblemOf(call), arguments, TargetOf(stream)));
 }
 }

@@ -1,0 +1,452 @@
+// The product of many rows of A: wgmma with W's fragments from registers, D transposed = W times A
+// transposed. Codes are decoded while the batch of steps before is multiplied.
+//
+// Order. That of few.h: the sum of a group of 128 of K is eight steps of 16, ascending, from zero;
+// then total = fma(scale, sum, total), a group after another. wgmma's steps add as mma.sync's do
+// (kernels/emulator/tensor_core.h), so the bits of a row do not depend on M or the tiling.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/hopper/quant/decoder.h"
+#include "kernels/hopper/quant/finish.h"
+#include "kernels/hopper/quant/params.h"
+#include "kernels/hopper/quant/tilings.h"
+#include "kernels/mma/ring.h"
+#include "kernels/ptx/barriers.h"
+#include "kernels/ptx/bulk_copy.h"
+#include "kernels/ptx/cluster.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/grid_dependency.h"
+#include "kernels/ptx/indices.h"
+#include "kernels/ptx/mbarrier.h"
+#include "kernels/ptx/registers.h"
+#include "kernels/ptx/wgmma.h"
+
+namespace gemmd::hopper::quant {
+
+// Named barriers: this and the next of a warpgroup by itself, and one for the second's first step.
+inline constexpr std::uint32_t kGroupBarrier = 1;
+inline constexpr std::uint32_t kStaggerBarrier = 3;
+
+inline constexpr int kWarpgroup = 128;
+
+inline namespace GEMMD_BACKEND {
+
+template <int kTiling, class Decoder>
+struct WideLayout {
+  static constexpr WideTiling kValues = kWideTilings[kTiling];
+  static constexpr int kRows = kValues.rows;
+  static constexpr int kGroups = kValues.groups;
+  static constexpr int kLineBlocks = kValues.line_blocks;
+  static constexpr int kCluster = kValues.cluster;
+  static constexpr int kStages = kValues.stages;
+  static constexpr int kBatch = kValues.batch;
+  static constexpr int kBatches = kSteps / kBatch;  // of a group of K
+  static constexpr int kTileChunks = kGroups * kLineBlocks;
+  static constexpr int kTileLines = kTileChunks * kChunkLines;
+  // Two warpgroups take registers from a third, of which one thread loads.
+  static constexpr bool kMovesRegisters = kGroups == 2 && kValues.blocks == 1;
+  static constexpr int kThreads = kGroups * kWarpgroup + (kMovesRegisters ? kWarpgroup : 32);
+
+  static constexpr int kChunkBytes = kChunkStrips * Decoder::kUnitBytes;
+  static constexpr int kSlabBytes = kRows * 128;  // 64 of K of A
+  static constexpr int kLoadRows = kRows / kCluster;
+  static constexpr int kRowBytes = kGroupSlabs * kSlabBytes;
+  static constexpr int kWeightBytes = kTileChunks * kChunkBytes;
+  static constexpr int kStageBytes = kRowBytes + kWeightBytes;
+  static constexpr int kWeightsAt = kStages * kRowBytes;  // behind the rows of all stages
+  // Sums pass through a box to leave along D's lines, so many rows at a time.
+  static constexpr int kBoxRows = kRows < 32 ? kRows : 32;
+  static constexpr int kBoxPitch = (kChunkLines + 4) * 4;
+  static constexpr int kBoxBytes = kBoxRows * kBoxPitch;
+  static constexpr int kBoxesAt = kWeightsAt + kStages * kWeightBytes;
+  static constexpr int kFull = kBoxesAt + kGroups * kBoxBytes;
+  static constexpr int kEmpty = kFull + kStages * 8;
+  static constexpr int kSharedBytes = kEmpty + kStages * 8;
+  static constexpr int kSums = kRows / 2;  // of a thread, for a block of lines
+
+  static_assert(kRows % kBoxRows == 0 && kLoadRows % 8 == 0);
+  static_assert(kValues.blocks * (kSharedBytes + 1024) <= 228 * 1024 && kWeightsAt % 1024 == 0 &&
+                kFull % 8 == 0);
+  static_assert(kStages >= 3);  // a stage is given back once the next is there
+};
+
+template <class Layout>
+struct WideBlock {
+  ptx::SharedAddress shared;
+  std::uint32_t rank;
+
+  GEMMD_DEVICE ptx::SharedAddress Full(std::uint32_t stage) const {
+    return shared + Layout::kFull + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress Empty(std::uint32_t stage) const {
+    return shared + Layout::kEmpty + stage * 8;
+  }
+  // Tiles of a cluster: neighbours have the same rows of A and read the next lines of W.
+  GEMMD_DEVICE std::uint32_t FirstTile() const { return ptx::BlockIndexX() / Layout::kCluster; }
+  GEMMD_DEVICE std::uint32_t TileStep() const { return ptx::GridSizeX() / Layout::kCluster; }
+  GEMMD_DEVICE std::uint32_t LineTile(const QuantParams& params, std::uint32_t tile) const {
+    return tile % params.tiles_n * Layout::kCluster + rank;
+  }
+};
+
+// The one thread that loads.
+template <class Layout, class Decoder>
+class WideProducer {
+ public:
+  GEMMD_DEVICE WideProducer(const QuantParams& params, const WideBlock<Layout>& block)
+      : params_(params), block_(block) {}
+
+  GEMMD_DEVICE void Initialise() const {
+    for (std::uint32_t s = 0; s < Layout::kStages; ++s) {
+      ptx::MbarrierInit(block_.Full(s), 1);
+      ptx::MbarrierInit(block_.Empty(s), Layout::kGroups * 4 * Layout::kCluster);
+    }
+    ptx::FenceMbarrierInit();
+  }
+
+  // The weights of the ring's first stages, which no launch ahead writes.
+  GEMMD_DEVICE void LoadFirstWeights() {
+    if (block_.FirstTile() >= params_.tiles_m * params_.tiles_n) return;
+    ahead_ = params_.k_groups < Layout::kStages ? params_.k_groups : Layout::kStages;
+    const std::uint32_t line_tile = block_.LineTile(params_, block_.FirstTile());
+    for (std::int32_t g = 0; g < ahead_; ++g) {
+      LoadWeights(line_tile, g, static_cast<std::uint32_t>(g));
+    }
+  }
+
+  GEMMD_DEVICE void Run() {
+    mma::RingPosition<Layout::kStages> at;
+    bool wraps = false;
+    const std::uint32_t tiles = params_.tiles_m * params_.tiles_n;
+    for (std::uint32_t tile = block_.FirstTile(); tile < tiles; tile += block_.TileStep()) {
+      const bool is_last = tile + block_.TileStep() >= tiles;
+      const std::uint32_t line_tile = block_.LineTile(params_, tile);
+      const auto row =
+          static_cast<std::int32_t>(tile / params_.tiles_n * Layout::kRows +
+                                    (Layout::kCluster == 1 ? 0 : block_.rank * Layout::kLoadRows));
+      GEMMD_NO_UNROLL
+      for (std::int32_t g = 0; g < params_.k_groups; ++g) {
+        if (ahead_ > 0) {
+          --ahead_;
+        } else {
+          if (wraps) ptx::MbarrierWait(block_.Empty(at.stage), at.parity ^ 1);
+          LoadWeights(line_tile, g, at.stage);
+        }
+        LoadRows(row, g, at.stage);
+        if (is_last && g + 1 == params_.k_groups) ptx::LaunchDependentGrid();
+        wraps = at.Next() || wraps;
+      }
+    }
+  }
+
+ private:
+  GEMMD_DEVICE void LoadWeights(std::uint32_t line_tile, std::int32_t g,
+                                std::uint32_t stage) const {
+    const ptx::SharedAddress full = block_.Full(stage);
+    ptx::MbarrierArriveExpect(full, Layout::kStageBytes);
+    const std::uint8_t* from =
+        params_.weights +
+        (static_cast<std::int64_t>(line_tile) * Layout::kTileChunks * params_.k_groups + g) *
+            Layout::kChunkBytes;
+    GEMMD_UNROLL
+    for (int chunk = 0; chunk < Layout::kTileChunks; ++chunk) {
+      ptx::BulkLoad(
+          block_.shared + Layout::kWeightsAt + stage * Layout::kWeightBytes +
+              chunk * Layout::kChunkBytes,
+          from + static_cast<std::int64_t>(chunk) * params_.k_groups * Layout::kChunkBytes,
+          Layout::kChunkBytes, full, params_.weight_policy);
+    }
+  }
+  // Each block of a cluster loads a part of the rows, for all.
+  GEMMD_DEVICE void LoadRows(std::int32_t row, std::int32_t g, std::uint32_t stage) const {
+    GEMMD_UNROLL
+    for (int slab = 0; slab < kGroupSlabs; ++slab) {
+      const ptx::SharedAddress to = block_.shared + stage * Layout::kRowBytes +
+                                    slab * Layout::kSlabBytes +
+                                    block_.rank * (Layout::kLoadRows * 128);
+      const std::int32_t k = g * kGroupK + slab * kSlabK;
+      if constexpr (Layout::kCluster == 1) {
+        ptx::TensorLoad2D(to, &params_.rows, k, row, block_.Full(stage));
+      } else {
+        ptx::TensorLoad2DMulticast(to, &params_.rows, k, row, block_.Full(stage),
+                                   (1u << Layout::kCluster) - 1);
+      }
+    }
+  }
+
+  const QuantParams& params_;
+  const WideBlock<Layout>& block_;
+  std::int32_t ahead_ = 0;  // stages whose weights are on their way
+};
+
+// A warpgroup that multiplies: kLineBlocks blocks of 64 lines by all rows of the tile.
+template <class Layout, class Decoder>
+class WideConsumer {
+ public:
+  GEMMD_DEVICE WideConsumer(const QuantParams& params, const WideBlock<Layout>& block,
+                            std::uint32_t group)
+      : params_(params),
+        block_(block),
+        group_(group),
+        warp_(ptx::ThreadIndex() / 32 % 4),
+        lane_(ptx::LaneIndex()) {
+    rows_ = ptx::MakeWgmmaDescriptor128B(block.shared);
+    units_ =
+        ptx::Keep(block.shared + Layout::kWeightsAt +
+                  group * Layout::kLineBlocks * Layout::kChunkBytes + warp_ * Decoder::kUnitBytes);
+    const ptx::SharedAddress empty = block.Empty(0);
+    empty_ =
+        Layout::kCluster == 1 ? empty : ptx::MapShared(empty, lane_ < Layout::kCluster ? lane_ : 0);
+  }
+
+  GEMMD_DEVICE void Run() {
+    const std::uint32_t tiles = params_.tiles_m * params_.tiles_n;
+    bool is_first = true;
+    for (std::uint32_t tile = block_.FirstTile(); tile < tiles; tile += block_.TileStep()) {
+      Totals totals;
+      SumTile(totals, is_first);
+      is_first = false;
+      const std::uint32_t line = block_.LineTile(params_, tile) * Layout::kTileLines +
+                                 group_ * Layout::kLineBlocks * kChunkLines;
+      const std::uint32_t row = tile / params_.tiles_n * Layout::kRows;
+      Store(totals, static_cast<std::int32_t>(row), static_cast<std::int32_t>(line));
+    }
+  }
+
+ private:
+  using Sums = float[Layout::kSums];
+  using Totals = float[Layout::kLineBlocks][Layout::kSums];
+  using Fragments = std::uint32_t[Layout::kBatch][4];
+  static constexpr int kIndices = Layout::kBatches * Layout::kLineBlocks;  // of a stage
+  static constexpr bool kStaggers = Layout::kGroups == 2;
+
+  // Codes for the batch that begins at step kFirst of a block, and its decoder where that is the
+  // block's first.
+  template <int kFirst>
+  GEMMD_DEVICE void LoadBatch(ptx::SharedAddress unit) {
+    if constexpr (kFirst == 0) next_decoder_.Load(unit + lane_ / 4 * 4, lane_ / 4);
+    if constexpr (kFirst % 4 == 0) {
+      words_[0] = ptx::LoadShared<ptx::Vector4>(unit + kFirst / 4 * (kCodeBytes / 2) + lane_ * 16);
+    }
+    if constexpr (Layout::kBatch == 8) {
+      words_[1] = ptx::LoadShared<ptx::Vector4>(unit + kCodeBytes / 2 + lane_ * 16);
+    }
+  }
+  template <int kFirst>
+  GEMMD_DEVICE void DecodeBatch(Fragments& fragments) const {
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kBatch; ++i) {
+      const int step = kFirst + i;
+      next_decoder_.Decode(WordOf(words_[Layout::kBatch == 8 ? step / 4 : 0], step % 4),
+                           fragments[i]);
+    }
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kBatch; ++i) ptx::KeepAll(fragments[i]);
+  }
+  template <int kFirst>
+  GEMMD_DEVICE static void Multiply(Sums& sums, const Fragments& fragments, std::uint64_t rows) {
+    ptx::WgmmaFence();
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kBatch; ++i) {
+      const int step = kFirst + i;
+      const int offset = step / 4 * Layout::kSlabBytes + step % 4 * 32;
+      ptx::WgmmaRegisters<Decoder::Rows::kType, Layout::kRows>(
+          sums, fragments[i], rows + static_cast<std::uint64_t>(offset / 16), step > 0);
+    }
+    ptx::WgmmaCommit();
+  }
+  GEMMD_DEVICE static void Add(Sums& total, const Sums& sums, std::uint32_t scales) {
+    const float low = ScaleOf(scales, 0);
+    const float high = ScaleOf(scales, 1);
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kSums; ++i) {
+      total[i] = std::fma(i % 4 < 2 ? low : high, sums[i], total[i]);
+    }
+  }
+
+  GEMMD_DEVICE void Release(std::uint32_t stage) const {
+    ptx::SyncWarp();
+    if (lane_ >= Layout::kCluster) return;
+    if constexpr (Layout::kCluster == 1) {
+      ptx::MbarrierArrive(empty_ + stage * 8);
+    } else {
+      ptx::MbarrierArriveRemote(empty_ + stage * 8);
+    }
+  }
+
+  GEMMD_DEVICE void SumTile(Totals& totals, bool is_first) {
+    GEMMD_UNROLL
+    for (int b = 0; b < Layout::kLineBlocks; ++b) {
+      GEMMD_UNROLL
+      for (int i = 0; i < Layout::kSums; ++i) totals[b][i] = 0;
+    }
+    Sums sums;
+    Fragments fragments[2];
+    ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
+    LoadBatch<0>(units_ + ring_.stage * Layout::kWeightBytes);
+    DecodeBatch<0>(fragments[0]);
+    // The second group begins half a group of K later, so that both do not add at once.
+    if constexpr (kStaggers) {
+      if (is_first && group_ == 1) ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);
+    }
+    // With an odd number of batches a stage, two stages a turn, so that buffers are known.
+    GEMMD_NO_UNROLL
+    for (std::int32_t g = 0; g < params_.k_groups; g += 2) {
+      Stage<0>(totals, sums, fragments, g, is_first);
+      if (g + 1 < params_.k_groups) Stage<kIndices % 2>(totals, sums, fragments, g + 1, false);
+    }
+  }
+
+  template <int kParity>
+  GEMMD_DEVICE void Stage(Totals& totals, Sums& sums, Fragments (&fragments)[2], std::int32_t g,
+                          bool is_first) {
+    const std::uint32_t stage = ring_.stage;
+    ring_.Next();
+    Batch<0, kParity>(totals, sums, fragments, stage, g + 1 == params_.k_groups,
+                      is_first && g == 0);
+    Release(stage);
+  }
+
+  // Batch kIndex of a stage: it is multiplied while the next one is decoded.
+  template <int kIndex, int kParity>
+  GEMMD_DEVICE void Batch(Totals& totals, Sums& sums, Fragments (&fragments)[2],
+                          std::uint32_t stage, bool is_last, bool is_first) {
+    constexpr int kBlock = kIndex / Layout::kBatches;
+    constexpr int kOfBlock = kIndex % Layout::kBatches;
+    constexpr int kNext = (kIndex + 1) % kIndices;
+    constexpr int kNextStep = kNext % Layout::kBatches * Layout::kBatch;
+    if constexpr (kOfBlock == 0) scales_ = next_decoder_.scales;
+    Multiply<kOfBlock * Layout::kBatch>(
+        sums, fragments[(kIndex + kParity) % 2],
+        rows_ + stage * static_cast<std::uint64_t>(Layout::kRowBytes / 16));
+    if constexpr (kStaggers && kIndex == (Layout::kBatches - 1) / 2) {
+      if (is_first && group_ == 0) ptx::NamedBarrierArrive(kStaggerBarrier, 2 * kWarpgroup);
+    }
+    // The batch before is over, whose registers the next one gets.
+    if constexpr (kOfBlock != 0) ptx::WgmmaWait<1>();
+    // In a branch, which there always is but at the end: else the compiler decodes behind the wait
+    // that follows.
+    if (kNext == 0 ? !is_last : params_.k_groups > 0) {
+      if constexpr (kNext == 0) {
+        ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
+        LoadBatch<0>(units_ + ring_.stage * Layout::kWeightBytes);
+      } else {
+        LoadBatch<kNextStep>(units_ + stage * Layout::kWeightBytes +
+                             kNext / Layout::kBatches * Layout::kChunkBytes);
+      }
+      DecodeBatch<kNextStep>(fragments[(kIndex + kParity + 1) % 2]);
+    }
+    if constexpr (kOfBlock == Layout::kBatches - 1) {
+      ptx::WgmmaWait<0>();
+      Add(totals[kBlock], sums, scales_);
+    }
+    if constexpr (kIndex + 1 < kIndices) {
+      Batch<kIndex + 1, kParity>(totals, sums, fragments, stage, is_last, is_first);
+    }
+  }
+
+  // The sums pass through the group's box, so many rows at a time. A launch meets the code cold:
+  // that which reads the box exists once.
+  GEMMD_DEVICE void Store(const Totals& totals, std::int32_t first_row,
+                          std::int32_t first_line) const {
+    constexpr int kParts = Layout::kRows / Layout::kBoxRows;
+    constexpr int kPartSums = Layout::kBoxRows / 2;
+    const ptx::SharedAddress box = block_.shared + Layout::kBoxesAt + group_ * Layout::kBoxBytes;
+    const ptx::SharedAddress to =
+        box + lane_ % 4 * 2 * Layout::kBoxPitch + (warp_ * kStripLines + lane_ / 4) * 4;
+    GEMMD_NO_UNROLL
+    for (int which = 0; which < Layout::kLineBlocks * kParts; ++which) {
+      ptx::NamedBarrierSync(kGroupBarrier + group_, kWarpgroup);
+      GEMMD_UNROLL
+      for (int w = 0; w < Layout::kLineBlocks * kParts; ++w) {
+        if (w != which) continue;
+        GEMMD_UNROLL
+        for (int i = 0; i < kPartSums; ++i) {
+          ptx::StoreShared(to + (i / 4 * 8 + i % 2) * Layout::kBoxPitch + i / 2 % 2 * 32,
+                           totals[w / kParts][w % kParts * kPartSums + i]);
+        }
+      }
+      ptx::NamedBarrierSync(kGroupBarrier + group_, kWarpgroup);
+      StoreBox(box, first_row + which % kParts * Layout::kBoxRows,
+               first_line + which / kParts * kChunkLines);
+    }
+  }
+  GEMMD_DEVICE void StoreBox(ptx::SharedAddress box, std::int32_t first_row,
+                             std::int32_t first_line) const {
+    constexpr std::uint32_t kFours = kChunkLines / 4;
+    GEMMD_NO_UNROLL
+    for (std::uint32_t i = warp_ * 32 + lane_; i < Layout::kBoxRows * kFours; i += kWarpgroup) {
+      const ptx::SharedAddress from = box + i / kFours * Layout::kBoxPitch + i % kFours * 16;
+      const std::int32_t row = first_row + static_cast<std::int32_t>(i / kFours);
+      const std::int32_t line = first_line + static_cast<std::int32_t>(i % kFours * 4);
+      if (!params_.has_epilogue) {
+        StoreFour(params_, ptx::LoadShared<SumsOfRow<4>>(from), row, line);
+        continue;
+      }
+      GEMMD_NO_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        FinishElement(params_, ptx::LoadShared<float>(from + e * 4), row, line + e);
+      }
+    }
+  }
+
+  const QuantParams& params_;
+  const WideBlock<Layout>& block_;
+  const std::uint32_t group_;
+  const std::uint32_t warp_;
+  const std::uint32_t lane_;
+  std::uint64_t rows_;
+  ptx::SharedAddress units_;
+  ptx::SharedAddress empty_;
+  mma::RingPosition<Layout::kStages> ring_;
+  // Of the batch that is decoded next; and the scales of the block that is multiplied.
+  ptx::Vector4 words_[Layout::kBatch == 8 ? 2 : 1];
+  Decoder next_decoder_;
+  std::uint32_t scales_;
+};
+
+template <int kTiling, class Decoder>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
+                                      (WideLayout<kTiling, Decoder>::kValues.blocks))
+    WideProduct(GEMMD_GRID_CONSTANT const QuantParams params) {
+  using Layout = WideLayout<kTiling, Decoder>;
+  if constexpr (ptx::kHasWarpgroupMma) {
+    const WideBlock<Layout> block = {ptx::SharedBase(),
+                                     Layout::kCluster == 1 ? 0 : ptx::RankInCluster()};
+    const std::uint32_t warp = ptx::Shuffle(ptx::ThreadIndex() / 32, 0);
+    if (warp >= Layout::kGroups * 4) {
+      WideProducer<Layout, Decoder> producer(params, block);
+      const bool loads = ptx::ThreadIndex() == Layout::kGroups * kWarpgroup;
+      if (loads) {
+        ptx::PrefetchTensorMap(&params.rows);
+        producer.Initialise();
+        if (params.weights_are_settled) producer.LoadFirstWeights();
+      }
+      ptx::SyncWarp();
+      ptx::SyncThreads();
+      if constexpr (Layout::kMovesRegisters) ptx::DecreaseRegisters<24>();
+      if constexpr (Layout::kCluster > 1) ptx::ClusterSync();
+      ptx::WaitForPrecedingGrid();
+      if (loads) {
+        if (!params.weights_are_settled) producer.LoadFirstWeights();
+        producer.Run();
+      }
+      ptx::SyncWarp();
+    } else {
+      ptx::SyncThreads();
+      if constexpr (Layout::kMovesRegisters) ptx::IncreaseRegisters<240>();
+      if constexpr (Layout::kCluster > 1) ptx::ClusterSync();
+      // Whoever has a stage of A may write D: it waits here, and not awake at a stage.
+      ptx::WaitForPrecedingGrid();
+      WideConsumer<Layout, Decoder> me(params, block, warp / 4);
+      me.Run();
+    }
+    // No block of the cluster ends while others may still write to it.
+    if constexpr (Layout::kCluster > 1) ptx::ClusterSync();
+  }
+}
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::hopper::quant

@@ -1,0 +1,41 @@
+// Every wait, fence, barrier, arrival and commit of the products by quantized weights is needed by
+// a tiling.
+#include "kernels/hopper/quant/launch.h"
+#include "tests/kernels/emulator/deletions.h"
+#include "tests/kernels/hopper/quant/direct_run.h"
+
+namespace gemmd::testing {
+namespace {
+
+// Tilings are named by their place in kernels/hopper/quant/tilings.h. K is longer than the rings,
+// and its last turn is not whole.
+DeletionCheck QuantFew() {
+  constexpr const char* kSource = "kernels/hopper/quant/few.h";
+  return {{kSource},
+          {
+              OnlyAligns(kSource, 4, "for the next barrier alone"),
+              OnlyAligns(kSource, 5, "nothing comes after it"),
+              {kSource, "ptx::WaitForPrecedingGrid();", 2,
+               "who has a stage of A has waited by it; else it would wait awake"},
+          },
+          {RunOf(RunFew<0>, {1, 64, 6144 - 128}), RunOf(RunFew<3>, {16, 64, 2048 - 128})}};
+}
+DELETION_TEST(QuantFew)
+
+DeletionCheck QuantWide() {
+  constexpr const char* kSource = "kernels/hopper/quant/wide.h";
+  return {{kSource},
+          {
+              {kSource, "ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);", 1,
+               "says when, and orders no memory: each group has sums of its own"},
+              OnlyAligns(kSource, 2, "for the next barrier alone"),
+              OnlyAligns(kSource, 3, "for the cluster's barrier alone"),
+              {kSource, "ptx::WaitForPrecedingGrid();", 2,
+               "who has a stage of A has waited by it; else it would wait awake"},
+          },
+          {RunOf(RunWide<2>, {200, 256, 1152}), RunOf(RunWide<5>, {20, 256, 1152})}};
+}
+DELETION_TEST(QuantWide)
+
+}  // namespace
+}  // namespace gemmd::testing

@@ -1,0 +1,42 @@
+// Launches products by quantized weights in the emulator without the registry, so that changed
+// copies of sources can stand in for them. Included after launch.h.
+#pragma once
+
+#include <string>
+
+#include "tests/kernels/emulator/shape.h"
+#include "tests/kernels/hopper/quant/quant_planes.h"
+
+namespace gemmd::testing {
+
+// The report's message, "wrong bits", or nothing where D is right.
+template <class LaunchFunction>
+std::string RunLaunch(const Shape& shape, const emulator::Options& options,
+                      const LaunchFunction& launch) {
+  QuantCase its = {shape.m, shape.n, shape.k};
+  its.d = DataType::kF32;  // so that no bit of a sum is rounded away
+  QuantRun run(its);
+  const emulator::Report report = QuantRun::RunIn(
+      [&](const LaunchTarget& target) { return launch(run.problem, run.MakeArguments(), target); },
+      options);
+  if (!report.message.empty()) return report.message;
+  return run.CountWrong() == 0 ? "" : "wrong bits";
+}
+
+template <int kTiling>
+std::string RunFew(const Shape& shape, const emulator::Options& options) {
+  namespace quant = hopper::quant;
+  return RunLaunch(
+      shape, options,
+      quant::LaunchFewOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kEight>>);
+}
+
+template <int kTiling>
+std::string RunWide(const Shape& shape, const emulator::Options& options) {
+  namespace quant = hopper::quant;
+  return RunLaunch(
+      shape, options,
+      quant::LaunchWideOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kEight>>);
+}
+
+}  // namespace gemmd::testing

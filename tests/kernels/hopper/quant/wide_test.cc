@@ -1,0 +1,100 @@
+// The products of many rows in the emulator: each bit of D, whatever tiling, format, shape and
+// layout.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/hopper/quant/tilings.h"
+#include "kernels/hopper/quant/wide_entries.h"
+#include "kernels/hopper/quant/zero_kind.h"
+#include "tests/kernels/emulator/shape.h"
+#include "tests/kernels/hopper/quant/quant_planes.h"
+
+namespace gemmd::testing {
+namespace {
+
+using hopper::quant::kWideTilingCount;
+using hopper::quant::kWideTilings;
+using hopper::quant::WideTiling;
+
+static_assert(kWideTilingCount == hopper::quant::kWideVariants);
+
+void ExpectEveryBit(int tiling, QuantCase c, const emulator::Options& options) {
+  const WideTiling& tiling_of = kWideTilings[tiling];
+  const std::int64_t lines = 64 * tiling_of.groups * tiling_of.line_blocks * tiling_of.cluster;
+  c.n = (c.n + lines - 1) / lines * lines - c.n % 3;
+  QuantRun run(c);
+  const emulator::Report report = QuantRun::RunIn(
+      [&](const LaunchTarget& target) {
+        return hopper::quant::WideFor(target, tiling)(run.problem, run.MakeArguments(), target);
+      },
+      options);
+  ASSERT_EQ(report.message, "");
+  EXPECT_EQ(run.CountWrong(), 0);
+  EXPECT_TRUE(run.d_plane.IsPaddingUntouched());
+}
+
+class WideProduct : public ::testing::TestWithParam<std::tuple<int, Shape>> {};
+
+TEST_P(WideProduct, GivesEveryBitOfTheModel) {
+  const auto& [tiling, shape] = GetParam();
+  for (const emulator::Landing landing : {emulator::Landing::kLazy, emulator::Landing::kRandom}) {
+    emulator::Options options;
+    options.landing = landing;
+    ExpectEveryBit(tiling, {shape.m, shape.n, shape.k}, options);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WideProduct,
+                         ::testing::Combine(::testing::Range(0, kWideTilingCount),
+                                            ::testing::Values(Shape{1, 1, 64}, Shape{40, 64, 128},
+                                                              Shape{130, 200, 704},
+                                                              Shape{70, 64, 1856})),
+                         [](const auto& info) {
+                           const Shape& shape = std::get<1>(info.param);
+                           return absl::StrCat(std::get<0>(info.param), "_", shape.m, "x", shape.n,
+                                               "x", shape.k);
+                         });
+
+class WideTilings : public ::testing::TestWithParam<int> {};
+
+TEST_P(WideTilings, TakeEveryFormatAndLayout) {
+  for (int which = 0; which < 32; ++which) {
+    QuantCase c = {33, 72, 320};
+    c.a = (which & 1) != 0 ? DataType::kF16 : DataType::kBf16;
+    c.b = (which & 2) != 0 ? DataType::kUint4 : DataType::kInt4;
+    c.has_zero_points = (which & 4) != 0;
+    c.b_is_k_major = (which & 8) != 0;
+    c.d_order = (which & 16) != 0 ? Order::kColumnMajor : Order::kRowMajor;
+    c.d = which % 3 == 0 ? DataType::kF32 : c.a;
+    c.b_is_settled = which % 5 != 0;
+    SCOPED_TRACE(which);
+    ExpectEveryBit(GetParam(), c, {});
+  }
+}
+
+TEST_P(WideTilings, FuseTheEpilogue) {
+  for (const DataType type : {DataType::kBf16, DataType::kF16, DataType::kF32}) {
+    QuantCase c = {35, 70, 256};
+    c.d = type;
+    c.epilogue = {0.5, -1.5, true, Activation::kRelu};
+    ExpectEveryBit(GetParam(), c, {});
+  }
+}
+
+TEST_P(WideTilings, RaiseNothingOnAnySeed) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    emulator::Options options;
+    options.seed = seed;
+    options.landing = seed > 7 ? emulator::Landing::kLazy : emulator::Landing::kRandom;
+    const std::int64_t k = 128 * static_cast<std::int64_t>(seed);
+    ExpectEveryBit(GetParam(), {static_cast<std::int64_t>(seed * 5), 64, k}, options);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WideTilings, ::testing::Range(0, kWideTilingCount));
+
+}  // namespace
+}  // namespace gemmd::testing
