@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "base/numbers/types.h"
 #include "kernels/ptx/tensor_copy.h"
-#include "kernels/types.h"
 
 namespace gemmd::hopper::quant {
 inline namespace GEMMD_BACKEND {

@@ -10,7 +10,7 @@
 #include "kernels/emulator/session.h"
 #include "kernels/emulator/tensor_core.h"
 #include "kernels/kernel.h"
-#include "tests/kernels/sm90/plane.h"
+#include "tests/kernels/hopper/common/plane.h"
 
 namespace gemmd::testing {
 
