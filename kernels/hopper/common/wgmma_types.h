@@ -20,12 +20,5 @@ struct Bf16Element {
   static GEMMD_DEVICE std::uint32_t Pack(float low, float high) { return ptx::PackBf16(low, high); }
 };
 
-// Binary32 that TMA rounds to tf32 as it loads. K is counted in units of 16 bits, two for each
-// element (tf32_units.h). D is f32.
-struct Tf32Element {
-  static constexpr ptx::WgmmaType kType = ptx::WgmmaType::kTf32;
-  static constexpr ptx::TensorElement kMapElement = ptx::TensorElement::kTf32;
-};
-
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::hopper

@@ -6,6 +6,7 @@
 
 #include "kernels/epilogue/arithmetic.h"
 #include "kernels/hopper/common/wgmma_types.h"
+#include "kernels/hopper/half/tf32_element.h"
 #include "kernels/hopper/half/wgmma_store.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/shared_memory.h"
