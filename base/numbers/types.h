@@ -46,15 +46,15 @@ enum class DataType : std::uint8_t { GEMMD_DATA_TYPES(GEMMD_DATA_TYPE_ENUMERATOR
 #undef GEMMD_DATA_TYPE_ENUMERATOR
 
 struct DataTypeTraits {
-  DataType type;
   absl::string_view name;
   int bits;
+  DataType type;
   DataTypeRole role;
 };
 
 // In the order of their enumerators.
 #define GEMMD_DATA_TYPE_TRAITS(type, wire, name, bits, role) \
-  {DataType::type, name, bits, DataTypeRole::role},
+  {name, bits, DataType::type, DataTypeRole::role},
 inline constexpr DataTypeTraits kDataTypes[] = {GEMMD_DATA_TYPES(GEMMD_DATA_TYPE_TRAITS)};
 #undef GEMMD_DATA_TYPE_TRAITS
 
