@@ -36,8 +36,9 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
   using Done = std::function<void(const absl::Status&, Response*, const CallTimes&)>;
 
   // `count` counts this call from here until nothing of it holds the channel.
-  UnaryCall(std::shared_ptr<CallCount> count, RetryPolicy policy, std::shared_ptr<Timer> timer,
-            absl::Time deadline, Request request, Start start, Done done)
+  UnaryCall(std::shared_ptr<CallCount> count, const RetryPolicy& policy,
+            std::shared_ptr<Timer> timer, absl::Time deadline, Request request, Start start,
+            Done done)
       : count_(std::move(count)),
         retries_(policy, deadline),
         timer_(std::move(timer)),
