@@ -141,12 +141,12 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
   absl::Status status = resolved.status();
   std::uint64_t needed_bytes = 0;
   if (status.ok()) {
-    const ServedDevice first = RouteOf(*resolved).front();
-    const absl::StatusOr<Offer> offer = OfferOf(first, *resolved);
-    status = offer.status();
-    if (offer.ok()) needed_bytes = NeedOf(first, *resolved, offer->footprint).all().total();
-  }
-  if (status.ok()) {
+    for (const ServedDevice& served : RouteOf(*resolved)) {
+      const absl::StatusOr<Offer> offer = OfferOf(served, *resolved);
+      if (!offer.ok()) continue;
+      needed_bytes = NeedOf(served, *resolved, offer->footprint).all().total();
+      break;
+    }
     absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(resolved->call, resolved->problem);
     status = taken.status();
     if (taken.ok()) *quota = *std::move(taken);

@@ -202,7 +202,7 @@ class Admission {
   // operands, or what is shared with one of them.
   std::vector<RoutedDevice> RouteOf(const ResolvedHeader& resolved) const;
   // Takes all memory that the request needs, on the first device, by preference, that has room;
-  // else returns what the most preferred one said.
+  // else returns what the most preferred one said, of those that may have room later if there are.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> FindRoom(const ResolvedHeader& resolved,
                                                            TimeNs deadline) const;
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> TryDevice(const ServedDevice& served,

@@ -47,7 +47,7 @@ MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
 
 absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const ResolvedHeader& resolved,
                                                                     TimeNs deadline) const {
-  absl::Status first_refusal;
+  absl::Status refusal;
   const std::vector<RoutedDevice> route = RouteOf(resolved);
   for (const RoutedDevice& served : route) {
     absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
@@ -62,9 +62,12 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const Resolv
       }
       return admitted;
     }
-    first_refusal.Update(admitted.status());
+    // A device that never has room does not speak for one that may have some.
+    const bool may_get_better = absl::IsResourceExhausted(admitted.status());
+    if (may_get_better && !absl::IsResourceExhausted(refusal)) refusal = admitted.status();
+    refusal.Update(admitted.status());
   }
-  return first_refusal;
+  return refusal;
 }
 
 std::vector<RoutedDevice> Admission::RouteOf(const ResolvedHeader& resolved) const {

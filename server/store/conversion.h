@@ -19,8 +19,8 @@ using KeptPlanes = OperandPlanes<char*>;
 
 // Quantizes data of F32, F16 or BF16, of the layout `from`, and fills all planes, as
 // base/numbers/quant/README.md specifies: E8M0 scales by the floor rule, elements to nearest. Uses
-// up to a quarter of the machine's cores. INVALID_ARGUMENT: an element that the format cannot hold;
-// names it by row and column.
+// up to a quarter of the machine's cores.
+// INVALID_ARGUMENT: an element that the format cannot hold; names it by row and column.
 absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs& as,
                      const KeptPlanes& planes);
 

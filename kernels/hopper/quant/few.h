@@ -655,7 +655,8 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
     ptx::SyncWarp();
   } else {
     ptx::SyncThreads();
-    // Whoever has a stage of A may write D: it waits here, and not awake at a stage.
+    // D may be written once a stage of A has come, so the preceding grid must have ended by then.
+    // Waiting here costs no issue slots, as polling a stage's mbarrier would.
     ptx::WaitForPrecedingGrid();
     RunSplit<Layout, Decoder, 0>(params, block.shared, warp);
   }

@@ -438,7 +438,8 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
       ptx::SyncThreads();
       if constexpr (Layout::kMovesRegisters) ptx::IncreaseRegisters<240>();
       if constexpr (Layout::kCluster > 1) ptx::ClusterSync();
-      // Whoever has a stage of A may write D: it waits here, and not awake at a stage.
+      // D may be written once a stage of A has come, so the preceding grid must have ended by then.
+      // Waiting here costs no issue slots, as polling a stage's mbarrier would.
       ptx::WaitForPrecedingGrid();
       WideConsumer<Layout, Decoder> me(params, block, warp / 4);
       me.Run();

@@ -177,6 +177,27 @@ TEST_F(MemoryWaitingTest, MemoryIsKeptForWhoHoldsLeast) {
   EXPECT_TRUE(pig->admitted.ok()) << pig->admitted.status();
 }
 
+// The preferred device would never have room for the request, and the other one is full.
+TEST_F(MemoryWaitingTest, ADeviceThatIsTooSmallDoesNotSpeakForOneThatIsFull) {
+  testing::FakeDevice small(&clock_, 1 << 16, 1);
+  Scheduler small_scheduler(&small, &clock_, &alarm_, testing::BoundOf(1000));
+  const Router router({{&small, &small_scheduler}, {&device_, &scheduler_}});
+  admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router, &clock_,
+                                           nullptr, nullptr, nullptr, nullptr, Policy(room_.get()));
+  std::deque<Admitted> hogs;
+  for (int i = 0; i < 6; ++i) hogs.push_back(*Admit(Call("hog", "x")));
+  hogs.push_back(*Admit(Call("pig", "y")));
+  const absl::Status full = Admit(Call("polite", "z")).status();
+  EXPECT_TRUE(admission_->MayWait(full)) << full;
+  const auto polite = Await(1, Call("polite", "z"));
+  room_->Look();
+  EXPECT_FALSE(polite->is_told);
+  hogs.clear();
+  room_->Look();
+  EXPECT_TRUE(polite->admitted.ok()) << polite->admitted.status();
+  admission_.reset();  // before its router
+}
+
 TEST_F(MemoryWaitingTest, ARequestThatWaitedIsAdmittedInItsTurn) {
   std::deque<Admitted> hog;
   for (int i = 0; i < 6; ++i) hog.push_back(*Admit(Call("hog", "x")));

@@ -10,6 +10,7 @@
 #include "kernels/hopper/quant/wide_entries.h"
 #include "kernels/hopper/quant/zero_kind.h"
 #include "tests/kernels/emulator/shape.h"
+#include "tests/kernels/hopper/quant/every_case.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
 namespace gemmd::testing {
@@ -26,14 +27,12 @@ void ExpectEveryBit(int tiling, QuantCase c, const emulator::Options& options) {
   const std::int64_t lines = 64 * tiling_of.groups * tiling_of.line_blocks * tiling_of.cluster;
   c.n = (c.n + lines - 1) / lines * lines - c.n % 3;
   QuantRun run(c);
-  const emulator::Report report = QuantRun::RunIn(
+  ExpectBitsOfTheModel(
+      &run,
       [&](const LaunchTarget& target) {
         return hopper::quant::WideFor(target, tiling)(run.problem, run.MakeArguments(), target);
       },
       options);
-  ASSERT_EQ(report.message, "");
-  EXPECT_EQ(run.CountWrong(), 0);
-  EXPECT_TRUE(run.d_plane.IsPaddingUntouched());
 }
 
 class WideProduct : public ::testing::TestWithParam<std::tuple<int, Shape>> {};
@@ -61,27 +60,12 @@ INSTANTIATE_TEST_SUITE_P(All, WideProduct,
 class WideTilings : public ::testing::TestWithParam<int> {};
 
 TEST_P(WideTilings, TakeEveryFormatAndLayout) {
-  for (int which = 0; which < 32; ++which) {
-    QuantCase c = {33, 72, 320};
-    c.a = (which & 1) != 0 ? DataType::kF16 : DataType::kBf16;
-    c.b = (which & 2) != 0 ? DataType::kUint4 : DataType::kInt4;
-    c.has_zero_points = (which & 4) != 0;
-    c.b_is_k_major = (which & 8) != 0;
-    c.d_order = (which & 16) != 0 ? Order::kColumnMajor : Order::kRowMajor;
-    c.d = which % 3 == 0 ? DataType::kF32 : c.a;
-    c.b_is_settled = which % 5 != 0;
-    SCOPED_TRACE(which);
-    ExpectEveryBit(GetParam(), c, {});
-  }
+  ForEveryFormatAndLayout({33, 72, 320},
+                          [](const QuantCase& c) { ExpectEveryBit(GetParam(), c, {}); });
 }
 
 TEST_P(WideTilings, FuseTheEpilogue) {
-  for (const DataType type : {DataType::kBf16, DataType::kF16, DataType::kF32}) {
-    QuantCase c = {35, 70, 256};
-    c.d = type;
-    c.epilogue = {0.5, -1.5, true, Activation::kRelu};
-    ExpectEveryBit(GetParam(), c, {});
-  }
+  ForEveryEpilogue({35, 70, 256}, [](const QuantCase& c) { ExpectEveryBit(GetParam(), c, {}); });
 }
 
 TEST_P(WideTilings, RaiseNothingOnAnySeed) {
