@@ -1,4 +1,6 @@
-"""gemmd.Quantized without a server: codes, packing, tiles; its encoder against exact fractions and base/numbers/quant.
+"""gemmd.Quantized without a server: codes, packing and tiles.
+
+Its encoder is compared with exact fractions and with base/numbers/quant.
 
 GEMMD_CODEC names the program that encodes with base/numbers/quant (tests/base/numbers/quant/codec.cc).
 """

@@ -1,7 +1,7 @@
 """Real matrices to codes, scales and zero points: base/numbers/quant/quantize.h in NumPy, equal in every bit.
 
-A matrix is looked at as lines of K elements. What base/numbers/quant/README.md specifies is computed in binary64 by the
-same operations as there.
+A matrix is looked at as lines of K elements. What base/numbers/quant/README.md specifies is computed in binary64,
+by the operations named there.
 """
 
 from __future__ import annotations
