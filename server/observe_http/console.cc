@@ -40,7 +40,8 @@ std::string Source(absl::string_view content) {
 // To the millisecond.
 double Seconds(TimeNs time) {
   constexpr TimeNs kNsPerMs = 1'000'000;
-  return static_cast<double>(time / kNsPerMs) / 1e3;
+  const TimeNs ms = time / kNsPerMs;
+  return static_cast<double>(ms) / 1e3;
 }
 
 std::string SampleName(const MetricFamily& family) {

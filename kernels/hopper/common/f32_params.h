@@ -25,7 +25,7 @@ struct F32Params {
   std::int32_t m;  // rows
   std::int32_t n;  // columns
   std::int32_t k;
-  ptx::CachePolicy row_policy;
+  ptx::CachePolicy row_policy = ptx::CachePolicy::kNormal;
   Raster raster;
 
   float* d;

@@ -28,7 +28,7 @@ struct Workspace {
 
 inline Workspace WorkspaceOf(const Tiling& tiling, const Problem& problem) {
   const auto whole = [](std::int64_t lines, int tile) { return (lines + tile - 1) / tile * tile; };
-  const std::uint64_t line_bytes = static_cast<std::uint64_t>((problem.k + 63) / 64) * (64 * 4);
+  const std::uint64_t line_bytes = static_cast<std::uint64_t>((problem.k + 63) / 64) * 256;
   Workspace workspace;
   workspace.rows = whole(problem.n, tiling.rows());
   workspace.columns = whole(problem.m, tiling.columns());

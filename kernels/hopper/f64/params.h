@@ -31,7 +31,7 @@ struct ProductParams {
   std::int32_t m;  // rows
   std::int32_t n;  // columns
   std::int32_t k;
-  ptx::CachePolicy row_policy;
+  ptx::CachePolicy row_policy = ptx::CachePolicy::kNormal;
   hopper::Raster raster;
 
   double* d;
