@@ -14,6 +14,7 @@
 #include "kernels/hopper/f64/f64_registry.h"
 #include "kernels/hopper/half/tf32_registry.h"
 #include "kernels/hopper/half/wgmma_gemm_registry.h"
+#include "kernels/hopper/quant/quant_registry.h"
 #include "kernels/hopper/ragged/ragged_registry.h"
 #include "kernels/mma/copy_async/registry.h"
 #include "kernels/mma/tensor_copy/registry.h"
@@ -38,6 +39,7 @@ const Registry& BuiltinRegistry() {
     AppendHopperF32(&kernels);
     AppendHopperF16x3(&kernels);
     AppendHopperF64(&kernels);
+    AppendHopperQuant(&kernels);
     AppendCopyAsyncGemm(&kernels);
     AppendTensorCopyGemm(&kernels);
     AppendLadderA(&kernels);

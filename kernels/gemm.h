@@ -14,6 +14,7 @@
 //   QuantizeInto  a real matrix to a quantized one  quant/quantize.h
 //   IsDequantized     how quantized operands land   dequantize/dequantized_problem.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
+//   PackPlane         quantized B on landing      hopper/quant/packing.h
 //   LaunchCopySpans   rows of a batch             landing/copy_spans.h
 #pragma once
 
@@ -27,6 +28,7 @@
 #include "kernels/dequantize/dequantized_problem.h"  // IWYU pragma: export
 #include "kernels/device_traits.h"                   // IWYU pragma: export
 #include "kernels/emulator/session.h"                // IWYU pragma: export
+#include "kernels/hopper/quant/packing.h"            // IWYU pragma: export
 #include "kernels/kernel.h"                          // IWYU pragma: export
 #include "kernels/landing/copy_spans.h"              // IWYU pragma: export
 #include "kernels/landing/transpose.h"               // IWYU pragma: export

@@ -73,6 +73,8 @@ class Kernel {
     bool only_by_name = false;
     // It may lose 2^-9 of an element's magnitude more than the accumulate type promises.
     bool is_reduced = false;
+    // The form of B that it takes; problems of another one never reach it.
+    Packing b_packing = Packing::kNone;
   };
 
   explicit Kernel(Traits traits) : traits_(static_cast<Traits&&>(traits)) {}

@@ -146,6 +146,7 @@ std::string PlanKey(const Problem& problem, const DeviceTraits& device) {
   if (problem.a_scaling != Scaling::kNone || problem.b_scaling != Scaling::kNone) {
     absl::StrAppend(&key, " scales=", Name(problem.a_scaling), ",", Name(problem.b_scaling));
   }
+  if (problem.b_packing != Packing::kNone) absl::StrAppend(&key, " packed");
   if (e.beta != 0) absl::StrAppend(&key, " c=", Name(problem.c.order));
   if (e.has_bias) absl::StrAppend(&key, " bias");
   if (e.activation != Activation::kNone) absl::StrAppend(&key, " ", Name(e.activation));

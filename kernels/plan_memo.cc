@@ -49,6 +49,7 @@ std::string KeyOf(const Problem& problem, const DeviceTraits& device, absl::stri
   key.Add(problem.transpose_b);
   key.Add(problem.a_scaling);
   key.Add(problem.b_scaling);
+  key.Add(problem.b_packing);
   key.Add(problem.accumulate);
   key.Add(problem.epilogue.alpha);
   key.Add(problem.epilogue.beta);

@@ -20,6 +20,7 @@ std::string ToString(const Problem& problem) {
   if (problem.a_scaling != Scaling::kNone || problem.b_scaling != Scaling::kNone) {
     absl::StrAppend(&text, " scales=", Name(problem.a_scaling), ",", Name(problem.b_scaling));
   }
+  if (problem.b_packing != Packing::kNone) absl::StrAppend(&text, " packed");
   if (e.alpha != 1) absl::StrAppend(&text, " alpha=", e.alpha);
   if (e.beta != 0) absl::StrAppend(&text, " beta=", e.beta);
   if (e.has_bias) absl::StrAppend(&text, " bias");

@@ -43,6 +43,12 @@ struct Epilogue {
   Activation activation = Activation::kNone;
 };
 
+// The form of a quantized B's planes in a device's memory.
+enum class Packing : std::uint8_t {
+  kNone,    // as the layouts say
+  kStrips,  // kernels/hopper/quant/packed.h
+};
+
 // REQUIRES of every Problem that reaches a kernel (server/admission checks them):
 //   op(A) is m x k, op(B) is k x n, C and D are m x n, all dimensions positive;
 //   every leading dimension is at least the dimension that runs fastest;
@@ -65,6 +71,8 @@ struct Problem {
   // apart those along lines lie. 0: M, and N.
   std::int64_t a_scale_lines = 0;
   std::int64_t b_scale_lines = 0;
+  // Once B has landed; layouts, order of scales and b_scale_lines stay those that were sent.
+  Packing b_packing = Packing::kNone;
   DataType accumulate = DataType::kF32;
   Epilogue epilogue;
   Determinism determinism = Determinism::kBatchInvariant;

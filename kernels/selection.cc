@@ -22,6 +22,11 @@ std::string Rejection(const Kernel& kernel, const Problem& problem, const Device
   if (reason.empty() && kernel.traits().only_by_name && !is_named) {
     reason = "serves only requests that name it";
   }
+  if (reason.empty() && kernel.traits().b_packing != problem.b_packing) {
+    reason = problem.b_packing == Packing::kNone
+                 ? "takes B that stays on the device, where it is packed"
+                 : "takes B as it was sent, and this one is packed";
+  }
   if (reason.empty()) reason = kernel.Rejection(problem);
   if (reason.empty()) reason = kernel.DeviceRejection(problem, device);
   return reason;

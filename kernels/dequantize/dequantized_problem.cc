@@ -57,6 +57,7 @@ Problem ProductOf(const Problem& problem, DataType type) {
 }  // namespace
 
 bool IsDequantized(const Problem& problem) {
+  if (problem.b_packing != Packing::kNone) return false;
   const DataType a = problem.a.type;
   const DataType b = problem.b.type;
   if (!IsQuantizedType(a) && !IsQuantizedType(b)) return false;

@@ -9,7 +9,8 @@
 namespace gemmd {
 
 // Returns whether an operand is quantized and no kernel of a GPU multiplies the codes themselves,
-// as those of int8 and of fp8 with scales of whole lines are. Such operands land as they were sent.
+// as those of int8 and of fp8 with scales of whole lines are, and those of a packed B. Such
+// operands land as they were sent.
 bool IsDequantized(const Problem& problem);
 
 // The type in which both operands are exact, line factors aside (dequantize.h), and sums are what

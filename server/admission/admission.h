@@ -38,6 +38,7 @@ namespace gemmd {
 // The device, plan and cost that would serve a request.
 struct Offer {
   ServedDevice served;
+  Problem problem;  // as it would be placed there
   Plan plan;
   Footprint footprint;
   Cost cost;

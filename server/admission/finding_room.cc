@@ -106,12 +106,12 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
   completion.problem = resolved.problem;
   Job& job = *admitted->job;
   job.cost = offer->cost;
-  job.work.problem = resolved.problem;
+  job.work.problem = offer->problem;
   job.work.plan = std::move(offer->plan);
   Receipt* const receipt = &job.receipt;
   absl::Status status = WithRoom(&device, receipt, [&] {
     absl::StatusOr<ResidentOperands::Placed> placed =
-        resolved.residents.PlaceOn(&device, resolved.problem, &receipt->landed_bytes);
+        resolved.residents.PlaceOn(&device, job.work.problem, &receipt->landed_bytes);
     if (!placed.ok()) return placed.status();
     job.work.buffers = std::move(placed->buffers);
     job.work.resident = std::move(placed->resident);
@@ -189,12 +189,25 @@ absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served
 absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
                                          const ResolvedHeader& resolved) const {
   const MatmulCall& call = resolved.call;
-  const Problem& problem = resolved.problem;
   const Device& device = *served.device;
-  absl::StatusOr<Plan> plan = memo_->Select(device.Landed(problem), device.traits(), call.kernel);
-  if (!plan.ok()) return plan.status();
   Offer offer;
   offer.served = served;
+  offer.problem = resolved.problem;
+  const auto select = [&] {
+    return memo_->Select(device.Landed(offer.problem), device.traits(), call.kernel);
+  };
+  if (device.packs_weights() && resolved.residents.has_b() &&
+      PackingRejection(offer.problem).empty()) {
+    offer.problem.b_packing = Packing::kStrips;
+  }
+  absl::StatusOr<Plan> plan = select();
+  if (!plan.ok() && offer.problem.b_packing != Packing::kNone) {
+    // The request may name a kernel that takes B as it was sent.
+    offer.problem.b_packing = Packing::kNone;
+    plan = select();
+  }
+  if (!plan.ok()) return plan.status();
+  const Problem& problem = offer.problem;
   Residency residency = resolved.residents.residency(device);
   residency.d = call.keep_result.has_value() && !device.uses_host_memory();
   offer.footprint = device.FootprintOf(problem, *plan, residency);

@@ -25,6 +25,7 @@ class ResidentOperands {
   std::vector<const Device*> holders() const;
   // Those whose data are not.
   std::vector<std::shared_ptr<StoredOperand>> MissingOn(const Device& device) const;
+  bool has_b() const { return operand(OperandName::kB) != nullptr; }
   // The planes that they have, once they are on the device.
   Residency residency(const Device& device) const;
   // The bytes that they take there together; 0 of a device that reads them in the host's memory.

@@ -80,6 +80,10 @@ class Device {
   // that operands have once they landed in the device's memory. Plans are chosen for it.
   virtual Problem Landed(const Problem& problem) const { return problem; }
 
+  // If true, a quantized B that stays may be packed (Problem::b_packing): it then lies as
+  // ResidentPlaneOf() says.
+  virtual bool packs_weights() const { return false; }
+
   // The memory to reserve for a problem and the plan chosen for it.
   virtual Footprint FootprintOf(const Problem& problem, const Plan& plan,
                                 const Residency& resident) const;

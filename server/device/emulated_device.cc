@@ -1,6 +1,7 @@
 #include "server/device/emulated_device.h"
 
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "server/device/host_launches.h"
@@ -78,9 +79,9 @@ EmulatedDevice::EmulatedDevice(std::uint64_t memory_bytes, const Clock* clock)
 
 Problem EmulatedDevice::Landed(const Problem& problem) const {
   Problem landed = problem;
-  const bool is_dequantized = IsDequantized(problem);
+  const bool is_as_sent = IsDequantized(problem) || problem.b_packing != Packing::kNone;
   for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) {
-    if (!is_dequantized || !IsQuantizedType(layout->type)) PadLines(layout);
+    if (!is_as_sent || !IsQuantizedType(layout->type)) PadLines(layout);
   }
   return landed;
 }
@@ -91,6 +92,8 @@ BatchForm EmulatedDevice::FormOf(const DeviceWork& work) const {
 }
 
 std::shared_ptr<SlicedWork> EmulatedDevice::Cut(const DeviceWork& work, double slice_us) {
+  // Each slice would pack all of B.
+  if (work.problem.b_packing != Packing::kNone) return nullptr;
   const Problem landed = Landed(work.problem);
   return SlicedHostWork::Make(work, landed,
                               CutIntoSlices(landed, work.plan, traits_, kSliceSteps, slice_us));
@@ -122,6 +125,24 @@ DeviceResult EmulatedDevice::Run(const DeviceWork& work) const {
     has_memory = has_memory && (planes[plane] == nullptr || matrices[plane].data != nullptr);
     planes[plane] = matrices[plane].data;
   }
+  emulator::Session session;
+  LaunchTarget target;
+  target.emulator = &session;
+  Planes<HostMemory> packed;
+  for (const WorkPlane plane : kPlanesOfB) {
+    const std::optional<WeightPlane> weights = PackedPlaneOf(landed, plane);
+    if (!weights.has_value() || planes[plane] == nullptr) continue;
+    packed[plane] = AllocateHostMemory(PackedBytes(landed, *weights));
+    if (packed[plane] == nullptr) {
+      has_memory = false;
+      continue;
+    }
+    const absl::Status status =
+        PackPlane(landed, *weights, planes[plane], packed[plane].get(), target);
+    result.status.Update(status);
+    planes[plane] = packed[plane].get();
+  }
+  if (!result.status.ok()) return result;
   const HostMemory d = AllocateHostMemory(PaddedBytes(landed.d));
   const HostMemory workspace = AllocateHostMemory(work.plan.workspace_bytes);
   if (!has_memory || d == nullptr || workspace == nullptr) {
@@ -132,9 +153,6 @@ DeviceResult EmulatedDevice::Run(const DeviceWork& work) const {
   Arguments arguments = ArgumentsOf(planes);
   arguments.d = d.get();
   arguments.workspace = workspace.get();
-  emulator::Session session;
-  LaunchTarget target;
-  target.emulator = &session;
   result.status = work.plan.kernel->Launch(landed, work.plan.config, arguments, target);
   const TimeNs computed_at = clock_->Now();
   if (result.status.ok()) {

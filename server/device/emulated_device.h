@@ -21,6 +21,8 @@ class EmulatedDevice final : public Device {
   // Lines padded to 16 bytes, as TMA and 16-byte copies need them; quantized operands that are
   // decoded lie as they were sent.
   Problem Landed(const Problem& problem) const override;
+  // It packs them anew for each product.
+  bool packs_weights() const override { return true; }
 
   // The form is that of a GPU, so that its kernels meet batches wherever there is none.
   BatchForm FormOf(const DeviceWork& work) const override;

@@ -27,6 +27,7 @@ std::int64_t PanelRowStep(const Problem& problem) {
 }
 
 std::int64_t PanelColumnStep(const Problem& problem) {
+  if (problem.b_packing != Packing::kNone) return kPackedLines;
   return LineStep(problem.b.type, problem.b_scaling);
 }
 
@@ -71,6 +72,10 @@ PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel) {
   }
   if (problem.b_scaling.has_zero_points) {
     offsets[WorkPlane::kBZeroPoints] = static_cast<std::uint64_t>(b_scale);
+  }
+  for (const WorkPlane plane : kPlanesOfB) {
+    const std::optional<WeightPlane> packed = PackedPlaneOf(problem, plane);
+    if (packed.has_value()) offsets[plane] = PackedOffset(problem, *packed, panel.n_begin);
   }
   return offsets;
 }

@@ -71,6 +71,23 @@ MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane) {
   return {};
 }
 
+std::optional<WeightPlane> PackedPlaneOf(const Problem& problem, WorkPlane plane) {
+  if (problem.b_packing == Packing::kNone) return std::nullopt;
+  if (plane == WorkPlane::kB) return WeightPlane::kCodes;
+  if (plane == WorkPlane::kBScales) return WeightPlane::kScales;
+  if (plane == WorkPlane::kBZeroPoints) return WeightPlane::kZeroPoints;
+  return std::nullopt;
+}
+
+MatrixLayout ResidentPlaneOf(const Problem& landed, WorkPlane plane) {
+  const std::optional<WeightPlane> packed = PackedPlaneOf(landed, plane);
+  if (!packed.has_value()) return PlaneOf(landed, plane);
+  const std::uint64_t piece_bytes = PackedPieceBytes(*packed);
+  const auto pieces = static_cast<std::int64_t>(PackedBytes(landed, *packed) / piece_bytes);
+  const auto bytes = static_cast<std::int64_t>(piece_bytes);
+  return {DataType::kUint8, pieces, bytes, Order::kRowMajor, bytes};
+}
+
 std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane) {
   return HasPlane(problem, plane) ? PlaneOf(problem, plane).size_bytes() : 0;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/strings/string_view.h"
 #include "kernels/gemm.h"
@@ -71,6 +72,11 @@ bool HasPlane(const Problem& problem, WorkPlane plane);
 // The plane as the problem has it. Bias, scales and zero points are planes of one line.
 // REQUIRES: the problem has it.
 MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
+// The same as it lies where it stays on a device, of a landed problem: packed, a line for each
+// piece. REQUIRES: the problem has it.
+MatrixLayout ResidentPlaneOf(const Problem& landed, WorkPlane plane);
+// The plane of a packed B that it is; nothing where the problem's is not packed.
+std::optional<WeightPlane> PackedPlaneOf(const Problem& problem, WorkPlane plane);
 // 0 where the problem does not have it.
 std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
 // The bytes of scales, zero points and tensor scales of both operands: what quantization adds.

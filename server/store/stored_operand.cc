@@ -50,10 +50,19 @@ void StoredOperand::SetLanded(Device* device, std::shared_ptr<const ResidentOper
 }
 
 std::shared_ptr<const ResidentOperand> StoredOperand::AddLandingWhileMoving(PlaneName plane,
-                                                                            Landing landing) {
+                                                                            Landing landing,
+                                                                            bool replaces) {
   landing.memory = KeepWith(hold_, std::move(landing.memory));
+  std::vector<Landing> gone;  // after the lock
   const MutexLock lock(mutex_);
   Plane& landed = planes_[plane];
+  if (replaces) {
+    const auto first = std::stable_partition(
+        landed.landings.begin(), landed.landings.end(),
+        [&landing](const Landing& each) { return each.device != landing.device; });
+    std::move(first, landed.landings.end(), std::back_inserter(gone));
+    landed.landings.erase(first, landed.landings.end());
+  }
   landed.landings.push_back(std::move(landing));
   landed.host.clear();
   return landed.landings.back().memory;
@@ -155,7 +164,7 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
     placed.host = *std::move(whole);
     return placed;
   }
-  const MatrixLayout layout = PlaneOf(device->Landed(problem), plane);
+  const MatrixLayout layout = ResidentPlaneOf(device->Landed(problem), plane);
   placed.landed = FindLanding(stored, device, &layout).memory;
   if (placed.landed != nullptr) return placed;
   const MutexLock moving(moving_);
@@ -165,7 +174,8 @@ absl::StatusOr<StoredOperand::Placed> StoredOperand::PlaceOn(Device* device, con
   absl::StatusOr<std::shared_ptr<const ResidentOperand>> memory =
       Land(device, problem, plane, stored, landed_bytes);
   if (!memory.ok()) return memory.status();
-  placed.landed = AddLandingWhileMoving(stored, {device, *std::move(memory)});
+  const bool is_packed = PackedPlaneOf(problem, plane).has_value();
+  placed.landed = AddLandingWhileMoving(stored, {device, *std::move(memory)}, is_packed);
   return placed;
 }
 

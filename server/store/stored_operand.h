@@ -31,8 +31,9 @@ struct StoreTraffic {
 // memory of its own (Device::uses_host_memory() is false) gets a plane, landed as it wants it,
 // with the first product that uses it so, and the host's copy goes; what it computed to be kept
 // is there from the beginning. Another use that wants the plane landed differently has it copied
-// within the device; one on another device has it brought back first, once, and then several
-// devices hold it. MoveOut() brings all to the host again.
+// within the device. One that wants it packed has it packed there, in place of what lay there.
+// One on another device has it brought back first, once, and then several devices hold it.
+// MoveOut() brings all to the host again.
 //
 // Thread-safe. A holder of a reference may use it, whatever the store does with its handle.
 class StoredOperand {
@@ -128,8 +129,10 @@ class StoredOperand {
                                                               WorkPlane plane, PlaneName stored,
                                                               std::uint64_t* landed_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
-  // The host's copy goes. The memory, which keeps the hold.
-  std::shared_ptr<const ResidentOperand> AddLandingWhileMoving(PlaneName plane, Landing landing)
+  // The host's copy goes; with `replaces` also what else the device has of the plane. Returns the
+  // memory, which keeps the hold.
+  std::shared_ptr<const ResidentOperand> AddLandingWhileMoving(PlaneName plane, Landing landing,
+                                                               bool replaces = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   HostBuffer Host(PlaneName plane) const;
   // One on that device (null: on any), in that layout (null: in any); no memory: there is none.

@@ -87,6 +87,21 @@ TEST(PlanMemo, FollowsWhatIsMeasured) {
   EXPECT_FALSE(memo.Select(Base(), Cpu())->is_measured);
 }
 
+TEST(PlanMemo, TellsAPackedBApart) {
+  DeviceTraits emulated = Cpu("emulated");
+  emulated.kind = DeviceKind::kEmulated;
+  emulated.compute_capability = 90;
+  Problem problem = MakeProblem(4, 64, 128, DataType::kBf16, DataType::kF32, false, true);
+  problem.b.type = DataType::kInt4;
+  problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
+  PlanMemo memo(&BuiltinRegistry(), nullptr);
+  const absl::StatusOr<Plan> as_sent = memo.Select(problem, emulated);
+  problem.b_packing = Packing::kStrips;
+  const absl::StatusOr<Plan> packed = memo.Select(problem, emulated);
+  ASSERT_TRUE(as_sent.ok() && packed.ok());
+  EXPECT_NE(as_sent->kernel, packed->kernel);
+}
+
 TEST(PlanMemo, RefusesAsSelectionDoesEachTime) {
   PlanMemo memo(&BuiltinRegistry(), nullptr);
   for (int i = 0; i < 2; ++i) {

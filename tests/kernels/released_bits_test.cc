@@ -93,6 +93,17 @@ Problem ScaledProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType a
   return problem;
 }
 
+// By a B of 4 bits as it lies where it stays.
+Problem PackedProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType a, DataType b,
+                      bool has_zero_points) {
+  Problem problem = MakeProblem(m, n, k, a, DataType::kF32, false, true);
+  problem.b.type = b;
+  problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
+  problem.b_scaling.has_zero_points = has_zero_points;
+  problem.b_packing = Packing::kStrips;
+  return problem;
+}
+
 std::vector<Problem> Problems() {
   constexpr DataType kFp8[] = {DataType::kFp8E4M3, DataType::kFp8E5M2};
   std::vector<Problem> problems;
@@ -123,7 +134,27 @@ std::vector<Problem> Problems() {
     problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kMx));
     problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kNvfp4));
   }
+  for (const DataType a : {DataType::kF16, DataType::kBf16}) {
+    problems.push_back(PackedProblem(5, 136, 320, a, DataType::kInt4, false));
+    problems.push_back(PackedProblem(66, 136, 192, a, DataType::kInt4, true));
+    problems.push_back(PackedProblem(5, 136, 192, a, DataType::kUint4, true));
+    problems.push_back(PackedProblem(66, 136, 320, a, DataType::kUint4, false));
+  }
   return problems;
+}
+
+// A packed plane of any codes, scales or zero points.
+std::vector<std::uint8_t> PackedPlane(const Problem& problem, WeightPlane plane,
+                                      std::uint32_t seed) {
+  std::vector<std::uint8_t> bytes(PackedBytes(problem, plane));
+  std::mt19937 generator(seed);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::uint8_t>(generator());
+    if (plane == WeightPlane::kZeroPoints) bytes[i] &= 15;
+    // f16 of 2^-9 to 2^-5.
+    if (plane == WeightPlane::kScales && i % 2 == 1) bytes[i] = 0x18 + bytes[i] % 16;
+  }
+  return bytes;
 }
 
 std::string Hash(const testing::PlaneBytes& bytes) {
@@ -150,9 +181,13 @@ std::string KeyOf(const Kernel& kernel, const Problem& problem) {
 std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTraits& device) {
   const bool is_scaled = problem.a_scaling.has_scales;
   const testing::PlaneBytes a = is_scaled ? Codes(problem.a, 1) : Plane(problem.a, 1);
-  const testing::PlaneBytes b = is_scaled ? Codes(problem.b, 2) : Plane(problem.b, 2);
+  const bool is_packed = problem.b_packing != Packing::kNone;
+  const testing::PlaneBytes b = is_scaled   ? Codes(problem.b, 2)
+                                : is_packed ? testing::PlaneBytes()
+                                            : Plane(problem.b, 2);
   const std::vector<std::uint8_t> a_scales = Scales(problem.a_scaling, problem.m, problem.k, 3);
-  const std::vector<std::uint8_t> b_scales = Scales(problem.b_scaling, problem.n, problem.k, 4);
+  const std::vector<std::uint8_t> b_scales =
+      is_packed ? std::vector<std::uint8_t>() : Scales(problem.b_scaling, problem.n, problem.k, 4);
   constexpr float kTensorScale = 0.0123f;
   testing::PlaneBytes d = testing::PoisonedPlane(problem.d);
   const Config config = kernel.Configure(problem, device);
@@ -162,6 +197,15 @@ std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTra
   arguments.b = b.data();
   arguments.d = d.data();
   arguments.workspace = workspace.data();
+  std::vector<std::uint8_t> packed[3];
+  if (is_packed) {
+    packed[0] = PackedPlane(problem, WeightPlane::kCodes, 2);
+    packed[1] = PackedPlane(problem, WeightPlane::kScales, 4);
+    packed[2] = PackedPlane(problem, WeightPlane::kZeroPoints, 5);
+    arguments.b = packed[0].data();
+    arguments.b_scales = packed[1].data();
+    arguments.b_zero_points = packed[2].data();
+  }
   if (is_scaled) {
     arguments.a_scales = a_scales.data();
     arguments.b_scales = b_scales.data();
@@ -216,6 +260,7 @@ TEST(ReleasedBits, AreThoseOfTheirIdForEver) {
       const DeviceTraits device = Device(kind);
       if (!kernel->UnavailableReason(device).empty()) continue;
       for (const Problem& problem : problems) {
+        if (kernel->traits().b_packing != problem.b_packing) continue;
         if (!kernel->Rejection(problem).empty()) continue;
         const std::string key = KeyOf(*kernel, problem);
         // One of a family: its own tests compare its variants.

@@ -178,6 +178,9 @@ SumBound SumBoundOf(const Problem& problem, const std::string& kernel) {
     // Sums of tensor cores and of f32 have the bound of kernels/verify/freivalds.h.
     return {(k / 8 + 12) * 0x1p-23, true};
   }
+  // Eight steps of tensor cores in a group, then a rounding for each
+  // (hopper/quant/quant_registry.h).
+  if (kernel == "sm90/packed_int4") return {(144 + k / 128) * 0x1p-24 + 0x1p-22, true};
   if (kernel == "cublaslt/fp8_blocks") return {(k + 4) * 0x1p-24 + 0x1p-9, false};
   if (kernel == "cpu/quantized_int") {
     const double pieces =

@@ -1,8 +1,8 @@
-// From landed codes to fragments in registers. A format's sums of 128 of K are of integers, exact
+// From packed codes to fragments in registers. A format's sums of 128 of K are of integers, exact
 // in f16 and bf16; its scales multiply the sums.
 #pragma once
 
-#include "kernels/hopper/quant/landed.h"
+#include "kernels/hopper/quant/packed.h"
 #include "kernels/ptx/bits.h"
 #include "kernels/ptx/convert.h"
 #include "kernels/ptx/half_arithmetic.h"
@@ -47,18 +47,18 @@ template <class Rows_, ZeroKind kZero_>
 struct Int4Decoder {
   using Rows = Rows_;
   static constexpr ZeroKind kZero = kZero_;
-  static constexpr int kUnitBytes = UnitBytes(kZero);
+  static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
   static constexpr std::uint32_t kBoth = 0x00010001;
 
   std::uint32_t scales;
   std::uint32_t zero_low;
   std::uint32_t zero_high;
 
-  // `at` is four bytes a pair behind the unit's start.
-  GEMMD_DEVICE void Load(ptx::SharedAddress at, std::uint32_t pair) {
-    scales = ptx::LoadShared<std::uint32_t>(at + kScalesAt);
-    if constexpr (kZero == ZeroKind::kPlane) {
-      const std::uint32_t zeros = ptx::LoadShared<std::uint16_t>(at - pair * 2 + kZerosAt);
+  // The pair's places in the pieces of scales and of zero points.
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
+    scales = ptx::LoadShared<std::uint32_t>(scales_at);
+    if constexpr (kHasZeros) {
+      const std::uint32_t zeros = ptx::LoadShared<std::uint16_t>(zeros_at);
       zero_low = (zeros & 0xff) * kBoth + Rows::kUnitBits * kBoth;
       zero_high = (zeros >> 8) * kBoth + Rows::kUnitBits * kBoth;
     } else {

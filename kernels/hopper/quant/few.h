@@ -45,17 +45,19 @@ struct FewLayout {
   static constexpr int kTurnGroups = kSplits * kGroups;
   static constexpr int kBlockLines = kStrips * kStripLines;
   static constexpr int kWarps = kStrips * kSplits;
-  static constexpr int kThreads = (kWarps + 1) * 32;
+  static constexpr int kThreads = (kWarps + 2) * 32;
   static constexpr int kBlocks = kValues.blocks;
 
   static constexpr int kWeightStages = kValues.weight_stages;
-  // A stage has a chunk's strips of its groups, those that are the block's, and then the next
-  // chunk's.
+  // A stage has a chunk's codes of the turn's groups, of the strips that are the block's, and then
+  // the next chunk's; behind all codes the scales of whole chunks, and then their zero points.
   static constexpr int kChunks = kStrips < kChunkStrips ? 1 : kStrips / kChunkStrips;
-  static constexpr int kGroupBytes = kStrips / kChunks * Decoder::kUnitBytes;
-  static constexpr int kChunkStageBytes = kGroups * kGroupBytes;
-  static constexpr int kWeightStageBytes = kChunks * kChunkStageBytes;
-  static constexpr int kChunkBytes = kChunkStrips * Decoder::kUnitBytes;
+  static constexpr int kGroupCodes = kStrips / kChunks * kCodeBytes;
+  static constexpr int kGroupScales = kChunkStrips * kScaleBytes;
+  static constexpr int kGroupZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
+  static constexpr int kScalesAt = kChunks * kTurnGroups * kGroupCodes;
+  static constexpr int kZerosAt = kScalesAt + kChunks * kTurnGroups * kGroupScales;
+  static constexpr int kWeightStageBytes = kZerosAt + kChunks * kTurnGroups * kGroupZeros;
   // A lies in slabs of 64 of K: swizzled lines of 128 bytes.
   static constexpr int kSlabBytes = kBoxRows * 128;
   static constexpr int kTurnSlabs = kTurnGroups * kGroupSlabs;
@@ -82,7 +84,7 @@ struct FewLayout {
   static constexpr int kExchanged = kRowsEmpty + kRowStages * 8;
   static constexpr int kSharedBytes = kExchanged + kExchanges * kStrips * 8;
 
-  static_assert(kWeightStages % kSplits == 0 && kRowStageBytes % 1024 == 0);
+  static_assert(kRowStageBytes % 1024 == 0);
   static_assert(kBoxRows == 1 || kBoxRows == 8 || kBoxRows == 16);
   static_assert(kWeightStageBytes % 16 == 0 && kSlotsAt % 16 == 0 && kBarriersAt % 8 == 0);
   // A multiprocessor has 228 KB, of which each block costs one more.
@@ -131,128 +133,130 @@ struct FewBlock {
   GEMMD_DEVICE ptx::SharedAddress Exchanged(std::uint32_t buffer, std::uint32_t strip) const {
     return shared + Layout::kExchanged + (buffer * Layout::kStrips + strip) * 8;
   }
-};
-
-// The one thread that loads.
-template <class Layout, class Decoder>
-class FewProducer {
- public:
-  GEMMD_DEVICE FewProducer(const QuantParams& params, const FewBlock<Layout>& block)
-      : params_(params), block_(block) {
-    const std::uint32_t index = ptx::BlockIndexX();
-    const std::uint32_t strip = index * Layout::kStrips;
-    weights_ = params.weights + static_cast<std::int64_t>(strip / kChunkStrips) * ChunkLineBytes() +
-               strip % kChunkStrips * Decoder::kUnitBytes;
-    stages_ = (params.k_groups + Layout::kGroups - 1) / Layout::kGroups;
-    turns_ = (params.k_groups + Layout::kTurnGroups - 1) / Layout::kTurnGroups;
-  }
 
   GEMMD_DEVICE void Initialise() const {
     for (std::uint32_t s = 0; s < Layout::kWeightStages; ++s) {
-      ptx::MbarrierInit(block_.WeightsFull(s), 1);
-      ptx::MbarrierInit(block_.WeightsEmpty(s), Layout::kStrips);
+      ptx::MbarrierInit(WeightsFull(s), 1);
+      ptx::MbarrierInit(WeightsEmpty(s), Layout::kWarps);
     }
     for (std::uint32_t s = 0; s < Layout::kRowStages; ++s) {
-      ptx::MbarrierInit(block_.RowsFull(s), 1);
-      ptx::MbarrierInit(block_.RowsEmpty(s), Layout::kWarps);
+      ptx::MbarrierInit(RowsFull(s), 1);
+      ptx::MbarrierInit(RowsEmpty(s), Layout::kWarps);
     }
     for (std::uint32_t b = 0; b < kExchanges; ++b) {
       for (std::uint32_t s = 0; s < Layout::kStrips; ++s) {
-        ptx::MbarrierInit(block_.Exchanged(b, s), Layout::kSplits);
+        ptx::MbarrierInit(Exchanged(b, s), Layout::kSplits);
       }
     }
     ptx::FenceMbarrierInit();
   }
+};
 
-  // The ring's first weights, for which nobody waits.
-  GEMMD_DEVICE void LoadFirstWeights() {
-    while (next_weights_ < Layout::kWeightStages) {
-      if (!LoadWeights()) break;
-    }
+// One thread loads weights, and another one A: a copy takes its thread some 100 cycles, however
+// small.
+template <class Layout, class Decoder>
+class FewWeightLoader {
+ public:
+  GEMMD_DEVICE FewWeightLoader(const QuantParams& params, const FewBlock<Layout>& block)
+      : params_(params), block_(block) {
+    const std::uint32_t strip = ptx::BlockIndexX() * Layout::kStrips;
+    unit_ = static_cast<std::int64_t>(strip / kChunkStrips) * ChunkLineUnits();
+    first_strip_ = strip % kChunkStrips;
   }
 
+  // The ring's first turns, for which nobody waits.
+  GEMMD_DEVICE void LoadFirst() {
+    for (int stage = 0; stage < Layout::kWeightStages; ++stage) {
+      if (!Load()) return;
+    }
+  }
   GEMMD_DEVICE void Run() {
-    // A turn's stage of A follows the weights that are as many turns ahead as their ring is longer.
-    constexpr int kWeightTurns = Layout::kWeightStages / Layout::kSplits;
-    constexpr int kAhead =
-        kWeightTurns > Layout::kRowStages ? kWeightTurns - Layout::kRowStages : 0;
-    const std::int32_t started = Layout::kRowStages < turns_ ? Layout::kRowStages : turns_;
-    for (std::int32_t turn = 0; turn < started; ++turn) LoadRows();
-    while (next_rows_ < turns_ || next_weights_ < stages_) {
-      if (next_rows_ < turns_) LoadRows();
-      const std::int32_t until = (next_rows_ + kAhead) * Layout::kSplits;
-      while (next_weights_ < until || next_rows_ == turns_) {
-        if (!LoadWeights()) break;
-      }
+    while (Load()) {
     }
   }
 
  private:
   // From a chunk to the next one.
-  GEMMD_DEVICE std::int64_t ChunkLineBytes() const {
-    return std::int64_t{params_.k_groups} * Layout::kChunkBytes;
+  GEMMD_DEVICE std::int64_t ChunkLineUnits() const {
+    return std::int64_t{params_.k_groups} * kChunkStrips;
   }
 
-  // Returns whether there was a stage left.
-  GEMMD_DEVICE bool LoadWeights() {
-    if (next_weights_ == stages_) return false;
-    const std::uint32_t stage = weight_ring_.stage;
-    if (next_weights_ >= Layout::kWeightStages) {
-      ptx::MbarrierWait(block_.WeightsEmpty(stage), weight_ring_.parity ^ 1);
+  // Returns whether there was a turn left.
+  GEMMD_DEVICE bool Load() {
+    const std::int32_t left = params_.k_groups - turn_ * Layout::kTurnGroups;
+    if (left <= 0) return false;
+    const std::uint32_t stage = ring_.stage;
+    if (turn_ >= Layout::kWeightStages) {
+      ptx::MbarrierWait(block_.WeightsEmpty(stage), ring_.parity ^ 1);
     }
-    const std::int32_t first = next_weights_ * Layout::kGroups;
-    const std::int32_t left = params_.k_groups - first;
-    const std::int32_t groups = left < Layout::kGroups ? left : Layout::kGroups;
-    const std::uint32_t bytes = static_cast<std::uint32_t>(groups) * Layout::kGroupBytes;
+    const std::int32_t groups = left < Layout::kTurnGroups ? left : Layout::kTurnGroups;
     const ptx::SharedAddress full = block_.WeightsFull(stage);
     const ptx::SharedAddress to =
         block_.shared + Layout::kWeightsAt + stage * Layout::kWeightStageBytes;
-    ptx::MbarrierArriveExpect(full, Layout::kChunks * bytes);
-    if constexpr (Layout::kStrips >= kChunkStrips) {
-      GEMMD_UNROLL
-      for (int chunk = 0; chunk < Layout::kChunks; ++chunk) {
-        ptx::BulkLoad(to + chunk * Layout::kChunkStageBytes, weights_ + chunk * ChunkLineBytes(),
-                      bytes, full, ptx::CachePolicy::kEvictFirst);
-      }
-    } else {
-      for (std::int32_t g = 0; g < groups; ++g) {
-        ptx::BulkLoad(to + static_cast<std::uint32_t>(g) * Layout::kGroupBytes,
-                      weights_ + g * Layout::kChunkBytes, Layout::kGroupBytes, full,
-                      ptx::CachePolicy::kEvictFirst);
-      }
+    ptx::MbarrierArriveExpect(
+        full, static_cast<std::uint32_t>(groups) * Layout::kChunks *
+                  (Layout::kGroupCodes + Layout::kGroupScales + Layout::kGroupZeros));
+    GEMMD_UNROLL
+    for (int chunk = 0; chunk < Layout::kChunks; ++chunk) {
+      LoadChunk(to, chunk, unit_ + chunk * ChunkLineUnits(), groups, full);
     }
-    weights_ += Layout::kGroups * Layout::kChunkBytes;
-    weight_ring_.Next();
-    if (next_weights_++ == params_.trigger) ptx::LaunchDependentGrid();
+    unit_ += Layout::kTurnGroups * kChunkStrips;
+    ring_.Next();
+    if (turn_++ == params_.trigger) ptx::LaunchDependentGrid();
     return true;
   }
 
-  // A turn of A, in one copy: the thread that loads is short of time, and a copy takes it some 100
-  // cycles, however small.
-  GEMMD_DEVICE void LoadRows() {
-    const std::uint32_t stage = row_ring_.stage;
-    if (next_rows_ >= Layout::kRowStages) {
-      ptx::MbarrierWait(block_.RowsEmpty(stage), row_ring_.parity ^ 1);
+  // The groups of a chunk from unit `unit` on. Strips of half a chunk lie apart; their scales are
+  // too few to be fetched apart.
+  GEMMD_DEVICE void LoadChunk(ptx::SharedAddress stage, int chunk, std::int64_t unit,
+                              std::int32_t groups, ptx::SharedAddress full) const {
+    const auto load = [&](ptx::SharedAddress to, const std::uint8_t* from, std::uint32_t bytes) {
+      ptx::BulkLoad(to, from, bytes, full, ptx::CachePolicy::kEvictFirst);
+    };
+    const auto count = static_cast<std::uint32_t>(groups);
+    const ptx::SharedAddress codes = stage + chunk * (Layout::kTurnGroups * Layout::kGroupCodes);
+    const std::uint8_t* const from = params_.codes + (unit + first_strip_) * kCodeBytes;
+    if constexpr (Layout::kStrips >= kChunkStrips) {
+      load(codes, from, count * Layout::kGroupCodes);
+    } else {
+      for (std::uint32_t g = 0; g < count; ++g) {
+        load(codes + g * Layout::kGroupCodes, from + g * (kChunkStrips * kCodeBytes),
+             Layout::kGroupCodes);
+      }
     }
-    const ptx::SharedAddress full = block_.RowsFull(stage);
-    ptx::MbarrierArriveExpect(full, Layout::kRowStageBytes);
-    ptx::TensorLoad3DCached(block_.shared + Layout::kRowsAt + stage * Layout::kRowStageBytes,
-                            &params_.rows, 0, 0, next_rows_ * Layout::kTurnSlabs, full,
-                            ptx::CachePolicy::kNormal);
-    row_ring_.Next();
-    ++next_rows_;
+    load(stage + Layout::kScalesAt + chunk * (Layout::kTurnGroups * Layout::kGroupScales),
+         params_.scales + unit * kScaleBytes, count * Layout::kGroupScales);
+    if constexpr (Decoder::kHasZeros) {
+      load(stage + Layout::kZerosAt + chunk * (Layout::kTurnGroups * Layout::kGroupZeros),
+           params_.zero_points + unit * kZeroBytes, count * Layout::kGroupZeros);
+    }
   }
 
   const QuantParams& params_;
   const FewBlock<Layout>& block_;
-  const std::uint8_t* weights_;
-  std::int32_t stages_;
-  std::int32_t turns_;
-  std::int32_t next_weights_ = 0;
-  std::int32_t next_rows_ = 0;
-  mma::RingPosition<Layout::kWeightStages> weight_ring_;
-  mma::RingPosition<Layout::kRowStages> row_ring_;
+  std::int64_t unit_;          // the next group's, of the block's first chunk
+  std::uint32_t first_strip_;  // of a chunk
+  std::int32_t turn_ = 0;
+  mma::RingPosition<Layout::kWeightStages> ring_;
 };
+
+// A turn of A is one copy.
+template <class Layout>
+GEMMD_DEVICE void LoadRows(const QuantParams& params, const FewBlock<Layout>& block) {
+  const std::int32_t turns = (params.k_groups + Layout::kTurnGroups - 1) / Layout::kTurnGroups;
+  mma::RingPosition<Layout::kRowStages> ring;
+  for (std::int32_t turn = 0; turn < turns; ++turn) {
+    if (turn >= Layout::kRowStages) {
+      ptx::MbarrierWait(block.RowsEmpty(ring.stage), ring.parity ^ 1);
+    }
+    const ptx::SharedAddress full = block.RowsFull(ring.stage);
+    ptx::MbarrierArriveExpect(full, Layout::kRowStageBytes);
+    ptx::TensorLoad3DCached(block.shared + Layout::kRowsAt + ring.stage * Layout::kRowStageBytes,
+                            &params.rows, 0, 0, turn * Layout::kTurnSlabs, full,
+                            ptx::CachePolicy::kNormal);
+    ring.Next();
+  }
+}
 
 // A warp that multiplies. Its addresses run along with the rings: it is short of instructions, not
 // of registers.
@@ -262,12 +266,21 @@ class FewWarp {
   GEMMD_DEVICE FewWarp(const QuantParams& params, ptx::SharedAddress base, std::uint32_t warp)
       : params_(params), strip_(warp % Layout::kStrips), lane_(ptx::LaneIndex()) {
     const std::uint32_t shared = ptx::Keep(base);
-    const std::uint32_t unit = shared + Layout::kWeightsAt + kSplit * Layout::kWeightStageBytes +
-                               strip_ / kChunkStrips * Layout::kChunkStageBytes +
-                               strip_ % kChunkStrips * Decoder::kUnitBytes;
-    codes_ = ptx::Keep(unit + lane_ * 16);
-    scales_ = ptx::Keep(unit + lane_ / 4 * 4);
-    weights_full_ = ptx::Keep(shared + Layout::kWeightsFull + kSplit * 8);
+    const std::uint32_t stage = shared + Layout::kWeightsAt;
+    // Groups of the stage that come before this warp's.
+    const std::uint32_t before =
+        strip_ / kChunkStrips * Layout::kTurnGroups + kSplit * Layout::kGroups;
+    codes_ = ptx::Keep(stage + before * Layout::kGroupCodes + strip_ % kChunkStrips * kCodeBytes +
+                       lane_ * 16);
+    // Scales are there of whole chunks.
+    const std::uint32_t strip = (ptx::BlockIndexX() * Layout::kStrips + strip_) % kChunkStrips;
+    scales_ = ptx::Keep(stage + Layout::kScalesAt + before * Layout::kGroupScales +
+                        strip * kScaleBytes + lane_ / 4 * 4);
+    if constexpr (Decoder::kHasZeros) {
+      zeros_ = ptx::Keep(stage + Layout::kZerosAt + before * Layout::kGroupZeros +
+                         strip * kZeroBytes + lane_ / 4 * 2);
+    }
+    weights_full_ = ptx::Keep(shared + Layout::kWeightsFull);
     // This lane's line of ldmatrix. A row that A does not have is zeros; where the slab has one
     // row, that row is all.
     const std::uint32_t slab = kSplit * kOwnSlabs;
@@ -275,8 +288,8 @@ class FewWarp {
                               : Layout::kBoxRows == 8 ? lane_ % 8
                                                       : lane_ / 16 * 8 + lane_ % 8;
     const std::uint32_t line = slab * Layout::kBoxRows + row;
-    const std::uint32_t chunk = Layout::kColumns == 8 ? lane_ / 8 : lane_ / 8 % 2;
-    rows_ = ptx::Keep(shared + Layout::kRowsAt + line * 128 + (chunk ^ (line % 8)) * 16);
+    const std::uint32_t sixteen = Layout::kColumns == 8 ? lane_ / 8 : lane_ / 8 % 2;
+    rows_ = ptx::Keep(shared + Layout::kRowsAt + line * 128 + (sixteen ^ (line % 8)) * 16);
     rows_full_ = ptx::Keep(shared + Layout::kRowsFull);
     slot_ = ptx::Keep(shared + Layout::kSlotsAt + SlotAt(kSplit) + lane_ * Layout::kPieceBytes);
     slot_scales_ =
@@ -305,7 +318,6 @@ class FewWarp {
   using Sums = float[Layout::kGroups][Layout::kSums];
   using Piece = Words<Layout::kPieceBytes / 4>;
   static constexpr int kPieceWords = Layout::kPieceBytes / 4;
-  static constexpr int kWeightTurns = Layout::kWeightStages / Layout::kSplits;
   static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;     // of ldmatrix, a group
   static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;  // of a turn
   // A's fragments of a turn are loaded at the end of the one before, unless there are too few
@@ -342,25 +354,28 @@ class FewWarp {
     GEMMD_UNROLL
     for (int q = 0; q < Layout::kGroups; ++q) {
       if (q >= left) continue;
-      const std::uint32_t at = q * Layout::kGroupBytes;
+      const std::uint32_t at = q * Layout::kGroupCodes;
       words_[q][0] = ptx::LoadShared<ptx::Vector4>(codes_ + at);
       words_[q][1] = ptx::LoadShared<ptx::Vector4>(codes_ + (at + kCodeBytes / 2));
-      decoder_[q].Load(scales_ + at, lane_ / 4);
+      decoder_[q].Load(scales_ + q * Layout::kGroupScales, zeros_ + q * Layout::kGroupZeros);
     }
     ptx::SyncWarp();
     if (lane_ == 0) {
       ptx::MbarrierArrive(weights_full_ + (Layout::kWeightsEmpty - Layout::kWeightsFull));
     }
-    codes_ += Layout::kSplits * Layout::kWeightStageBytes;
-    scales_ += Layout::kSplits * Layout::kWeightStageBytes;
-    weights_full_ += Layout::kSplits * 8;
-    if (++weights_turn_ == kWeightTurns) {
+    MoveWeights(Layout::kWeightStageBytes);
+    weights_full_ += 8;
+    if (++weights_turn_ == Layout::kWeightStages) {
       weights_turn_ = 0;
       weights_parity_ ^= 1;
-      codes_ -= Layout::kWeightStages * Layout::kWeightStageBytes;
-      scales_ -= Layout::kWeightStages * Layout::kWeightStageBytes;
+      MoveWeights(-Layout::kWeightStages * Layout::kWeightStageBytes);
       weights_full_ -= Layout::kWeightStages * 8;
     }
+  }
+  GEMMD_DEVICE void MoveWeights(int bytes) {
+    codes_ += static_cast<std::uint32_t>(bytes);
+    scales_ += static_cast<std::uint32_t>(bytes);
+    if constexpr (Decoder::kHasZeros) zeros_ += static_cast<std::uint32_t>(bytes);
   }
 
   // Loads kFirst .. of group q. The address is that of the lane with some bits turned, which say
@@ -597,6 +612,7 @@ class FewWarp {
   // Running addresses: of this lane, and of the mbarriers; where in a ring, and its parity.
   ptx::SharedAddress codes_;
   ptx::SharedAddress scales_;
+  ptx::SharedAddress zeros_ = 0;  // where there are any
   ptx::SharedAddress weights_full_;
   std::uint32_t weights_turn_ = 0;
   std::uint32_t weights_parity_ = 0;
@@ -639,19 +655,21 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
   const FewBlock<Layout> block = {ptx::SharedBase()};
   const std::uint32_t warp = ptx::Shuffle(ptx::ThreadIndex() / 32, 0);
   if (warp == Layout::kWarps) {
-    FewProducer<Layout, Decoder> producer(params, block);
+    FewWeightLoader<Layout, Decoder> weights(params, block);
     if (ptx::LaneIndex() == 0) {
-      ptx::PrefetchTensorMap(&params.rows);
-      producer.Initialise();
-      if (params.weights_are_settled) producer.LoadFirstWeights();
+      block.Initialise();
+      if (params.weights_are_settled) weights.LoadFirst();
     }
     ptx::SyncWarp();
     ptx::SyncThreads();
+    if (!params.weights_are_settled) ptx::WaitForPrecedingGrid();
+    if (ptx::LaneIndex() == 0) weights.Run();
+    ptx::SyncWarp();
+  } else if (warp > Layout::kWarps) {
+    if (ptx::LaneIndex() == 0) ptx::PrefetchTensorMap(&params.rows);
+    ptx::SyncThreads();
     ptx::WaitForPrecedingGrid();
-    if (ptx::LaneIndex() == 0) {
-      if (!params.weights_are_settled) producer.LoadFirstWeights();
-      producer.Run();
-    }
+    if (ptx::LaneIndex() == 0) LoadRows(params, block);
     ptx::SyncWarp();
   } else {
     ptx::SyncThreads();

@@ -56,7 +56,9 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
   const absl::StatusOr<ptx::TensorMap> rows = ptx::MakeTensorMap(rows_of_a);
   if (!rows.ok()) return rows.status();
   params.rows = *rows;
-  params.weights = static_cast<const std::uint8_t*>(arguments.b);
+  params.codes = static_cast<const std::uint8_t*>(arguments.b);
+  params.scales = static_cast<const std::uint8_t*>(arguments.b_scales);
+  params.zero_points = static_cast<const std::uint8_t*>(arguments.b_zero_points);
   params.weights_are_settled = arguments.b_is_settled;
   params.m = static_cast<std::int32_t>(problem.m);
   params.n = static_cast<std::int32_t>(problem.n);
@@ -77,12 +79,17 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
 }
 
 inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Arguments& arguments) {
-  const auto weights =
-      static_cast<std::uint64_t>(LandedBytes(ZeroKindOf(problem), problem.n, problem.k));
+  const auto units = static_cast<std::uint64_t>(UnitsOf(problem.n, problem.k));
+  const bool is_settled = arguments.b_is_settled;
   std::vector<ptx::DeviceBuffer> buffers = {
       {arguments.a, problem.a.size_bytes(), "A"},
-      {arguments.b, weights, "B", true, arguments.b_is_settled},
+      {arguments.b, units * kCodeBytes, "B", true, is_settled},
+      {arguments.b_scales, units * kScaleBytes, "B's scales", true, is_settled},
       {arguments.d, problem.d.size_bytes(), "D", false}};
+  if (ZeroKindOf(problem) == ZeroKind::kPlane) {
+    buffers.push_back(
+        {arguments.b_zero_points, units * kZeroBytes, "B's zero points", true, is_settled});
+  }
   if (problem.epilogue.beta != 0) {
     buffers.push_back({arguments.c, problem.c.size_bytes(), "C"});
   }
@@ -109,7 +116,7 @@ absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
   // last blocks leave multiprocessors empty, it may come at once.
   const bool is_one_wave = shape.blocks_x <= ptx::Multiprocessors() * Layout::kBlocks;
   params->trigger =
-      is_one_wave ? (params->k_groups + Layout::kGroups - 1) / Layout::kGroups - 1 : 0;
+      is_one_wave ? (params->k_groups + Layout::kTurnGroups - 1) / Layout::kTurnGroups - 1 : 0;
   shape.threads = Layout::kThreads;
   shape.shared_bytes = Layout::kSharedBytes;
   shape.overlaps_preceding = true;
@@ -190,7 +197,7 @@ struct Wide {
   };
 };
 
-// arguments.b is the landed form (landed.h) of the problem's B.
+// B's planes are packed (packed.h).
 // REQUIRES: what Rejection() of the family says; problem.m is at most the tiling's rows.
 template <int kTiling>
 absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,

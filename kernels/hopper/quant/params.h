@@ -11,16 +11,19 @@ inline namespace GEMMD_BACKEND {
 
 struct QuantParams {
   ptx::TensorMap rows;  // A: 64 x M x K / 64
-  const std::uint8_t* weights;
-  bool weights_are_settled;  // no launch ahead writes them
-  // Of few rows: with the loading of which stage of weights the next grid may start.
+  // B, packed (packed.h).
+  const std::uint8_t* codes;
+  const std::uint8_t* scales;
+  const std::uint8_t* zero_points;  // null: it has none
+  bool weights_are_settled;         // no launch ahead writes them
+  // Of few rows: with the loading of which turn of weights the next grid may start.
   std::int32_t trigger;
   std::int32_t m;
   std::int32_t n;
   std::int32_t k_groups;
   std::uint32_t tiles_m;  // of the kernel for many rows
   std::uint32_t tiles_n;  // of clusters
-  ptx::CachePolicy weight_policy;
+  ptx::CachePolicy weight_policy = ptx::CachePolicy::kNormal;
 
   // D, C and bias are of d_type.
   void* d;

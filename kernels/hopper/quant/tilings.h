@@ -5,6 +5,15 @@
 
 namespace gemmd::hopper::quant {
 
+// The expected time of a launch (forms.h), fitted to an H100's times for 133 shapes, by
+// tests/kernels/hopper/quant/gpu/fit.py.
+struct TilingCost {
+  double launch_us;      // until the first weights come, and from the last ones to D's end
+  double memory_share;   // of the device's bandwidth, at most
+  double group_us;       // of 128 of K, for a block alone on its multiprocessor
+  double full_group_us;  // the same for two
+};
+
 // Up to 16 rows of A. A block has `strips` strips of lines of W; `splits` warps share a strip: they
 // take turns along K, `groups` groups of 128 at a time.
 struct FewTiling {
@@ -12,20 +21,21 @@ struct FewTiling {
   int strips;         // 2 or 4
   int splits;         // 2 or 4
   int groups;         // whose products a warp interleaves: chains that do not wait for each other
-  int weight_stages;  // each of a warp's groups, for every strip
-  int row_stages;     // each of a turn: all splits' groups
+  int weight_stages;  // each of a turn: all splits' groups
+  int row_stages;     // likewise
   int blocks;         // on a multiprocessor
+  TilingCost cost;
 };
 
 // With two blocks on a multiprocessor the next grid's weights are on their way while this one's
 // last blocks sum.
 inline constexpr FewTiling kFewTilings[] = {
-    {1, 4, 2, 2, 10, 8, 2},   // 0: one row
-    {1, 2, 4, 2, 16, 6, 2},   // 1: of few lines: half as many a block
-    {8, 4, 2, 2, 8, 3, 2},    // 2
-    {16, 4, 2, 2, 4, 2, 2},   // 3
-    {16, 4, 2, 2, 10, 4, 1},  // 4
-    {16, 8, 2, 2, 6, 3, 1},   // 5: of many lines, twice as many a block
+    {1, 4, 2, 2, 5, 8, 2, {2.5, 0.97, 0.14, 0.14}},   // 0: one row
+    {1, 2, 4, 2, 4, 6, 2, {2, 0.91, 0.13, 0.195}},    // 1: of few lines: half as many a block
+    {8, 4, 2, 2, 4, 3, 2, {2, 0.94, 0.15, 0.15}},     // 2
+    {16, 4, 2, 2, 2, 2, 2, {1.5, 0.78, 0.18, 0.36}},  // 3
+    {16, 4, 2, 2, 5, 4, 1, {2, 0.78, 0.17, 0.17}},    // 4
+    {16, 8, 2, 2, 3, 3, 1, {1.5, 0.84, 0.31, 0.31}},  // 5: of many lines, twice as many a block
 };
 inline constexpr int kFewTilingCount = sizeof(kFewTilings) / sizeof(kFewTilings[0]);
 
@@ -40,15 +50,16 @@ struct WideTiling {
   int stages;       // of 128 of K
   int batch;        // 2, 4 or 8
   int blocks;       // on a multiprocessor
+  TilingCost cost;
 };
 
 inline constexpr WideTiling kWideTilings[] = {
-    {64, 1, 1, 2, 9, 8, 1},   // 0: few lines
-    {64, 2, 2, 2, 6, 8, 1},   // 1: many lines
-    {128, 2, 1, 2, 4, 8, 1},  // 2: some hundred rows
-    {128, 2, 2, 1, 4, 2, 1},  // 3: large products
-    {128, 2, 2, 2, 4, 2, 1},  // 4
-    {16, 2, 1, 1, 8, 4, 2},   // 5: 16 rows of many lines
+    {64, 1, 1, 2, 9, 8, 1, {2, 0.71, 0.36, 0.36}},     // 0: few lines
+    {64, 2, 2, 2, 6, 8, 1, {3, 0.71, 0.96, 0.96}},     // 1: many lines
+    {128, 2, 1, 2, 4, 8, 1, {3, 0.71, 0.78, 0.78}},    // 2: some hundred rows
+    {128, 2, 2, 1, 4, 2, 1, {3, 0.71, 1.42, 1.42}},    // 3: large products
+    {128, 2, 2, 2, 4, 2, 1, {3, 0.71, 1.44, 1.44}},    // 4
+    {16, 2, 1, 1, 8, 4, 2, {1.5, 0.91, 0.41, 0.615}},  // 5: 16 rows of many lines
 };
 inline constexpr int kWideTilingCount = sizeof(kWideTilings) / sizeof(kWideTilings[0]);
 

@@ -45,29 +45,33 @@ struct WideLayout {
   static constexpr int kBatches = kSteps / kBatch;  // of a group of K
   static constexpr int kTileChunks = kGroups * kLineBlocks;
   static constexpr int kTileLines = kTileChunks * kChunkLines;
-  // Two warpgroups take registers from a third, of which one thread loads.
+  // Two warpgroups take registers from a third, of which two threads load.
   static constexpr bool kMovesRegisters = kGroups == 2 && kValues.blocks == 1;
-  static constexpr int kThreads = kGroups * kWarpgroup + (kMovesRegisters ? kWarpgroup : 32);
+  static constexpr int kThreads = kGroups * kWarpgroup + (kMovesRegisters ? kWarpgroup : 64);
 
-  static constexpr int kChunkBytes = kChunkStrips * Decoder::kUnitBytes;
+  static constexpr int kChunkCodes = kChunkStrips * kCodeBytes;
+  static constexpr int kChunkScales = kChunkStrips * kScaleBytes;
+  static constexpr int kChunkZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
   static constexpr int kSlabBytes = kRows * 128;  // 64 of K of A
   static constexpr int kLoadRows = kRows / kCluster;
   static constexpr int kRowBytes = kGroupSlabs * kSlabBytes;
-  static constexpr int kWeightBytes = kTileChunks * kChunkBytes;
-  static constexpr int kStageBytes = kRowBytes + kWeightBytes;
-  static constexpr int kWeightsAt = kStages * kRowBytes;  // behind the rows of all stages
+  static constexpr int kWeightBytes = kTileChunks * (kChunkCodes + kChunkScales + kChunkZeros);
+  // Rows, codes, scales and zero points, each of all stages.
+  static constexpr int kCodesAt = kStages * kRowBytes;
+  static constexpr int kScalesAt = kCodesAt + kStages * kTileChunks * kChunkCodes;
+  static constexpr int kZerosAt = kScalesAt + kStages * kTileChunks * kChunkScales;
   // Sums pass through a box to leave along D's lines, so many rows at a time.
   static constexpr int kBoxRows = kRows < 32 ? kRows : 32;
   static constexpr int kBoxPitch = (kChunkLines + 4) * 4;
   static constexpr int kBoxBytes = kBoxRows * kBoxPitch;
-  static constexpr int kBoxesAt = kWeightsAt + kStages * kWeightBytes;
+  static constexpr int kBoxesAt = kZerosAt + kStages * kTileChunks * kChunkZeros;
   static constexpr int kFull = kBoxesAt + kGroups * kBoxBytes;
   static constexpr int kEmpty = kFull + kStages * 8;
   static constexpr int kSharedBytes = kEmpty + kStages * 8;
   static constexpr int kSums = kRows / 2;  // of a thread, for a block of lines
 
   static_assert(kRows % kBoxRows == 0 && kLoadRows % 8 == 0);
-  static_assert(kValues.blocks * (kSharedBytes + 1024) <= 228 * 1024 && kWeightsAt % 1024 == 0 &&
+  static_assert(kValues.blocks * (kSharedBytes + 1024) <= 228 * 1024 && kBoxesAt % 16 == 0 &&
                 kFull % 8 == 0);
   static_assert(kStages >= 3);  // a stage is given back once the next is there
 };
@@ -89,78 +93,114 @@ struct WideBlock {
   GEMMD_DEVICE std::uint32_t LineTile(const QuantParams& params, std::uint32_t tile) const {
     return tile % params.tiles_n * Layout::kCluster + rank;
   }
-};
+  GEMMD_DEVICE std::uint32_t Tiles(const QuantParams& params) const {
+    return params.tiles_m * params.tiles_n;
+  }
 
-// The one thread that loads.
-template <class Layout, class Decoder>
-class WideProducer {
- public:
-  GEMMD_DEVICE WideProducer(const QuantParams& params, const WideBlock<Layout>& block)
-      : params_(params), block_(block) {}
-
+  // Both that load arrive at a stage.
   GEMMD_DEVICE void Initialise() const {
     for (std::uint32_t s = 0; s < Layout::kStages; ++s) {
-      ptx::MbarrierInit(block_.Full(s), 1);
-      ptx::MbarrierInit(block_.Empty(s), Layout::kGroups * 4 * Layout::kCluster);
+      ptx::MbarrierInit(Full(s), 2);
+      ptx::MbarrierInit(Empty(s), Layout::kGroups * 4 * Layout::kCluster);
     }
     ptx::FenceMbarrierInit();
   }
+};
 
-  // The weights of the ring's first stages, which no launch ahead writes.
-  GEMMD_DEVICE void LoadFirstWeights() {
-    if (block_.FirstTile() >= params_.tiles_m * params_.tiles_n) return;
-    ahead_ = params_.k_groups < Layout::kStages ? params_.k_groups : Layout::kStages;
-    const std::uint32_t line_tile = block_.LineTile(params_, block_.FirstTile());
-    for (std::int32_t g = 0; g < ahead_; ++g) {
-      LoadWeights(line_tile, g, static_cast<std::uint32_t>(g));
+// One thread loads weights, and another one A: a copy takes its thread some 100 cycles, however
+// small.
+template <class Layout, class Decoder>
+class WideWeightLoader {
+ public:
+  GEMMD_DEVICE WideWeightLoader(const QuantParams& params, const WideBlock<Layout>& block)
+      : params_(params), block_(block), tile_(block.FirstTile()) {}
+
+  // The ring's first stages, for which nobody waits.
+  GEMMD_DEVICE void LoadFirst() {
+    for (int stage = 0; stage < Layout::kStages; ++stage) {
+      if (!Load()) return;
+    }
+  }
+  GEMMD_DEVICE void Run() {
+    while (Load()) {
     }
   }
 
-  GEMMD_DEVICE void Run() {
-    mma::RingPosition<Layout::kStages> at;
+ private:
+  // Returns whether there was a stage left.
+  GEMMD_DEVICE bool Load() {
+    if (tile_ >= block_.Tiles(params_)) return false;
+    const std::uint32_t stage = ring_.stage;
+    if (wraps_) ptx::MbarrierWait(block_.Empty(stage), ring_.parity ^ 1);
+    const ptx::SharedAddress full = block_.Full(stage);
+    ptx::MbarrierArriveExpect(full, Layout::kWeightBytes);
+    const std::int64_t first =
+        std::int64_t{block_.LineTile(params_, tile_)} * Layout::kTileChunks * params_.k_groups +
+        group_;
+    GEMMD_UNROLL
+    for (int chunk = 0; chunk < Layout::kTileChunks; ++chunk) {
+      const std::int64_t from = first + std::int64_t{chunk} * params_.k_groups;
+      const std::uint32_t to = stage * Layout::kTileChunks + static_cast<std::uint32_t>(chunk);
+      const auto load = [&](int at, const std::uint8_t* plane, int bytes) {
+        ptx::BulkLoad(block_.shared + at + to * bytes, plane + from * bytes,
+                      static_cast<std::uint32_t>(bytes), full, params_.weight_policy);
+      };
+      load(Layout::kCodesAt, params_.codes, Layout::kChunkCodes);
+      load(Layout::kScalesAt, params_.scales, Layout::kChunkScales);
+      if constexpr (Decoder::kHasZeros) {
+        load(Layout::kZerosAt, params_.zero_points, Layout::kChunkZeros);
+      }
+    }
+    wraps_ = ring_.Next() || wraps_;
+    if (++group_ == params_.k_groups) {
+      group_ = 0;
+      tile_ += block_.TileStep();
+    }
+    return true;
+  }
+
+  const QuantParams& params_;
+  const WideBlock<Layout>& block_;
+  std::uint32_t tile_;
+  std::int32_t group_ = 0;
+  mma::RingPosition<Layout::kStages> ring_;
+  bool wraps_ = false;
+};
+
+template <class Layout>
+class WideRowLoader {
+ public:
+  GEMMD_DEVICE WideRowLoader(const QuantParams& params, const WideBlock<Layout>& block)
+      : params_(params), block_(block) {}
+
+  GEMMD_DEVICE void Run() const {
+    mma::RingPosition<Layout::kStages> ring;
     bool wraps = false;
-    const std::uint32_t tiles = params_.tiles_m * params_.tiles_n;
+    const std::uint32_t tiles = block_.Tiles(params_);
     for (std::uint32_t tile = block_.FirstTile(); tile < tiles; tile += block_.TileStep()) {
       const bool is_last = tile + block_.TileStep() >= tiles;
-      const std::uint32_t line_tile = block_.LineTile(params_, tile);
-      const auto row =
-          static_cast<std::int32_t>(tile / params_.tiles_n * Layout::kRows +
-                                    (Layout::kCluster == 1 ? 0 : block_.rank * Layout::kLoadRows));
+      const std::int32_t row = FirstRow(tile);
       GEMMD_NO_UNROLL
       for (std::int32_t g = 0; g < params_.k_groups; ++g) {
-        if (ahead_ > 0) {
-          --ahead_;
-        } else {
-          if (wraps) ptx::MbarrierWait(block_.Empty(at.stage), at.parity ^ 1);
-          LoadWeights(line_tile, g, at.stage);
-        }
-        LoadRows(row, g, at.stage);
+        if (wraps) ptx::MbarrierWait(block_.Empty(ring.stage), ring.parity ^ 1);
+        ptx::MbarrierArriveExpect(block_.Full(ring.stage), Layout::kRowBytes);
+        Load(row, g, ring.stage);
         if (is_last && g + 1 == params_.k_groups) ptx::LaunchDependentGrid();
-        wraps = at.Next() || wraps;
+        wraps = ring.Next() || wraps;
       }
     }
   }
 
  private:
-  GEMMD_DEVICE void LoadWeights(std::uint32_t line_tile, std::int32_t g,
-                                std::uint32_t stage) const {
-    const ptx::SharedAddress full = block_.Full(stage);
-    ptx::MbarrierArriveExpect(full, Layout::kStageBytes);
-    const std::uint8_t* from =
-        params_.weights +
-        (static_cast<std::int64_t>(line_tile) * Layout::kTileChunks * params_.k_groups + g) *
-            Layout::kChunkBytes;
-    GEMMD_UNROLL
-    for (int chunk = 0; chunk < Layout::kTileChunks; ++chunk) {
-      ptx::BulkLoad(
-          block_.shared + Layout::kWeightsAt + stage * Layout::kWeightBytes +
-              chunk * Layout::kChunkBytes,
-          from + static_cast<std::int64_t>(chunk) * params_.k_groups * Layout::kChunkBytes,
-          Layout::kChunkBytes, full, params_.weight_policy);
-    }
+  // Each block of a cluster loads a part of the rows, for all. One that would load none of A's
+  // loads the tile's first again: a box past A's end costs a third of the bandwidth.
+  GEMMD_DEVICE std::int32_t FirstRow(std::uint32_t tile) const {
+    const auto first = static_cast<std::int32_t>(tile / params_.tiles_n * Layout::kRows);
+    if constexpr (Layout::kCluster == 1) return first;
+    const auto own = static_cast<std::int32_t>(block_.rank * Layout::kLoadRows);
+    return first + own < params_.m ? first + own : first;
   }
-  // Each block of a cluster loads a part of the rows, for all.
-  GEMMD_DEVICE void LoadRows(std::int32_t row, std::int32_t g, std::uint32_t stage) const {
+  GEMMD_DEVICE void Load(std::int32_t row, std::int32_t g, std::uint32_t stage) const {
     GEMMD_UNROLL
     for (int slab = 0; slab < kGroupSlabs; ++slab) {
       const ptx::SharedAddress to = block_.shared + stage * Layout::kRowBytes +
@@ -178,7 +218,6 @@ class WideProducer {
 
   const QuantParams& params_;
   const WideBlock<Layout>& block_;
-  std::int32_t ahead_ = 0;  // stages whose weights are on their way
 };
 
 // A warpgroup that multiplies: kLineBlocks blocks of 64 lines by all rows of the tile.
@@ -193,16 +232,14 @@ class WideConsumer {
         warp_(ptx::ThreadIndex() / 32 % 4),
         lane_(ptx::LaneIndex()) {
     rows_ = ptx::MakeWgmmaDescriptor128B(block.shared);
-    units_ =
-        ptx::Keep(block.shared + Layout::kWeightsAt +
-                  group * Layout::kLineBlocks * Layout::kChunkBytes + warp_ * Decoder::kUnitBytes);
+    units_ = ptx::Keep(group * Layout::kLineBlocks * kChunkStrips + warp_);
     const ptx::SharedAddress empty = block.Empty(0);
     empty_ =
         Layout::kCluster == 1 ? empty : ptx::MapShared(empty, lane_ < Layout::kCluster ? lane_ : 0);
   }
 
   GEMMD_DEVICE void Run() {
-    const std::uint32_t tiles = params_.tiles_m * params_.tiles_n;
+    const std::uint32_t tiles = block_.Tiles(params_);
     bool is_first = true;
     for (std::uint32_t tile = block_.FirstTile(); tile < tiles; tile += block_.TileStep()) {
       Totals totals;
@@ -222,16 +259,23 @@ class WideConsumer {
   static constexpr int kIndices = Layout::kBatches * Layout::kLineBlocks;  // of a stage
   static constexpr bool kStaggers = Layout::kGroups == 2;
 
-  // Codes for the batch that begins at step kFirst of a block, and its decoder where that is the
-  // block's first.
+  // Codes for the batch that begins at step kFirst of a stage's block of lines, and its decoder
+  // where that is the block's first.
   template <int kFirst>
-  GEMMD_DEVICE void LoadBatch(ptx::SharedAddress unit) {
-    if constexpr (kFirst == 0) next_decoder_.Load(unit + lane_ / 4 * 4, lane_ / 4);
+  GEMMD_DEVICE void LoadBatch(std::uint32_t stage, int block) {
+    const std::uint32_t unit =
+        units_ + (stage * Layout::kTileChunks + static_cast<std::uint32_t>(block)) * kChunkStrips;
+    const ptx::SharedAddress codes =
+        block_.shared + Layout::kCodesAt + unit * kCodeBytes + lane_ * 16;
+    if constexpr (kFirst == 0) {
+      next_decoder_.Load(block_.shared + Layout::kScalesAt + unit * kScaleBytes + lane_ / 4 * 4,
+                         block_.shared + Layout::kZerosAt + unit * kZeroBytes + lane_ / 4 * 2);
+    }
     if constexpr (kFirst % 4 == 0) {
-      words_[0] = ptx::LoadShared<ptx::Vector4>(unit + kFirst / 4 * (kCodeBytes / 2) + lane_ * 16);
+      words_[0] = ptx::LoadShared<ptx::Vector4>(codes + kFirst / 4 * (kCodeBytes / 2));
     }
     if constexpr (Layout::kBatch == 8) {
-      words_[1] = ptx::LoadShared<ptx::Vector4>(unit + kCodeBytes / 2 + lane_ * 16);
+      words_[1] = ptx::LoadShared<ptx::Vector4>(codes + kCodeBytes / 2);
     }
   }
   template <int kFirst>
@@ -285,7 +329,7 @@ class WideConsumer {
     Sums sums;
     Fragments fragments[2];
     ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
-    LoadBatch<0>(units_ + ring_.stage * Layout::kWeightBytes);
+    LoadBatch<0>(ring_.stage, 0);
     DecodeBatch<0>(fragments[0]);
     // The second group begins half a group of K later, so that both do not add at once.
     if constexpr (kStaggers) {
@@ -331,10 +375,9 @@ class WideConsumer {
     if (kNext == 0 ? !is_last : params_.k_groups > 0) {
       if constexpr (kNext == 0) {
         ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
-        LoadBatch<0>(units_ + ring_.stage * Layout::kWeightBytes);
+        LoadBatch<0>(ring_.stage, 0);
       } else {
-        LoadBatch<kNextStep>(units_ + stage * Layout::kWeightBytes +
-                             kNext / Layout::kBatches * Layout::kChunkBytes);
+        LoadBatch<kNextStep>(stage, kNext / Layout::kBatches);
       }
       DecodeBatch<kNextStep>(fragments[(kIndex + kParity + 1) % 2]);
     }
@@ -398,7 +441,7 @@ class WideConsumer {
   const std::uint32_t warp_;
   const std::uint32_t lane_;
   std::uint64_t rows_;
-  ptx::SharedAddress units_;
+  std::uint32_t units_;  // in a stage before this warp's first
   ptx::SharedAddress empty_;
   mma::RingPosition<Layout::kStages> ring_;
   // Of the batch that is decoded next; and the scales of the block that is multiplied.
@@ -417,22 +460,21 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
                                      Layout::kCluster == 1 ? 0 : ptx::RankInCluster()};
     const std::uint32_t warp = ptx::Shuffle(ptx::ThreadIndex() / 32, 0);
     if (warp >= Layout::kGroups * 4) {
-      WideProducer<Layout, Decoder> producer(params, block);
-      const bool loads = ptx::ThreadIndex() == Layout::kGroups * kWarpgroup;
-      if (loads) {
-        ptx::PrefetchTensorMap(&params.rows);
-        producer.Initialise();
-        if (params.weights_are_settled) producer.LoadFirstWeights();
+      const bool is_first = ptx::LaneIndex() == 0 && warp == Layout::kGroups * 4;
+      const bool is_second = ptx::LaneIndex() == 0 && warp == Layout::kGroups * 4 + 1;
+      WideWeightLoader<Layout, Decoder> weights(params, block);
+      if (is_first) {
+        block.Initialise();
+        if (params.weights_are_settled) weights.LoadFirst();
       }
+      if (is_second) ptx::PrefetchTensorMap(&params.rows);
       ptx::SyncWarp();
       ptx::SyncThreads();
       if constexpr (Layout::kMovesRegisters) ptx::DecreaseRegisters<24>();
       if constexpr (Layout::kCluster > 1) ptx::ClusterSync();
       ptx::WaitForPrecedingGrid();
-      if (loads) {
-        if (!params.weights_are_settled) producer.LoadFirstWeights();
-        producer.Run();
-      }
+      if (is_first) weights.Run();
+      if (is_second) WideRowLoader<Layout>(params, block).Run();
       ptx::SyncWarp();
     } else {
       ptx::SyncThreads();

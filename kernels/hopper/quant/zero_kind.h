@@ -1,7 +1,7 @@
-// The zero points of a problem's B, as they land.
+// The zero points of a problem's B, as they are packed.
 #pragma once
 
-#include "kernels/hopper/quant/landed.h"
+#include "kernels/hopper/quant/packed.h"
 #include "kernels/problem.h"
 
 namespace gemmd::hopper::quant {

@@ -49,6 +49,7 @@ struct Kind {
   DataType a;
   DataType b;
   bool has_int4_weights = false;  // a scale of f16 for 128 of K
+  bool stays = false;             // B, on the device
 };
 
 constexpr Kind kKinds[] = {
@@ -60,6 +61,7 @@ constexpr Kind kKinds[] = {
     {"int8", DataType::kInt8, DataType::kInt8},
     {"fp8_e4m3", DataType::kFp8E4M3, DataType::kFp8E4M3},
     {"bf16 by int4-g128", DataType::kBf16, DataType::kInt4, true},
+    {"bf16 by int4-g128 that stays", DataType::kBf16, DataType::kInt4, true, true},
 };
 
 // As the device has it: operands of tf32 and of 8 bits are K-major there, whatever was sent.
@@ -71,6 +73,7 @@ Problem ProblemOf(const Kind& kind, std::int64_t rows, const DeviceTraits& devic
   if (kind.has_int4_weights) {
     problem.b.type = kind.b;
     problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
+    if (kind.stays && device.compute_capability == 90) problem.b_packing = Packing::kStrips;
   }
   return problem;
 }

@@ -59,6 +59,7 @@ class CudaDevice final : public Device {
   MemoryUsage host_memory_usage() const override { return host_->usage(); }
   HostMemoryLimits host_memory_limits() const override { return host_->limits(); }
   Problem Landed(const Problem& problem) const override { return LandedProblem(problem); }
+  bool packs_weights() const override { return traits_.compute_capability == 90; }
   Footprint FootprintOf(const Problem& problem, const Plan& plan,
                         const Residency& resident) const override;
   // Pinned memory where there is enough in one piece, else ordinary memory, which is slower

@@ -23,7 +23,9 @@ void Transpose(MatrixLayout* layout) {
 
 Problem LandedProblem(const Problem& problem) {
   Problem landed = problem;
-  if (IsDequantized(problem)) {
+  const bool is_packed = problem.b_packing != Packing::kNone;
+  if (is_packed && !landed.a_is_k_major()) Transpose(&landed.a);
+  if (IsDequantized(problem) || is_packed) {
     for (MatrixLayout* layout : {&landed.a, &landed.b, &landed.c, &landed.d}) {
       if (!IsQuantizedType(layout->type)) PadLines(layout);
     }

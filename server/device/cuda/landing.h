@@ -20,6 +20,7 @@ namespace gemmd {
 //     operands are zero there, and what that adds to D is never copied out.
 //   - Quantized operands that are decoded (IsDequantized()) lie as they were sent, since their
 //     decoder reads every layout.
+//   - A packed B lies as ResidentPlaneOf() says; its A is K-major.
 Problem LandedProblem(const Problem& problem);
 
 // Returns whether the operand is transposed on its way: its landed order is the other one.

@@ -154,8 +154,9 @@ bool HaveEqualLaunches(const PreparedWork& x, const PreparedWork& y) {
     const Epilogue& e = problem.epilogue;
     return std::make_tuple(problem.m, problem.n, problem.k, problem.transpose_a,
                            problem.transpose_b, problem.a_scaling, problem.b_scaling,
-                           problem.accumulate, problem.determinism, e.alpha, e.beta, e.has_bias,
-                           e.activation, layout(problem.a), layout(problem.b), layout(problem.d));
+                           problem.b_packing, problem.accumulate, problem.determinism, e.alpha,
+                           e.beta, e.has_bias, e.activation, layout(problem.a), layout(problem.b),
+                           layout(problem.d));
   };
   const bool has_c = x.landed.epilogue.beta != 0;
   return x.work->plan.kernel == y.work->plan.kernel && x.work->plan.config == y.work->plan.config &&

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
+#include "kernels/gemm.h"
 #include "server/device/cuda/backend.h"
 #include "server/device/device.h"
 
@@ -35,6 +37,12 @@ std::uint64_t ResidentBytes(const MatrixLayout& landed);
 // A D lies as an operand of the same layout lands: in lines of their padded length.
 MatrixLayout KeptLayout(const MatrixLayout& d);
 
+// The plane of a packed B that it is, and the problem that says how to unpack it.
+struct PackedAs {
+  Problem problem;
+  WeightPlane plane = WeightPlane::kCodes;
+};
+
 // One block.
 class CudaResident final : public ResidentResult {
  public:
@@ -45,14 +53,16 @@ class CudaResident final : public ResidentResult {
     std::shared_ptr<CUevent_st> ready;
   };
 
-  // `given`: the plane as the host has it.
+  // `given`: the plane as the host has it. `packed`: nothing where it lies otherwise.
   CudaResident(std::shared_ptr<CudaBackend> backend, Block block, MemoryReservation reservation,
-               const MatrixLayout& given, const MatrixLayout& landed)
+               const MatrixLayout& given, const MatrixLayout& landed,
+               std::optional<PackedAs> packed = std::nullopt)
       : backend_(std::move(backend)),
         block_(std::move(block)),
         reservation_(std::move(reservation)),
         given_(given),
-        landed_(landed) {}
+        landed_(landed),
+        packed_(std::move(packed)) {}
   // A failure to free means that the device is lost, which is reported elsewhere.
   ~CudaResident() override { backend_->Free(block_.memory, block_.stream).IgnoreError(); }
   CudaResident(const CudaResident&) = delete;
@@ -63,6 +73,7 @@ class CudaResident final : public ResidentResult {
   const MatrixLayout& layout() const override { return landed_; }
   std::uint64_t size_bytes() const override { return ResidentBytes(landed_); }
   const MatrixLayout& given() const { return given_; }
+  const std::optional<PackedAs>& packed() const { return packed_; }
   // Null: at once.
   CudaEvent ready() const { return block_.ready.get(); }
 
@@ -72,6 +83,7 @@ class CudaResident final : public ResidentResult {
   const MemoryReservation reservation_;
   const MatrixLayout given_;
   const MatrixLayout landed_;
+  const std::optional<PackedAs> packed_;
 };
 
 // Returns the D that stays, of a work that has one.

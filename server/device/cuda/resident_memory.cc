@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,18 @@ void TransposeLines(const char* from, std::uint64_t pitch, std::int64_t lines, s
 std::uint64_t CommonBytes(std::int64_t x, std::int64_t y, DataType type) {
   return static_cast<std::uint64_t>(std::min(x, y)) * static_cast<std::uint64_t>(SizeBits(type)) /
          8;
+}
+
+std::optional<PackedAs> PackedAsOf(const Problem& problem, WorkPlane plane) {
+  const std::optional<WeightPlane> packed = PackedPlaneOf(problem, plane);
+  if (!packed.has_value()) return std::nullopt;
+  return PackedAs{problem, *packed};
+}
+
+// All of a block as one line.
+MatrixLayout BytesOf(const CudaResident& resident) {
+  const auto bytes = static_cast<std::int64_t>(LandedBytes(resident.layout()));
+  return {DataType::kUint8, 1, bytes, Order::kRowMajor, bytes};
 }
 
 }  // namespace
@@ -77,12 +90,13 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
  public:
   using Fill = absl::FunctionRef<void(CudaStream stream, CudaCommands* commands)>;
 
-  Arrival(ResidentMemory* owner, const MatrixLayout& given, const MatrixLayout& landed,
+  Arrival(ResidentMemory* owner, const Problem& problem, WorkPlane plane,
           MemoryReservation reservation, MemoryReservation scratch_reservation,
           std::shared_ptr<CUevent_st> end)
       : owner_(owner),
-        given_(given),
-        landed_(landed),
+        given_(PlaneOf(problem, plane)),
+        landed_(ResidentPlaneOf(LandedProblem(problem), plane)),
+        packed_(PackedAsOf(problem, plane)),
         reservation_(std::move(reservation)),
         scratch_reservation_(std::move(scratch_reservation)),
         end_(std::move(end)) {}
@@ -120,7 +134,8 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
   absl::Status Bring(const void* plane, std::uint64_t begin, std::uint64_t end) override {
     if (absl::Status status = owner_->parts_.watcher->lost(); !status.ok()) return status;
     const MatrixLayout from = CopiedLayout(given_);
-    const MatrixLayout to = CopiedLayout(landed_);
+    // A plane comes as it was sent before it is packed.
+    const MatrixLayout to = packed_.has_value() ? from : CopiedLayout(landed_);
     missing_bytes_ -= end - begin;
     return Issue([&](CudaStream stream, CudaCommands* commands) {
       owner_->landing_.AssertHeld();
@@ -139,7 +154,9 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
     if (missing_bytes_ != 0) return absl::InternalError("bytes of the plane are missing");
     if (absl::Status status = owner_->parts_.watcher->lost(); !status.ok()) return status;
     absl::Status status = Issue([&](CudaStream stream, CudaCommands* commands) {
-      if (scratch_ != nullptr) {
+      if (packed_.has_value()) {
+        if (scratch_ != nullptr) PackFrom(scratch_, stream, commands);
+      } else if (scratch_ != nullptr) {
         TransposeInput(CopiedLayout(given_), CopiedLayout(landed_), 0,
                        CopiedLayout(landed_).outer(), scratch_, memory_, stream, commands);
       }
@@ -153,7 +170,16 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
     return std::make_shared<const CudaResident>(
         owner_->parts_.backend,
         CudaResident::Block{std::exchange(memory_, nullptr), owner_->stream_, nullptr},
-        std::move(reservation_), given_, landed_);
+        std::move(reservation_), given_, landed_, packed_);
+  }
+
+  // REQUIRES: it is to be packed.
+  void PackFrom(const void* sent, CudaStream stream, CudaCommands* commands) {
+    commands->Launch(
+        [packed = *packed_, sent, to = memory_](const LaunchTarget& target) {
+          return PackPlane(packed.problem, packed.plane, sent, to, target);
+        },
+        stream);
   }
 
   char* memory() const { return memory_; }
@@ -166,6 +192,7 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
   ResidentMemory* const owner_;
   const MatrixLayout given_;
   const MatrixLayout landed_;
+  const std::optional<PackedAs> packed_;
   MemoryReservation reservation_;
   const MemoryReservation scratch_reservation_;
   const std::shared_ptr<CUevent_st> end_;
@@ -176,7 +203,8 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
 };
 
 absl::StatusOr<std::unique_ptr<ResidentMemory::Arrival>> ResidentMemory::Begin(
-    const MatrixLayout& given, const MatrixLayout& landed, std::uint64_t scratch_bytes) {
+    const Problem& problem, WorkPlane plane, std::uint64_t scratch_bytes) {
+  const MatrixLayout landed = ResidentPlaneOf(LandedProblem(problem), plane);
   if (absl::Status status = parts_.watcher->lost(); !status.ok()) return status;
   absl::StatusOr<MemoryReservation> reservation =
       parts_.memory->ReserveResident(ResidentBytes(landed));
@@ -185,7 +213,7 @@ absl::StatusOr<std::unique_ptr<ResidentMemory::Arrival>> ResidentMemory::Begin(
   if (!scratch_reservation.ok()) return scratch_reservation.status();
   absl::StatusOr<std::shared_ptr<CUevent_st>> end = events_->Take();
   if (!end.ok()) return parts_.watcher->Noticed(end.status());
-  auto arrival = std::make_unique<Arrival>(this, given, landed, *std::move(reservation),
+  auto arrival = std::make_unique<Arrival>(this, problem, plane, *std::move(reservation),
                                            *std::move(scratch_reservation), *std::move(end));
   if (absl::Status status = arrival->Allocate(scratch_bytes); !status.ok()) return status;
   return arrival;
@@ -195,9 +223,13 @@ absl::StatusOr<std::unique_ptr<ArrivingOperand>> ResidentMemory::BeginStore(cons
                                                                             WorkPlane plane) {
   const MatrixLayout given = PlaneOf(problem, plane);
   const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
-  const std::uint64_t scratch_bytes =
-      IsTransposed(given, landed) ? LandedBytes(ScratchLayout(given)) : 0;
-  absl::StatusOr<std::unique_ptr<Arrival>> arrival = Begin(given, landed, scratch_bytes);
+  std::uint64_t scratch_bytes = 0;
+  if (PackedPlaneOf(problem, plane).has_value()) {
+    scratch_bytes = given.size_bytes();
+  } else if (IsTransposed(given, landed)) {
+    scratch_bytes = LandedBytes(ScratchLayout(given));
+  }
+  absl::StatusOr<std::unique_ptr<Arrival>> arrival = Begin(problem, plane, scratch_bytes);
   if (arrival.ok()) (*arrival)->Await(given.size_bytes());
   return arrival;
 }
@@ -214,14 +246,20 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::Store(con
 
 absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreAgain(
     const ResidentOperand& operand, const Problem& problem, WorkPlane plane) {
+  if (static_cast<const CudaResident&>(operand).packed().has_value()) {
+    return StoreUnpacked(operand, problem, plane);
+  }
   const MatrixLayout& from = operand.layout();
-  const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
   // The plane itself, without what either layout is padded to.
-  const MatrixLayout given = PlaneOf(problem, plane);
-  const absl::StatusOr<std::unique_ptr<Arrival>> arrival = Begin(given, landed, 0);
+  const MatrixLayout landed = PlaneOf(LandedProblem(problem), plane);
+  const absl::StatusOr<std::unique_ptr<Arrival>> arrival = Begin(problem, plane, 0);
   if (!arrival.ok()) return arrival.status();
   char* const to = (*arrival)->memory();
   absl::Status status = (*arrival)->Issue([&](CudaStream stream, CudaCommands* commands) {
+    if (PackedPlaneOf(problem, plane).has_value()) {
+      (*arrival)->PackFrom(operand.data(), stream, commands);
+      return;
+    }
     if (!IsTransposed(from, landed)) {
       commands->Zero(to, LandedBytes(landed), stream);
       CudaRect rect;
@@ -252,12 +290,24 @@ absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreAgai
   return (*arrival)->Finish();
 }
 
+absl::StatusOr<std::shared_ptr<const ResidentOperand>> ResidentMemory::StoreUnpacked(
+    const ResidentOperand& operand, const Problem& problem, WorkPlane plane) {
+  const HostBuffer sent = AllocateHostBuffer(PlaneOf(problem, plane).size_bytes());
+  if (sent.empty()) return absl::ResourceExhaustedError("the host has no memory to unpack B in");
+  char* const data = sent.front().data;
+  if (absl::Status status = Fetch(operand, data); !status.ok()) return status;
+  return Store(problem, plane, data);
+}
+
 // Through pinned slabs: while the host takes one, copies fill the others.
 absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
   if (absl::Status status = parts_.watcher->lost(); !status.ok()) return status;
   const auto& resident = static_cast<const CudaResident&>(operand);
-  const MatrixLayout given = CopiedLayout(resident.given());
-  const MatrixLayout landed = CopiedLayout(resident.layout());
+  const std::optional<PackedAs>& packed = resident.packed();
+  const MatrixLayout given =
+      packed.has_value() ? BytesOf(resident) : CopiedLayout(resident.given());
+  const MatrixLayout landed =
+      packed.has_value() ? BytesOf(resident) : CopiedLayout(resident.layout());
   const bool is_transposed = IsTransposed(given, landed);
   const std::int64_t lines = is_transposed ? given.inner() : given.outer();
   const std::uint64_t width = ElementBytes(landed, is_transposed ? given.outer() : given.inner());
@@ -267,8 +317,9 @@ absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
 
   const MutexLock fetching(fetching_);
   // Without what pads it.
-  const std::vector<PlaneRect> parts =
-      CutForSlabs({0, lines, 0, width}, width, fetch_slabs_.front().size_bytes);
+  std::uint64_t slab_bytes = fetch_slabs_.front().size_bytes;
+  if (packed.has_value()) slab_bytes -= slab_bytes % PackedPieceBytes(packed->plane);
+  const std::vector<PlaneRect> parts = CutForSlabs({0, lines, 0, width}, width, slab_bytes);
   const CudaStream stream = fetch_slot_->long_stream();
   fetch_slot_->Reset();
   CudaCommands commands(parts_.backend.get(), fetch_slot_.get());
@@ -283,6 +334,13 @@ absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
     const CudaEvent event = copied[index % copied.size()];
     if (absl::Status s = parts_.watcher->WaitUntilDone(event); !s.ok()) return s;
     const char* const slab = slab_of(index);
+    if (packed.has_value()) {
+      const std::uint64_t piece_bytes = PackedPieceBytes(packed->plane);
+      UnpackPieces(packed->problem, packed->plane,
+                   static_cast<std::int64_t>(part.byte_begin / piece_bytes),
+                   static_cast<std::int64_t>(part.width() / piece_bytes), slab, to);
+      return absl::OkStatus();
+    }
     if (!is_transposed) {
       ScatterPart(part, slab, to, to_pitch);
       return absl::OkStatus();

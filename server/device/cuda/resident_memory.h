@@ -61,11 +61,13 @@ class ResidentMemory {
  private:
   class Arrival;
 
-  // A block for a plane that stays, with nothing in it. `scratch_bytes`: of a block that it comes
-  // through; 0: it needs none.
-  absl::StatusOr<std::unique_ptr<Arrival>> Begin(const MatrixLayout& given,
-                                                 const MatrixLayout& landed,
+  // A block for a plane of the problem that stays, with nothing in it. `scratch_bytes`: of a block
+  // that it comes through; 0: it needs none.
+  absl::StatusOr<std::unique_ptr<Arrival>> Begin(const Problem& problem, WorkPlane plane,
                                                  std::uint64_t scratch_bytes);
+  // StoreAgain() of a packed plane, through the host: it has no kernel that unpacks.
+  absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreUnpacked(
+      const ResidentOperand& operand, const Problem& problem, WorkPlane plane);
   void CountCopied(const CopiedBytes& copied);
 
   const Parts parts_;

@@ -47,6 +47,34 @@ TEST_P(QuantizedOnEmulatedDevice, RandomProductsAreWithinTheStatedBound) {
   }
 }
 
+// Those whose B may be packed, as B of 4 bits is where it stays.
+TEST(PackedOnEmulatedDevice, RandomProductsAreWithinTheStatedBound) {
+  SteadyClock clock;
+  EmulatedDevice device(kMemory, &clock);
+  ASSERT_TRUE(device.packs_weights());
+  for (const NamedFormat& named : QuantFormats()) {
+    Draws draws(static_cast<std::uint32_t>(named.name.size()));
+    for (int i = 0; i < ProductCount(); ++i) {
+      const std::int64_t m = 1 + draws.Below(40);
+      const std::int64_t n = 1 + draws.Below(150);
+      const std::int64_t k = 64 * (1 + draws.Below(5));
+      const DataType type = draws.Below(2) == 0 ? DataType::kF16 : DataType::kBf16;
+      QuantizedProduct product = testing::MakeQuantizedProduct(
+          draws.Lines({type, Scaling::kNone}, m, k, true), draws.Lines(named.format, n, k, false),
+          m, n, k, DataType::kF32, DataType::kF32);
+      if (!product.problem.a_is_k_major() || !PackingRejection(product.problem).empty()) continue;
+      product.problem.b_packing = Packing::kStrips;
+      const absl::StatusOr<Plan> plan =
+          Select(BuiltinRegistry(), device.Landed(product.problem), device.traits());
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      const DeviceResult result =
+          testing::RunLaunch(&device, DeviceLaunch(testing::WorkOf(&product, *plan)));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      ASSERT_EQ(CheckQuantizedProduct(&product, plan->kernel->traits().name), "") << named.name;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, QuantizedOnEmulatedDevice, ::testing::ValuesIn(QuantFormats()),
                          [](const auto& info) {
                            return absl::StrReplaceAll(info.param.name, {{"-", "_"}});

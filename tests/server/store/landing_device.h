@@ -39,13 +39,14 @@ class LandingDevice : public Device {
                                                                WorkPlane plane,
                                                                const void* data) override {
     ++stores;
-    return Make(PlaneOf(Landed(problem), plane),
+    return Make(ResidentPlaneOf(Landed(problem), plane),
                 std::string(static_cast<const char*>(data), PlaneOf(problem, plane).size_bytes()));
   }
   absl::StatusOr<std::unique_ptr<ArrivingOperand>> BeginStore(const Problem& problem,
                                                               WorkPlane plane) override {
-    absl::StatusOr<std::shared_ptr<Resident>> made = Make(
-        PlaneOf(Landed(problem), plane), std::string(PlaneOf(problem, plane).size_bytes(), '?'));
+    absl::StatusOr<std::shared_ptr<Resident>> made =
+        Make(ResidentPlaneOf(Landed(problem), plane),
+             std::string(PlaneOf(problem, plane).size_bytes(), '?'));
     if (!made.ok()) return made.status();
     ++arrivals;
     return std::make_unique<Arriving>(this, *std::move(made));
@@ -54,7 +55,8 @@ class LandingDevice : public Device {
                                                                     const Problem& problem,
                                                                     WorkPlane plane) override {
     ++copies;
-    return Make(PlaneOf(Landed(problem), plane), static_cast<const Resident&>(operand).bytes);
+    return Make(ResidentPlaneOf(Landed(problem), plane),
+                static_cast<const Resident&>(operand).bytes);
   }
   absl::Status Fetch(const ResidentOperand& operand, void* to) override {
     if (!fetch_status.ok()) return fetch_status;

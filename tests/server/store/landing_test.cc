@@ -77,6 +77,40 @@ TEST_F(LandingTest, AnotherFormOrDeviceGetsItFromTheFirst) {
   EXPECT_EQ(landed_bytes_, 16u);
 }
 
+TEST(PackedLanding, TakesThePlaceOfWhatLandedAsItWasSent) {
+  CudaLikeDevice device(64 << 10);
+  Problem problem = MakeProblem(1, 128, 128, DataType::kBf16, DataType::kBf16, false, true);
+  problem.b.type = DataType::kInt4;
+  problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
+  OperandForm form;
+  form.data = problem.b;
+  StoredOperand::Memory memory;
+  memory[PlaneName::kData] = AllocateHostBuffer(form.data.size_bytes());
+  StoredOperand operand(form, std::move(memory), std::make_shared<StoreHold>(),
+                        std::make_shared<StoreTraffic>());
+  std::uint64_t landed_bytes = 0;
+  const auto place = [&](Packing packing) {
+    problem.b_packing = packing;
+    return operand.PlaceOn(&device, problem, WorkPlane::kB, &landed_bytes)->landed;
+  };
+  // A work under way keeps what it has.
+  std::shared_ptr<const ResidentOperand> plain = place(Packing::kNone);
+  const std::shared_ptr<const ResidentOperand> packed = place(Packing::kStrips);
+  EXPECT_NE(plain, packed);
+  EXPECT_EQ(device.memory().usage().resident_bytes, 2 * form.data.size_bytes());
+  plain = nullptr;
+  EXPECT_EQ(device.memory().usage().resident_bytes, form.data.size_bytes());
+  EXPECT_EQ(place(Packing::kStrips), packed);
+  EXPECT_EQ(device.stores, 1);
+  EXPECT_EQ(device.copies, 1);
+  // Whoever wants it as it was sent again gets it besides, and nobody moves it from then on.
+  place(Packing::kNone);
+  EXPECT_EQ(place(Packing::kStrips), packed);
+  place(Packing::kNone);
+  EXPECT_EQ(device.copies, 2);
+  EXPECT_EQ(landed_bytes, form.data.size_bytes());
+}
+
 TEST_F(LandingTest, ADownloadBringsItBack) {
   ASSERT_TRUE(Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_).ok());
   const auto piece = Use()->Whole(PlaneName::kData);

@@ -15,7 +15,8 @@ DeletionCheck QuantFew() {
           {
               OnlyAligns(kSource, 4, "for the next barrier alone"),
               OnlyAligns(kSource, 5, "nothing comes after it"),
-              {kSource, "ptx::WaitForPrecedingGrid();", 2,
+              OnlyAligns(kSource, 6, "nothing comes after it"),
+              {kSource, "ptx::WaitForPrecedingGrid();", 3,
                "who has a stage of A has waited by it; else it would wait awake"},
           },
           {RunOf(RunFew<0>, {1, 64, 6144 - 128}), RunOf(RunFew<3>, {16, 64, 2048 - 128})}};

@@ -78,14 +78,16 @@ struct QuantRun {
         problem(MakeQuantProblem(c)),
         zero(hopper::quant::ZeroKindOf(problem)),
         groups(hopper::quant::GroupsOf(c.k)),
-        landed_bytes(hopper::quant::LandedBytes(zero, c.n, c.k)),
+        units(hopper::quant::UnitsOf(c.n, c.k)),
         a_plane(problem.a),
         c_plane(problem.c),
         d_plane(problem.d),
         codes(static_cast<std::int64_t>(problem.b.size_bytes())),
         scales(c.n * groups * 2),
         zeros(c.n * groups),
-        landed(landed_bytes),
+        packed_codes(units * hopper::quant::kCodeBytes),
+        packed_scales(units * hopper::quant::kScaleBytes),
+        packed_zeros(units * hopper::quant::kZeroBytes),
         bias(c.n * SizeBits(c.d) / 8) {
     std::memset(codes.data(), 0, problem.b.size_bytes());
     for (std::int64_t row = 0; row < c.m; ++row) {
@@ -108,7 +110,7 @@ struct QuantRun {
       }
       SetElement(bias.data(), line, BiasOf(line));
     }
-    LandByHand();
+    PackByHand();
   }
 
   emulator::HalfFormat RowFormat() const {
@@ -161,15 +163,15 @@ struct QuantRun {
     }
   }
 
-  // The landed form from the words of landed.h, byte by byte, apart from any kernel.
-  void LandByHand() {
+  // The packed planes from the words of packed.h, byte by byte, apart from any kernel.
+  void PackByHand() {
     namespace quant = hopper::quant;
     const std::uint32_t bias_of_codes = its.b == DataType::kInt4 ? 8 : 0;
     for (std::int64_t line = 0; line < quant::ChunksOf(its.n) * quant::kChunkLines; ++line) {
       const std::int64_t strip = line / 16;
       for (std::int64_t g = 0; g < groups; ++g) {
-        std::uint8_t* const unit =
-            landed.data() + ((strip / 4 * groups + g) * 4 + strip % 4) * quant::UnitBytes(zero);
+        const std::int64_t unit = (strip / 4 * groups + g) * 4 + strip % 4;
+        std::uint8_t* const piece = packed_codes.data() + unit * 1024;
         const std::int64_t pair = line % 8;
         const std::int64_t side = line % 16 / 8;
         const bool is_line = line < its.n;
@@ -177,23 +179,17 @@ struct QuantRun {
             is_line ? (static_cast<std::uint32_t>(ZeroOf(line, g)) + bias_of_codes) & 15 : 0;
         for (std::int64_t i = 0; i < 128; ++i) {
           const std::int64_t k = g * 128 + i;
-          const std::uint32_t nothing = zero == quant::ZeroKind::kPlane   ? stored_zero
-                                        : zero == quant::ZeroKind::kEight ? 8
-                                                                          : 0;
-          const std::uint32_t code =
-              is_line && k < its.k ? CodeOf(line, k) ^ bias_of_codes : nothing;
+          const std::uint32_t code = is_line && k < its.k ? CodeOf(line, k) ^ bias_of_codes : 0;
           const std::int64_t step = i / 16;
           const std::int64_t lane = pair * 4 + i % 8 / 2;
           const std::int64_t j = side + i % 16 / 8 * 2;
           const std::int64_t bit = 16 * (i % 2) + 4 * j;
-          std::uint8_t& byte = unit[step / 4 * 512 + lane * 16 + step % 4 * 4 + bit / 8];
+          std::uint8_t& byte = piece[step / 4 * 512 + lane * 16 + step % 4 * 4 + bit / 8];
           byte = static_cast<std::uint8_t>((byte & ~(15u << (bit % 8))) | code << (bit % 8));
         }
         const std::uint16_t scale = is_line ? ScaleBitsOf(line, g) : 0;
-        std::memcpy(unit + quant::kScalesAt + pair * 4 + side * 2, &scale, 2);
-        if (zero == quant::ZeroKind::kPlane) {
-          unit[quant::kZerosAt + pair * 2 + side] = static_cast<std::uint8_t>(stored_zero);
-        }
+        std::memcpy(packed_scales.data() + unit * 32 + pair * 4 + side * 2, &scale, 2);
+        packed_zeros.data()[unit * 16 + pair * 2 + side] = static_cast<std::uint8_t>(stored_zero);
       }
     }
   }
@@ -201,7 +197,9 @@ struct QuantRun {
   Arguments MakeArguments() {
     Arguments arguments;
     arguments.a = a_plane.data();
-    arguments.b = landed.data();
+    arguments.b = packed_codes.data();
+    arguments.b_scales = packed_scales.data();
+    arguments.b_zero_points = its.has_zero_points ? packed_zeros.data() : nullptr;
     arguments.c = c_plane.data();
     arguments.bias = bias.data();
     arguments.d = d_plane.data();
@@ -293,14 +291,16 @@ struct QuantRun {
   const Problem problem;
   const hopper::quant::ZeroKind zero;
   const std::int64_t groups;
-  const std::int64_t landed_bytes;
+  const std::int64_t units;
   Plane a_plane;
   Plane c_plane;
   Plane d_plane;
   Bytes codes;
   Bytes scales;
   Bytes zeros;
-  Bytes landed;
+  Bytes packed_codes;
+  Bytes packed_scales;
+  Bytes packed_zeros;
   Bytes bias;
 };
 

@@ -8,4 +8,4 @@ libraries="$(pkg-config --libs --static absl_status absl_statusor absl_strings |
   sed 's/-Wl,[^ ]*//g; s/-latomic//')"
 # shellcheck disable=SC2086
 nvcc $flags ${QUANT_FLAGS:-} -Xptxas -v -I. "-I$2" -shared \
-  tests/kernels/hopper/quant/gpu/quant_library.cu kernels/types.cc -o "$1" $libraries
+  tests/kernels/hopper/quant/gpu/quant_library.cu base/numbers/types.cc -o "$1" $libraries

@@ -11,10 +11,10 @@ import torch
 
 lib = ctypes.CDLL(sys.argv[1])
 P, I = ctypes.c_void_p, ctypes.c_int
-lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, I, I, I, P]
-lib.quant_land.argtypes = [I, I, I, P, P, P, P, P]
+lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, P, P, I, I, I, P]
+lib.quant_pack.argtypes = [I, I, I, I, P, P, P]
 lib.quant_reference.argtypes = [I, P, P, P, P, I, I, I, P]
-lib.quant_landed_bytes.restype = ctypes.c_longlong
+lib.quant_packed_bytes.restype = ctypes.c_longlong
 dev = "cuda"
 seed = int(time.time())
 torch.manual_seed(seed)
@@ -33,8 +33,7 @@ class Weights:
         codes = torch.randint(0, 256, (n, k // 2), device=dev, dtype=torch.uint8)
         scales = (torch.rand(n, k // 128, device=dev) * .02 + .001).half()
         zeros = torch.randint(-8, 8, (n, k // 128), device=dev, dtype=torch.int8) if zero == PLANE else None
-        self.landed = torch.full((lib.quant_landed_bytes(zero, n, k),), 0xAB, device=dev, dtype=torch.uint8)
-        assert lib.quant_land(zero, n, k, ptr(codes), ptr(scales), ptr(zeros), ptr(self.landed), stream()) == 0
+        self.packed = [self.pack(i, each) for i, each in enumerate((codes, scales, zeros))]
         torch.cuda.synchronize()
         if not decoded: return
         c = torch.stack([codes & 15, codes >> 4], -1).view(n, k).long()
@@ -43,11 +42,17 @@ class Weights:
         self.values, self.scales = v, scales.float().contiguous()
         self.exact = v * scales.double().repeat_interleave(128, 1)
 
+    def pack(self, plane, sent):
+        if sent is None: return None
+        packed = torch.full((lib.quant_packed_bytes(plane, self.n, self.k),), 0xAB, device=dev, dtype=torch.uint8)
+        assert lib.quant_pack(plane, self.zero, self.n, self.k, ptr(sent), ptr(packed), stream()) == 0
+        return packed
+
 
 def kernel_of(tiling): return (0 if tiling[0] == "f" else 1), int(tiling[1:])
 def gemm(w, tiling, a, d):
     kernel, index = kernel_of(tiling)
-    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.zero, ptr(a), ptr(w.landed), ptr(d),
+    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.zero, ptr(a), *map(ptr, w.packed), ptr(d),
                           a.shape[0], w.n, w.k, stream()) == 0, tiling
 
 

@@ -1,7 +1,7 @@
-// The kernels of kernels/hopper/quant behind a C interface, for check_bench.py: landing, products
+// The kernels of kernels/hopper/quant behind a C interface, for check_bench.py: packing, products
 // by kernel and tiling, and a reference that sums in their order by plain mma.sync.
-#include "kernels/hopper/quant/landing_launch.h"
 #include "kernels/hopper/quant/launch.h"
+#include "kernels/hopper/quant/packing_launch.h"
 
 namespace gemmd::hopper::quant {
 namespace {
@@ -13,9 +13,6 @@ struct Call {
   int m;
   int n;
   int k;
-  const void* a;
-  const void* w;
-  void* d;
   void* stream;
 };
 
@@ -125,16 +122,18 @@ Launch* WideOf() {
 
 extern "C" {
 
-long long quant_landed_bytes(int zero, int n, int k) {
+// plane: gemmd::WeightPlane.
+long long quant_packed_bytes(int plane, int n, int k) {
   using namespace gemmd::hopper::quant;
-  return LandedBytes(static_cast<ZeroKind>(zero), n, k);
+  constexpr int kBytes[] = {kCodeBytes, kScaleBytes, kZeroBytes};
+  return UnitsOf(n, k) * kBytes[plane];
 }
 
-int quant_land(int zero, int n, int k, const void* codes, const void* scales, const void* zeros,
-               void* landed, void* stream) {
+int quant_pack(int plane, int zero, int n, int k, const void* sent, void* packed, void* stream) {
   using namespace gemmd::hopper::quant;
-  const gemmd::Problem problem = ProblemOf({0, zero, 1, n, k, nullptr, nullptr, nullptr, stream});
-  return Said(LaunchLanding(problem, {codes, scales, zeros, landed}, TargetOf(stream)));
+  const gemmd::Problem problem = ProblemOf({0, zero, 1, n, k, stream});
+  return Said(LaunchPacking(problem, static_cast<gemmd::WeightPlane>(plane), sent, packed,
+                            TargetOf(stream)));
 }
 
 int quant_reference(int is_f16, const void* a, const void* values, const void* scales, void* d,
@@ -157,17 +156,19 @@ int quant_reference(int is_f16, const void* a, const void* values, const void* s
 }
 
 // kernel: 0 for few rows, 1 for many.
-int quant_gemm(int kernel, int tiling, int is_f16, int zero, const void* a, const void* w, void* d,
-               int m, int n, int k, void* stream) {
+int quant_gemm(int kernel, int tiling, int is_f16, int zero, const void* a, const void* codes,
+               const void* scales, const void* zeros, void* d, int m, int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
   static Launch* const kFew[] = {FewOf<0>(), FewOf<1>(), FewOf<2>(),
                                  FewOf<3>(), FewOf<4>(), FewOf<5>()};
   static Launch* const kWide[] = {WideOf<0>(), WideOf<1>(), WideOf<2>(),
                                   WideOf<3>(), WideOf<4>(), WideOf<5>()};
-  const Call call = {is_f16, zero, m, n, k, a, w, d, stream};
+  const Call call = {is_f16, zero, m, n, k, stream};
   gemmd::Arguments arguments;
   arguments.a = a;
-  arguments.b = w;
+  arguments.b = codes;
+  arguments.b_scales = scales;
+  arguments.b_zero_points = zeros;
   arguments.d = d;
   arguments.b_is_settled = true;
   return Said((kernel == 0 ? kFew : kWide)[tiling](ProblemOf(call), arguments, TargetOf(stream)));

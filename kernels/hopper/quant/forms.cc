@@ -1,0 +1,108 @@
+#include "kernels/hopper/quant/forms.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/hopper/quant/packed.h"
+#include "kernels/hopper/quant/tilings.h"
+
+namespace gemmd::hopper::quant {
+namespace {
+
+constexpr double kEmulatedMacsPerUs = 20;
+
+std::int64_t CeilOfRatio(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+int LinesOf(const Form& form) {
+  if (form.is_few) return kFewTilings[form.tiling].strips * kStripLines;
+  const WideTiling& tiling = kWideTilings[form.tiling];
+  return tiling.groups * tiling.line_blocks * kChunkLines;
+}
+
+int RowsOf(const Form& form) {
+  return form.is_few ? kFewTilings[form.tiling].rows : kWideTilings[form.tiling].rows;
+}
+
+int BlocksOf(const Form& form) {
+  return form.is_few ? kFewTilings[form.tiling].blocks : kWideTilings[form.tiling].blocks;
+}
+
+const TilingCost& CostOf(const Form& form) {
+  return form.is_few ? kFewTilings[form.tiling].cost : kWideTilings[form.tiling].cost;
+}
+
+// That the product moves of A, B and D.
+double BytesOf(const Problem& problem) {
+  const auto units = static_cast<std::uint64_t>(UnitsOf(problem.n, problem.k));
+  return static_cast<double>(units * (kCodeBytes + kScaleBytes) + problem.a.size_bytes() +
+                             problem.d.size_bytes());
+}
+
+}  // namespace
+
+const std::vector<Form>& Forms() {
+  static const auto* const forms = [] {
+    auto* all = new std::vector<Form>;
+    for (int i = 0; i < kFewTilingCount; ++i) all->push_back({true, i});
+    for (int i = 0; i < kWideTilingCount; ++i) all->push_back({false, i});
+    return all;
+  }();
+  return *forms;
+}
+
+Config ConfigOf(const Form& form) {
+  Config config;
+  config.tile_n = LinesOf(form);
+  config.tile_k = kGroupK;
+  if (form.is_few) {
+    const FewTiling& tiling = kFewTilings[form.tiling];
+    config.tile_m = tiling.rows;
+    config.stages = tiling.weight_stages;
+    config.warps = tiling.strips * tiling.splits + 2;
+    config.split_k = tiling.splits;
+    return config;
+  }
+  const WideTiling& tiling = kWideTilings[form.tiling];
+  config.tile_m = tiling.rows;
+  config.stages = tiling.stages;
+  config.cluster_n = tiling.cluster;
+  config.warps = 4 * tiling.groups + 2;
+  return config;
+}
+
+bool Takes(const Form& form, const Problem& problem) {
+  if (form.is_few) return problem.m <= kFewTilings[form.tiling].rows;
+  const WideTiling& tiling = kWideTilings[form.tiling];
+  return ChunksOf(problem.n) % (tiling.groups * tiling.line_blocks * tiling.cluster) == 0;
+}
+
+double PredictedUs(const Form& form, const Problem& problem, const DeviceTraits& device) {
+  const std::int64_t row_tiles = CeilOfRatio(problem.m, RowsOf(form));
+  if (device.kind == DeviceKind::kEmulated) {
+    const std::int64_t macs = row_tiles * RowsOf(form) * problem.n * problem.k;
+    return static_cast<double>(macs) / kEmulatedMacsPerUs;
+  }
+  const std::int64_t tiles = row_tiles * CeilOfRatio(problem.n, LinesOf(form));
+  const std::int64_t units = std::max(1, device.compute_units);
+  const std::int64_t waves = CeilOfRatio(tiles, units * BlocksOf(form));
+  const TilingCost& cost = CostOf(form);
+  const double group_us = tiles > units ? cost.full_group_us : cost.group_us;
+  const double compute_us = static_cast<double>(waves * GroupsOf(problem.k)) * group_us;
+  const double memory_us = BytesOf(problem) / (cost.memory_share * device.memory_gbps * 1e3);
+  return cost.launch_us + std::max(compute_us, memory_us);
+}
+
+Form QuickestForm(const Problem& problem, const DeviceTraits& device) {
+  const Form* best = nullptr;
+  double best_us = 0;
+  for (const Form& form : Forms()) {
+    if (!Takes(form, problem)) continue;
+    const double us = PredictedUs(form, problem, device);
+    if (best != nullptr && us >= best_us) continue;
+    best = &form;
+    best_us = us;
+  }
+  return *best;
+}
+
+}  // namespace gemmd::hopper::quant

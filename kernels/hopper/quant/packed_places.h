@@ -1,0 +1,40 @@
+// Where the codes, scales and zero points of a packed B come from: a value.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/hopper/quant/packed.h"
+#include "kernels/problem.h"
+
+namespace gemmd::hopper::quant {
+
+struct PackedPlaces {
+  std::int64_t line_stride = 0;  // codes
+  std::int64_t k_stride = 0;
+  std::int64_t scale_line_stride = 0;
+  std::int64_t scale_group_stride = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t groups = 0;
+  std::int64_t units = 0;
+  std::uint32_t bias = 0;  // that is added to codes and zero points: 8 to those of int4
+};
+
+// REQUIRES: PackingRejection() is empty.
+inline PackedPlaces PlacesOf(const Problem& problem) {
+  PackedPlaces places;
+  places.line_stride = problem.b_column_stride();
+  places.k_stride = problem.b_inner_stride();
+  places.n = problem.n;
+  places.k = problem.k;
+  places.groups = GroupsOf(problem.k);
+  const std::int64_t lines = problem.b_scale_lines == 0 ? problem.n : problem.b_scale_lines;
+  const bool is_along_k = problem.b_scaling.order == ScaleOrder::kAlongK;
+  places.scale_line_stride = is_along_k ? places.groups : 1;
+  places.scale_group_stride = is_along_k ? 1 : lines;
+  places.units = UnitsOf(problem.n, problem.k);
+  places.bias = problem.b.type == DataType::kInt4 ? 8 : 0;
+  return places;
+}
+
+}  // namespace gemmd::hopper::quant

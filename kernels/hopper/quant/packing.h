@@ -1,0 +1,45 @@
+// Weights as kernels of sm_90 want them in the device's memory: planes as they were sent are
+// packed once, when they land, and unpacked where somebody wants them back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "kernels/kernel.h"
+
+namespace gemmd {
+
+// The planes of a packed B. Each is packed alone, into as many bytes as it has, but for N and
+// K that are no multiples of 128.
+enum class WeightPlane : std::uint8_t { kCodes, kScales, kZeroPoints };
+
+// Why kernels of sm_90 do not take a problem with its B packed, in one line; empty if they do, as
+// soon as A lies along K: f16 or bf16 by int4 or uint4, which have f16 scales of 128 along K for
+// each line, in either order, with zero points or without; K a multiple of 64; sums of f32.
+std::string PackingRejection(const Problem& problem);
+
+// The following REQUIRE that to be empty. They read B, N and K of the problem.
+
+// Bytes of the packed plane, and how many of them belong together: a piece.
+std::uint64_t PackedBytes(const Problem& problem, WeightPlane plane);
+std::uint64_t PackedPieceBytes(WeightPlane plane);
+
+// Packed lines lie together in blocks of as many: a part of N begins at a multiple.
+inline constexpr std::int64_t kPackedLines = 128;
+// Bytes of the packed plane before that line's.
+std::uint64_t PackedOffset(const Problem& problem, WeightPlane plane, std::int64_t line);
+
+// Queues on target.stream, or runs to its end in *target.emulator: from B's plane as the problem
+// has it, in the device's memory, to PackedBytes() at a multiple of 128. Thread-safe.
+// INVALID_ARGUMENT: `packed` lies elsewhere. UNIMPLEMENTED: target.stream without CUDA in this
+// build. INTERNAL: the launch failed.
+absl::Status PackPlane(const Problem& problem, WeightPlane plane, const void* sent, void* packed,
+                       const LaunchTarget& target);
+
+// Writes what pieces [first, first + count) hold to its places in the plane as it was sent, all in
+// the host's memory. `pieces`: the first of them.
+void UnpackPieces(const Problem& problem, WeightPlane plane, std::int64_t first, std::int64_t count,
+                  const void* pieces, void* sent);
+
+}  // namespace gemmd

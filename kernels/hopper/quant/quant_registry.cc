@@ -1,0 +1,127 @@
+#include "kernels/hopper/quant/quant_registry.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/hopper/common/operand_rules.h"
+#include "kernels/hopper/quant/few_entries.h"
+#include "kernels/hopper/quant/forms.h"
+#include "kernels/hopper/quant/packing.h"
+#include "kernels/hopper/quant/tilings.h"
+#include "kernels/hopper/quant/wide_entries.h"
+
+namespace gemmd {
+namespace {
+
+using hopper::quant::ConfigOf;
+using hopper::quant::Form;
+using hopper::quant::Forms;
+using hopper::quant::QuickestForm;
+using hopper::quant::Takes;
+
+static_assert(hopper::quant::kFewTilingCount == hopper::quant::kFewVariants &&
+              hopper::quant::kWideTilingCount == hopper::quant::kWideVariants);
+
+std::optional<Form> FormOf(const Config& config) {
+  for (const Form& form : Forms()) {
+    if (ConfigOf(form) == config) return form;
+  }
+  return std::nullopt;
+}
+
+Kernel::Traits TraitsOfEntry() {
+  Kernel::Traits traits;
+  traits.name = "sm90/packed_int4";
+  traits.architecture = "sm_90a";
+  traits.description = "4-bit weights decoded in registers, read once as their four bits";
+  traits.determinism = Determinism::kBatchInvariant;
+  traits.b_packing = Packing::kStrips;
+  return traits;
+}
+
+class PackedInt4Entry final : public Kernel {
+ public:
+  PackedInt4Entry() : Kernel(TraitsOfEntry()) {}
+
+  std::string UnavailableReason(const DeviceTraits& device) const override {
+    return hopper::UnavailableReason(device);
+  }
+
+  std::string Rejection(const Problem& problem) const override {
+    if (std::string rejection = PackingRejection(problem); !rejection.empty()) return rejection;
+    if (!problem.a_is_k_major()) return "takes A whose lines run along K";
+    // Coordinates are 32 bits wide, with room for a tile past the end.
+    constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;
+    if (std::max({problem.m, problem.n, problem.k}) > kLimit) {
+      return absl::StrCat("takes dimensions up to ", kLimit);
+    }
+    return hopper::StrideRejection("A", problem.a);
+  }
+
+  Config Configure(const Problem& problem, const DeviceTraits& device) const override {
+    return ConfigOf(QuickestForm(problem, device));
+  }
+
+  std::vector<Config> Alternatives(const Problem& problem,
+                                   const DeviceTraits& device) const override {
+    std::vector<Config> configs = {Configure(problem, device)};
+    for (const Form& form : Forms()) {
+      const Config config = ConfigOf(form);
+      if (Takes(form, problem) && config != configs.front()) configs.push_back(config);
+    }
+    return configs;
+  }
+
+  double PredictedUs(const Problem& problem, const Config& config,
+                     const DeviceTraits& device) const override {
+    const std::optional<Form> form = FormOf(config);
+    if (!form.has_value() || !Takes(*form, problem)) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return hopper::quant::PredictedUs(*form, problem, device);
+  }
+
+  std::uint64_t WorkspaceBytes(const Problem&, const Config&) const override { return 0; }
+
+  std::string NumericsId(const Problem& problem) const override {
+    return absl::StrCat("packed:", Name(problem.b.type), "*", Name(problem.b_scaling),
+                        ":k16-in-128:f32");
+  }
+
+  absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
+                      const LaunchTarget& target) const override {
+    std::optional<Form> form = FormOf(config);
+    if (!form.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(traits().name, " has no tiling of ", ToString(config)));
+    }
+    // A panel may have fewer columns than the tiling's blocks; all tilings have the same bits.
+    if (!Takes(*form, problem)) form = QuickestForm(problem, kAnyDevice);
+    return form->is_few ? hopper::quant::FewFor(target, form->tiling)(problem, arguments, target)
+                        : hopper::quant::WideFor(target, form->tiling)(problem, arguments, target);
+  }
+
+ private:
+  // Where the device is not known: an H100.
+  static inline const DeviceTraits kAnyDevice = [] {
+    DeviceTraits traits;
+    traits.kind = DeviceKind::kCuda;
+    traits.compute_capability = 90;
+    traits.compute_units = 132;
+    traits.memory_gbps = 3000;
+    return traits;
+  }();
+};
+
+}  // namespace
+
+void AppendHopperQuant(std::vector<std::unique_ptr<const Kernel>>* kernels) {
+  kernels->push_back(std::make_unique<PackedInt4Entry>());
+}
+
+}  // namespace gemmd

@@ -1,0 +1,25 @@
+// The registry entry of products by packed 4-bit weights: sm90/packed_int4.
+//
+// Takes A of f16 or bf16, K-major, its lines at multiples of 16 bytes; B of int4 or uint4 with f16
+// scales of 128 along K, with zero points or without, packed (packing.h); writes f16, bf16 or f32
+// in either order with any epilogue. Runs on sm_90a and on emulated devices. Its config is one of
+// tilings.h; bits depend on the row, B, N and K alone, whatever the tiling.
+//
+// Error: |D - exact| <= (K + 32) 2^-23 (|A| |B|) elementwise, as of every kernel that sums in f32
+// (kernels/verify/error_bound.h), where B is the decoded weights. With u = 2^-24: codes less their
+// zero points are integers that f16 and bf16 hold exactly, so products are exact. A step of 16
+// truncates at most 18 u times the magnitudes it adds (half/wgmma_gemm_registry.h), eight of them
+// in a group of 128: 144 u. A group more rounds the sum once: K / 128 u. Together at most
+// (144 + K / 128) u, which is below 2 (K + 32) u from K = 64 on, where a group has four steps.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace gemmd {
+
+void AppendHopperQuant(std::vector<std::unique_ptr<const Kernel>>* kernels);
+
+}  // namespace gemmd

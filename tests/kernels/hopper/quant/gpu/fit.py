@@ -1,0 +1,57 @@
+"""Fits what kernels/hopper/quant/tilings.h says of each tiling's cost to the output of sweep.py, and tells how much
+longer the tilings take that such costs choose than those that were quickest.
+
+    python3 fit.py sweep.txt
+
+A launch takes launch_us + max(bytes / bandwidth, waves x groups x group_us), as forms.cc has it.
+"""
+import math, re, sys
+
+ROWS_LINES_BLOCKS = {
+    "f0": (1, 64, 2), "f1": (1, 32, 2), "f2": (8, 64, 2), "f3": (16, 64, 2), "f4": (16, 64, 1), "f5": (16, 128, 1),
+    "w0": (64, 64, 1), "w1": (64, 256, 1), "w2": (128, 128, 1), "w3": (128, 256, 1), "w4": (128, 256, 1),
+    "w5": (16, 128, 2)}
+MULTIPROCESSORS = 132
+
+
+def read(path):
+    shapes = []
+    for line in open(path):
+        found = re.match(r"(\d+)x(\d+)x(\d+) bf16 [\d.]+ best \w+ [\d.]+ \| (.*)", line)
+        if found:
+            times = dict(each.split("=") for each in found.group(4).split())
+            shapes.append((*map(int, found.group(1, 2, 3)), {t: float(us) for t, us in times.items()}))
+    return shapes
+
+
+def predicted(tiling, cost, m, n, k):
+    launch_us, terabytes, group_us, full_group_us = cost
+    rows, lines, blocks = ROWS_LINES_BLOCKS[tiling]
+    moved = -(-n // 128) * 8 * math.ceil(k / 128) * 1056 + m * k * 2 + m * n * 2
+    tiles = math.ceil(m / rows) * math.ceil(n / lines)
+    waves = math.ceil(tiles / (MULTIPROCESSORS * blocks))
+    each = full_group_us if tiles > MULTIPROCESSORS else group_us
+    return launch_us + max(moved / terabytes / 1e6, waves * math.ceil(k / 128) * each)
+
+
+def fit(tiling, shapes):
+    data = [(m, n, k, times[tiling]) for m, n, k, times in shapes if tiling in times]
+    groups = [x * 0.01 for x in range(3, 60)] + [x * 0.02 for x in range(30, 110)]
+    factors = (1, 1.25, 1.5, 1.75, 2) if ROWS_LINES_BLOCKS[tiling][2] == 2 else (1,)
+    costs = ((launch, terabytes, group, group * factor) for launch in (1.5, 2, 2.5, 3)
+             for terabytes in (2.2, 2.4, 2.6, 2.8, 2.9, 3.0, 3.1) for group in groups for factor in factors)
+    return min(costs, key=lambda cost: sum(abs(math.log(predicted(tiling, cost, m, n, k) / us))
+                                           for m, n, k, us in data))
+
+
+shapes = read(sys.argv[1])
+costs = {tiling: fit(tiling, shapes) for tiling in ROWS_LINES_BLOCKS}
+for tiling, cost in costs.items():
+    print(tiling, "launch {} us, {} TB/s, group {:.3f} us, {:.3f} of two".format(*cost))
+longer = []
+for m, n, k, times in shapes:
+    chosen = min(times, key=lambda tiling: predicted(tiling, costs[tiling], m, n, k))
+    longer.append((times[chosen] / min(times.values()), m, n, k, chosen, min(times, key=times.get)))
+print(f"{len(shapes)} shapes; chosen tilings take {sum(each[0] for each in longer) / len(longer) - 1:.1%} longer")
+for each in sorted(longer, reverse=True)[:8]:
+    print("{:.2f} {}x{}x{} {} for {}".format(*each))

@@ -1,0 +1,100 @@
+// The registry entry of products by packed weights, and when selection takes it.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "kernels/hopper/quant/zero_kind.h"
+#include "tests/kernels/hopper/quant/every_case.h"
+#include "tests/kernels/hopper/quant/quant_planes.h"
+
+namespace gemmd::testing {
+namespace {
+
+constexpr char kName[] = "sm90/packed_int4";
+
+DeviceTraits Emulated() {
+  DeviceTraits traits;
+  traits.kind = DeviceKind::kEmulated;
+  traits.name = "emulated";
+  traits.compute_capability = 90;
+  return traits;
+}
+
+Problem Packed(Problem problem) {
+  problem.b_packing = Packing::kStrips;
+  return problem;
+}
+
+std::string ReasonOf(const Problem& problem) {
+  return Explain(BuiltinRegistry(), problem, Emulated(), kName).front().rejection;
+}
+
+TEST(PackedInt4, EveryConfigGivesTheBitsOfTheModel) {
+  const Kernel& kernel = *BuiltinRegistry().Find(kName);
+  for (const std::int64_t m : {1, 7, 16, 70}) {
+    QuantRun run({m, 512, 192});
+    const Problem problem = Packed(run.problem);
+    const std::vector<Config> configs = kernel.Alternatives(problem, Emulated());
+    EXPECT_GE(configs.size(), 6U);
+    for (const Config& config : configs) {
+      SCOPED_TRACE(ToString(config));
+      EXPECT_EQ(kernel.PlannedNumericsId(problem, config), kernel.NumericsId(problem));
+      ExpectBitsOfTheModel(&run,
+                           [&](const LaunchTarget& target) {
+                             return kernel.Launch(problem, config, run.MakeArguments(), target);
+                           },
+                           {});
+    }
+  }
+}
+
+// As a panel of a product may: fewer columns than the config's blocks have.
+TEST(PackedInt4, AConfigServesFewerColumnsThanItsOwn) {
+  const Kernel& kernel = *BuiltinRegistry().Find(kName);
+  const Problem whole = Packed(MakeQuantProblem({70, 1024, 128}));
+  QuantRun run({70, 256, 128});
+  for (const Config& config : kernel.Alternatives(whole, Emulated())) {
+    SCOPED_TRACE(ToString(config));
+    ExpectBitsOfTheModel(&run,
+                         [&](const LaunchTarget& target) {
+                           return kernel.Launch(Packed(run.problem), config, run.MakeArguments(),
+                                                target);
+                         },
+                         {});
+  }
+}
+
+TEST(PackedInt4, ServesAPackedBAlone) {
+  const Problem problem = MakeQuantProblem({5, 128, 256});
+  EXPECT_EQ(Select(BuiltinRegistry(), Packed(problem), Emulated())->kernel->traits().name, kName);
+  EXPECT_EQ(ReasonOf(problem), "takes B that stays on the device, where it is packed");
+  const std::vector<Candidate> others = Explain(BuiltinRegistry(), Packed(problem), Emulated());
+  int offered = 0;
+  for (const Candidate& each : others) offered += each.rejection.empty() ? 1 : 0;
+  EXPECT_EQ(offered, 1);
+}
+
+TEST(PackedInt4, SaysWhatItDoesNotTake) {
+  Problem problem = Packed(MakeQuantProblem({5, 128, 256}));
+  EXPECT_EQ(ReasonOf(problem), "");
+  Problem other = problem;
+  other.a.leading_dimension = 257;
+  EXPECT_EQ(ReasonOf(other), "takes a leading dimension of A that is a multiple of 8, not 257");
+  other = problem;
+  other.transpose_a = true;
+  EXPECT_EQ(ReasonOf(other), "takes A whose lines run along K");
+  other = problem;
+  other.a.type = DataType::kF32;
+  EXPECT_EQ(ReasonOf(other), "takes A of f16 or bf16, not f32");
+  other = problem;
+  other.accumulate = DataType::kF64;
+  EXPECT_EQ(ReasonOf(other), "does not accumulate in f64");
+  other = problem;
+  other.m = std::int64_t{1} << 31;
+  EXPECT_EQ(ReasonOf(other), "takes dimensions up to 2147482623");
+}
+
+}  // namespace
+}  // namespace gemmd::testing

@@ -1,0 +1,87 @@
+// Weights are packed as packed.h says, byte for byte, whatever their layout, and come back as they
+// were.
+#include "kernels/hopper/quant/packing.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kernels/hopper/quant/zero_kind.h"
+#include "tests/kernels/hopper/quant/quant_planes.h"
+
+namespace gemmd::testing {
+namespace {
+
+struct PlaneCase {
+  WeightPlane plane;
+  const Bytes* sent;
+  std::uint64_t sent_bytes;
+  const Bytes* packed;
+};
+
+void ExpectPlane(const Problem& problem, const PlaneCase& c) {
+  const std::uint64_t bytes = PackedBytes(problem, c.plane);
+  Bytes packed(static_cast<std::int64_t>(bytes));
+  const emulator::Report report = QuantRun::RunIn(
+      [&](const LaunchTarget& target) {
+        return PackPlane(problem, c.plane, c.sent->data(), packed.data(), target);
+      },
+      {});
+  ASSERT_EQ(report.message, "");
+  EXPECT_EQ(std::memcmp(packed.data(), c.packed->data(), bytes), 0);
+
+  // In parts of uneven sizes, over what may lie there.
+  Bytes sent(static_cast<std::int64_t>(c.sent_bytes));
+  const std::uint64_t piece_bytes = PackedPieceBytes(c.plane);
+  const auto pieces = static_cast<std::int64_t>(bytes / piece_bytes);
+  for (std::int64_t first = 0, count = 1; first < pieces; first += count, count += 2) {
+    count = std::min(count, pieces - first);
+    UnpackPieces(problem, c.plane, first, count,
+                 packed.data() + static_cast<std::uint64_t>(first) * piece_bytes, sent.data());
+  }
+  EXPECT_EQ(std::memcmp(sent.data(), c.sent->data(), c.sent_bytes), 0);
+}
+
+TEST(Packing, GivesEveryByteAndTakesItBack) {
+  for (int which = 0; which < 24; ++which) {
+    QuantCase c;
+    c.n = which % 3 == 0 ? 64 : which % 3 == 1 ? 200 : 1;
+    c.k = which % 3 == 0 ? 256 : which % 3 == 1 ? 192 : 64;
+    c.b = which / 3 % 2 == 0 ? DataType::kInt4 : DataType::kUint4;
+    c.has_zero_points = which / 6 % 2 == 0;
+    c.b_is_k_major = which / 12 % 2 == 0;
+    SCOPED_TRACE(which);
+    QuantRun run(c);
+    const auto scales = static_cast<std::uint64_t>(c.n * run.groups);
+    ExpectPlane(run.problem,
+                {WeightPlane::kCodes, &run.codes, run.problem.b.size_bytes(), &run.packed_codes});
+    ExpectPlane(run.problem, {WeightPlane::kScales, &run.scales, 2 * scales, &run.packed_scales});
+    if (!c.has_zero_points) continue;
+    ExpectPlane(run.problem, {WeightPlane::kZeroPoints, &run.zeros, scales, &run.packed_zeros});
+  }
+}
+
+TEST(Packing, TakesAsManyBytesAsWereSent) {
+  QuantCase c;
+  c.n = 256;
+  c.k = 640;
+  c.has_zero_points = true;
+  const Problem problem = MakeQuantProblem(c);
+  EXPECT_EQ(PackedBytes(problem, WeightPlane::kCodes), 256 * 640 / 2);
+  EXPECT_EQ(PackedBytes(problem, WeightPlane::kScales), 256 * 5 * 2);
+  EXPECT_EQ(PackedBytes(problem, WeightPlane::kZeroPoints), 256 * 5);
+}
+
+TEST(Packing, SaysWhatItDoesNotTake) {
+  Problem problem = MakeQuantProblem({});
+  EXPECT_EQ(PackingRejection(problem), "");
+  problem.k = 100;
+  EXPECT_EQ(PackingRejection(problem), "takes K that is a multiple of 64, not 100");
+  problem.b_scaling.block_k = 64;
+  EXPECT_EQ(PackingRejection(problem), "takes f16 scales of 1 x 128 for B, not f16/1x64");
+  problem.b.type = DataType::kInt8;
+  EXPECT_EQ(PackingRejection(problem), "takes B of int4 or uint4, not int8");
+}
+
+}  // namespace
+}  // namespace gemmd::testing
