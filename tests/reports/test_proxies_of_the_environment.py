@@ -61,6 +61,18 @@ def test_a_server_of_this_host_is_reached_without_one(server, proxy, form):
     assert proxy.heard == []
 
 
+def test_nor_through_a_proxy_of_addresses(server, monkeypatch):
+    """gRPC has one of its own, by the address that a name has, from version 1.58 on."""
+    listener = Listener()
+    monkeypatch.setenv("GRPC_ADDRESS_HTTP_PROXY", listener.url.removeprefix("http://"))
+    monkeypatch.setenv("GRPC_ADDRESS_HTTP_PROXY_ENABLED_ADDRESSES", "0.0.0.0/0")
+    with gemmd.Client(server.address, token=TOKEN, retry=ONCE) as client:
+        with pytest.raises(gemmd.Unauthenticated):
+            client.info()
+    listener.socket.close()
+    assert listener.heard == []
+
+
 def test_with_tls_the_proxy_sees_a_name_alone(proxy):
     with gemmd.Client("gemmd.invalid:50051", tls=True, token=TOKEN, retry=ONCE) as client:
         with pytest.raises(gemmd.Unavailable, match="403"):

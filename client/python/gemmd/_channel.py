@@ -89,8 +89,9 @@ class Link:
         self.metadata = tuple(metadata)
         self._options: tuple[tuple[str, Any], ...] = _OPTIONS
         if address.stays_here or tls is None:
-            # A proxy would read what is not encrypted, and what stays here needs none.
-            self._options += (("grpc.enable_http_proxy", 0),)
+            # A proxy would read what is not encrypted, and what stays here needs none. gRPC has a second kind,
+            # which is for addresses.
+            self._options += (("grpc.enable_http_proxy", 0), ("grpc.address_http_proxy_enabled_addresses", ""))
         self._credentials: Any = None
         if tls is not None:
             self._credentials = grpc.ssl_channel_credentials(
