@@ -54,6 +54,16 @@ def test_masked_arrays(client):
     assert np.array_equal(client.matmul(unmasked, A.T), A @ A.T)
 
 
+def test_lists_of_masked_rows(client):
+    masked = np.ma.masked_greater(A, 5)
+    for rows, first in (([*masked], r"\[1\]"), ((masked[0], [0, np.ma.masked, 0, 0]), r"\[1\]\[1\]")):
+        for call in everywhere(client, rows):
+            with pytest.raises(TypeError, match=rf"{first} is a masked array with "):
+                call()
+    unmasked = [*np.ma.masked_greater(A, 50)]
+    assert np.array_equal(client.matmul(unmasked, A.T), A @ A.T)
+
+
 def test_sparse_matrices(client):
     sparse = pytest.importorskip("scipy.sparse")
     for x in (sparse.csr_matrix(A), sparse.coo_array(A)):

@@ -24,6 +24,7 @@ def to_numpy(x: Any, name: str) -> Array:
         _check_plain(x, name)
         return np.asarray(x)
     _check_dense(x, name)
+    _check_rows(x, name)
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         return _from_dlpack(x, name)
     return _checked(np.asarray(x), x, name)
@@ -43,6 +44,14 @@ def _check_plain(x: Array, name: str) -> None:
             f"numpy.asarray({name}) if that is meant"
         )
     _checked(x, x, name)
+
+
+def _check_rows(x: Any, name: str) -> None:
+    """Of a list: numpy.asarray() drops the masks of its rows."""
+    for at, each in enumerate(x if isinstance(x, list | tuple) else ()):
+        if isinstance(each, np.ma.MaskedArray):
+            _check_plain(each, f"{name}[{at}]")
+        _check_rows(each, f"{name}[{at}]")
 
 
 def _check_dense(x: Any, name: str) -> None:
