@@ -188,6 +188,23 @@ def test_alpha_and_beta_of_zero(client):
     assert np.array_equal(client.matmul(one[:, :0], one[:0], beta=0, c=nan), np.zeros((2, 2)))
 
 
+@pytest.mark.parametrize(
+    ("asked", "kind", "why"),
+    [
+        ({"alpha": 10**400}, ValueError, "alpha is 10+; it must be finite"),
+        ({"beta": "x", "c": 1}, TypeError, "beta is 'x'; it must be a number"),
+        ({"alpha": None}, TypeError, "alpha is None; it must be a number"),
+        ({"c": 10**400}, ValueError, "c is 10+, which f32, the product's type, does not hold"),
+        ({"verify": -1}, ValueError, "verify is -1; it must be the number of random vectors"),
+        ({"verify": 1.5}, ValueError, "verify is 1.5; it must be"),
+        ({"verify": 1 << 32}, ValueError, "verify is 4294967296; it must be"),
+    ],
+)
+def test_a_number_that_is_none_is_named(client, asked, kind, why):
+    with pytest.raises(kind, match=why):
+        client.matmul(np.ones((2, 2), "f4"), np.ones((2, 2), "f4"), **asked)
+
+
 def test_the_sign_of_zero(client):
     """docs/numerics.md: every code comes back from x times 1 but -0, which a sum that begins with 0 makes +0."""
     for kind in (np.float16, ml_dtypes.bfloat16):

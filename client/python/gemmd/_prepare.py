@@ -124,19 +124,37 @@ def _number(table: dict[str, int], field: str, value: str) -> int:
     return found
 
 
+def _real(name: str, value: Any) -> float:
+    """The server says which of them it takes."""
+    try:
+        return float(value)
+    except OverflowError:  # an int
+        raise ValueError(f"{name} is {value!r}; it must be finite as float64") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}; it must be a number") from None
+
+
+def _vectors(verify: Any) -> int:
+    if verify is True:
+        return 3
+    if not isinstance(verify, int | np.integer | None) or not 0 <= (verify or 0) < 1 << 32:
+        raise ValueError(f"verify is {verify!r}; it must be the number of random vectors, 0 for none")
+    return int(verify or 0)
+
+
 def _options(asked: Asked, element: ElementType) -> Options:
     lease = lease_of(asked.lease)
     beta = asked.beta if asked.beta is not None else (0.0 if asked.c is None else 1.0)
     return Options(
-        alpha=float(asked.alpha),
-        beta=float(beta),
+        alpha=_real("alpha", asked.alpha),
+        beta=_real("beta", beta),
         activation=_number(ACTIVATIONS, "activation", asked.activation or "none"),
         output_type=element.number,
         accumulate_type=types.by_name(asked.accumulate).number if asked.accumulate else 0,
         determinism=_number(DETERMINISM, "determinism", asked.determinism),
         kernel=asked.kernel or "",
         priority=_number(PRIORITIES, "priority", asked.priority),
-        verify=3 if asked.verify is True else int(asked.verify or 0),
+        verify=_vectors(asked.verify),
         keep=None if not asked.keep else -1.0 if lease is None else lease,
         trace=trace_headers(asked.traceparent, asked.tracestate),
     )
@@ -178,7 +196,10 @@ def _added(x: Any, name: str, element: ElementType) -> Array:
     if isinstance(x, Transposed):
         raise TypeError(f"{name} is a transposed matrix on the server; only factors can be transposed there")
     if isinstance(x, int | float) and not isinstance(x, bool):
-        return np.asarray(x, element.dtype)
+        try:
+            return np.asarray(x, element.dtype)
+        except (OverflowError, ValueError) as error:
+            raise ValueError(f"{name} is {x!r}, which {element.name}, the product's type, does not hold") from error
     array = to_numpy(x, name)
     if array.dtype != element.dtype and not np.can_cast(array.dtype, element.dtype, "safe"):
         raise TypeError(
