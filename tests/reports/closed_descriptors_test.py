@@ -6,6 +6,7 @@ descriptor, and messages went into it. Right here: gemmd serves in each of the 8
 and 2, a refused call and a reload included; gemm ends with an error where its results are lost.
 """
 
+import itertools
 import os
 import pathlib
 import signal
@@ -30,10 +31,10 @@ def closing(descriptors):
 
 
 class ClosedDescriptors(unittest.TestCase):
-    def start(self, folder, closed):
+    def start(self, folder, closed, level="warning"):
         path = f"{folder}/socket"
         process = subprocess.Popen(
-            [gemmd_binary(), "--device=cpu", "--cpu.threads=1", f"--listen=unix:{path}", "--log.level=warning"],
+            [gemmd_binary(), "--device=cpu", "--cpu.threads=1", f"--listen=unix:{path}", f"--log.level={level}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -52,10 +53,10 @@ class ClosedDescriptors(unittest.TestCase):
         return None
 
     def test_gemmd_serves_whatever_is_closed(self):
-        for mask in range(8):
+        for mask, level in itertools.product(range(8), ["info", "warning"]):  # "info" has lines at the start
             closed = [each for each in range(3) if mask & 1 << each]
-            with self.subTest(closed=closed), tempfile.TemporaryDirectory() as folder:
-                process, path = self.start(folder, closed)
+            with self.subTest(closed=closed, level=level), tempfile.TemporaryDirectory() as folder:
+                process, path = self.start(folder, closed, level)
                 assert self.await_answer(process, path).returncode == 0
                 # It is logged, where there is a log.
                 refused = gemm("--server", f"unix:{path}", "rm", "@12345678-1")
