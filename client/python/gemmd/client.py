@@ -313,7 +313,8 @@ class Client(Administration):
 
         Views of it count too. The memory ends with the last array that views it, or with the client: after
         close() the arrays are ordinary ones. Between products nothing is checked: do not write into what a
-        product under way reads. FailedPrecondition: shared memory is off; PermissionDenied: another host.
+        product under way reads. One that was cancelled or met its deadline may write its out= for a moment longer:
+        give the next product another. FailedPrecondition: shared memory is off; PermissionDenied: another host.
         """
         self._check()
         dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(each) for each in shape)
