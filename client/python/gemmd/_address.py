@@ -39,7 +39,9 @@ def _read(text: str, name: str) -> tuple[str, bool]:
         # After dns: may come the server to ask: //AUTHORITY/.
         authority, slash, found = rest.rpartition("/") if rest.startswith("//") else ("", "", rest)
         host, port = _host_and_port(found, text, name)
-        return f"dns:{authority}{slash}{_joined(host, port)}", _is_loopback(host)
+        # Another server may say of any name that it is elsewhere.
+        stays_here = not authority.strip("/") and _is_loopback(host)
+        return f"dns:{authority}{slash}{_joined(host, port)}", stays_here
     if colon and scheme in ("ipv4", "ipv6"):
         hosts = [_host_and_port(each, text, name) for each in rest.split(",")]
         return f"{scheme}:{','.join(_joined(*each) for each in hosts)}", all(_is_loopback(h) for h, _ in hosts)
@@ -83,10 +85,13 @@ def _is_v6(host: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    """Of a name, "localhost" alone: what others resolve to may be another host the next time."""
+    """Of a name, "localhost" alone: what others resolve to may be another host the next time.
+
+    "localhost." is one of them: with the point /etc/hosts does not have it.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return host.lower().rstrip(".") == "localhost"
+        return host.lower() == "localhost"
     mapped = getattr(address, "ipv4_mapped", None)
     return (mapped or address).is_loopback
