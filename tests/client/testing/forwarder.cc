@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,12 @@ sockaddr_in Loopback(int port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   return address;
+}
+
+// Sends at once what is small, because the other end waits for it.
+void SendAtOnce(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 // -1: nobody listens there.
@@ -76,6 +83,16 @@ void Forwarder::Silence() {
   for (const auto& connection : connections_) connection->is_silent = true;
 }
 
+void Forwarder::CutAfter(std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  left_ = bytes;
+}
+
+int Forwarder::cuts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return cuts_;
+}
+
 int Forwarder::connections() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return static_cast<int>(connections_.size());
@@ -93,6 +110,8 @@ void Forwarder::Accept() {
     auto connection = std::make_unique<Connection>();
     connection->client = client;
     if (!target_.empty()) connection->server = ConnectTo(target_);
+    SendAtOnce(client);
+    if (connection->server >= 0) SendAtOnce(connection->server);
     const std::lock_guard<std::mutex> lock(mutex_);
     Connection& added = *connections_.emplace_back(std::move(connection));
     added.threads.emplace_back([this, &added] { Copy(added, true); });
@@ -100,12 +119,19 @@ void Forwarder::Accept() {
   }
 }
 
+std::optional<std::size_t> Forwarder::LeftBeforeCut(std::size_t count) {
+  if (!left_) return std::nullopt;
+  if (count >= *left_) return std::exchange(left_, std::nullopt);
+  *left_ -= count;
+  return std::nullopt;
+}
+
 void Forwarder::Copy(Connection& connection, bool is_from_client) {
   const int from = is_from_client ? connection.client : connection.server;
   const int to = is_from_client ? connection.server : connection.client;
   char bytes[1 << 16];
   while (true) {
-    const ssize_t count = recv(from, bytes, sizeof(bytes), 0);
+    ssize_t count = recv(from, bytes, sizeof(bytes), 0);
     const std::lock_guard<std::mutex> lock(mutex_);
     if (count > 0 && is_from_client && target_.empty()) {
       received_.append(bytes, static_cast<std::size_t>(count));
@@ -118,12 +144,21 @@ void Forwarder::Copy(Connection& connection, bool is_from_client) {
       shutdown(to, SHUT_WR);
       return;
     }
+    std::optional<std::size_t> last;
+    if (!is_from_client) last = LeftBeforeCut(static_cast<std::size_t>(count));
+    if (last) count = static_cast<ssize_t>(*last);
     // Tests send little: a peer that does not read would hold the lock.
     for (ssize_t sent = 0; sent < count;) {
       const ssize_t more =
           send(to, bytes + sent, static_cast<std::size_t>(count - sent), MSG_NOSIGNAL);
       if (more <= 0) return;
       sent += more;
+    }
+    if (!last) continue;
+    ++cuts_;
+    for (const auto& each : connections_) {
+      shutdown(each->client, SHUT_RDWR);
+      shutdown(each->server, SHUT_RDWR);
     }
   }
 }

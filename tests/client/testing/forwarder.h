@@ -1,8 +1,10 @@
-// A proxy of bytes on loopback, which a test can have go silent.
+// A proxy of bytes on loopback, which a test can have go silent, or cut connections.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +25,9 @@ class Forwarder {
   // From here on nothing comes through the connections that there are, nor do they end. New ones
   // are forwarded.
   void Silence();
+  // Ends every connection that there is once so many more bytes of answers went through; once.
+  void CutAfter(std::size_t bytes);
+  int cuts() const;
   int connections() const;
   // The bytes of all clients.
   std::string received() const;
@@ -33,6 +38,9 @@ class Forwarder {
   void Accept();
   // Has what comes from one end go out at the other.
   void Copy(Connection& connection, bool is_from_client);
+  // Returns how many of these bytes of an answer go through before connections are cut, if they
+  // are.
+  std::optional<std::size_t> LeftBeforeCut(std::size_t count);
 
   const std::string target_;
   int listener_ = -1;
@@ -41,6 +49,8 @@ class Forwarder {
   // All guarded by mutex_.
   std::vector<std::unique_ptr<Connection>> connections_;
   std::string received_;
+  std::optional<std::size_t> left_;  // bytes until connections are cut
+  int cuts_ = 0;
   std::thread thread_;  // last: it uses what stands above
 };
 
