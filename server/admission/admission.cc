@@ -367,8 +367,8 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
 // Not as it was measured: a client that reads slowly would shorten the others' time.
 TimeNs Admission::DoneBy(const ResolvedHeader& resolved, TimeNs deadline) const {
   if (deadline == kNoDeadline || !IsSentBack(resolved.call)) return deadline;
-  // Under overload many results are sent at once. Of 1, 3 and 6 times what a lone one takes, 3
-  // served most in time (docs/lab/overload.md).
+  // Under overload many results are sent at once. With 3 times what a lone result takes more were
+  // served in time than with 1 or 6 (docs/lab/overload.md).
   constexpr double kUnderLoad = 3;
   // An idle server sends faster, and is not to refuse what it can do.
   constexpr TimeNs kMostPart = 8;

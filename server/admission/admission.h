@@ -44,8 +44,8 @@ struct Offer {
   Cost cost;
 };
 
-// A request that has memory for every byte of it: its job and what that hangs on, which Submit()
-// completes. Dropping it gives all of that back.
+// A request with memory for every byte of it: its job, which Submit() completes, and all that the
+// job needs. Dropping it gives the memory back.
 struct AdmittedMatmul {
   std::unique_ptr<Completion> completion;  // goes last
   std::unique_ptr<Job> job;
@@ -102,9 +102,9 @@ class Admission {
   using AdmitCallback =
       absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<AdmittedMatmul>>) &&>;
 
-  // `plans`: what was measured, which goes before predictions; null: nothing was. `store`: the
-  // operands that are kept, which make room for requests; null: none are. `regions`: memory that
-  // clients share; null: none do. `verifier`: checks products; null: none are checked.
+  // `plans`: measured plans, which are preferred to predicted ones; null: there are none. `store`:
+  // the operands that are kept, which make room for requests; null: none are. `regions`: memory
+  // that clients share; null: none do. `verifier`: checks products; null: none are checked.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
             const Clock* clock, const PlanCache* plans = nullptr, OperandStore* store = nullptr,
             RegionTable* regions = nullptr, Verifier* verifier = nullptr, ClientPolicy policy = {});
@@ -169,8 +169,8 @@ class Admission {
     router_->Cancel(request_id);
   }
 
-  // Returns whether a request has waited so long for memory, and not for its own share of it, that
-  // those who keep some without using it should give it back.
+  // Returns whether a request has waited long for memory, its own share apart, so that clients that
+  // hold some without using it should give it back.
   bool IsMemoryWanted() const { return clock_->Now() < wanted_until_; }
 
   const RequestLimits& limits() const { return limits_; }
@@ -202,8 +202,9 @@ class Admission {
   // The devices in the order in which to try them: first those that hold most of the resident
   // operands, or what is shared with one of them.
   std::vector<RoutedDevice> RouteOf(const ResolvedHeader& resolved) const;
-  // Takes all memory that the request needs, on the first device, by preference, that has room;
-  // else returns what the most preferred one said, of those that may have room later if there are.
+  // Takes all memory that the request needs, on the most preferred device that has room. If none
+  // has, returns the refusal of the most preferred device that may have room later; if none may, of
+  // the most preferred one.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> FindRoom(const ResolvedHeader& resolved,
                                                            TimeNs deadline) const;
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> TryDevice(const ServedDevice& served,
@@ -239,9 +240,9 @@ class Admission {
   bool IsMemoryInUse() const;
   // Returns what a client's requests hold on all devices.
   std::uint64_t HeldBy(const MemoryHolder& holder) const;
-  // Moves resident operands out of the device as long as `attempt` finds its memory full: to the
-  // host, the largest first, and where they lie there anyway, or cannot, those without a lease are
-  // evicted.
+  // Calls `attempt` until it does not find the device's memory full. Before each further call makes
+  // room: moves the largest resident operand to the host or, where operands lie there anyway or
+  // cannot be moved, evicts one without a lease.
   // The bytes that move are added to the receipt.
   absl::Status WithRoom(Device* device, Receipt* receipt,
                         const std::function<absl::Status()>& attempt) const;
@@ -252,7 +253,7 @@ class Admission {
                              const Cost& cost) const;
   static absl::Status FullNow(const Scheduler& scheduler, RefusalCause cause, absl::Status status);
 
-  // Marks a refusal that does not end with requests in flight.
+  // Marks a refusal that stands even when the requests in flight have ended.
   static constexpr char kStoreIsFullUrl[] = "gemmd/store-is-full";
 
   const RequestLimits limits_;

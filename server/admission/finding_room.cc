@@ -32,7 +32,7 @@ MemoryBytes PlaneMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
   return memory;
 }
 
-// The same of a result: one that page-locked memory never holds lies in ordinary memory.
+// The memory of a result: one that page-locked memory never holds lies in ordinary memory.
 MemoryBytes ResultMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
   MemoryBytes memory = PlaneMemory(limits, bytes);
   if (memory.large > limits.large_bytes) memory.ordinary = std::exchange(memory.large, 0);
@@ -53,8 +53,9 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::FindRoom(const Resolv
     absl::StatusOr<std::unique_ptr<AdmittedMatmul>> admitted =
         TryDevice(served, resolved, deadline);
     if (admitted.ok()) {
-      // Elsewhere it went because the holder was full, and its operands are there now. Another
-      // device would not have what is shared with the holder.
+      // A copy is considered only where the preferred device took the product. Any other took it
+      // because the holder was full, and has its operands now. Memory that is shared with the
+      // holder cannot be used on another device.
       if (&served == &route.front() && resolved.shared.holder() == nullptr) {
         ConsiderCopy(route,
                      {&resolved.residents, &resolved.problem, (*admitted)->job->cost.device_us},

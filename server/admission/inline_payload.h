@@ -19,8 +19,8 @@ namespace gemmd {
 // Thread-safe.
 class InlinePayload {
  public:
-  // Takes memory by `allocate` for every inline plane; errors are its. Those of operands without
-  // elements are zeros that nothing comes of.
+  // Takes memory by `allocate` for every inline plane; errors are its. Planes of operands without
+  // elements are zeros, for which no bytes come.
   // REQUIRES: `problem` is what ValidateHeader() made of the call.
   using Allocate = absl::FunctionRef<absl::StatusOr<HostPiece>(std::uint64_t bytes)>;
   static absl::StatusOr<std::unique_ptr<InlinePayload>> Create(const MatmulCall& call,

@@ -112,7 +112,7 @@ struct MatmulCall {
   Tenant tenant;                           // whose resident operands are meant
   std::uint64_t connection = 0;            // tells from others the one that it came over
   std::string peer;                        // the address that it came from, without its port
-  std::string endpoint;                    // the same with its port; for logs
+  std::string endpoint;                    // that address with its port; for logs
   bool came_before_drain = false;          // though its message may have ended later
 };
 

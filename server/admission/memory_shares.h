@@ -18,7 +18,7 @@ namespace gemmd {
 struct MemoryBytes {
   std::uint64_t device = 0;
   std::uint64_t small = 0;     // of the host, page-locked
-  std::uint64_t large = 0;     // the same
+  std::uint64_t large = 0;     // of the host, page-locked
   std::uint64_t ordinary = 0;  // of the host
 
   std::uint64_t total() const { return device + small + large + ordinary; }

@@ -28,7 +28,7 @@ void ConsiderCopy(const std::vector<RoutedDevice>& route, const RoutedProduct& p
   });
   if (found == route.end()) return;
   const RoutedDevice& idle = *found;
-  // One product takes its own time off the wait of all by going elsewhere, as it would then. Those
+  // A product that goes to the other device shortens the holder's queue by its own time. Products
   // whose payload is on its way do not wait for the device.
   const double gain_us =
       std::min(holder.submitted_backlog_us - idle.submitted_backlog_us - Router::kHeadStartUs,

@@ -20,8 +20,8 @@ struct RoutedProduct {
 
 // Adds to the demand for copies of its operands what it would have gained on the device with the
 // least backlog of those that do not hold them, and has them copied there once that is the copy's
-// price (CopyDemand). Of several operands that are missing there each has its share of the gain,
-// and none is copied before all have earned it: the product needs them together.
+// price (CopyDemand). Several operands that are missing there share the gain, and none is copied
+// before all have earned it: the product needs them together.
 // `store` null: nothing is copied.
 void ConsiderCopy(const std::vector<RoutedDevice>& route, const RoutedProduct& product, TimeNs now,
                   OperandStore* store);

@@ -21,14 +21,15 @@ class ResidentOperands {
   // `store` null: nothing is found, and validation says so.
   static absl::StatusOr<ResidentOperands> Find(OperandStore* store, MatmulCall* call);
 
-  // The devices that have most of their bytes in memory of their own, each as much as the others.
+  // The devices whose own memory has most of the operands' bytes; all of them have equally many.
   std::vector<const Device*> holders() const;
-  // Those whose data are not.
+  // The operands whose data are not on the device.
   std::vector<std::shared_ptr<StoredOperand>> MissingOn(const Device& device) const;
   bool has_b() const { return operand(OperandName::kB) != nullptr; }
-  // The planes that they have, once they are on the device.
+  // The operands' planes, once they are on the device.
   Residency residency(const Device& device) const;
-  // The bytes that they take there together; 0 of a device that reads them in the host's memory.
+  // The bytes that the operands take on the device together; 0 if it reads them in the host's
+  // memory.
   std::uint64_t bytes_on(const Device& device) const;
 
   // The planes that a work needs of them.

@@ -33,7 +33,7 @@ class SharedOperands {
   static absl::StatusOr<SharedOperands> Find(RegionTable* table, const MatmulCall& call,
                                              const Problem& problem);
 
-  // The device whose own memory one of them is; null: none is.
+  // The device in whose own memory an operand or D lies; null: none does.
   Device* holder() const;
   bool has_output() const { return output_.has_value(); }
   bool empty() const { return planes_.empty() && !has_output(); }
@@ -58,8 +58,8 @@ class SharedOperands {
   // Sets what of the buffers is shared.
   void Overlay(const Placed& placed, HostBuffers* buffers) const;
 
-  // Once the device is done: writes D, if it is not there already, and finds out whether the
-  // operands were still all there. Errors are Region::Write()'s and CheckFile()'s.
+  // To be called once the device is done: writes D, if it is not there already, and checks that the
+  // operands' memory was not cut short. Errors are Region::Write()'s and CheckFile()'s.
   absl::Status Finish(const Placed& placed, const MatrixLayout& d, const HostBuffer& buffer) const;
 
  private:

@@ -60,9 +60,9 @@ class Tuner {
   // Since the start.
   struct Counts {
     std::uint64_t finished = 0;        // tunings that ended with a report
-    std::uint64_t failed = 0;          // and those that ended early
+    std::uint64_t failed = 0;          // tunings that ended early
     std::uint64_t measured_plans = 0;  // of reports
-    std::uint64_t rejected_plans = 0;  // of the same: not measured, for the reason that they tell
+    std::uint64_t rejected_plans = 0;  // of reports: not measured, for the reason that they tell
     bool is_running = false;
   };
   Counts counts() const;

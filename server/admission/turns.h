@@ -8,12 +8,12 @@
 
 namespace gemmd {
 
-// Names take turns, and those that stand under one name take turns when it has its own: so each of
-// them has one after finitely many. Not thread-safe.
+// Names take turns, and entries under one name take turns whenever it has its own: so each entry
+// has one after finitely many. Not thread-safe.
 template <typename T>
 class Turns {
  public:
-  // At the end of the name's own, which come last where it is new.
+  // Adds an entry as the name's last; a new name is the last of all.
   void Add(const std::string& name, T* one) {
     const auto [found, is_new] = names_.try_emplace(name);
     Name& named = found->second;

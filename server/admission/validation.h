@@ -33,10 +33,10 @@ absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const Req
 absl::StatusOr<StoredAs> ValidateStoredForm(const OperandForm& sent, const OperandSpec& stored,
                                             const RequestLimits& limits);
 
-// The problem that the call's header states; what it promises is in kernels/problem.h. Of inline A
-// and B without elements, because K is 0, it is the problem of K = 1 for which InlinePayload makes
+// Returns the problem that the call's header states; kernels/problem.h has what it promises. Inline
+// A and B without elements, because K is 0, give a problem of K = 1 for which InlinePayload makes
 // both zero: D is of C and the bias alone, and neither kernel nor device meets an empty matrix.
-// INVALID_ARGUMENT: see above. UNIMPLEMENTED: a part of the contract that is not built.
+// INVALID_ARGUMENT: names the field. UNIMPLEMENTED: a part of the contract that is not built.
 absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimits& limits);
 
 }  // namespace gemmd

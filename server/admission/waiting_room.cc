@@ -14,8 +14,8 @@
 namespace gemmd {
 namespace {
 
-// So many turns in a row find no room before the room looks no further: names are free, and each
-// attempt takes some microseconds. The others are first the next time.
+// A look ends once this many turns in a row have found no room: names are free, and each attempt
+// takes some microseconds. Turns that were left out come first in the next look.
 constexpr std::size_t kMostFailures = 32;
 
 }  // namespace

@@ -22,12 +22,12 @@
 
 namespace gemmd {
 
-// Thread-safe. Every other turn is the next tenant's and every other one the next address's, so
-// that neither many names at one address nor many addresses of one tenant take more than half of
-// the turns. The requests of a tenant at an address are tried in the order in which they came: one
-// that finds no room holds back those behind it. Memory is kept for it from whoever holds more than
-// its client would with it: otherwise the small requests of others would take each byte that comes
-// back, and it would never see enough at once.
+// Thread-safe. Turns go to the next tenant and to the next address alternately, so that neither
+// many names at one address nor many addresses of one tenant take more than half of the turns. The
+// requests of a tenant at an address are tried in the order in which they came: one that finds no
+// room holds back those behind it. Memory is kept for such a request: clients that hold more than
+// its client would with it get none. Otherwise the small requests of others would take each byte
+// that comes back, and it would never find enough at once.
 class WaitingRoom {
  public:
   struct Bounds {
@@ -74,8 +74,8 @@ class WaitingRoom {
   // Others at its address need not: what they hold together is bounded. Takes no lock where nobody
   // waits.
   bool HasWaiting(const std::string& tenant) const;
-  // Returns whether memory is kept for a request whose client holds less, even with it, than one
-  // that holds `held()` now; asks only if some is kept.
+  // Returns whether memory is kept from a client that holds `held()` now, for a request whose
+  // client would hold less even with it. Calls `held` only if some is kept.
   template <typename Held>
   bool IsKeptFrom(const Held& held) const {
     const std::uint64_t kept_for = kept_for_;
@@ -88,7 +88,7 @@ class WaitingRoom {
   void Look();
 
   std::size_t waiting() const { return count_; }
-  // Of messages that wait with their requests.
+  // Bytes of the messages that wait with their requests.
   std::uint64_t bytes() const;
 
  private:
@@ -145,7 +145,7 @@ class WaitingRoom {
   std::map<std::uint64_t, Lane*> lane_of_ ABSL_GUARDED_BY(mutex_);  // by the request's id
   std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<std::size_t> count_{0};             // changed under mutex_
-  std::atomic<std::uint64_t> kept_for_{kNobody};  // the same; KeptForLocked(), of all
+  std::atomic<std::uint64_t> kept_for_{kNobody};  // changed under mutex_; KeptForLocked(), of all
   std::thread thread_;                            // last: it uses all else
 };
 

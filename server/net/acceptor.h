@@ -15,9 +15,9 @@ namespace gemmd {
 
 // A thread of its own accepts connections and hands over those that the table has room for; others
 // are closed at once, and so are those whose clients do not read. gRPC 1.51 would accept by itself,
-// but without limits, and for good no more once the process had no descriptor left for a connection
-// (CVE-2023-4785). This one keeps a spare descriptor: it takes such a connection with it and closes
-// it.
+// but without limits, and would stop for good once the process had no descriptor left for a
+// connection (CVE-2023-4785). This one keeps a spare descriptor: it takes such a connection with it
+// and closes it.
 class Acceptor {
  public:
   // Returns OK if the peer may connect now, as PeerOf() names it; else an error that says why not.

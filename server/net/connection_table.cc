@@ -310,8 +310,8 @@ SendQueue ConnectionTable::QueueOf(Connection* connection) const {
   }
   // A local client that has no call reads nothing, and a few bytes may wait for it.
   if (queue.has_room) return {};
-  // Of a local socket the system does not count what was taken. Some was where what waits is not
-  // the same as before, and that is enough: only who takes nothing is slow.
+  // The system does not count what the peer of a local socket acknowledged. A queue of another
+  // length means that the peer read, and that is enough: only one that reads nothing is slow.
   SendQueue& last = connection->local_queue;
   queue.acknowledged = last.acknowledged;
   if (queue.waiting != last.waiting) queue.acknowledged += std::uint64_t{1} << 40;

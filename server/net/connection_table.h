@@ -44,11 +44,12 @@ class ConnectionTable {
     std::size_t all = 0;
     std::size_t per_peer = 0;
     std::set<std::string> proxies;  // peers without a limit of their own
-    // A peer opens one connection in so long, after as many at once as it may have; 0: any number.
-    // Each brings calls that are served though it is closed at once, and others' wait behind them.
+    // The time in which a peer may open one connection, after as many at once as it may have; 0:
+    // any number. Even one that is closed at once brings calls that are served, and others' calls
+    // wait behind them.
     TimeNs interval = 0;
-    // A connection that was closed may count for so long: looking costs a call of the system for
-    // each, so that a full server is looked through that often.
+    // The longest time for which a closed connection still counts. Looking costs a system call for
+    // each connection, so a full server is looked through no more often.
     TimeNs look_interval = 50'000'000;
   };
   // `reading`: how fast peers must read. `quotas`: of tenants; null: none. Clock and quotas outlive
@@ -69,10 +70,10 @@ class ConnectionTable {
   // The time until a peer whose connection was closed opens another.
   enum class Reopening : std::uint8_t { kLater, kAtOnce };
 
-  // Shuts the connection of that endpoint down, which its owner then sees broken, and drops what
-  // has come over it and was not read; its peer opens no other for some seconds, if that is to be
-  // later. Returns whether there was one that is not shut down yet. Local sockets have one endpoint
-  // together: of them it is the one with the most bytes that wait to be read, or none if few wait.
+  // Shuts down the connection of that endpoint, which its owner then sees broken, and drops what
+  // came over it unread. With kLater its peer may open no other for some seconds. Returns whether
+  // there was one that was not shut down yet. Local sockets share one endpoint: the one with the
+  // most bytes that wait to be read is shut down, or none if few wait.
   bool Close(const std::string& endpoint, Reopening reopening = Reopening::kLater);
 
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
@@ -100,7 +101,7 @@ class ConnectionTable {
     std::size_t open = 0;
     std::size_t limit = 0;
     std::uint64_t taken = 0;    // since the start
-    std::uint64_t refused = 0;  // the same, by Add()
+    std::uint64_t refused = 0;  // by Add(), since the start
   };
   // The present use, but that closed connections may count for some seconds.
   Usage usage();

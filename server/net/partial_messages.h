@@ -22,8 +22,9 @@ struct ConnectionTraffic {
 // The estimate for one connection: a value, which looks at the connection now and then. gRPC says
 // nothing of a message until it is whole, and one may have four gibibytes before gRPC finds it too
 // large; nor of a call until its headers are whole, which may have 16 MiB. So this counts the bytes
-// that came and that nothing explains. Explanations are generous, because who is wronged loses a
-// connection: for a client that is as gRPC's are, the estimate may be too low and is not too high.
+// that came and that nothing explains. Explanations are generous, because a client that is wronged
+// loses its connection: for one that behaves as gRPC's do the estimate may be too low, but is not
+// too high.
 //
 //   a message     its bytes, a 64th more for frames and TLS, and 128
 //   a call        its headers as they are, not as HPACK packs them, and 512
@@ -56,19 +57,19 @@ class PartialMessages {
   // The estimate at the last look.
   std::uint64_t bytes() const { return bytes_; }
   // The most that the connection may keep beside the estimate. A call that ends within a message
-  // takes bytes along that may have been another's, which is there yet: they count here until
-  // messages come that the estimate has no bytes for, or no call is left that reads.
+  // takes bytes off the estimate that may be those of another call, which goes on. They count here
+  // until messages come that the estimate has no bytes for, or no call is left that reads.
   std::uint64_t hidden() const { return hidden_; }
 
   struct Present {
     std::uint64_t bytes = 0;
     std::uint64_t hidden = 0;
   };
-  // Both now, of what gRPC has read, from news since the last look, which still are to be told to
-  // the next. It makes no difference who holds the bytes back.
+  // Estimates both now, for what gRPC has read, from the events since the last look. They are not
+  // consumed: the next Look() is told them too. It makes no difference who holds the bytes back.
   Present Now(const ConnectionTraffic& traffic, const Events& events) const;
-  // The least of it in a period of up to two seconds, of which the last has ended: a message that
-  // comes fast is not in it. 0 while the server holds the connection's calls back.
+  // The least estimate since the last whole period of up to two seconds began: a message that comes
+  // fast is not in it. 0 while the server holds the connection's calls back.
   std::uint64_t lasting() const { return lasting_; }
   // Returns whether the estimate is of more than a few bytes and nothing comes, as Progress has it.
   bool IsStalled(TimeNs now) const { return progress_.IsStalled(now); }
@@ -91,8 +92,8 @@ class PartialMessages {
   Progress progress_;
 };
 
-// Bytes of messages that are not whole, which all connections and those of one address may keep,
-// and which all may have for a moment.
+// Bounds on the bytes of messages that are not whole: those that all connections may keep, those
+// that the connections of one address may keep, and those that all may have for a moment.
 struct PartialLimits {
   std::uint64_t all = std::uint64_t{256} << 20;
   std::uint64_t per_address = std::uint64_t{128} << 20;
@@ -112,9 +113,9 @@ struct PartialHolder {
 std::vector<std::string> HoldersOver(const PartialLimits& limits,
                                      std::vector<PartialHolder> holders);
 
-// Returns the peers to close, in the same order, where all have more than they may at once: then
-// until they have no more than they may keep, whatever an address may. Where only what they may
-// hide makes it too much, those that may hide the most, until it does not.
+// Returns the peers to close where all together have more than `at_once`: in the order of
+// HoldersOver(), until the rest has no more than `all`, whatever one address has. If only hidden
+// bytes make it too much, they are those that may hide the most, until it is not.
 std::vector<std::string> HoldersInTheWay(const PartialLimits& limits,
                                          std::vector<PartialHolder> holders);
 

@@ -64,7 +64,7 @@ class MovingRate {
 
   // Returns whether anybody tells it.
   bool is_known() const { return is_known_; }
-  // Of the last period of a second or more; 0 before its end.
+  // The rate in the last period of a second or more; 0 before the first one has ended.
   double per_second() const { return per_second_; }
 
  private:

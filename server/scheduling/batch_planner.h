@@ -17,8 +17,8 @@ struct RowsPlan {
 class BatchPlanner {
  public:
   virtual ~BatchPlanner() = default;
-  // For a product of `rows` rows, else like the work's. Nullopt: no plan gives the rows the
-  // bits they have alone (the work's class being batch_invariant), or none is legal.
+  // Plans a product of `rows` rows that is otherwise like the work's. Nullopt: no plan gives the
+  // rows the bits they have alone (the work's class being batch_invariant), or none is legal.
   // It is called once a launch, without the scheduler's lock.
   virtual std::optional<RowsPlan> PlanRows(const DeviceWork& work, std::int64_t rows) = 0;
 };

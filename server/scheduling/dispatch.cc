@@ -35,8 +35,9 @@ std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
   return launched;
 }
 
-// Of the next long job, while the device computes others: else it would be idle until what all
-// slices of that job read has come. One piece at a time, so that copies of others wait for no more.
+// Takes a piece of the next long job ahead while the device computes others: else the device would
+// be idle until what all slices of that job read has come. One piece at a time, so that copies of
+// others wait for no more.
 std::unique_ptr<Scheduler::Launched> Scheduler::TakeAheadLocked() {
   if (is_piece_ahead_ || !IsBusyLocked()) return nullptr;
   Job* const job = queue_.NextSliced();

@@ -394,7 +394,7 @@ std::optional<double> JobQueue::PredictWait(const Newcomer& newcomer, double bus
   for (const Lane* const each : level.expecting) {
     if (counts_expected && each->jobs.empty()) weights += each->weight;
   }
-  // Others have their turns first, and may bring as much again meanwhile as they have now.
+  // Others have their turns first, and their backlog is taken to double meanwhile.
   const double others_turn_us = (weights - weight) * policy_.quantum_us;
   const double all_us = level.us + counted * level.expected_us;
   const double others_us = 2 * (all_us - lane_us);

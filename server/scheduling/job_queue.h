@@ -93,7 +93,7 @@ class JobQueue {
   // The time at which a batch that gathers closes; kNoDeadline: none gathers.
   TimeNs NextClosing() const { return closings_.empty() ? kNoDeadline : closings_.begin()->first; }
 
-  // The first by level and due of those that go in slices and have not begun; null: there are none.
+  // The first, by level and due, of the jobs that go in slices and have not begun; null: none.
   Job* NextSliced() const {
     return unbegun_.empty() ? nullptr : std::get<Node*>(*unbegun_.begin())->job;
   }
@@ -107,14 +107,15 @@ class JobQueue {
     double least_us = 0;
     std::optional<double> weight = std::nullopt;  // as a job's
   };
-  // Predicts its wait, `busy_us` of it for what the device has in hand; nullopt: too long for its
-  // deadline, even if it then takes only its least_us, or for the deadline of a job that it would
-  // overtake.
+  // Predicts the newcomer's wait, `busy_us` of which is for what the device has in hand; nullopt:
+  // too long for its deadline, even if it then takes only its least_us, or for the deadline of a
+  // job that it would overtake.
   std::optional<double> PredictWait(const Newcomer& newcomer, double busy_us, TimeNs now) const;
 
   // Has the wait of newcomers predicted as if that job were here already, until Forget(). It takes
-  // no turn. A newcomer that is done in half of its time, if it waits for what is here alone, does
-  // not wait for it: to announce work costs a client nothing. Returns its number.
+  // no turn. It does not delay a newcomer that would be done within half of the time to its
+  // deadline if it waited only for what is here: announcing work costs a client nothing. Returns
+  // its number.
   std::uint64_t Expect(const Newcomer& newcomer, TimeNs now);
   // REQUIRES: Expect() returned the number, once.
   void Forget(std::uint64_t number);
@@ -126,8 +127,8 @@ class JobQueue {
 
  private:
   struct Node;
-  // Places in an order, with what it is by, so that finding one looks at no other node. B-trees,
-  // because all of this is under the scheduler's lock.
+  // A node's place in an order, with the order's keys, so that finding it looks at no other node.
+  // B-trees, because all of this is under the scheduler's lock.
   using ByTime = std::pair<TimeNs, Node*>;
   using ByDue = std::tuple<TimeNs, std::uint64_t, Node*>;         // and by sequence
   using ByLevel = std::tuple<int, TimeNs, std::uint64_t, Node*>;  // then by due and sequence

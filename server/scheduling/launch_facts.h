@@ -19,8 +19,8 @@ class LaunchFacts {
  public:
   static constexpr int kAhead = -1;
 
-  // `slice`: which of a work's launches it was, from 0 on; kAhead: it went ahead of them.
-  // `rows_plan`: of one whose jobs went as rows of one product; null of others. `spans` and
+  // `slice`: the launch's number among its work's, from 0 on; kAhead: it went ahead of them.
+  // `rows_plan`: the plan of jobs that went as rows of one product; null: they did not. `spans` and
   // `copied`: the device's. `energy` is told of the launch, and asked what it drew; null: nobody
   // knows.
   LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* rows_plan,

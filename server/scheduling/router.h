@@ -39,9 +39,9 @@ class Router {
   // (docs/benchmarks/kept-results.md).
   static constexpr double kHeadStartUs = 200;
 
-  // In the order in which a new request should try them: those that hold its operands first, of
-  // these and of the others the one with the least expected backlog, the lowest number among
-  // equals. The first holder has a head start on the others. Takes no lock.
+  // The devices in the order in which a new request should try them: holders of its operands first;
+  // both holders and others by expected backlog, then by number. The first holder has a head start
+  // on the other holders. Takes no lock.
   std::vector<RoutedDevice> ByPreference(absl::Span<const Device* const> holders = {}) const;
 
   // From here on nothing new is to be let in. Work that was let in goes on, though most of it may

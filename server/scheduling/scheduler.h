@@ -108,7 +108,7 @@ class Scheduler {
   // Predicts how long such a job would wait until it starts. DEADLINE_EXCEEDED: too long for its
   // deadline, or for one of a job that it would overtake.
   absl::StatusOr<double> PredictWait(const JobQueue::Newcomer& newcomer) const;
-  // Of a job that was admitted and waits for its operands. Without it as many jobs would be
+  // Announces a job that was admitted and waits for its operands. Otherwise as many jobs would be
   // admitted meanwhile as if it were not to come, and some would be late.
   ExpectedJob Expect(const JobQueue::Newcomer& newcomer);
   // Returns whether a job of so many microseconds is in time without a closer look: all that was
@@ -133,8 +133,8 @@ class Scheduler {
   QueueUse queued() const;
   // Predicted time until all that was submitted is done.
   double predicted_backlog_us() const;
-  // The same as of the last change, and with the jobs that are expected. They take no lock: every
-  // request asks for them where there are several devices.
+  // The predicted backlog at the last change, without and with the jobs that are expected. Both
+  // take no lock: every request asks for them where there are several devices.
   double submitted_backlog_us() const { return submitted_us_; }
   double expected_backlog_us() const { return backlog_us_; }
   SchedulerStatistics statistics() const;
@@ -193,7 +193,7 @@ class Scheduler {
   }
   // Null: nothing is to be launched now.
   std::unique_ptr<Launched> TakeTurnLocked(TimeNs now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The same of pieces that may go ahead.
+  // Takes a piece that may go ahead of its slices. Null: none is to be launched now.
   std::unique_ptr<Launched> TakeAheadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool PlanRows(Launched* launched) const;
   // `others`: jobs that cannot go with the first after all, and wait for turns of their own.
@@ -208,7 +208,8 @@ class Scheduler {
 
   // Ends late jobs and fills the device.
   void Dispatch();
-  // The same, and releases mutex_ at times. `here`: the job that may run on this thread.
+  // Ends late jobs and fills the device; releases mutex_ at times. `here`: the job that may run on
+  // this thread.
   void DispatchWith(std::vector<Finished>* finished, std::uint64_t here = kNoJob)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnLaunchDone(const Launched& launched, DeviceResult result);

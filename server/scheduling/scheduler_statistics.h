@@ -39,7 +39,7 @@ struct SchedulerStatistics {
 
   std::uint64_t requests = 0;                      // of clients, that Submit() took
   std::array<Launches, kBatchFormCount> launches;  // begun
-  // The same, by kernel; null: all that found no room here.
+  // Launches begun, by kernel; null: those of all kernels that found no room here.
   absl::flat_hash_map<const Kernel*, KernelLaunches> by_kernel;
   Sizes batch_requests;  // of each launch, slices but for the first left out
   Sizes batch_rows;      // of all their results together

@@ -14,7 +14,7 @@ struct StoredAs {
   bool k_is_columns = true;  // blocks lie along rows of the data, else along columns
 };
 
-// Of each plane of `as.form`, memory of its bytes; null where it has none.
+// Memory for the bytes of each plane of `as.form`; null where the form has none.
 using KeptPlanes = OperandPlanes<char*>;
 
 // Quantizes data of F32, F16 or BF16, of the layout `from`, and fills all planes, as

@@ -8,11 +8,11 @@
 
 namespace gemmd {
 
-// Sums what requests would have gained, had another device held the operand too, until it is what a
-// copy costs. So copies never cost much more than was lost before them, and no more is lost than
-// twice what would have been with all that is known later. An earlier gain counts less, so that an
-// operand that is cold has no copy for what it once was. A value, not thread-safe; it is told the
-// time. Invariant: the sum is finite, not negative, and at most the last price.
+// Sums what requests would have gained, had another device held the operand too, until the sum is
+// the price of a copy. This is ski rental, and 2-competitive: copies never cost much more than was
+// lost before them, and no more is lost than twice the least that hindsight allows. An earlier gain
+// counts less, so that a cold operand gets no copy for what it once was. A value, not thread-safe;
+// it is told the time. Invariant: the sum is finite, not negative, and at most the last price.
 class CopyDemand {
  public:
   static constexpr TimeNs kHalfLife = 1'000'000'000;

@@ -35,7 +35,7 @@ void EarlyLanding::Add(ByteRange bytes) {
     if (is_posted_ || waiting_bytes_ < batch_bytes_) return;
     is_posted_ = true;
   }
-  // Of one upload one batch after another, beside those of others.
+  // Batches of one upload go one after another, beside those of others.
   thread_->Post(reinterpret_cast<std::uintptr_t>(this),
                 [self = shared_from_this()] { self->BringWaiting(); });
 }

@@ -35,7 +35,7 @@ class EarlyLanding : public std::enable_shared_from_this<EarlyLanding> {
   // memory is free again. REQUIRES: all bytes are there.
   std::shared_ptr<const ResidentOperand> Finish();
 
-  // Gives it up. The bytes of the device's memory that are free for that.
+  // Gives the landing up. Returns the bytes of the device's memory that are free for that.
   std::uint64_t Drop();
 
   // Where the data come, or came; null: it has not begun.

@@ -28,7 +28,7 @@ class LeaseList {
   TimeNs lease(std::uint64_t id) const { return entries_.at(id).lease; }
   TimeNs Remaining(std::uint64_t id, TimeNs now) const;
 
-  // Of the entries without a lease for which `may_go`, the one unused for longest.
+  // Returns the entry unused for longest, of those without a lease for which `may_go`.
   std::optional<std::uint64_t> OldestUnleased(TimeNs now,
                                               const std::function<bool(std::uint64_t)>& may_go);
 

@@ -44,13 +44,14 @@ namespace gemmd {
 struct StoreOptions {
   StoreShare all;     // of all tenants together; uploads and results under way included
   StoreShare tenant;  // of each
-  // Of all tenants together that claim their names from one address; absent: no less than all.
+  // The share of all tenants together that claim their names from one address; absent: no less than
+  // `all`.
   std::optional<StoreShare> address;
   std::set<std::string> proxies;  // addresses that many clients share, without a limit
   TimeNs default_lease = 0;
   TimeNs max_lease = 0;
-  // Of a broken upload that lacks hardly anything; of one of which less came so much less. It has
-  // `upload_grace` at least, which a client needs that has only begun.
+  // The lease of a broken upload that lacks hardly anything. It shrinks with the part that came,
+  // but not below `upload_grace`, which a client needs that has only begun.
   TimeNs upload_lease = 0;
   TimeNs upload_grace = 0;
   QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
@@ -124,7 +125,7 @@ class PendingResult {
 
   // The memory that the device writes D into, tightly packed; empty of one with memory of its own.
   const HostBuffer& memory() const { return memory_; }
-  // There D is, of such a device.
+  // D on a device with memory of its own; null before PlaceOn(), and on any other device.
   const std::shared_ptr<ResidentResult>& resident() const { return resident_; }
 
  private:
@@ -161,7 +162,8 @@ class OperandStore {
     // Where every byte is here and the operand is being quantized, has `done` called with the
     // outcome, on another thread. False: it is not, or no more; outcome() tells which.
     bool AwaitEnd(std::function<void(const absl::Status&)> done);
-    // Of an operand that has been quantized. Nothing: it has not.
+    // The outcome for an operand that is quantized. Nothing: it has not been yet, or is kept as it
+    // comes.
     std::optional<absl::Status> outcome() const;
     // The stream's end, or that of quantizing. INVALID_ARGUMENT: bytes are missing.
     absl::Status End();
@@ -197,7 +199,7 @@ class OperandStore {
   // begins the message.
   absl::StatusOr<std::shared_ptr<StoredOperand>> Use(const Tenant& tenant, const OperandKey& key,
                                                      absl::string_view field);
-  // The same for a download.
+  // As Use(), for a download.
   absl::StatusOr<std::shared_ptr<StoredOperand>> Read(const Tenant& tenant, const OperandKey& key);
 
   absl::StatusOr<StoredInfo> Get(const Tenant& tenant, const OperandKey& key);
@@ -215,17 +217,17 @@ class OperandStore {
                                                              const MatrixLayout& d,
                                                              std::optional<TimeNs> lease,
                                                              Device* device);
-  // The handle, from now on. The result is whole.
+  // Keeps a result that is whole. Returns its handle, which is valid from now on.
   std::string Keep(std::unique_ptr<PendingResult> result);
 
   // Evicts one operand that has memory of the device. False: none may go.
   bool EvictFrom(const Device* device);
 
-  // Drops the largest copy on the device that is in no use. Where there is none, has an upload that
-  // lands there wait in host memory, and then brings the largest operand that has memory of the
-  // device and is in no use to the host, whatever its lease: nothing is lost. The bytes that the
-  // device has back; nothing: there is none, or the host has no memory. REQUIRES: the device has
-  // memory of its own.
+  // Makes room on the device, and loses nothing. Drops the largest copy there that is in no use;
+  // without one, has an upload that lands there wait in host memory; without that, brings the
+  // largest operand that has memory of the device and is in no use to the host, whatever its lease.
+  // Returns the bytes that the device has back; nothing: there is none, or the host has no memory.
+  // REQUIRES: the device has memory of its own.
   std::optional<std::uint64_t> MoveOutOf(Device* device);
 
   bool makes_copies() const { return options_.makes_copies; }
@@ -266,7 +268,7 @@ class OperandStore {
   // Brings the data to the device that has most room, as they lie, which is what most uses want;
   // they wait in host memory where none has room without moving others out.
   void LandUpload(StoredOperand* operand) const;
-  // The same while its data come. Null: they land when they are whole.
+  // Lands an upload on a device while its data come. Null: they land when they are whole.
   std::shared_ptr<EarlyLanding> LandEarly(const OperandForm& form, const HostPiece& data);
   // Gives an upload that lands there up. The bytes that the device has back; nothing: there is
   // none.
@@ -303,7 +305,8 @@ class OperandStore {
 
   mutable AdaptiveMutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
-  // Of both the tenant is part, so that what is another's takes as long to miss as what nobody has.
+  // The tenant is part of the keys, so that what is another's takes as long to miss as what nobody
+  // has.
   std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<Tenant, std::string>, std::uint64_t> handles_ ABSL_GUARDED_BY(mutex_);
   LeaseList leases_ ABSL_GUARDED_BY(mutex_);

@@ -18,7 +18,7 @@ namespace gemmd {
 
 class StoreBudget;
 
-// So many operands, and bytes of them together.
+// A number of operands, and of their bytes together.
 struct StoreShare {
   std::uint64_t operands = 0;
   std::uint64_t bytes = 0;
@@ -60,8 +60,8 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
   struct Limits {
     StoreShare all;
     StoreShare tenant;  // of each
-    // Of all that tenants keep who only claim their names, and whose calls came from one address:
-    // names are free, so a tenant's share bounds nobody who takes several.
+    // Bounds together the tenants who only claim their names, and whose calls came from one
+    // address: names are free, so a tenant's share bounds nobody who takes several.
     StoreShare address;
   };
   // `proxies`: addresses that many clients share, without a limit. `quotas` outlives it; null: the
@@ -94,7 +94,7 @@ class StoreBudget : public std::enable_shared_from_this<StoreBudget> {
   Limits ReadLimits() const;
   absl::Status CheckLocked(const Tenant& tenant, std::uint64_t bytes, Limit* limit) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of the store, of the tenant and of its address.
+  // Takes `share` off what is used of the store, by the tenant and by its address.
   void GiveBack(const Tenant& tenant, const StoreShare& share);
 
   const std::set<std::string> proxies_;

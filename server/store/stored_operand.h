@@ -43,7 +43,7 @@ class StoredOperand {
   using Memory = OperandPlanes<HostBuffer>;
   StoredOperand(const OperandForm& form, Memory memory, std::shared_ptr<StoreHold> hold,
                 std::shared_ptr<StoreTraffic> traffic);
-  // Of data that the device holds, which keep `hold` too.
+  // An operand whose data the device holds; they keep `hold`.
   StoredOperand(const OperandForm& form, Device* device,
                 std::shared_ptr<const ResidentOperand> data, std::shared_ptr<StoreHold> hold,
                 std::shared_ptr<StoreTraffic> traffic);
@@ -61,7 +61,8 @@ class StoredOperand {
   // The plane in host memory, perhaps in pieces. May wait for a device to bring it back.
   // REQUIRES: the form has the plane.
   absl::StatusOr<HostBuffer> Planes(PlaneName plane);
-  // The same in one piece.
+  // The plane in one piece of host memory. May wait for a device to bring it back. REQUIRES: the
+  // form has the plane.
   absl::StatusOr<HostPiece> Whole(PlaneName plane);
 
   // The memory of one plane of a work: one of these.
@@ -99,7 +100,7 @@ class StoredOperand {
   // Returns its bytes in the memory of devices, or of that one.
   std::uint64_t device_bytes() const { return BytesOn(nullptr); }
   std::uint64_t device_bytes(const Device& device) const { return BytesOn(&device); }
-  // Of the bytes on devices, those on any but the first that got each plane.
+  // The bytes on devices other than the first that got each plane.
   std::uint64_t copy_bytes() const;
 
  private:
@@ -135,7 +136,8 @@ class StoredOperand {
                                                                bool replaces = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(moving_);
   HostBuffer Host(PlaneName plane) const;
-  // One on that device (null: on any), in that layout (null: in any); no memory: there is none.
+  // Finds a landing of the plane on that device (null: on any), in that layout (null: in any).
+  // Without memory: there is none.
   Landing FindLanding(PlaneName plane, const Device* device, const MatrixLayout* layout) const;
   std::uint64_t BytesOn(const Device* device) const;
   // Returns whether the plane lies on the device, and elsewhere too.

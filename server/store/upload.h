@@ -89,15 +89,16 @@ class Upload {
   // Has `done` called with the outcome at SetEnded(), by whoever calls that. False: every byte is
   // not here yet, or SetEnded() was called before.
   bool AwaitEnd(std::function<void(const absl::Status&)> done);
-  // As SetEnded() said. Nothing, and 0: it was not called.
+  // The outcome and the number that SetEnded() was told; nothing, and 0, before it.
   std::optional<absl::Status> outcome() const;
   std::uint64_t resident_id() const;
 
   // Gives its memory back as soon as no Receive() uses it; later ones are refused.
   void Abandon();
 
-  // In order of planes and bytes. Of a plane with very many gaps the last range reaches over bytes
-  // that came, so that the answer stays small; who sends them again does no harm.
+  // The ranges that are missing, in order of planes and bytes. Where a plane has very many gaps its
+  // last range reaches over bytes that came, so that the answer stays small; sending them again
+  // does no harm.
   static constexpr std::size_t kMostMissingRanges = 64;  // of a plane
   std::vector<MissingRange> Missing() const;
   std::uint64_t received_bytes() const;
@@ -116,7 +117,7 @@ class Upload {
 
   // Takes the chunk's bytes for `part`, and hashes the pieces that they complete.
   void Take(Plane* plane, const UploadChunk& chunk, ByteRange part);
-  // The same for a part that lies within one piece to hash.
+  // Takes the chunk's bytes for a part that lies within one piece to hash.
   void TakeWithinPiece(Plane* plane, const UploadChunk& chunk, ByteRange part);
   absl::Status CheckScales() const;
   absl::StatusOr<Sha256Digest> MakeKept();

@@ -31,15 +31,16 @@ void KeepHold(const std::shared_ptr<StoreHold>& hold, Upload::Memory* memory) {
   }
 }
 
-// By which an upload is found: of one that is to be quantized by no digest that anybody can name.
+// The key by which an upload is found. No digest that anybody can name finds one that is to be
+// quantized.
 std::string KeyOf(const Sha256Digest& digest, const std::optional<StoredAs>& as) {
   std::string key = ToBytes(digest);
   if (as.has_value()) key += ToBytes(DigestOf(as->form, {}));
   return key;
 }
 
-// A product that uses the operand as A, K-major as it lies. Of how it is scaled it has what decides
-// how its codes land, not where its scales lie.
+// A product that uses the operand as A, K-major as it lies. It carries the scaling's type, which
+// decides how codes land, not the layout of scales.
 Problem AsFactor(const OperandForm& form) {
   const MatrixLayout& data = form.data;
   Problem problem;
@@ -200,7 +201,7 @@ absl::Status OperandStore::UploadStream::End() {
 
 std::shared_ptr<EarlyLanding> OperandStore::LandEarly(const OperandForm& form,
                                                       const HostPiece& data) {
-  // Some batches are under way before the last byte comes, and each is worth waking a thread for.
+  // Several batches are brought before the last byte comes, and each is worth waking a thread for.
   constexpr std::uint64_t kBatches = 4;
   if (options_.landing_devices.empty() || data.size_bytes < options_.early_landing_bytes) {
     return nullptr;
