@@ -13,7 +13,7 @@ namespace gemmd {
 // the first that would keep it from starting. Warnings: what the server would warn of, and take.
 absl::Status CheckFiles(const config::ServerConfig& config, std::vector<std::string>* warnings);
 
-// The same for people: on standard error. Returns the process's exit code.
+// Tells people on standard error what CheckFiles() finds. Returns the process's exit code.
 int CheckConfig(const config::ServerConfig& config);
 
 }  // namespace gemmd

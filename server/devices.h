@@ -29,12 +29,12 @@ class Devices {
       const std::function<void(const absl::Status&)>& on_lost);
 
   Router& router() const { return *router_; }
-  // Of the device that has the most.
+  // The memory of the device that has the most.
   std::uint64_t memory_bytes() const;
   // The most that all planes of one product may take: what is larger than a device with memory of
   // its own goes through it in parts, from the host's.
   std::uint64_t request_bytes() const;
-  // Of the GPUs among them. Null: there is none, or no NVML.
+  // The sensors of the GPUs among the devices. Null: there is none, or no NVML.
   const GpuSensors* sensors() const { return sensors_.get(); }
 
  private:

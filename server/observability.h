@@ -22,7 +22,7 @@ namespace gemmd {
 
 class Observability {
  public:
-  // Of the process; all outlive the listener.
+  // The parts of the process that the pages need; all outlive the listener.
   struct Parts {
     const Clock* clock = nullptr;
     const PolicyFile* policy = nullptr;

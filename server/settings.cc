@@ -141,7 +141,8 @@ CallWatch::Limits CallLimits(const config::Limits& limits) {
 }
 
 // Calls that are slow to bring their message may hold half of what gRPC may. One address may have
-// half of the calls, and of the slow ones. The same goes for all parts of messages, by bytes.
+// half of the calls, and of the slow ones. Parts of messages are limited by bytes, for all
+// connections and for one address.
 CallWatch::Options WatchOptions(const config::Limits& limits, const GrpcServerOptions& rpc,
                                 const Admission* admission) {
   CallWatch::Options options;

@@ -93,7 +93,7 @@ class Device {
   // RESOURCE_EXHAUSTED: there is none now. INVALID_ARGUMENT: there never is that much.
   virtual absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes);
   virtual absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d);
-  // The same as AllocateOperand(), but never page-locked.
+  // As AllocateOperand(), but never page-locked.
   virtual absl::StatusOr<HostPiece> AllocateOrdinaryOperand(std::uint64_t bytes) {
     return AllocateOperand(bytes);
   }
@@ -115,10 +115,10 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> Store(const Problem& problem,
                                                                        WorkPlane plane,
                                                                        const void* data);
-  // The same in parts. Waits for nothing.
+  // As Store(), for a plane that comes in parts. Waits for nothing.
   virtual absl::StatusOr<std::unique_ptr<ArrivingOperand>> BeginStore(const Problem& problem,
                                                                       WorkPlane plane);
-  // The same from what lies on this device already, for another use: no byte leaves the device.
+  // As Store(), from what lies on this device already for another use: no byte leaves the device.
   // REQUIRES: it is of this device, and nothing writes it.
   virtual absl::StatusOr<std::shared_ptr<const ResidentOperand>> StoreAgain(
       const ResidentOperand& operand, const Problem& problem, WorkPlane plane);
@@ -134,9 +134,9 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<const SharedMapping>> MapShared(int file,
                                                                          std::uint64_t offset,
                                                                          std::uint64_t bytes);
-  // The same for another process's memory of this device. `handle` is a cudaIpcMemHandle_t.
-  // INVALID_ARGUMENT: the allocation has not got these bytes. FAILED_PRECONDITION: the
-  // handle cannot be opened, or this is no device for it.
+  // Maps bytes [offset, offset + bytes) of another process's memory of this device, to be used in
+  // place. `handle` is a cudaIpcMemHandle_t. INVALID_ARGUMENT: the allocation has not got these
+  // bytes. FAILED_PRECONDITION: the handle cannot be opened, or this is no device for it.
   virtual absl::StatusOr<std::shared_ptr<const SharedMapping>> MapDeviceMemory(
       absl::string_view handle, std::uint64_t offset, std::uint64_t bytes);
 

@@ -60,7 +60,7 @@ class MemoryBudget {
   // RESOURCE_EXHAUSTED, naming what was asked, free and the limit: does not fit now.
   absl::StatusOr<MemoryReservation> Reserve(std::uint64_t in_flight_bytes,
                                             std::uint64_t workspace_bytes);
-  // The same, for an operand that stays.
+  // As Reserve(), for an operand that stays.
   absl::StatusOr<MemoryReservation> ReserveResident(std::uint64_t bytes);
 
   MemoryUsage usage() const;

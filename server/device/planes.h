@@ -72,10 +72,10 @@ bool HasPlane(const Problem& problem, WorkPlane plane);
 // The plane as the problem has it. Bias, scales and zero points are planes of one line.
 // REQUIRES: the problem has it.
 MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
-// The same as it lies where it stays on a device, of a landed problem: packed, a line for each
-// piece. REQUIRES: the problem has it.
+// Returns a landed problem's plane as it lies where it stays on a device: where it is packed, a
+// line for each piece. REQUIRES: the problem has it.
 MatrixLayout ResidentPlaneOf(const Problem& landed, WorkPlane plane);
-// The plane of a packed B that it is; nothing where the problem's is not packed.
+// Returns which plane of a packed B it is. Nothing: it is none, or the problem's B is not packed.
 std::optional<WeightPlane> PackedPlaneOf(const Problem& problem, WorkPlane plane);
 // 0 where the problem does not have it.
 std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);

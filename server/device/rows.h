@@ -17,7 +17,7 @@ bool HasJoinableRows(const DeviceWork& work);
 // The work's problem with `rows` rows, all in one plane: op(A) and D row-major with tight lines.
 // REQUIRES: HasJoinableRows(work).
 Problem WithRows(const DeviceWork& work, std::int64_t rows);
-// The same with the rows of all works.
+// The problem with the rows of all works, in one plane: op(A) and D row-major with tight lines.
 // REQUIRES: not empty; the works may share a launch, see DeviceLaunch::Rows().
 Problem JoinedRows(const std::vector<DeviceWork>& works);
 

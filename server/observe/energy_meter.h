@@ -10,7 +10,7 @@
 
 namespace gemmd {
 
-// Of one device. Thread-safe.
+// Meters one device. Thread-safe.
 class EnergyMeter {
  public:
   // A launch computed from `start` to `end`, by the clock of `now` below. Launches may overlap.

@@ -55,8 +55,8 @@ struct MetricFamily {
   void Add(MetricLabels labels, double value) { samples.push_back({std::move(labels), value, {}}); }
 };
 
-// The page. Families without samples are left out. REQUIRES: names are as above and valid, and no
-// name stands twice.
+// The page. Families without samples are left out. REQUIRES: names are valid and as MetricFamily
+// has them, and no name stands twice.
 std::string WriteExposition(const std::vector<MetricFamily>& families, ExpositionForm form);
 
 // The number as both forms write it: the shortest text that reads back the same.

@@ -8,7 +8,7 @@
 namespace gemmd {
 namespace {
 
-// Of nvml.h, which not every toolkit has.
+// Values of nvml.h, which not every toolkit has.
 constexpr int kClockOfMultiprocessors = 1;  // NVML_CLOCK_SM
 constexpr int kClockOfMemory = 2;           // NVML_CLOCK_MEM
 constexpr int kSensorOfGpu = 0;             // NVML_TEMPERATURE_GPU

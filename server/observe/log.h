@@ -41,7 +41,7 @@ class LogField {
 // only by waiting, the line is lost, and the next one that is written says so. Thread-safe.
 void Log(Severity severity, absl::string_view event, std::initializer_list<LogField> fields = {});
 
-// The same of an error with a text of plain ASCII, for when there is no memory to be had.
+// Writes the line of an error, whose text is plain ASCII, when there is no memory to be had.
 void LogWithoutMemory(const char* event, const char* error);
 
 // The line Log would write, without its newline, at the given time.

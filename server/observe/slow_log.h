@@ -34,7 +34,7 @@ class SlowLog {
     return threshold != 0 && receipt.finish - receipt.arrival > threshold;
   }
   // Writes "slow_request": the receipt, each stage's exposed time, and how many slow requests were
-  // left out since the line before. Of a tenant's name it keeps the first 128 bytes. REQUIRES: the
+  // left out since the line before. A tenant's name is cut to its first 128 bytes. REQUIRES: the
   // receipt is finished.
   void Record(const Receipt& finished);
 

@@ -53,8 +53,8 @@ class Statistics {
     std::uint64_t ok = 0;
     std::uint64_t failed = 0;
     std::uint64_t payload_bytes = 0;  // both ways, of those that finished OK
-    double flops = 0;                 // the same
-    double compute_seconds = 0;       // the same
+    double flops = 0;                 // of those that finished OK
+    double compute_seconds = 0;       // of those that finished OK
     double joules = 0;                // of those whose receipts have them
 
     TenantTotals& operator+=(const TenantTotals& other);
@@ -77,7 +77,7 @@ class Statistics {
     std::uint64_t shared_bytes_out = 0;
     double flops = 0;
     std::array<StageTotals, kStageCount> stages{};  // of requests that finished OK
-    DurationHistogram durations;                    // from header to receipt, of the same
+    DurationHistogram durations;                    // of OK requests, from header to receipt
     std::array<std::optional<Example>, kDurationBounds.size() + 1> examples{};  // of durations
   };
 

@@ -23,7 +23,7 @@ struct PosixRegion {
   std::uint64_t bytes = 0;
 };
 
-// The same of an allocation of another process on a GPU.
+// Bytes [offset, offset + bytes) of an allocation of another process on a GPU.
 struct CudaRegion {
   std::string handle;      // cudaIpcMemHandle_t
   std::size_t device = 0;  // index among the server's

@@ -52,8 +52,8 @@ class Authorizer {
   absl::StatusOr<Login> Admit(const grpc::ServerContextBase& context,
                               const MethodRoles& method) const;
 
-  // Checks a call that goes on: whether it would be let in now, as the same tenant. The same
-  // errors, and the same log.
+  // Checks a call that goes on: whether it would be let in now, as the same tenant. Errors and log
+  // are as in Admit().
   absl::Status Check(Login* login) const;
 
  private:

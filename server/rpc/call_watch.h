@@ -92,7 +92,7 @@ class WatchedCall {
     PartialMessages::Events events;                   // since the last look, as far as it was taken
     std::uint64_t most = PartialMessages::kAnyBytes;  // see Events
     std::atomic<std::uint64_t> explained{0};          // bytes, and not taken yet
-    std::atomic<std::uint64_t> whole{0};              // the same, as Events has it
+    std::atomic<std::uint64_t> whole{0};              // bytes of messages, as Events has it
     std::atomic<int> held_back{0};                    // calls
   };
 
@@ -116,7 +116,7 @@ class CallWatch {
   struct Limits {
     ProgressLimit progress;                 // of each call, and of messages that are not whole
     std::size_t calls = 65536;              // alive, of all connections
-    std::size_t calls_per_address = 32768;  // the same of one address, but for proxies'
+    std::size_t calls_per_address = 32768;  // alive, of one address, but for proxies'
   };
   struct Options {
     Limits limits;                           // at first
@@ -216,7 +216,7 @@ class CallWatch {
   Limits limits_ ABSL_GUARDED_BY(addresses_mutex_);
   // Their calls; none is zero.
   std::unordered_map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(addresses_mutex_);
-  // Of the thread that looks:
+  // Only the thread that looks uses these three:
   TimeNs next_look_ = 0;       // at messages
   TimeNs next_rush_look_ = 0;  // for a rush of them
   bool has_rush_ = false;      // what that look found

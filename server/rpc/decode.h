@@ -49,10 +49,12 @@ absl::Status ParseMessage(const ReceivedMessage& bytes, Message* message, Payloa
 // INVALID_ARGUMENT: an enum has a value this server does not know, or a type is missing.
 absl::StatusOr<MatmulCall> DecodeHeader(const v1::MatmulHeader& header);
 
-// The same of a chunk; its pieces are those of `payload`.
+// Decodes a chunk, whose pieces are those of `payload`. INVALID_ARGUMENT: an enum has a value this
+// server does not know.
 absl::StatusOr<PayloadChunk> DecodeChunk(const v1::Chunk& chunk, const PayloadViews& payload);
 
-// INVALID_ARGUMENT as above, or neither planes nor a resident operand are named.
+// INVALID_ARGUMENT: an enum has a value this server does not know, a type is missing, or neither
+// planes nor a resident operand are named.
 absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Operand& wire);
 
 // INVALID_ARGUMENT: longer than any handle is. It would come back in an error's details.
@@ -66,7 +68,8 @@ absl::StatusOr<TimeNs> DecodeDuration(absl::string_view field,
                                       const google::protobuf::Duration& wire);
 
 // A call with tightly packed row-major operands of that shape and no payload.
-// `field` is the message's name in errors. INVALID_ARGUMENT as above.
+// `field` is the message's name in errors. INVALID_ARGUMENT: an enum has a value this server does
+// not know.
 absl::StatusOr<MatmulCall> DecodeShape(absl::string_view field, const v1::ProblemShape& shape);
 
 }  // namespace gemmd

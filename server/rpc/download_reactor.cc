@@ -44,7 +44,7 @@ void DownloadReactor::Write() {
   StartWrite(&outgoing_);
 }
 
-// Of planes that are not wholly sent.
+// Bytes of the planes that are not wholly sent.
 std::uint64_t DownloadReactor::HeldBytes() const {
   std::uint64_t bytes = 0;
   for (auto each = next_; each != kPlaneNames.end(); ++each) bytes += size_[*each];

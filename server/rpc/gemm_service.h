@@ -22,7 +22,7 @@ class GemmService final : public RawService<v1::Gemm> {
   // Calls, streams among them, that came before the drain, and that gRPC is not done with.
   int active_calls() const { return active_calls_; }
 
-  // Of sessions that begin from here on.
+  // Sets the options of sessions that begin from here on.
   void SetSessionOptions(const MatmulSession::Options& options);
 
   // Lets streams go on until their requests have ended.

@@ -13,8 +13,7 @@ namespace gemmd {
 // than ten are written in a second; the next one tells how many were left out.
 void RedirectGrpcLog();
 
-// Of a line that gRPC writes below errors: the peer and the reason of an end of its making. None:
-// it tells of something else.
+// An end of a connection that gRPC itself made, as its log tells it in a line below errors.
 struct TransportEnd {
   absl::string_view peer;  // empty: not told
   std::string why;

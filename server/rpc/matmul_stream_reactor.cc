@@ -29,8 +29,9 @@ TimeNs LookPeriod(const ProgressLimit& limit) {
   return std::min(kSecond, limit.window / 4);
 }
 
-// The most begins of one message: whether the session may take more is asked between messages. Of
-// messages that gathered about as many are launched together: the device may wait for the first.
+// The most begins of one message: whether the session may take more is asked between messages.
+// Messages that gathered are launched together in groups of about as many: the device may wait for
+// the first.
 constexpr int kMaxBegins = 64;
 
 int BeginsOf(const Event& event) {

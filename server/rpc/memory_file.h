@@ -20,7 +20,8 @@ class MemoryFile {
   const std::string& path() const { return path_; }
 
   // The time of modification differs from all before, by whole seconds: a reader of several files
-  // sees by it that they changed between. UNAVAILABLE: as above; then the old bytes stay.
+  // sees by it that they changed between. UNAVAILABLE: no descriptor or no memory is left, and the
+  // old bytes stay.
   absl::Status Replace(absl::string_view bytes);
 
  private:

@@ -27,7 +27,7 @@ absl::StatusOr<UploadBegin> DecodeBegin(const v1::UploadRequest::Begin& wire,
 // The pieces are those of `payload`.
 absl::StatusOr<UploadChunk> DecodeUploadChunk(const v1::Chunk& wire, const PayloadViews& payload);
 
-// Of a request with `oneof which { handle, digest }`.
+// Decodes the key of a request with `oneof which { handle, digest }`.
 template <typename Request>
 absl::StatusOr<OperandKey> DecodeKey(const Request& request);
 

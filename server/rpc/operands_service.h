@@ -17,7 +17,7 @@ class OperandsService final : public RawService<v1::Operands> {
   OperandsService(OperandStore* store, const Router* router, const Door& door,
                   const RequestLimits& limits, std::uint64_t chunk_bytes);
 
-  // Of downloads that begin from here on.
+  // Sets the size of chunks in downloads that begin from here on.
   void SetChunkBytes(std::uint64_t bytes) { chunk_bytes_ = bytes; }
 
   // Uploads and downloads that gRPC is not done with; of uploads those that have begun.

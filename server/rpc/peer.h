@@ -11,8 +11,8 @@ namespace gemmd {
 // "ipv6:%5B2001:db8::1%5D:4711" its /64 network, else "unix".
 std::string AddressOf(absl::string_view peer);
 
-// The same as EndpointOf() a connection's descriptor: "10.0.0.1:4711", "[2001:db8::1]:4711" or
-// "unix".
+// The peer's end of its connection, as EndpointOf() the connection's descriptor gives it:
+// "10.0.0.1:4711", "[2001:db8::1]:4711" or "unix".
 std::string EndpointOf(absl::string_view peer);
 
 // Returns whether a peer is on this host: a loopback address or a Unix socket.

@@ -32,7 +32,7 @@ class SlowCalls {
   const Limits limits_;
   Mutex mutex_;
   std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(mutex_);  // the same; none is zero
+  std::map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(mutex_);  // calls; none is zero
 };
 
 }  // namespace gemmd

@@ -11,8 +11,8 @@ namespace gemmd {
 // (INTERNAL, UNKNOWN) stays in the log under a fresh incident id, which is all the client is told.
 absl::Status ToPublic(const absl::Status& status);
 
-// The same for a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on it;
-// what MissingOf() has goes into its details, and that IsDraining().
+// Returns ToPublic() as a call's end. A status with RetryAfterMs() sets grpc-retry-pushback-ms on
+// it; what MissingOf() has goes into its details, and that IsDraining().
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
 
 // Encodes the operands of MissingOf().

@@ -45,7 +45,7 @@ struct Source {
   const std::string& path;
 };
 
-// Whole, because it is the operator's own.
+// The path is not truncated: it is from the operator's configuration.
 std::string Path(const Source& source) { return absl::StrCat("\"", source.path, "\""); }
 
 absl::Status Wrong(const Source& source, absl::string_view what) {

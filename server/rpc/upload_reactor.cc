@@ -58,7 +58,7 @@ void UploadReactor::OnReadDone(bool ok) {
     status = absl::InvalidArgumentError("the upload ended before its begin");
   } else {
     if (AwaitsEnd()) return;
-    // Of a broken stream nobody hears it.
+    // Where the stream broke nobody hears the answer.
     status = EndOf(stream_->outcome().value_or(absl::OkStatus()));
   }
   Answer(std::move(status));
@@ -84,7 +84,7 @@ TimeNs UploadReactor::OnLate(TimeNs now) {
     return kNoDeadline;
   }
   if (!progress_.IsStalled(now)) return progress_.due();
-  // Of a chunk nothing is seen here before it is whole, but its connection is asked for progress.
+  // A chunk is not seen here before it is whole, but its connection is asked for progress.
   if (now <= progress_.DueOfWhole(watch_->options().message_bytes) && IsMessageComing(now)) {
     constexpr TimeNs kSecond = 1'000'000'000;
     return now + kSecond;

@@ -53,7 +53,8 @@ class QuotaAccounts {
     // From now on the tenant owes `us` for this hold, instead of what it owed before, and nothing
     // if it is released like that. Negative times and those that are no number count as 0.
     void OweDeviceTime(double us);
-    // The same for good: the device has worked that long.
+    // Charges the tenant `us` for this hold for good, instead of what it owed: the device has
+    // worked that long.
     void SettleDeviceTime(double us);
 
    private:

@@ -12,7 +12,7 @@ namespace gemmd {
 struct NameLookup::State {
   Mutex mutex;
   bool is_busy ABSL_GUARDED_BY(mutex) = false;
-  // Of the question that waits; null: none does.
+  // The context and the callback of the question that waits; null: none does.
   boost::asio::io_context* io ABSL_GUARDED_BY(mutex) = nullptr;
   std::function<void(const Addresses&)> done ABSL_GUARDED_BY(mutex);
 };

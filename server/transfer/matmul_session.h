@@ -85,9 +85,9 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   absl::Status Begin(RequestHeader header);
   void Receive(std::uint64_t request_id, const absl::StatusOr<PayloadChunk>& chunk);
   void Cancel(std::uint64_t request_id);
-  // A stream brings a message that is not whole, no slower than it must, and whoever says so would
-  // say it again before `until`. So no payload stalls until then, unless the largest message would
-  // have come meanwhile.
+  // A stream is bringing a message that is not whole, as fast as it must. Until `until` no payload
+  // stalls, unless the largest message would have come meanwhile. The caller repeats this before
+  // `until` as long as it holds.
   void ExpectMessage(TimeNs until);
   // The stream's client sends nothing more.
   void EndInput(StreamId stream);
@@ -183,10 +183,10 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   // Ends a request that is waiting or receiving, and counts it.
   void EndReceivingLocked(const RequestPtr& request, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The same, and leaves the count to others.
+  // Ends a request that is waiting or receiving, and does not count it.
   void AnswerReceivingLocked(const RequestPtr& request, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of results that the client does not read since before that.
+  // Bytes of the results that wait for a client that has not read since `before`; 0 if it has.
   std::uint64_t UnreadBytesLocked(TimeNs before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsStalledLocked(const Progress& payload, TimeNs now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -40,7 +40,8 @@ class Progress {
   bool IsStalled(TimeNs now) const { return now > due_; }
   // The last moment at which it has not stalled unless more bytes move.
   TimeNs due() const { return due_; }
-  // The same where `bytes` are under way of which nothing is seen before all of them have moved.
+  // The last moment before it stalls where `bytes` are under way, none of which is seen before all
+  // of them have moved.
   TimeNs DueOfWhole(std::uint64_t bytes) const { return due_ + TimeOf(bytes); }
 
  private:

@@ -110,8 +110,8 @@ class CudaBackend {
 
   // Host memory is pinned and stays as it is until the copy has happened.
   virtual absl::Status Copy(CopyDirection direction, const CudaRect& rect, CudaStream stream) = 0;
-  // The same for many short pieces side by side, by a kernel: host memory is of
-  // AllocatePinned(). REQUIRES: at most kMaxCopySpans, not empty.
+  // Copies many short pieces side by side, by a kernel. Host memory is of AllocatePinned() and
+  // stays as it is until the copy has happened. REQUIRES: at most kMaxCopySpans, not empty.
   virtual absl::Status CopySpans(absl::Span<const CopySpan> spans, CudaStream stream) = 0;
   virtual absl::Status Zero(void* memory, std::uint64_t bytes, CudaStream stream) = 0;
 

@@ -46,7 +46,7 @@ class CudaSlot {
   std::size_t used_events_ = 0;
 };
 
-// As many events as that.
+// Creates `count` events.
 absl::StatusOr<std::vector<CudaEvent>> CreateEvents(CudaBackend* backend, std::size_t count);
 
 // The interval of one stage, by the device's own clock.

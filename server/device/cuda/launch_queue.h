@@ -28,8 +28,8 @@ namespace gemmd {
 // queue and the watcher.
 class LaunchQueue {
  public:
-  // All outlive the queue; slots and memory outlive the watcher, too, whose launches hold some, and
-  // the watcher the ring of drains, which gives it some.
+  // All outlive the queue. They end in this order: the ring of drains, which gives the watcher
+  // launches; the watcher, whose launches hold slots and memory; slots and memory.
   struct Parts {
     std::shared_ptr<CudaBackend> backend;
     const DeviceTraits* traits = nullptr;

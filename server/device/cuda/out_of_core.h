@@ -67,7 +67,7 @@ class PartCutter {
     std::optional<WorkPlane> shared;
     double bytes = 0;  // that go to the device
   };
-  // Of a part's own.
+  // The block that a part has to itself; the strip of `shared` is not in it.
   AllocationLayout BlockOf(const DeviceWork& work, Residency resident, const Panel& part,
                            std::optional<WorkPlane> shared) const;
   // The bytes that a work may take at a time.

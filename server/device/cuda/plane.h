@@ -28,7 +28,7 @@ PlaneRect Intersect(const PlaneRect& x, const PlaneRect& y);
 
 // The rectangles of op(A), op(B) and D (or C): the part that a panel needs of the plane as the
 // client laid it out. A panel of a padded problem may reach beyond the plane; the rectangle does
-// not. Of elements of less than a byte it is all of CopiedLayout(): there is one panel.
+// not. For elements of less than a byte the rectangle is all of CopiedLayout(): there is one panel.
 PlaneRect RectOfA(const Problem& sent, const Panel& panel);
 PlaneRect RectOfB(const Problem& sent, const Panel& panel);
 PlaneRect RectOfD(const MatrixLayout& d, const Panel& panel);

@@ -28,9 +28,9 @@ struct PreparedWork {
 };
 
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes);
-// The same for a work that has not got its operands yet.
+// Prepares a work that has not got its operands yet: `resident` says which planes will stay.
 PreparedWork Prepare(const DeviceWork& work, std::uint64_t panel_bytes, const Residency& resident);
-// The same in panels of the caller's choice.
+// Prepares a work in panels of the caller's choice.
 PreparedWork PrepareInPanels(const DeviceWork& work, const Residency& resident,
                              std::vector<Panel> panels);
 

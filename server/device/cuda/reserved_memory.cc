@@ -128,7 +128,7 @@ std::uint64_t ReservedMemory::TakeLocked(const Run& run, std::uint64_t bytes, Bl
   const Range front = run.first->second;
   const Range back = std::prev(run.last)->second;
   free_.erase(run.first, run.last);
-  // All between the ends of a run is needed, so what is left is of its first or its last range.
+  // All ranges of the run are needed: only the first and the last can have a remainder.
   if (offset > begin) free_[begin] = {offset - begin, front.freed};
   if (offset + bytes < end) free_[offset + bytes] = {end - offset - bytes, back.freed};
   return offset;

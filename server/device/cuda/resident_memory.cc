@@ -183,7 +183,7 @@ class ResidentMemory::Arrival final : public ArrivingOperand {
   }
 
   char* memory() const { return memory_; }
-  // So many have to be brought.
+  // Sets how many bytes are still to be brought.
   void Await(std::uint64_t bytes) { missing_bytes_ = bytes; }
 
  private:

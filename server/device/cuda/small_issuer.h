@@ -39,7 +39,7 @@ class SmallIssuer {
   bool HasRows(const DeviceWork& work) const;
 
   // The rows of all works as the one product that `joined` is, straight from each one's A and
-  // straight into each one's D. `joined.block` has no B. Otherwise as above.
+  // straight into each one's D. `joined.block` has no B. Otherwise as IssueTogether().
   // REQUIRES: HasRows() of each; joined.work->problem is JoinedRows(works); its bias and
   // scales of B fit the slot's staging memory together with all scales of A.
   IssuedWork IssueRows(const std::vector<DeviceWork>& works, const PreparedWork& joined,
