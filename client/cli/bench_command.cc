@@ -30,6 +30,7 @@ constexpr char kExamples[] = R"(  gemm bench -c 1,2,4,8,16 -s 512x512x512 --html
   gemm bench -r 200 -s 1x4096x4096:9 -s 64x4096x4096:1 --type bf16 --duration 30s
   gemm bench --slo p99=20ms,errors=0.1% -s 256x256x256 --verify-fraction 0.01
   gemm bench -s 1x4096x4096 --type mxfp8-e4m3 --operands resident-b
+  gemm bench -s 1x4096x4096 --type a=bf16,b=int4-g128-f16 --operands resident-b
   gemm bench -s 1x4096x4096 --type int4-g128-f16 --explain
   gemm bench -c 64 --channels 8 --ceiling --save before.json
   gemm bench -c 4 -s 256x256x256 --fail-on 'failed>1%,p99>5s'

@@ -14,10 +14,11 @@
 namespace gemmd::cli {
 namespace {
 
-// As MatmulTransport would send it, wherever the operands are: that does not change the choice.
+// Describes the operand as one that comes with the request. Weights that stay on the server may be
+// packed there, and then another kernel serves them.
 void Describe(const load::WorkloadEntry& entry, client::Side side, v1::Operand* operand) {
   const client::MatrixFormat& matrix = side == client::Side::kA ? entry.a : entry.b;
-  const QuantFormat* const format = FindQuantFormat(entry.quantized);
+  const QuantFormat* const format = FindQuantFormat(entry.quantized(side));
   if (format == nullptr) {
     client::SetPlane(matrix, operand->mutable_data());
     return;

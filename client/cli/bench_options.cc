@@ -95,7 +95,8 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   AddField(
       app, "--type", spec, [](Spec& s, const Text& t) { s.set_type(t); },
       "Of A and B: f64, f32, tf32, f16, bf16, int8, fp8-e4m3, fp8-e5m2, or a quantized format: "
-      "int8-g128, mxfp8-e4m3, nvfp4, int4-g64-f16-zp and so on, quantized before the load",
+      "int8-g128, mxfp8-e4m3, nvfp4, int4-g64-f16-zp and so on, quantized before the load; or one "
+      "of each: a=bf16,b=int4-g128-f16",
       "f32");
   AddField(
       app, "--output-type", spec, [](Spec& s, const Text& t) { s.set_output_type(t); },

@@ -78,14 +78,15 @@ struct Drawn {
 absl::StatusOr<Drawn> Draw(const WorkloadEntry& entry, client::Side side, DataSpec data,
                            std::uint64_t seed, bool wants_values) {
   client::MatrixFormat format = side == client::Side::kA ? entry.a : entry.b;
-  if (!entry.quantized.empty()) {
+  const std::string& quantized = entry.quantized(side);
+  if (!quantized.empty()) {
     format.type = DataType::kF32;
-    data.has_sign = HasSign(*FindQuantFormat(entry.quantized));
+    data.has_sign = HasSign(*FindQuantFormat(quantized));
   }
   client::Matrix real = Generate(format, data, seed);
-  if (entry.quantized.empty()) return Drawn{real, real};
-  const absl::StatusOr<client::QuantizedArray> array = client::QuantizeMatrix(
-      real.view(), {entry.quantized, client::KAxisOf(side, false), false, {}});
+  if (quantized.empty()) return Drawn{real, real};
+  const absl::StatusOr<client::QuantizedArray> array =
+      client::QuantizeMatrix(real.view(), {quantized, client::KAxisOf(side, false), false, {}});
   if (!array.ok()) return array.status();
   absl::StatusOr<client::InlineOperand> operand = ToOperand(*array, side);
   if (!operand.ok()) return operand.status();
@@ -112,8 +113,9 @@ absl::StatusOr<Payload> MakePayload(const WorkloadEntry& entry,
   const client::InlineOperand& b = drawn_b->operand;
   Payload payload;
   if (verifies) {
-    payload.verifier = std::make_unique<Verifier>(drawn_a->values->view(), drawn_b->values->view(),
-                                                  seed, entry.a.type);
+    payload.verifier =
+        std::make_unique<Verifier>(drawn_a->values->view(), drawn_b->values->view(), seed,
+                                   IsFp8(entry.b.type) ? entry.b.type : entry.a.type);
   }
   if (entry.is_shared) {
     absl::StatusOr<SharedPayload> shared =

@@ -61,8 +61,9 @@ bool CanRead(DataType type) { return CanGenerate(type) || type == DataType::kInt
 
 Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed,
                    DataType element)
-    : summed_(SummedAs(a.format().type, element)), inner_(a.format().columns) {
-  const DataType type = a.format().type;
+    : summed_(
+          SummedAs(a.format().type == b.format().type ? a.format().type : DataType::kF32, element)),
+      inner_(a.format().columns) {
   const std::uint64_t rows = a.format().rows;
   const std::uint64_t columns = b.format().columns;
   Random random(seed);
@@ -74,7 +75,7 @@ Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std
     std::vector<Row> product(inner_);  // B x and |B| 1
     for (std::uint64_t k = 0; k < inner_; ++k) {
       for (std::uint64_t c = 0; c < columns; ++c) {
-        const double value = ElementAt(type, b.bytes(), k * columns + c);
+        const double value = ElementAt(b.format().type, b.bytes(), k * columns + c);
         product[k].value += value * check.signs[c];
         product[k].magnitude += std::abs(value);
       }
@@ -82,7 +83,7 @@ Verifier::Verifier(const client::MatrixView& a, const client::MatrixView& b, std
     check.rows.resize(rows);
     for (std::uint64_t r = 0; r < rows; ++r) {
       for (std::uint64_t k = 0; k < inner_; ++k) {
-        const double value = ElementAt(type, a.bytes(), r * inner_ + k);
+        const double value = ElementAt(a.format().type, a.bytes(), r * inner_ + k);
         check.rows[r].value += value * product[k].value;
         check.rows[r].magnitude += std::abs(value) * product[k].magnitude;
       }

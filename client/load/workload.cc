@@ -1,9 +1,12 @@
 #include "client/load/workload.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/numbers/fp8.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/quant_format.h"
@@ -63,15 +66,54 @@ absl::StatusOr<client::RouteOptions> RouteOf(const RequestSpec& spec) {
   return route;
 }
 
-absl::StatusOr<client::OperandType> TypeOf(const std::string& text) {
+// One operand's type, and the format's name if it has one.
+struct NamedType {
+  client::OperandType type;
+  std::string format;
+};
+
+absl::StatusOr<NamedType> TypeOf(const std::string& text) {
   absl::StatusOr<client::OperandType> type = client::ParseOperandType(text);
-  if (!type.ok()) return type;
+  if (!type.ok()) return type.status();
   if (!type->format && !CanGenerate(type->element)) {
     return Refuse("type", text,
                   "data is made of f64, f32, tf32, f16, bf16, int8, fp8-e4m3, fp8-e5m2 and "
                   "formats such as mxfp4 and int4-g128-f16");
   }
-  return type;
+  return NamedType{*type, type->format ? client::OptionName(text) : ""};
+}
+
+struct OperandTypes {
+  NamedType a;
+  NamedType b;
+};
+
+// "bf16" is both operands' type, "a=bf16,b=int4-g128-f16" is each one's.
+absl::StatusOr<OperandTypes> TypesOf(const std::string& text) {
+  if (!absl::StrContains(text, '=')) {
+    absl::StatusOr<NamedType> type = TypeOf(text);
+    if (!type.ok()) return type.status();
+    return OperandTypes{*type, *type};
+  }
+  std::optional<NamedType> a;
+  std::optional<NamedType> b;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<std::string, std::string> named = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    std::optional<NamedType>* const operand = named.first == "a"   ? &a
+                                              : named.first == "b" ? &b
+                                                                   : nullptr;
+    if (operand == nullptr || operand->has_value()) {
+      a.reset();
+      break;
+    }
+    absl::StatusOr<NamedType> type = TypeOf(named.second);
+    if (!type.ok()) return type.status();
+    *operand = *std::move(type);
+  }
+  if (!a.has_value() || !b.has_value()) {
+    return Refuse("type", text, "it must be a type, or a=TYPE,b=TYPE");
+  }
+  return OperandTypes{*std::move(a), *std::move(b)};
 }
 
 absl::StatusOr<client::MatmulOptions> Options(const RequestSpec& spec) {
@@ -99,6 +141,7 @@ absl::StatusOr<client::MatmulOptions> Options(const RequestSpec& spec) {
   return options;
 }
 
+// `type`: A's, which alone gets NaNs.
 absl::StatusOr<DataSpec> Data(const RequestSpec& spec, const client::OperandType& type) {
   DataSpec data;
   data.nan = spec.nan();
@@ -125,17 +168,19 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   if (!residents.ok()) return residents.status();
   const absl::StatusOr<client::RouteOptions> route = RouteOf(spec);
   if (!route.ok()) return route.status();
-  const absl::StatusOr<client::OperandType> type = TypeOf(spec.type());
-  if (!type.ok()) return type.status();
+  const absl::StatusOr<OperandTypes> types = TypesOf(spec.type());
+  if (!types.ok()) return types.status();
   absl::StatusOr<client::MatmulOptions> options = Options(spec);
   if (!options.ok()) return options.status();
-  const absl::StatusOr<DataSpec> data = Data(spec, *type);
+  const absl::StatusOr<DataSpec> data = Data(spec, types->a.type);
   if (!data.ok()) return data.status();
 
   WorkloadEntry entry;
   entry.name = spec.name();
-  if (type->format) entry.quantized = client::OptionName(spec.type());
-  entry.a.type = entry.b.type = type->element;
+  entry.a_quantized = types->a.format;
+  entry.b_quantized = types->b.format;
+  entry.a.type = types->a.type.element;
+  entry.b.type = types->b.type.element;
   if (entry.name.empty()) {
     entry.name = absl::StrCat(spec.m(), "x", spec.n(), "x", spec.k(), " ",
                               client::OptionName(entry.type_name()));
@@ -194,15 +239,24 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 
 DataType WorkloadEntry::output_type() const {
   if (options.output_type) return *options.output_type;
-  if (!quantized.empty()) {
+  const bool is_quantized = !a_quantized.empty() || !b_quantized.empty();
+  if (!a_quantized.empty() && !b_quantized.empty()) {
     return IsQuantizedInteger(a.type) ? DataType::kF32 : DataType::kBf16;
   }
-  if (IsFp8(a.type)) return DataType::kBf16;
-  return a.type == DataType::kInt8 ? DataType::kInt32 : a.type;
+  // That of the operand which is not quantized, if one is.
+  const DataType type = a_quantized.empty() ? a.type : b.type;
+  if (IsFp8(type)) return DataType::kBf16;
+  if (type == DataType::kInt8) return is_quantized ? DataType::kF32 : DataType::kInt32;
+  return type;
 }
 
 std::string WorkloadEntry::type_name() const {
-  return quantized.empty() ? std::string(Name(a.type)) : quantized;
+  const auto name = [](const client::MatrixFormat& matrix, const std::string& format) {
+    return format.empty() ? std::string(Name(matrix.type)) : format;
+  };
+  const std::string of_a = name(a, a_quantized);
+  const std::string of_b = name(b, b_quantized);
+  return of_a == of_b ? of_a : absl::StrCat(of_a, ",", of_b);
 }
 
 EntryCost WorkloadEntry::cost() const {
@@ -211,8 +265,8 @@ EntryCost WorkloadEntry::cost() const {
   d.rows = m();
   d.columns = n();
   EntryCost cost;
-  if (residents != Residents::kBoth) cost.bytes_in += OperandBytes(a, quantized, m(), k());
-  if (residents == Residents::kNone) cost.bytes_in += OperandBytes(b, quantized, n(), k());
+  if (residents != Residents::kBoth) cost.bytes_in += OperandBytes(a, a_quantized, m(), k());
+  if (residents == Residents::kNone) cost.bytes_in += OperandBytes(b, b_quantized, n(), k());
   cost.bytes_out = client::SizeBytes(d).value_or(0);
   cost.flops = 2 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k());
   return cost;

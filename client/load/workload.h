@@ -11,6 +11,7 @@
 #include "client/load/summary.h"
 #include "client/load/workload.pb.h"
 #include "client/matmul.h"
+#include "client/quantized/quantize.h"
 #include "client/route.h"
 
 namespace gemmd::load {
@@ -23,9 +24,10 @@ struct WorkloadEntry {
   double weight = 1;
   client::MatrixFormat a;
   client::MatrixFormat b;
-  // A name of base/numbers/quant/README.md: both operands are drawn as f32 and quantized before the
-  // load, along K; their types above are then those of the elements. Empty: neither is.
-  std::string quantized;
+  // Names of base/numbers/quant/README.md: such an operand is drawn as f32 and quantized before the
+  // load, along K; its type above is then that of the elements. Empty: it is not quantized.
+  std::string a_quantized;
+  std::string b_quantized;
   client::MatmulOptions options;
   client::RouteOptions route;
   Residents residents = Residents::kNone;
@@ -37,8 +39,12 @@ struct WorkloadEntry {
   std::uint64_t m() const { return a.rows; }
   std::uint64_t n() const { return b.columns; }
   std::uint64_t k() const { return a.columns; }
+  const std::string& quantized(client::Side side) const {
+    return side == client::Side::kA ? a_quantized : b_quantized;
+  }
   DataType output_type() const;
-  std::string type_name() const;  // the format's, or the type's
+  // "bf16", a format's name, or both operands' where they differ: "bf16,int4-g128-f16".
+  std::string type_name() const;
   // Bytes of A and B where they travel, scales included, of D, and 2 M N K.
   EntryCost cost() const;
 };

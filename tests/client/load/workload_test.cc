@@ -43,7 +43,8 @@ TEST(Workload, Int8GivesInt32) {
 
 TEST(Workload, AFormatIsOfBothOperandsAndCountsItsScales) {
   const WorkloadEntry entry = (*Make("request { m: 2 n: 3 k: 40 type: 'int4_g32_f16_zp' }"))[0];
-  EXPECT_EQ(entry.quantized, "int4-g32-f16-zp");
+  EXPECT_EQ(entry.a_quantized, "int4-g32-f16-zp");
+  EXPECT_EQ(entry.b_quantized, "int4-g32-f16-zp");
   EXPECT_EQ(entry.a.type, DataType::kUint4);
   EXPECT_EQ(entry.name, "2x3x40 int4-g32-f16-zp");
   // Codes of 4 bits, and for each of two blocks of a line an f16 and a byte.
@@ -52,6 +53,30 @@ TEST(Workload, AFormatIsOfBothOperandsAndCountsItsScales) {
   const WorkloadEntry nvfp4 = (*Make("request { m: 2 n: 3 k: 32 type: 'nvfp4' }"))[0];
   EXPECT_EQ(nvfp4.cost().bytes_in, (2 + 3) * (16U + 2) + 2 * 4);
   EXPECT_EQ(nvfp4.output_type(), DataType::kBf16);
+}
+
+TEST(Workload, OperandsMayHaveTypesOfTheirOwn) {
+  const WorkloadEntry entry =
+      (*Make("request { m: 2 n: 3 k: 128 type: 'a=bf16,b=int4_g128_f16' }"))[0];
+  EXPECT_EQ(entry.a_quantized, "");
+  EXPECT_EQ(entry.b_quantized, "int4-g128-f16");
+  EXPECT_EQ(entry.a.type, DataType::kBf16);
+  EXPECT_EQ(entry.b.type, DataType::kInt4);
+  EXPECT_EQ(entry.name, "2x3x128 bf16,int4-g128-f16");
+  EXPECT_EQ(entry.cost().bytes_in, 2 * 128 * 2U + 3 * (64U + 2));
+  EXPECT_EQ(entry.output_type(), DataType::kBf16);
+  const WorkloadEntry turned = (*Make("request { m: 2 n: 3 k: 32 type: 'b=f16,a=mxfp4' }"))[0];
+  EXPECT_EQ(turned.name, "2x3x32 mxfp4,f16");
+  EXPECT_EQ(turned.output_type(), DataType::kF16);
+  EXPECT_EQ((*Make("request { m: 2 n: 3 k: 32 type: 'a=f16,b=f16' }"))[0].name, "2x3x32 f16");
+  for (const char* type :
+       {"a=bf16", "a=bf16,a=f16", "a=bf16,c=f16", "=bf16,b=f16", "a=bf16,b=f16,"}) {
+    const absl::Status status =
+        Make(std::string("request { m: 1 n: 1 k: 1 type: '") + type + "' }").status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("it must be a type, or a=TYPE,b=TYPE"))
+        << type;
+  }
+  EXPECT_FALSE(Make("request { m: 1 n: 1 k: 1 type: 'a=bf16,b=' }").ok());
 }
 
 TEST(Workload, SharedMemoryIsNoStream) {
