@@ -229,22 +229,18 @@ void AddOutputOptions(CLI::App& app, BenchArguments& arguments) {
                "request, and what it predicts")
       ->group(group);
   app.add_flag("--csv", arguments.csv, "Print CSV instead of a table")->group(group);
-  app.add_option("--save", arguments.save,
-                 "Write the JSON report too, for gemm bench diff; - is standard output")
-      ->type_name("FILE")
+  AddOutputFile(app, "--save", arguments.save,
+                "Write the JSON report too, for gemm bench diff; - is standard output")
       ->group(group);
-  app.add_option("--html", arguments.html, "Write the report as one page with charts")
-      ->type_name("FILE")
+  AddOutputFile(app, "--html", arguments.html, "Write the report as one page with charts")
       ->group(group);
   app.add_flag("-q,--quiet", arguments.quiet, "No progress on standard error")->group(group);
-  app.add_option("--samples", arguments.samples,
-                 "Write a line for each request, warm-up included: .csv or .jsonl")
-      ->type_name("FILE")
+  AddOutputFile(app, "--samples", arguments.samples,
+                "Write a line for each request, warm-up included: .csv or .jsonl")
       ->group(group);
-  app.add_option("--histogram", arguments.histogram,
-                 "Write the latencies' percentiles as HdrHistogram's text (.hgrm), a file for each "
-                 "load")
-      ->type_name("FILE")
+  AddOutputFile(app, "--histogram", arguments.histogram,
+                "Write the latencies' percentiles as HdrHistogram's text (.hgrm), a file for each "
+                "load")
       ->group(group);
   AddFailOn(app, arguments.fail_on,
             "End with code 8 or 9 where this holds, as failed>1%,p99>5ms,throughput<100; with "

@@ -68,11 +68,9 @@ void AddGetCommand(Commands& commands) {
   app.add_option("name", arguments->name, "Handle, or digest in hexadecimal, with or without @")
       ->required()
       ->type_name("HANDLE");
-  app.add_option("-o,--output", arguments->output,
-                 "Write it as .npy, whole or not at all; - is standard output")
-      ->type_name("FILE");
-  app.add_option("--scales-output", arguments->scales_output, "Write its scales as .npy")
-      ->type_name("FILE");
+  AddOutputFile(app, "-o,--output", arguments->output,
+                "Write it as .npy, whole or not at all; - is standard output");
+  AddOutputFile(app, "--scales-output", arguments->scales_output, "Write its scales as .npy");
   app.footer(Footer(kExamples));
   app.callback([&commands, arguments] {
     commands.selected = [&commands, arguments] { return RunGet(commands.global, *arguments); };

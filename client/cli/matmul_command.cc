@@ -67,9 +67,8 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_option("B", arguments.operands.b.path, "Right operand, K x N: likewise")
       ->required()
       ->type_name("FILE");
-  app.add_option("-o,--output", arguments.output,
-                 "Write D as .npy, whole or not at all; - is standard output")
-      ->type_name("FILE")
+  AddOutputFile(app, "-o,--output", arguments.output,
+                "Write D as .npy, whole or not at all; - is standard output")
       ->group("Files");
   app.add_flag("--keep", arguments.keep, "Leave D on the server and print its handle")
       ->group("Files");

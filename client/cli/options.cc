@@ -64,6 +64,14 @@ CLI::Validator IsDimension() {
       "");
 }
 
+CLI::Option* AddOutputFile(CLI::App& app, const std::string& name, std::string& target,
+                           const std::string& description) {
+  const CLI::Validator is_named(
+      [](const std::string& path) -> std::string { return path.empty() ? "'' names no file" : ""; },
+      "");
+  return app.add_option(name, target, description)->type_name("FILE")->check(is_named);
+}
+
 CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& target,
                          const std::string& description) {
   return app

@@ -56,6 +56,10 @@ inline constexpr std::uint64_t kMaxDimension = 2147483647;
 CLI::Validator IsFinite();
 CLI::Validator IsDimension();
 
+// A file that the command writes; the empty name is refused before anything is asked for.
+CLI::Option* AddOutputFile(CLI::App& app, const std::string& name, std::string& target,
+                           const std::string& description);
+
 // "10s", "250ms", "1m30s": positive.
 CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& target,
                          const std::string& description);

@@ -91,12 +91,10 @@ void AddQuantizeCommand(Commands& commands) {
                  "The format: int8-g128, fp8-e4m3-1x128, mxfp8-e4m3, nvfp4, int4-g64-f16-zp and so "
                  "on (docs/quantization.md)")
       ->required();
-  app.add_option(
-         "-o,--output", arguments->output,
-         "Write it there, whole or not at all: safetensors with metadata, usually .gq; - is "
-         "standard output")
-      ->required()
-      ->type_name("FILE");
+  AddOutputFile(app, "-o,--output", arguments->output,
+                "Write it there, whole or not at all: safetensors with metadata, usually .gq; - is "
+                "standard output")
+      ->required();
   AddKAxis(app, arguments->asked.k_axis);
   AddQuantizeChoices(app, arguments->asked.choices, "");
   AddFormatOption(

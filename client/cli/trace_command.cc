@@ -102,10 +102,9 @@ void AddTraceCommand(Commands& commands) {
   const auto arguments = std::make_shared<TraceArguments>();
   AddDuration(app, "--last", arguments->last, "Requests that ended no longer ago")
       ->default_str("10s");
-  app.add_option("-o,--output", arguments->output,
-                 "Write the trace, whole or not at all; - is standard output")
-      ->required()
-      ->type_name("FILE");
+  AddOutputFile(app, "-o,--output", arguments->output,
+                "Write the trace, whole or not at all; - is standard output")
+      ->required();
   AddChoice(
       app, "--format",
       Choices<TraceFormat>{{"json", TraceFormat::kJson}, {"perfetto", TraceFormat::kPerfetto}},

@@ -1,8 +1,10 @@
 #include "server/observe_http/pages.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/address.h"
@@ -31,7 +33,10 @@ HttpAnswer Refusal(const absl::Status& status) {
 // Returns whether a Host header names this host. HTTP/1.0 needs none, and browsers always send one.
 bool NamesThisHost(absl::string_view header) {
   if (header.empty()) return true;
-  const absl::string_view host = SplitHostPort(header).host;
+  const HostPort named = SplitHostPort(header);
+  // A header that is merged of two has more behind its colon.
+  if (!std::all_of(named.port.begin(), named.port.end(), absl::ascii_isdigit)) return false;
+  const absl::string_view host = named.host;
   return IsLoopback(host) || absl::EndsWithIgnoreCase(host, ".localhost");
 }
 

@@ -79,6 +79,13 @@ class OutputFiles(unittest.TestCase):
         assert "int8-row along axis 0" in done.stderr
         numpy.testing.assert_allclose(numpy.load(self.work / "D.npy"), numpy.eye(SIDE), atol=1e-6)
 
+    def test_a_file_without_a_name_is_refused_before_anything_is_done(self):
+        for command in self.writers(""):
+            with self.subTest(command=command):
+                done = processes.gemm("--server", self.server.address, *command, cwd=self.work)
+                assert done.returncode == 2, done
+                assert "'' names no file" in done.stderr
+
     def test_a_file_that_is_a_mount_takes_the_product(self):
         (self.work / "mounted").write_text("old")
         (self.work / "source").write_text("old")

@@ -102,10 +102,10 @@ TEST_F(PagesTest, OnLoopbackARequestNamesThisHost) {
   }
   is_loopback_ = true;
   for (const char* path : {"/", "/metrics", "/console.json", "/healthz", "/readyz"}) {
-    for (const char* host :
-         {"evil.example", "evil.example:9090", "localhost.evil.example",
-          "127.0.0.1.evil.example:80", "unix", "unix:9090", "10.0.0.1:9090", "[2001:db8::1]:9090",
-          "0.0.0.0:9090", "localhost:80:80", "[::1", "[]"}) {
+    for (const char* host : {"evil.example", "evil.example:9090", "localhost.evil.example",
+                             "127.0.0.1.evil.example:80", "unix", "unix:9090", "10.0.0.1:9090",
+                             "[2001:db8::1]:9090", "0.0.0.0:9090", "localhost:80:80", "[::1", "[]",
+                             "127.0.0.1:9090, evil.example", "localhost:http"}) {
       EXPECT_EQ(code(path, host), HttpCode::kForbidden) << path << " of " << host;
     }
   }
