@@ -35,7 +35,7 @@ class BlockingCall {
   // False: the call has ended, and Finish() says how.
   bool Write(const grpc::ByteBuffer& message);
   void WritesDone();
-  // Nothing: no message comes any more.
+  // Returns the next message; nothing where none comes any more.
   std::optional<grpc::ByteBuffer> Read();
   // REQUIRES: called once, last.
   CallEnd Finish();

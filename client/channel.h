@@ -22,7 +22,7 @@ struct TlsOptions {
 struct ChannelOptions {
   std::string target = "127.0.0.1:50051";  // anything gRPC resolves: host:port, dns:///, unix:
   std::optional<TlsOptions> tls;           // plaintext without
-  // gRPC lets channels to one target share a connection; true keeps this one's its own.
+  // gRPC lets channels to one target share a connection; true gives this channel one of its own.
   bool own_connection = false;
   // The tenant that each call names: it owns the matrices that the server keeps and shows, unless a
   // token or a client certificate decides who does. Empty: the tenant without a name.

@@ -73,7 +73,7 @@ class Client {
   using MatmulDone = std::function<void(absl::StatusOr<Product>)>;
   std::shared_ptr<PendingMatmul> MatmulAsync(MatmulInputs inputs, const MatmulOptions& options,
                                              const CallOptions& call, MatmulDone done);
-  // The same for a request that was encoded before, and may be sent again.
+  // Starts a request that was encoded before, and that may be sent again.
   std::shared_ptr<PendingMatmul> MatmulAsync(std::shared_ptr<const EncodedMatmul> encoded,
                                              const CallOptions& call, MatmulDone done);
 

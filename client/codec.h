@@ -51,7 +51,7 @@ struct EncodedMatmul {
   ExpectedResult expected;
   std::vector<OperandSource> sources;  // what it names and this side can bring again
   absl::Status fault;                  // why it must not be sent
-  // D is C itself, and depends on it: an attempt that may have been computed is the last.
+  // D overwrites the C that it depends on: no attempt follows one that may have been computed.
   bool is_in_place = false;
 };
 

@@ -19,9 +19,9 @@ using ::gemmd::WriteFile;
 // every function here begin with the path.
 class InputFile {
  public:
-  // "-" is standard input: what is left of it is read to its end first, as of /dev/stdin and
-  // /dev/fd/N, and opened again it has the same bytes. Anything else but a regular file is
-  // INVALID_ARGUMENT.
+  // "-" is standard input. The rest of it, as of /dev/stdin and /dev/fd/N, is read to its end
+  // first; opened again, it has the same bytes. INVALID_ARGUMENT where the path is anything else
+  // but a regular file.
   static absl::StatusOr<InputFile> Open(const std::string& path);
 
   InputFile(InputFile&& other) noexcept;
@@ -34,7 +34,7 @@ class InputFile {
   // REQUIRES: offset + bytes <= size_bytes(). DATA_LOSS where the file has
   // shrunk since it was opened.
   absl::StatusOr<std::string> Read(std::uint64_t offset, std::uint64_t bytes) const;
-  // The same for large parts, by several threads.
+  // Reads a large part with several threads; else as Read().
   absl::StatusOr<Bytes> ReadLarge(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:

@@ -74,11 +74,12 @@ class MatmulAttempts final : public PendingMatmul,
   void OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback);
 
   void Succeed(Answer answer);
-  // Returns those of the operands that the status says are missing whose bytes are here.
+  // Returns the operands that the status says are missing, as far as their bytes are here.
   std::vector<OperandSource> LostBy(const absl::Status& status) const;
   // Has them brought back, and tries again.
   void Refill(std::vector<OperandSource> lost);
-  // The stream's end is the attempt's: goes without streams if the server knows none.
+  // Fails the attempt whose stream has ended; from then on goes without streams if the server knows
+  // none.
   void FailStream(const StreamSession& session, const absl::Status& status,
                   const Pushback& pushback);
   // Tries again, or ends.

@@ -37,7 +37,7 @@ struct SharedPlace {
 struct SharedOperand {
   SharedPlace place;
   MatrixFormat data;
-  // As InlineOperand has them: one after another, right behind the last byte of the data.
+  // The planes that InlineOperand has lie one after another, right behind the data's last byte.
   std::optional<MatrixFormat> scales = std::nullopt;
   std::optional<MatrixFormat> zero_points = std::nullopt;
   std::optional<MatrixFormat> tensor_scale = std::nullopt;

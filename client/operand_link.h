@@ -23,7 +23,7 @@ struct OperandLink {
   RetryPolicy retry;
   std::shared_ptr<Timer> timer;
   std::shared_ptr<grpc::Channel> channel;
-  // Of connections of their own, for parts of large uploads beside the first's.
+  // Channels with connections of their own: parts of large uploads go over them beside `channel`.
   std::vector<std::shared_ptr<grpc::Channel>> more_channels;
 
   // `method` as "Service/Method" of gemmd.v1.

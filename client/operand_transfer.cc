@@ -18,7 +18,8 @@ namespace gemmd::client {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 1 << 20;
-// Of much: several cores of the server share such a chunk, and fewer messages are waited for.
+// The chunk for kLeastInLargeChunks or more: several cores of the server share one, and fewer
+// messages are waited for.
 constexpr std::uint64_t kLargeChunkBytes = 4 << 20;
 constexpr std::uint64_t kLeastInLargeChunks = 16 << 20;
 

@@ -26,10 +26,11 @@ CallEnd Exchange(BlockingCall& call, const grpc::ByteBuffer& request, grpc::Byte
 // All of a source's bytes.
 std::vector<v1::ByteRange> WholeOf(const OperandSource& source);
 
-// Their bytes.
+// Returns the bytes of all ranges.
 std::uint64_t SizeOf(const std::vector<v1::ByteRange>& ranges);
 
-// The ranges in up to `count` parts of about equal bytes, cut where what is hashed ends.
+// Returns the ranges in up to `count` parts of about equal bytes, cut between the pieces that are
+// hashed.
 std::vector<std::vector<v1::ByteRange>> CutRanges(const std::vector<v1::ByteRange>& ranges,
                                                   std::size_t count);
 

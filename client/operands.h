@@ -28,8 +28,8 @@ class Operands {
   Operands(const Operands&) = delete;
   Operands& operator=(const Operands&) = delete;
 
-  // Told how many bytes of an upload went, by several threads. Bytes that a further attempt sends
-  // again count again.
+  // Called by several threads with the number of bytes of an upload that went. Bytes that a further
+  // attempt sends again count again.
   using Sent = std::function<void(std::uint64_t)>;
 
   // Uploads what the server does not have of it. A broken upload goes on where it ended.

@@ -38,12 +38,12 @@ struct Route {
 // A larger request streams: messages above 4 MiB are refused by many a default, and a stream
 // asks before it sends that much.
 inline constexpr std::uint64_t kUnaryBytes = 4 << 20;
-// Streamed over one connection, up to so much goes with its header, without asking: a round trip
-// and messages less, for what a refused call would have cost too.
+// A payload of up to this size that is streamed over one connection goes with its header, without
+// asking. This saves a round trip and messages; a refusal costs as much as that of a unary call.
 inline constexpr std::uint64_t kUnaskedBytes = kUnaryBytes;
-// A stream saves what a call costs, which shows once so many requests are in flight.
+// A stream saves what a call costs. The gain shows once this many requests are in flight.
 inline constexpr int kStreamFromInFlight = 4;
-// The time that a connection should be busy, so that another one is worth its while.
+// The time that each connection should be busy for a further one to be worth opening.
 inline constexpr double kSecondsPerChannel = 2e-3;
 inline constexpr double kUnknownBytesPerS = 1e9;
 inline constexpr std::uint64_t kMinChunkBytes = 256 << 10;
@@ -58,7 +58,7 @@ inline constexpr std::uint64_t kMaxChunkBytes = 1 << 20;
 //     that fast connections can take work from slow ones.
 Route ChooseRoute(const RouteOptions& options, const RouteInput& input);
 
-// A rate measured again: old and new, smoothed; 0 is unknown. A transfer that is too short to
+// Returns the rate, smoothed with a new measurement; 0 is unknown. A transfer that is too short to
 // tell leaves the rate as it was.
 double UpdateRate(double bytes_per_s, std::uint64_t bytes, double seconds, int channels);
 

@@ -24,9 +24,9 @@ struct SharedRegionOptions {
 
 // A POSIX shared-memory object, mapped here and registered there. Its random name is removed once
 // the server has opened it, so that nothing stays in /dev/shm of a process that is killed.
-// Destruction unregisters and unmaps it: first let every product that names it end. It asks the
-// server, for 10 s at most, and so must not happen in a callback. In a child that fork() made it
-// leaves the region alone, which is its parent's. Thread-safe, but for the bytes.
+// Destruction unregisters and unmaps it: let every product that names it end first. Destruction
+// waits for the server, for 10 s at most, and so must not happen in a callback. In a child of
+// fork() it leaves the region alone, because that is the parent's. Thread-safe, but for the bytes.
 //
 // A server that ends, or a process that is stopped for longer than its lease, loses the region:
 // products that name it then get NOT_FOUND, which says so, and a new one must be created.

@@ -14,8 +14,8 @@ struct TraceHeaders {
   bool empty() const { return traceparent.empty(); }
 };
 
-// INVALID_ARGUMENT names the header, its value and what is wrong; tracestate without traceparent
-// is.
+// INVALID_ARGUMENT names the header, its value and what is wrong. A tracestate without a
+// traceparent is wrong.
 absl::Status Check(const TraceHeaders& trace);
 
 }  // namespace gemmd::client

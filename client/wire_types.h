@@ -21,7 +21,8 @@ absl::StatusOr<Order> FromWire(v1::Order order);
 void SetDuration(absl::Duration duration, google::protobuf::Duration* wire);
 
 void SetPlane(const MatrixFormat& format, v1::Plane* plane);
-// The format that the wire gives a plane. INTERNAL as above; dimensions are not checked.
+// The format that the wire gives a plane. INTERNAL where this client does not know the type;
+// dimensions are not checked.
 absl::StatusOr<MatrixFormat> FormatOf(const v1::Plane& plane);
 
 }  // namespace gemmd::client

@@ -16,9 +16,9 @@ struct CpuSpeed {
   std::string library;  // what computed: "libopenblas.so.0", or "a plain loop, one thread"
 };
 
-// Measures f32, or f64, products of that shape: the best of some, which takes a tenth of a
-// second or so, or two products that take longer. With the machine's own BLAS, as its programs
-// would use, where there is one: it is opened at run time, so that this program needs none.
+// Measures f32, or f64, products of that shape: the best of those that fit in a tenth of a second
+// or so, or of two that take longer. Uses the machine's own BLAS where there is one, as its
+// programs would. It is opened at run time, so that this program needs none.
 CpuSpeed MeasureCpu(bool is_f64, const CpuShape& shape = {});
 
 }  // namespace gemmd::cli

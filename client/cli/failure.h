@@ -20,7 +20,7 @@ enum class ExitCode {
   kUnavailable = 5,
   kBusy = 6,
   kForbidden = 7,
-  kObjectiveMissed = 8,  // of gemm bench and gemm bench diff, as the next
+  kObjectiveMissed = 8,  // as kTooManyFailed: of gemm bench and gemm bench diff
   kTooManyFailed = 9,
   kInterrupted = 130,  // as a shell has it: 128 and SIGINT
 };

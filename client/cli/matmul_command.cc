@@ -221,7 +221,8 @@ void ReportKept(const GlobalOptions& global, const client::Product& product) {
   }
 }
 
-// The same product of the operands before they were quantized, and how far D is from it.
+// Multiplies the operands as they were before they were quantized, and says in `error` how far D is
+// from that product.
 Outcome CompareWithFull(const GlobalOptions& global, client::Client& connection,
                         client::MatmulInputs full, client::MatmulOptions options,
                         const client::CallOptions& call, const client::MatrixView& d,

@@ -32,8 +32,8 @@ struct OperandsArguments {
 
 struct Inputs {
   client::MatmulInputs given;
-  // The same in f32, before it was quantized, with containers at their own values; where
-  // report_error asks for it.
+  // The inputs in f32, before any was quantized here; a container counts with the values it holds.
+  // Present where report_error asks for them.
   std::optional<client::MatmulInputs> full;
 };
 

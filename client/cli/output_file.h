@@ -14,8 +14,8 @@ namespace gemmd::cli {
 // does: what is printed would mix with what is written there.
 bool IsStandardOutput(const std::string& path);
 
-// The path under which to write: "-" for every one of standard output's, because it goes on where
-// standard output is, and a file of that name begins anew.
+// Returns the path under which to write: "-" for every path of standard output. "-" goes on where
+// standard output is, but a file that is opened by its name begins anew.
 std::string PathToWrite(const std::string& path);
 
 // Checks whether the path can be expected to take what a command makes; an empty one is not asked

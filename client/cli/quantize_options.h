@@ -23,15 +23,16 @@ struct QuantizeChoices {
   bool are_given() const { return scale_rule != ScaleRule::kFloor || seed.has_value(); }
 };
 
-// --scale-rule and --stochastic, in that group or where options without one are. `choices` must
-// outlive the parse, as the targets below must.
+// Adds --scale-rule and --stochastic to that group, or to the options without one. `choices` must
+// outlive the parse.
 void AddQuantizeChoices(CLI::App& app, QuantizeChoices& choices, const std::string& group);
 
-// An option whose value is a format of base/numbers/quant/README.md.
+// Adds an option whose value is a format of base/numbers/quant/README.md. `format` must outlive the
+// parse.
 CLI::Option* AddQuantFormat(CLI::App& app, const std::string& name, std::string& format,
                             const std::string& description);
 
-// --k-axis: 0 unless given.
+// Adds --k-axis, 0 unless given. `k_axis` must outlive the parse.
 CLI::Option* AddKAxis(CLI::App& app, client::KAxis& k_axis);
 
 // A matrix that is quantized here.

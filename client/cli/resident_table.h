@@ -13,7 +13,7 @@ namespace gemmd::cli {
 // Handles and digests as every command takes them: "@a1b2c3d4-7".
 std::string ResidentTable(const std::vector<v1::ResidentOperand>& residents);
 
-// Of a name with or without the @ that tells it from a file's.
+// Takes a name with or without the @ that tells it from a file's.
 client::OperandName ParseName(absl::string_view text);
 
 }  // namespace gemmd::cli

@@ -20,14 +20,14 @@ struct ScaleFiles {
   bool empty() const { return scales.empty() && zero_points.empty() && tensor_scale.empty(); }
 };
 
-// --PREFIXscales, --PREFIXzero-points and --PREFIXtensor-scale; `line` is what has a scale of its
-// own: "row of op(A)". In that group, or where options without one are.
+// Adds --PREFIXscales, --PREFIXzero-points and --PREFIXtensor-scale to that group, or to the
+// options without one. `line` is what has a scale of its own: "row of op(A)".
 void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& line,
                    ScaleFiles& files, const std::string& group);
 
-// Reads them for the operand. `format` is what its --type says, if that names a format, whose files
-// must all be there; without, or where its scales are of whole lines, they are one or a vector, a
-// column or a row. `prefix` as above.
+// Reads the operand's files. `format` is the one that its --type names, if any: all files of that
+// format must be there. Without it, or where its scales are of whole lines, scales are one or a
+// vector, a column or a row. `prefix` is AddScaleFiles()'s.
 Outcome ReadScaleFiles(const ScaleFiles& files, const std::string& prefix,
                        const std::optional<QuantFormat>& format, bool is_tiled, bool is_column,
                        client::InlineOperand& operand);

@@ -22,7 +22,7 @@ class Screen {
 
   // Returns whether somebody looks at it.
   bool is_terminal() const { return is_terminal_; }
-  // Of the terminal; 0: not known.
+  // The terminal's size; 0: not known.
   std::size_t columns() const;
   std::size_t rows() const;
 

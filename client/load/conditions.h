@@ -18,7 +18,7 @@ struct Condition {
   const Figure* figure = nullptr;
   bool is_inclusive = false;  // >= or <=: the limit itself fails too
   bool is_change = false;     // of a comparison; else of a value
-  // In the figure's own unit. Of a change: relative, or the difference of two shares.
+  // In the figure's own unit; the limit of a change is relative, or a difference of two shares.
   double limit = 0;
 
   // Beyond the limit to the bad side: above, or below where more is better.
@@ -33,21 +33,21 @@ absl::StatusOr<std::vector<Condition>> ParseConditions(absl::string_view text, b
 // latency passes where nothing was answered.
 std::string WhyFails(const Condition& condition, const Json& point);
 
-// Likewise for a comparison, whose values are those of AFTER. A change that its interval does not
-// show to be one passes.
+// Empty where the comparison passes; else a sentence with value and limit. A condition on a value
+// looks at AFTER. A change that its interval does not show to be one passes.
 std::string WhyFails(const Condition& condition, const Change& change);
 
 // The share of requests that may fail before a run fails, unless conditions name another one.
 inline constexpr double kMostFailed = 0.1;
-// However large a share a condition allows: such a run has measured something else.
+// The largest share that a condition can allow: beyond it a run has measured something else.
 inline constexpr double kMostFailedEver = 0.5;
 
-// A closed loop asks seldom while nobody answers, so that few of its requests fail: where the time
-// of these pauses is the larger share of all, it stands for that of the requests.
+// Returns the share of requests that failed or, if larger, the share of time that a closed loop
+// paused. While nobody answers it asks seldom, so that few of its requests fail.
 double FailedShare(const Json& point);
 
-// Empty, or the sentence for a point of which too many requests failed: more than kMostFailedEver
-// or, without a condition on `failed`, kMostFailed.
+// Empty, or a sentence where too many of the point's requests failed: more than kMostFailed or,
+// with a condition on `failed`, kMostFailedEver.
 std::string WhyTooManyFailed(const std::vector<Condition>& conditions, const Json& point);
 
 }  // namespace gemmd::load

@@ -15,8 +15,8 @@ namespace gemmd::load {
 struct EchoSizes {
   std::uint64_t request_bytes = 0;
   std::uint64_t answer_bytes = 0;
-  // Requests go as messages on open streams, of chunk_bytes at most in either direction, instead of
-  // one call; those of one request over so many connections.
+  // True: a request goes not as one call but as messages on open streams, of at most chunk_bytes in
+  // either direction, over `stripes` connections.
   bool streamed = false;
   std::uint64_t chunk_bytes = 1 << 20;
   int stripes = 1;

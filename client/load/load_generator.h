@@ -38,7 +38,7 @@ struct LoadOptions {
   // An open loop under overload keeps at most so many requests in flight. Requests that are due
   // beyond these wait, and their latency counts on; one that is never sent is a kNotSent sample.
   int max_in_flight = 10000;
-  // Then the run ends early. A sample takes 88 bytes.
+  // A run with this many samples ends early. A sample takes 88 bytes.
   std::size_t max_samples = 25000000;
   // The threads of an open loop; 0 sends on the calling thread, which with a scripted clock and
   // transport makes a run deterministic.

@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kReceiptBytes = 400;
 // Bytes of a request beside its payload.
 constexpr std::uint64_t kHeaderBytes = 80;
-// The same of one that names regions.
+// Bytes of a request whose operands are in regions that it names.
 constexpr std::uint64_t kSharedHeaderBytes = 200;
 
 struct Payload {

@@ -27,8 +27,8 @@ struct MatmulTransportOptions {
   // The payloads of one entry, sent in turn; fewer where they would pass payload_bytes together.
   int payloads = 4;
   std::uint64_t payload_bytes = 256 << 20;
-  // Of shared memory each request in flight has a payload of its own, whatever its bytes, up to
-  // kMaxSharedPayloads: with fewer, requests would wait here and not at the server.
+  // The requests in flight. In shared memory each has a payload of its own, whatever its bytes, up
+  // to kMaxSharedPayloads: with fewer, requests would wait here and not at the server.
   int in_flight = 4;
   // Unary calls that a connection carries at once, by the server's limit; 0: any number. gRPC would
   // keep the others back where nobody sees them, so they wait here, and that is a stage.

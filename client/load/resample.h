@@ -24,8 +24,8 @@ struct Resamples {
   std::map<std::string, std::vector<double>> figures;
 };
 
-// Blocks are the run's turns or, of one turn, equal parts of its time. The same run gives the same
-// resamples.
+// Blocks are the run's turns or, where it has one turn, equal parts of its time. A run gives equal
+// resamples every time.
 Resamples Resample(const LoadRun& run, const std::vector<EntryCost>& costs);
 
 }  // namespace gemmd::load

@@ -37,8 +37,8 @@ inline constexpr std::array<absl::string_view, kStages> kStageNames = {
 
 using StageTimes = std::array<float, kStages>;  // microseconds
 
-// In place of a status code: due, but held back by the limit of requests in flight until
-// the run was over. Its completion is the end of the run, a lower bound.
+// Stands for the status code of a request that was due, but that the limit of requests in flight
+// held back until the run was over. It completes at the end of the run, which is a lower bound.
 inline constexpr std::uint8_t kNotSent = 255;
 
 struct Sample {

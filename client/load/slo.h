@@ -11,8 +11,8 @@
 
 namespace gemmd::load {
 
-// "p99=5ms,errors=0.1%": every latency named is at most its limit, and of the requests
-// due at most that share (0 unless given) is not answered with OK.
+// "p99=5ms,errors=0.1%": every latency named is at most its limit, and at most that share (0 unless
+// given) of the requests due is not answered with OK.
 struct Slo {
   struct Limit {
     std::string name;  // mean, p50, p90, p95, p99, p99.9 or max

@@ -49,8 +49,9 @@ double SumError(DataType type, std::uint64_t inner) {
   return terms * 0x1p-24 + (type == DataType::kTf32 ? 0x1p-10 : 0);
 }
 
-// Of values of that type, as which elements of another one may be given. Integers with scales are
-// no exact integers; of fp8 tensor cores keep fewer bits than f32 has.
+// Returns the type whose sums are as exact as those of `element`s that are given as `values`.
+// Integers with scales are no exact integers; fp8 stays fp8, because tensor cores sum it in fewer
+// bits than f32 has.
 DataType SummedAs(DataType values, DataType element) {
   return element == values || IsFp8(element) ? element : values;
 }

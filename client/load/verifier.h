@@ -27,8 +27,8 @@ class Verifier {
   // REQUIRES: A is M x K, B is K x N, tightly packed in row-major order.
   Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed)
       : Verifier(a, b, seed, a.format().type) {}
-  // Of quantized operands: what their elements are worth, as f32, and the elements' type, which
-  // says how exactly they are summed.
+  // Takes quantized operands: `a` and `b` are what their elements are worth, as f32, and `element`
+  // is the elements' type, which says how exactly they are summed.
   Verifier(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed,
            DataType element);
 

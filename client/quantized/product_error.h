@@ -12,8 +12,8 @@ struct ProductError {
   // ||D - D_full|| / ||D_full||, Frobenius norms in binary64. 0 where both are 0; NaN where an
   // element of either is not finite.
   double relative = 0;
-  // The largest |D - D_full|, where it is, and both elements. Of elements that are not finite the
-  // first.
+  // The largest |D - D_full|, where it is, and both elements. The first element that is not finite
+  // counts as the largest.
   double largest = 0;
   std::uint64_t row = 0;
   std::uint64_t column = 0;

@@ -15,7 +15,7 @@ std::uint64_t RoundUp(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Of scales and zero points, as matrix.proto has it.
+// Returns the format of scales or zero points of that type, as matrix.proto has it.
 MatrixFormat BlocksFormat(const QuantizedArray& array, DataType type) {
   const Scaling& scaling = array.format.scaling;
   auto lines =

@@ -57,8 +57,8 @@ absl::string_view DtypeOf(DataType type) {
   }
 }
 
-// `columns` elements run fastest. Of less than 8 bits the shape counts bytes: of each row where it
-// has whole ones, else of all.
+// `columns` elements run fastest. For elements of less than 8 bits the shape counts bytes: each
+// row's where a row has whole ones, else all in one dimension.
 absl::StatusOr<Plane> PlaneOf(absl::string_view name, DataType type, std::uint64_t rows,
                               std::uint64_t columns, SafetensorsTensor QuantizedLayout::*place) {
   const absl::StatusOr<std::uint64_t> bytes = SizeBytes({type, rows, columns});

@@ -19,7 +19,8 @@
 namespace gemmd::client {
 
 inline constexpr std::uint64_t kSafetensorsPreambleBytes = 8;
-// Of the JSON. Ours take less than 1 KiB; other programs may have added metadata.
+// The most bytes of a header, which is JSON. Ours take less than 1 KiB; other programs may have
+// added metadata.
 inline constexpr std::uint64_t kMostSafetensorsHeaderBytes = 64 << 10;
 inline constexpr std::size_t kMostSafetensorsDimensions = 8;
 

@@ -16,8 +16,8 @@ namespace gemmd::client {
 // Thread-safe.
 class SessionPool {
  public:
-  // `first` is every session's first connection. Further ones are their own. So many `streams`
-  // are sessions of one channel each, taken in turn.
+  // `first` is every session's first channel; further channels have connections of their own.
+  // Get(1) takes `streams` sessions in turn.
   SessionPool(const ChannelOptions& options, std::shared_ptr<grpc::Channel> first, int streams = 1);
   // Ends all sessions and waits for them. REQUIRES: no request in flight, no Get() meanwhile,
   // and not on a thread of gRPC's.
@@ -25,8 +25,9 @@ class SessionPool {
   SessionPool(const SessionPool&) = delete;
   SessionPool& operator=(const SessionPool&) = delete;
 
-  // A session that accepted requests a moment ago, over so many connections: over one, where
-  // the server has refused more, as behind a balancer that spreads connections over servers.
+  // Returns a session that accepted requests a moment ago, over `channels` connections. It has one
+  // connection where the server has refused more, as behind a balancer that spreads connections
+  // over servers.
   std::shared_ptr<StreamSession> Get(int channels);
 
   // The server has no MatmulStream.

@@ -2,10 +2,10 @@
 // which stream next. A state machine that has no clock, lock, thread or socket: every event is
 // a call, and the call's value says what is to be done about it.
 //
-// Few of the requests whose payload comes after their header are begun before their payload is
-// sent: the server keeps memory for them, and does not wait for payload for ever. Asking first
-// takes a round trip, and more messages take longer, so payload of middling size goes with its
-// header unless the server refused the last.
+// Only few requests are begun that wait with their payload until the server accepts them: it keeps
+// memory for them, and does not wait for payload for ever. Asking first takes a round trip, and
+// more messages take longer, so a payload of middling size goes with its header unless the server
+// refused the last.
 //
 // A session has 1 or more streams. The first carries Begin and Cancel; chunks go over any
 // stream that has joined, to whichever asks first, so that a slow connection takes less.
@@ -50,8 +50,8 @@ struct StreamRequest {
   // A payload that fits goes with the header. Anything larger waits until the server has memory for
   // it, and then goes in chunks of this size.
   std::uint64_t chunk_bytes = 1 << 20;
-  // So much may go with the header too where the session has one stream and refuses nothing at
-  // present: a refusal costs it.
+  // A payload of up to this size goes with the header too where the session has one stream and the
+  // server did not refuse the last that was more than a chunk: a refused payload was sent in vain.
   std::uint64_t unasked_bytes = 0;
   StreamDone done;
 };
@@ -85,7 +85,8 @@ struct StreamEnd {
   StreamDone done;
   absl::Status status;
   Pushback pushback;
-  // If OK: the answer with the receipt, and the result, or (null) the answer's payload.
+  // Where the status is OK: the answer with the receipt. The result is in `assembly` or, where that
+  // is null, in the answer's payload.
   std::shared_ptr<StreamAnswer> finished;
   std::shared_ptr<ResultAssembly> assembly;
   std::shared_ptr<const EncodedMatmul> matmul;
@@ -102,15 +103,15 @@ struct Actions {
   absl::Time wake = absl::InfiniteFuture();  // if finite: then call Wake() with it
 };
 
-// INTERNAL, for one request, where the server's answer contradicts itself or the request; for
-// all of the session where it is to none of its requests. UNAVAILABLE where the session broke,
-// so that it may be tried again on another.
+// A request ends with INTERNAL where the server's answer contradicts itself or the request; an
+// answer to none of the session's requests ends all of them so. UNAVAILABLE means that the session
+// broke: the request may be tried again on another.
 class SessionState {
  public:
   // REQUIRES: streams >= 1.
   explicit SessionState(int streams);
 
-  // No further request where false: it ends, or the server is draining.
+  // False: the session takes no further request, because it ends or the server is draining.
   bool accepting() const { return !broken_ && !retired_; }
   // The server has refused the session's other streams: another should have just one.
   bool refused_streams() const { return refused_streams_; }
@@ -183,7 +184,8 @@ class SessionState {
   // Has small requests that wait go with this one.
   void AddBegins(Outgoing& message);
 
-  // The request of an answer; the end where it has ended or (the session breaks) never was.
+  // Returns the request of an answer; the end where it has ended, or where it never was, and then
+  // the session breaks.
   Requests::iterator Find(std::uint64_t id, Actions& actions);
   void Take(int stream, std::shared_ptr<StreamAnswer> answer, Actions& actions);
   void OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened, Actions& actions);

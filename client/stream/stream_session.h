@@ -37,7 +37,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   absl::Status why_ended() const;
   bool is_unimplemented() const;
 
-  // The request's id, or 0, and nothing happened, where the session no longer accepts.
+  // Returns the request's id; 0 where the session no longer accepts, and then nothing happened.
   std::uint64_t Start(StreamRequest request);
   void Cancel(std::uint64_t id);
   // Requests in flight end with `why`. The session lives until its streams have ended.
