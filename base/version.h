@@ -2,7 +2,7 @@
 
 namespace gemmd {
 
-// Of the server, the client and the contract alike; as in CHANGELOG.md.
+// The version of server, client and contract alike, as CHANGELOG.md has it.
 inline constexpr char kVersion[] = "0.2.0";
 
 }  // namespace gemmd

@@ -157,7 +157,7 @@ build_binaries() {
       return 1
     }
   done
-  # The same bytes from the same tree: no names of users, and the commit's time.
+  # Equal trees give equal bytes: no names of users, and the commit's time.
   tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner \
     --mtime="@$(git log -1 --format=%ct)" -cJf "$out/$folder.tar.xz" "$folder"
 }

@@ -5,10 +5,10 @@
 
 namespace gemmd {
 
-// While one is alive, its thread defers callbacks to its end and runs each once, however often it
-// was asked for. Of several results that end together the first would leave in a message of its
-// own, and a message costs more than a result in it. Scopes nest, and the outermost one runs the
-// callbacks. Under one, nothing may wait for a callback that was deferred.
+// While a scope is alive, its thread defers callbacks to the scope's end and runs each once,
+// however often it was asked for. Without it the first of several results that end together would
+// leave in a message of its own, and a message costs more than a result in it. Scopes nest, and the
+// outermost one runs the callbacks. Under one, nothing may wait for a callback that was deferred.
 class CoalescingScope {
  public:
   using Callback = absl::AnyInvocable<void() &&>;

@@ -79,7 +79,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   M& mutex_;
 };
 
-// The same, but it can let go of the mutex for a while.
+// Holds a mutex of either kind as long as it lives, and can let go of it for a while.
 template <typename M>
 class ABSL_SCOPED_LOCKABLE RelockableMutexLock {
  public:

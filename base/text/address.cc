@@ -74,7 +74,7 @@ bool IsLoopback(absl::string_view host) {
   if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == kNetwork;
   in6_addr v6{};
   if (inet_pton(AF_INET6, text.c_str(), &v6) != 1) return false;
-  // Of an IPv4 address in an IPv6 one, the last four bytes are the address.
+  // The last four bytes of a mapped IPv6 address are the IPv4 address.
   return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == kNetwork);
 }
 

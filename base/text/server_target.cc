@@ -25,7 +25,7 @@ bool IsPort(absl::string_view text) {
          absl::SimpleAtoi(text, &port) && port >= 1 && port <= kMaxPort;
 }
 
-// Of names and of addresses in brackets, which may have a zone.
+// Returns whether `c` may be in a name or in an address in brackets, which may have a zone.
 bool IsOfHost(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
          absl::string_view("-._:%").find(c) != absl::string_view::npos;
