@@ -131,8 +131,8 @@ void StallUploads(const Abuser& abuser) {
 
 constexpr std::uint32_t kChunk = 60U << 20;
 
-// Messages of 60 MiB on streams that have no request, half of each, as flow control allows: for the
-// server each is as one that is coming.
+// Sends half of a message of 60 MiB on each of several streams that have no request, as flow
+// control allows: to the server each looks like a message that is coming.
 void HoldHalfChunks(const Abuser& abuser) {
   std::vector<std::unique_ptr<RawConnection>> connections;
   std::vector<std::thread> senders;
@@ -147,8 +147,8 @@ void HoldHalfChunks(const Abuser& abuser) {
   connections.front()->ReceiveEnd(0);
 }
 
-// The same beside calls that end within a message, each of which began before the bytes came and
-// might have brought them.
+// Sends half of each message of 60 MiB in pieces, as flow control allows. Beside each piece a call
+// ends within a message: it began before the bytes came, and might have brought them.
 void HideHalfChunks(const Abuser& abuser) {
   constexpr int kPieces = 15;
   std::vector<std::unique_ptr<RawConnection>> connections;

@@ -26,8 +26,8 @@ class BadHeadersTest : public testing::AbuseFixture {
            RawField(":authority", server_.address()) + RawField("content-type", "application/grpc");
   }
 
-  // Of an address that no other connection of the test has, because the server takes none from one
-  // for a while whose connection it had to close.
+  // Returns options with an address that no other connection of the test has, because for a while
+  // the server takes none from an address whose connection it had to close.
   static testing::RawConnection::Options FromElsewhere() {
     static int number = 0;
     ++number;

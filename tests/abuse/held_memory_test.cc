@@ -64,7 +64,7 @@ class HeldMemoryTest : public testing::AbuseFixture {
   std::vector<std::unique_ptr<testing::RawConnection>> connections_;
 };
 
-// Some 60 bytes announce 12 MiB each.
+// Each header of some 60 bytes announces 12 MiB.
 TEST_F(HeldMemoryTest, ByHeadersAloneIsGivenBack) {
   v1::MatmulStreamRequest request;
   v1::MatmulHeader* const header = request.mutable_begin()->mutable_header();
@@ -85,7 +85,7 @@ TEST_F(HeldMemoryTest, ByHeadersAloneIsGivenBack) {
   ExpectOthersAreServed();
 }
 
-// Some 24 KB ask for an answer of 9 MiB each.
+// Each request of some 24 KB asks for an answer of 9 MiB.
 TEST_F(HeldMemoryTest, ByAnswersThatNobodyReadsIsGivenBack) {
   for (int i = 0; i < kAddresses * kMany; ++i) {
     testing::RawConnection& connection = *connections_[i % kAddresses];

@@ -2,8 +2,8 @@
 // own.
 //   polite_latency [SECONDS [ATTACK]]    SECONDS for each row; ATTACK is a part of one's name
 //
-// Of 8 processors or more half are the server's, a quarter the attackers', a quarter the polite
-// client's. With fewer these two share some.
+// Where there are 8 processors or more, half are the server's, a quarter the attackers' and a
+// quarter the polite client's. With fewer, attackers and polite client share some.
 #include <sched.h>
 
 #include <algorithm>

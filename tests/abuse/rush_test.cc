@@ -18,7 +18,7 @@ namespace {
 
 class RushTest : public ::testing::TestWithParam<const char*> {};
 
-// Of ten connections each, 300 MiB, from two addresses, again and again until each had some.
+// Attackers at two addresses send 300 MiB over ten connections, each of them twice.
 TEST_P(RushTest, CostsAPoliteClientNothing) {
   const testing::Attack* found = nullptr;
   for (const testing::Attack& each : testing::AllAttacks()) {

@@ -51,7 +51,7 @@ class OperandsTest : public ::testing::Test {
     client_ = std::make_unique<Client>(Options());
   }
 
-  // Of a patient client: a server's restart takes a moment.
+  // Returns a patient client's options: a server's restart takes a moment.
   ClientOptions Options(const std::string& tenant = "", int attempts = 400) const {
     ClientOptions options;
     options.channel.target = server_->address();

@@ -42,7 +42,7 @@ class Running {
     Written(options);
     server_.Signal(SIGHUP);
   }
-  // The same, until they are in force: no more of them has changed than the flag.
+  // Reloads options of which nothing but the flag has changed, and waits until they are in force.
   void Become(const std::string& options) {
     Reload(options);
     const std::string line = server_.AwaitLine("options_reloaded");
@@ -137,7 +137,7 @@ class Session {
     ADD_FAILURE() << "the stream has ended";
     return {};
   }
-  // Of the result of a product of n x n.
+  // Returns the bytes of the largest piece of the result of a product of n x n.
   std::uint64_t LargestPieceOf(std::uint64_t n) {
     Begin(1, n, true);
     std::uint64_t largest = 0;

@@ -158,7 +158,7 @@ TEST_F(SharedMemoryTest, NoPayloadByteGoesThroughTheSocket) {
   EXPECT_EQ(response.receipt().payload_bytes_out(), 0);
   const std::string unary = file.Read(d, problem.d.size_bytes());
 
-  // The same over a stream, into the same place.
+  // The product goes over a stream too, into the same place.
   file.Write(d, std::string(problem.d.size_bytes(), 'x').data(), problem.d.size_bytes());
   grpc::ClientContext context;
   const auto stream = gemm_->MatmulStream(&context);

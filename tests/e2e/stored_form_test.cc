@@ -142,7 +142,7 @@ TEST_F(StoredForm, IsAnsweredWhetherOrNotTheStreamEnds) {
   v1::UploadResponse second;
   ASSERT_TRUE(Upload(source, Mxfp8(false), &second).ok());
   EXPECT_EQ(first.resident().handle(), second.resident().handle());
-  // The same matrix kept as it comes is another operand.
+  // Kept as it comes, the matrix is another operand than its stored form.
   Operands operands(options_);
   const auto by_library = operands.PutAs(source, Mxfp8(false), absl::Minutes(3));
   ASSERT_TRUE(by_library.ok()) << by_library.status();

@@ -127,7 +127,7 @@ class Chain {
     return last;
   }
 
-  // The same through the client.
+  // Runs the chain with every result brought to the client, and sent again as the next A.
   client::Matrix RunInline() {
     client::Matrix last = a_;
     for (int i = 0; i < kLinks; ++i) {

@@ -235,7 +235,7 @@ void Overload(const Case& which, const Options& options) {
                             {"medians", median}});
 }
 
-// Of the second tenant's load: what the targets speak of.
+// Returns the figures of the second tenant's load that the targets speak of.
 json PoliteRow(const json& point) {
   return {{"answered_per_s", point.at("requests_per_s")},
           {"requests", point.at("requests")},

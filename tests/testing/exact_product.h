@@ -11,7 +11,8 @@ namespace gemmd {
 struct ExactProductResult {
   // d[m * n_lines + n] is the sum over k of a.value(m, k) * b.value(n, k).
   std::vector<double> d;
-  // The same sum of magnitudes, which bounds of kernels are multiples of.
+  // magnitude[m * n_lines + n] is the sum over k of |a.value(m, k) * b.value(n, k)|: bounds of
+  // kernels are multiples of it.
   std::vector<double> magnitude;
 };
 

@@ -28,7 +28,7 @@ class JwtKey {
 
   // Signs header and claims, both JSON, whatever they say.
   std::string Sign(const std::string& header, const std::string& claims) const;
-  // The same under the usual header.
+  // Signs the claims under the usual header.
   std::string Sign(const std::string& claims) const;
 
  private:

@@ -148,7 +148,7 @@ TEST_F(QuantizeCommands, AServerQuantizesOnArrivalAsThisSideDoes) {
 }
 
 TEST_F(QuantizeCommands, TransposedOperandsAreQuantizedAlongTheirK) {
-  // The same values the other way round give the same product.
+  // Transposed files of equal values give the same product.
   const std::vector<float> a = Normal(kM * kK, 1);
   const std::vector<float> b = Normal(kK * kN, 2);
   std::vector<float> at(a.size());

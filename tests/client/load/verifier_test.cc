@@ -91,7 +91,8 @@ TEST(Verifier, TakesRightProductsAndNoOthers) {
       Verifier verifier(that.a.view(), that.b.view(), 3);
       EXPECT_EQ(verifier.WhyWrong(that.product), "") << Name(type);
       for (std::uint64_t index = 0; index < kM * kN; ++index) {
-        // Some 30 of D's standard deviations; a tenth of that where D varies more itself.
+        // The change is some 30 of D's standard deviations, a tenth of that where D itself varies
+        // more.
         const double scale = distribution == Distribution::kScales ? 300 : 30;
         const double change = type == DataType::kInt8 ? 1 : scale * std::sqrt(kK);
         EXPECT_THAT(verifier.WhyWrong(that.Spoilt(index, change)),

@@ -24,7 +24,7 @@ Matrix F32(std::uint64_t rows, std::uint64_t columns, std::vector<float> values)
   return *Matrix::Create({DataType::kF32, rows, columns}, std::move(bytes));
 }
 
-// Some of each sign; those of a format that has neither bf16 nor f16 in common are exact in both.
+// Draws values of either sign that are exact in bf16 and in f16.
 std::vector<float> Draw(std::uint64_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> values(count);

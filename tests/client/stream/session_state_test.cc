@@ -82,7 +82,7 @@ TEST(SessionStateTest, AnyInterleavingGivesEachRequestItsOwnResult) {
   EXPECT_GT(whole, 3000);
 }
 
-// The same with streams that break at a random moment.
+// Streams break at a random moment while requests are under way.
 TEST(SessionStateTest, WhereverItBreaksEachRequestEndsOnce) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);

@@ -76,7 +76,8 @@ class AdmissionTest : public ::testing::Test {
     return Submit(*std::move(request));
   }
 
-  // The same on a device that takes `ns` for it, with a deadline `left_ns` away.
+  // Runs a product of n x n operands on a device that takes `ns` for it. The deadline is `left_ns`
+  // away; 0: there is none.
   absl::Status RunFor(std::uint64_t n, TimeNs ns, TimeNs left_ns = 0) {
     absl::Status status = Run(n, left_ns == 0 ? kNoDeadline : clock_.Now() + left_ns);
     if (!status.ok()) return status;

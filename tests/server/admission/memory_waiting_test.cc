@@ -276,7 +276,8 @@ TEST_F(PageLockedMemory, AResultThatItNeverHoldsCountsAsOrdinary) {
     ASSERT_TRUE(admitted.ok()) << admitted.status();
     results.push_back(std::move((*admitted)->completion->d));
   }
-  // Of 400000 bytes of ordinary memory 230400 are held; this one's planes have 172800.
+  // The results hold 230400 of 400000 bytes of ordinary memory; a further request's planes have
+  // 172800.
   EXPECT_FALSE(admit(120).ok());
   EXPECT_TRUE(admit(50).ok());
   results.clear();

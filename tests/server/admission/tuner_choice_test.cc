@@ -167,7 +167,7 @@ TEST_F(TunerSlices, AreAllThatALongPlanIsMeasuredIn) {
   EXPECT_EQ(Outcome(), "5 us, 3 us, chosen, 7 us");
   const SchedulerStatistics statistics = scheduler_.statistics();
   EXPECT_EQ(statistics.of(BatchForm::kAlone).launches, 0u);
-  // Of each plan one launch that does not count, and three that do.
+  // Each plan has one launch that does not count, and three that do.
   EXPECT_EQ(statistics.of(BatchForm::kSlice).launches, 4u * (5 + 3 + 7));
 }
 

@@ -68,7 +68,7 @@ class TestWork {
   std::vector<PlaneBytes> results_;
 };
 
-// The same shape with other rows, in any layout whose rows may be joined.
+// Returns the problem with another number of rows, in any layout whose rows may be joined.
 inline Problem WithOtherRows(const Problem& problem, std::int64_t rows, std::mt19937* random) {
   Problem other = problem;
   other.m = rows;

@@ -20,7 +20,7 @@ TEST(HostBuffer, MemoryLivesAsLongAsACopyOfItsPiece) {
   std::memset(kept.data, 1, kept.size_bytes);
 }
 
-// The same bytes are cleared however a plane is cut into pieces.
+// Cutting a plane into pieces does not change which bytes are cleared.
 TEST(HostBuffer, PaddingIsClearedAcrossPieces) {
   const MatrixLayout layout{DataType::kF16, 4, 3, Order::kRowMajor, 5};
   const std::uint64_t size = layout.size_bytes();

@@ -212,7 +212,7 @@ struct Pair {
   Socket accepted{-1};
 };
 
-// As many connections as a test needs, of one peer, that are open.
+// Opens and closes as many connections as a test needs, of one peer unless another is named.
 class ClosedPeer : public ::testing::Test {
  protected:
   ClosedPeer() {

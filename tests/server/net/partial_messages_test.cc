@@ -129,8 +129,8 @@ TEST(PartialMessages, WhatComesFastDoesNotLast) {
   }
 }
 
-// Of a client whose frames have 16 KiB, over TLS, which reads all it is sent, asks for pings, and
-// has headers that are not packed.
+// The client sends frames of 16 KiB over TLS, reads all that it is sent, asks for pings, and has
+// headers that are not packed.
 TEST(PartialMessages, NothingIsLeftOfAnHonestClient) {
   constexpr std::uint64_t kFrame = 16384;
   constexpr std::uint64_t kFrameBytes = 9 + 29;
@@ -265,9 +265,9 @@ TEST(PartialMessages, WhatEndedCallsTookAlongMayBeHidden) {
   EXPECT_EQ(connection.hidden(), 0U);
 }
 
-// Calls whose clients send parts of messages, end messages and end calls as a random history has
-// it. They never keep more than the estimate and what may be hidden. Of a client that ends
-// no call within a message both together are not too high.
+// Clients send parts of messages, end messages and end calls as a random history has it. They never
+// keep more than the estimate and what may be hidden. Where a client ends no call within a message,
+// both together are not too high.
 TEST(PartialMessages, NobodyKeepsMoreThanTheEstimateAndWhatMayBeHidden) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);

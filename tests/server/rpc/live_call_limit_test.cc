@@ -70,7 +70,7 @@ class LiveCallLimitTest : public ::testing::Test {
     return std::exchange(closed_, {});
   }
 
-  // The same, once all answers are long ago.
+  // Looks, and returns the connections that a later look closes, once all answers are long ago.
   std::vector<std::string> ClosedLater(const Connections& connections) {
     Closed(connections);
     clock_.Advance(20 * RecentAnswers::kWindow);

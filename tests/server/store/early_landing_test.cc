@@ -61,7 +61,7 @@ class EarlyLandingTest : public ::testing::Test {
     const absl::StatusOr<HostPiece> whole = operand->Whole(PlaneName::kData);
     return whole.ok() ? std::string(whole->data, whole->size_bytes) : whole.status().ToString();
   }
-  // Of the next landing.
+  // Returns a notification that comes when the next landing begins.
   std::shared_ptr<absl::Notification> ToldWhenItBegins() {
     auto brought = std::make_shared<absl::Notification>();
     auto is_first = std::make_shared<std::atomic<bool>>(true);
@@ -102,7 +102,7 @@ TEST_F(EarlyLandingTest, TheDataAreThereWhenTheLastByteHasCome) {
   EXPECT_EQ(store_.statistics().device_bytes, kSize);
 }
 
-// Of several streams, in any order, each byte once or more.
+// Several streams bring the bytes in any order, each byte once or more.
 TEST_F(EarlyLandingTest, AnyOrderGivesTheSameBytes) {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     LandingDevice device(40 * kMiB);

@@ -186,7 +186,7 @@ TEST_F(OperandStoreTest, BadChunksAndBeginsAreNamed) {
   EXPECT_FALSE(store.BeginUpload(tenant_, matrix.digest, matrix.form, -1).ok());
 }
 
-// The same bytes with other blocks are another matrix.
+// Equal bytes with other blocks are another matrix.
 TEST_F(OperandStoreTest, BlocksTellOperandsApart) {
   OperandForm form;
   form.data = {DataType::kInt8, 2, 64, Order::kRowMajor, 64};
@@ -253,7 +253,7 @@ TEST_F(OperandStoreTest, AQuotaEvictsNobodyElsesOperands) {
   EXPECT_FALSE(store.Get(other_, theirs.key()).ok());
 }
 
-// Of 1000 bytes in all and 600 of each tenant.
+// The store keeps 1000 bytes in all, and 600 of each tenant.
 TEST_F(OperandStoreTest, AStoreAndAQuotaTakeWhatFillsThemExactly) {
   ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(350, '1'))).ok());
   ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(250, '2'))).ok());
@@ -271,7 +271,7 @@ TEST_F(OperandStoreTest, WhatNeverFitsIsTheRequestsFault) {
 }
 
 TEST_F(OperandStoreTest, TheNumberOfOperandsIsBounded) {
-  // Of 8 in all, 6 of each tenant.
+  // The store keeps 8 operands in all, and 6 of each tenant.
   ASSERT_TRUE(Put(other_, StoredMatrix("1"), 0).ok());
   for (char c = 'a'; c < 'g'; ++c) ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(1, c))).ok());
   EXPECT_EQ(Put(tenant_, StoredMatrix("z")).status().message(),
@@ -381,7 +381,7 @@ TEST(OperandStore, AnAddressHasOneShareWhateverNamesItsClientsClaim) {
   const Tenant second = Tenant::Named("second")->At("10.0.0.1");
   ASSERT_TRUE(put(first, 'a').ok());
   ASSERT_TRUE(put(second, 'b', 0).ok());
-  // Of its own only what has no lease goes.
+  // Only an operand of the same address that has no lease makes room.
   ASSERT_TRUE(put(first, 'c').ok());
   EXPECT_EQ(fixture.store.statistics().evictions, 1u);
   const absl::Status full = put(second, 'd');

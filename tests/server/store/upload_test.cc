@@ -136,7 +136,7 @@ TEST(Upload, ChunksOfSeveralThreadsMakeTheWhole) {
     for (std::uint64_t at = 0; at < content.size();) {
       const std::uint64_t end =
           std::min<std::uint64_t>(content.size(), at + 1 + random() % (3 << 20));
-      // Some reach back over what others bring.
+      // One chunk in three reaches back over what others bring.
       chunks.push_back(
           {random() % 3 == 0 ? at - std::min<std::uint64_t>(at, random() % (1 << 20)) : at, end});
       at = end;

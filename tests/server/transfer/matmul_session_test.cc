@@ -276,7 +276,7 @@ TEST(MatmulSession, RandomInterleavingsLeakNothing) {
   }
 }
 
-// The same from many threads at once, for the sanitizers.
+// Many threads use one session at once, for the sanitizers.
 TEST(MatmulSession, StreamsOfSeveralThreads) {
   constexpr int kStreams = 3;
   Server server(1 << 22);

@@ -322,7 +322,7 @@ TEST_P(Formats, AMatrixOfZerosIsZero) {
   for (const double value : Dequantize(quantized->view())) ASSERT_EQ(value, 0);
 }
 
-// The same values read with other strides have the same codes.
+// Equal values have equal codes whatever strides they are read with.
 TEST_P(Formats, StridesOfTheSourceDoNotMatter) {
   std::mt19937 random(12);
   constexpr std::int64_t kLines = 5;

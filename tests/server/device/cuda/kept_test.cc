@@ -193,7 +193,7 @@ TEST_F(CudaKeptTest, AnotherUseOfAStoredPlaneIsMadeOnTheDevice) {
     const auto as_b = device_->Store(problem, WorkPlane::kB, operands.b.data());
     ASSERT_TRUE(as_b.ok());
     const std::uint64_t crossed = cuda_->crossed_bytes();
-    // The same plane transposed as A, then back again as B.
+    // The plane is kept again as A, transposed, and then as B.
     Problem other = MakeProblem(70, 9, 50, type, DefaultOutputType(type), true, false);
     other.a = problem.b;
     const auto as_a = device_->StoreAgain(**as_b, other, WorkPlane::kA);

@@ -81,7 +81,7 @@ TEST_F(OrdinaryResultsTest, AreThoseOfPageLockedMemory) {
   }
 }
 
-// Of a device that does not hold the product either.
+// The last two runs have a device that does not hold the product either.
 TEST_F(OrdinaryResultsTest, ComeInPartsAndInSlices) {
   const Operands operands(problem_, Distribution::kNormal, 1);
   StartWith(64 * kMiB, 1);

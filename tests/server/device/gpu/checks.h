@@ -20,7 +20,7 @@ void CheckAccounting(int jobs, GpuReport* report);
 void CheckReceipts(GpuReport* report);
 // A stream of 4096^3 bf16 jobs from pinned memory against the larger of copies and kernels.
 void MeasureStream(GpuReport* report);
-// The same from ordinary memory, which is gathered first.
+// Measures a stream of 4096^3 bf16 jobs from ordinary memory, which is gathered first.
 void MeasureGatheredStream(GpuReport* report);
 // A one-row job on a resident B against a bare copy, kernel and copy with polling.
 void MeasureLatency(GpuReport* report);
