@@ -2,8 +2,8 @@
 # tritonclient makes bfloat16 of float32 by cutting bits off, up to 2.41.0 at least; 2.73.0 has no such function and
 # takes ml_dtypes.bfloat16 arrays, which are rounded to nearest.
 #
-# The same values so travel with other bits after an upgrade: half of them differ by one unit in the last place, and
-# those of the old version are all too near to zero.
+# So an upgrade changes the bits with which values travel: half of them by one unit in the last place. Those of the
+# old version are all too near to zero.
 #
 # Seen with tritonclient 2.41.0 and 2.73.0, ml_dtypes 0.6.0, 2026-11-27:
 #   2.41.0: 0.0996094 and 3.98438 of 0.1 and 3.999 (nearest: 0.100098 and 4)

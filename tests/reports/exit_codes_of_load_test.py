@@ -18,7 +18,7 @@ sys.path.insert(0, "tests/testing")
 import processes
 
 OBJECTIVE, FAILED = 8, 9
-# Of 60 requests due at once, chosen by a seed.
+# A seed chooses which of 60 requests that are due at once fail.
 HALF_FAIL = """request { m: 8 n: 8 k: 8 weight: %d } request { m: 8 n: 8 k: 8 weight: %d kernel: "no/such" }"""
 
 

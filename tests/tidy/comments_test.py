@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Comments say what a thing is or does: none begins a sentence as an indirect question ("What a launch needs.")."""
+"""Comments say what a thing is or does.
+
+None begins a sentence as an indirect question ("What a launch needs."), or leans on its neighbour ("The same of rows.").
+"""
 import io
 import pathlib
 import re
@@ -10,6 +13,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 QUESTION = re.compile(r"(What|Who|Whose|Whom|Which|How|Whether)\b(?!.*\?$)")
+LEANS = re.compile(r"(The same|Of|Some|So (many|much)|As (many|much)|Likewise)\b")
+# Folders whose comments still lean.
+LEANING = ("base/numbers/", "kernels/", "tests/kernels/")
 C_LIKE = {".h", ".cc", ".cu", ".cuh", ".proto"}
 HASH = {".sh", ".bzl", ".bazel"}
 # A token of C++: a comment, a literal, or anything else that could hide the begin of one.
@@ -63,20 +69,32 @@ def sentences(suffix, text):
             yield line, sentence
 
 
+def leaning(suffix, text):
+    return [(line, each) for line, each in sentences(suffix, text) if LEANS.match(each)]
+
+
 def questions(suffix, text):
     return [(line, each) for line, each in sentences(suffix, text) if QUESTION.match(each)]
 
 
 class CommentsTest(unittest.TestCase):
-    def test_none_begins_as_an_indirect_question(self):
+    def faults(self, find, leave_out=()):
         found = []
         for path in walk(ROOT):
-            if path.suffix not in C_LIKE | HASH | {".py"}:
-                continue
             name = path.relative_to(ROOT).as_posix()
-            for line, sentence in questions(path.suffix, path.read_text()):
+            if path.suffix not in C_LIKE | HASH | {".py"} or name.startswith(leave_out):
+                continue
+            for line, sentence in find(path.suffix, path.read_text()):
                 found.append(f"{name}:{line}: {sentence}")
+        return found
+
+    def test_none_begins_as_an_indirect_question(self):
+        found = self.faults(questions)
         self.assertEqual([], found, "say what it is or does:\n" + "\n".join(found))
+
+    def test_none_leans_on_its_neighbour(self):
+        found = self.faults(leaning, LEANING)
+        self.assertEqual([], found, "say it without what stands above:\n" + "\n".join(found))
 
     def test_sentences_of_comments_are_found(self):
         for suffix, text, expected in [
@@ -89,6 +107,11 @@ class CommentsTest(unittest.TestCase):
                 (".sh", "# What comes.\ntrue\n", [(1, "What comes.")])]:
             with self.subTest(text):
                 self.assertEqual(expected, questions(suffix, text))
+
+    def test_leaning_sentences_are_found(self):
+        text = "// Reads a row. The same of rows.\nint x;  // Of one.\n// Some day.\n"
+        self.assertEqual([(1, "The same of rows."), (2, "Of one."), (3, "Some day.")], leaning(".h", text))
+        self.assertEqual([], leaning(".h", "// Often the same.\n"))
 
     def test_nothing_else_is_taken_for_one(self):
         for suffix, text in [

@@ -13,7 +13,7 @@ LAYERS = ["observe_http", "rpc", "auth", "net", "transfer", "admission", "schedu
 LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
-# The same list is in tests/kernels/emulator/deletions.cc, which checks that it knows every one.
+# tests/kernels/emulator/deletions.cc has this list too, and checks that it knows every one.
 SYNCHRONISES = re.compile(r"\bptx::(CopyAsync(Wait|Commit)|Sync(Threads|Warp)|NamedBarrier|"
                           r"Mbarrier(Wait|Arrive)|Fence|Cluster(Sync|Arrive|Wait)|Bulk(Commit|Wait)|"
                           r"Wgmma(Fence|Commit|Wait)|Tcgen05(Fence|Commit|Wait)|"

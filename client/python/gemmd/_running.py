@@ -21,7 +21,7 @@ from gemmd._transfer import Deadline, put
 from gemmd.resident import Resident
 from gemmd.result import receipt_from, result_of
 
-# Of a batch: enough that the server's launches are full, and few enough to be begun without waiting.
+# Products of a batch in flight: enough to fill the server's launches, and few enough to begin without a wait.
 _WINDOW = 64
 
 Told = Callable[[Any, BaseException | None], None]  # a Result, a Resident, or what went wrong

@@ -21,7 +21,7 @@ from gemmd.retry import NO_PUSHBACK, Pushback
 
 # Large requests begun whose payload is still to go: the server keeps memory for them.
 _MOST_UPLOADING = 4
-# Of one message.
+# Limits of one message.
 _MOST_BEGINS = 64
 _MOST_BATCH_BYTES = 1 << 20
 

@@ -127,7 +127,7 @@ def put(
             _check_kept(source, answer.resident.operand)
             return answer
         # HAProxy's mode http cancels an upload that the server ends early, as a refusal or because it has every
-        # byte. Of two servers in turn each gets all, and then another one is asked than before.
+        # byte. Two servers that are asked in turn each get all; every third attempt asks again what is missing.
         sends_all = must_send_all or (error.was_cancelled and attempts % 3 != 0)
         # Behind a balancer another server may have taken the upload than the one that said what it lacks.
         if error.code == "INVALID_ARGUMENT" and ranges != _whole(source):

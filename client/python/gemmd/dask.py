@@ -29,7 +29,7 @@ class _Block:
 
     def __call__(self, a: Any, b: Any) -> Any:
         client = _client(self.address, self.tenant)
-        # Of the contraction dask hands all blocks, in the same order.
+        # dask hands all blocks of the contraction, those of a and of b in one order.
         left = a if isinstance(a, list) else [a]
         right = b if isinstance(b, list) else [b]
         total: Any = None
