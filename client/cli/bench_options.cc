@@ -20,14 +20,15 @@ void AddLoadOptions(CLI::App& app, BenchArguments& arguments) {
           ->check(CLI::Range(1, 1000000))
           ->type_name("N,...")
           ->group(group);
-  CLI::Option* rate = app.add_option("-r,--rate", arguments.rates,
-                                     "Open loop: requests/s, whatever the answers; a list sweeps. "
-                                     "Latency counts from when a request was due")
-                          ->delimiter(',')
-                          ->check(CLI::Range(1e-3, 1e8))
-                          ->type_name("R,...")
-                          ->excludes(concurrency)
-                          ->group(group);
+  CLI::Option* rate =
+      app.add_option("-r,--rate", arguments.rates,
+                     "Open loop: send so many requests/s, however fast answers come; a list "
+                     "sweeps. Latency counts from the time a request was due")
+          ->delimiter(',')
+          ->check(CLI::Range(1e-3, 1e8))
+          ->type_name("R,...")
+          ->excludes(concurrency)
+          ->group(group);
   AddChoice(app, "--arrivals",
             Choices<load::ArrivalKind>{{"poisson", load::ArrivalKind::kPoisson},
                                        {"constant", load::ArrivalKind::kConstant}},
@@ -41,18 +42,20 @@ void AddLoadOptions(CLI::App& app, BenchArguments& arguments) {
       ->excludes(rate)
       ->group(group);
   app.add_option("--channels", arguments.channels,
-                 "Connections: an open loop's requests take them in turn, each of a closed loop's "
-                 "requests in flight keeps to one")
+                 "Number of connections. Open-loop requests take them in turn; each request in "
+                 "flight of a closed loop keeps to one")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group(group);
   app.add_option("--streams", arguments.streams,
-                 "On each connection, of requests that are streamed over one; used likewise")
+                 "Streams on each connection, for requests streamed over one; requests take them "
+                 "as they take connections")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-in-flight", arguments.max_in_flight,
-                 "Of an open loop; what is due beyond waits, and its latency counts on")
+                 "Most requests in flight of an open loop; further ones wait, and the wait counts "
+                 "as latency")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str()
       ->group(group);
@@ -94,13 +97,14 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   Spec& spec = arguments.shared;
   AddField(
       app, "--type", spec, [](Spec& s, const Text& t) { s.set_type(t); },
-      "Of A and B: f64, f32, tf32, f16, bf16, int8, fp8-e4m3, fp8-e5m2, or a quantized format: "
+      "Type of A and B: f64, f32, tf32, f16, bf16, int8, fp8-e4m3, fp8-e5m2, or a quantized "
+      "format: "
       "int8-g128, mxfp8-e4m3, nvfp4, int4-g64-f16-zp and so on, quantized before the load; or one "
       "of each: a=bf16,b=int4-g128-f16",
       "f32");
   AddField(
       app, "--output-type", spec, [](Spec& s, const Text& t) { s.set_output_type(t); },
-      "Of D; the server's rule unless given", "");
+      "Type of D; by the server's rule unless given", "");
   AddField(
       app, "--data", spec, [](Spec& s, const Text& t) { s.set_data(t); },
       "Elements: normal, uniform or scales (normal times 2^-6 to 2^6)", "normal");
@@ -124,7 +128,7 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
       ->group("Workload");
   app.add_option_function<std::uint64_t>(
          "--chunk-bytes", [&spec](std::uint64_t bytes) { spec.set_chunk_bytes(bytes); },
-         "Of a streamed request; the library chooses unless given")
+         "Chunk size of a streamed request; the library chooses unless given")
       ->check(CLI::Range(1, 64 << 20))
       ->type_name("BYTES")
       ->group("Workload");
@@ -158,12 +162,12 @@ void AddMeasurementOptions(CLI::App& app, BenchArguments& arguments) {
       ->check(CLI::Range(0.1, 100.0))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--max-windows", arguments.max_windows, "Give up on stability after so many")
+  app.add_option("--max-windows", arguments.max_windows, "Most windows to wait for stability")
       ->check(CLI::Range(load::kAgreeing, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--verify-fraction", arguments.verify_fraction,
-                 "Check this share of the products, 0 to 1, on this side")
+                 "Share of the products, 0 to 1, that the client checks")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->group(group);

@@ -62,7 +62,7 @@ void AddPatience(CLI::App& app, GlobalOptions& options) {
                                         "'" + text + "' is no duration such as 10s, 1m or 0");
            }
          },
-         "How long a call that failed is tried again; 0: not at all")
+         "How long to retry a failed call; 0: never")
       ->type_name("DURATION")
       ->default_str("6s");
 }
@@ -125,11 +125,11 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
       ->default_str("60s");
   AddPatience(app, options);
   app.add_flag("--json", options.json, "Print one JSON object, for an error too");
-  app.add_option("--tenant", options.tenant, "Whose matrices the server keeps and shows")
+  app.add_option("--tenant", options.tenant, "Tenant that owns the matrices you keep and see")
       ->envname("GEMMD_TENANT")
       ->type_name("NAME");
   CLI::Option* token =
-      app.add_option("--token-file", options.token_file, "File of the token to be known by")
+      app.add_option("--token-file", options.token_file, "File with the token that identifies you")
           ->envname("GEMMD_TOKEN_FILE")
           ->type_name("FILE");
   app.add_flag("--plaintext-token", options.plaintext_token,

@@ -15,8 +15,8 @@ void AddQuantizeChoices(CLI::App& app, QuantizeChoices& choices, const std::stri
       AddChoice(app, "--scale-rule",
                 Choices<ScaleRule>{{"floor", ScaleRule::kFloor}, {"round-up", ScaleRule::kRoundUp}},
                 choices.scale_rule,
-                "How e8m0 scales of mx formats are chosen: floor is OCP's and may saturate, with "
-                "round-up nothing does")
+                "How e8m0 scales of mx formats are chosen: floor is OCP's rule and may saturate; "
+                "round-up never does")
           ->default_str("floor");
   CLI::Option* const stochastic =
       app.add_option_function<std::uint64_t>(

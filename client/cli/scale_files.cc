@@ -43,7 +43,8 @@ void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& 
       ".npy: one f32 scale, or one for each " + line +
           ", of int8, uint8 and fp8; where --type names a format with blocks, one for each block, "
           "in the matrix's shape");
-  add("zero-points", files.zero_points, ".npy of int8 or uint8, as many as scales; of integers");
+  add("zero-points", files.zero_points,
+      ".npy of int8 or uint8, one for each scale; only for integer types");
   add("tensor-scale", files.tensor_scale, ".npy: one f32, which nvfp4 has beside its scales");
 }
 

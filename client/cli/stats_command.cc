@@ -187,8 +187,8 @@ void AddStatsCommand(Commands& commands) {
   app.footer(Footer(kExamples));
   const auto options = std::make_shared<StatsOptions>();
   app.add_option("--quota-of", options->tenant,
-                 "Show also the quota of this tenant, and what is taken of it; '' is all who prove "
-                 "nothing")
+                 "Show also the quota of this tenant, and what is taken of it; '' means all "
+                 "callers that prove no name")
       ->type_name("NAME");
   CLI::Option* const watch = AddDuration(app, "--watch", options->period,
                                          "Look again and again, so far apart; q or Ctrl-C ends it");
