@@ -89,8 +89,10 @@ class PackedInt4Entry final : public Kernel {
   std::uint64_t WorkspaceBytes(const Problem&, const Config&) const override { return 0; }
 
   std::string NumericsId(const Problem& problem) const override {
-    return absl::StrCat("packed:", Name(problem.b.type), "*", Name(problem.b_scaling),
-                        ":k16-in-128:f32");
+    // Packed scales lie in one order, whichever they were sent in.
+    Scaling scaling = problem.b_scaling;
+    scaling.order = ScaleOrder::kAlongK;
+    return absl::StrCat("packed:", Name(problem.b.type), "*", Name(scaling), ":k16-in-128:f32");
   }
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,

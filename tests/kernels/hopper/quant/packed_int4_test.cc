@@ -66,6 +66,14 @@ TEST(PackedInt4, AConfigServesFewerColumnsThanItsOwn) {
   }
 }
 
+TEST(PackedInt4, TheOrderOfScalesIsNoPartOfTheNumerics) {
+  const Kernel& kernel = *BuiltinRegistry().Find(kName);
+  QuantCase along_lines = {5, 128, 256};
+  along_lines.b_is_k_major = false;
+  EXPECT_EQ(kernel.NumericsId(Packed(MakeQuantProblem(along_lines))),
+            kernel.NumericsId(Packed(MakeQuantProblem({5, 128, 256}))));
+}
+
 TEST(PackedInt4, ServesAPackedBAlone) {
   const Problem problem = MakeQuantProblem({5, 128, 256});
   EXPECT_EQ(Select(BuiltinRegistry(), Packed(problem), Emulated())->kernel->traits().name, kName);
