@@ -191,6 +191,31 @@ def test_the_retry_rules_are_those_of_the_cpp_library():
     assert retry_delay(gemmd.RetryPolicy(99, jitter=0), 50, "UNAVAILABLE", NO_PUSHBACK, None) == 2.0
 
 
+def test_a_policy_is_checked():
+    for wrong in (
+        {"max_attempts": 0},
+        {"max_attempts": 1.5},
+        {"initial_backoff": 10**400},
+        {"initial_backoff": -1},
+        {"initial_backoff": "1"},
+        {"max_backoff": float("inf")},
+        {"multiplier": float("nan")},
+        {"patience": float("nan")},
+        {"jitter": 1.5},
+    ):
+        (name,) = wrong
+        with pytest.raises(ValueError, match=f"^{name} is "):
+            gemmd.RetryPolicy(**wrong)
+
+
+def test_a_patient_policy_survives_any_number_of_attempts():
+    policy = gemmd.RetryPolicy(10**9, jitter=0, patience=float("inf"), max_pushback=float("inf"))
+    for attempts in (1024, 1025, 5000, 10**6):
+        assert retry_delay(policy, attempts, "UNAVAILABLE", NO_PUSHBACK, None) == 2.0
+    at_once = gemmd.RetryPolicy(10**9, initial_backoff=0, jitter=0)
+    assert retry_delay(at_once, 5000, "UNAVAILABLE", NO_PUSHBACK, None) == 0
+
+
 def logged(caplog):
     """The lines of the library since the last question."""
     lines = [f"{each.levelname}: {each.getMessage()}" for each in caplog.records if each.name == "gemmd"]

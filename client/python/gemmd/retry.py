@@ -5,10 +5,13 @@ The rules are those of the C++ library's client/retry.h.
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
 from gemmd import errors
+
+_MOST = 1e9  # seconds, or times: beyond it is a slip of the hand
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,20 @@ class RetryPolicy:
     jitter: float = 0.2
     max_pushback: float = 60.0
     patience: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_attempts, int) or self.max_attempts < 1:
+            raise ValueError(f"max_attempts is {self.max_attempts!r}; it must be a whole number from 1 on")
+        for name in ("initial_backoff", "multiplier", "max_backoff"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value <= _MOST:
+                raise ValueError(f"{name} is {value!r}; it must be 0 to {_MOST:g}")
+        for name in ("max_pushback", "patience"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not (0 <= value <= _MOST or value == math.inf):
+                raise ValueError(f"{name} is {value!r}; it must be 0 to {_MOST:g}, or infinite")
+        if not isinstance(self.jitter, int | float) or not 0 <= self.jitter <= 1:
+            raise ValueError(f"jitter is {self.jitter!r}; it must be 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,13 @@ def late(error: errors.DeadlineExceeded, first: errors.Error | None) -> errors.D
     return told
 
 
+def _backoff(policy: RetryPolicy, attempts: int) -> float:
+    try:
+        return min(policy.initial_backoff * policy.multiplier ** (attempts - 1), policy.max_backoff)
+    except OverflowError:  # after some thousand attempts
+        return policy.max_backoff if policy.initial_backoff > 0 else 0.0
+
+
 def retry_delay(
     policy: RetryPolicy,
     attempts: int,
@@ -93,8 +117,7 @@ def retry_delay(
     elif code == "RESOURCE_EXHAUSTED":
         return None
     else:
-        backoff = min(policy.initial_backoff * policy.multiplier ** (attempts - 1), policy.max_backoff)
-        delay = backoff * (draw or random).uniform(1 - policy.jitter, 1 + policy.jitter)
+        delay = _backoff(policy, attempts) * (draw or random).uniform(1 - policy.jitter, 1 + policy.jitter)
         if seconds_failing + delay > policy.patience:
             return None
     if seconds_left is not None and delay >= seconds_left:
