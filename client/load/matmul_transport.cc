@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/fp8.h"
 #include "base/sync/mutex.h"
 #include "client/call_count.h"
 #include "client/client.h"
