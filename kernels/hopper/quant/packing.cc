@@ -91,6 +91,13 @@ std::string PackingRejection(const Problem& problem) {
     return absl::StrCat("takes K that is a multiple of ", hopper::quant::kSlabK, ", not ",
                         problem.k);
   }
+  constexpr double kMostPadding = 4;
+  const double padded = static_cast<double>(hopper::quant::UnitsOf(problem.n, problem.k)) *
+                        (hopper::quant::kStripLines * hopper::quant::kGroupK);
+  if (padded > kMostPadding * static_cast<double>(problem.n) * static_cast<double>(problem.k)) {
+    return absl::StrCat("takes N x K that padding to 128 makes at most ", kMostPadding,
+                        " times as large, not ", problem.n, " x ", problem.k);
+  }
   if (problem.accumulate != DataType::kF32) {
     return absl::StrCat("does not accumulate in ", Name(problem.accumulate));
   }

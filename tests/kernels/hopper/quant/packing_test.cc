@@ -75,6 +75,11 @@ TEST(Packing, TakesAsManyBytesAsWereSent) {
 TEST(Packing, SaysWhatItDoesNotTake) {
   Problem problem = MakeQuantProblem({});
   EXPECT_EQ(PackingRejection(problem), "");
+  problem.n = 31;
+  EXPECT_EQ(PackingRejection(problem),
+            "takes N x K that padding to 128 makes at most 4 times as large, not 31 x 128");
+  problem.n = 32;
+  EXPECT_EQ(PackingRejection(problem), "");
   problem.k = 100;
   EXPECT_EQ(PackingRejection(problem), "takes K that is a multiple of 64, not 100");
   problem.b_scaling.block_k = 64;

@@ -93,7 +93,7 @@ class PackedWeights : public testing::CudaDeviceTest {
 TEST_F(PackedWeights, ProductsAreRight) {
   Draws draws(5);
   for (int i = 0; i < 24; ++i) {
-    const Shape shape = {1 + draws.Below(i % 4 == 0 ? 140 : 17), 1 + draws.Below(300),
+    const Shape shape = {1 + draws.Below(i % 4 == 0 ? 140 : 17), 64 + draws.Below(240),
                          64 * (1 + draws.Below(6))};
     QuantizedProduct product = Draw(shape, &draws, i % 3 != 0);
     const DeviceWork work = WorkOf(&product);
@@ -141,7 +141,7 @@ TEST_F(PackedWeights, PlanesMayComeInParts) {
   Draws draws(7);
   std::mt19937 random(8);
   for (int i = 0; i < 20; ++i) {
-    const Shape shape = {3, 1 + draws.Below(400), 64 * (1 + draws.Below(9))};
+    const Shape shape = {3, 64 + draws.Below(340), 64 * (1 + draws.Below(9))};
     QuantizedProduct product = Draw(shape, &draws, true);
     const auto* const codes = static_cast<const char*>(product.arguments().b);
     const std::uint64_t bytes = product.problem.b.size_bytes();
