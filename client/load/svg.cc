@@ -83,14 +83,18 @@ class Scale {
   }
 
  private:
-  // Powers of ten, and within few decades 2 and 5 times them.
+  // Powers of ten and, the fewer decades there are, the more of their multiples: half a decade has
+  // three marks at least, so that a value between them can be read.
   std::vector<double> LogarithmicMarks() const {
+    const double decades = high_ - low_;
+    std::vector<double> factors = {1};
+    if (decades <= 3) factors = {1, 2, 5};
+    if (decades <= 1) factors = {1, 1.5, 2, 3, 4, 5, 7};
     std::vector<double> marks;
-    const int step = std::max(1, static_cast<int>((high_ - low_) / 6));
+    const int step = std::max(1, static_cast<int>(decades / 6));
     for (int decade = static_cast<int>(std::floor(low_)); decade <= high_; decade += step) {
-      for (const double factor : {1.0, 2.0, 5.0}) {
+      for (const double factor : factors) {
         const double place = decade + std::log10(factor);
-        if (factor > 1 && high_ - low_ > 3) continue;
         if (place >= low_ && place <= high_) marks.push_back(factor * std::pow(10, decade));
       }
     }
