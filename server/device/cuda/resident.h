@@ -56,13 +56,13 @@ class CudaResident final : public ResidentResult {
   // `given`: the plane as the host has it. `packed`: nothing where it lies otherwise.
   CudaResident(std::shared_ptr<CudaBackend> backend, Block block, MemoryReservation reservation,
                const MatrixLayout& given, const MatrixLayout& landed,
-               std::optional<PackedAs> packed = std::nullopt)
+               const std::optional<PackedAs>& packed = std::nullopt)
       : backend_(std::move(backend)),
         block_(std::move(block)),
         reservation_(std::move(reservation)),
         given_(given),
         landed_(landed),
-        packed_(std::move(packed)) {}
+        packed_(packed) {}
   // A failure to free means that the device is lost, which is reported elsewhere.
   ~CudaResident() override { backend_->Free(block_.memory, block_.stream).IgnoreError(); }
   CudaResident(const CudaResident&) = delete;
