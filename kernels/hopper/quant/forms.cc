@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/tilings.h"
@@ -73,7 +74,8 @@ Config ConfigOf(const Form& form) {
 bool Takes(const Form& form, const Problem& problem) {
   if (form.is_few) return problem.m <= kFewTilings[form.tiling].rows;
   const WideTiling& tiling = kWideTilings[form.tiling];
-  return ChunksOf(problem.n) % (tiling.groups * tiling.line_blocks * tiling.cluster) == 0;
+  const int chunks = tiling.groups * tiling.line_blocks * tiling.cluster;
+  return ChunksOf(problem.n) % chunks == 0;
 }
 
 double PredictedUs(const Form& form, const Problem& problem, const DeviceTraits& device) {
@@ -93,16 +95,16 @@ double PredictedUs(const Form& form, const Problem& problem, const DeviceTraits&
 }
 
 Form QuickestForm(const Problem& problem, const DeviceTraits& device) {
-  const Form* best = nullptr;
-  double best_us = 0;
+  Form best;
+  double best_us = std::numeric_limits<double>::infinity();
   for (const Form& form : Forms()) {
     if (!Takes(form, problem)) continue;
     const double us = PredictedUs(form, problem, device);
-    if (best != nullptr && us >= best_us) continue;
-    best = &form;
+    if (us >= best_us) continue;
+    best = form;
     best_us = us;
   }
-  return *best;
+  return best;
 }
 
 }  // namespace gemmd::hopper::quant

@@ -34,6 +34,16 @@ std::optional<Form> FormOf(const Config& config) {
   return std::nullopt;
 }
 
+// Where the device is not known: an H100.
+DeviceTraits AnyDevice() {
+  DeviceTraits traits;
+  traits.kind = DeviceKind::kCuda;
+  traits.compute_capability = 90;
+  traits.compute_units = 132;
+  traits.memory_gbps = 3000;
+  return traits;
+}
+
 Kernel::Traits TraitsOfEntry() {
   Kernel::Traits traits;
   traits.name = "sm90/packed_int4";
@@ -103,21 +113,10 @@ class PackedInt4Entry final : public Kernel {
           absl::StrCat(traits().name, " has no tiling of ", ToString(config)));
     }
     // A panel may have fewer columns than the tiling's blocks; all tilings have the same bits.
-    if (!Takes(*form, problem)) form = QuickestForm(problem, kAnyDevice);
+    if (!Takes(*form, problem)) form = QuickestForm(problem, AnyDevice());
     return form->is_few ? hopper::quant::FewFor(target, form->tiling)(problem, arguments, target)
                         : hopper::quant::WideFor(target, form->tiling)(problem, arguments, target);
   }
-
- private:
-  // Where the device is not known: an H100.
-  static inline const DeviceTraits kAnyDevice = [] {
-    DeviceTraits traits;
-    traits.kind = DeviceKind::kCuda;
-    traits.compute_capability = 90;
-    traits.compute_units = 132;
-    traits.memory_gbps = 3000;
-    return traits;
-  }();
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ using testing::UniqueName;
 // An object of shared memory, as a client has it; it may have its lock.
 class Object {
  public:
-  Object(std::string name, bool is_locked) : path_("/" + name) {
+  Object(const std::string& name, bool is_locked) : path_("/" + name) {
     file_ = shm_open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     EXPECT_GE(file_, 0);
     if (is_locked) {
