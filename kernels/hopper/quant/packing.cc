@@ -14,7 +14,7 @@ namespace {
 
 using hopper::quant::PackedPlaces;
 
-static_assert(kPackedLines == 2 * hopper::quant::kChunkLines);
+static_assert(kPackedLines == std::int64_t{2} * hopper::quant::kChunkLines);
 
 bool IsHalf(DataType type) { return type == DataType::kF16 || type == DataType::kBf16; }
 
