@@ -243,7 +243,7 @@ DataType WorkloadEntry::output_type() const {
   if (!a_quantized.empty() && !b_quantized.empty()) {
     return IsQuantizedInteger(a.type) ? DataType::kF32 : DataType::kBf16;
   }
-  // That of the operand which is not quantized, if one is.
+  // D has the type of the operand that is not quantized.
   const DataType type = a_quantized.empty() ? a.type : b.type;
   if (IsFp8(type)) return DataType::kBf16;
   if (type == DataType::kInt8) return is_quantized ? DataType::kF32 : DataType::kInt32;

@@ -32,7 +32,7 @@ const TilingCost& CostOf(const Form& form) {
   return form.is_few ? kFewTilings[form.tiling].cost : kWideTilings[form.tiling].cost;
 }
 
-// That the product moves of A, B and D.
+// Bytes of A, B and D that the product moves.
 double BytesOf(const Problem& problem) {
   const auto units = static_cast<std::uint64_t>(UnitsOf(problem.n, problem.k));
   return static_cast<double>(units * (kCodeBytes + kScaleBytes) + problem.a.size_bytes() +

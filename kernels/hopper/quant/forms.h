@@ -23,7 +23,7 @@ inline bool operator==(const Form& x, const Form& y) {
 const std::vector<Form>& Forms();
 Config ConfigOf(const Form& form);
 
-// Returns whether the form computes so many rows of D, and lines of W that its blocks fill.
+// Returns whether the form has room for the problem's rows, and its blocks divide the packed lines.
 bool Takes(const Form& form, const Problem& problem);
 
 // In us, on a device of sm_90 or an emulated one. REQUIRES: the form takes the problem.
