@@ -1,8 +1,10 @@
 // A stored operand on devices that have memory of their own.
 #include "server/device/cuda/landing.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,12 +105,69 @@ TEST(PackedLanding, TakesThePlaceOfWhatLandedAsItWasSent) {
   EXPECT_EQ(place(Packing::kStrips), packed);
   EXPECT_EQ(device.stores, 1);
   EXPECT_EQ(device.copies, 1);
-  // Whoever wants it as it was sent again gets it besides, and nobody moves it from then on.
+  // A later use of the plane as it was sent lands it a second time; from then on both stay.
   place(Packing::kNone);
   EXPECT_EQ(place(Packing::kStrips), packed);
   place(Packing::kNone);
   EXPECT_EQ(device.copies, 2);
   EXPECT_EQ(landed_bytes, form.data.size_bytes());
+}
+
+TEST(PackedLanding, NoHistoryLosesMemoryOrAPlane) {
+  for (std::uint32_t seed = 1; seed <= 30; ++seed) {
+    std::mt19937 random(seed);
+    CudaLikeDevice devices[] = {CudaLikeDevice(64 << 10), CudaLikeDevice(64 << 10)};
+    Problem problem = MakeProblem(1, 128, 128, DataType::kBf16, DataType::kBf16, false, true);
+    problem.b.type = DataType::kInt4;
+    problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
+    OperandForm form;
+    form.data = problem.b;
+    const std::uint64_t bytes = form.data.size_bytes();
+    StoredOperand::Memory memory;
+    memory[PlaneName::kData] = AllocateHostBuffer(bytes);
+    std::string sent(bytes, '\0');
+    for (char& byte : sent) byte = static_cast<char>(random());
+    std::copy(sent.begin(), sent.end(), memory[PlaneName::kData].front().data);
+    {
+      StoredOperand operand(form, std::move(memory), std::make_shared<StoreHold>(),
+                            std::make_shared<StoreTraffic>());
+      std::vector<std::shared_ptr<const ResidentOperand>> works;
+      std::uint64_t landed_bytes = 0;
+      for (int step = 0; step < 60; ++step) {
+        CudaLikeDevice& device = devices[random() % 2];
+        switch (random() % 6) {
+          case 0:
+          case 1:
+          case 2: {
+            problem.b_packing = random() % 2 == 0 ? Packing::kNone : Packing::kStrips;
+            const auto placed = operand.PlaceOn(&device, problem, WorkPlane::kB, &landed_bytes);
+            ASSERT_TRUE(placed.ok()) << placed.status();
+            EXPECT_EQ(placed->landed->layout().type,
+                      problem.b_packing == Packing::kNone ? DataType::kInt4 : DataType::kUint8);
+            if (works.size() < 3) works.push_back(placed->landed);
+            break;
+          }
+          case 3:
+            ASSERT_TRUE(operand.MoveOut(&device).ok());
+            break;
+          case 4:
+            operand.DropCopy(&device);
+            break;
+          default:
+            if (!works.empty()) works.erase(works.begin());
+        }
+        const auto whole = operand.Whole(PlaneName::kData);
+        ASSERT_TRUE(whole.ok()) << whole.status();
+        EXPECT_TRUE(std::string(whole->data, whole->size_bytes) == sent) << seed << ", " << step;
+        for (const CudaLikeDevice& each : devices) EXPECT_LE(operand.device_bytes(each), 2 * bytes);
+      }
+      works.clear();
+      for (CudaLikeDevice& each : devices) {
+        EXPECT_EQ(each.memory().usage().resident_bytes, operand.device_bytes(each));
+      }
+    }
+    for (CudaLikeDevice& each : devices) EXPECT_EQ(each.memory().usage().resident_bytes, 0U);
+  }
 }
 
 TEST_F(LandingTest, ADownloadBringsItBack) {
