@@ -32,7 +32,7 @@ const Registry& BuiltinRegistry() {
     std::vector<std::unique_ptr<const Kernel>> kernels;
     AppendCpuKernels(&kernels);
     AppendQuantizedCpuKernels(&kernels);
-    // Before the ladders: of equal predictions the first is taken.
+    // Kernels that serve come before the ladders: selection takes the first of equal predictions.
     AppendHopperGemm(&kernels);
     AppendHopperRaggedGemm(&kernels);
     AppendHopperTf32(&kernels);

@@ -29,9 +29,9 @@ constexpr Rates kRates[] = {
     {120, 128, 2, 128, 256, 1024},     // RTX Blackwell, fp8 with f32 accumulation: half of byte
 };
 
-// The share that a product of 8192 cubed reaches of the peak at the highest clock, which power does
-// not allow; and the share that a long read reaches of the bus's rate. Both are an H200's:
-// docs/benchmarks/cublaslt.md.
+// The shares of its peaks that an H200 sustains (docs/benchmarks/cublaslt.md): in a product of 8192
+// cubed, of the peak at the highest clock, which power does not allow; in a long read, of the bus's
+// rate.
 constexpr double kSustainedArithmetic = 0.75;
 constexpr double kSustainedMemory = 0.92;
 

@@ -23,7 +23,8 @@ struct DeviceTraits {
   // Roofline that predictions start from.
   double f32_gflops = 1;   // sustained by all units together
   double memory_gbps = 1;  // GB/s
-  // The same for matrix units, f32 accumulation (int32 for int8); 0 where there are none.
+  // Sustained by all matrix units together, with f32 accumulation (int32 for int8); 0 where there
+  // are no such units.
   double f64_gflops = 0;  // of whichever units are faster
   double tf32_gflops = 0;
   double half_gflops = 0;  // f16 and bf16

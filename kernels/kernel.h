@@ -117,7 +117,8 @@ class Kernel {
   // kBatchInvariant it depends on N, K, types, layouts of B, device and version alone.
   virtual std::string NumericsId(const Problem& problem) const = 0;
 
-  // The same of results that the config computed, for kernels whose bits depend on it.
+  // NumericsId() of results that this config computed. Kernels whose bits depend on the config
+  // override it.
   virtual std::string PlannedNumericsId(const Problem& problem, const Config& /*config*/) const {
     return NumericsId(problem);
   }

@@ -39,7 +39,8 @@ bool operator==(const MeasuredPlan& x, const MeasuredPlan& y);
 // layouts, scaling, class, and which parts the epilogue has (not their values).
 std::string PlanKey(const Problem& problem, const DeviceTraits& device);
 
-// A value: copies are independent. Every method is thread-safe; of assignments, the source.
+// A value: copies are independent. Every method is thread-safe; an assignment is so for its source
+// alone.
 class PlanCache {
  public:
   static constexpr std::size_t kMaxPlans = 65536;
@@ -60,7 +61,7 @@ class PlanCache {
 
   std::size_t size() const;
 
-  // Another number after each change.
+  // Returns a number that each change of the plans changes.
   std::uint64_t revision() const { return revision_.load(std::memory_order_acquire); }
 
   std::string ToJson(absl::string_view version) const;

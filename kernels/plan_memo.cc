@@ -64,7 +64,7 @@ std::string KeyOf(const Problem& problem, const DeviceTraits& device, absl::stri
 absl::StatusOr<Plan> PlanMemo::Select(const Problem& problem, const DeviceTraits& device,
                                       absl::string_view kernel_name, std::int64_t problems) {
   std::string key = KeyOf(problem, device, kernel_name, problems);
-  // Before the plans are looked at, so that one inserted meanwhile makes this one old.
+  // Read before the plans are looked at, so that a plan inserted meanwhile makes this answer old.
   const std::uint64_t revision = measured_ == nullptr ? 0 : measured_->revision();
   {
     const MutexLock lock(mutex_);

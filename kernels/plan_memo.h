@@ -17,7 +17,7 @@ namespace gemmd {
 // Thread-safe. The registry and the plans outlive it.
 class PlanMemo {
  public:
-  // Beyond this all is forgotten, so that problems which never come back cost no more.
+  // At this number of plans all are forgotten, so that problems that never come back cost no more.
   static constexpr std::size_t kMostPlans = 8192;
 
   // `measured` may be null; what it gains counts from the next call on.

@@ -67,8 +67,8 @@ struct Problem {
   // says. Only operands of quantized types have them.
   Scaling a_scaling = Scaling::kNone;
   Scaling b_scaling = Scaling::kNone;
-  // For a part of a product: the lines that its planes of scales were made for, which say how far
-  // apart those along lines lie. 0: M, and N.
+  // A part of a product has the planes of scales of the whole. These are the numbers of lines that
+  // the planes were made for, on which the distances between scales depend. 0: M for A, N for B.
   std::int64_t a_scale_lines = 0;
   std::int64_t b_scale_lines = 0;
   // Once B has landed; layouts, order of scales and b_scale_lines stay those that were sent.
@@ -106,8 +106,8 @@ Problem MakeProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType typ
 DataType DefaultOutputType(DataType operand_type, bool scaled = false);
 DataType DefaultAccumulateType(DataType operand_type);
 
-// The same of operands of two types: D has the type of the one that is not quantized, if any, else
-// what A's asks for; sums are of int32 where both are integers.
+// The defaults for operands of two types. D goes by B where A alone is quantized, else by A. Sums
+// have the type that both operands ask for, or f32 where they differ.
 DataType DefaultOutputType(DataType a, DataType b, bool scaled);
 DataType DefaultAccumulateType(DataType a, DataType b);
 

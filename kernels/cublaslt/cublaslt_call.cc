@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kAlignmentBits = 128;  // 16 bytes
 constexpr std::int64_t kByteExtent = 16;      // what tensor cores want of 8-bit dimensions
-// The largest for which K * 128 * 128 fits an int32 is 131071 (server/admission refuses more), and
-// what lies on a device may be padded with zeros, which add nothing.
+// An int32 holds K * 128 * 128 up to a K of 131071, and server/admission refuses more. A device may
+// pad K with zeros, which add nothing, up to this.
 constexpr std::int64_t kMaxPaddedInt8K = 131072;
 constexpr std::int64_t kMaxDimension = std::numeric_limits<std::int32_t>::max();
 
@@ -179,7 +179,7 @@ bool IsFusible(Arithmetic arithmetic, const Problem& problem) {
   return e.beta == 0 || problem.c.order == problem.d.order;
 }
 
-// All but what the output is.
+// Returns a call with its operands and sizes, and without its output and scalings.
 CublasLtCall Operands(Arithmetic arithmetic, const Problem& problem) {
   CublasLtCall call;
   call.arithmetic = arithmetic;

@@ -36,8 +36,8 @@ enum class FusedEpilogue : std::uint8_t {
   kGeluBias,
 };
 
-// Everything that the library's choice of algorithms may depend on but addresses.
-// alpha and beta are 1 and 0 where `is_product_only`, else the problem's.
+// Everything but addresses that the library's choice of algorithms may depend on. alpha and beta
+// are 1 and 0 where `is_product_only`, else the problem's.
 struct CublasLtCall {
   Arithmetic arithmetic = Arithmetic::kF32;
   DataType accumulate = DataType::kF32;

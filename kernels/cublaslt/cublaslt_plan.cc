@@ -68,7 +68,7 @@ cublasLtEpilogue_t ToCuda(FusedEpilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Of an operand that has scales.
+// Returns the library's mode for the scales of an operand. REQUIRES: it has scales.
 cublasLtMatmulMatrixScale_t ScaleMode(const Scaling& scaling) {
   if (scaling == Scaling::kTensor) return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
   if (scaling == Scaling::kVector) return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;

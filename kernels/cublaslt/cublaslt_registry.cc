@@ -183,8 +183,8 @@ class CublasLtEntry final : public Kernel {
     return absl::FailedPreconditionError("cuBLASLt has no algorithm for it on this device");
   }
 
-  // The config's algorithm, or for a panel that would need more workspace than was planned
-  // the first that does not.
+  // Returns the index of the config's algorithm. A panel may need more workspace for it than was
+  // planned; it gets the first algorithm that needs no more.
   absl::StatusOr<int> Choose(const Config& config, int device, std::uint64_t alignment,
                              Route* route) const {
     const int count = route->plan->count();

@@ -41,8 +41,8 @@ struct Dequantization {
   // The result.
   DataType output{};       // kBf16, kF16, kF32 or kF64
   void* values = nullptr;  // value (line, k) is at line * DequantizedPitch(k) + k
-  // One f32 a line, without and with the scale of the tensor. Null where the operand has no scales;
-  // the same where it has none of the tensor.
+  // The line factors, one f32 a line, without and with the scale of the tensor. Both are null where
+  // the operand has no scales, and one address where it has no scale of the tensor.
   float* line_scales = nullptr;
   float* line_factors = nullptr;
 };

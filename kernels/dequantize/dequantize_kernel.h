@@ -1,5 +1,6 @@
-// The kernels behind dequantize.h. Memory should be their limit, so what a run of eight codes asks
-// for is asked once a line, or when the kernel is compiled, and nothing divides by what varies.
+// The kernels behind dequantize.h. Memory should be their limit. So whatever a run of eight codes
+// needs to know is looked up once a line or known to the compiler, and no run divides by a value
+// that the compiler does not know.
 //
 //   LineFactors   the factors of each line, by threads that share it
 //   Dequantize    values, in runs of eight neighbours along K, four runs of a line a thread. Where

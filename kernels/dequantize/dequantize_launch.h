@@ -35,7 +35,7 @@ inline CodeFormat CodeFormatOf(DataType type) {
   return format;
 }
 
-// Of a power of two, or of kWhole.
+// Returns log2 of a block's extent, or kWholeLog2 for kWhole. REQUIRES: a power of two, or kWhole.
 inline std::uint8_t BlockLog2(std::uint16_t block) {
   if (block == kWhole) return kWholeLog2;
   std::uint8_t log2 = 0;

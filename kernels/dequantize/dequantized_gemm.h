@@ -22,7 +22,7 @@
 
 namespace gemmd {
 
-// One for each of the kernels so far that may serve it.
+// Appends an entry for each kernel in `kernels` that can multiply the decoded operands.
 void AppendDequantizedGemm(std::vector<std::unique_ptr<const Kernel>>* kernels);
 
 }  // namespace gemmd

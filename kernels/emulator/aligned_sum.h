@@ -34,10 +34,11 @@ inline __attribute__((always_inline)) bool IsNone(const Ints& wrong) {
   return any == 0;
 }
 
-// Steps 2 to 4 of tensor_core.h with the sum rounded toward zero to f32's 24 bits, and in
-// *lost whether that lost any. `scale`, unless null, has the exponents of the block's scales: the
-// products of column i are worth 2^scale[i] times what they say. False where the quick way does not
-// apply. Row has value[k] and exponent[k], Columns value[k][i] and exponent[k][i].
+// Does steps 2 to 4 of tensor_core.h. result[i] is the sum of column i, rounded toward zero to
+// f32's 24 bits; lost[i], unless `lost` is null, says whether that lost any bits. `scale`, unless
+// null, has the exponents of the block's scales: the products of column i are multiplied by
+// 2^scale[i]. Returns false where this quick way does not apply. Row has value[k] and exponent[k],
+// Columns value[k][i] and exponent[k][i].
 template <int kProducts, class Row, class Columns>
 inline __attribute__((always_inline)) bool SumAligned(const Row& row, const Columns& columns,
                                                       const std::int32_t* scale,

@@ -21,7 +21,7 @@ void NoteSharedAccess(const char* instruction, std::uint32_t address, std::uint3
 // Eight rows of 16 bytes that ldmatrix or stmatrix moves in one pass.
 void NoteMatrixAccess(const char* instruction, const std::uint32_t (&row)[8], const CallSite& site);
 
-// Accesses that only part of a warp made.
+// Counts the accesses that only part of a warp made.
 void CountUnfinishedAccesses(Grid& grid, const Cluster& cluster);
 
 }  // namespace gemmd::emulator

@@ -1,10 +1,10 @@
 // Vector clocks: who knows how much of whom.
 //
-// Every agent that can make memory accesses (a thread, and each asynchronous engine:
-// an mbarrier that bulk copies complete on, a warpgroup's tensor core, a thread's bulk
-// stores) counts its own steps. A clock holds, for each agent, the last step whose
-// effects the owner is known to follow. An access (agent, step) is ordered before
-// whatever its clock's owner does next exactly where clock[agent] >= step.
+// Every agent that can make memory accesses (a thread, and each asynchronous engine: an mbarrier
+// that bulk copies complete on, a warpgroup's tensor core, a thread's bulk stores) counts its own
+// steps. A clock holds, for each agent, the last step whose effects the owner is known to follow.
+// An access (agent, step) is ordered before whatever a clock's owner does next exactly where
+// clock[agent] >= step.
 //
 // Lamport, "Time, clocks, and the ordering of events in a distributed system", 1978;
 // Mattern, "Virtual time and global states of distributed systems", 1989.
@@ -75,13 +75,13 @@ struct Knowledge {
   // mbarrier initialisations that a fence has passed on: a fence.mbarrier_init passes on
   // these alone, a fence.proxy.async both.
   VectorClock mbarrier_init;
-  // The same as async_proxy, for global memory: a fence.proxy.async of .global or of no state
-  // space.
+  // Generic-proxy accesses to global memory that a fence.proxy.async of .global, or of no state
+  // space, has passed on.
   VectorClock async_global;
   ForeignPointer foreign;
   ForeignPointer foreign_async;
-  // Steps that are over, though what they stored may not be there to be seen: what arrivals of
-  // the block's scope tell other blocks. Steps in `generic` are not repeated.
+  // Steps that are over, though their stores may not be visible: an arrival at the block's scope
+  // tells other blocks no more. Steps in `generic` are not repeated.
   VectorClock finished;
   // griddepcontrol.wait is behind this thread (grid_dependency.h).
   bool preceding_grid = false;

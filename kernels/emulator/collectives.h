@@ -27,7 +27,7 @@ void CheckConverged(Group& group, const char* operation, const CallSite& site) {
   FailDiverged(operation, group.operation, group.site, site);
 }
 
-// Calls execute(operands) on the last of the 32 lanes; operands[lane] is what each gave.
+// Calls execute(operands) on the last of the 32 lanes to come; operands[lane] is what each gave.
 // Inline as BlockCurrent() is.
 template <typename F>
 inline __attribute__((always_inline)) void WarpCollective(const char* operation, void* operand,
@@ -48,7 +48,8 @@ inline __attribute__((always_inline)) void WarpCollective(const char* operation,
   }
 }
 
-// The same for the 128 threads of a warpgroup: four warps, the first a multiple of 4.
+// Calls execute(group) on the last of a warpgroup's 128 threads to come; group.operand[i] is what
+// thread i gave. A warpgroup is four warps, the first a multiple of 4.
 void WarpgroupCollective(const char* operation, void* operand, const CallSite& site,
                          absl::FunctionRef<void(Warpgroup& group)> execute);
 

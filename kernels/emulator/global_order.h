@@ -41,7 +41,8 @@ GlobalUse OwnGlobalUse(bool writes, bool is_atomic = false);
 void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alignment,
                     const GlobalUse& use, const char* what, const CallSite& site);
 
-// The same without order: for what neither reads nor writes.
+// The bytes must lie in one buffer. For an instruction that neither reads nor writes, such as a
+// prefetch: alignment and order do not matter to it.
 void CheckGlobalBounds(const void* address, std::uint64_t bytes, const char* what,
                        const CallSite& site);
 

@@ -193,7 +193,7 @@ void CheckBulkCopiesEnded(const Cluster& cluster) {
   for (const Block& block : cluster.blocks) {
     const auto first = cluster.threads.begin() + static_cast<std::ptrdiff_t>(block.rank * threads);
     const auto last = first + static_cast<std::ptrdiff_t>(threads);
-    // Neighbours are of one copy: the last that was found to be known.
+    // Neighbouring cells mostly belong to one copy: the last one that was found to be known.
     Agent agent = 0;
     Step step = 0;
     for (std::size_t i = 0; i < block.cells.size(); ++i) {

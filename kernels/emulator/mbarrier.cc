@@ -95,8 +95,8 @@ void Arrive(Mbarrier& object, std::uint32_t address, Scope scope, const CallSite
 
 bool IsComplete(const Mbarrier& object, std::uint32_t parity) { return object.phase % 2 != parity; }
 
-// The phase waited for is the latest one, or a later phase than the thread can tell by
-// its parity: then it waits for the wrong one, unless it knew of the phases between.
+// Acquires what the latest completed phase released. The thread must know of every phase before
+// that one: by parity alone it cannot tell that it waited for the wrong phase.
 void Acquire(const Mbarrier& object, std::uint32_t address, std::uint32_t parity, Scope scope,
              const CallSite& site) {
   Thread& thread = CurrentThread();

@@ -16,8 +16,9 @@ void MbarrierInvalidate(std::uint32_t address, const CallSite& site);
 
 // An arrival that releases at the block's scope, at an object of this block.
 void MbarrierArrive(std::uint32_t address, const CallSite& site);
-// The same at an object of any block of the cluster, which must not exit before: a cluster
-// barrier has to ensure it. Another block learns that accesses are over, and not what they wrote.
+// An arrival that releases at the block's scope, at an object of any block of the cluster. That
+// block must not exit before the arrival, which a cluster barrier has to ensure. Another block
+// learns that accesses are over, and not what they wrote.
 void MbarrierArriveRemote(std::uint32_t address, const CallSite& site);
 // Arrives as above, and releases at the cluster's scope.
 void MbarrierArriveCluster(std::uint32_t address, const CallSite& site);

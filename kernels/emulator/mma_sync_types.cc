@@ -83,8 +83,9 @@ void MultiplyInt8(void* const* operands) {
   });
 }
 
-// a * b + c, rounded once. Of several NaNs the hardware passes on b's, else c's, else a's, made
-// quiet; one that it makes itself has the sign set. All 1502 NaNs of the dumps of an H200 fit.
+// a * b + c, rounded once. Where several operands are NaN, the hardware passes on b's, else c's,
+// else a's, made quiet; a NaN that it makes itself has the sign set. All 1502 NaNs of the dumps of
+// an H200 fit.
 double FusedMultiplyAdd(double a, double b, double c) {
   const double sum = std::fma(a, b, c);
   if (!std::isnan(sum)) return sum;

@@ -75,7 +75,8 @@ void SumByDefinition(HalfFormat format, const RowFactors& row, const ColumnFacto
   }
 }
 
-// The same code for any processor and for one with AVX2.
+// The functions of the quick way, compiled for any processor; Avx2 has them compiled for one with
+// AVX2.
 template <HalfFormat kFormat>
 struct Baseline {
   static bool DoSum(const RowFactors& row, const ColumnFactors& columns, const float* addend,

@@ -18,7 +18,7 @@ template <typename Element>
 using OperandLine = std::array<Element, BlockProducts(sizeof(Element))>;
 using HalfLine = OperandLine<std::uint16_t>;
 
-// The same of eight columns, side by side for each k.
+// A block's part of eight columns of B, side by side for each k.
 using ColumnBits = std::array<std::array<std::uint16_t, kBlockColumns>, kBlockProducts>;
 
 // A row of A, prepared: each factor's value and its exponent as tensor_core.h counts it, a
@@ -46,7 +46,8 @@ void PrepareColumns(HalfFormat format, const ColumnBits& bits, ColumnFactors* co
 // columns were prepared for `format`.
 void MultiplyAddF32(HalfFormat format, const RowFactors& row, const ColumnFactors& columns,
                     float* sum);
-// The same for f16 operands and an f16 accumulator, to nearest even.
+// sum[i] = round(sum[i] + row * column i) in f16, for each i of 8; to nearest even. REQUIRES: row
+// and columns were prepared for f16.
 void MultiplyAddF16(const RowFactors& row, const ColumnFactors& columns, std::uint16_t* sum);
 
 }  // namespace gemmd::emulator

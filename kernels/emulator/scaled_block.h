@@ -1,5 +1,6 @@
 // Block-scaled products, eight outputs at a time: tensor_core.h's rule for 32 factors of a row and
-// 32 of each column, all of which have their line's scale. The same bits, quickly.
+// 32 of each column, all of which have their line's scale. The bits are those of that rule,
+// computed faster.
 #pragma once
 
 #include <array>

@@ -15,7 +15,8 @@ void LoadShared(void* value, std::uint32_t address, std::uint32_t bytes, const C
 void StoreShared(std::uint32_t address, const void* value, std::uint32_t bytes,
                  const CallSite& site);
 
-// The same at an address of any block of the cluster: ld.shared::cluster, st.shared::cluster.
+// ld.shared::cluster and st.shared::cluster: `address` may be one of any block of the cluster, and
+// `bytes` is the width of the access and its alignment.
 void LoadSharedRemote(void* value, std::uint32_t address, std::uint32_t bytes,
                       const CallSite& site);
 void StoreSharedRemote(std::uint32_t address, const void* value, std::uint32_t bytes,

@@ -136,14 +136,14 @@ struct Mxf8f6f4 {
   }
 };
 
-// The same by the rule of kind::mxf4 and kind::mxf4nvf4.
+// Eight columns of D at a time by the rule of kind::mxf4 and kind::mxf4nvf4.
 struct Fp4 {
   using Row = Fp4Line;
   using Columns = std::array<Fp4Line, kBlockColumns>;
 
   static Fp4Line MakeFp4Line(const IssuedProduct& product, const Bytes& elements, bool is_negated,
                              const std::array<std::uint8_t, 4>& scales) {
-    // Of two scales each is of two blocks of 16.
+    // Where a line has two scales, each is that of two blocks of 16.
     const bool is_of_32 = product.instruction.scales == 2;
     return PrepareFp4Line(
         elements, is_negated,

@@ -33,7 +33,8 @@ Agent AgentOf(TensorEngine& engine);
 
 void DropLanded(std::vector<OperationId>* operations);
 
-// A product or copy is issued: its step, which those that follow are ordered after.
+// Returns the step of a product or copy that the thread issues; those that follow are ordered after
+// it.
 Step IssueProduct(Thread& thread);
 
 // The number of that accumulator in the first block of its group, TensorCell::accumulator.

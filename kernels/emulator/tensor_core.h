@@ -65,7 +65,7 @@ struct Factors {
   bool finite = true;
   int count = kBlockProducts;
 
-  // `bits` are the element's, in the lowest FactorBytes(). Of a binary32 as a tf32 operand the
+  // `bits` are the element's, in the lowest FactorBytes(). A tf32 operand is a binary32 whose
   // lowest 13 bits are cut off.
   void Set(FactorFormat format, int k, std::uint32_t bits);
   void Set(HalfFormat format, int k, std::uint16_t bits) { Set(ToFactorFormat(format), k, bits); }
@@ -75,9 +75,9 @@ struct Factors {
   void Scale(std::uint8_t code);
 };
 
-// addend + sum of a[k] * b[k], steps 1 to 3 above and the exact sum. REQUIRES: both have as many
-// factors. For operands with
-// an infinity or a NaN: what IEEE 754 arithmetic gives, in no particular order.
+// addend + sum of a[k] * b[k], steps 1 to 3 above and the exact sum. Operands with an infinity or a
+// NaN give what IEEE 754 arithmetic gives, in no particular order. REQUIRES: `a` and `b` have
+// equally many factors.
 double AlignedSum(double addend, const Factors& a, const Factors& b);
 
 // Step 4.

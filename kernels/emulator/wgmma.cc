@@ -161,7 +161,7 @@ void Clear(AccumulatorTile* tile) {
   std::fill(tile->f16.begin(), tile->f16.end(), std::uint16_t{0});
 }
 
-// One product of halves, once its operands are known.
+// A product of halves, once its operands are known.
 void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
               const std::vector<HalfLine>& b, AccumulatorTile* tile) {
   if (!product.accumulate) Clear(tile);
@@ -188,7 +188,7 @@ void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
   }
 }
 
-// One of tf32, by the definition.
+// Products of tf32 operands, by the definition in tensor_core.h.
 using WordLine = OperandLine<std::uint32_t>;
 
 std::vector<Factors> FactorsOf(const std::vector<WordLine>& lines) {

@@ -29,8 +29,8 @@ void WgmmaFence(const CallSite& site);
 // f16. Where `fragments` is not null, it is this thread's four words of A, of halves, and product.a
 // is not used.
 //
-// Checked of fragments: a fence since the last wait, and that they are the same at the wait.
-// Not seen: a fragment that is first written after the fence.
+// Checks that a fence stands between the last wait and the fragments, and that these are unchanged
+// at the wait. Does not see a fragment that is first written after the fence.
 void WgmmaMultiply(const WgmmaProduct& product, float* registers, const std::uint32_t* fragments,
                    const CallSite& site);
 void WgmmaMultiply(const WgmmaProduct& product, std::uint32_t* registers,

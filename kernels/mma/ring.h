@@ -12,7 +12,8 @@ namespace gemmd::mma {
 
 inline namespace GEMMD_BACKEND {
 
-// As many stages as fit into so much shared memory, each with two mbarriers, up to `most`.
+// Returns the number of stages that fit into `shared_bytes`, each with two mbarriers; at most
+// `most`.
 constexpr int FittingStages(int shared_bytes, int stage_bytes, int most) {
   const int fitting = shared_bytes / (stage_bytes + 2 * static_cast<int>(ptx::kMbarrierBytes));
   return fitting < most ? fitting : most;

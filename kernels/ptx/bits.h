@@ -17,8 +17,8 @@ GEMMD_DEVICE std::uint32_t MaskAndSet(std::uint32_t word, std::uint32_t mask, st
   GEMMD_IN_EMULATOR(return (word & mask) | set;)
 }
 
-// The same value, of which the compiler does not know how it came about: it keeps it in a register
-// where it would compute it again at each use.
+// Returns `value`, and hides from the compiler how it was computed: the compiler then keeps it in a
+// register, where it would compute it again at each use.
 GEMMD_DEVICE std::uint32_t Keep(std::uint32_t value) {
   GEMMD_ON_DEVICE(asm volatile("" : "+r"(value));)
   return value;

@@ -12,8 +12,8 @@ namespace gemmd::ptx {
 inline namespace GEMMD_BACKEND {
 
 #ifndef __CUDACC__
-// Each half of a and b by `f` of two binary32 numbers. A float of 24 bits that is rounded again to
-// 11 or 8 is what one rounding gives, for sums and, above the subnormal numbers, for products.
+// Applies `f` to each half of a and b, as binary32 numbers. Its result, rounded again from 24 bits
+// to 11 or 8, is what one rounding gives, for sums and, above the subnormal numbers, for products.
 template <typename F>
 std::uint32_t OfHalves(emulator::HalfFormat format, std::uint32_t a, std::uint32_t b, F f) {
   std::uint32_t word = 0;

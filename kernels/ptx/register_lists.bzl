@@ -27,7 +27,7 @@ def _header(out, purpose, lines):
                (purpose, "\n".join(lines)),
     )
 
-# Of n columns: n / 2 registers of f32, or of two f16.
+# Accumulators of wgmma: n / 2 registers, each an f32 of n columns or two f16 of 2 * n columns.
 def _wgmma():
     lines = []
     for n in range(8, 257, 8):
@@ -42,7 +42,7 @@ def _wgmma():
         lines.append(_define("GEMMD_WGMMA_EACH_%s(f)" % name, " ".join(calls)))
     return lines
 
-# Of tcgen05.ld and .st: powers of two, in an array `registers`.
+# Registers of tcgen05.ld and .st: a power of two of them, in an array `registers`.
 def _tcgen05():
     counts = [1, 2, 4, 8, 16, 32, 64, 128]
     lines = []

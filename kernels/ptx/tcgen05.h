@@ -109,8 +109,8 @@ GEMMD_DEVICE void Tcgen05Multiply(TensorAddress d, std::uint64_t a_descriptor,
 #endif
 }
 
-// The same with A in tensor memory: eight columns from `a` on, two elements of K each, rows in D's
-// lanes.
+// tcgen05.mma.kind::f16 as Tcgen05Multiply(), but with A in tensor memory: eight columns from `a`
+// on, two elements of K each, rows in D's lanes.
 template <int kGroup = 1>
 GEMMD_DEVICE void Tcgen05MultiplyTensor(TensorAddress d, TensorAddress a,
                                         std::uint64_t b_descriptor, std::uint32_t instruction,

@@ -94,7 +94,7 @@ enum class WgmmaType : int { kF16, kBf16, kTf32 };
     }                                                                         \
   }
 #else
-// The emulator's word for what the wrapper was asked.
+// The emulator's name for the type of the operands.
 template <WgmmaType kType>
 constexpr emulator::FactorFormat kWgmmaFormat =
     kType == WgmmaType::kF16    ? emulator::FactorFormat::kF16
@@ -120,8 +120,8 @@ GEMMD_DEVICE void Wgmma(float (&d)[kColumns / 2], std::uint64_t a_descriptor,
 #endif
 }
 
-// The same with A in registers: four words a thread, which may be written again after the
-// wait, and after they are written, need a WgmmaFence().
+// Does as Wgmma(), but with A in registers: four words a thread. They may be written again after
+// the wait; once they are written, they need a WgmmaFence().
 template <WgmmaType kType, int kColumns, Major kBMajor = Major::kK>
 GEMMD_DEVICE void WgmmaRegisters(float (&d)[kColumns / 2], const std::uint32_t (&a)[4],
                                  std::uint64_t b_descriptor, bool accumulate GEMMD_SITE) {

@@ -55,7 +55,7 @@ GEMMD_DEVICE void WgmmaF16(std::uint32_t (&d)[kColumns / 4], std::uint64_t a_des
 #endif
 }
 
-// The same with A in registers, as WgmmaRegisters().
+// Does as WgmmaF16(), but with A in registers, as WgmmaRegisters() has it.
 template <int kColumns, Major kBMajor = Major::kK>
 GEMMD_DEVICE void WgmmaF16Registers(std::uint32_t (&d)[kColumns / 4], const std::uint32_t (&a)[4],
                                     std::uint64_t b_descriptor, bool accumulate GEMMD_SITE) {

@@ -20,11 +20,12 @@
 //                           fp8        (K/32 + 4) 2^-13
 //                           any, where accumulate is f16: (K + 4) 2^-11
 //
-// Of quantized operands that kernels decode (IsDequantized()) values are exact here, and e is that
-// of f32, or of f64 where accumulate is f64 or int32, whose D of fewer bits may be rounded to f32
-// on its way; of fp8 by fp8 by a kernel of class fast or by name alone, which may multiply codes,
-// it is that of fp8. To an element's magnitude in s_i 2^-100 of its line's largest scale is added,
-// because values below 2^-132 of that may be lost.
+// Quantized operands that kernels decode (IsDequantized()) have exact values here. Their e is that
+// of f32. Where accumulate is f64 or int32 it is that of f64, and 2^-24 more where D has fewer
+// bits, because D may be rounded to f32 on its way. Where both operands are fp8 and the kernel is
+// of class fast or serves by name alone, it may multiply codes, and e is that of fp8. An element's
+// magnitude in s_i counts 2^-100 of its line's largest scale more, because values below 2^-132 of
+// that scale may be lost.
 //
 // Signs are random and do not depend on the rounding, so a right row is over t_i with a
 // probability below 2 exp(-18) (Hoeffding), and far below where errors are not the worst
@@ -54,10 +55,10 @@ struct VerificationOptions {
 // The largest |difference| / t_i over rows and vectors; 0 where both are 0. A product passes up
 // to 1.
 //
-// NaN and infinities: a row that has to hold one, because an operand has, counts infinity if it
-// holds none, else 0. So does one that holds one and need not; unless the row's magnitude is
-// beyond the largest value of D's or the accumulate type, where it counts 0. With alpha 0,
-// those of A and B may or may not show.
+// NaN and infinities: a row of D must hold one where an operand's element in its sums is one. It
+// counts infinity if it holds none, else 0. A row that holds one without that counts infinity, too;
+// but 0 if its magnitude is beyond the largest value of D's type or of the accumulate type. With
+// alpha 0, those of A and B may or may not show.
 //
 // REQUIRES: CanVerify(problem); operands and D in host memory; 1 <= options.vectors <= kMaxVectors.
 double VerificationResidual(const Problem& problem, const Arguments& arguments,

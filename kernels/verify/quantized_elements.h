@@ -18,8 +18,8 @@ class QuantizedElements {
 
   bool k_runs_fastest() const { return view_.k_stride == 1; }
 
-  // Values of `count` neighbours: elements k and on of a line, or, where lines run fastest, of that
-  // line and on at k.
+  // Values of `count` neighbours in memory: of a line from element k on or, where lines run
+  // fastest, of element k of each line from `line` on.
   template <typename Real>
   void Values(std::int64_t line, std::int64_t k, std::int64_t count, Real* values) const;
 

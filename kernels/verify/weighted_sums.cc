@@ -84,7 +84,7 @@ Real Dot(const Real* x, const Real* y, std::int64_t count) {
   return sum;
 }
 
-// Of the values that a run has just read.
+// Turns the values that a run has just read into what they count in the gauge.
 template <typename Real>
 void MakeGauge(const MatrixSpan& matrix, Gauge gauge, std::int64_t row, std::int64_t column,
                std::int64_t count, Real* values) {

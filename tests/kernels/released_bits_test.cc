@@ -35,7 +35,8 @@ class InTurns final : public ParallelExecutor {
   int workers() const override { return 1; }
 };
 
-// Of 11 bits and several magnitudes, so that sums round: in every type that holds them, exact.
+// Fills a plane with elements of 11 bits and several magnitudes, so that sums round. A type with as
+// many bits holds them exactly.
 testing::PlaneBytes Plane(const MatrixLayout& layout, std::uint32_t seed) {
   testing::PlaneBytes plane = testing::PoisonedPlane(layout);
   std::mt19937 generator(seed);

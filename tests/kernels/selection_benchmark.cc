@@ -34,7 +34,7 @@ void BM_SelectByWalk(benchmark::State& state) {
 }
 BENCHMARK(BM_SelectByWalk);
 
-// The same problems again and again, as a server has them: 64 shapes in turn.
+// A server has the same problems again and again: here 64 shapes in turn.
 void BM_SelectRemembered(benchmark::State& state) {
   const DeviceTraits device = H200();
   PlanCache measured;

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUESTION = re.compile(r"(What|Who|Whose|Whom|Which|How|Whether)\b(?!.*\?$)")
 LEANS = re.compile(r"(The same|Of|Some|So (many|much)|As (many|much)|Likewise)\b")
 # Folders whose comments still lean.
-LEANING = ("base/numbers/", "kernels/", "tests/kernels/")
+LEANING = ("kernels/hopper/quant/", "tests/kernels/hopper/quant/")
 C_LIKE = {".h", ".cc", ".cu", ".cuh", ".proto"}
 HASH = {".sh", ".bzl", ".bazel"}
 # A token of C++: a comment, a literal, or anything else that could hide the begin of one.

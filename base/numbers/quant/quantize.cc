@@ -89,8 +89,9 @@ double RealView::at(std::int64_t line, std::int64_t k_index) const {
 
 namespace {
 
-// Cuts the lines into runs for threads of their own. No two runs share a block, but where one is
-// the whole matrix, nor a byte of codes: eight lines of codes side by side are whole bytes.
+// Cuts the lines into runs, one for each thread. Two runs never share a block, unless the block is
+// the whole matrix. They never share a byte of codes either: a run begins at a multiple of eight
+// lines, whose codes fill whole bytes.
 std::vector<Run> RunsOf(const QuantFormat& format, const RealView& real, int threads,
                         const QuantizedPlanes& planes) {
   constexpr std::int64_t kCodesOfBytes = 8;
@@ -149,7 +150,7 @@ struct Chosen {
   }
 };
 
-// Of a run of lines. False: a block does not hold its values.
+// Quantizes a run of lines. Returns whether the scale of every block holds the block's values.
 bool QuantizeRun(const Chosen& chosen, const RealView& real, const Rounding& rounding,
                  const QuantizedPlanes& planes, const Run& lines) {
   const QuantFormat& format = chosen.format;
@@ -183,12 +184,12 @@ bool QuantizeRun(const Chosen& chosen, const RealView& real, const Rounding& rou
   return holds;
 }
 
-// The first element, row by row, that is refused, and why.
+// Keeps the first element, row by row, that is refused, and the reason.
 class Refusal {
  public:
   explicit Refusal(const RealView& real) : real_(real) {}
 
-  // The text of why() is asked for where the element is the first so far.
+  // Calls why() for its text only if no element before this one was refused.
   template <typename Why>
   void Refuse(std::int64_t line, std::int64_t k, const Why& why) {
     const auto place = real_.lines_are_columns ? std::pair(k, line) : std::pair(line, k);

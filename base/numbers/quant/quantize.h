@@ -39,7 +39,7 @@ struct QuantizedView {
   double value(std::int64_t line, std::int64_t k_index) const;
 };
 
-// The same with memory of its own: codes are packed without gaps, K running fastest.
+// A quantized operand that owns its planes. Codes are packed without gaps, K running fastest.
 struct QuantizedMatrix {
   QuantFormat format;
   std::int64_t lines = 0;
@@ -58,7 +58,7 @@ enum class ScaleRule : std::uint8_t { kFloor, kRoundUp };
 struct QuantizeOptions {
   ScaleRule scale_rule = ScaleRule::kFloor;
   Rounding rounding;  // of elements, by their index line * K + k; scales round to nearest always
-  int threads = 1;    // at most so many, which are begun and end within the call; same result
+  int threads = 1;    // at most; they end within the call, and do not change the result
 };
 
 // A real matrix where it lies.
@@ -89,8 +89,8 @@ struct QuantizedPlanes {
   void* zero_points = nullptr;  // null unless the format has them
 };
 
-// The same into memory of the caller's, where nothing is to be used after an error. The scale of
-// the tensor, which is 1 for formats without one.
+// Quantizes into the caller's planes, whose contents mean nothing after an error, and returns the
+// scale of the tensor: 1 for formats without one. The errors are those of Quantize().
 absl::StatusOr<float> QuantizeInto(const QuantFormat& format, const RealView& real,
                                    const QuantizeOptions& options, const QuantizedPlanes& planes);
 

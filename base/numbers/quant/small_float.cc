@@ -14,7 +14,8 @@ namespace {
 constexpr int kDoubleFractionBits = 52;
 constexpr int kDoubleBias = 1023;
 
-// Of a subnormal magnitude, which is less than any format's smallest one: -1023.
+// Returns the exponent of a magnitude; -1023 for a subnormal one, which is less than any format's
+// smallest.
 int ExponentOf(double magnitude) {
   const auto bits = absl::bit_cast<std::uint64_t>(magnitude);
   return static_cast<int>(bits >> kDoubleFractionBits) - kDoubleBias;

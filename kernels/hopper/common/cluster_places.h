@@ -21,9 +21,10 @@ inline ClusterPlaces PlainPlaces() {
   return places;
 }
 
-// `clusters`: of several sizes, each the multiprocessors of its blocks; those of one are
-// neighbours, and so are neighbours of neighbours. `first`: the multiprocessor of the first block
-// of each cluster of a grid that fills the device; at most kMostPlaces.
+// `clusters` has clusters of several sizes, each as the multiprocessors of its blocks.
+// Multiprocessors of one cluster are neighbours, and so are neighbours of neighbours. `first` has
+// the multiprocessor of the first block of each cluster of a grid that fills the device; at most
+// kMostPlaces.
 inline ClusterPlaces PlacesByNeighbours(const std::vector<std::vector<std::uint32_t>>& clusters,
                                         const std::vector<std::uint32_t>& first) {
   std::uint32_t count = 0;

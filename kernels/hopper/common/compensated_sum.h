@@ -6,8 +6,8 @@
 namespace gemmd::hopper {
 inline namespace GEMMD_BACKEND {
 
-// sum + rest, exactly: as `sum` and what is left in `rest`, but where |rest| > |sum|, which costs
-// as much as a rounding of rest.
+// Adds `rest` to `sum`, and leaves in `rest` what rounding took from that addition. Exact unless
+// |rest| > |sum|, where the error is as small as a rounding of rest.
 template <int kSums>
 GEMMD_DEVICE void AddRest(float (&sum)[kSums], float (&rest)[kSums]) {
   GEMMD_UNROLL

@@ -23,7 +23,7 @@ using hopper::f16x3::Tiling;
 static_assert(kTilingCount == hopper::f16x3::kProductVariants);
 
 constexpr double kCyclesPerUs = 1720;  // under load
-// Of a tile: its first stage's way, its last sums' and D's.
+// The cycles of a tile besides its products: its first stage's way, its last sums' and D's.
 constexpr double kTileCycles = 3500;
 constexpr double kSplitUs = 3;             // beside its bytes
 constexpr double kEmulatedMacsPerUs = 24;  // three products for each

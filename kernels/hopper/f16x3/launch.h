@@ -18,8 +18,8 @@
 namespace gemmd::hopper::f16x3 {
 inline namespace GEMMD_BACKEND {
 
-// Blocks of the split at work: what keeps the memory busy; and of groups of lines, which are read
-// twice, what leaves them in the L2.
+// Blocks of the split on a multiprocessor: as many as keep the memory busy. Fewer take groups of
+// lines, which they read twice: their lines are then still in the L2.
 inline constexpr std::uint32_t kGroupBlocksPerMultiprocessor = 2;
 inline constexpr std::uint32_t kLineBlocksPerMultiprocessor = 4;
 // From this K on a line keeps a block's threads busy, and groups of lines no longer fit the L2.
@@ -76,7 +76,8 @@ inline absl::Status LaunchSplit(const Tiling& tiling, const Problem& problem,
                      target);
 }
 
-// An operand's parts as pieces, so many lines of which a stage needs.
+// The map of an operand's parts as pieces. A stage needs `piece_lines` lines of them, which are one
+// box.
 inline ptx::TensorMapSpec PartSpec(const void* parts, std::uint64_t bytes, int piece_lines) {
   ptx::TensorMapSpec spec;
   spec.base = parts;

@@ -11,7 +11,8 @@ inline namespace GEMMD_BACKEND {
 struct ProductParams {
   // Its maps `rows` and `parts` are of the rows' parts and the columns' (layout.h).
   hopper::F32Params sums;
-  // Sums are to be multiplied by 2^(a row's + a column's). Of whole tiles.
+  // Sums are to be multiplied by 2^(a row's exponent + a column's). Both planes have whole tiles of
+  // lines.
   const std::int32_t* row_exponents;
   const std::int32_t* column_exponents;
 };

@@ -22,7 +22,8 @@ inline constexpr int kParts = 2;
 // The magnitude of a number, as bits that compare as it does.
 GEMMD_DEVICE std::uint32_t MagnitudeOf(float x) { return ptx::BitsOfFloat(x) & 0x7fffffff; }
 
-// Of the power of two for a line whose largest magnitude has these bits: -114 to 127.
+// Returns the exponent of the power of two for a line whose largest magnitude has these bits: -114
+// to 127.
 GEMMD_DEVICE std::int32_t ShiftOf(std::uint32_t largest) {
   const std::int32_t shift = 141 - static_cast<std::int32_t>(largest >> 23);
   return shift < 127 ? shift : 127;
@@ -40,7 +41,7 @@ GEMMD_DEVICE float TimesPowerOfTwo(float x, std::int32_t exponent) {
   return x * PowerOfTwo(first) * PowerOfTwo(exponent - first);
 }
 
-// Of two neighbours of K, the first in the low half: [0] hi, [1] lo.
+// The parts of two neighbours of K, the first in the low half: [0] hi, [1] lo.
 struct PartWords {
   std::uint32_t word[kParts];
 };

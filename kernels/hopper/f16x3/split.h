@@ -142,12 +142,13 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kSplitThreads, 2)
 }
 
 inline constexpr int kLineThreads = 256;
-// Of eight elements, of a thread: what it keeps between its two looks at a line of up to 8192.
+// The chunks of eight elements that a thread keeps between its two looks at a line: all of a line
+// of up to 8192.
 inline constexpr int kHeldChunks = 4;
 inline constexpr int kLineSharedBytes = 2 * (kLineThreads / 32) * 4;
 
-// The same where both operands' lines run along K in units: a block takes a line at a time, and
-// reads it once but for what lies past 8192.
+// The pass where the lines of both operands run along K in units of 16 bytes: a block takes a line
+// at a time. It reads the first 8192 elements once, and those past them twice.
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kLineThreads, 4)
     SplitLines(const GEMMD_GRID_CONSTANT SplitParams params) {
   ptx::WaitForPrecedingGrid();

@@ -77,7 +77,7 @@ class ConsumerOf {
   GEMMD_DEVICE std::uint32_t RowGroup() const { return me_.group % Layout::kRowGroups; }
   GEMMD_DEVICE std::uint32_t ColumnGroup() const { return me_.group / Layout::kRowGroups; }
 
-  // Of block `i` of the stage at hand.
+  // Splits the rows of block `i` of the stage at hand.
   GEMMD_DEVICE void Split(std::uint32_t i, Fragments& fragments) {
     if (i == 0) ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
     SplitRows<kRowMajor>(

@@ -23,7 +23,7 @@ using hopper::f32::Tiling;
 static_assert(kTilingCount == hopper::f32::kProductVariants);
 
 constexpr double kCyclesPerUs = 1720;  // under load
-// Of a tile: its first stage's way, its last sums' and D's.
+// The cycles of a tile besides its products: its first stage's way, its last sums' and D's.
 constexpr double kTileCycles = 3500;
 constexpr double kSplitUs = 1.5;           // beside its bytes
 constexpr double kEmulatedMacsPerUs = 12;  // six products for each

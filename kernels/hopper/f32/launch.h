@@ -23,7 +23,7 @@ inline std::uint32_t TilesIn(std::int64_t lines, int tile) {
 }
 inline std::int64_t BlocksOfK(std::int64_t k) { return (k + kStageK - 1) / kStageK * kStageBlocks; }
 
-// Blocks of the split at work: what keeps the memory busy.
+// Blocks of the split on a multiprocessor: as many as keep the memory busy.
 inline constexpr std::uint32_t kSplitBlocksPerMultiprocessor = 4;
 
 inline absl::Status LaunchSplit(const Tiling& tiling, const Problem& problem,
@@ -54,7 +54,7 @@ inline absl::Status LaunchSplit(const Tiling& tiling, const Problem& problem,
                      target);
 }
 
-// B as rows x K.
+// The map of B as rows x K.
 inline ptx::TensorMapSpec RowSpec(const Problem& problem, const void* b, int tile_rows) {
   ptx::TensorMapSpec spec;
   spec.base = b;
@@ -71,7 +71,7 @@ inline ptx::TensorMapSpec RowSpec(const Problem& problem, const void* b, int til
   return spec;
 }
 
-// The workspace as pieces.
+// The map of the workspace as pieces.
 template <class Layout>
 ptx::TensorMapSpec PartSpec(const void* workspace, std::uint64_t workspace_bytes) {
   ptx::TensorMapSpec spec;

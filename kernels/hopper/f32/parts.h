@@ -19,7 +19,7 @@ inline constexpr int kParts = 3;
 inline constexpr float kScale = 0x1p24F;
 inline constexpr float kUnscale = 0x1p-48F;  // of a product of two
 
-// Of two neighbours of K, the first in the low half: [0] hi, [1] mid, [2] lo.
+// The parts of two neighbours of K, the first in the low half: [0] hi, [1] mid, [2] lo.
 struct PartWords {
   std::uint32_t word[kParts];
 };

@@ -57,8 +57,9 @@ GEMMD_DEVICE void Produce(const F32Params& params, const Block<Layout>& block) {
   const std::int32_t k_stages = StagesOfK(params);
   const std::uint32_t tiles = TilesOf(params);
   std::uint32_t tile = ptx::BlockIndexX();
-  // The launch ahead is the split, which does not write rows, and lets this one start when others
-  // do not write them either (split.h): the first stages' are loaded before its parts are there.
+  // The launch ahead is the split. It does not write rows, and lets this launch start only once no
+  // other one writes them either (split.h). So rows of the first stages are loaded before its parts
+  // are there.
   std::int32_t ahead = 0;
   if (tile < tiles) {
     ahead = k_stages < Layout::kStages ? k_stages : Layout::kStages;

@@ -47,7 +47,8 @@ template <bool kHasUnits>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kSplitThreads, 4)
     SplitColumns(const GEMMD_GRID_CONSTANT SplitParams params) {
   if (params.starts_product_early) ptx::LaunchDependentGrid();
-  // For the operand, and because the launch ahead may still read parts of its own from here.
+  // The launch ahead may still write the operand, or read parts of its own from where this one
+  // writes.
   ptx::WaitForPrecedingGrid();
   if (!params.starts_product_early) ptx::LaunchDependentGrid();
   const auto k_blocks = static_cast<std::uint32_t>(params.k_blocks);

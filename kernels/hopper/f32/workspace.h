@@ -8,7 +8,8 @@
 
 namespace gemmd::hopper::f32 {
 
-// Of A's parts: whole tiles of lines and whole stages of 64 of K, 6 bytes an element.
+// Returns the bytes of A's parts: whole tiles of lines and whole stages of 64 of K, 6 bytes an
+// element.
 inline std::uint64_t PartBytes(const Tiling& tiling, const Problem& problem) {
   const std::int64_t columns = tiling.columns();
   const std::int64_t lines = (problem.m + columns - 1) / columns * columns;

@@ -51,7 +51,7 @@ constexpr Tiling Middle(int row_blocks, double k_block_cycles) {
   return tiling;
 }
 
-// So few lines of A that each warp has all of them.
+// For so few lines of A that each warp has all of them.
 constexpr Tiling Few(int columns, int stage_k, int max_stages, int step_k, double k_block_cycles) {
   Tiling tiling;
   tiling.warp_columns = columns;
@@ -62,7 +62,7 @@ constexpr Tiling Few(int columns, int stage_k, int max_stages, int step_k, doubl
   return tiling;
 }
 
-// Those of seventeen that were the quickest of some shape on an H200 (docs/lab/f32-f64.md).
+// Each was the quickest of seventeen tilings for some shape on an H200 (docs/lab/f32-f64.md).
 inline constexpr Tiling kTilings[] = {
     Large(),
     Middle(2, 1085),

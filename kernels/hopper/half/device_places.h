@@ -9,7 +9,7 @@ namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {
 
 struct DevicePlaces {
-  std::uint32_t clusters = 0;  // of the grid that this is of, and of no other
+  std::uint32_t clusters = 0;  // in the grid that `places` holds for, and in no other
   ClusterPlaces places;
 };
 

@@ -12,9 +12,9 @@ namespace {
 
 // Under load; 1.98 GHz is the clock at idle.
 constexpr double kCyclesPerUs = 1600;
-// Where memory decides, a little less than what every kernel needs, and the more the less there
-// is to compute: among the tilings the quickest one leads, and all lead kernels on mma.sync, so
-// that small and large M are served by kernels of one numerics id.
+// Where memory decides, a tiling's time is a little less than what every kernel needs for the
+// bytes. So all tilings lead kernels on mma.sync, and small and large M are served by kernels of
+// one numerics id. A share of the time to compute makes the quickest tiling lead among them.
 constexpr double kOfMemoryTime = 0.99;
 constexpr double kOfComputeTime = 0.001;
 
@@ -31,7 +31,8 @@ TileGrid GridOf(const Tiling& tiling, const Problem& problem) {
           FrameTiles(frame.columns.lines, tiling.tile_n * tiling.cluster_n)};
 }
 
-// Places are known of pairs, and matter where there are waves of them: an H200 takes 66 at once.
+// Places are known for clusters of two blocks alone, and matter where there are waves of them: an
+// H200 takes 66 at once.
 bool HasPlaces(const Tiling& tiling, const TileGrid& grid) {
   constexpr std::int64_t kTwoWaves = 132;
   return tiling.cluster_m * tiling.cluster_n == 2 && grid.rows > 1 && grid.columns > 1 &&
@@ -60,10 +61,10 @@ double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int6
 }
 
 void SetRaster(const Tiling& tiling, const Problem& problem, Config* config) {
-  // Measured, docs/lab/hopper-tiles.md. Groups of rows have 8 cluster rows, of which a cluster tile
-  // of 512 rows has as many in 4. Launches by place walk groups of columns where there are waves of
-  // pairs, so that neighbours share rows; more of them where the tile is higher. With a short K,
-  // D's lines decide.
+  // Measured (docs/lab/hopper-tiles.md). A group has 8 rows of cluster tiles, or 4 where a cluster
+  // tile has 512 rows. Where there are waves of pairs, launches go by place and walk groups of
+  // columns, so that neighbours share rows; groups are wider where the tile is higher. With a short
+  // K, D's lines decide.
   constexpr std::int64_t kShortK = 2048;
   const TileGrid grid = GridOf(tiling, problem);
   const bool is_high = tiling.tile_m * tiling.cluster_m >= 512;

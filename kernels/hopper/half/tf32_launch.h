@@ -7,7 +7,7 @@
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {
 
-// Of one problem, or, where the tiling TakesBatches(), of a batch of equal ones. REQUIRES:
+// Launches one problem or, where the tiling TakesBatches(), a batch of equal ones. REQUIRES:
 // Rejection() of the tiling's entry is empty.
 template <int kTiling>
 absl::Status LaunchTf32Tiling(const Problem& problem, const Config& config,

@@ -19,7 +19,8 @@ namespace {
 
 using hopper::half::Tiling;
 
-// Of kTilings, in the order of kernel_compilations() in BUILD.bazel: those with an epilogue.
+// Indices into kTilings of those with an epilogue, in the order of kernel_compilations() in
+// BUILD.bazel.
 constexpr int kTf32Tilings[] = {0, 1, 4, 5, 6, 8, 9};
 constexpr int kTf32TilingCount = sizeof(kTf32Tilings) / sizeof(kTf32Tilings[0]);
 static_assert(kTf32TilingCount == hopper::half::kTf32GemmVariants);

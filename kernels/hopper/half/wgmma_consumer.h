@@ -81,8 +81,8 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
       ClearUnloadedRows(params, block, me);
     }
   }
-  // Before C and the bias are read, and before D is written where no stage says that the grid's
-  // turn has come.
+  // Waits for the grid's turn before C and the bias are read. Where both operands are settled no
+  // stage says that the turn has come, so it waits before D is written, too.
   bool waits = kHasEpilogue || params.settled == SettledOperands::kBoth;
   if constexpr (Layout::kIsStaggered) {
     if (me.group == 1) ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);

@@ -15,8 +15,9 @@
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {
 
-// Bytes of operands below which boxes are asked into the L2 ahead of the grid's turn, and how many:
-// by every block, or by those that find multiprocessors idle. Where the kernel streams, hints
+// Boxes are asked into the L2 ahead of the grid's turn. Operands of up to kSpreadBelowBytes have
+// kSpreadBytes asked for, by every block; those of up to kEarlyBelowBytes have kEarlyBytes, by as
+// many blocks as multiprocessors are idle. Larger ones have none: where the kernel streams, hints
 // compete with its loads. Figures: docs/lab/hopper-launches.md.
 inline constexpr std::uint64_t kSpreadBelowBytes = 8 << 20;
 inline constexpr std::uint64_t kSpreadBytes = 2 << 20;
@@ -61,14 +62,15 @@ void SetPrefetch(const Problem& problem, Params* params) {
       std::min(k_blocks, (is_spread ? kSpreadBytes : kEarlyBytes) / k_block_bytes));
 }
 
-// Cycles of a block from which on a launch is long: what it gains by beginning early no longer
-// pays for walking K out of step, where lines that neighbours ask for together are answered once.
-// Figures: docs/lab/hopper-launches.md.
+// A launch whose blocks take more cycles than this is long: what it gains by beginning early no
+// longer pays for walking K out of step. In step, neighbours ask for the same lines together, and
+// the L2 answers once. Figures: docs/lab/hopper-launches.md.
 inline constexpr double kLongLaunchCycles = 60e3;
 
-// Returns whether a grid whose operands are settled still begins when the one ahead has ended: by
-// place, or where it is long and leaves no room for the next. Waves of tiles that products bind
-// begin early nevertheless: the last one leaves multiprocessors idle.
+// Returns whether a grid whose operands are settled still begins only when the one ahead has ended:
+// because it goes by place, or because it is long and leaves no room for the next. A grid of
+// several waves that products bind begins early nevertheless: a last wave leaves multiprocessors
+// idle.
 template <class Layout, class Params>
 bool KeepsItsTurn(const Params& params) {
   constexpr double kBlockCycles = Layout::kValues.k_block_cycles;
@@ -83,10 +85,11 @@ bool KeepsItsTurn(const Params& params) {
   return params.is_placed || (is_long && fills && (kLoadsBind || waves == 1));
 }
 
-// Sets what is loaded before the grid's turn. Of one settled operand a block of K, because more of
-// them stand in the way of the other operand's first boxes; all of the ring where few rows are
-// read, and where a grid leaves room for the next, which then waits on multiprocessors of its own.
-// Of both, everything, and the L2 needs no hints; or B alone, where the grid keeps its turn.
+// Sets what is loaded before the grid's turn. If one operand is settled: one block of K, because
+// more of them stand in the way of the other operand's first boxes; or as many as the ring holds,
+// where few rows are read, or where a grid leaves room for the next, which then waits on
+// multiprocessors of its own. If both are settled: everything, without hints to the L2; or B alone,
+// where the grid keeps its turn.
 template <class Layout, class Params>
 void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* params) {
   params->settled = SettledOperands::kNone;
@@ -110,7 +113,7 @@ void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* p
   params->ahead = Layout::kConsumers == 1 && has_time ? Layout::kStages : 1;
 }
 
-// All but the operands.
+// Sets all parameters but the operands.
 template <class Layout, class Element, class Params>
 void SetShape(const Problem& problem, const Config& config, const Frame& frame, Params* params) {
   params->m = static_cast<std::int32_t>(frame.rows.lines);
@@ -152,7 +155,7 @@ inline void AddBuffers(const Problem& problem, const Arguments& arguments,
   }
 }
 
-// One launch. REQUIRES: params.operands are those of the batch.
+// Queues one launch. REQUIRES: params.operands are those of the batch.
 template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue,
           class Params>
 absl::Status Queue(const Problem& problem, const Params& params, absl::Span<const Arguments> batch,
@@ -164,7 +167,8 @@ absl::Status Queue(const Problem& problem, const Params& params, absl::Span<cons
   shape.threads = Layout::kThreads;
   shape.cluster_size = Layout::kCluster;
   shape.shared_bytes = Layout::kSharedBytes;
-  // A grid that begins in another's gaps does not lie as one alone.
+  // Places hold for a grid that has the device to itself, not for one that begins in another's
+  // gaps.
   shape.overlaps_preceding = !params.is_placed;
   std::vector<ptx::DeviceBuffer> buffers;
   for (const Arguments& arguments : batch) AddBuffers(problem, arguments, &buffers);

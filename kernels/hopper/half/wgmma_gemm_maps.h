@@ -11,8 +11,8 @@
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {
 
-// The third dimension of maps: none for one problem; of a batch one, or as many as lie at equal
-// distances.
+// The third dimension of maps, which one problem does not have. For a batch it has one problem, or
+// all of them where they lie at equal distances.
 struct MapDepth {
   bool is_batch = false;
   std::uint64_t problems = 1;
@@ -34,7 +34,7 @@ inline ptx::TensorMapSpec OperandSpec(const FrameOperand& operand, std::int64_t 
   spec.base = operand.data;
   spec.element = element;
   const auto lines = static_cast<std::uint64_t>(operand.lines);
-  // Of 32 bits, an element is two of K.
+  // K counts units of 16 bits: an element of 32 bits is two of them.
   const std::uint32_t unit = ptx::TensorElementBytes(element) / 2;
   const auto length = static_cast<std::uint64_t>(k) / unit;
   spec.size[0] = operand.is_k_major ? length : lines;

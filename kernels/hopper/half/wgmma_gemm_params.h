@@ -68,7 +68,7 @@ struct WgmmaParams {
   bool writes_sums;  // f32, and nothing is to be applied
 };
 
-// The problems of a batch in one launch: so many leave the parameters room below 32764 bytes, and
+// The most problems of a batch in one launch: with them, the parameters stay within 32764 bytes and
 // cost a launch little.
 inline constexpr int kBatchCapacity = 32;
 

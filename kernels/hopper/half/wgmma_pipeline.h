@@ -29,7 +29,7 @@ struct Block : mma::Ring<Layout> {
   std::uint32_t clusters = ptx::GridSizeX() / Layout::kCluster;
 };
 
-// The corner of a block's tile, and in a batch whose it is.
+// The corner of a block's tile and, in a batch, the number of its problem.
 struct TileCorner {
   std::int32_t m;
   std::int32_t n;
@@ -43,7 +43,8 @@ GEMMD_DEVICE std::uint32_t TilesOf(const Params& params) {
   return tiles;
 }
 
-// The maps and pointers of a tile's problem, and its coordinate in maps of all.
+// The maps and pointers of a tile's problem, and the problem's coordinate in maps of the whole
+// batch.
 template <class Params>
 GEMMD_DEVICE const WgmmaOperands& OperandsOf(const Params& params, const TileCorner& corner) {
   if constexpr (Params::kIsBatch) return params.operands[params.is_strided ? 0 : corner.problem];
@@ -66,14 +67,15 @@ class TileWalk {
         cluster_(block.cluster),
         place_(params.is_placed ? params.places.number[block.cluster] : block.cluster) {}
 
-  // At or past the end(): there is none.
+  // At or past end() there is no tile.
   GEMMD_DEVICE std::uint32_t tile() const { return At(wave_); }
   GEMMD_DEVICE std::uint32_t next() const { return At(wave_ + clusters_); }
   GEMMD_DEVICE std::uint32_t end() const { return tiles_; }
   GEMMD_DEVICE void Advance() { wave_ += clusters_; }
 
  private:
-  // Places are those of a grid that works in step, which the last tiles do not.
+  // Places hold while the grid works in step, which it does not for the tiles of a last, partial
+  // wave.
   GEMMD_DEVICE std::uint32_t At(std::uint32_t wave) const {
     return wave + (wave + clusters_ <= tiles_ ? place_ : cluster_);
   }

@@ -13,9 +13,10 @@ inline namespace GEMMD_BACKEND {
 template <class Layout>
 using Accumulators = float[Layout::kRowBlocks][Layout::kTileN / 2];
 
-// A staged box that may not be stored in units of 16 bytes: D's lines start elsewhere, or the rest
-// of its last unit is not ours. `lines` lines of `length` elements, whose first has index
-// (line, column) in D, `pitch` elements between D's lines.
+// Stores a staged box that may not be stored in units of 16 bytes: D's lines start elsewhere, or
+// the rest of its last unit is not ours. The box has `lines` lines of `length` elements and goes to
+// `d`, whose lines are `pitch` elements apart; those from `line_end` and `column_end` on are left
+// out. The caller is number `first` of `threads` threads.
 template <bool kIsSwizzled>
 GEMMD_DEVICE void StoreBoxByElement(ptx::SharedAddress box, std::uint16_t* d, std::int64_t pitch,
                                     std::int32_t lines, std::int32_t length, std::int32_t line_end,
@@ -42,9 +43,9 @@ GEMMD_DEVICE void StoreBoxByElement(ptx::SharedAddress box, std::uint16_t* d, st
   }
 }
 
-// A staged box straight from its warp to D, whose lines are units of 16 bytes in box and D: a
-// shorter way than TMA's for a tile that leaves at the end of a short launch. `column_end` may be
-// within a unit: then that of each line is written by element.
+// Stores a staged box by its own warp, in units of 16 bytes, at which D's lines start: a shorter
+// way than TMA's for a tile that leaves at the end of a short launch. Where `column_end` lies
+// within a unit, each line's part of that unit is written by element.
 template <class Layout>
 GEMMD_DEVICE void StoreBoxByUnit(ptx::SharedAddress box, std::uint16_t* d, std::int64_t pitch,
                                  std::int32_t line_end, std::int32_t column_end,
@@ -88,8 +89,9 @@ GEMMD_DEVICE void* DataOfD(const Params& params, const TileCorner& corner) {
   return static_cast<char*>(d) + DepthOf(params, corner) * params.d_step;
 }
 
-// The group's rows of a tile, box by box, each warp for itself: 16 rows of kBoxColumns.
-// `drained` (kReusesStages): the group's rows of A in the first stage, free from now on.
+// Stores the group's rows of a tile, box by box, each warp for itself: 16 rows of kBoxColumns.
+// `drained` (kReusesStages) is where the group's rows of A lie in the first stage, free from now
+// on.
 template <class Layout, class Element, class Params>
 GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulators<Layout>& sums,
                             ptx::SharedAddress output, ptx::SharedAddress drained, bool is_last,

@@ -51,7 +51,8 @@ struct ProductParams {
   std::int32_t k;
   std::uint32_t tiles_m;
   std::uint8_t shift[kClasses];  // elements
-  // The caller says so, or the launch ahead is the repack, which began when what wrote B had ended.
+  // True where the caller says so, or where the launch ahead is the repack: it began after whatever
+  // wrote B had ended.
   bool is_b_settled;
 };
 

@@ -25,7 +25,7 @@ GEMMD_DEVICE void StoreBox(const ptx::TensorMap& map,
   constexpr std::uint32_t kBoxesN = Layout::kWarpsN / Layout::kBoxWarps;
   const std::uint32_t nth = warp / Layout::kBoxWarps;
   const ptx::SharedAddress box = tile + nth * Box::kBytes;
-  // Of the four 8x8 matrices of two column tiles, a lane addresses one row.
+  // Each lane addresses a row of one of the four 8x8 matrices in two column tiles.
   const std::uint32_t row = lane % 16;
   const std::uint32_t chunk = warp % Layout::kBoxWarps * kColumnTiles + lane / 16;
   GEMMD_UNROLL

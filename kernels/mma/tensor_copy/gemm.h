@@ -63,7 +63,7 @@ class Worker {
     for (int i = 0; i < kRowTiles; ++i) reader_.LoadARow(a_[i], i, step);
   }
 
-  // One step of K, on what was loaded for it.
+  // Multiplies one step of K, whose fragments are loaded.
   GEMMD_DEVICE void Multiply() {
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) {
@@ -74,7 +74,7 @@ class Worker {
 
   GEMMD_DEVICE void MultiplyTile(int i, int j) { Types::MultiplyAdd(sum_[i][j], a_[i], b_[j]); }
 
-  // The same, and the fragments of step `next` load meanwhile: each into the registers that
+  // Multiplies one step of K while the fragments of step `next` load: each into the registers that
   // its last product leaves, so that two blocks' registers fit.
   GEMMD_DEVICE void MultiplyAndLoad(int next) {
     GEMMD_UNROLL
@@ -89,7 +89,7 @@ class Worker {
     }
   }
 
-  // To the next stage.
+  // Moves to the next stage.
   GEMMD_DEVICE void Advance(Turn& read) {
     const bool is_first = read.Next();
     reader_.Move(is_first ? Layout::kStageBytes - Layout::kStagesBytes : Layout::kStageBytes);

@@ -30,7 +30,7 @@ absl::Status Launch(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
-// The same with the types that the problem asks for.
+// Launches the step with the types that the problem asks for.
 template <class Step>
 absl::Status Launch(const Problem& problem, const Arguments& arguments,
                     const LaunchTarget& target) {

@@ -81,7 +81,7 @@ class RefillWhenReleased {
   GEMMD_DEVICE void Finish() const { ptx::SyncThreads(); }
 
  private:
-  // The turn before; not of the first.
+  // Returns the turn before `turn`, which is not the first.
   static GEMMD_DEVICE Turn Before(const Turn& turn) {
     if (turn.stage > 0) return {turn.stage - 1, turn.parity};
     return {Step::kStages - 1, turn.parity ^ 1};

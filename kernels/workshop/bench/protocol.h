@@ -35,7 +35,7 @@ class Stage {
   // last. INTERNAL: a launch failed.
   virtual absl::StatusOr<double> Time(int contender, int launches) = 0;
 
-  // The same, each launch queued by itself, as a program without any of this would. Time() may
+  // Times like Time(), but queues each launch by itself, as a plain program would. Time() may
   // replay recorded sequences, so that short kernels do not wait for the CPU.
   virtual absl::StatusOr<double> TimeOneByOne(int contender, int launches) {
     return Time(contender, launches);

@@ -27,7 +27,7 @@ struct CaseReport {
   std::string problem;  // ToString()
   double flops = 0;
   double bytes = 0;  // read and written once
-  // Of cuBLASLt: algorithms offered, the quickest in the search, and its time there.
+  // cuBLASLt's algorithms: how many it offered, the quickest in the search, and its time there.
   int algorithms = 0;
   std::vector<int> rival_streams = {1};  // that its launches take turns on
   int best_algorithm = 0;                // counted from 1

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kSeedOfBScales = 0x5eed1b;
 std::vector<std::int64_t> Sampled(std::int64_t extent, int count);
 
 // Return the element that RandomWord() put at an index of a plane, and the one at an index of a
-// result. Of E8M0 scales the first is what they are worth.
+// result. A code of E8M0 counts as the scale that it stands for.
 double RandomElement(DataType type, std::uint64_t seed, std::uint64_t index);
 double ReadElement(DataType type, const char* plane, std::int64_t index);
 

@@ -17,7 +17,7 @@ constexpr int kRivalsTimed = 3;  // of the quickest in the search
 // Below this the search, as bare programs do it, times the CPU that launches: all are timed.
 constexpr double kSearchTellsMs = 0.025;
 
-// Some of a machine's contenders, numbered from 0.
+// A subset of a machine's contenders, numbered anew from 0.
 class Subset final : public Stage {
  public:
   Subset(Machine* machine, std::vector<int> contenders)
@@ -59,8 +59,9 @@ std::string WhyWrong(const absl::StatusOr<Checked>& checked) {
   return "";
 }
 
-// The vendor's algorithms with launches on `streams`: searched, and the quickest that are right
-// added to *timed. The first call's search is reported. `first`: how many contenders there were.
+// Adds the vendor's algorithms with launches on `streams` as contenders, and returns their number.
+// If the first one's result is right, searches them and adds the quickest to *timed. `first` is the
+// number of contenders before them; where it is 0, the search is reported.
 int SearchRivals(const Case& c, int streams, int first, Machine* machine, CaseReport* report,
                  std::vector<int>* timed) {
   const absl::StatusOr<int> count = machine->AddRivals(c.types.rival, streams);
@@ -121,7 +122,8 @@ Timing Best(const std::vector<Timing>& timings) {
   return best;
 }
 
-// Rows to fill, each with the configs whose quickest it is of; none where the row has an error.
+// A row to fill, and the configs of which the quickest fills it; no configs where the row has an
+// error.
 struct Entry {
   const Kernel* kernel;
   std::vector<Config> configs;
@@ -174,7 +176,7 @@ std::vector<Entry> EntriesOf(const Kernel& kernel, const Problem& problem, Confi
   return entries;
 }
 
-// A row for each of the promises.
+// Adds each entry once for each of the promises.
 void AddEntries(const std::vector<Entry>& entries, const std::vector<Settled>& promises,
                 std::vector<Entry>* to) {
   for (const Entry& entry : entries) {
@@ -187,8 +189,8 @@ void AddEntries(const std::vector<Entry>& entries, const std::vector<Settled>& p
   }
 }
 
-// A checked contender of the kernel with the quickest of the configs; -1 where there is none, and
-// the row says why.
+// Checks the kernel with each of the entry's configs, and returns the contender of the quickest
+// one; -1 where there is none, and the row says why.
 int AddKernel(const Entry& entry, const Problem& problem, int reference, Machine* machine,
               Row* row) {
   if (!row->error.empty()) return -1;

@@ -167,8 +167,8 @@ class LadderCWorker {
     }
   }
 
-  // Into A's place, which nobody reads any more. Of the four 8x8 matrices of two chunks of columns,
-  // a lane addresses one row.
+  // Stages the sums in A's place, which nobody reads any more. Each lane addresses a row of one of
+  // the four 8x8 matrices in two chunks of columns.
   GEMMD_DEVICE void StageSums() const {
     using D = typename Layout::D;
     const std::uint32_t row = warp_ * 16 + lane_ % 16;

@@ -77,7 +77,7 @@ absl::Status LaunchLadderC(const Problem& problem, const Arguments& arguments,
   return LaunchLadderC<Step, Types, ptx::Major::kMn>(problem, arguments, target);
 }
 
-// The same with the types that the problem asks for.
+// Launches the step with the types that the problem asks for.
 template <class Step>
 absl::Status LaunchLadderC(const Problem& problem, const Arguments& arguments,
                            const LaunchTarget& target) {

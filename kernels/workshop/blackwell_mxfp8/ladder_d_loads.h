@@ -69,7 +69,8 @@ class LadderDLoads {
     }
   }
 
-  // Of half a tile those of the 128 columns behind it come, too, and are not used.
+  // Loads the scales of a stage. With half a tile come those of the 128 columns behind it, too,
+  // which are not used.
   GEMMD_DEVICE void LoadScales(const PairTile& tile, std::int32_t k, std::uint32_t stage,
                                ptx::SharedAddress full) const {
     const std::uint32_t a = place_.shared + Layout::kScales + stage * Layout::kScaleBytes;

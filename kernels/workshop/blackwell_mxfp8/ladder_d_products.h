@@ -98,8 +98,8 @@ class LadderDProducts {
     slot_ = slot_ + 1 == Layout::kSlots ? 0 : slot_ + 1;
   }
 
-  // Of four blocks of K: the tile of each block's rows of A, and next to each other those of B's
-  // columns.
+  // Copies the scales of four blocks of K to tensor memory: in each block of the pair the tile of
+  // its rows of A and, next to each other, the tiles of all of B's columns.
   GEMMD_DEVICE void CopyScales(std::uint32_t stage, int tile, ptx::TensorAddress a_scales,
                                ptx::TensorAddress b_scales) const {
     const std::uint32_t a = place_.shared + Layout::kScales + stage * Layout::kScaleBytes;

@@ -122,8 +122,8 @@ struct D11 : D10 {
   static constexpr int kLoadColumns = 64;
 };
 
-// The same for elements of 4 bits: 256 of K in 128 bytes. Tiles of K are half as long in bytes,
-// since 256 bytes of it have 48 columns of scales, and 64 are left.
+// d11 for elements of 4 bits: 256 of K in 128 bytes. Tiles of K are half as long in bytes, since
+// 256 bytes of it have 48 columns of scales, and 64 are left.
 struct D11Mxfp4 : D11 {
   static constexpr const char* kName = "sm100/d11_mxfp4";
   static constexpr const char* kIdea = "d11 for mxfp4: kind::mxf4, twice as deep";
@@ -147,10 +147,10 @@ struct D12 : D10 {
   static constexpr bool kHalvesTail = true;
 };
 
-// Tiles that d12 leaves whole, of so many on so many pairs: all but those of a last wave that at
-// least half of the pairs would have nothing of. Those are cut in two, so that the wave takes half
-// the products' time. 4096 cubed on 74 pairs: 256 tiles of 256x256 are 3 waves and 34 tiles, run as
-// 4 waves; cut in two, the 34 are 68 halves, and all runs as 3.5. The arithmetic is the model's
+// Returns how many of the tiles d12 leaves whole: all, unless at least half of the pairs would have
+// no tile of the last wave. The tiles of such a wave are cut in two, so that it takes half the
+// products' time. 4096 cubed on 74 pairs: 256 tiles of 256x256 are 3 waves and 34 tiles, run as 4
+// waves; cut in two, the 34 are 68 halves, and all runs as 3.5. The arithmetic is the model's
 // (docs/lab/mxfp8-schedule.md).
 constexpr std::int64_t WholeTiles(std::int64_t tiles, std::int64_t pairs) {
   const std::int64_t rest = tiles % pairs;

@@ -56,8 +56,8 @@ class LadderDStores {
   static constexpr bool kHasTensorScales = Step::kFormat == ScaledFormat::kNvfp4;
   static_assert(kOwnColumns % Step::kLoadColumns == 0 && Step::kOverlap % Step::kLoadColumns == 0);
 
-  // The columns that both accumulators share first: the next tile's products wait for them alone.
-  // Behind half a tile, which lies in its accumulator's own columns, no tile follows.
+  // Stores the columns that both accumulators share first: the next tile's products wait for them
+  // alone. Half a tile lies in its accumulator's own columns, and no tile follows it.
   GEMMD_DEVICE void StoreTile(const PairTile& tile) {
     if constexpr (Step::kOverlap > 0) {
       const bool is_second = summed_.index() != 0;
@@ -77,7 +77,8 @@ class LadderDStores {
     }
   }
 
-  // So many columns of the tile from `first` on; they may be given back once they are loaded.
+  // Stores kPartColumns columns of the tile from `first` on. With kGivesBack, gives back their
+  // tensor memory once they are loaded.
   template <int kPartColumns, bool kGivesBack>
   GEMMD_DEVICE void StorePart(const PairTile& tile, std::uint32_t first, ptx::SharedAddress free) {
     const ptx::TensorAddress from = place_.tensor + summed_.index() * Layout::kSecond + first +
@@ -92,7 +93,7 @@ class LadderDStores {
     }
   }
 
-  // Each product by f32, A's scale first.
+  // Multiplies sums by the scales of the tensors in f32, A's first.
   GEMMD_DEVICE void ScaleSums(std::uint32_t (&sums)[Step::kLoadColumns]) const {
     if constexpr (kHasTensorScales) {
       GEMMD_UNROLL

@@ -12,7 +12,7 @@ namespace gemmd::model {
 
 struct Evaluation {
   Machine machine;
-  // Of each step, each of kSides.
+  // The results by step, then by shape, in the order of kSides.
   std::array<std::array<Result, kShapes>, kSteps> results;
 
   double Teraflops(int step, int shape) const;

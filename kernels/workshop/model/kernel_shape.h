@@ -56,7 +56,7 @@ struct KernelShape {
   double PortClocks(const Machine& machine) const {
     return LandingBytes() / machine.port_bytes_per_clock;
   }
-  // Of the slowest of these.
+  // Clocks of a slab on the slowest of the three units.
   double SlabClocks(const Machine& machine) const {
     return std::max({TensorClocks(machine), SharedClocks(machine), PortClocks(machine)});
   }

@@ -28,7 +28,8 @@ struct Machine {
   int shared_bytes = 232448;
 
   // Bytes a clock that reach a multiprocessor from L2. NVIDIA publishes none; 64 is the limit that
-  // this project measured on an H200 (docs/lab/hopper-tiles.md). As many the other way: assumed.
+  // this project measured on an H200 (docs/lab/hopper-tiles.md). The other direction is assumed to
+  // have the same rate.
   double port_bytes_per_clock = 64;
 
   // Tensor memory: 128 lanes of 512 columns of 4 bytes (PTX ISA). Columns a clock that the four

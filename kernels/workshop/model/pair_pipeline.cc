@@ -5,7 +5,7 @@
 namespace gemmd::model {
 namespace {
 
-// Of a column of D in one block, 128 rows of f32.
+// Bytes of a column of D in one block: 128 rows of f32.
 constexpr double kColumnBytes = kBlockRows * 4;
 
 }  // namespace

@@ -87,7 +87,7 @@ Schedule StreamK(const KernelShape& shape, const Problem& problem, int pairs) {
       unit.output = unit.first_slab > 0 ? Output::kPartial : Output::kStore;
       unit.slabs = static_cast<int>(std::min<std::int64_t>(slabs - unit.first_slab, end - at));
       if (unit.first_slab == 0 && unit.slabs < slabs) {
-        // As many pairs have the rest of the tile as parts begin in it.
+        // Each other part that begins in this tile is another pair's, and leaves a sum to add.
         const std::int64_t last = at + slabs - 1;
         for (int other = pair + 1; other < pairs && rest * other / pairs <= last; ++other) {
           ++unit.partial_sums;

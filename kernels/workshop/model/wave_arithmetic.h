@@ -8,8 +8,8 @@ constexpr int CeilingOf(int n, int by) { return (n + by - 1) / by; }
 
 constexpr double WavesOfTiles(int tiles, int pairs) { return CeilingOf(tiles, pairs); }
 
-// `half_cost`: the time of a tile of half the width, of a whole one's: 0.5 at the tensor core's
-// rate.
+// `half_cost`: the time of a tile of half the width, as a share of a whole tile's: 0.5 at the
+// tensor core's rate.
 constexpr double WavesOfNarrowTail(int tiles, int pairs, double half_cost) {
   const int whole = tiles / pairs;
   return whole + half_cost * CeilingOf(2 * (tiles % pairs), pairs);
@@ -19,7 +19,7 @@ constexpr double WavesOfHalvesOfK(int tiles, int pairs) {
   return CeilingOf(2 * tiles, pairs) / 2.0;
 }
 
-// Without its sums of parts.
+// Counts products alone, without the sums of parts.
 constexpr double WavesOfStreamK(int tiles, int pairs) { return static_cast<double>(tiles) / pairs; }
 
 // The last wave as half tiles: only where all of them fit one wave, since a tile of half the width

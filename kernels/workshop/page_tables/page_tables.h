@@ -14,7 +14,8 @@ namespace gemmd::page_tables {
 absl::StatusOr<std::string> FillPage(const std::string& page,
                                      const std::map<std::string, std::string>& tables);
 
-// The same in a file, for a program of one argument, the page's path. Returns its exit status.
+// Fills the tables of a file as FillPage() does, for a program whose one argument is the page's
+// path. Returns the program's exit status.
 int WritePage(int argc, char** argv, const std::map<std::string, std::string>& tables);
 
 }  // namespace gemmd::page_tables

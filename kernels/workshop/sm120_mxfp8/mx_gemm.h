@@ -113,7 +113,7 @@ class MxWorker {
     for (int i = 0; i < kRowTiles; ++i) reader_.LoadARow(a_[i], i, step);
   }
 
-  // Of 32 of K, whose scales are byte `step` of the tile's words.
+  // Multiplies 32 of K, whose scales are byte `step` of the tile's words.
   GEMMD_DEVICE void MultiplyTile(int i, int j, int step) {
     ptx::MmaMx<kA, kB>(sum_[i][j], a_[i], b_[j], {scales_.a[i / 2], step, i % 2},
                        {scales_.b[j / 4], step, j % 4});
@@ -127,8 +127,8 @@ class MxWorker {
     }
   }
 
-  // The same, and the fragments of step `next` load meanwhile, each into the registers that its
-  // last product leaves.
+  // Multiplies one step of K while the fragments of step `next` load, each into the registers that
+  // its last product leaves.
   GEMMD_DEVICE void MultiplyAndLoad(int step, int next) {
     GEMMD_UNROLL
     for (int i = 0; i < kRowTiles; ++i) {

@@ -32,7 +32,7 @@ struct VectorSet {
 inline constexpr std::uint32_t kFirstBlocks = 8;
 inline constexpr std::uint32_t kGroups = 16;
 
-// The same sets for either backend; no sets where this build has no device code.
+// The sets, alike for either backend. Only builds with device code have CudaVectorSets().
 std::vector<VectorSet> CudaVectorSets();
 std::vector<VectorSet> EmulatedVectorSets();
 

@@ -25,7 +25,7 @@ struct HostProblem {
 // Seeded random data; D is poisoned.
 HostProblem RandomProblem(const Problem& problem, std::uint32_t seed);
 
-// The same in landed layouts, D poisoned.
+// The problem and its data in landed layouts; D is poisoned.
 HostProblem Land(const HostProblem& from);
 
 // Element (row, column) of a plane, fp8 among them, without its scale.
@@ -35,7 +35,7 @@ double Value(const MatrixLayout& layout, const PlaneBytes& plane, std::int64_t r
 // Seeded elements of a normal distribution (of the whole range for int8), poison between.
 PlaneBytes RandomValues(const MatrixLayout& layout, std::uint32_t seed);
 
-// The landed D's elements into from's D.
+// Copies the elements of the landed D into the D of `to`.
 void Leave(const HostProblem& landed, HostProblem* to);
 
 // The worst |D - exact| over its bound, the product's error being

@@ -61,7 +61,7 @@ class ScaledImage {
     }
   }
 
-  // By all threads of a block.
+  // Called by all threads of a block.
   void Store() const {
     for (std::uint32_t i = 4 * ptx::ThreadIndex(); i < kSlot; i += 4 * 128) {
       if (is_set_[i / 4] == 0) continue;
@@ -76,7 +76,7 @@ class ScaledImage {
   std::vector<std::uint8_t> is_set_ = std::vector<std::uint8_t>(kBytes / 4);
 };
 
-// Of each block of a pair.
+// The shared memory of each block of a pair.
 using ScaledImages = std::array<ScaledImage, 2>;
 
 // Rows of D are 256 apart in `out`.

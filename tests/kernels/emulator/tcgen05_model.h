@@ -48,7 +48,7 @@ struct ModelInstruction {
       transpose_b, n, m, reserved;
 };
 
-// The same section, the table of .kind::mxf8f6f4.
+// 9.7.16.4.2, "Instruction Descriptor", the table of .kind::mxf8f6f4.
 struct ModelMxInstruction {
   explicit ModelMxInstruction(std::uint32_t bits)
       : sparsity(Bits(bits, 2, 2)),

@@ -75,7 +75,7 @@ class MxOperand {
     scales_.resize(static_cast<std::size_t>(scaling.count(lines, k)));
     for (std::int64_t line = 0; line < lines; ++line) {
       for (std::int64_t i = 0; i < k; i += scaling.block_k) {
-        // Of E4M3 between 2^-3 and 2^5, with any fraction.
+        // Scales of E4M3 lie between 2^-3 and 2^5, with any fraction.
         const auto scale =
             scaling.type == DataType::kE8M0 ? 120 + random() % 15 : 4 * 8 + random() % (8 * 8);
         scales_[static_cast<std::size_t>(scaling.index(lines, k, line, i))] =

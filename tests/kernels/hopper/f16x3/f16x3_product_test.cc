@@ -114,8 +114,8 @@ TEST_P(F16x3Tilings, FuseTheEpilogue) {
   }
 }
 
-// Compares with a sum in f64, rounded: in rows and columns that have such elements, and
-// nowhere else.
+// Rows and columns with such elements are those of a sum in f64, rounded; all others keep their
+// bits.
 TEST_P(F16x3Tilings, TakeInfinitiesAndNaN) {
   const F32Case c = {20, 140, 100};
   F32Run plain(c);
@@ -240,8 +240,8 @@ TEST(F16x3Numerics, SumsPastTheLargestNumber) {
   EXPECT_EQ(run.D(1, 1), kInfinity);  // 2^136
 }
 
-// f16x3_registry.h: what it promises, on data without a wide range and with one, where a promise
-// of another kind, by the elements themselves, is broken.
+// The product keeps the bound of f16x3_registry.h, on data without a wide range and with one. A
+// wide range breaks a bound by the elements themselves, which the entry does not promise.
 TEST(F16x3Numerics, KeepsItsBound) {
   for (const bool is_wide : {false, true}) {
     const F32Case c = {24, 64, 1024};
@@ -301,7 +301,7 @@ TEST(F16x3Entry, SaysWhatItTakes) {
   EXPECT_NE(kernel.Rejection(problem), "");
 }
 
-// Whatever it is predicted to take.
+// Its predicted time does not matter.
 TEST(F16x3Entry, ServesThoseWhoNameItAlone) {
   ASSERT_TRUE(F16x3Kernel().traits().only_by_name);
   for (const Determinism determinism : {Determinism::kFast, Determinism::kBatchInvariant}) {

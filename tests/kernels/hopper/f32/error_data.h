@@ -14,7 +14,7 @@ namespace gemmd::testing {
 
 struct Data {
   const char* name;
-  // Of an operand: 0 is A, 1 is B.
+  // Gives an element of operand 0, A, or 1, B.
   std::function<float(std::mt19937*, int operand, std::int64_t line, std::int64_t k)> element;
 };
 
@@ -56,7 +56,7 @@ inline std::vector<Data> AllData() {
   };
 }
 
-// Of |D - exact| over |A| |B|, in units of 2^-24.
+// Errors of elements: |D - exact| over |A| |B|, in units of 2^-24.
 struct Error {
   double largest = 0;
   double square = 0;
@@ -101,7 +101,7 @@ struct ErrorRun {
     }
   }
 
-  // Of what D is now.
+  // Returns the errors of D as it is now.
   Error ErrorOfD() const {
     Error error;
     for (std::size_t at = 0; at < exact.size(); ++at) {

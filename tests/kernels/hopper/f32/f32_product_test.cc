@@ -119,8 +119,8 @@ TEST_P(F32Tilings, FuseTheEpilogue) {
   }
 }
 
-// Such elements make of their rows and columns what a sum in f64 does, rounded, and change nothing
-// elsewhere.
+// Rows and columns with such elements are those of a sum in f64, rounded; all others keep their
+// bits.
 TEST_P(F32Tilings, TakeElementsWithoutParts) {
   F32Case c = {20, 140, 100};
   F32Run plain(c);

@@ -72,7 +72,7 @@ inline void LaunchOnGpu(F32Run* run, const Kernel& kernel, const Config& config)
   on_gpu.GetD(run->d_plane.data());
 }
 
-// Of one launch among five.
+// Returns the milliseconds of a launch: the mean of five, after one that warms up.
 inline double MsOnGpu(F32Run& run, const Kernel& kernel, const Config& config) {
   constexpr int kTimes = 5;
   OnGpu on_gpu(run);

@@ -194,7 +194,7 @@ TEST(HopperNumerics, RowsDoNotDependOnMNorOnTheTiling) {
       HopperCase c = whole_case;
       c.m = m;
       HopperRun run(c);
-      // The same first rows: FillRandom goes row by row.
+      // These rows of A are the first rows of the whole product's.
       for (std::int64_t row = 0; row < m; ++row) {
         for (std::int64_t i = 0; i < c.k; ++i) {
           run.a_plane.Set(row, i, whole.a.At(row, i));

@@ -17,7 +17,7 @@
 namespace gemmd::testing {
 namespace {
 
-// The same where products are large: D by TMA.
+// Forms of d11 as they are where products are large, which store D by TMA.
 struct LargeMxfp4 : blackwell_mxfp8::D11Mxfp4 {
   static constexpr int kLargeFrom = 1;
 };

@@ -82,7 +82,7 @@ const MxCase kCases[] = {
 };
 // Five tiles of 256x256 on two pairs: each accumulator is taken again.
 const MxCase kManyTiles = {{256, 1280, 64}};
-// The same on both rows of tiles, with more stages than a ring has.
+// Ten tiles of 256x256 on two pairs, with more stages than a ring has.
 const MxCase kFiveTilesAPair = {{512, 1280, 256}};
 
 // The bits of a case, computed once for all steps of a process.
