@@ -19,7 +19,7 @@ float FloatOf(std::uint32_t bits) {
   return value;
 }
 
-// A format by what differs. Codes are those without the sign.
+// The numbers in which the two formats differ. Codes are without their sign.
 struct E4M3 {
   static constexpr int kFractionBits = 3;
   static constexpr int kBias = 7;

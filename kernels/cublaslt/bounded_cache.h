@@ -1,4 +1,5 @@
-// A map of bounded size that forgets what was not asked for longest.
+// A map of bounded size. When it is full it forgets the entry that was inserted or found longest
+// ago.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,8 @@ class BoundedCache {
     return found->second->second;
   }
 
-  // The value stays that of the first who inserts the key, and is returned.
+  // Inserts the value and returns it; where the key is here already, keeps its value and returns
+  // that.
   Value Insert(const Key& key, Value value) {
     const MutexLock lock(mutex_);
     const auto found = index_.find(key);

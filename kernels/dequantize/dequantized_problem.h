@@ -8,9 +8,9 @@
 
 namespace gemmd {
 
-// Returns whether an operand is quantized and no kernel of a GPU multiplies the codes themselves,
-// as those of int8 and of fp8 with scales of whole lines are, and those of a packed B. Such
-// operands land as they were sent.
+// Returns whether an operand is quantized and has to be decoded, because no kernel of a GPU
+// multiplies its codes. Kernels multiply the codes of int8, of fp8 with scales of whole lines, and
+// of a packed B. Operands that are decoded land as they were sent.
 bool IsDequantized(const Problem& problem);
 
 // The type in which both operands are exact, line factors aside (dequantize.h), and sums are what

@@ -20,7 +20,7 @@ enum class Landing : std::uint8_t {
 
 // The synchronising calls of launches: waits, fences, barriers, arrivals and commits, by where they
 // stand in the source. One of them may be left out, as if its statement were deleted: how tests
-// know that each is needed. In the hands of whoever launches.
+// know that each is needed. Whoever launches owns it.
 struct CallWatch {
   using Site = std::pair<std::string_view, int>;  // path, as the compiler saw it, and line
 

@@ -5,10 +5,10 @@
 // not ordered there is a violation where it conflicts. All of a kernel's instructions say the same
 // `group`: 1, or 2 for the blocks of ranks 2 * i and 2 * i + 1 together.
 //
-// Not emulated, and reported: .ws, .sp, kinds but f16 and mxf8f6f4, disabled lanes, scaled input,
-// shift, the shapes of ld, st and cp that have no wrapper, M of 128 in a pair with A in tensor
-// memory or with scales. Blocks of different clusters do not share tensor memory here, as those of
-// one multiprocessor do.
+// Not emulated, and reported: .ws, .sp, kinds but f16, mxf8f6f4, mxf4 and mxf4nvf4, disabled lanes,
+// scaled input, shift, the shapes of ld, st and cp that have no wrapper, M of 128 in a pair with A
+// in tensor memory or with scales. Blocks of different clusters do not share tensor memory here, as
+// those of one multiprocessor do.
 #pragma once
 
 #include <cstdint>

@@ -31,16 +31,16 @@ struct Tcgen05ScaledInstruction {
   bool b_is_mn_major;
   std::uint32_t a_scale_id;  // the first byte of a word of scales that counts
   std::uint32_t b_scale_id;
-  std::uint32_t scales;  // of a line: so many bytes count
+  std::uint32_t scales;  // of a line, in this many bytes of the word
   bool has_e4m3_scales;  // else E8M0
 };
 
-// Decodes a descriptor of a kind with scales, as the next function does one of kind::f16.
+// Decodes a descriptor of a kind with scales, by the same rules as DecodeTcgen05Instruction().
 Tcgen05ScaledInstruction DecodeTcgen05ScaledInstruction(Tcgen05ScaledKind kind, std::uint32_t bits,
                                                         std::uint32_t group, const CallSite& site);
 
-// Decodes a descriptor of kind::f16. Ends the launch where the bits say what there is not, or what
-// is not emulated.
+// Decodes a descriptor of kind::f16. Ends the launch where the bits name a thing that does not
+// exist or is not emulated.
 Tcgen05Instruction DecodeTcgen05Instruction(std::uint32_t bits, std::uint32_t group,
                                             const CallSite& site);
 

@@ -19,8 +19,8 @@ struct Coordinates {
 // each of those blocks.
 void TensorLoad(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
                 std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site);
-// With .cta_group::2: completes on the mbarrier of the block in each one's pair whose rank is even
-// or odd as that of `mbarrier`.
+// Does as TensorLoad(), with .cta_group::2: each block's bytes complete on the mbarrier of the even
+// or of the odd block of its pair, as `mbarrier` lies in an even or an odd block.
 void TensorLoadOfPair(std::uint32_t destination, const TensorMap& map, const Coordinates& corner,
                       std::uint32_t mbarrier, std::uint32_t mask, const CallSite& site);
 

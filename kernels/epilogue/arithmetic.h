@@ -12,7 +12,7 @@
 namespace gemmd::epilogue {
 inline namespace GEMMD_BACKEND {
 
-// Each has what memory holds, what it is computed in, and the way there and back.
+// Each type has its form in memory, the type of its arithmetic, and the conversions between them.
 struct F64 {
   using Storage = double;
   using Arithmetic = double;

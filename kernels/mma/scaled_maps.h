@@ -11,7 +11,8 @@
 namespace gemmd::mma {
 inline namespace GEMMD_BACKEND {
 
-// Lines of K elements of 8 bits, or an even number of 4, in boxes of 128 bytes of so many lines.
+// Maps lines of K elements of 8 bits, or of an even number of 4 bits, in boxes of `lines` lines of
+// 128 bytes.
 inline absl::StatusOr<ptx::TensorMap> MakeOperandMap(const void* data, const MatrixLayout& matrix,
                                                      std::uint32_t lines) {
   const std::int64_t per_byte = 8 / SizeBits(matrix.type);

@@ -11,8 +11,7 @@ namespace {
 constexpr double kTf32Rounding = 0x1p-9;  // of two operands
 constexpr double kReduced = 0x1p-9;
 
-// Returns whether the kernel may be one that multiplies codes of fp8. Those of the default class
-// decode them.
+// Returns whether the kernel may multiply codes of fp8. Kernels of the default class decode them.
 bool UsesTensorCores(const Accuracy& accuracy) { return accuracy.is_fast || accuracy.is_reduced; }
 
 // Returns whether tensor cores, which keep 14 bits of a sum, may multiply the codes.

@@ -23,8 +23,8 @@ class QuantizedElements {
   template <typename Real>
   void Values(std::int64_t line, std::int64_t k, std::int64_t count, Real* values) const;
 
-  // Makes such values their magnitudes, and adds to each a share of its line's largest finite
-  // scale, that of the tensor included.
+  // Replaces values that Values() returned by their magnitudes, and adds to each a share of its
+  // line's largest finite scale, which includes the scale of the tensor.
   template <typename Real>
   void AddFloors(std::int64_t line, std::int64_t count, double share, Real* values) const;
 

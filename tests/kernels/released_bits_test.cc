@@ -173,7 +173,7 @@ DeviceTraits Device(DeviceKind kind) {
   return device;
 }
 
-// "id, problem": what a line is of.
+// The key of a line: the id and the problem.
 std::string KeyOf(const Kernel& kernel, const Problem& problem) {
   return absl::StrCat(kernel.NumericsId(problem), " ", ToString(problem),
                       " acc=", Name(problem.accumulate));
@@ -224,7 +224,7 @@ std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTra
   return session.report.ok() ? Hash(d) : session.report.message;
 }
 
-// Lines of the file by what they are of, and what is gone.
+// The bits of the file's lines by their keys, and the keys that are gone.
 struct Released {
   std::map<std::string, std::string> bits;
   std::set<std::string> gone;

@@ -106,7 +106,7 @@ class ExactSums {
 
 // Replaces those sums that are not finite, because an operand's element is not, or has no parts
 // (parts.h), or because the sum is too large. In f64 products are exact, and infinities and NaN
-// make of the sum what they make of it in f32.
+// give the sum that they give in f32.
 template <int kSums, int kPitch>
 GEMMD_DEVICE void SumAgain(const F32Params& params, ptx::SharedAddress waiting, std::int32_t row,
                            std::int32_t column) {

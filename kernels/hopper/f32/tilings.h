@@ -1,8 +1,8 @@
 // The tilings of the f32 product, as values.
 //
 // In the kernel's frame rows come as f32 and are split in registers: D's columns, lines of B.
-// Columns come as parts that a pass ahead has split (split.h): D's rows, lines of A. So B, of
-// which products of few rows are made, is read once and as it is.
+// Columns come as parts that a pass ahead has split (split.h): D's rows, lines of A. So B, which is
+// nearly all that products of few rows read, is read once and as it is.
 #pragma once
 
 #include "kernels/ptx/platform.h"
@@ -22,7 +22,7 @@ struct Tiling {
   constexpr int columns() const { return column_groups * group_columns; }
 };
 
-// One consumer, of so many columns.
+// A tiling of one consumer, which has `group_columns` columns.
 constexpr Tiling One(int group_columns, int max_stages, double k_block_cycles) {
   Tiling tiling;
   tiling.group_columns = group_columns;
@@ -31,7 +31,7 @@ constexpr Tiling One(int group_columns, int max_stages, double k_block_cycles) {
   return tiling;
 }
 
-// Two, each with half of a tile's rows.
+// A tiling of two consumers, each with half of a tile's rows.
 constexpr Tiling TwoInTurns(int group_columns, int max_stages, double k_block_cycles) {
   Tiling tiling = One(group_columns, max_stages, k_block_cycles);
   tiling.row_groups = 2;
@@ -39,7 +39,7 @@ constexpr Tiling TwoInTurns(int group_columns, int max_stages, double k_block_cy
   return tiling;
 }
 
-// Two, each with half of a tile's columns.
+// A tiling of two consumers, each with half of a tile's columns.
 constexpr Tiling TwoAtOnce(int group_columns, int max_stages, double k_block_cycles) {
   Tiling tiling = One(group_columns, max_stages, k_block_cycles);
   tiling.column_groups = 2;

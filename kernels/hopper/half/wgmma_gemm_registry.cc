@@ -49,7 +49,7 @@ class HopperGemmEntry final : public hopper::half::TilingEntry {
       std::string rejection = hopper::StrideRejection(name, layout);
       if (!rejection.empty()) return rejection;
     }
-    // In K-major or MN-major, as the transposition of D makes them rows or columns.
+    // A column-major D makes A the columns and B the rows of the frame.
     const Frame frame = hopper::MakeFrame(problem, {});
     const char* const rows = frame.is_swapped ? "B" : "A";
     const char* const columns = frame.is_swapped ? "A" : "B";
@@ -63,7 +63,8 @@ class HopperGemmEntry final : public hopper::half::TilingEntry {
   }
 
   std::string NumericsId(const Problem& problem) const override {
-    // That of mma.sync, whose bits these are: both add 16 products to the sum in one step.
+    // The id of kernels on mma.sync, which give the same bits: both add 16 products to the sum in
+    // one step.
     return absl::StrCat("tensor-core-k16:", Name(problem.a.type), ":", Name(problem.accumulate));
   }
 

@@ -7,9 +7,9 @@
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {
 
-// A tile's share of this block: the whole of it, or what it multicasts to `mask`. `line` is
-// the tile's first row or column, `share` this block's part of what the cluster shares, `depth`
-// the problem's place in a map of a batch.
+// Loads this block's share of a tile: the whole of it, or a part that it multicasts to `mask`.
+// `line` is the tile's first row or column, `share` this block's part of what the cluster shares,
+// `depth` the problem's place in a map of a batch.
 template <class Tile, int kShares, bool kIsBatch>
 GEMMD_DEVICE void LoadOperand(ptx::SharedAddress to, const ptx::TensorMap* map, std::int32_t k,
                               std::int32_t line, std::int32_t depth, std::uint32_t share,

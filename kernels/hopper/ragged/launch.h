@@ -29,12 +29,14 @@ inline absl::StatusOr<ptx::TensorMap> MakeMap(const void* base, ptx::TensorEleme
   return ptx::MakeTensorMap(spec);
 }
 
-// Rows c, c + 8, ... of B, from the unit of 16 bytes that the first begins in.
+// Sets the maps of B: class c has rows c, c + 8, ... from the unit of 16 bytes in which the first
+// of them begins.
 inline absl::Status SetB(const Problem& problem, const void* b, ptx::TensorElement element,
                          ProductParams* params) {
   const std::int64_t pitch = problem.b.leading_dimension;
   for (int c = 0; c < kClasses; ++c) {
-    // A class that N is too small for is not stored: any row will do.
+    // Where N is too small for a class to have rows, its results are not stored, and any row will
+    // do.
     const std::int64_t first = c < problem.n ? c : 0;
     const std::int64_t lines = (problem.n - first + kClasses - 1) / kClasses;
     const auto at =
@@ -127,7 +129,7 @@ absl::Status LaunchTyped(const Problem& problem, const Arguments& arguments,
   shape.threads = ProductLayout::kThreads;
   shape.shared_bytes = ProductLayout::kSharedBytes;
   shape.overlaps_preceding = true;
-  // From the unit that B's first element lies in, where the first class begins.
+  // B's buffer begins at the unit in which its first element lies, as the first class does.
   const auto b = reinterpret_cast<std::uint64_t>(arguments.b);
   const std::uint64_t a_bytes =
       is_a_aligned ? problem.a.size_bytes() : PlaneBytes(problem, problem.m);
@@ -139,8 +141,8 @@ absl::Status LaunchTyped(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
-// Both operands, where their lines are not aligned, for kernels that take aligned ones: to where
-// AlignLines() (workspace.h) has them.
+// Copies each operand whose lines are not aligned, for kernels that take aligned ones, to where
+// AlignLines() (workspace.h) has it.
 inline absl::Status LaunchRepackOfBoth(const Problem& problem, const Arguments& arguments,
                                        const LaunchTarget& target) {
   return LaunchRepack(problem, arguments, AlignLines(problem, arguments).copies, target);

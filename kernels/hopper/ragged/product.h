@@ -42,8 +42,9 @@ GEMMD_DEVICE void Produce(const ProductParams& params, const Block& block) {
     ptx::TensorLoad2D(block.Stage(stage), &params.a, k_block * 64, block.m, block.Full(stage));
   };
   const std::int32_t ahead = block.k_blocks < kStages ? block.k_blocks : kStages;
-  // B while the repack still runs, where nothing ahead of that may write it. Its stages are not
-  // armed before the grid's turn, so that with a stage a consumer knows that the turn has come.
+  // Loads B while the repack still runs, where no launch ahead of the repack may write it. Its
+  // stages are not armed before the grid's turn, so that with a stage a consumer knows that the
+  // turn has come.
   if (!params.is_b_settled) ptx::WaitForPrecedingGrid();
   for (std::int32_t k_block = 0; k_block < ahead; ++k_block) {
     LoadB(params, block, static_cast<std::uint32_t>(k_block), k_block);

@@ -12,7 +12,7 @@ inline namespace GEMMD_BACKEND {
 
 inline constexpr std::uint32_t kRepackThreads = 256;
 
-// The unit at an address that is a multiple of 16; outside of the operand zeros.
+// Returns the unit at an address that is a multiple of 16, with zeros outside of the operand.
 GEMMD_DEVICE ptx::Vector4 LoadUnit(const RepackPlane& plane, std::uint64_t at) {
   const auto begin = reinterpret_cast<std::uint64_t>(plane.from);
   if (at >= begin && at + 16 <= plane.from_end) {
@@ -32,7 +32,7 @@ GEMMD_DEVICE ptx::Vector4 LoadUnit(const RepackPlane& plane, std::uint64_t at) {
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kRepackThreads, 4)
     Repack(const GEMMD_GRID_CONSTANT RepackParams params) {
   ptx::WaitForPrecedingGrid();
-  // Not before: the launch behind may read B as soon as it begins.
+  // The launch behind must not start before: it may read B as soon as it begins.
   ptx::LaunchDependentGrid();
   std::uint32_t id = ptx::BlockIndexX() * kRepackThreads + ptx::ThreadIndex();
   if (id >= params.units) return;

@@ -1,4 +1,4 @@
-// A registry entry of this kernel: of the step that serves, and of ladder A's.
+// A registry entry of this kernel, for the step that serves and for those of ladder A.
 //
 // Each takes f16 operands (accumulated in f32, or in f16 where the problem asks) or bf16
 // ones (f32), row-major, not transposed, with 16-byte strides and no epilogue, and writes

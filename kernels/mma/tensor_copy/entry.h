@@ -1,4 +1,4 @@
-// A registry entry of this kernel: of the step that serves, and of ladder B's.
+// A registry entry of this kernel, for the step that serves and for those of ladder B.
 //
 // Each takes f16 or bf16 operands, accumulated in f32, row-major, not transposed, with 16-byte
 // strides and no epilogue, and writes their own type. They run on CUDA devices of compute

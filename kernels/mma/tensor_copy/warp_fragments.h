@@ -27,7 +27,7 @@ class FragmentReader {
       : a_(a_tile + ALayout::Chunk(row + lane % 16, lane / 16)),
         b_(b_tile + BLayout::Chunk(lane % 16, column / 8 + lane / 16)) {}
 
-  // Moves to the stage that lies so many bytes on.
+  // Moves to the stage that lies `bytes` further on.
   GEMMD_DEVICE void Move(std::uint32_t bytes) {
     a_ += bytes;
     b_ += bytes;

@@ -22,7 +22,7 @@ struct FreeDeviceMemory {
 };
 using DeviceMemory = std::unique_ptr<void, FreeDeviceMemory>;
 
-// RESOURCE_EXHAUSTED: so much is not free.
+// RESOURCE_EXHAUSTED: less than `bytes` is free.
 inline absl::StatusOr<DeviceMemory> Allocate(std::uint64_t bytes) {
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, bytes);

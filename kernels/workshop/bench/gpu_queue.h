@@ -19,8 +19,8 @@ namespace gemmd::bench {
 using QueueOne = std::function<absl::Status(int turn, cudaStream_t stream)>;
 
 // A sequence that may be recorded: kernels shorter than a launch costs the CPU are replayed as a
-// graph of many launches, one behind the other as a stream has them. Its launches take turns on
-// as many streams as it says.
+// graph of many launches, one behind the other as in a stream. Its launches take turns on `streams`
+// streams.
 class Sequence {
  public:
   explicit Sequence(QueueOne queue, int streams = 1)

@@ -41,7 +41,7 @@ class Stage {
     return Time(contender, launches);
   }
 
-  // Does nothing for so long, with nothing queued.
+  // Does nothing for that time, with nothing queued.
   virtual void Idle(double milliseconds) = 0;
 
   // Taken while the last Time() ran; nothing where the machine does not tell.
@@ -65,7 +65,7 @@ struct Timing {
   double watts = 0;
 };
 
-// Returns the number of launches that take about so long, at least two.
+// Returns the number of launches that take about `milliseconds` together; at least two.
 int LaunchesFor(double milliseconds, double milliseconds_each);
 
 // Times contenders 0 to count - 1. One that fails drops out, and its Timing says why.
@@ -83,7 +83,7 @@ struct SearchResult {
 // programs look for cuBLASLt's best algorithm, so that figures can be compared with theirs.
 std::vector<SearchResult> Search(int count, double flops, Stage* stage);
 
-// Indices of those without error, quickest first, at most `limit`.
+// Returns the indices of results without an error, quickest first, at most `limit`.
 std::vector<int> Quickest(const std::vector<SearchResult>& results, int limit);
 
 }  // namespace gemmd::bench

@@ -106,7 +106,7 @@ void SearchRivals(const Case& c, const std::vector<int>& streams, Machine* machi
   }
 }
 
-// The best of several timings in each of both figures.
+// Returns the best of several timings, in the sustained and in the burst figure by itself.
 Timing Best(const std::vector<Timing>& timings) {
   Timing best = timings.front();
   for (const Timing& each : timings) {

@@ -10,8 +10,8 @@
 namespace gemmd::blackwell_bf16 {
 inline namespace GEMMD_BACKEND {
 
-// A matrix of lines that lie `leading_dimension` apart, in boxes of `box` elements of so many
-// lines.
+// Maps a matrix of lines that lie `leading_dimension` apart, in boxes of `lines` lines of `box`
+// elements.
 inline absl::StatusOr<ptx::TensorMap> MakeLineMap(const void* data, const MatrixLayout& matrix,
                                                   int box, int lines, ptx::Swizzle swizzle) {
   ptx::TensorMapSpec spec;

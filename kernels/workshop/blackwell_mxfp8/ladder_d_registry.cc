@@ -16,7 +16,7 @@ namespace {
 constexpr double kB200 = 1787;
 
 // Returns what ladder_d_steps.h says about a step, as values. `published` is in TFLOP/s on a B200
-// at 8192 cubed; of e2m1 nothing was, and it is d11's rate at twice the depth.
+// at 8192 cubed; nothing was published for e2m1, which has d11's rate at twice the depth.
 template <class Step>
 constexpr mma::HalfGemmTraits Describe(double published) {
   constexpr bool kTensorStores = Step::kStores == blackwell_mxfp8::StoreWay::kTensor;

@@ -51,7 +51,8 @@ Schedule NarrowTail(const KernelShape& shape, const Problem& problem, int pairs)
 // wave of tiles at least, the store was done long before, and the model leaves the wait out.
 Schedule HalvesOfK(const KernelShape& shape, const Problem& problem, int pairs);
 // Stream-K: whole waves but one by tiles; the rest in equal parts of K, a pair's parts side by
-// side. The pair with a tile's last part stores partial sums, which that with its first part adds.
+// side. The pair that has a tile's last part stores partial sums, and the pair that has its first
+// part adds them.
 Schedule StreamK(const KernelShape& shape, const Problem& problem, int pairs);
 
 }  // namespace gemmd::model

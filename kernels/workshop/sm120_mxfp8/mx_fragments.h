@@ -35,7 +35,7 @@ class MxFragmentReader {
         a_scales_(stage + MxLayout::kAScales + ScalePlace(row, lane)),
         b_scales_(stage + MxLayout::kBScales + ScalePlace(column, lane)) {}
 
-  // Moves to the stage that lies so many bytes on.
+  // Moves to the stage that lies `bytes` further on.
   GEMMD_DEVICE void Move(std::uint32_t bytes) {
     a_ += bytes;
     b_ += bytes;

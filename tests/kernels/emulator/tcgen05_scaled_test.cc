@@ -192,7 +192,7 @@ ModelOperand MakeOperand(const ProductCase& test, std::uint32_t lines, std::uint
   return operand;
 }
 
-// The rule for one line, and what is larger than each of its factors.
+// The factors of one line, as the rule takes them.
 emulator::Factors FactorsOf(const Operand& operand, const Format& format, std::uint32_t line,
                             int id, bool is_negated) {
   emulator::Factors factors = {};

@@ -32,7 +32,8 @@ struct MxCase {
   Shape shape;
   DataType a = DataType::kFp8E4M3;
   DataType b = DataType::kFp8E4M3;
-  // D's lines are this much longer than N, and start so many elements behind an aligned address.
+  // D's lines are `d_padding` elements longer than N, and D starts `d_offset` elements behind an
+  // aligned address.
   std::int64_t d_padding = 0;
   std::int64_t d_offset = 0;
   Scaling scaling = kMxScaling;
@@ -71,7 +72,7 @@ class MxOperand {
                   RandomCode(static_cast<std::uint8_t>(random())));
       }
     }
-    // Places of lines and blocks that there are not stay 0.
+    // Places that pad the lines and the blocks stay 0.
     scales_.resize(static_cast<std::size_t>(scaling.count(lines, k)));
     for (std::int64_t line = 0; line < lines; ++line) {
       for (std::int64_t i = 0; i < k; i += scaling.block_k) {

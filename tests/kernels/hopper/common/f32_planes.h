@@ -147,7 +147,7 @@ struct F32Run {
     return MakeModelLine(line);
   }
 
-  // Calls launch(arguments, target), with a workspace of so many bytes.
+  // Calls launch(arguments, target), with a workspace of `workspace_bytes`.
   template <class LaunchFunction>
   emulator::Report LaunchBy(const LaunchFunction& launch, std::uint64_t workspace_bytes,
                             const emulator::Options& options) {

@@ -89,7 +89,7 @@ TEST_P(F16x3Tilings, RaiseNothingOnAnySeed) {
   }
 }
 
-// D after the epilogue equals the epilogue, step by step, of the sums.
+// D equals the sums after an epilogue that is computed step by step.
 TEST_P(F16x3Tilings, FuseTheEpilogue) {
   F32Case c = {37, 71, 70, false, false};
   for (const Order order : {Order::kRowMajor, Order::kColumnMajor}) {
@@ -125,7 +125,7 @@ TEST_P(F16x3Tilings, TakeInfinitiesAndNaN) {
   run.SetA(4, 99, kNaN);
   run.SetB(7, 130, -kInfinity);
   run.SetB(8, 64, kNaN);
-  run.SetA(3, 7, kInfinity);  // with that of B a sum without a value
+  run.SetA(3, 7, kInfinity);  // meets B's -infinity: the sum is NaN
   ASSERT_EQ(LaunchF16x3(&run, GetParam(), {}).message, "");
   std::int64_t wrong = 0;
   for (std::int64_t row = 0; row < c.m; ++row) {

@@ -1,4 +1,4 @@
-// Data of many kinds, and how far products of it are from what they should be.
+// Data of many kinds, and the errors of products of it.
 #pragma once
 
 #include <array>

@@ -87,7 +87,7 @@ TEST_P(F32Tilings, RaiseNothingOnAnySeed) {
   }
 }
 
-// D after the epilogue equals the epilogue, step by step, of the sums.
+// D equals the sums after an epilogue that is computed step by step.
 TEST_P(F32Tilings, FuseTheEpilogue) {
   for (const Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kGeluTanh, Activation::kSilu}) {
@@ -133,7 +133,7 @@ TEST_P(F32Tilings, TakeElementsWithoutParts) {
   run.SetB(7, 130, -kInfinity);
   run.SetB(8, 64, kNaN);
   run.SetB(9, 65, -kLargest);
-  run.SetA(3, 7, kInfinity);  // with that of B a sum without a value
+  run.SetA(3, 7, kInfinity);  // meets B's -infinity: the sum is NaN
   ASSERT_EQ(LaunchF32(&run, GetParam(), {}).message, "");
   std::int64_t wrong = 0;
   for (std::int64_t row = 0; row < c.m; ++row) {

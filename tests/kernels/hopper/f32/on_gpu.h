@@ -65,7 +65,7 @@ class OnGpu {
   Arguments arguments_;
 };
 
-// D of the run's planes, back into its plane.
+// Launches the run's problem on the GPU, and copies D back into its plane.
 inline void LaunchOnGpu(F32Run* run, const Kernel& kernel, const Config& config) {
   OnGpu on_gpu(*run);
   on_gpu.Launch(run->problem, kernel, config);

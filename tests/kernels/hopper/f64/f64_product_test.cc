@@ -99,7 +99,7 @@ TEST_P(F64Tilings, RaiseNothingOnAnySeed) {
   }
 }
 
-// D after the epilogue equals the epilogue, step by step, of the sums.
+// D equals the sums after an epilogue that is computed step by step.
 TEST_P(F64Tilings, FuseTheEpilogue) {
   for (const Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kGeluTanh, Activation::kSilu}) {
@@ -208,7 +208,7 @@ TEST(F64Numerics, TakesEveryNumber) {
     run.SetB(5, 0, 4.0);
     run.SetB(7, 30, -kInfinity);
     run.SetB(8, 20, kNaN);
-    run.SetA(3, 7, kInfinity);  // with that of B a sum without a value
+    run.SetA(3, 7, kInfinity);  // meets B's -infinity: the sum is NaN
     for (std::int64_t i = 0; i < 50; ++i) {
       run.SetA(9, i, kSmallest * static_cast<double>(1 + i % 7));
       run.SetB(i, 35, 0x1p-1030 * static_cast<double>(1 + i % 5));

@@ -67,7 +67,7 @@ TEST_P(Tf32Entries, RaiseNothingOnAnySeed) {
   }
 }
 
-// D after the epilogue equals the epilogue, step by step, of the sums.
+// D equals the sums after an epilogue that is computed step by step.
 TEST_P(Tf32Entries, FuseTheEpilogue) {
   F32Case c = {37, 71, 44};
   Tf32Run sums(c);

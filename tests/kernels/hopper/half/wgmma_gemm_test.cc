@@ -90,7 +90,7 @@ TEST_P(HopperTilings, TakeEveryLayoutTheySay) {
   EXPECT_GE(taken, 2);
 }
 
-// D after the epilogue equals the epilogue, step by step, of the sums in f32.
+// D equals the sums after an epilogue that is computed step by step in f32.
 TEST_P(HopperTilings, FuseTheEpilogue) {
   for (const Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kGeluTanh, Activation::kSilu}) {
